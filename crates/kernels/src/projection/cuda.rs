@@ -1,5 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
+pub(super) mod lines;
+
 use rayspin_core::{Error, RaySource, Result};
 use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
@@ -16,7 +18,10 @@ static SOURCE: Source =
 const DEPTH: u32 = 16;
 
 pub(crate) fn builds() -> Vec<Build> {
-    vec![Build { source: &SOURCE, defines: vec![("DEPTH", DEPTH.to_string())], spill_bytes: 0 }]
+    vec![
+        Build { source: &SOURCE, defines: vec![("DEPTH", DEPTH.to_string())], spill_bytes: 0 },
+        lines::build(),
+    ]
 }
 
 /// The most blocks along y or z of a launch.
@@ -31,6 +36,10 @@ pub(crate) struct Plan {
     matrices: Option<Array<f64>>,
     /// Whether columns of pixels are parallel to z in all views.
     pub(super) upright: bool,
+    /// None where the scan does not run line by line.
+    reach: Option<lines::Reach>,
+    /// Bytes of the lines of pixels and rays that are held at once.
+    pub(super) held: usize,
     sizes: [u32; 3],
     shape: [i32; 3],
     lengths: [f64; 9],
@@ -64,6 +73,7 @@ impl Plan {
         let [u, v] = detector.pitch_mm;
         let radius = detector.radius_mm.unwrap_or(0.0);
         let upright = matrices.as_ref().is_some_and(|all| all.iter().all(Matrix::is_upright));
+        let reach = matrices.as_ref().and_then(|all| lines::Reach::new(geometry, grid, all));
         Ok(Self {
             poses: Array::from_vec(device, &[count, 15], poses)?,
             matrices: match matrices {
@@ -71,6 +81,8 @@ impl Plan {
                 Some(matrices) => Some(Array::from_vec(device, &[count, 12], flat(&matrices))?),
             },
             upright,
+            reach,
+            held: lines::HELD,
             sizes: [narrow("views", views)?, narrow("rows", rows)?, narrow("columns", columns)?],
             shape: [
                 narrow("voxels along x", nx)? as i32,

@@ -28,7 +28,7 @@ impl Projection {
         [Operation::Forward, Operation::Adjoint, Operation::Backproject].map(|operation| Self { operation })
     }
 
-    fn problem(&self, beam: Beam, size: [usize; 2]) -> Result<Problem> {
+    fn problem(&self, beam: Beam, size: [usize; 3]) -> Result<Problem> {
         Ok(Problem { operation: self.operation, ..scan(beam, size)? })
     }
 }
@@ -40,26 +40,27 @@ enum Beam {
     Parallel,
 }
 
-/// `views` of n × n pixels of a cube of n voxels, or of n pixels of a slice of n × n voxels.
-fn scan(beam: Beam, [n, views]: [usize; 2]) -> Result<Problem> {
-    let (rows, slices) = if beam == Beam::Cone { (n, n) } else { (1, 1) };
+/// `views` of p × p pixels of a cube of n voxels along each axis, or of p pixels of a slice of n × n voxels.
+fn scan(beam: Beam, [n, views, p]: [usize; 3]) -> Result<Problem> {
+    let (rows, slices) = if beam == Beam::Cone { (p, n) } else { (1, 1) };
     voxels(&[n, n, slices])?;
-    voxels(&[views, n, rows])?;
+    voxels(&[views, p, rows])?;
     expect_memory("views", (views as u64).saturating_mul(2 * size_of::<View>() as u64))?;
     let size = n as f64;
-    // Twice the magnification, and pixels of twice the size of a voxel.
+    // Magnification 2, and a detector twice as wide as the volume.
+    let pitch = size / p as f64;
     let (orbit, pitch) = match beam {
         Beam::Cone => {
             let distance = Some(3.0 * size);
             (
                 Orbit { source_to_axis_mm: distance, axis_to_detector_mm: 3.0 * size, ..Orbit::default() }
                     .turn(views),
-                2.0,
+                2.0 * pitch,
             )
         }
-        Beam::Parallel => (Orbit::default().arc(0.1, std::f64::consts::PI, views), 1.0),
+        Beam::Parallel => (Orbit::default().arc(0.1, std::f64::consts::PI, views), pitch),
     };
-    let detector = Detector { rows, columns: n, pitch_mm: [pitch; 2], radius_mm: None };
+    let detector = Detector { rows, columns: p, pitch_mm: [pitch; 2], radius_mm: None };
     Ok(Problem {
         operation: Operation::Forward,
         geometry: ProjectionGeometry::orbit(detector, &orbit)?,
@@ -113,14 +114,14 @@ impl Algorithm for Projection {
             self.problem(beam, size).ok().map(|problem| Case { name, summary, problem })
         };
         [
-            case("cone-64", "a small volume", Beam::Cone, [64, 60]),
+            case("cone-64", "a small volume", Beam::Cone, [64, 60, 64]),
             case(
                 "cone-256",
                 "256 cubed, 360 views: the volume of the published CPU times",
                 Beam::Cone,
-                [256, 360],
+                [256, 360, 256],
             ),
-            case("slice-1024", "1024 x 1024 from 720 parallel views", Beam::Parallel, [1024, 720]),
+            case("slice-1024", "1024 x 1024 from 720 parallel views", Beam::Parallel, [1024, 720, 1024]),
         ]
         .into_iter()
         .flatten()
@@ -128,18 +129,23 @@ impl Algorithm for Projection {
     }
 
     fn trials(&self) -> Vec<Problem> {
-        let sizes =
-            [(Beam::Cone, [1, 1]), (Beam::Cone, [9, 5]), (Beam::Cone, [17, 3]), (Beam::Parallel, [13, 4])];
+        let sizes = [
+            (Beam::Cone, [1, 1, 1]),
+            (Beam::Cone, [9, 5, 9]),
+            (Beam::Cone, [17, 3, 23]),
+            (Beam::Parallel, [13, 4, 13]),
+        ];
         sizes.into_iter().filter_map(|(beam, size)| self.problem(beam, size).ok()).collect()
     }
 
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
         let beam = if problem.geometry.is_parallel() { Beam::Parallel } else { Beam::Cone };
         match *size {
-            [n, views] if n > 0 && views > 0 => self.problem(beam, [n, views]),
+            [n, views] if n > 0 && views > 0 => self.problem(beam, [n, views, n]),
+            [n, views, pixels] if n > 0 && views > 0 && pixels > 0 => self.problem(beam, [n, views, pixels]),
             _ => Err(Error::value(
                 format!("size of {}", self.about().name),
-                "voxels along an axis and views, as in 128x90, each at least 1",
+                "voxels along an axis and views, as in 128x90, or pixels along an axis too, as in 128x90x256, each at least 1",
                 format!("{size:?}"),
             )),
         }

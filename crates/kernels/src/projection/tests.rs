@@ -109,6 +109,17 @@ fn run_on_gpu(
     input: &[f32],
 ) -> Option<Vec<f32>> {
     let plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
+    run_planned((&plan, device), launch, operation, case, weighting, input)
+}
+
+fn run_planned(
+    (plan, device): (&cuda::Plan, &Device),
+    launch: &CudaLaunch,
+    operation: Operation,
+    case: &Case,
+    weighting: Weighting,
+    input: &[f32],
+) -> Option<Vec<f32>> {
     let Backend::Cuda(gpu) = device.backend() else { return None };
     let (volume, pixels) = (case.grid.shape_zyx(), case.geometry.shape());
     let (from, to) = if operation == Operation::Forward { (volume, pixels) } else { (pixels, volume) };
@@ -116,13 +127,13 @@ fn run_on_gpu(
     let mut out = Array::zeros(device, &to).unwrap();
     out.fill(f32::NAN).unwrap();
     match operation {
-        Operation::Forward => launch.forward?(gpu, &plan, &input, &mut out),
-        Operation::Adjoint => launch.adjoint?(gpu, &plan, &input, &mut out),
+        Operation::Forward => launch.forward?(gpu, plan, &input, &mut out),
+        Operation::Adjoint => launch.adjoint?(gpu, plan, &input, &mut out),
         Operation::Backproject if case.geometry.detector().radius_mm.is_some() => {
-            assert!((launch.backproject)(gpu, &plan, weighting, &input, &mut out).is_err());
+            assert!((launch.backproject)(gpu, plan, weighting, &input, &mut out).is_err());
             return None;
         }
-        Operation::Backproject => (launch.backproject)(gpu, &plan, weighting, &input, &mut out),
+        Operation::Backproject => (launch.backproject)(gpu, plan, weighting, &input, &mut out),
     }
     .unwrap();
     Some(out.to_vec().unwrap())
@@ -217,5 +228,69 @@ fn the_projector_runs_the_best_variant_and_refuses_what_does_not_fit() {
         let wide = Array::<f64>::zeros(device, &[8, 9, 10]).unwrap();
         let found = projector.forward(&wide, &mut Array::zeros(device, &[5, 9, 12]).unwrap());
         assert_eq!(found.is_ok(), matches!(device.backend(), Backend::Cpu(_)));
+    }
+}
+
+/// `rows` x `columns` pixels of `pitch_mm`, and voxels of 1 mm, seen from far away so that no ray is steep.
+fn tall(
+    rows: usize,
+    columns: usize,
+    pitch_mm: [f64; 2],
+    views: usize,
+    shape: [usize; 3],
+    flip: bool,
+) -> Case {
+    let detector = Detector { rows, columns, pitch_mm, radius_mm: None };
+    let orbit =
+        Orbit { source_to_axis_mm: Some(20.0 * rows as f64), axis_to_detector_mm: 900.0, ..Orbit::default() };
+    let geometry = ProjectionGeometry::orbit(detector, &orbit.arc(0.3, TAU, views)).unwrap();
+    let mut views = geometry.views().to_vec();
+    for view in views.iter_mut().filter(|_| flip) {
+        view.v = view.v.map(|x| -x);
+    }
+    let geometry = ProjectionGeometry::new(detector, views).unwrap();
+    Case { geometry, grid: VolumeGrid::new(shape, [1.0; 3], [0.3, 0.1, -0.2]).unwrap() }
+}
+
+#[test]
+fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
+    let cases = [
+        // Tiles of 256; 5 columns of pixels within 1 of a voxel; 35 views are read by two rounds of lanes.
+        tall(290, 23, [0.4, 1.0], 35, [270, 5, 6], false),
+        // Voxels are 5 rows apart, or rows 4 voxels, and mixed lines hold few of them.
+        tall(290, 7, [1.0, 0.2], 3, [270, 5, 6], true),
+        tall(290, 7, [1.0, 4.0], 3, [1000, 3, 4], false),
+        // Places on a large detector are as exact as on a small one.
+        tall(2049, 3, [1.0, 1.0], 2, [2001, 2, 2], true),
+    ];
+    for (case, device) in cases.iter().flat_map(|case| crate::cuda::gpus().iter().map(move |gpu| (case, gpu)))
+    {
+        // Rows that are 4 voxels apart make errors of their places 4 times as large in voxels.
+        let bound = 1e-6 * case.geometry.detector().pitch_mm[1].max(1.0);
+        let (volume, values, weighting) = inputs(case, false, 3);
+        let mut plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
+        assert!(plan.runs_in_lines());
+        let launch = CudaLaunch {
+            forward: Some(cuda::lines::forward),
+            adjoint: Some(cuda::lines::adjoint),
+            backproject: cuda::lines::backproject,
+        };
+        for operation in OPERATIONS {
+            let input = if operation == Operation::Forward { &volume } else { &values };
+            let wanted = wanted(operation, case, weighting, input);
+            let run =
+                || run_planned((&plan, device), &launch, operation, case, weighting, &narrow(input)).unwrap();
+            let whole = run();
+            let error = relative(whole.iter().map(|&value| f64::from(value)), &wanted);
+            assert!(error <= bound, "{} voxels along z, {operation:?}: {error:e}", case.grid.shape_zyx()[0]);
+            assert_eq!(run(), whole, "{operation:?} again");
+            // Room for 32 of 35 views at once, or one of 2 or 3.
+            plan.held = if case.geometry.views().len() > 32 { 33 * 23 * 1240 } else { 1 };
+            let parts =
+                run_planned((&plan, device), &launch, operation, case, weighting, &narrow(input)).unwrap();
+            let error = relative(parts.into_iter().map(f64::from), &wanted);
+            assert!(error <= bound, "{operation:?} in parts: {error:e}");
+            plan.held = cuda::lines::HELD;
+        }
     }
 }

@@ -126,6 +126,15 @@ pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
             "16 voxels along z a thread, which share columns and mixed pixels",
             CudaLaunch { forward: None, adjoint: None, ..BEST_ON_GPU },
         ));
+        rows.push(on_gpu(
+            "gpu-lines",
+            "columns of voxels and pixels along z are mixed once in shared memory; the transpose has no atomic sums",
+            CudaLaunch {
+                forward: Some(cuda::lines::forward),
+                adjoint: Some(cuda::lines::adjoint),
+                backproject: cuda::lines::backproject,
+            },
+        ));
     }
     rows
 }

@@ -1,0 +1,420 @@
+// Projectors for detectors whose columns of pixels are parallel to z. Pixels of such a column, and voxels along z, are lines. Two
+// neighbouring lines are mixed once in shared memory. The mixture is read at places that are affine in the index of the output.
+//
+// Lines are contiguous in scratch memory: projections [view, column, row], volumes [y, x, z]. A line has room for `pitch` numbers, a
+// multiple of 4, and those behind its end are 0. Each warp has lines of its own, so that blocks need no barrier.
+//
+// One lane finds in f64 what the warp reads at one of 32 steps. Places in a mixed line, which has at most 512 numbers, are fixed-point
+// numbers of 9 bits and a fraction of 23. The distance of 32 places is kept besides that of one, so that rounding moves no place by more
+// than 40 times 2^-24, whatever the size of the detector.
+
+#define THREADS 256
+#define WARPS 8
+// Numbers of a ray in the table.
+#define ENTRY 9
+#define FRACTION 8388608.0
+// Columns of pixels that a lane finds in one view before the warp adds them.
+#define SLOTS 3
+
+// Writes `count` matrices of height x width as lines along their columns.
+extern "C" __global__ void __launch_bounds__(THREADS)
+to_lines(const float* __restrict__ from, float* __restrict__ to, unsigned count, unsigned height, unsigned width, unsigned pitch) {
+    __shared__ float tile[32][33];
+    unsigned x = blockIdx.x * 32 + threadIdx.x;
+    for (unsigned matrix = blockIdx.z; matrix < count; matrix += gridDim.z) {
+        for (unsigned top = blockIdx.y * 32; top < pitch; top += gridDim.y * 32) {
+            for (unsigned k = threadIdx.y; k < 32; k += 8) {
+                unsigned y = top + k;
+                tile[k][threadIdx.x] = x < width && y < height ? from[((unsigned long long)matrix * height + y) * width + x] : 0;
+            }
+            __syncthreads();
+            for (unsigned k = threadIdx.y; k < 32; k += 8) {
+                unsigned line = blockIdx.x * 32 + k, at = top + threadIdx.x;
+                if (line < width && at < pitch) to[((unsigned long long)matrix * width + line) * pitch + at] = tile[threadIdx.x][k];
+            }
+            __syncthreads();
+        }
+    }
+}
+
+// Writes the rays of each column of pixels. Row r crosses plane i of the main axis at (b + i db, (c + r cr) + i (dc + r dcr)). An entry
+// holds b, db, c, dc, cr, dcr, both ends along the main axis, and the main axis: 0 for x, 1 for y.
+extern "C" __global__ void __launch_bounds__(THREADS)
+upright_rays(const double* __restrict__ poses, double* __restrict__ table, unsigned views, unsigned rows, unsigned columns,
+             double pitch_u, double pitch_v, unsigned parallel, double first_x, double first_y, double first_z, double size_x,
+             double size_y, double size_z) {
+    unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= (unsigned long long)views * columns) return;
+    const double* pose = poses + 15 * (at / columns);
+    double* to = table + ENTRY * at;
+    double along_u = ((unsigned)(at % columns) - 0.5 * (columns - 1)) * pitch_u, low = -0.5 * (rows - 1) * pitch_v;
+    double end_x = pose[3] + along_u * pose[6], end_y = pose[4] + along_u * pose[7];
+    double end_z = pose[5] + along_u * pose[8] + low * pose[11], rise = pitch_v * pose[11] / size_z;
+    double start_x = parallel ? end_x - pose[0] : pose[0], start_y = parallel ? end_y - pose[1] : pose[1];
+    double start_z = parallel ? end_z - pose[2] : pose[2];
+    double dx = (end_x - start_x) / size_x, dy = (end_y - start_y) / size_y, dz = (end_z - start_z) / size_z;
+    double x = (start_x - first_x) / size_x, y = (start_y - first_y) / size_y, z = (start_z - first_z) / size_z;
+    int main = fabs(dx) >= fabs(dy) ? 0 : 1;
+    double a = main == 0 ? x : y, da = main == 0 ? dx : dy, b = main == 0 ? y : x, db = (main == 0 ? dy : dx) / da;
+    double dc = dz / da, dcr = parallel ? 0 : rise / da;
+    to[0] = b - a * db;
+    to[1] = db;
+    to[2] = z - a * dc;
+    to[3] = dc;
+    to[4] = parallel ? rise : -a * dcr;
+    to[5] = dcr;
+    to[6] = parallel ? -1e300 : fmin(a, a + da);
+    to[7] = parallel ? 1e300 : fmax(a, a + da);
+    to[8] = main;
+}
+
+// The part of plane i's interval between source and pixel.
+static __device__ double part_of(const double* ray, int i) {
+    return fmin(fmax(fmin(i + 0.5, ray[7]) - fmax(i - 0.5, ray[6]), 0.0), 1.0);
+}
+
+// The length of row r's ray between two planes, in mm.
+static __device__ float step_of(const double* ray, double row, double size_x, double size_y, double size_z) {
+    double a = ray[8] == 0 ? size_x : size_y, b = ray[1] * (ray[8] == 0 ? size_y : size_x), c = (ray[3] + row * ray[5]) * size_z;
+    return (float)sqrt(a * a + b * b + c * c);
+}
+
+// Multiplies each pixel of lines by the length of its ray between two planes.
+extern "C" __global__ void __launch_bounds__(THREADS)
+times_steps(float* __restrict__ values, const double* __restrict__ table, unsigned lines, unsigned rows, unsigned pitch,
+            double size_x, double size_y, double size_z) {
+    for (unsigned line = blockIdx.x; line < lines; line += gridDim.x) {
+        const double* ray = table + ENTRY * (unsigned long long)line;
+        float* value = values + (unsigned long long)line * pitch;
+        for (unsigned row = threadIdx.x; row < rows; row += blockDim.x) value[row] *= step_of(ray, row, size_x, size_y, size_z);
+    }
+}
+
+static __device__ unsigned fixed(double place) {
+    return (unsigned)(long long)floor(place * FRACTION + 0.5);
+}
+
+// Places of a warp's outputs in a mixed line: that of output 0, and the distances of the next output and of the one 32 behind.
+struct Places {
+    unsigned start, step, far;
+};
+
+// What a warp reads at one step: two lines of scratch memory with their weights, and `len` numbers from `first` on, which is a multiple of
+// 4. Bit 0 of `first` is set where the second line is the next one, not the same. Nothing if len is 0.
+struct __align__(16) Read {
+    float here, next;
+    Places places;
+    unsigned line;
+    int first, len;
+};
+
+// The numbers around the places from `place` on, over a distance of `reach`, in lines of `size` numbers. A number more on each side:
+// places are rounded.
+static __device__ void window(Read* read, double place, double slope, int count, int size) {
+    double reach = (count - 1) * slope, low = floor(place + fmin(reach, 0.0)) - 1, high = floor(place + fmax(reach, 0.0)) + 3;
+    read->len = 0;
+    if (!(low < size && high > 0)) return;
+    read->first = (int)low & ~3;
+    read->len = (int)high - read->first;
+    read->places.start = fixed(place - read->first);
+    read->places.step = fixed(slope);
+    read->places.far = fixed(32 * slope);
+}
+
+// The place of output threadIdx.x + 32 k. Those behind the last of `count` outputs have the place of the last.
+static __device__ __forceinline__ unsigned place_of(Places places, int k, int count) {
+    unsigned output = min((int)threadIdx.x + 32 * k, count - 1);
+    return places.start + (output & 31) * places.step + (output >> 5) * places.far;
+}
+
+static __device__ __forceinline__ float4 mixed(float here, float4 x, float next, float4 y) {
+    return make_float4(here * x.x + next * y.x, here * x.y + next * y.y, here * x.z + next * y.z, here * x.w + next * y.w);
+}
+
+// Mixes a window inside two lines. It takes 128 PARTS numbers, whatever lies behind the window: scratch memory has room for that.
+template <int PARTS>
+static __device__ __forceinline__ void mix_inside(const float* one, const float* two, float here, float next, float* line) {
+    float4 x[PARTS], y[PARTS];
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        x[part] = *(const float4*)(one + 4 * threadIdx.x + 128 * part);
+        y[part] = *(const float4*)(two + 4 * threadIdx.x + 128 * part);
+    }
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) *(float4*)(line + 4 * threadIdx.x + 128 * part) = mixed(here, x[part], next, y[part]);
+}
+
+// Mixes a window of two lines, whose numbers are 0 outside 0 .. pitch.
+static __device__ __forceinline__ void mix(const float* one, const float* two, float here, float next, int first, int len, int pitch,
+                                           float* line) {
+    if (first >= 0 && first + len <= pitch) {
+        one += first;
+        two += first;
+        if (len <= 128) mix_inside<1>(one, two, here, next, line);
+        else if (len <= 256) mix_inside<2>(one, two, here, next, line);
+        else if (len <= 384) mix_inside<3>(one, two, here, next, line);
+        else mix_inside<4>(one, two, here, next, line);
+        return;
+    }
+#pragma unroll 1
+    for (int j = 4 * threadIdx.x; j < len; j += 128) {
+        float4 x = make_float4(0, 0, 0, 0), y = x;
+        if ((unsigned)(first + j) < pitch) {
+            x = *(const float4*)(one + first + j);
+            y = *(const float4*)(two + first + j);
+        }
+        *(float4*)(line + j) = mixed(here, x, next, y);
+    }
+}
+
+// Mixes the lines of each of the steps and adds the mixtures at the places of `count` outputs. FULL: there are 32 ROUNDS of them. The
+// second line is `beside` lines behind the first. The two rooms take turns: while some lanes still read one, others may write to the other.
+template <bool FULL>
+static __device__ __forceinline__ void add_steps(const float* lines, const Read* reads, int steps, int pitch, unsigned beside,
+                                                 float (*room)[ROOM], int count, float* sum) {
+    int turn = 0;
+    for (int step = 0; step < steps; step++) {
+        Read read = reads[step];
+        if (read.len == 0) continue;
+        float* line = room[turn];
+        const float* one = lines + (unsigned long long)read.line * pitch;
+        mix(one, read.first & 1 ? one + (unsigned long long)beside * pitch : one, read.here, read.next, read.first & ~1, read.len, pitch, line);
+        __syncwarp();
+        unsigned start = read.places.start + threadIdx.x * read.places.step;
+#pragma unroll
+        for (int k = 0; k < ROUNDS; k++) {
+            unsigned place = FULL ? start + k * read.places.far : place_of(read.places, k, count), i = place >> 23;
+            // The fraction and 1, without a conversion.
+            float share = __uint_as_float((place & 0x7fffffu) | 0x3f800000u) - 1;
+            float low = line[i], high = line[i + 1];
+            sum[k] += low + share * (high - low);
+        }
+        turn ^= 1;
+    }
+}
+
+static __device__ __forceinline__ void add_all(const float* lines, const Read* reads, int steps, int pitch, unsigned beside,
+                                               float (*room)[ROOM], int count, float* sum) {
+    if (count == 32 * ROUNDS) add_steps<true>(lines, reads, steps, pitch, beside, room, count, sum);
+    else add_steps<false>(lines, reads, steps, pitch, beside, room, count, sum);
+}
+
+// Line integrals: a warp takes up to `tile` rows of a column of pixels, and a lane one of 32 planes.
+// lines [y, x, pitch], out [view, row, column].
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const double* __restrict__ table, unsigned views,
+                unsigned rows, unsigned columns, int nx, int ny, int nz, int pitch, int tile, double size_x, double size_y,
+                double size_z) {
+    __shared__ __align__(16) float room[WARPS][2][ROOM];
+    __shared__ Read reads[WARPS][32];
+    unsigned column = blockIdx.x * WARPS + threadIdx.y;
+    if (column >= columns) return;
+    for (unsigned first_row = blockIdx.y * tile; first_row < rows; first_row += gridDim.y * tile) {
+        int count = min(tile, (int)(rows - first_row));
+        float sum[ROUNDS];
+        for (unsigned view = blockIdx.z; view < views; view += gridDim.z) {
+            const double* ray = table + ENTRY * ((unsigned long long)view * columns + column);
+            int main = (int)ray[8], size_a = main == 0 ? nx : ny, size_b = main == 0 ? ny : nx;
+            double low = fmax(ray[6] - 0.5, 0.0), high = fmin(ray[7] + 0.5, size_a - 1.0);
+            if (ray[1] == 0) {
+                if (!(ray[0] > -1 && ray[0] < size_b)) high = low - 1;
+            } else {
+                double one = (-1 - ray[0]) / ray[1], other = (size_b - ray[0]) / ray[1];
+                low = fmax(low, fmin(one, other));
+                high = fmin(high, fmax(one, other));
+            }
+            int first = high >= low ? (int)ceil(low) : 0, end = high >= low ? (int)floor(high) + 1 : 0;
+#pragma unroll
+            for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
+            for (int start = first; start < end; start += 32) {
+                int i = start + threadIdx.x;
+                Read mine;
+                mine.len = 0;
+                double b = ray[0] + i * ray[1], part = part_of(ray, i);
+                if (i < end && part > 0 && b > -1 && b < size_b) {
+                    int low_b = (int)floor(b);
+                    float share = (float)(b - low_b);
+                    window(&mine, ray[2] + first_row * ray[4] + i * (ray[3] + first_row * ray[5]), ray[4] + i * ray[5], count, nz);
+                    mine.here = low_b >= 0 ? (float)part * (1 - share) : 0;
+                    mine.next = low_b + 1 < size_b ? (float)part * share : 0;
+                    unsigned one = max(low_b, 0);
+                    mine.line = main == 0 ? one * nx + i : (unsigned)i * nx + one;
+                    mine.first |= low_b >= 0 && low_b + 1 < size_b;
+                }
+                reads[threadIdx.y][threadIdx.x] = mine;
+                __syncwarp();
+                add_all(lines, reads[threadIdx.y], min(32, end - start), pitch, main == 0 ? nx : 1, room[threadIdx.y], count, sum);
+                __syncwarp();
+            }
+#pragma unroll
+            for (int k = 0; k < ROUNDS; k++) {
+                unsigned row = threadIdx.x + 32 * k;
+                if (row < count) {
+                    out[((unsigned long long)view * rows + first_row + row) * columns + column] =
+                        sum[k] * step_of(ray, first_row + row, size_x, size_y, size_z);
+                }
+            }
+        }
+    }
+}
+
+// Back-projection: a warp takes up to `tile` voxels along z, and a lane one of 32 views. A voxel (i, j, k) falls on column U/W and
+// row V/W, (U, V, W) = matrix (i, j, k, 1). lines [view, column, pitch]; `add` keeps what the volume [z, y, x] holds.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, const double* __restrict__ matrices, unsigned views,
+                  unsigned rows, unsigned columns, int nx, int ny, int nz, int pitch, int tile, unsigned even, unsigned add) {
+    __shared__ __align__(16) float room[WARPS][2][ROOM];
+    __shared__ Read reads[WARPS][32];
+    int x = blockIdx.x * WARPS + threadIdx.y;
+    if (x >= nx) return;
+    for (int first_z = blockIdx.z * tile; first_z < nz; first_z += gridDim.z * tile) {
+        int count = min(tile, nz - first_z);
+        float sum[ROUNDS];
+        for (int y = blockIdx.y; y < ny; y += gridDim.y) {
+#pragma unroll
+            for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
+            for (unsigned start = 0; start < views; start += 32) {
+                unsigned view = start + threadIdx.x;
+                Read mine;
+                mine.len = 0;
+                if (view < views) {
+                    const double* m = matrices + 12ull * view;
+                    double w = m[8] * x + m[9] * y + m[11], inverse = 1 / w, column = (m[0] * x + m[1] * y + m[3]) * inverse;
+                    if (w > 0 && column > -1 && column < columns) {
+                        int low = (int)floor(column);
+                        float share = (float)(column - low), weight = even ? 1.0f : (float)(inverse * inverse);
+                        window(&mine, (m[4] * x + m[5] * y + m[6] * first_z + m[7]) * inverse, m[6] * inverse, count, rows);
+                        mine.here = low >= 0 ? weight * (1 - share) : 0;
+                        mine.next = low + 1 < (int)columns ? weight * share : 0;
+                        mine.line = view * columns + max(low, 0);
+                        mine.first |= low >= 0 && low + 1 < (int)columns;
+                    }
+                }
+                reads[threadIdx.y][threadIdx.x] = mine;
+                __syncwarp();
+                add_all(lines, reads[threadIdx.y], min(32u, views - start), pitch, 1, room[threadIdx.y], count, sum);
+                __syncwarp();
+            }
+#pragma unroll
+            for (int k = 0; k < ROUNDS; k++) {
+                int z = threadIdx.x + 32 * k;
+                if (z < count) {
+                    float* to = volume + ((unsigned long long)(first_z + z) * ny + y) * nx + x;
+                    *to = add ? *to + sum[k] : sum[k];
+                }
+            }
+        }
+    }
+}
+
+// What a warp's voxels take from a line of pixels: its weight, the distance of neighbouring rays along z, the places of the voxels
+// among the pixels, and the pixels from `first` on.
+struct __align__(16) Taken {
+    float weight, slope;
+    Places places;
+    unsigned line;
+    int first, len;
+};
+
+// The transpose of `rays_from_lines`: a warp takes up to `tile` voxels along z. Each of its lanes finds the columns of pixels of one of 32
+// views whose rays cross the voxels' plane within 1 of them. A voxel then takes the rows that cross within 1 of it.
+// lines [view, column, pitch], pixels times the steps of their rays.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, const double* __restrict__ matrices,
+                           const double* __restrict__ table, unsigned views, unsigned rows, unsigned columns, int nx, int ny, int nz,
+                           int pitch, int tile, unsigned add) {
+    __shared__ __align__(16) float room[WARPS][ROOM];
+    __shared__ Taken all[WARPS][32][SLOTS];
+    __shared__ int counts[WARPS][32];
+    int x = blockIdx.x * WARPS + threadIdx.y;
+    if (x >= nx) return;
+    float* line = room[threadIdx.y];
+    for (int first_z = blockIdx.z * tile; first_z < nz; first_z += gridDim.z * tile) {
+        int count = min(tile, nz - first_z);
+        float sum[ROUNDS];
+        for (int y = blockIdx.y; y < ny; y += gridDim.y) {
+#pragma unroll
+            for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
+            for (unsigned start = 0; start < views; start += 32) {
+                unsigned view = start + threadIdx.x;
+                // Columns of pixels with main axis x, then those with y.
+                int main = view < views ? -1 : 2, column = 0, last = -1, more = 1;
+                while (more) {
+                    int found = 0;
+                    while (found < SLOTS && main < 2) {
+                        if (column > last) {
+                            if (++main == 2) break;
+                            // Rays that cross the plane within 1 of the voxel end between its neighbours' places on the detector.
+                            const double* m = matrices + 12ull * view;
+                            double w = m[8] * x + m[9] * y + m[11], u = m[0] * x + m[1] * y + m[3];
+                            double across_w = m[9 - main], across_u = m[1 - main];
+                            double one = (u - across_u) / (w - across_w), other = (u + across_u) / (w + across_w);
+                            column = (int)fmin(fmax(ceil(fmin(one, other) - 1e-6), 0.0), (double)columns);
+                            last = (int)fmax(fmin(floor(fmax(one, other) + 1e-6), columns - 1.0), -1.0);
+                            continue;
+                        }
+                        unsigned at = view * columns + column++;
+                        const double* ray = table + ENTRY * (unsigned long long)at;
+                        if ((int)ray[8] != main) continue;
+                        int plane = main == 0 ? x : y, across = main == 0 ? y : x;
+                        double weight = (1 - fabs(ray[0] + plane * ray[1] - across)) * part_of(ray, plane);
+                        if (!(weight > 0)) continue;
+                        double slope = ray[4] + plane * ray[5], step = 1 / slope, width = fabs(step), reach = (count - 1) * step;
+                        double place = (first_z - (ray[2] + plane * ray[3])) * step;
+                        double low = floor(place + fmin(reach, 0.0) - width) - 1, high = floor(place + fmax(reach, 0.0) + width) + 4;
+                        if (!(low < rows && high > 0)) continue;
+                        Taken taken;
+                        taken.weight = (float)weight;
+                        taken.first = (int)low & ~3;
+                        taken.len = (int)high - taken.first;
+                        taken.places.start = fixed(place - taken.first);
+                        taken.places.step = fixed(step);
+                        taken.places.far = fixed(32 * step);
+                        taken.slope = (float)fabs(slope);
+                        taken.line = at;
+                        all[threadIdx.y][threadIdx.x][found++] = taken;
+                    }
+                    counts[threadIdx.y][threadIdx.x] = found;
+                    more = __any_sync(0xffffffffu, main < 2);
+                    __syncwarp();
+                    for (int lane = 0; lane < 32; lane++) {
+                        int some = counts[threadIdx.y][lane];
+                        for (int slot = 0; slot < some; slot++) {
+                            Taken taken = all[threadIdx.y][lane][slot];
+                            const float* from = lines + (unsigned long long)taken.line * pitch;
+                            mix(from, from, taken.weight, 0, taken.first, taken.len, pitch, line);
+                            __syncwarp();
+                            // Pixels that are within 1 of a voxel on one side, and the most on both.
+                            unsigned width = (unsigned)((float)FRACTION / taken.slope), taps = (2 * width >> 23) + 1;
+                            float distance[ROUNDS];
+                            int pixel[ROUNDS];
+#pragma unroll
+                            for (int k = 0; k < ROUNDS; k++) {
+                                unsigned place = place_of(taken.places, k, count), lowest = ((place - width) >> 23) + 1;
+                                distance[k] = (float)(int)((lowest << 23) - place) * (float)(1 / FRACTION) * taken.slope;
+                                pixel[k] = lowest;
+                            }
+                            for (unsigned tap = 0; tap < taps; tap++) {
+#pragma unroll
+                                for (int k = 0; k < ROUNDS; k++) {
+                                    sum[k] += line[pixel[k] + tap] * __saturatef(1 - fabsf(distance[k]));
+                                    distance[k] += taken.slope;
+                                }
+                            }
+                            __syncwarp();
+                        }
+                    }
+                    __syncwarp();
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < ROUNDS; k++) {
+                int z = threadIdx.x + 32 * k;
+                if (z < count) {
+                    float* to = volume + ((unsigned long long)(first_z + z) * ny + y) * nx + x;
+                    *to = add ? *to + sum[k] : sum[k];
+                }
+            }
+        }
+    }
+}
