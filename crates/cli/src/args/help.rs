@@ -180,7 +180,22 @@ const RECON_CT: Page = Page {
         ("Quality and record", &["reference", "fit", "certify", "certify_seed", "record", "no_record"]),
         (RUN, &["memory"]),
     ],
-    rare: &["centre", "rtk", "certify", "certify_seed", "record", "no_record", "gpu_memory"],
+    rare: &[
+        "centre",
+        "cutoff",
+        "tolerance",
+        "relaxation",
+        "subsets",
+        "row",
+        "axis_to_detector",
+        "rtk",
+        "fit",
+        "certify",
+        "certify_seed",
+        "record",
+        "no_record",
+        "gpu_memory",
+    ],
 };
 
 const SIMULATE_CT: Page = Page {

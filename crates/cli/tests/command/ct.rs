@@ -136,7 +136,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     let before = files(f);
     for (line, word) in [
         ("recon ct scan.h5 -o v.npy -m fdk", "parallel"),
-        ("recon ct scan.h5 -o v.npy --axis 3", "states"),
+        ("recon ct scan.h5 -o v.npy --axis 3", "does not state its rays"),
         ("recon ct scan.h5 -o v.npy --arc 180", "--arc"),
         ("recon ct scan.h5 -o v.npy --view 30", "view"),
         ("recon ct scan.h5 -o v.npy --row 1", "row"),
@@ -146,7 +146,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         ("recon ct scan.h5 -o v.npy --cutoff 2", "cutoff"),
         ("recon ct scan.h5 -o v.npy --certify 0", "certify"),
         ("recon ct scan.h5 -o v.npy --matrix 8", "--matrix"),
-        ("recon ct lines.npy -o v.npy", "--arc"),
+        ("recon ct lines.npy -o v.npy", "angle over which"),
         ("recon ct lines.npy -o v.npy --arc 180 --axis 90", "--axis"),
         ("recon ct lines.npy -o v.npy --arc 180 --pixel -1", "pixel"),
         ("recon ct lines.npy -o v.npy --arc 180 --source-to-axis 0", "source"),
@@ -174,6 +174,21 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     ok(&words("simulate mri -q -o mri.h5 --matrix 16,16 --no-record"), f);
     refused(&words("recon ct mri.h5 -o v.npy"), f, &["Data Exchange"]);
     ok(&words("recon ct scan.h5 -o v.npy -q"), f);
+}
+
+#[test]
+fn scans_are_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "-g fan --matrix 24,24 --views 20 --arc -200 --no-record");
+    let text = String::from_utf8(ok(&words("info scan.h5"), f).stdout).unwrap();
+    for word in ["Data Exchange", "20 of 1 x 24 pixels", "10 flat fields", "fan beam over 190°"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&ok(&words("info scan.h5 --json"), f).stdout).unwrap();
+    assert_eq!((json["ct"]["views"].as_u64(), json["ct"]["beam"].as_str()), (Some(20), Some("fan")));
+    assert!((json["ct"]["last_angle_deg"].as_f64().unwrap() + 190.0).abs() < 1e-9);
 }
 
 #[test]

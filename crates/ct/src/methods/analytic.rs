@@ -127,12 +127,13 @@ impl Sizes {
         let views = (spec.views_at_a_time() as u64).min(self.views);
         // A slab beside the volume, and one of some views beside the sum of the others.
         let beside = if slabs.len() > 1 { slab } else { 0 } + if views < self.views { slab } else { 0 };
-        let gpu = slab + self.filtered / self.views * views + spec.projector_bytes(views, slices)?;
-        let memory = Bytes::with_host(spec.device(), 0, volume + beside)
-            + match spec.on_gpu() {
-                true => Bytes { host: 0, gpu },
-                false => Bytes::host(volume + beside),
-            };
+        let projector = spec.projector_bytes(views, slices)?;
+        let memory = match spec.on_gpu() {
+            true => {
+                Bytes { host: volume + beside, gpu: slab + self.filtered / self.views * views + projector }
+            }
+            false => Bytes::host(volume + beside + projector),
+        };
         // The filtered projections go; of an own copy of the line integrals its memory as well.
         let freed = if self.kept || self.filtered > self.lines { self.filtered } else { self.lines };
         let work = Work { flops: 10.0 * self.updates, bytes: (self.filtered + volume) as f64 };

@@ -76,7 +76,7 @@ impl<'a> Spec<'a> {
         self.batch_sizes.views.map_or(views, |some| some.min(views))
     }
 
-    /// Bytes on a GPU of a projector of `views` views and `slices` slices, beside its arrays.
+    /// Bytes on the device of a projector of `views` views and `slices` slices, beside its arrays.
     pub fn projector_bytes(&self, views: u64, slices: u64) -> Result<u64> {
         let [_, rows, columns] = self.geometry.shape().map(|n| n as u64);
         let [_, ny, nx] = self.grid.shape_zyx().map(|n| n as u64);

@@ -86,10 +86,10 @@ impl Projector {
         Ok(Self { device: device.clone(), geometry: geometry.clone(), grid: *grid, on_gpu })
     }
 
-    /// Bytes on the device of a projector for `[view, row, column]` projections and `[z, y, x]` voxels, beside these arrays.
+    /// Bytes on the device, beside arrays, of a projector that runs on `[view, row, column]` projections and `[z, y, x]` voxels.
     pub fn device_bytes(device: &Device, projections: [u64; 3], voxels: [u64; 3]) -> u64 {
         match device.backend() {
-            Backend::Cpu(_) => 0,
+            Backend::Cpu(_) => cpu::bytes(projections, voxels),
             Backend::Cuda(_) => cuda::bytes(projections, voxels),
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rayspin::core::{Monitor, Trajectory};
-use rayspin::io::{self, Detail, ScanFile, ScanOptions, ismrmrd};
+use rayspin::io::{self, Detail, ScanFile, ScanOptions, data_exchange, ismrmrd};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
 use rayspin::report::number;
@@ -29,6 +29,7 @@ pub(super) struct Described {
     named: Vec<&'static str>,
     names: Vec<String>,
     scan: Option<ismrmrd::ScanSummary>,
+    ct: Option<CtScan>,
     images: Option<usize>,
     understood_as: Option<String>,
     sampling: Option<Facts>,
@@ -46,6 +47,81 @@ struct Readouts {
     extent: Vec<f64>,
     readouts: usize,
     pattern: Pattern,
+}
+
+/// A CT scan.
+#[derive(Serialize)]
+struct CtScan {
+    views: usize,
+    rows: usize,
+    columns: usize,
+    /// Whether projections are counts; else they are line integrals.
+    counts: bool,
+    flat_fields: usize,
+    dark_fields: usize,
+    first_angle_deg: f64,
+    last_angle_deg: f64,
+    /// What the rays are, where the file states them.
+    beam: Option<&'static str>,
+    pixel_mm: Option<[f64; 2]>,
+    turn_deg: Option<f64>,
+}
+
+impl CtScan {
+    fn of(scan: &rayspin::ct::scan::Scan) -> Self {
+        use rayspin::ct::scan::Measured;
+        let [views, rows, columns] = scan.shape();
+        let (counts, flat_fields, dark_fields) = match &scan.measured {
+            Measured::Lines(_) => (false, 0, 0),
+            Measured::Counts(counts) => (true, counts.flats.dim().0, counts.darks.dim().0),
+        };
+        let rays = scan.geometry.as_ref();
+        let facts = rays.map(rayspin::ct::methods::Facts::of);
+        let beam = facts.map(|facts| match (facts.parallel, facts.rows) {
+            (true, _) => "parallel",
+            (false, 1) => "fan",
+            (false, _) => "cone",
+        });
+        let degrees = |angle: Option<&f64>| angle.map_or(0.0, |angle| angle.to_degrees());
+        Self {
+            views,
+            rows,
+            columns,
+            counts,
+            flat_fields,
+            dark_fields,
+            first_angle_deg: degrees(scan.angles.first()),
+            last_angle_deg: degrees(scan.angles.last()),
+            beam,
+            pixel_mm: rays.map(|rays| rays.detector().pitch_mm),
+            turn_deg: facts.and_then(|facts| facts.turn).map(|turn| turn.span.to_degrees()),
+        }
+    }
+
+    fn show(&self, rows: &mut Rows) {
+        row(
+            rows,
+            "views",
+            format!("{} of {} x {} pixels (rows x columns)", self.views, self.rows, self.columns),
+        );
+        let (flats, darks) = (count(self.flat_fields, "flat field"), count(self.dark_fields, "dark field"));
+        let measured =
+            if self.counts { format!("counts, {flats}, {darks}") } else { "line integrals".into() };
+        row(rows, "measured", measured);
+        row(rows, "angles", format!("{:.2}° to {:.2}°", self.first_angle_deg, self.last_angle_deg));
+        let text = match (self.beam, self.turn_deg) {
+            (None, _) => {
+                "not stated: recon ct takes parallel rays, or what --source-to-axis, --pixel and --axis say"
+                    .into()
+            }
+            (Some(beam), Some(turn)) => format!("{beam} beam over {turn:.0}° of a circle"),
+            (Some(beam), None) => format!("{beam} beam on another path"),
+        };
+        row(rows, "rays", text);
+        if let Some([u, v]) = self.pixel_mm {
+            row(rows, "pixel", format!("{u} x {v} mm (along a row, along a column)"));
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -78,6 +154,12 @@ pub(super) struct Description {
 /// Errors: a file of no known format, or damaged.
 pub(super) fn describe(path: &Path) -> Result<Description> {
     let input = io::Input::of(path);
+    if data_exchange::is_data_exchange(&input.file) {
+        let mut told = Described { format: Some("Data Exchange"), ..Described::new(path) };
+        told.bytes = std::fs::metadata(&input.file).map(|found| found.len()).ok();
+        told.ct = Some(CtScan::of(&data_exchange::read(&input.file)?));
+        return Ok(Description { told, sampling: None });
+    }
     let format = io::detect(&input.file)?;
     let header = io::describe(path)?;
     let held = io::names(path)?;
@@ -194,6 +276,7 @@ impl Described {
             named: Vec::new(),
             names: Vec::new(),
             scan: None,
+            ct: None,
             images: None,
             understood_as: None,
             sampling: None,
@@ -218,6 +301,7 @@ impl Described {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self { image: Some(_), .. } => "an image",
+            Self { ct: Some(_), .. } => "a CT scan",
             Self { names, .. } if names.len() > 1 => {
                 "several arrays or scans, none of which is chosen (FILE:NAME)"
             }
@@ -260,6 +344,9 @@ impl Described {
         }
         self.named.iter().zip(&self.names).for_each(|(what, name)| row(&mut rows, what, name));
         rows.extend(self.scan.iter().flat_map(ismrmrd::ScanSummary::rows));
+        if let Some(ct) = &self.ct {
+            ct.show(&mut rows);
+        }
         if let Some(images) = self.images {
             row(&mut rows, "images", images);
         }

@@ -145,6 +145,19 @@ fn held<R: Resample>(scan: Scan<'_>, planes: usize) -> (usize, usize) {
     (fit(rows * columns).min(views), fit(planes))
 }
 
+/// Bytes of what projections and their transpose hold beside their arrays.
+pub(super) fn bytes([views, rows, columns]: [u64; 3], voxels: [u64; 3]) -> u64 {
+    let (held, real) = (HELD as u64, size_of::<f32>() as u64);
+    if rows < LEAST as u64 || voxels[0] < LEAST as u64 {
+        return 0;
+    }
+    let block = (held / (real * rows * columns).max(1)).clamp(1, views.max(1));
+    let pixels = block * columns * (real * (rows + 2 * PAD as u64) + size_of::<Option<Column>>() as u64);
+    let volume = real * voxels.iter().product::<u64>();
+    let plane = volume / voxels[1].min(voxels[2]).max(1);
+    pixels + volume.min(held.max(plane))
+}
+
 /// The columns of some views.
 fn columns_of(cpu: &Cpu, scan: Scan<'_>, views: Range<usize>) -> Vec<Option<Column>> {
     let columns = scan.geometry.detector().columns;

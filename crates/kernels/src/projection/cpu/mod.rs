@@ -18,6 +18,11 @@ pub struct Scan<'a> {
     pub(super) grid: &'a VolumeGrid,
 }
 
+/// Bytes of what the fastest variant holds beside its arrays, for `[view, row, column]` projections and `[z, y, x]` voxels, in f32.
+pub(super) fn bytes(projections: [u64; 3], voxels: [u64; 3]) -> u64 {
+    columns::bytes(projections, voxels)
+}
+
 /// From a volume to projections, or back; the output is overwritten.
 ///
 /// Errors: memory.
