@@ -58,20 +58,20 @@ fn elementary<R: Real>(device: &Device) {
 both!(identity_diagonal_and_mask, elementary);
 
 /// Operators over real numbers.
-fn real<S: Scalar>(device: &Device) {
+fn real<S: Scalar<Real = S> + Real>(device: &Device) {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         let seed = seed as u64;
-        let tolerance = laws::tolerance::<S::Real>();
+        let tolerance = laws::tolerance::<S>();
         let factors = |seed: u64| random_of::<S>(device, shape, seed).unwrap();
         check_unitary(&Identity::<S>::new(shape), device, seed, tolerance).unwrap();
         let diagonal = || Diagonal::<S>::complex(shape, factors(seed)).unwrap();
         check(&diagonal(), device, seed).unwrap();
-        let weights = random_of::<S::Real>(device, shape, seed).unwrap();
+        let weights = random_of::<S>(device, shape, seed).unwrap();
         check(&Diagonal::<S>::real(shape, weights).unwrap(), device, seed).unwrap();
         let differences = || FiniteDifference::<S>::new(shape).unwrap();
         check(&differences(), device, seed).unwrap();
         let edges = differences().range().to_vec();
-        let weights = random_of::<S::Real>(device, &edges, seed).unwrap();
+        let weights = random_of::<S>(device, &edges, seed).unwrap();
         check(&weighted_differences::<S>(weights).unwrap(), device, seed).unwrap();
         check(&differences().compose(diagonal()).unwrap(), device, seed).unwrap();
         check(&differences().stack(diagonal().scaled(-1.5)).unwrap(), device, seed).unwrap();

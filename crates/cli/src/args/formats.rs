@@ -49,6 +49,10 @@ pub(super) fn fill(command: Command) -> Command {
 const NAMES: &str = "A colon names one of several arrays, series or scans in a file ({names}): data.npz:kspace, \
                      images.h5:dataset/image_1.";
 
+#[expect(
+    clippy::redundant_closure,
+    reason = "a function of any method is none of methods that live for ever"
+)]
 fn filled(text: &str) -> String {
     let text = text.replace("{names after a colon}", NAMES);
     let text = LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &endings(of).join(", ")));

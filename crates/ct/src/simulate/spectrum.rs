@@ -107,7 +107,7 @@ mod tests {
         // Bone hardens the beam more.
         let bone = |p: f64| tube.seen(0.0, p) / p;
         assert!(bone(4.0) / bone(1e-6) < slope(4.0) / slope(1e-6));
-        assert_eq!(tube.seen(0.0, 0.0).abs() < 1e-12, true);
+        assert!(tube.seen(0.0, 0.0).abs() < 1e-12);
         for bad in [39.0, 151.0, f64::NAN] {
             assert!(Spectrum::tube(bad).is_err());
         }

@@ -174,10 +174,7 @@ fn the_first_broken_number_is_found() {
 }
 
 /// Real vectors give what complex ones without imaginary parts give, on every device.
-fn real_vectors_are_complex_ones_without_imaginary_parts<R: Real>()
-where
-    R: Scalar<Real = R>,
-{
+fn real_vectors_are_complex_ones_without_imaginary_parts<R: Real + Scalar<Real = R>>() {
     let devices = [&[Device::cpu_with_threads(2).unwrap()], crate::cuda::gpus()].concat();
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let epsilon = <R as Real>::EPSILON.to_f64();

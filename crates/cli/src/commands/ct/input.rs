@@ -114,7 +114,7 @@ fn read_array(args: &ReconCt) -> Result<Scan> {
         .into());
     };
     let angles = even_angles(lines.dim().0, arc.to_radians());
-    Ok(Scan::new(Measured::Lines(lines), angles, None).with_context(|| shown.to_string())?)
+    Scan::new(Measured::Lines(lines), angles, None).with_context(|| shown.to_string())
 }
 
 /// The scan of the views that `--view` names.
@@ -170,7 +170,7 @@ fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionG
     }
     let pitch = args.pixel.as_deref().map_or(Ok([1.0; 2]), pixel)?;
     let detector = rayspin::core::Detector { radius_mm: file.radius_mm, ..flat(rows, columns, pitch) };
-    Ok(from_rtk(&projections, detector, [0.0; 2]).with_context(|| path.display().to_string())?)
+    from_rtk(&projections, detector, [0.0; 2]).with_context(|| path.display().to_string())
 }
 
 /// The rays that the options say: an orbit with the scan's angles.

@@ -160,6 +160,10 @@ pub(super) const TABLE: &[Row<Needs>] = &[
 ];
 
 /// `--method ls, cg-sense, wavelet or tv`
+#[expect(
+    clippy::redundant_closure,
+    reason = "a function of any method is none of methods that live for ever"
+)]
 fn named(of: fn(&dyn Method) -> bool) -> String {
     format!("--method {}", methods().names(|method| of(method)))
 }
