@@ -304,11 +304,12 @@ impl<S: Scalar> LinearOp<S> for Stack<S> {
 /// Aᴴ.
 ///
 /// ```
+/// use rayspin_core::C32;
 /// use rayspin_device::Device;
 /// use rayspin_linop::{FiniteDifference, LinearOp, random};
 ///
 /// let device = Device::cpu()?;
-/// let divergence = FiniteDifference::<f32>::new(&[6, 5])?.adjoint_op();
+/// let divergence = FiniteDifference::<C32>::new(&[6, 5])?.adjoint_op();
 /// assert_eq!(divergence.forward(&random(&device, &[2, 6, 5], 1)?)?.shape(), [6, 5]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```

@@ -11,11 +11,12 @@ use crate::{LinearOp, Scratch};
 /// ```
 /// use std::sync::Arc;
 ///
+/// use rayspin_core::C32;
 /// use rayspin_device::Device;
 /// use rayspin_linop::{BlockDiagonal, Identity, LinearOp, random};
 ///
 /// let device = Device::cpu()?;
-/// let twice: Arc<dyn LinearOp<f32>> = Arc::new(Identity::new(&[4]).scaled(2.0));
+/// let twice: Arc<dyn LinearOp<C32>> = Arc::new(Identity::new(&[4]).scaled(2.0));
 /// let series = BlockDiagonal::new(vec![Arc::new(Identity::new(&[4])), twice])?;
 /// let x = random(&device, &[2, 4], 1)?;
 /// let y = series.forward(&x)?.to_host()?;

@@ -91,7 +91,7 @@ mod tests {
             drop(b);
             a.cpu().as_ptr()
         };
-        assert_eq!(scratch.bytes(), 2 * 12 * 8);
+        assert_eq!(scratch.bytes(), 2 * 12 * 4);
         let a = scratch.take(&device, &[2, 6]).unwrap();
         let b = scratch.take(&device, &[6, 2]).unwrap();
         assert!([a.cpu().as_ptr(), b.cpu().as_ptr()].contains(&place));

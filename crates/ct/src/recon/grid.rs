@@ -55,7 +55,7 @@ pub fn grid(geometry: &ProjectionGeometry, options: &GridOptions) -> Result<Volu
                 (m, source[2] + (view.detector_mm[2] - source[2]) / m)
             }
         };
-        magnification += m / geometry.views().len() as f64;
+        magnification += m;
         (low, high) = (low.min(height), high.max(height));
         // Where the axis falls on the detector.
         if let Some([_, column]) = geometry.project(index, [0.0, 0.0, height]) {
@@ -63,6 +63,7 @@ pub fn grid(geometry: &ProjectionGeometry, options: &GridOptions) -> Result<Volu
             reach = reach.max(0.5 + column.max(last - column));
         }
     }
+    let magnification = magnification / geometry.views().len() as f64;
     let [pitch_u, pitch_v] = detector.pitch_mm;
     let natural = [pitch_u / magnification, pitch_u / magnification, pitch_v / magnification];
     // Sides that differ by less than a pixel are those of a detector in its place.

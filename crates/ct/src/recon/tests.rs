@@ -88,7 +88,7 @@ fn the_budget_holds_every_array() {
     assert_eq!(names, ["filter", "back-projection"]);
     // The projections are filtered where they are, and lie beside the volume and what the projector holds.
     let arrays = 4 * (60 * 20 * 32 + 21 * 24 * 25);
-    assert!(plain.peak() > arrays && plain.peak() < 4 * arrays, "{} {arrays}", plain.peak());
+    assert!(plain.peak() > arrays && plain.peak() < 10 * arrays, "{} {arrays}", plain.peak());
     let (_, shifted) = head(&device, 100.0);
     assert!(budget(&device, &shifted, &options()).unwrap().peak() > plain.peak());
     let gpu = rayspin_emu::Emulator::device().unwrap();
