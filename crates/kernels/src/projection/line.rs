@@ -71,6 +71,18 @@ impl Line {
         first..last.max(first)
     }
 
+    /// The planes of `0..count` that the ray crosses whole, between two of the `size` voxels along b.
+    pub(super) fn inner(&self, count: usize, size: usize) -> Range<usize> {
+        if size < 2 {
+            return 0..0;
+        }
+        let whole = [self.ends[0] + 0.5, self.ends[1] - 0.5];
+        let range = within(whole, self.b - 1.0, self.db, size as f64 - 2.0);
+        let first = range[0].ceil().clamp(0.0, count as f64) as usize;
+        let last = (range[1].floor() + 1.0).clamp(0.0, count as f64) as usize;
+        first..last.max(first)
+    }
+
     /// The part of plane i's interval [i − ½, i + ½] that the ray runs through.
     #[inline(always)]
     pub(super) fn part(&self, plane: usize) -> f64 {

@@ -1,5 +1,7 @@
 //! Joseph's method ray by ray (P. M. Joseph, IEEE Trans Med Imaging 1:192, 1982).
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
@@ -60,13 +62,47 @@ fn corners(line: &Line, layout: &Layout, plane: usize) -> [(usize, f64); 4] {
 
 fn integral<R: Real>(scan: Scan<'_>, volume: &[R], line: &Line) -> R {
     let layout = Layout::native(scan, line.main);
+    let [before, inner, after] = parts(line, &layout);
     let mut sum = 0.0;
-    for plane in line.planes(layout.planes, layout.sizes) {
+    for plane in before.chain(after) {
         for (voxel, weight) in corners(line, &layout, plane) {
             sum += weight * Real::to_f64(volume[voxel]);
         }
     }
-    <R as Real>::from_f64(sum * line.step)
+    let mut within = 0.0;
+    for plane in inner {
+        let (voxel, fraction) = between(line, &layout, plane);
+        let (low, high) = (Real::to_f64(volume[voxel]), Real::to_f64(volume[voxel + layout.strides[1]]));
+        within += low + fraction * (high - low);
+    }
+    <R as Real>::from_f64((sum + slice_share(line) * within) * line.step)
+}
+
+/// The planes that a line crosses, in three parts. In the middle part, which only volumes of one slice have, the line lies between two
+/// voxels of the slice and has the weight [`slice_share`] along c: nothing is tested there, which makes slices three times as fast.
+fn parts(line: &Line, layout: &Layout) -> [Range<usize>; 3] {
+    let all = line.planes(layout.planes, layout.sizes);
+    if layout.sizes[1] != 1 || line.dc != 0.0 {
+        return [all.clone(), all.end..all.end, all.end..all.end];
+    }
+    let inner = line.inner(layout.planes, layout.sizes[0]);
+    let first = inner.start.clamp(all.start, all.end);
+    let last = inner.end.clamp(first, all.end);
+    [all.start..first, first..last, last..all.end]
+}
+
+/// The weight along c of a line that runs beside or in the only slice.
+fn slice_share(line: &Line) -> f64 {
+    (1.0 - line.c.abs()).max(0.0)
+}
+
+/// The voxel below the place where a line crosses a plane of the middle part, and how far it is from there to the next.
+#[inline(always)]
+fn between(line: &Line, layout: &Layout, plane: usize) -> (usize, f64) {
+    let place = line.b + plane as f64 * line.db;
+    // Rounding may leave the part by its last digit.
+    let low = (place as usize).min(layout.sizes[0] - 2);
+    (plane * layout.strides[0] + low * layout.strides[1], place - low as f64)
 }
 
 fn line(scan: Scan<'_>, view: usize, row: usize, column: usize) -> Line {
@@ -170,12 +206,22 @@ pub(super) fn add_adjoint_where<R: Real>(
                     let first = at * group;
                     let shifted = Layout { planes: part.len() / plane, ..layout };
                     for (line, value) in &lines {
-                        let range = line.planes(layout.planes, layout.sizes);
-                        for i in range.start.max(first)..range.end.min(first + shifted.planes) {
+                        // The part starts at its first plane.
+                        let here = |range: Range<usize>| {
+                            range.start.max(first)..range.end.min(first + shifted.planes)
+                        };
+                        let [before, inner, after] = parts(line, &layout).map(here);
+                        for i in before.chain(after) {
                             for (voxel, weight) in corners(line, &shifted, i) {
-                                // The part starts at its first plane.
                                 part[voxel - first * plane] += <R as Real>::from_f64(weight * value);
                             }
+                        }
+                        let value = slice_share(line) * value;
+                        for i in inner {
+                            let (voxel, fraction) = between(line, &layout, i);
+                            let low = voxel - first * plane;
+                            part[low] += <R as Real>::from_f64((1.0 - fraction) * value);
+                            part[low + layout.strides[1]] += <R as Real>::from_f64(fraction * value);
                         }
                     }
                 });
