@@ -1,23 +1,41 @@
-//! An allocator for programs. If a small allocation fails, the program ends with one line.
+//! An allocator for programs. If an allocation fails that nobody can answer, the program ends with one line.
 
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 
-use super::memory::LARGE;
+thread_local! {
+    /// Whether the allocation under way returns an error when it is refused. Without destructor, so that a thread may read it
+    /// until its end.
+    static ANSWERED: Cell<bool> = const { Cell::new(false) };
+}
 
-/// The system's allocator. If it refuses a request below 1 MiB, the process ends with one line on stderr and exit code 1.
+/// The result of `request`, whose allocations may be refused: [`Allocator`] then returns a null pointer.
+pub(super) fn answered<T>(request: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ANSWERED.set(self.0);
+        }
+    }
+    let _before = Before(ANSWERED.replace(true));
+    request()
+}
+
+/// The system's allocator. If it refuses a request, the process ends with one line on stderr and exit code 1.
 ///
-/// The standard library makes such requests for strings, lists and threads. It cannot return an error for them, and the
-/// process would end with a signal. Larger requests get a null pointer, which
-/// [`try_with_capacity`](super::try_with_capacity) and similar functions turn into an error. Only programs should install
-/// this allocator; a library must leave the choice to its programs.
+/// The standard library cannot return an error for most requests: lists that grow, strings, threads. The process would end with a
+/// signal. [`try_with_capacity`](super::try_with_capacity) and similar functions return an error instead, and the process goes on.
+/// Only programs should install this allocator; a library must leave the choice to its programs.
 ///
 /// ```
-/// #[global_allocator]
-/// static ALLOCATOR: rayspin_device::cpu::Allocator = rayspin_device::cpu::Allocator;
+/// use rayspin_device::cpu::{Allocator, try_with_capacity};
 ///
-/// assert!(Vec::<u8>::new().try_reserve(isize::MAX as usize).is_err());
+/// #[global_allocator]
+/// static ALLOCATOR: Allocator = Allocator;
+///
+/// assert!(try_with_capacity::<u8>("an array", isize::MAX as usize).is_err());
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Allocator;
@@ -47,7 +65,7 @@ unsafe impl GlobalAlloc for Allocator {
 
 #[inline]
 fn granted(pointer: *mut u8, bytes: usize) -> *mut u8 {
-    if pointer.is_null() && (bytes as u64) < LARGE {
+    if pointer.is_null() && !ANSWERED.get() {
         end(bytes);
     }
     pointer
@@ -129,15 +147,19 @@ mod tests {
     }
 
     #[test]
-    fn large_requests_are_refused_and_others_granted() {
+    fn requests_with_an_answer_are_refused_and_others_granted() {
         let layout = |size| Layout::from_size_align(size, 64).unwrap();
+        assert!(!ANSWERED.get());
+        assert!(answered(|| answered(|| ANSWERED.get()) && ANSWERED.get()));
+        assert!(std::panic::catch_unwind(|| answered(|| panic!("unwinds"))).is_err());
+        assert!(!ANSWERED.get());
         // SAFETY: sizes are not 0; each pointer is used within its size and freed with its layout.
         unsafe {
-            assert!(Allocator.alloc(layout(1 << 62)).is_null());
-            assert!(Allocator.alloc_zeroed(layout(1 << 62)).is_null());
+            assert!(answered(|| Allocator.alloc(layout(1 << 62))).is_null());
+            assert!(answered(|| Allocator.alloc_zeroed(layout(1 << 62))).is_null());
             let small = Allocator.alloc(layout(100));
             small.write_bytes(7, 100);
-            assert!(Allocator.realloc(small, layout(100), 1 << 62).is_null());
+            assert!(answered(|| Allocator.realloc(small, layout(100), 1 << 62)).is_null());
             let grown = Allocator.realloc(small, layout(100), 5000);
             assert!(grown.addr() % 64 == 0 && (0..100).all(|i| grown.add(i).read() == 7));
             Allocator.dealloc(grown, layout(5000));

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use bytemuck::Zeroable;
 use rayspin_core::{Error, Result};
 
+use super::allocator::answered;
+
 /// Bytes of physical memory and bytes that this process may take now; `None` if the system does not report them. A limit of
 /// the address space (`ulimit -v`) counts.
 pub fn memory() -> Option<(u64, u64)> {
@@ -22,7 +24,7 @@ pub fn memory() -> Option<(u64, u64)> {
 /// ([`super::Allocator`]).
 const SPARE: u64 = 16 << 20;
 /// Allocations of at least this size leave the [`SPARE`] bytes free, and fail with an error.
-pub(super) const LARGE: u64 = 1 << 20;
+const LARGE: u64 = 1 << 20;
 
 /// Bytes of address space that a limit leaves to arrays; `None` without a limit.
 fn addresses_left() -> Option<u64> {
@@ -58,7 +60,7 @@ pub fn try_with_capacity<T>(what: impl Display, len: usize) -> Result<Vec<T>> {
 
 /// Reserves capacity for `more` elements in addition to the present ones. Errors: as [`try_with_capacity`].
 pub fn try_reserve<T>(what: impl Display, values: &mut Vec<T>, more: usize) -> Result<()> {
-    if beyond_addresses(more.checked_mul(size_of::<T>())) || values.try_reserve_exact(more).is_err() {
+    if beyond_addresses(more.checked_mul(size_of::<T>())) || answered(|| values.try_reserve_exact(more)).is_err() {
         return Err(refused::<T>(what, values.len().saturating_add(more)));
     }
     Ok(())
@@ -70,7 +72,7 @@ pub fn zeroed<T: Zeroable>(what: impl Display, len: usize) -> Result<Vec<T>> {
     if beyond_addresses(len.checked_mul(size_of::<T>())) {
         return Err(refused::<T>(what, len));
     }
-    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))
+    answered(|| bytemuck::allocation::try_zeroed_vec(len)).map_err(|()| refused::<T>(what, len))
 }
 
 /// A copy of `values`. Errors: as [`try_with_capacity`].
