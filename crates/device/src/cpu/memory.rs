@@ -60,7 +60,9 @@ pub fn try_with_capacity<T>(what: impl Display, len: usize) -> Result<Vec<T>> {
 
 /// Reserves capacity for `more` elements in addition to the present ones. Errors: as [`try_with_capacity`].
 pub fn try_reserve<T>(what: impl Display, values: &mut Vec<T>, more: usize) -> Result<()> {
-    if beyond_addresses(more.checked_mul(size_of::<T>())) || answered(|| values.try_reserve_exact(more)).is_err() {
+    if beyond_addresses(more.checked_mul(size_of::<T>()))
+        || answered(|| values.try_reserve_exact(more)).is_err()
+    {
         return Err(refused::<T>(what, values.len().saturating_add(more)));
     }
     Ok(())

@@ -142,10 +142,11 @@ impl Projector {
         let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
             (launch.forward)(self.device.cpu_side(), self.scan(), from, to)
         };
-        self.run(volume, projections, on_cpu, cuda::rays)
+        self.run(volume, projections, on_cpu, cuda::forward)
     }
 
-    /// Writes the transpose of [`forward`](Self::forward) of projections to a volume. On a GPU the order of sums differs from run to run.
+    /// Writes the transpose of [`forward`](Self::forward) of projections to a volume. On a GPU the order of sums may differ
+    /// from run to run where the columns of the detector are not parallel to z, or there are few slices.
     ///
     /// Errors: as [`forward`](Self::forward).
     pub fn adjoint<R: Number>(&self, projections: &Array<R>, volume: &mut Array<R>) -> Result<()> {
@@ -153,7 +154,7 @@ impl Projector {
         let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
             (launch.adjoint)(self.device.cpu_side(), self.scan(), from, to)
         };
-        self.run(projections, volume, on_cpu, cuda::scatter)
+        self.run(projections, volume, on_cpu, cuda::adjoint)
     }
 
     /// Writes to each voxel Σ over views of the weight times the projection at the place on which the voxel's centre falls. Projections
@@ -171,7 +172,7 @@ impl Projector {
             (launch.backproject)(self.device.cpu_side(), self.scan(), weighting, from, to)
         };
         let on_gpu = |cuda: &Cuda, plan: &cuda::Plan, from: &Array<f32>, to: &mut Array<f32>| {
-            cuda::columns(cuda, plan, weighting, from, to)
+            cuda::fastest_backproject(cuda, plan, weighting, from, to)
         };
         self.run(projections, volume, on_cpu, on_gpu)
     }

@@ -269,7 +269,8 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
         let bound = 1e-6 * case.geometry.detector().pitch_mm[1].max(1.0);
         let (volume, values, weighting) = inputs(case, false, 3);
         let mut plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
-        assert!(plan.runs_in_lines());
+        let Backend::Cuda(cuda) = device.backend() else { unreachable!() };
+        assert!(plan.runs_in_lines(cuda));
         let launch = CudaLaunch {
             forward: Some(cuda::lines::forward),
             adjoint: Some(cuda::lines::adjoint),

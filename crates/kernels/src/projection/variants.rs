@@ -89,10 +89,6 @@ pub(super) fn best<R: Number>() -> CpuLaunch<R> {
     CpuLaunch::new(cpu::columns())
 }
 
-/// The variant that [`Projector`](super::Projector) runs on a GPU.
-pub(super) const BEST_ON_GPU: CudaLaunch =
-    CudaLaunch { forward: Some(cuda::rays), adjoint: Some(cuda::scatter), backproject: cuda::columns };
-
 /// Every variant, the CPU's first, slowest first each.
 pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
     let single = size_of::<R>() == 4;
@@ -119,13 +115,23 @@ pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
         rows.push(on_gpu(
             "gpu-rays",
             "one ray or voxel a thread; the transpose adds to voxels atomically",
-            CudaLaunch { backproject: cuda::voxels, ..BEST_ON_GPU },
+            CudaLaunch { forward: Some(cuda::rays), adjoint: Some(cuda::scatter), backproject: cuda::voxels },
         ));
         rows.push(on_gpu(
             "gpu-columns",
             "16 voxels along z a thread, which share columns and mixed pixels",
-            CudaLaunch { forward: None, adjoint: None, ..BEST_ON_GPU },
+            CudaLaunch { forward: None, adjoint: None, backproject: cuda::columns },
         ));
+        let textured = CudaLaunch {
+            forward: Some(cuda::textured_rays),
+            adjoint: None,
+            backproject: cuda::textured_columns,
+        };
+        // The texture unit keeps 8 bits of a place between two numbers.
+        rows.push(
+            on_gpu("gpu-texture", "between voxels and pixels by the texture unit, to 1/256", textured)
+                .tolerance(1e-2),
+        );
         rows.push(on_gpu(
             "gpu-lines",
             "columns of voxels and pixels along z are mixed once in shared memory; the transpose has no atomic sums",

@@ -2,19 +2,29 @@
 // neighbouring lines are mixed once in shared memory. The mixture is read at places that are affine in the index of the output.
 //
 // Lines are contiguous in scratch memory: projections [view, column, row], volumes [y, x, z]. A line has room for `pitch` numbers, a
-// multiple of 4, and those behind its end are 0. Each warp has lines of its own, so that blocks need no barrier.
+// multiple of 4, and those behind its end are 0. Each warp has a room of its own, so that blocks need no barrier.
 //
-// One lane finds in f64 what the warp reads at one of 32 steps. Places in a mixed line, which has at most 512 numbers, are fixed-point
-// numbers of 9 bits and a fraction of 23. The distance of 32 places is kept besides that of one, so that rounding moves no place by more
-// than 40 times 2^-24, whatever the size of the detector.
+// One lane finds in f64 what the warp reads at one of 32 steps. Places in a mixed line, which has at most 1024 numbers, are fixed-point
+// numbers of 10 bits and a fraction of 22. A place is the sum of three numbers, each rounded once, and one of them is taken up to 15 times:
+// no place is wrong by more than 9 times 2^-22, whatever the size of the detector.
+//
+// Blocks have 32 x (WX WY) threads. Their warps take WX x WY columns of voxels, which share most of what they read in the first cache.
 
-#define THREADS 256
-#define WARPS 8
+#define WARPS (WX * WY)
+#define THREADS (32 * WARPS)
+// Bits of a place's fraction.
+#define BITS 22
+// Numbers of a mixed line, and those behind it: the places of outputs that do not exist wrap around to any of them, and what is read there
+// is dropped.
+#define ROOM (1 << (32 - BITS))
+#define BEHIND 32
+#define FRACTION ((double)(1 << BITS))
 // Numbers of a ray in the table.
 #define ENTRY 9
-#define FRACTION 8388608.0
 // Columns of pixels that a lane finds in one view before the warp adds them.
-#define SLOTS 3
+#define SLOTS 2
+
+typedef float Room[ROOM + BEHIND];
 
 // Writes `count` matrices of height x width as lines along their columns.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -23,12 +33,12 @@ to_lines(const float* __restrict__ from, float* __restrict__ to, unsigned count,
     unsigned x = blockIdx.x * 32 + threadIdx.x;
     for (unsigned matrix = blockIdx.z; matrix < count; matrix += gridDim.z) {
         for (unsigned top = blockIdx.y * 32; top < pitch; top += gridDim.y * 32) {
-            for (unsigned k = threadIdx.y; k < 32; k += 8) {
+            for (unsigned k = threadIdx.y; k < 32; k += WARPS) {
                 unsigned y = top + k;
                 tile[k][threadIdx.x] = x < width && y < height ? from[((unsigned long long)matrix * height + y) * width + x] : 0;
             }
             __syncthreads();
-            for (unsigned k = threadIdx.y; k < 32; k += 8) {
+            for (unsigned k = threadIdx.y; k < 32; k += WARPS) {
                 unsigned line = blockIdx.x * 32 + k, at = top + threadIdx.x;
                 if (line < width && at < pitch) to[((unsigned long long)matrix * width + line) * pitch + at] = tile[threadIdx.x][k];
             }
@@ -94,10 +104,26 @@ static __device__ unsigned fixed(double place) {
     return (unsigned)(long long)floor(place * FRACTION + 0.5);
 }
 
-// Places of a warp's outputs in a mixed line: that of output 0, and the distances of the next output and of the one 32 behind.
+// Places of a warp's outputs in a mixed line: that of output 0, and the distance of 32 outputs, less than 512.
 struct Places {
-    unsigned start, step, far;
+    unsigned start, far;
 };
+
+static __device__ __forceinline__ Places places_of(double start, double step) {
+    Places places = {fixed(start), fixed(32 * step)};
+    return places;
+}
+
+// The place of output threadIdx.x.
+static __device__ __forceinline__ unsigned first_place(Places places) {
+    return places.start + (unsigned)(((long long)(int)places.far * (int)threadIdx.x + 16) >> 5);
+}
+
+// The fraction of a place, and ABOVE. The bits of the fraction become those of a float without a conversion.
+#define ABOVE ((float)(1 << (23 - BITS)))
+static __device__ __forceinline__ float fraction(unsigned place) {
+    return __uint_as_float((place & ((1u << BITS) - 1)) | (150u - BITS) << 23);
+}
 
 // What a warp reads at one step: two lines of scratch memory with their weights, and `len` numbers from `first` on, which is a multiple of
 // 4. Bit 0 of `first` is set where the second line is the next one, not the same. Nothing if len is 0.
@@ -116,87 +142,78 @@ static __device__ void window(Read* read, double place, double slope, int count,
     if (!(low < size && high > 0)) return;
     read->first = (int)low & ~3;
     read->len = (int)high - read->first;
-    read->places.start = fixed(place - read->first);
-    read->places.step = fixed(slope);
-    read->places.far = fixed(32 * slope);
-}
-
-// The place of output threadIdx.x + 32 k. Those behind the last of `count` outputs have the place of the last.
-static __device__ __forceinline__ unsigned place_of(Places places, int k, int count) {
-    unsigned output = min((int)threadIdx.x + 32 * k, count - 1);
-    return places.start + (output & 31) * places.step + (output >> 5) * places.far;
+    read->places = places_of(place - read->first, slope);
 }
 
 static __device__ __forceinline__ float4 mixed(float here, float4 x, float next, float4 y) {
     return make_float4(here * x.x + next * y.x, here * x.y + next * y.y, here * x.z + next * y.z, here * x.w + next * y.w);
 }
 
-// Mixes a window inside two lines. It takes 128 PARTS numbers, whatever lies behind the window: scratch memory has room for that.
-template <int PARTS>
-static __device__ __forceinline__ void mix_inside(const float* one, const float* two, float here, float next, float* line) {
+// Mixes the numbers of one line or two that PARTS rounds of lanes take, `len` at most. INSIDE: all lie in the lines.
+template <int PARTS, bool TWO, bool INSIDE>
+static __device__ __forceinline__ void mix_parts(const float* one, const float* two, float here, float next, int first, int len, int pitch,
+                                                 float* line) {
     float4 x[PARTS], y[PARTS];
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
-        x[part] = *(const float4*)(one + 4 * threadIdx.x + 128 * part);
-        y[part] = *(const float4*)(two + 4 * threadIdx.x + 128 * part);
+        int at = 4 * threadIdx.x + 128 * part;
+        bool some = (part < PARTS - 1 || at < len) && (INSIDE || (unsigned)(first + at) < pitch);
+        x[part] = y[part] = make_float4(0, 0, 0, 0);
+        if (some) {
+            x[part] = *(const float4*)(one + at);
+            if (TWO) y[part] = *(const float4*)(two + at);
+        }
     }
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) *(float4*)(line + 4 * threadIdx.x + 128 * part) = mixed(here, x[part], next, y[part]);
+    for (int part = 0; part < PARTS; part++) {
+        int at = 4 * threadIdx.x + 128 * part;
+        if (part < PARTS - 1 || at < len) *(float4*)(line + at) = mixed(here, x[part], next, y[part]);
+    }
 }
 
-// Mixes a window of two lines, whose numbers are 0 outside 0 .. pitch.
+// Three rounds at a time: as many reads are under way.
+template <bool TWO, bool INSIDE>
+static __device__ __forceinline__ void mix_window(const float* one, const float* two, float here, float next, int first, int len, int pitch,
+                                                  float* line) {
+    for (; len > 384; len -= 384, first += 384, one += 384, two += 384, line += 384) {
+        mix_parts<3, TWO, INSIDE>(one, two, here, next, first, 384, pitch, line);
+    }
+    if (len > 256) mix_parts<3, TWO, INSIDE>(one, two, here, next, first, len, pitch, line);
+    else if (len > 128) mix_parts<2, TWO, INSIDE>(one, two, here, next, first, len, pitch, line);
+    else mix_parts<1, TWO, INSIDE>(one, two, here, next, first, len, pitch, line);
+}
+
+// Mixes a window of lines, whose numbers are 0 outside 0 .. pitch.
+template <bool TWO>
 static __device__ __forceinline__ void mix(const float* one, const float* two, float here, float next, int first, int len, int pitch,
                                            float* line) {
-    if (first >= 0 && first + len <= pitch) {
-        one += first;
-        two += first;
-        if (len <= 128) mix_inside<1>(one, two, here, next, line);
-        else if (len <= 256) mix_inside<2>(one, two, here, next, line);
-        else if (len <= 384) mix_inside<3>(one, two, here, next, line);
-        else mix_inside<4>(one, two, here, next, line);
-        return;
-    }
-#pragma unroll 1
-    for (int j = 4 * threadIdx.x; j < len; j += 128) {
-        float4 x = make_float4(0, 0, 0, 0), y = x;
-        if ((unsigned)(first + j) < pitch) {
-            x = *(const float4*)(one + first + j);
-            y = *(const float4*)(two + first + j);
-        }
-        *(float4*)(line + j) = mixed(here, x, next, y);
-    }
+    one += first;
+    two += first;
+    if (first >= 0 && first + len <= pitch) mix_window<TWO, true>(one, two, here, next, first, len, pitch, line);
+    else mix_window<TWO, false>(one, two, here, next, first, len, pitch, line);
 }
 
-// Mixes the lines of each of the steps and adds the mixtures at the places of `count` outputs. FULL: there are 32 ROUNDS of them. The
-// second line is `beside` lines behind the first. The two rooms take turns: while some lanes still read one, others may write to the other.
-template <bool FULL>
-static __device__ __forceinline__ void add_steps(const float* lines, const Read* reads, int steps, int pitch, unsigned beside,
-                                                 float (*room)[ROOM], int count, float* sum) {
-    int turn = 0;
+// Mixes the lines of each of the steps and adds the mixtures at the places of 32 ROUNDS outputs. The second line is `beside` lines behind
+// the first.
+static __device__ __forceinline__ void add_all(const float* lines, const Read* reads, int steps, int pitch, unsigned beside, float* line,
+                                               float* sum) {
+    unsigned long long far = (unsigned long long)beside * pitch;
+#pragma unroll 1
     for (int step = 0; step < steps; step++) {
         Read read = reads[step];
         if (read.len == 0) continue;
-        float* line = room[turn];
-        const float* one = lines + (unsigned long long)read.line * pitch;
-        mix(one, read.first & 1 ? one + (unsigned long long)beside * pitch : one, read.here, read.next, read.first & ~1, read.len, pitch, line);
         __syncwarp();
-        unsigned start = read.places.start + threadIdx.x * read.places.step;
+        const float* one = lines + (unsigned long long)read.line * pitch;
+        mix<true>(one, read.first & 1 ? one + far : one, read.here, read.next, read.first & ~1, read.len, pitch, line);
+        __syncwarp();
+        unsigned start = first_place(read.places);
 #pragma unroll
         for (int k = 0; k < ROUNDS; k++) {
-            unsigned place = FULL ? start + k * read.places.far : place_of(read.places, k, count), i = place >> 23;
-            // The fraction and 1, without a conversion.
-            float share = __uint_as_float((place & 0x7fffffu) | 0x3f800000u) - 1;
-            float low = line[i], high = line[i + 1];
+            unsigned place = start + k * read.places.far, i = place >> BITS;
+            float share = fraction(place) - ABOVE, low = line[i], high = line[i + 1];
             sum[k] += low + share * (high - low);
         }
-        turn ^= 1;
     }
-}
-
-static __device__ __forceinline__ void add_all(const float* lines, const Read* reads, int steps, int pitch, unsigned beside,
-                                               float (*room)[ROOM], int count, float* sum) {
-    if (count == 32 * ROUNDS) add_steps<true>(lines, reads, steps, pitch, beside, room, count, sum);
-    else add_steps<false>(lines, reads, steps, pitch, beside, room, count, sum);
 }
 
 // Line integrals: a warp takes up to `tile` rows of a column of pixels, and a lane one of 32 planes.
@@ -205,8 +222,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const double* __restrict__ table, unsigned views,
                 unsigned rows, unsigned columns, int nx, int ny, int nz, int pitch, int tile, double size_x, double size_y,
                 double size_z) {
-    __shared__ __align__(16) float room[WARPS][2][ROOM];
-    __shared__ Read reads[WARPS][32];
+    extern __shared__ float4 own[];
+    float* line = ((Room*)own)[threadIdx.y];
+    Read* reads = (Read*)((Room*)own + WARPS) + 32 * threadIdx.y;
     unsigned column = blockIdx.x * WARPS + threadIdx.y;
     if (column >= columns) return;
     for (unsigned first_row = blockIdx.y * tile; first_row < rows; first_row += gridDim.y * tile) {
@@ -241,9 +259,9 @@ rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const 
                     mine.line = main == 0 ? one * nx + i : (unsigned)i * nx + one;
                     mine.first |= low_b >= 0 && low_b + 1 < size_b;
                 }
-                reads[threadIdx.y][threadIdx.x] = mine;
+                reads[threadIdx.x] = mine;
                 __syncwarp();
-                add_all(lines, reads[threadIdx.y], min(32, end - start), pitch, main == 0 ? nx : 1, room[threadIdx.y], count, sum);
+                add_all(lines, reads, min(32, end - start), pitch, main == 0 ? nx : 1, line, sum);
                 __syncwarp();
             }
 #pragma unroll
@@ -263,14 +281,15 @@ rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, const double* __restrict__ matrices, unsigned views,
                   unsigned rows, unsigned columns, int nx, int ny, int nz, int pitch, int tile, unsigned even, unsigned add) {
-    __shared__ __align__(16) float room[WARPS][2][ROOM];
-    __shared__ Read reads[WARPS][32];
-    int x = blockIdx.x * WARPS + threadIdx.y;
+    extern __shared__ float4 own[];
+    float* line = ((Room*)own)[threadIdx.y];
+    Read* reads = (Read*)((Room*)own + WARPS) + 32 * threadIdx.y;
+    int x = blockIdx.x * WX + threadIdx.y % WX;
     if (x >= nx) return;
     for (int first_z = blockIdx.z * tile; first_z < nz; first_z += gridDim.z * tile) {
         int count = min(tile, nz - first_z);
         float sum[ROUNDS];
-        for (int y = blockIdx.y; y < ny; y += gridDim.y) {
+        for (int y = blockIdx.y * WY + threadIdx.y / WX; y < ny; y += gridDim.y * WY) {
 #pragma unroll
             for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
             for (unsigned start = 0; start < views; start += 32) {
@@ -290,9 +309,9 @@ voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, c
                         mine.first |= low >= 0 && low + 1 < (int)columns;
                     }
                 }
-                reads[threadIdx.y][threadIdx.x] = mine;
+                reads[threadIdx.x] = mine;
                 __syncwarp();
-                add_all(lines, reads[threadIdx.y], min(32u, views - start), pitch, 1, room[threadIdx.y], count, sum);
+                add_all(lines, reads, min(32u, views - start), pitch, 1, line, sum);
                 __syncwarp();
             }
 #pragma unroll
@@ -307,14 +326,34 @@ voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, c
     }
 }
 
-// What a warp's voxels take from a line of pixels: its weight, the distance of neighbouring rays along z, the places of the voxels
-// among the pixels, and the pixels from `first` on.
+// What a warp's voxels take from a line of pixels: its weight, the distance of neighbouring rays along z, the places that are 1 before the
+// voxels, the most pixels of a voxel, and the pixels from `first` on.
 struct __align__(16) Taken {
     float weight, slope;
     Places places;
-    unsigned line;
+    unsigned line, taps;
     int first, len;
 };
+
+// Adds to 32 ROUNDS voxels the pixels within 1 of them, TAPS at most; any number if TAPS is 0. The first is the next one behind the place
+// that is 1 before the voxel, at a distance of (1 - fraction) slope - 1.
+template <int TAPS>
+static __device__ __forceinline__ void add_taps(const Taken& taken, const float* line, float* sum) {
+    unsigned start = first_place(taken.places);
+    float nearest = (1 + ABOVE) * taken.slope - 1;
+#pragma unroll
+    for (int k = 0; k < ROUNDS; k++) {
+        unsigned place = start + k * taken.places.far;
+        float distance = nearest - fraction(place) * taken.slope;
+        const float* pixel = line + (place >> BITS) + 1;
+        if (TAPS > 0) {
+#pragma unroll
+            for (int tap = 0; tap < TAPS; tap++) sum[k] += pixel[tap] * __saturatef(1 - fabsf(distance + tap * taken.slope));
+        } else {
+            for (unsigned tap = 0; tap < taken.taps; tap++) sum[k] += pixel[tap] * __saturatef(1 - fabsf(distance + tap * taken.slope));
+        }
+    }
+}
 
 // The transpose of `rays_from_lines`: a warp takes up to `tile` voxels along z. Each of its lanes finds the columns of pixels of one of 32
 // views whose rays cross the voxels' plane within 1 of them. A voxel then takes the rows that cross within 1 of it.
@@ -323,16 +362,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, const double* __restrict__ matrices,
                            const double* __restrict__ table, unsigned views, unsigned rows, unsigned columns, int nx, int ny, int nz,
                            int pitch, int tile, unsigned add) {
-    __shared__ __align__(16) float room[WARPS][ROOM];
-    __shared__ Taken all[WARPS][32][SLOTS];
-    __shared__ int counts[WARPS][32];
-    int x = blockIdx.x * WARPS + threadIdx.y;
+    extern __shared__ float4 own[];
+    float* line = ((Room*)own)[threadIdx.y];
+    Taken* all = (Taken*)((Room*)own + WARPS) + 32 * SLOTS * threadIdx.y;
+    int* counts = (int*)((Taken*)((Room*)own + WARPS) + 32 * SLOTS * WARPS) + 32 * threadIdx.y;
+    int x = blockIdx.x * WX + threadIdx.y % WX;
     if (x >= nx) return;
-    float* line = room[threadIdx.y];
     for (int first_z = blockIdx.z * tile; first_z < nz; first_z += gridDim.z * tile) {
         int count = min(tile, nz - first_z);
         float sum[ROUNDS];
-        for (int y = blockIdx.y; y < ny; y += gridDim.y) {
+        for (int y = blockIdx.y * WY + threadIdx.y / WX; y < ny; y += gridDim.y * WY) {
 #pragma unroll
             for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
             for (unsigned start = 0; start < views; start += 32) {
@@ -367,39 +406,26 @@ voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, co
                         taken.weight = (float)weight;
                         taken.first = (int)low & ~3;
                         taken.len = (int)high - taken.first;
-                        taken.places.start = fixed(place - taken.first);
-                        taken.places.step = fixed(step);
-                        taken.places.far = fixed(32 * step);
+                        taken.places = places_of(place - width - taken.first, step);
                         taken.slope = (float)fabs(slope);
+                        taken.taps = (unsigned)(2 * width) + 1;
                         taken.line = at;
-                        all[threadIdx.y][threadIdx.x][found++] = taken;
+                        all[SLOTS * threadIdx.x + found++] = taken;
                     }
-                    counts[threadIdx.y][threadIdx.x] = found;
+                    counts[threadIdx.x] = found;
                     more = __any_sync(0xffffffffu, main < 2);
                     __syncwarp();
                     for (int lane = 0; lane < 32; lane++) {
-                        int some = counts[threadIdx.y][lane];
+                        int some = counts[lane];
                         for (int slot = 0; slot < some; slot++) {
-                            Taken taken = all[threadIdx.y][lane][slot];
+                            Taken taken = all[SLOTS * lane + slot];
                             const float* from = lines + (unsigned long long)taken.line * pitch;
-                            mix(from, from, taken.weight, 0, taken.first, taken.len, pitch, line);
+                            mix<false>(from, from, taken.weight, 0, taken.first, taken.len, pitch, line);
                             __syncwarp();
-                            // Pixels that are within 1 of a voxel on one side, and the most on both.
-                            unsigned width = (unsigned)((float)FRACTION / taken.slope), taps = (2 * width >> 23) + 1;
-                            float distance[ROUNDS];
-                            int pixel[ROUNDS];
-#pragma unroll
-                            for (int k = 0; k < ROUNDS; k++) {
-                                unsigned place = place_of(taken.places, k, count), lowest = ((place - width) >> 23) + 1;
-                                distance[k] = (float)(int)((lowest << 23) - place) * (float)(1 / FRACTION) * taken.slope;
-                                pixel[k] = lowest;
-                            }
-                            for (unsigned tap = 0; tap < taps; tap++) {
-#pragma unroll
-                                for (int k = 0; k < ROUNDS; k++) {
-                                    sum[k] += line[pixel[k] + tap] * __saturatef(1 - fabsf(distance[k]));
-                                    distance[k] += taken.slope;
-                                }
+                            switch (taken.taps) {
+                                case 2: add_taps<2>(taken, line, sum); break;
+                                case 3: add_taps<3>(taken, line, sum); break;
+                                default: add_taps<0>(taken, line, sum);
                             }
                             __syncwarp();
                         }

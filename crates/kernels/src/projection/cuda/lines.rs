@@ -11,12 +11,15 @@ use super::{MOST, Plan, check};
 
 static SOURCE: Source = Source { name: "projection_lines", files: &[("lines.cu", include_str!("lines.cu"))] };
 
-/// Warps of a block.
-const WARPS: u32 = 8;
-/// Outputs of a lane.
-const ROUNDS: u32 = 8;
-/// Numbers of a mixed line, at most 512.
-const ROOM: u32 = 512;
+/// Numbers of a mixed line, and those behind it; as `ROOM` and `BEHIND` of the source.
+const ROOM: u32 = 1024;
+const ROOM_BYTES: u32 = 4 * (ROOM + 32);
+/// Bytes of shared memory of a warp that mixes two lines, with what it reads at 32 steps; or one line, with 2 columns of pixels for each
+/// of 32 views and their number.
+const MIXING: u32 = ROOM_BYTES + 32 * 32;
+const GATHERING: u32 = ROOM_BYTES + 32 * (2 * 32 + 4);
+/// Numbers between two places must be fewer: 32 of them, with a sign, are the 10 bits of a place.
+const FARTHEST: f64 = 15.0;
 /// Numbers of scratch memory behind the last line, which a warp may read and then drops.
 const BEHIND: usize = 512;
 /// Bytes of a ray in the table: 9 f64.
@@ -24,14 +27,51 @@ const ENTRY: usize = 72;
 /// Bytes of the lines of pixels and rays that are held at once.
 pub(in super::super) const HELD: usize = 512 << 20;
 
-fn defines() -> Vec<(&'static str, String)> {
-    // 3 blocks of 256 threads leave 80 registers a thread, the least without spills on an H100.
-    vec![("ROUNDS", ROUNDS.to_string()), ("ROOM", ROOM.to_string()), ("BLOCKS", "3".to_owned())]
+/// One way in which the kernels are compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Form {
+    /// Outputs of a lane.
+    rounds: u32,
+    /// Voxels of a block along x and y, a warp each.
+    across: [u32; 2],
+    /// Blocks of a multiprocessor for which registers are kept.
+    blocks: u32,
 }
 
-pub(super) fn build() -> Build {
-    // Capabilities 8.6, 8.9, 10 and 12 keep a few numbers of the outer loops in local memory; 8.0 and 9.0 none.
-    Build { source: &SOURCE, defines: defines(), spill_bytes: 60 }
+impl Form {
+    /// 16 outputs a lane for long lines, with registers for 24 warps on a multiprocessor, which need 126 KiB of shared memory; 8 or 4 with
+    /// registers for 32 warps.
+    const ALL: [Self; 4] = [
+        Self { rounds: 16, across: [4, 6], blocks: 1 },
+        Self { rounds: 16, across: [4, 4], blocks: 1 },
+        Self { rounds: 8, across: [4, 4], blocks: 2 },
+        Self { rounds: 4, across: [4, 4], blocks: 2 },
+    ];
+
+    fn warps(self) -> u32 {
+        self.across[0] * self.across[1]
+    }
+
+    fn defines(self) -> Vec<(&'static str, String)> {
+        let [x, y] = self.across;
+        [("ROUNDS", self.rounds), ("WX", x), ("WY", y), ("BLOCKS", self.blocks)]
+            .map(|(name, value)| (name, value.to_string()))
+            .to_vec()
+    }
+
+    fn kernel(self, cuda: &Cuda, name: &str) -> Result<Kernel> {
+        cuda.kernel(&SOURCE, &self.defines(), name)
+    }
+
+    fn launch(self, blocks: [u32; 3], shared: u32) -> Launch {
+        Launch { blocks, threads: [32, self.warps(), 1], shared: self.warps() * shared }
+    }
+}
+
+pub(super) fn builds() -> Vec<Build> {
+    // Numbers of the outer loops are kept in local memory.
+    let build = |form: Form| Build { source: &SOURCE, defines: form.defines(), spill_bytes: 100 };
+    Form::ALL.map(build).to_vec()
 }
 
 /// What decides whether and how a scan runs line by line.
@@ -89,12 +129,29 @@ fn is_level(geometry: &ProjectionGeometry, grid: &VolumeGrid, view: usize) -> bo
     (0..detector.columns).all(|column| along(0, column, 0).max(along(0, column, 1)) >= steepest)
 }
 
-/// The outputs of a warp whose places are `gain` numbers apart; none where its mixed lines would not hold those of a warp.
-fn tile(gain: f64, len: i32) -> Option<u32> {
-    let fit = (f64::from(ROOM - 12) / gain - 2.0).floor();
-    let tile = if fit >= f64::from(32 * ROUNDS) { 32 * ROUNDS } else { fit.max(0.0) as u32 };
-    // Fewer than a warp's lanes would leave most of them idle.
-    (tile >= 32.min(len as u32)).then_some(tile)
+/// A form, and the outputs of a warp in it.
+#[derive(Debug, Clone, Copy)]
+struct Tile {
+    form: Form,
+    outputs: u32,
+}
+
+impl Tile {
+    /// For `len` outputs whose places are `gain` numbers apart, with `shared` bytes a warp. None where mixed lines would not hold
+    /// the numbers of 32 outputs, or the GPU has too little shared memory.
+    fn new(cuda: &Cuda, gain: f64, len: u32, shared: u32) -> Option<Self> {
+        let fit = (f64::from(ROOM - 12) / gain - 2.0).floor();
+        if gain.is_nan() || gain >= FARTHEST || fit < f64::from(len.min(32)) {
+            return None;
+        }
+        let room = cuda.properties().shared_per_block;
+        let tiles = |form: Form| len.div_ceil(f64::from(32 * form.rounds).min(fit) as u32);
+        // A tile costs about as much as 3 outputs of all lanes, and its outputs.
+        let cost = |form: &Form| tiles(*form) * (3 + form.rounds);
+        let fits = |form: &Form| form.warps() * shared <= room && !(form.rounds == 16 && shared == GATHERING);
+        let form = Form::ALL.into_iter().filter(fits).min_by_key(cost)?;
+        Some(Self { form, outputs: len.div_ceil(tiles(form)) })
+    }
 }
 
 /// What a line of `len` numbers takes in scratch memory.
@@ -102,12 +159,18 @@ fn pitch(len: u32) -> u32 {
     len.next_multiple_of(4)
 }
 
-fn kernel(cuda: &Cuda, name: &str) -> Result<Kernel> {
-    cuda.kernel(&SOURCE, &defines(), name)
-}
-
 fn most(blocks: u32) -> u32 {
     blocks.min(MOST as u32)
+}
+
+/// Bytes of scratch memory at most: lines of the volume, or of some views, with their rays.
+pub(super) fn bytes([views, rows, columns]: [u64; 3], [nz, ny, nx]: [u64; 3]) -> u64 {
+    let line = |len: u64| 4 * len.next_multiple_of(4);
+    let (entry, held) = (ENTRY as u64, HELD as u64);
+    // One view at least.
+    let part = |each: u64| (columns * each).saturating_mul(views).min(held.max(columns * each));
+    let over_rows = (nx * ny).saturating_mul(line(nz)).saturating_add(part(entry));
+    over_rows.max(part(entry + line(rows))) + 8 * BEHIND as u64
 }
 
 /// A part of an array whose length the caller has checked.
@@ -123,11 +186,20 @@ struct Views {
 
 impl Plan {
     #[cfg(test)]
-    pub(in super::super) fn runs_in_lines(&self) -> bool {
-        let fits = |reach: &Reach| {
-            tile(reach.step, self.shape[2]).is_some() && tile(reach.slope, self.sizes[1] as i32).is_some()
-        };
+    pub(in super::super) fn runs_in_lines(&self, cuda: &Cuda) -> bool {
+        let fits =
+            |reach: &Reach| self.rows(cuda, reach).is_some() && self.voxels(cuda, reach, GATHERING).is_some();
         self.reach.is_some_and(|reach| reach.level && fits(&reach))
+    }
+
+    /// What a warp takes of a column of pixels.
+    fn rows(&self, cuda: &Cuda, reach: &Reach) -> Option<Tile> {
+        Tile::new(cuda, reach.slope, self.sizes[1], MIXING)
+    }
+
+    /// What a warp takes of voxels along z, with `shared` bytes of shared memory.
+    fn voxels(&self, cuda: &Cuda, reach: &Reach, shared: u32) -> Option<Tile> {
+        Tile::new(cuda, reach.step, self.shape[2] as u32, shared)
     }
 
     /// The views in parts, `each` bytes a column of pixels.
@@ -143,7 +215,7 @@ impl Plan {
         [6, 7, 8].map(|at| self.lengths[at].into())
     }
 
-    fn table(&self, cuda: &Cuda, views: &Views, table: &mut Array<f64>) -> Result<()> {
+    fn table(&self, cuda: &Cuda, form: Form, views: &Views, table: &mut Array<f64>) -> Result<()> {
         let [_, rows, columns] = self.sizes;
         let poses = self.poses.cuda();
         let mut arguments: Vec<Argument<'_>> = vec![
@@ -157,47 +229,52 @@ impl Plan {
             u32::from(self.parallel).into(),
         ];
         arguments.extend(self.lengths[3..].iter().map(|&length| Argument::from(length)));
-        let launch = Launch::covering(views.count as usize * columns as usize, 256);
+        let launch = Launch::covering(views.count as usize * columns as usize, 32 * form.warps());
         // SAFETY: the poses are those of the views, and the table has an entry for each of their columns.
-        unsafe { kernel(cuda, "upright_rays")?.launch(launch, &mut arguments) }
+        unsafe { form.kernel(cuda, "upright_rays")?.launch(launch, &mut arguments) }
     }
 
     /// Writes the pixels of some views as lines.
-    fn pixels(&self, cuda: &Cuda, views: &Views, values: &Array<f32>, lines: &mut Array<f32>) -> Result<()> {
+    fn pixels(
+        &self,
+        cuda: &Cuda,
+        form: Form,
+        views: &Views,
+        values: &Array<f32>,
+        lines: &mut Array<f32>,
+    ) -> Result<()> {
         let [_, rows, columns] = self.sizes;
         let view = rows as usize * columns as usize;
         let values = values.cuda();
         let values = values.part(views.first * view, views.count as usize * view).ok_or_else(missing)?;
         let shape = [views.count, rows, columns];
         // SAFETY: `lines` has room for the columns of these views.
-        unsafe { to_lines(cuda, values.into(), lines, shape) }
+        unsafe { to_lines(cuda, form, values.into(), lines, shape) }
     }
 
-    fn over_voxels_in_lines(&self, tile: u32) -> Launch {
-        let [nx, ny, nz] = self.shape.map(|n| n as u32);
-        Launch {
-            blocks: [nx.div_ceil(WARPS), most(ny), most(nz.div_ceil(tile))],
-            threads: [32, WARPS, 1],
-            shared: 0,
-        }
+    fn over_voxels_in_lines(&self, Tile { form, outputs }: Tile, shared: u32) -> Launch {
+        let ([nx, ny, nz], [x, y]) = (self.shape.map(|n| n as u32), form.across);
+        form.launch([nx.div_ceil(x), most(ny.div_ceil(y)), most(nz.div_ceil(outputs))], shared)
     }
 }
 
 /// # Safety
 ///
 /// `from` has `[count, height, width]` numbers and `to` has `count` times `width` lines of them.
-unsafe fn to_lines(cuda: &Cuda, from: Argument<'_>, to: &mut Array<f32>, shape: [u32; 3]) -> Result<()> {
+unsafe fn to_lines(
+    cuda: &Cuda,
+    form: Form,
+    from: Argument<'_>,
+    to: &mut Array<f32>,
+    shape: [u32; 3],
+) -> Result<()> {
     let [count, height, width] = shape;
     let pitch = pitch(height);
-    let launch = Launch {
-        blocks: [width.div_ceil(32), most(pitch.div_ceil(32)), most(count)],
-        threads: [32, 8, 1],
-        shared: 0,
-    };
+    let launch = form.launch([width.div_ceil(32), most(pitch.div_ceil(32)), most(count)], 0);
     let arguments =
         &mut [from, to.cuda_mut().into(), count.into(), height.into(), width.into(), pitch.into()];
     // SAFETY: the caller's promise.
-    unsafe { kernel(cuda, "to_lines")?.launch(launch, arguments) }
+    unsafe { form.kernel(cuda, "to_lines")?.launch(launch, arguments) }
 }
 
 /// Scratch memory for lines.
@@ -216,24 +293,22 @@ pub(in super::super) fn forward(
     check(plan, volume.len(), out.len())?;
     let ([_, rows, columns], [nx, ny, nz]) = (plan.sizes, plan.shape);
     let reach = plan.reach.filter(|reach| reach.level);
-    let Some(tile) = reach.and_then(|reach| tile(reach.slope, rows as i32)) else {
+    let Some(tile) = reach.and_then(|reach| plan.rows(cuda, &reach)) else {
         return super::rays(cuda, plan, volume, out);
     };
+    let form = tile.form;
     let (parts, slice) = (plan.parts(ENTRY), nx as usize * ny as usize);
     let entries = parts[0].count as usize * columns as usize;
     let room = scratch(volume, slice, nz as u32)
         .and_then(|lines| Ok((lines, Array::zeros(volume.device(), &[entries, ENTRY / 8])?)));
     let Ok((mut lines, mut table)) = room else { return super::rays(cuda, plan, volume, out) };
     // SAFETY: `lines` has room for the columns of the volume.
-    unsafe { to_lines(cuda, volume.cuda().into(), &mut lines, [1, nz as u32, slice as u32])? };
+    unsafe { to_lines(cuda, form, volume.cuda().into(), &mut lines, [1, nz as u32, slice as u32])? };
     let view = rows as usize * columns as usize;
     for views in &parts {
-        plan.table(cuda, views, &mut table)?;
-        let launch = Launch {
-            blocks: [columns.div_ceil(WARPS), most(rows.div_ceil(tile)), most(views.count)],
-            threads: [32, WARPS, 1],
-            shared: 0,
-        };
+        plan.table(cuda, form, views, &mut table)?;
+        let blocks = [columns.div_ceil(form.warps()), most(rows.div_ceil(tile.outputs)), most(views.count)];
+        let launch = form.launch(blocks, MIXING);
         let mut all = out.cuda_mut();
         let to = all.part(views.first * view, views.count as usize * view).ok_or_else(missing)?;
         let mut arguments: Vec<Argument<'_>> = vec![
@@ -247,12 +322,12 @@ pub(in super::super) fn forward(
             ny.into(),
             nz.into(),
             (pitch(nz as u32) as i32).into(),
-            (tile as i32).into(),
+            (tile.outputs as i32).into(),
         ];
         arguments.extend(plan.size());
         // SAFETY: the arrays have the sizes of the plan and of these views, lines have room behind them, and the places of a tile
         // of rows lie in one mixed line.
-        unsafe { kernel(cuda, "rays_from_lines")?.launch(launch, &mut arguments)? };
+        unsafe { form.kernel(cuda, "rays_from_lines")?.launch(launch, &mut arguments)? };
     }
     Ok(())
 }
@@ -269,22 +344,25 @@ pub(in super::super) fn adjoint(
     let (Some(reach), Some(matrices)) = (plan.reach.filter(|reach| reach.level), &plan.matrices) else {
         return super::scatter(cuda, plan, values, out);
     };
-    let Some(tile) = tile(reach.step, nz) else { return super::scatter(cuda, plan, values, out) };
+    let Some(tile) = plan.voxels(cuda, &reach, GATHERING) else {
+        return super::scatter(cuda, plan, values, out);
+    };
+    let form = tile.form;
     let parts = plan.parts(ENTRY + 4 * pitch(rows) as usize);
     let held = parts[0].count as usize * columns as usize;
     let room = scratch(values, held, rows)
         .and_then(|lines| Ok((lines, Array::zeros(values.device(), &[held, ENTRY / 8])?)));
     let Ok((mut lines, mut table)) = room else { return super::scatter(cuda, plan, values, out) };
     for views in &parts {
-        plan.table(cuda, views, &mut table)?;
-        plan.pixels(cuda, views, values, &mut lines)?;
+        plan.table(cuda, form, views, &mut table)?;
+        plan.pixels(cuda, form, views, values, &mut lines)?;
         let count = views.count * columns;
         let mut arguments: Vec<Argument<'_>> =
             vec![lines.cuda_mut().into(), table.cuda().into(), count.into(), rows.into(), pitch(rows).into()];
         arguments.extend(plan.size());
-        let launch = Launch::linear(count.min(1 << 20), 256);
+        let launch = Launch::linear(count.min(1 << 20), 32 * form.warps());
         // SAFETY: there are `count` lines and rays.
-        unsafe { kernel(cuda, "times_steps")?.launch(launch, &mut arguments)? };
+        unsafe { form.kernel(cuda, "times_steps")?.launch(launch, &mut arguments)? };
         let matrices = matrices.cuda();
         let arguments = &mut [
             lines.cuda().into(),
@@ -298,11 +376,14 @@ pub(in super::super) fn adjoint(
             ny.into(),
             nz.into(),
             (pitch(rows) as i32).into(),
-            (tile as i32).into(),
+            (tile.outputs as i32).into(),
             u32::from(views.first > 0).into(),
         ];
         // SAFETY: as for `forward`, with a tile of voxels.
-        unsafe { kernel(cuda, "voxels_from_rays")?.launch(plan.over_voxels_in_lines(tile), arguments)? };
+        unsafe {
+            let launch = plan.over_voxels_in_lines(tile, GATHERING);
+            form.kernel(cuda, "voxels_from_rays")?.launch(launch, arguments)?;
+        }
     }
     Ok(())
 }
@@ -322,14 +403,15 @@ pub(in super::super) fn backproject(
         return super::columns(cuda, plan, weighting, values, out);
     };
     let parts = plan.parts(4 * pitch(rows) as usize);
-    let room = tile(reach.step, nz).and_then(|tile| {
+    let room = plan.voxels(cuda, &reach, MIXING).and_then(|tile| {
         Some((tile, scratch(values, parts[0].count as usize * columns as usize, rows).ok()?))
     });
     let Some((tile, mut lines)) = room else {
         return super::columns(cuda, plan, weighting, values, out);
     };
+    let form = tile.form;
     for views in &parts {
-        plan.pixels(cuda, views, values, &mut lines)?;
+        plan.pixels(cuda, form, views, values, &mut lines)?;
         let matrices = matrices.cuda();
         let arguments = &mut [
             lines.cuda().into(),
@@ -342,13 +424,16 @@ pub(in super::super) fn backproject(
             ny.into(),
             nz.into(),
             (pitch(rows) as i32).into(),
-            (tile as i32).into(),
+            (tile.outputs as i32).into(),
             u32::from(weighting == Weighting::Even).into(),
             u32::from(views.first > 0).into(),
         ];
         // SAFETY: the arrays have the sizes of the plan and of these views, lines have room behind them, and the places of a tile
         // of voxels lie in one mixed line.
-        unsafe { kernel(cuda, "voxels_from_lines")?.launch(plan.over_voxels_in_lines(tile), arguments)? };
+        unsafe {
+            form.kernel(cuda, "voxels_from_lines")?
+                .launch(plan.over_voxels_in_lines(tile, MIXING), arguments)?;
+        }
     }
     Ok(())
 }

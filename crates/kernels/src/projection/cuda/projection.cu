@@ -126,6 +126,28 @@ rays(const float* __restrict__ volume, float* __restrict__ out, const double* __
     }
 }
 
+// One ray a thread, between voxels by the texture unit: it keeps 8 bits of the place between two of them, so that places are f32.
+extern "C" __global__ void __launch_bounds__(THREADS)
+rays_in_texture(cudaTextureObject_t volume, float* __restrict__ out, const double* __restrict__ poses, unsigned views, unsigned rows,
+     unsigned columns, int nx, int ny, int nz, double pitch_u, double pitch_v, double radius, unsigned parallel, double first_x,
+     double first_y, double first_z, double size_x, double size_y, double size_z) {
+    THIS_LINE
+        float b = (float)(line.b / FRACTION), db = (float)(line.db / FRACTION), c = (float)(line.c / FRACTION), dc = (float)(line.dc / FRACTION);
+        float x = line.main == 0 ? line.first : b, dx = line.main == 0 ? 1 : db;
+        float y = line.main == 0 ? b : line.main == 1 ? line.first : c, dy = line.main == 0 ? db : line.main == 1 ? 1 : dc;
+        float z = line.main == 2 ? line.first : c, dz = line.main == 2 ? 1 : dc;
+        float sum = 0;
+        for (int i = line.first; i < line.end; i++) {
+            float at = i - line.first;
+            float value = tex3D<float>(volume, x + at * dx + 0.5f, y + at * dy + 0.5f, z + at * dz + 0.5f);
+            if (i == line.first || i == line.end - 1) value *= part_of(&line, i);
+            sum += value;
+        }
+        out[pixel] = sum * (float)line.step;
+        (void)plane, (void)stride_a, (void)stride_b, (void)stride_c, (void)size_b, (void)size_c;
+    }
+}
+
 // The transpose: one ray a thread, added to voxels that other rays are added to at the same time.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scatter(const float* __restrict__ values, float* __restrict__ volume, const double* __restrict__ poses, unsigned views, unsigned rows,
@@ -222,6 +244,33 @@ columns_of_voxels(const float* __restrict__ values, float* __restrict__ volume, 
             sum[k] += low + fraction(place) * (high - low);
             place += step;
         }
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+        if (first + k < nz) volume[((unsigned long long)(first + k) * ny + y) * nx + x] = sum[k];
+    }
+}
+
+// The same with pixels between others by the texture unit, in layers [view, row, column].
+extern "C" __global__ void __launch_bounds__(THREADS)
+voxels_in_texture(cudaTextureObject_t values, float* __restrict__ volume, const double* __restrict__ matrices, unsigned views,
+     unsigned rows, unsigned columns, int nx, int ny, int nz, unsigned even) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= nx || y >= ny) return;
+    int first = blockIdx.z * DEPTH;
+    float sum[DEPTH];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) sum[k] = 0;
+    for (unsigned view = 0; view < views; view++) {
+        const double* m = matrices + 12ull * view;
+        double w = m[8] * x + m[9] * y + m[11];
+        if (w <= 0) continue;
+        double inverse = 1 / w;
+        float column = (float)((m[0] * x + m[1] * y + m[3]) * inverse + 0.5), step = (float)(m[6] * inverse);
+        float row = (float)((m[4] * x + m[5] * y + m[6] * first + m[7]) * inverse + 0.5);
+        float weight = even ? 1.0f : (float)(inverse * inverse);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) sum[k] += weight * tex2DLayered<float>(values, column, row + k * step, view);
     }
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
