@@ -2,7 +2,7 @@
 
     python benches/old_new.py "OLD COMMAND" "NEW COMMAND" DEVICE SECONDS LADDER...
 
-Commands are those that run a ladder, as "target/release/rayspin-ladder". The order of the two changes from round to round. Each round
+Commands are those that run a ladder, as "target/release/rayspin-ladder". A ladder may name a case, as nudft-q:64x64x64. The order of the two changes from round to round. Each round
 has 5 rounds of a variant within 0.05 s; the ratio is the median over pairs, with the least and the largest in brackets.
 """
 
@@ -21,7 +21,9 @@ def times(command, ladder, device):
     """The median time of each variant of a ladder by (ladder, variant)."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "run.json"
-        options = f"{ladder} --device {device} --rounds 5 --budget 0.05 --no-limits -q --json {file}"
+        name, _, case = ladder.partition(":")
+        case = f"--case {case}" if case else ""
+        options = f"{name} {case} --device {device} --rounds 5 --budget 0.05 --no-limits -q --json {file}"
         subprocess.run([*command.split(), *options.split()], stdout=subprocess.DEVNULL, check=True)
         record = json.loads(file.read_text())
     steps = [(run["ladder"], step) for run in record.get("runs", record.get("climbs")) for step in run["steps"]]

@@ -1,25 +1,75 @@
+use std::sync::Arc;
+
 use num_complex::Complex32;
 use rayon::prelude::*;
 use rayspin_device::Cpu;
+use rustfft::{Fft, FftPlanner};
 
-use super::RowFilter;
+use super::Weights;
 
-pub(super) fn apply(filter: &RowFilter, cpu: &Cpu, rows: &mut [f32]) {
-    let len = filter.len;
-    cpu.run(|| {
-        rows.par_chunks_mut(2 * len).for_each_init(
-            || filter.scratch(),
-            |(line, inner), pair| {
-                let (first, second) = pair.split_at_mut(len);
-                line.fill(Complex32::default());
-                line.iter_mut().zip(&*first).for_each(|(to, from)| to.re = *from);
-                line.iter_mut().zip(&*second).for_each(|(to, from)| to.im = *from);
-                filter.forward.process_with_scratch(line, inner);
-                line.iter_mut().zip(&filter.spectrum).for_each(|(value, factor)| *value *= *factor);
-                filter.inverse.process_with_scratch(line, inner);
-                first.iter_mut().zip(&*line).for_each(|(to, from)| *to = from.re);
-                second.iter_mut().zip(&*line).for_each(|(to, from)| *to = from.im);
-            },
-        );
-    });
+/// Transforms and the spectrum between them.
+pub(super) struct Plan {
+    /// h's spectrum over the length of the transforms, the inverse's scale included.
+    spectrum: Vec<f32>,
+    forward: Arc<dyn Fft<f32>>,
+    inverse: Arc<dyn Fft<f32>>,
+}
+
+impl Plan {
+    pub(super) fn new(spectrum: Vec<f32>) -> Self {
+        let mut planner = FftPlanner::<f32>::new();
+        let size = spectrum.len();
+        let (forward, inverse) = (planner.plan_fft_forward(size), planner.plan_fft_inverse(size));
+        Self { spectrum, forward, inverse }
+    }
+
+    pub(super) fn transform(&self) -> usize {
+        self.spectrum.len()
+    }
+
+    /// Scratch memory of one thread for two rows.
+    fn scratch(&self) -> (Vec<Complex32>, Vec<Complex32>) {
+        let inner = self.forward.get_inplace_scratch_len().max(self.inverse.get_inplace_scratch_len());
+        (vec![Complex32::default(); self.spectrum.len()], vec![Complex32::default(); inner])
+    }
+
+    /// Filters rows of `len` in place. The elements that weights belong to follow `before` others.
+    pub(super) fn apply(&self, cpu: &Cpu, rows: &mut [f32], len: usize, weights: Option<&Weights>, before: usize) {
+        let of_view = weights.map(|weights| (rows.len() / len / weights.views()).max(1));
+        cpu.run(|| {
+            rows.par_chunks_mut(2 * len).enumerate().for_each_init(
+                || self.scratch(),
+                |(line, inner), (at, pair)| {
+                    if let (Some(weights), Some(rows)) = (weights, of_view) {
+                        for (row, values) in pair.chunks_mut(len).enumerate() {
+                            let row = 2 * at + row;
+                            weights.apply(row / rows, row % rows, &mut values[before..]);
+                        }
+                    }
+                    let (first, second) = pair.split_at_mut(len);
+                    line.fill(Complex32::default());
+                    line.iter_mut().zip(&*first).for_each(|(to, from)| to.re = *from);
+                    line.iter_mut().zip(&*second).for_each(|(to, from)| to.im = *from);
+                    self.forward.process_with_scratch(line, inner);
+                    line.iter_mut().zip(&self.spectrum).for_each(|(value, factor)| *value *= *factor);
+                    self.inverse.process_with_scratch(line, inner);
+                    first.iter_mut().zip(&*line).for_each(|(to, from)| *to = from.re);
+                    second.iter_mut().zip(&*line).for_each(|(to, from)| *to = from.im);
+                },
+            );
+        });
+    }
+}
+
+impl Weights {
+    /// Multiplies a row of a view.
+    fn apply(&self, view: usize, row: usize, values: &mut [f32]) {
+        let (columns, places) = (self.columns(), &self.places.cpu()[3 * view..]);
+        let table = &self.table.cpu()[view * columns..(view + 1) * columns];
+        let v = (row as f32 - places[0]) * self.pitch_mm[1] * places[2];
+        for (column, (value, weight)) in values.iter_mut().zip(table).enumerate() {
+            let u = (column as f32 - places[1]) * self.pitch_mm[0] * places[2];
+            *value *= weight / (1.0 + u * u + v * v).sqrt();
+        }
+    }
 }

@@ -335,8 +335,8 @@ struct __align__(16) Taken {
     int first, len;
 };
 
-// Adds to 32 ROUNDS voxels the pixels within 1 of them, TAPS at most; any number if TAPS is 0. The first is the next one behind the place
-// that is 1 before the voxel, at a distance of (1 - fraction) slope - 1.
+// Adds to 32 ROUNDS voxels the pixels within 1 of them, TAPS at most. The first is the next one behind the place that is 1 before the voxel,
+// at a distance of (1 - fraction) slope - 1.
 template <int TAPS>
 static __device__ __forceinline__ void add_taps(const Taken& taken, const float* line, float* sum) {
     unsigned start = first_place(taken.places);
@@ -346,11 +346,27 @@ static __device__ __forceinline__ void add_taps(const Taken& taken, const float*
         unsigned place = start + k * taken.places.far;
         float distance = nearest - fraction(place) * taken.slope;
         const float* pixel = line + (place >> BITS) + 1;
-        if (TAPS > 0) {
 #pragma unroll
-            for (int tap = 0; tap < TAPS; tap++) sum[k] += pixel[tap] * __saturatef(1 - fabsf(distance + tap * taken.slope));
-        } else {
-            for (unsigned tap = 0; tap < taken.taps; tap++) sum[k] += pixel[tap] * __saturatef(1 - fabsf(distance + tap * taken.slope));
+        for (int tap = 0; tap < TAPS; tap++) sum[k] += pixel[tap] * __saturatef(1 - fabsf(distance + tap * taken.slope));
+    }
+}
+
+// The same with any number of them: the sums of all voxels grow by one pixel each, so that none waits for its own last pixel.
+static __device__ __forceinline__ void add_taps(const Taken& taken, const float* line, float* sum) {
+    unsigned start = first_place(taken.places);
+    float nearest = (1 + ABOVE) * taken.slope - 1, distance[ROUNDS];
+    const float* pixel[ROUNDS];
+#pragma unroll
+    for (int k = 0; k < ROUNDS; k++) {
+        unsigned place = start + k * taken.places.far;
+        distance[k] = nearest - fraction(place) * taken.slope;
+        pixel[k] = line + (place >> BITS) + 1;
+    }
+    for (unsigned tap = 0; tap < taken.taps; tap++) {
+#pragma unroll
+        for (int k = 0; k < ROUNDS; k++) {
+            sum[k] += pixel[k][tap] * __saturatef(1 - fabsf(distance[k]));
+            distance[k] += taken.slope;
         }
     }
 }
@@ -425,7 +441,7 @@ voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, co
                             switch (taken.taps) {
                                 case 2: add_taps<2>(taken, line, sum); break;
                                 case 3: add_taps<3>(taken, line, sum); break;
-                                default: add_taps<0>(taken, line, sum);
+                                default: add_taps(taken, line, sum);
                             }
                             __syncwarp();
                         }
