@@ -6,11 +6,11 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
 use std::ops::Range;
 
 use rayon::prelude::*;
-use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_shape, voxels};
-use rayspin_device::cpu::zeroed;
+use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::projection::{Projector, Weighting};
-use rayspin_kernels::row_filter::RowFilter;
+use rayspin_kernels::row_filter::{self, RowFilter, Weights};
+use rayspin_kernels::vector;
 use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
@@ -170,8 +170,12 @@ impl FilteredBackprojection {
         Ok(Self {
             device: device.clone(),
             measured: geometry.clone(),
-            // The filter is a small part of the work, and runs on the CPU.
-            ramp: RowFilter::new(&device.host(), &ramp(columns, widened.detector().pitch_mm[0]), window)?,
+            ramp: RowFilter::new(
+                // Rows that are too long for a GPU are filtered on the CPU beside it.
+                &if RowFilter::takes(device, columns) { device.clone() } else { device.host() },
+                &ramp(columns, widened.detector().pitch_mm[0]),
+                window,
+            )?,
             notes: notes(widened.detector(), &places, coverage, margins),
             widened,
             grid: *grid,
@@ -191,9 +195,8 @@ impl FilteredBackprojection {
     ///
     /// Errors: shapes, memory.
     pub fn reconstruct(&self, lines: Array<f32>) -> Result<Array<f32>> {
-        expect_shape("projections", &self.measured.shape(), lines.shape())?;
-        let filtered = self.filter(lines.to_device(&self.device.host())?)?;
-        let [planes, views] = [self.grid.shape_zyx()[0], filtered.shape()[0]];
+        let [planes, views] = [self.grid.shape_zyx()[0], lines.shape()[0]];
+        let filtered = self.filter(lines.to_device(self.filter_device())?, 0..views)?;
         let volume = self.backproject(&filtered, 0..planes, views)?;
         Array::from_vec(&self.device, &self.grid.shape_zyx(), volume)
     }
@@ -203,79 +206,79 @@ impl FilteredBackprojection {
         &self.widened
     }
 
-    /// The filtered projections q of all views, on the CPU. They take the memory of `lines` unless the detector is shifted.
+    /// Where line integrals are filtered: the method's device, or the CPU beside a GPU for which rows are too long.
+    pub fn filter_device(&self) -> &Device {
+        self.ramp.device()
+    }
+
+    /// The filtered projections q of some views, on [`filter_device`](Self::filter_device). On a CPU they take the memory of `lines` unless
+    /// the detector is shifted.
     ///
-    /// Errors: another shape; an array that is not on the CPU; memory.
-    pub fn filter(&self, mut lines: Array<f32>) -> Result<Array<f32>> {
-        expect_shape("projections", &self.measured.shape(), lines.shape())?;
-        let (cpu, [_, rows, columns]) = (self.device.cpu_side(), self.measured.shape());
-        let place = |at: usize| (at / rows, at % rows);
-        if self.margins == [0, 0] {
-            cpu.run(|| {
-                lines.cpu_mut().par_chunks_mut(columns).enumerate().for_each(|(at, line)| {
-                    let (view, row) = place(at);
-                    let values = line.iter_mut().enumerate();
-                    values.for_each(|(column, value)| *value *= self.weight(view, row, column) as f32);
-                });
-            });
-            self.ramp.apply(&mut lines)?;
-            return Ok(lines);
+    /// Errors: views beyond the last; another shape; an array on another device; memory.
+    pub fn filter(&self, lines: Array<f32>, views: Range<usize>) -> Result<Array<f32>> {
+        let [all, rows, columns] = self.measured.shape();
+        if views.end > all || views.is_empty() {
+            return Err(Error::value("views to filter", format!("some of {all}"), format!("{views:?}")));
         }
-        let (shape, before) = (self.widened.shape(), self.margins[0]);
-        let mut filtered =
-            Array::from_vec(&self.device.host(), &shape, zeroed("projections", voxels(&shape)?)?)?;
-        cpu.run(|| {
-            let pairs = filtered.cpu_mut().par_chunks_mut(shape[2]).zip(lines.cpu().par_chunks(columns));
-            pairs.enumerate().for_each(|(at, (to, from))| {
-                let (view, row) = place(at);
-                for (column, (to, from)) in to[before..before + columns].iter_mut().zip(from).enumerate() {
-                    *to = from * self.weight(view, row, column + before) as f32;
-                }
-            });
-        });
-        drop(lines);
-        self.ramp.apply(&mut filtered)?;
-        Ok(filtered)
+        expect_shape("projections", &[views.len(), rows, columns], lines.shape())?;
+        let (before, detector) = (self.margins[0], self.measured.detector());
+        let place = |view: usize| {
+            let Place { principal: [row, column], distances, .. } = self.places[view];
+            let inverse_mm = distances.map_or(0.0, |[_, depth]| 1.0 / depth);
+            row_filter::Place { row, column: column - before as f64, inverse_mm }
+        };
+        let factor = |view: usize| (0..columns).map(move |column| self.weight(view, column + before) as f32);
+        let places: Vec<_> = views.clone().map(place).collect();
+        let table: Vec<f32> = views.flat_map(factor).collect();
+        let weights = Weights::new(self.filter_device(), table, &places, detector.pitch_mm)?;
+        self.ramp.apply(lines, before, Some(&weights))
     }
 
     /// The slices `planes` of the volume, `[z, y, x]` in C order. A GPU takes `views` filtered projections at a time.
     ///
     /// Errors: another shape; slices beyond the volume; memory.
     pub fn backproject(&self, filtered: &Array<f32>, planes: Range<usize>, views: usize) -> Result<Vec<f32>> {
-        let shape = self.widened.shape();
-        expect_shape("filtered projections", &shape, filtered.shape())?;
+        let [all, rows, columns] = self.widened.shape();
+        expect_shape("filtered projections", &[all, rows, columns], filtered.shape())?;
         let slab = self.grid.slab(planes.start, planes.len())?;
         let mut volume = Array::zeros(&self.device, &slab.shape_zyx())?;
-        let mut slices = if filtered.device().same_as(&self.device) || views >= shape[0] {
-            let projector = Projector::new(&self.device, &self.widened, &slab)?;
-            let there = match filtered.device().same_as(&self.device) {
-                true => None,
-                false => Some(Array::from_slice(&self.device, &shape, filtered.cpu())?),
-            };
-            projector.backproject(
-                Weighting::Magnification,
-                there.as_ref().unwrap_or(filtered),
-                &mut volume,
-            )?;
-            volume.into_vec()?
+        if filtered.device().same_as(&self.device) {
+            self.backproject_views(filtered, 0..all, &slab, &mut volume)?;
         } else {
-            let mut sum = zeroed("volume", volume.len())?;
-            for first in (0..shape[0]).step_by(views.max(1)) {
-                let some = first..shape[0].min(first + views.max(1));
-                let geometry = self.widened.select(some.clone())?;
-                let projector = Projector::new(&self.device, &geometry, &slab)?;
-                let pixels = shape[1] * shape[2];
-                let part = &filtered.cpu()[some.start * pixels..some.end * pixels];
-                let part = Array::from_slice(&self.device, &geometry.shape(), part)?;
-                projector.backproject(Weighting::Magnification, &part, &mut volume)?;
-                sum.iter_mut()
-                    .zip(volume.read()?.iter())
-                    .for_each(|(sum, value): (&mut f32, _)| *sum += value);
+            let (views, pixels) = (views.clamp(1, all), rows * columns);
+            let mut part = None;
+            for first in (0..all).step_by(views) {
+                let some = first..all.min(first + views);
+                let shape = [some.len(), rows, columns];
+                let values = &filtered.cpu()[some.start * pixels..some.end * pixels];
+                let values = Array::from_slice(&self.device, &shape, values)?;
+                if first == 0 {
+                    self.backproject_views(&values, some, &slab, &mut volume)?;
+                } else {
+                    let part = match &mut part {
+                        Some(part) => part,
+                        none => none.insert(Array::zeros(&self.device, &slab.shape_zyx())?),
+                    };
+                    self.backproject_views(&values, some, &slab, part)?;
+                    vector::axpy(1.0.into(), part, &mut volume)?;
+                }
             }
-            sum
-        };
+        }
+        let mut slices = volume.into_vec()?;
         self.clear_unseen(&mut slices);
         Ok(slices)
+    }
+
+    /// Projects the filtered projections of some views back.
+    fn backproject_views(
+        &self,
+        filtered: &Array<f32>,
+        views: Range<usize>,
+        slab: &VolumeGrid,
+        volume: &mut Array<f32>,
+    ) -> Result<()> {
+        let geometry = self.widened.select(views)?;
+        Projector::new(&self.device, &geometry, slab)?.backproject(Weighting::Magnification, filtered, volume)
     }
 
     /// The distance from the axis up to which the detector sees all rays that a voxel needs, mm.
@@ -304,15 +307,14 @@ impl FilteredBackprojection {
         });
     }
 
-    /// Δθ (R/D) w cos(ray) of a pixel of the widened detector.
-    fn weight(&self, view: usize, row: usize, column: usize) -> f64 {
+    /// Δθ (R/D) w of a column of the widened detector.
+    fn weight(&self, view: usize, column: usize) -> f64 {
         let (place, detector) = (&self.places[view], self.widened.detector());
         let u = (column as f64 - place.principal[1]) * detector.pitch_mm[0];
-        let v = (row as f64 - place.principal[0]) * detector.pitch_mm[1];
         // In a parallel beam the lengths themselves take the place of angles.
         let (scale, gamma) = match place.distances {
             None => (1.0, u),
-            Some([radius, depth]) => (radius / (depth * depth + u * u + v * v).sqrt(), (u / depth).atan()),
+            Some([radius, depth]) => (radius / depth, (u / depth).atan()),
         };
         let redundancy = match self.coverage {
             Coverage::HalfTurn => 1.0,

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use rayspin_core::{Monitor, Result, voxels};
-use rayspin_device::Array;
 use rayspin_device::cpu::zeroed;
+use rayspin_device::{Array, BackendKind};
 use rayspin_kernels::projection::{Operation, Problem};
 use rayspin_kernels::variant::Work;
 use rayspin_run::{Bytes, Effort, Memory, Needs, Param, Step, Value};
 
 use crate::analytic::{Filter, FilteredBackprojection};
-use crate::recon::{REAL, Solving, Spec, lost};
+use crate::recon::{REAL, Solving, Spec, lost, parts};
 
 const FILTER: &str = "Filter";
 
@@ -26,15 +26,35 @@ pub(super) const CUTOFF: Param = Param::new(
     _ => false,
 });
 
-/// Weights and filters all views on the CPU, then projects them back, some slices at a time.
+/// Weights and filters all views, then projects them back, some slices at a time. A GPU that cannot hold all views filters some at a time.
 pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'a, Solving<'a>>>> {
     let method = Arc::new(FilteredBackprojection::new(spec.device(), spec.geometry(), spec.grid(), filter)?);
     let sizes = Sizes::of(spec, &method)?;
     let back = method.clone();
     let filtering = move |state: &mut Solving<'a>, _: &Monitor<'_>| {
         method.notes().iter().for_each(|note| state.note(note.clone()));
-        let lines = Array::from_vec(&spec.device().host(), &spec.geometry().shape(), state.take_lines()?)?;
-        state.filtered = Some(method.filter(lines)?);
+        let [views, rows, columns] = spec.geometry().shape();
+        let (device, some) = (method.filter_device(), spec.views_at_a_time());
+        state.filtered = Some(match sizes.place {
+            Place::Host => {
+                let lines = Array::from_vec(device, &[views, rows, columns], state.take_lines()?)?;
+                method.filter(lines, 0..views)?
+            }
+            Place::Gpu => {
+                let lines = Array::from_slice(device, &[views, rows, columns], &state.lines(0..views)?)?;
+                method.filter(lines, 0..views)?
+            }
+            Place::Parts => {
+                let shape = method.filtered_geometry().shape();
+                let mut all = zeroed("filtered projections", voxels(&shape)?)?;
+                for (part, to) in parts(views, some).into_iter().zip(all.chunks_mut(some * shape[1] * shape[2])) {
+                    let lines = state.lines(part.clone())?;
+                    let lines = Array::from_slice(device, &[part.len(), rows, columns], &lines)?;
+                    to.copy_from_slice(&method.filter(lines, part)?.read()?);
+                }
+                Array::from_vec(&spec.device().host(), &shape, all)?
+            }
+        });
         Ok(())
     };
     let project = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
@@ -55,7 +75,7 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
         };
         state.certify_backprojection(
             back.filtered_geometry(),
-            filtered.cpu(),
+            &filtered,
             back.seen_radius_mm(),
             &volume,
         )?;
@@ -68,15 +88,29 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
     ])
 }
 
+/// Where line integrals are filtered, and where the filtered projections are then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// On the CPU.
+    Host,
+    /// On a GPU that holds all of them.
+    Gpu,
+    /// On a GPU, some views at a time; then on the CPU.
+    Parts,
+}
+
 /// What filtered back-projection takes.
 #[derive(Clone, Copy)]
 struct Sizes {
+    place: Place,
     /// Bytes of the line integrals, and of the filtered projections.
     lines: u64,
     filtered: u64,
     /// Elements of a filtered row.
     columns: u64,
     views: u64,
+    /// Views at a time.
+    some: u64,
     /// Whether the line integrals stay for another attempt.
     kept: bool,
     /// Voxels of views.
@@ -89,31 +123,60 @@ impl Sizes {
         let [views, _, columns] = geometry.shape();
         let problem =
             Problem { operation: Operation::Backproject, geometry: geometry.clone(), grid: *spec.grid() };
+        let place = match method.filter_device().kind() {
+            BackendKind::Cpu => Place::Host,
+            BackendKind::Cuda if spec.views_at_a_time() >= views => Place::Gpu,
+            BackendKind::Cuda => Place::Parts,
+        };
         Ok(Self {
+            place,
             lines: REAL * spec.pixels()?,
             filtered: REAL * voxels(&geometry.shape())? as u64,
             columns: columns as u64,
             views: views as u64,
+            some: (spec.views_at_a_time() as u64).min(views as u64),
             kept: spec.keeps_lines(),
             updates: problem.items(),
         })
     }
 
+    /// Bytes of some of the views.
+    fn part(&self, bytes: u64) -> u64 {
+        bytes / self.views * self.some
+    }
+
     /// Bytes of the filtered projections beside the line integrals that the run began with.
-    fn copied(&self) -> u64 {
-        if self.kept || self.filtered > self.lines { self.filtered } else { 0 }
+    fn beside(&self) -> Bytes {
+        match self.place {
+            Place::Host if !self.kept && self.filtered == self.lines => Bytes::default(),
+            Place::Host | Place::Parts => Bytes::host(self.filtered),
+            Place::Gpu => Bytes { host: 0, gpu: self.filtered },
+        }
+    }
+
+    /// Bytes of weights and places of a pixel.
+    fn weights(&self, views: u64) -> u64 {
+        views * REAL * (self.columns + 3)
     }
 
     fn filter(&self) -> Needs {
-        let widened = self.filtered > self.lines;
-        // A copy of the line integrals, which is widened.
-        let also = if widened && self.kept { self.lines } else { 0 };
-        let freed = if widened && !self.kept { self.lines } else { 0 };
+        let (also, freed) = match self.place {
+            // A copy of the line integrals, which is widened.
+            Place::Host if self.filtered > self.lines => match self.kept {
+                true => (Bytes::host(self.lines), 0),
+                false => (Bytes::default(), self.lines),
+            },
+            Place::Host => (Bytes::default(), 0),
+            Place::Gpu => (Bytes { host: 0, gpu: self.lines }, 0),
+            Place::Parts => (Bytes { host: self.part(self.filtered), gpu: self.part(self.lines + self.filtered) }, 0),
+        };
+        let weights = self.weights(self.some);
+        let weights = Bytes { host: weights, gpu: if self.place == Place::Host { 0 } else { weights } };
         let length = (2 * self.columns).next_power_of_two() as f64;
         let rows = self.filtered as f64 / (REAL * self.columns) as f64;
         let work = Work { flops: 5.0 * rows * length * length.log2(), bytes: 4.0 * self.filtered as f64 };
-        let memory = Memory::temporary(Bytes::host(self.copied() + also))
-            .holding(Bytes::host(self.copied()))
+        let memory = Memory::temporary(self.beside() + also + weights)
+            .holding(self.beside())
             .freeing(Bytes::host(freed));
         Needs::of(memory)
             .and(Effort::transforms(rows as u64, Work { flops: work.flops / rows, bytes: work.bytes / rows }))
@@ -124,20 +187,24 @@ impl Sizes {
         let volume = REAL * spec.voxels()?;
         let slices = slabs.iter().map(|slab| slab.len()).max().unwrap_or(0) as u64;
         let slab = volume / spec.grid().shape_zyx()[0] as u64 * slices;
-        let views = (spec.views_at_a_time() as u64).min(self.views);
-        // A slab beside the volume, and one of some views beside the sum of the others.
-        let beside = if slabs.len() > 1 { slab } else { 0 } + if views < self.views { slab } else { 0 };
-        let projector = spec.projector_bytes(views, slices)?;
+        // A slab beside the volume; on a GPU one of some views beside the sum of the others.
+        let beside = if slabs.len() > 1 { slab } else { 0 };
+        let sums = if self.some < self.views { 2 * slab } else { slab };
+        let projector = spec.projector_bytes(self.some, slices)?;
+        // A certificate reads the filtered projections.
+        let read = if self.place == Place::Gpu && spec.certifies() { self.filtered } else { 0 };
+        let uploaded = if self.place == Place::Gpu { 0 } else { self.part(self.filtered) };
         let memory = match spec.on_gpu() {
-            true => {
-                Bytes { host: volume + beside, gpu: slab + self.filtered / self.views * views + projector }
-            }
+            true => Bytes { host: volume + beside + read, gpu: sums + uploaded + projector },
             false => Bytes::host(volume + beside + projector),
         };
         // The filtered projections go; of an own copy of the line integrals its memory as well.
-        let freed = if self.kept || self.filtered > self.lines { self.filtered } else { self.lines };
+        let freed = match self.beside() {
+            Bytes { host: 0, gpu: 0 } => Bytes::host(self.lines),
+            own => own,
+        };
         let work = Work { flops: 10.0 * self.updates, bytes: (self.filtered + volume) as f64 };
-        let memory = Memory::temporary(memory).holding(Bytes::host(volume)).freeing(Bytes::host(freed));
+        let memory = Memory::temporary(memory).holding(Bytes::host(volume)).freeing(freed);
         Ok(Needs::of(memory).and(Effort::transforms(
             self.views,
             Work { flops: work.flops / self.views as f64, bytes: work.bytes / self.views as f64 },

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::ops::Range;
 
 use ndarray::Array3;
 use rand::SeedableRng;
@@ -37,7 +38,7 @@ pub struct Solving<'a> {
     spec: &'a Spec<'a>,
     lines: Option<Cow<'a, Array3<f32>>>,
     certify: Option<Certify>,
-    /// Filtered projections, on the CPU.
+    /// Filtered projections, on a GPU where it holds all of them.
     pub(crate) filtered: Option<Array<f32>>,
     volume: Option<Vec<f32>>,
     solve: Option<Solve>,
@@ -71,6 +72,18 @@ impl<'a> Solving<'a> {
         })
     }
 
+    /// The line integrals of some views, in C order.
+    ///
+    /// Errors: they were taken before.
+    pub(crate) fn lines(&self, views: Range<usize>) -> Result<Cow<'_, [f32]>> {
+        let lines = self.lines.as_ref().ok_or_else(|| lost("line integrals"))?;
+        let lines = lines.slice(ndarray::s![views, .., ..]);
+        Ok(match lines.to_slice() {
+            Some(values) => Cow::Borrowed(values),
+            None => Cow::Owned(lines.iter().copied().collect()),
+        })
+    }
+
     /// Says something to the user.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
@@ -90,11 +103,12 @@ impl<'a> Solving<'a> {
     pub(crate) fn certify_backprojection(
         &mut self,
         geometry: &ProjectionGeometry,
-        filtered: &[f32],
+        filtered: &Array<f32>,
         radius_mm: f64,
         volume: &[f32],
     ) -> Result<()> {
         let Some(certify) = self.certify else { return Ok(()) };
+        let filtered = &filtered.read()?[..];
         let grid = self.spec.grid();
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
         let seen = |at: usize| {

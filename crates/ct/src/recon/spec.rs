@@ -18,6 +18,7 @@ pub struct Spec<'a> {
     grid: VolumeGrid,
     batch_sizes: BatchSizes,
     keeps_lines: bool,
+    certifies: bool,
 }
 
 impl<'a> Spec<'a> {
@@ -25,7 +26,7 @@ impl<'a> Spec<'a> {
         let (grid, batch_sizes) = (options.grid, options.batch_sizes);
         // An attempt on a GPU may be followed by another one.
         let keeps_lines = device.kind() == BackendKind::Cuda;
-        Self { device, geometry, grid, batch_sizes, keeps_lines }
+        Self { device, geometry, grid, batch_sizes, keeps_lines, certifies: options.certify.is_some() }
     }
 
     /// Where it is computed.
@@ -61,6 +62,11 @@ impl<'a> Spec<'a> {
     /// Whether the line integrals are needed after the steps, for another attempt.
     pub fn keeps_lines(&self) -> bool {
         self.keeps_lines
+    }
+
+    /// Whether outputs are to be compared with exact sums.
+    pub(crate) fn certifies(&self) -> bool {
+        self.certifies
     }
 
     /// The slices that are taken at a time, one part after another.

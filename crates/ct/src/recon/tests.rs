@@ -71,9 +71,9 @@ fn a_certificate_finds_a_wrong_volume() {
         .unwrap();
         let values =
             rayspin_device::Array::from_slice(&device, &geometry.shape(), lines.as_slice().unwrap()).unwrap();
-        let filtered = method.filter(values).unwrap();
+        let filtered = method.filter(values, 0..geometry.views().len()).unwrap();
         let wrong: Vec<f32> = right.volume.iter().map(|v| v * factor).collect();
-        state.certify_backprojection(&geometry, filtered.cpu(), method.seen_radius_mm(), &wrong).unwrap();
+        state.certify_backprojection(&geometry, &filtered, method.seen_radius_mm(), &wrong).unwrap();
         state.finish(wrong);
         assert_eq!(state.into_made().unwrap().certificates[0].met(), met, "{factor}");
     }

@@ -141,6 +141,11 @@ impl RowFilter {
         Ok(Self { device: device.clone(), len, plan })
     }
 
+    /// Where rows are filtered.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Whether a device filters rows of `len` elements.
     pub fn takes(device: &Device, len: usize) -> bool {
         matches!(device.backend(), Backend::Cpu(_)) || cuda::length(len).is_some()
