@@ -1,5 +1,6 @@
 //! Filtered back-projection: parallel, fan and cone beams on a circle.
 
+mod fourier;
 mod path;
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
@@ -14,6 +15,7 @@ use rayspin_kernels::vector;
 use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
+pub use fourier::FourierBackprojection;
 use path::{Coverage, Place};
 
 choices! {
@@ -83,6 +85,13 @@ pub struct Filter {
     pub window: Window,
     /// The frequency at which the window ends, above 0 and up to 1, in units of the highest frequency.
     pub cutoff: f64,
+}
+
+impl Filter {
+    /// What the ramp is multiplied by at a frequency from 0 to 1, in units of the highest one.
+    fn at(&self, f: f64) -> f64 {
+        if f > self.cutoff { 0.0 } else { self.window.at(f / self.cutoff) }
+    }
 }
 
 impl Default for Filter {
@@ -166,7 +175,6 @@ impl FilteredBackprojection {
             place.principal[1] += margins[0] as f64;
         }
         let columns = widened.detector().columns;
-        let window = |f: f64| if f > filter.cutoff { 0.0 } else { filter.window.at(f / filter.cutoff) };
         Ok(Self {
             device: device.clone(),
             measured: geometry.clone(),
@@ -174,7 +182,7 @@ impl FilteredBackprojection {
                 // Rows that are too long for a GPU are filtered on the CPU beside it.
                 &if RowFilter::takes(device, columns) { device.clone() } else { device.host() },
                 &ramp(columns, widened.detector().pitch_mm[0]),
-                window,
+                |f| filter.at(f),
             )?,
             notes: notes(widened.detector(), &places, coverage, margins),
             widened,

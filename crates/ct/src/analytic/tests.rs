@@ -163,3 +163,81 @@ fn paths_that_are_no_circle_are_refused() {
         refused(detector, orbit.clone(), Filter { cutoff, ..Filter::default() }, "cutoff");
     }
 }
+
+/// A voxel by the sums of the formula: rows interpolated between pixels by the filter's own frequencies.
+fn plain(method: &FilteredBackprojection, filter: Filter, lines: &[f32], at: usize) -> f64 {
+    let (geometry, grid, length) = (&method.measured, &method.grid, method.length());
+    let ([_, rows, columns], [nx, ny, _]) = (geometry.shape(), grid.shape_xyz());
+    let (detector, first, spacing) = (geometry.detector(), grid.first_mm(), grid.spacing_mm());
+    let place = [at % nx, at / nx % ny, at / nx / ny];
+    let x: [f64; 3] = std::array::from_fn(|axis| first[axis] + place[axis] as f64 * spacing[axis]);
+    let ramp = ramp(method.widened.detector().columns, detector.pitch_mm[0]);
+    let spectrum = rayspin_kernels::row_filter::spectrum(&ramp, length, |f| filter.at(f)).unwrap();
+    let between = |distance: f64| -> f64 {
+        let term = |m: usize| f64::from(spectrum[m]) * (TAU * m as f64 * distance / length as f64).cos();
+        f64::from(spectrum[0]) + 2.0 * (1..length / 2).map(term).sum::<f64>()
+    };
+    let mut sum = 0.0;
+    for (index, view) in geometry.views().iter().enumerate() {
+        let from_middle: [f64; 3] = std::array::from_fn(|axis| x[axis] - view.detector_mm[axis]);
+        let along = |axis: [f64; 3]| (0..3).map(|i| from_middle[i] * axis[i]).sum::<f64>();
+        let column = along(view.u) / detector.pitch_mm[0] + 0.5 * (columns - 1) as f64;
+        let row = along(view.v) / detector.pitch_mm[1] + 0.5 * (rows - 1) as f64;
+        for r in 0..rows {
+            let share = (1.0 - (row - r as f64).abs()).max(0.0);
+            if share == 0.0 {
+                continue;
+            }
+            for c in 0..columns {
+                let value = f64::from(lines[(index * rows + r) * columns + c]);
+                sum += share * value * method.weight(index, c + method.margins[0]) * between(column - c as f64);
+            }
+        }
+    }
+    sum
+}
+
+#[test]
+fn sums_through_fourier_space_are_those_of_the_formula() {
+    let arc = |span: f64, views: usize, shift: f64| {
+        Orbit { offset_mm: [shift, 0.4], ..Orbit::default() }.arc(0.2, span, views)
+    };
+    let filters = [Filter::default(), Filter { window: Window::Hann, cutoff: 0.7 }];
+    for (orbit, rows, columns, filter) in [
+        (arc(PI, 13, 0.0), 1, 24, filters[0]),
+        (arc(TAU, 12, 5.0), 4, 21, filters[1]),
+        (arc(1.2 * PI, 11, -0.3), 3, 26, filters[0]),
+    ] {
+        let detector = Detector { rows, columns, pitch_mm: [0.9, 1.1], radius_mm: None };
+        let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+        let grid = VolumeGrid::new([3, 14, 17], [0.8, 1.3, 0.7], [0.3, -0.2, 0.5]).unwrap();
+        let lines: Vec<f32> = (0..geometry.shape().iter().product())
+            .map(|at| ((at * 7919 % 1009) as f32 - 504.0) / 504.0)
+            .collect();
+        let cpu = Device::cpu().unwrap();
+        let rows = FilteredBackprojection::new(&cpu, &geometry, &grid, filter).unwrap();
+        let radius = rows.seen_radius_mm();
+        let seen = |at: usize| {
+            let [x, y] = [(0, at % 17), (1, at / 17 % 14)]
+                .map(|(axis, i)| grid.first_mm()[axis] + i as f64 * grid.spacing_mm()[axis]);
+            x.hypot(y) <= radius
+        };
+        let wanted: Vec<f64> = (0..3 * 14 * 17)
+            .map(|at| if seen(at) { plain(&rows, filter, &lines, at) } else { 0.0 })
+            .collect();
+        let size = (wanted.iter().map(|v| v * v).sum::<f64>() / wanted.len() as f64).sqrt();
+        for device in [cpu, rayspin_emu::Emulator::device().unwrap()] {
+            let method = FourierBackprojection::new(&device, &geometry, &grid, filter, 1e-5).unwrap();
+            let watched: Vec<usize> = (0..wanted.len()).step_by(37).collect();
+            let (found, exact) = method.watched_slices(&lines, 0..3, &watched).unwrap();
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert!((f64::from(*found) - wanted).abs() < 1e-4 * size, "{found} for {wanted}, {size}");
+            }
+            for (exact, at) in exact.iter().zip(watched) {
+                assert!((exact - wanted[at]).abs() < 2e-5 * size, "{exact} for {}, {size}", wanted[at]);
+            }
+            assert_eq!(method.slices(&lines, 1..3).unwrap().len(), 2 * 14 * 17);
+            assert!(method.slices(&lines[1..], 0..1).is_err() && method.slices(&lines, 2..4).is_err());
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod analytic;
 mod cgls;
 mod fbp;
 mod fdk;
+mod fourier;
 mod iterative;
 mod mlem;
 mod os_sart;
@@ -26,6 +27,7 @@ use crate::recon::{Solving, Spec};
 pub use cgls::Cgls;
 pub use fbp::Fbp;
 pub use fdk::Fdk;
+pub use fourier::Fourier;
 pub use mlem::Mlem;
 pub use os_sart::OsSart;
 pub use sirt::Sirt;
@@ -132,6 +134,7 @@ impl Default for Methods {
         Self(Table::new(vec![
             Box::new(Fbp::default()),
             Box::new(Fdk::default()),
+            Box::new(Fourier::default()),
             Box::new(Cgls::default()),
             Box::new(Sirt::default()),
             Box::new(OsSart::default()),

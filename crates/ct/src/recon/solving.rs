@@ -107,7 +107,9 @@ impl<'a> Solving<'a> {
         radius_mm: f64,
         volume: &[f32],
     ) -> Result<()> {
-        let Some(certify) = self.certify else { return Ok(()) };
+        if self.certify.is_none() {
+            return Ok(());
+        }
         let filtered = &filtered.read()?[..];
         let grid = self.spec.grid();
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
@@ -116,20 +118,41 @@ impl<'a> Solving<'a> {
             let y = first[1] + (at / nx % ny) as f64 * spacing[1];
             x.hypot(y) <= radius_mm
         };
-        let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
-        let indices = draws(&mut rng, certify.outputs, volume.len());
-        let wide = |value: f64| C64::new(value, 0.0);
-        let found: Vec<C64> = indices.iter().map(|&at| wide(volume[at].into())).collect();
+        let indices = self.drawn(volume.len());
         let exact = |&at: &usize| match seen(at) {
             true => reference::backproject_at(geometry, grid, Weighting::Magnification, filtered, at),
             false => 0.0,
         };
-        let exact: Vec<C64> = indices.iter().map(exact).map(wide).collect();
+        let exact: Vec<f64> = indices.iter().map(exact).collect();
+        self.certify_sums("back-projection", &indices, &exact, volume, BACKPROJECTION);
+        Ok(())
+    }
+
+    /// The outputs to compare among `count`; none where nothing is compared.
+    pub(crate) fn drawn(&self, count: usize) -> Vec<usize> {
+        self.certify.map_or_else(Vec::new, |certify| {
+            draws(&mut ChaCha8Rng::seed_from_u64(certify.seed), certify.outputs, count)
+        })
+    }
+
+    /// Compares some voxels with exact sums, where this is asked for. The relative error may be `most`.
+    pub(crate) fn certify_sums(
+        &mut self,
+        what: &'static str,
+        indices: &[usize],
+        exact: &[f64],
+        volume: &[f32],
+        most: f64,
+    ) {
+        if self.certify.is_none() {
+            return;
+        }
+        let wide = |value: f64| C64::new(value, 0.0);
+        let found: Vec<C64> = indices.iter().map(|&at| wide(volume[at].into())).collect();
+        let exact: Vec<C64> = exact.iter().copied().map(wide).collect();
         let square: f64 = volume.iter().map(|&value| f64::from(value).powi(2)).sum();
         let errors = errors_of(&found, &exact, (square / volume.len() as f64).sqrt());
-        let certificate = Certificate::new("back-projection", volume.len(), &errors, BACKPROJECTION);
-        self.certificates.push(certificate);
-        Ok(())
+        self.certificates.push(Certificate::new(what, volume.len(), &errors, most));
     }
 
     /// Whether outputs are to be compared.

@@ -33,7 +33,7 @@ pub struct RowFilter {
 
 enum Plan {
     Cpu(cpu::Plan),
-    Cuda(cuda::Plan),
+    Cuda(Box<cuda::Plan>),
 }
 
 impl std::fmt::Debug for RowFilter {
@@ -74,7 +74,7 @@ impl Weights {
     /// Errors: no view; another number of weights than of views times columns; memory.
     pub fn new(device: &Device, table: Vec<f32>, places: &[Place], pitch_mm: [f64; 2]) -> Result<Self> {
         let views = places.len();
-        if views == 0 || table.is_empty() || table.len() % views != 0 {
+        if views == 0 || table.is_empty() || !table.len().is_multiple_of(views) {
             let expected = format!("as many for each of {views} views");
             return Err(Error::value("weights of a row filter", expected, table.len()));
         }
@@ -101,6 +101,37 @@ fn too_long(len: usize) -> Error {
     Error::value("rows of a filter on a GPU", "at most 4096 elements", len)
 }
 
+/// The transform of an even kernel h(0), h(1), … over `size` elements, at least twice as many, divided by their number and multiplied by
+/// `window(f)`, with f from 0 to 1 in units of the highest frequency. Element k belongs to frequency k/size, and to k/size − 1 from the
+/// middle on.
+///
+/// Errors: a longer kernel, numbers that are not finite.
+pub fn spectrum(kernel: &[f64], size: usize, window: impl Fn(f64) -> f64) -> Result<Vec<f32>> {
+    if kernel.len() > size.div_ceil(2) {
+        let expected = format!("at most {} elements", size.div_ceil(2));
+        return Err(Error::value("kernel of a row filter", expected, kernel.len()));
+    }
+    let mut values = vec![num_complex::Complex64::default(); size];
+    for (at, &h) in kernel.iter().enumerate() {
+        values[at].re = h;
+        values[(size - at) % size].re = h;
+    }
+    FftPlanner::<f64>::new().plan_fft_forward(size).process(&mut values);
+    let spectrum = values.iter().enumerate().map(|(at, value)| {
+        let frequency = at.min(size - at) as f64 / (size / 2) as f64;
+        (value.re * window(frequency) / size as f64) as f32
+    });
+    let spectrum: Vec<f32> = spectrum.collect();
+    match spectrum.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+        None => Ok(spectrum),
+        Some((index, value)) => Err(Error::NotFinite {
+            what: "spectrum of a row filter".into(),
+            index,
+            found: value.to_string(),
+        }),
+    }
+}
+
 impl RowFilter {
     /// A filter for rows of as many elements as `kernel` has: h(0), h(1), …. The spectrum of h is multiplied by `window(f)`, with f from
     /// 0 to 1 in units of the highest frequency, half a period per element.
@@ -116,26 +147,9 @@ impl RowFilter {
             true => cuda::length(len).ok_or_else(|| too_long(len))?,
             false => (2 * len).next_power_of_two(),
         };
-        let mut values = vec![num_complex::Complex64::default(); size];
-        for (at, &h) in kernel.iter().enumerate() {
-            values[at].re = h;
-            values[(size - at) % size].re = h;
-        }
-        FftPlanner::<f64>::new().plan_fft_forward(size).process(&mut values);
-        let spectrum = values.iter().enumerate().map(|(at, value)| {
-            let frequency = at.min(size - at) as f64 / (size / 2) as f64;
-            (value.re * window(frequency) / size as f64) as f32
-        });
-        let spectrum: Vec<f32> = spectrum.collect();
-        if let Some((index, value)) = spectrum.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-            return Err(Error::NotFinite {
-                what: "spectrum of a row filter".into(),
-                index,
-                found: value.to_string(),
-            });
-        }
+        let spectrum = spectrum(kernel, size, window)?;
         let plan = match on_gpu {
-            true => Plan::Cuda(cuda::Plan::new(device, spectrum)?),
+            true => Plan::Cuda(Box::new(cuda::Plan::new(device, spectrum)?)),
             false => Plan::Cpu(cpu::Plan::new(spectrum)),
         };
         Ok(Self { device: device.clone(), len, plan })
@@ -173,7 +187,7 @@ impl RowFilter {
         crate::vector::expect_device("row filter", &self.device, &rows)?;
         if let Some(weights) = weights {
             let count: usize = others.iter().product();
-            if weights.columns() != columns || count % weights.views() != 0 {
+            if weights.columns() != columns || !count.is_multiple_of(weights.views()) {
                 let expected = format!("{} columns in {} views", weights.columns(), weights.views());
                 return Err(Error::value("array for a row filter", expected, format!("shape {:?}", rows.shape())));
             }

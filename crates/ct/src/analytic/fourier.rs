@@ -1,0 +1,254 @@
+//! Filtered back-projection of parallel rays through Fourier space.
+
+use std::f64::consts::TAU;
+use std::ops::Range;
+
+use ndarray::Array2;
+use rayon::prelude::*;
+use rayspin_core::{C32, C64, Error, Result, Trajectory, expect_len, voxels};
+use rayspin_device::cpu::{try_with_capacity, zeroed};
+use rayspin_device::{Array, Device};
+use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::nufft::{self, Nufft};
+use rayspin_kernels::row_filter::spectrum;
+use rayspin_kernels::vector;
+
+use super::{Filter, FilteredBackprojection, ramp};
+
+/// Filtered back-projection of parallel rays by a non-uniform Fourier transform.
+///
+/// ```text
+/// f(x) = Σ_v Δθ_v Σ_m Q_v(m) exp(i2π m s_v(x)/L),   Q_v = H DFT(w p_v)
+/// ```
+///
+/// with the symbols of [`FilteredBackprojection`], H the spectrum of the ramp over L pixels, at least twice as many as a row has, and
+/// s_v(x) the column on which a voxel falls. Each view is a line through the volume's Fourier space, and the sum over views and frequencies is a
+/// transform of type 1. It needs V N log N + N² log N operations for N² voxels, back-projection V N². Projections are sinc-interpolated between
+/// pixels, and linearly between rows. The highest frequency is left out.
+///
+/// ```
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
+/// use rayspin_ct::analytic::{Filter, FourierBackprojection};
+/// use rayspin_ct::phantom::{Form, Phantom, Solid};
+/// use rayspin_device::Device;
+///
+/// let device = Device::cpu()?;
+/// let detector = Detector { rows: 1, columns: 64, pitch_mm: [1.0, 1.0], radius_mm: None };
+/// let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 90);
+/// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+/// let grid = VolumeGrid::new([1, 64, 64], [1.0; 3], [0.0; 3])?;
+/// let rod = Phantom::new(vec![Solid::new(Form::Cylinder, [0.0; 3], [20.0, 20.0, 1e3], 0.02)])?;
+/// let lines = rod.project(device.cpu_side(), &geometry)?;
+/// let method = FourierBackprojection::new(&device, &geometry, &grid, Filter::default(), 1e-4)?;
+/// let slice = method.slices(&lines, 0..1)?;
+/// assert!((slice[32 * 64 + 32] - 0.02).abs() < 2e-4); // 1/mm
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FourierBackprojection {
+    rows: FilteredBackprojection,
+    fft: Fft<f32>,
+    nufft: Nufft<f32>,
+    /// The filter, Δθ and the place of the axis `[view, frequency]`.
+    factors: Array<C32>,
+    /// w of `[view, column]`.
+    weights: Vec<f32>,
+}
+
+impl FourierBackprojection {
+    /// A method for the rays of a scan and the voxels of a grid. `tolerance` is the relative error of the transform.
+    ///
+    /// Errors: rays that are not parallel; as [`FilteredBackprojection::new`]; a tolerance out of range; memory.
+    pub fn new(
+        device: &Device,
+        geometry: &rayspin_core::ProjectionGeometry,
+        grid: &rayspin_core::VolumeGrid,
+        filter: Filter,
+        tolerance: f64,
+    ) -> Result<Self> {
+        // Weights, margins and views are those of back-projection.
+        let rows = FilteredBackprojection::new(&device.host(), geometry, grid, filter)?;
+        let points = Self::points(geometry, grid, rows.length())?;
+        let [_, ny, nx] = grid.shape_zyx();
+        let nufft = Nufft::new(device, &points, &[ny, nx], &nufft::Options::tolerance(tolerance))?;
+        let fft = Fft::new(device, &[rows.length()], Norm::None)?;
+        let factors = Array::from_vec(device, &[points.samples()], rows.factors(filter)?)?;
+        let columns = geometry.detector().columns;
+        let factor = |at: usize| rows.weight(at / columns, at % columns + rows.margins[0]) as f32;
+        let count = voxels(&[rows.places.len(), columns])?;
+        let mut weights = try_with_capacity("weights", count)?;
+        weights.extend((0..count).map(factor));
+        Ok(Self { rows, fft, nufft, factors, weights })
+    }
+
+    /// The frequencies of the rows of all views, in cycles over the volume's width.
+    ///
+    /// Errors: rays that are not parallel; memory.
+    pub(crate) fn points(
+        geometry: &rayspin_core::ProjectionGeometry,
+        grid: &rayspin_core::VolumeGrid,
+        length: usize,
+    ) -> Result<Trajectory> {
+        if !geometry.is_parallel() {
+            return Err(Error::value("rays of a reconstruction through Fourier space", "parallel ones", "a fan or a cone"));
+        }
+        let ([nx, ny, _], spacing, pitch) = (grid.shape_xyz(), grid.spacing_mm(), geometry.detector().pitch_mm[0]);
+        let count = voxels(&[geometry.views().len(), length, 2])? / 2;
+        let mut points = try_with_capacity("frequencies", 2 * count)?;
+        for view in geometry.views() {
+            for m in 0..length {
+                let frequency = (m as f64 - (length / 2) as f64) / (length as f64 * pitch);
+                points.push(frequency * view.u[0] * spacing[0] * nx as f64);
+                points.push(frequency * view.u[1] * spacing[1] * ny as f64);
+            }
+        }
+        let points = Array2::from_shape_vec((count, 2), points)
+            .map_err(|e| Error::value("frequencies", "two for each point", e))?;
+        Trajectory::from_cycles_per_fov(points)
+    }
+
+    /// What was assumed about the scan, for people.
+    pub fn notes(&self) -> &[String] {
+        self.rows.notes()
+    }
+
+    /// The slices `planes` of the volume, `[z, y, x]` in C order, of line integrals `[view, row, column]`.
+    ///
+    /// Errors: another number of line integrals; slices beyond the volume; memory.
+    pub fn slices(&self, lines: &[f32], planes: Range<usize>) -> Result<Vec<f32>> {
+        Ok(self.watched_slices(lines, planes, &[])?.0)
+    }
+
+    /// The same, and the exact sums at some voxels of these slices, given by their index in the volume.
+    pub(crate) fn watched_slices(
+        &self,
+        lines: &[f32],
+        planes: Range<usize>,
+        watched: &[usize],
+    ) -> Result<(Vec<f32>, Vec<f64>)> {
+        let [_, ny, nx] = self.rows.grid.shape_zyx();
+        expect_len("projections", &self.rows.measured.shape(), lines.len())?;
+        self.rows.grid.slab(planes.start, planes.len())?;
+        let mut volume = zeroed("volume", voxels(&[planes.len(), ny, nx])?)?;
+        let mut exact = vec![0.0; watched.len()];
+        let device = self.nufft.device();
+        let mut image = Array::zeros(device, &[ny, nx])?;
+        // Two slices are the real and the imaginary part of one image: a ramp treats both alike.
+        for (pair, to) in volume.chunks_mut(2 * ny * nx).enumerate() {
+            let first = planes.start + 2 * pair;
+            let pair = [first, if first + 1 < planes.end { first + 1 } else { first }];
+            let shape = [self.rows.places.len(), self.rows.length()];
+            let mut rows = Array::from_vec(device, &shape, self.packed(lines, pair)?)?;
+            self.fft.forward(&mut rows)?;
+            let rows = rows.reshape(&[self.nufft.samples()])?;
+            let mut samples = Array::zeros(device, &[self.nufft.samples()])?;
+            vector::multiply(&self.factors, &rows, &mut samples)?;
+            drop(rows);
+            self.nufft.adjoint(&samples, &mut image)?;
+            let (low, high) = to.split_at_mut(ny * nx);
+            let values = image.read()?;
+            low.iter_mut().zip(values.iter()).for_each(|(to, value): (_, &C32)| *to = value.re);
+            high.iter_mut().zip(values.iter()).for_each(|(to, value)| *to = value.im);
+            let mine = |at: usize| at / (ny * nx) == first || at / (ny * nx) == first + 1;
+            if watched.iter().any(|&at| mine(at)) {
+                let samples = samples.read()?;
+                for (exact, &at) in exact.iter_mut().zip(watched).filter(|(_, at)| mine(**at)) {
+                    let sum = self.sum(&samples, at);
+                    *exact = if at / (ny * nx) == first { sum.re } else { sum.im };
+                }
+            }
+        }
+        self.rows.clear_unseen(&mut volume);
+        Ok((volume, exact))
+    }
+
+    /// Rows of two slices, weighted and in the middle of L zeros, one as real and one as imaginary part.
+    fn packed(&self, lines: &[f32], slices: [usize; 2]) -> Result<Vec<C32>> {
+        let (geometry, grid, length) = (&self.rows.measured, &self.rows.grid, self.rows.length());
+        let (detector, [_, rows, columns]) = (geometry.detector(), geometry.shape());
+        let mut packed = zeroed("rows of two slices", voxels(&[geometry.views().len(), length])?)?;
+        let before = self.rows.before();
+        let z = slices.map(|slice| grid.first_mm()[2] + slice as f64 * grid.spacing_mm()[2]);
+        self.rows.device.cpu_side().run(|| {
+            packed.par_chunks_mut(length).enumerate().for_each(|(view, to)| {
+                let pose = &geometry.views()[view];
+                let weights = &self.weights[view * columns..(view + 1) * columns];
+                let mut add = |z: f64, part: fn(&mut C32) -> &mut f32| {
+                    let row = (z - pose.detector_mm[2]) * pose.v[2] / detector.pitch_mm[1] + 0.5 * (rows as f64 - 1.0);
+                    let share = (row - row.floor()) as f32;
+                    for (row, share) in [(row.floor(), 1.0 - share), (row.floor() + 1.0, share)] {
+                        if row < 0.0 || row >= rows as f64 || share == 0.0 {
+                            continue;
+                        }
+                        let from = &lines[(view * rows + row as usize) * columns..][..columns];
+                        let pairs = from.iter().zip(weights).zip(&mut to[before..]);
+                        pairs.for_each(|((value, weight), to)| *part(to) += share * weight * value);
+                    }
+                };
+                add(z[0], |value| &mut value.re);
+                if slices[1] != slices[0] {
+                    add(z[1], |value| &mut value.im);
+                }
+            });
+        });
+        Ok(packed)
+    }
+
+    /// The sum over all frequencies at a voxel, in f64; 0 where not all views see it.
+    fn sum(&self, samples: &[C32], at: usize) -> C64 {
+        let (grid, geometry, length) = (&self.rows.grid, &self.rows.measured, self.rows.length());
+        let ([nx, ny, _], spacing, pitch) = (grid.shape_xyz(), grid.spacing_mm(), geometry.detector().pitch_mm[0]);
+        let place = [at % nx, at / nx % ny];
+        let [x, y] = [0, 1].map(|axis| grid.first_mm()[axis] + place[axis] as f64 * spacing[axis]);
+        if x.hypot(y) > self.rows.seen_radius_mm() {
+            return C64::default();
+        }
+        let from_middle = |axis: usize, n: usize| (place[axis] as f64 - (n / 2) as f64) * spacing[axis] / pitch;
+        let (x, y) = (from_middle(0, nx), from_middle(1, ny));
+        let of_view = |(view, values): (usize, &[C32])| -> C64 {
+            let u = geometry.views()[view].u;
+            let place = x * u[0] + y * u[1];
+            let term = |(m, value): (usize, &C32)| {
+                let turns = (m as f64 - (length / 2) as f64) / length as f64 * place;
+                C64::new(value.re.into(), value.im.into()) * C64::cis(TAU * turns)
+            };
+            values.iter().enumerate().map(term).sum()
+        };
+        samples.chunks(length).enumerate().map(of_view).sum()
+    }
+}
+
+impl FilteredBackprojection {
+    /// L: pixels of a padded row.
+    pub(crate) fn length(&self) -> usize {
+        (2 * self.widened.detector().columns).next_power_of_two()
+    }
+
+    /// Zeros before a padded row's first measured pixel.
+    fn before(&self) -> usize {
+        (self.length() - self.measured.detector().columns) / 2
+    }
+
+    /// H(m) exp(i2π m (place of the volume's middle)/L) of every view and frequency.
+    fn factors(&self, filter: Filter) -> Result<Vec<C32>> {
+        let (length, detector) = (self.length(), self.measured.detector());
+        let mut spectrum =
+            spectrum(&ramp(self.widened.detector().columns, detector.pitch_mm[0]), length, |f| filter.at(f))?;
+        spectrum[length / 2] = 0.0;
+        let ([nx, ny, _], first, spacing) = (self.grid.shape_xyz(), self.grid.first_mm(), self.grid.spacing_mm());
+        let middle = [(0, nx), (1, ny)].map(|(axis, n)| first[axis] + (n / 2) as f64 * spacing[axis]);
+        let mut factors = try_with_capacity("factors", voxels(&[self.places.len(), length])?)?;
+        for view in self.measured.views() {
+            let along: f64 = (0..2).map(|axis| (middle[axis] - view.detector_mm[axis]) * view.u[axis]).sum();
+            let column = along / detector.pitch_mm[0] + 0.5 * (detector.columns as f64 - 1.0);
+            // From the element that the transform counts from.
+            let place = column + self.before() as f64 - (length / 2) as f64;
+            factors.extend((0..length).map(|m| {
+                let frequency = m as f64 - (length / 2) as f64;
+                let value = C64::cis(TAU * frequency / length as f64 * place) * f64::from(spectrum[(m + length / 2) % length]);
+                C32::new(value.re as f32, value.im as f32)
+            }));
+        }
+        Ok(factors)
+    }
+}

@@ -1,0 +1,115 @@
+//! Filtered back-projection of parallel rays through Fourier space: one non-uniform transform for two slices.
+//!
+//! ```text
+//! f(x) = Σ_v Δθ_v Σ_m Q_v(m) exp(i2π m s_v(x)/L),   Q_v = H DFT(w p_v)
+//! ```
+//!
+//! with the symbols of [`FourierBackprojection`].
+//!
+//! J. D. O'Sullivan, *A fast sinc function gridding algorithm for Fourier inversion in computer tomography*, IEEE Trans Med Imaging 4:200, 1985.
+
+use rayspin_core::{C32, Error, Monitor, Result, voxels};
+use rayspin_device::cpu::zeroed;
+use rayspin_kernels::nufft::{self, Nufft};
+use rayspin_kernels::variant::Work;
+use rayspin_run::{About, Bytes, Effort, Memory, Needs, Param, Step, Value, params};
+
+use super::{Facts, Method, analytic};
+use crate::analytic::{Filter, FilteredBackprojection, FourierBackprojection, Window};
+use crate::recon::{REAL, Solving, Spec, parts};
+
+/// Slices between two looks at the monitor.
+const SLICES: usize = 16;
+
+const ACCURACY: Param = Param::new("Filter", "Relative error of the non-uniform transform")
+    .title("accuracy of the transform")
+    .expects("1e-6 to 0.1", |value| match value {
+        Value::Number(accuracy) => (1e-6..=0.1).contains(accuracy),
+        _ => false,
+    });
+
+params! {
+    /// Filtered back-projection of parallel rays through Fourier space.
+    pub struct Fourier {
+        /// The window of the ramp filter.
+        window: Window = Window::RamLak => analytic::WINDOW,
+        /// The frequency at which the window ends, as a part of the highest frequency.
+        cutoff: f64 = 1.0 => analytic::CUTOFF,
+        /// The relative error of the non-uniform transform.
+        accuracy: f64 = 1e-4 => ACCURACY,
+    }
+}
+
+impl Method for Fourier {
+    fn about(&self) -> About {
+        About {
+            name: "fourier",
+            help: "Filtered back-projection of parallel rays through Fourier space: the fastest for many views",
+        }
+    }
+
+    fn suits(&self, _: &Facts) -> Option<String> {
+        None
+    }
+
+    fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
+        if !spec.geometry().is_parallel() {
+            return Err(Error::value("rays for fourier", "parallel rays", "a fan or a cone (--method fbp or fdk)"));
+        }
+        let filter = Filter { window: self.window, cutoff: self.cutoff };
+        let accuracy = self.accuracy;
+        let length = FilteredBackprojection::new(&spec.device().host(), spec.geometry(), spec.grid(), filter)?.length();
+        let run = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
+            let (geometry, grid) = (spec.geometry(), spec.grid());
+            let method = FourierBackprojection::new(spec.device(), geometry, grid, filter, accuracy)?;
+            method.notes().iter().for_each(|note| state.note(note.clone()));
+            let mut volume = zeroed("volume", voxels(&grid.shape_zyx())?)?;
+            let slice = volume.len() / grid.shape_zyx()[0];
+            let watched = state.drawn(volume.len());
+            let mut exact = vec![0.0; watched.len()];
+            let lines = state.lines(0..geometry.views().len())?;
+            for planes in parts(grid.shape_zyx()[0], SLICES) {
+                let inside = |at: usize| planes.contains(&(at / slice));
+                let mine: Vec<usize> = watched.iter().copied().filter(|&at| inside(at)).collect();
+                let (slices, sums) = method.watched_slices(&lines, planes.clone(), &mine)?;
+                volume[planes.start * slice..planes.end * slice].copy_from_slice(&slices);
+                let places = watched.iter().enumerate().filter(|(_, at)| inside(**at));
+                places.zip(sums).for_each(|((place, _), sum)| exact[place] = sum);
+                monitor.step(&format!("slices {} to {}", planes.start, planes.end - 1))?;
+            }
+            drop(lines);
+            state.certify_sums("Fourier sums", &watched, &exact, &volume, nufft::BOUND * accuracy);
+            state.finish(volume);
+            Ok(())
+        };
+        let steps = spec.grid().shape_zyx()[0].div_ceil(SLICES);
+        Ok(vec![Step::new("Fourier sums", run).progress(steps).needs(move || needs(spec, length, accuracy))])
+    }
+}
+
+fn needs(spec: &Spec<'_>, length: usize, accuracy: f64) -> Result<Needs> {
+    let (geometry, [slices, ny, nx]) = (spec.geometry(), spec.grid().shape_zyx().map(|n| n as u64));
+    let points = FourierBackprojection::points(geometry, spec.grid(), length)?;
+    let options = nufft::Options::tolerance(accuracy);
+    let nufft = Nufft::<f32>::needs(spec.device(), &points, &[ny as usize, nx as usize], &options)?;
+    let complex = size_of::<C32>() as u64;
+    let (samples, slice) = (points.samples() as u64, ny * nx);
+    let volume = REAL * spec.voxels()?;
+    let some = REAL * slice * slices.min(SLICES as u64);
+    let weights = REAL * (geometry.views().len() * geometry.detector().columns) as u64;
+    // Two f64 a point; then factors. While it runs rows and samples, one pair of slices at a time.
+    let made = 2 * complex * samples + complex * samples + nufft.planning;
+    let runs = nufft.plan + nufft.workspace + complex * (3 * samples + slice);
+    let on_host = weights + volume + some;
+    let memory = match spec.on_gpu() {
+        // Rows are packed, and images read, on the host.
+        true => Bytes { host: on_host + 2 * complex * samples.max(slice), gpu: made.max(runs) },
+        false => Bytes::host(on_host + made.max(runs)),
+    };
+    let pairs = slices.div_ceil(2);
+    let transform = Work {
+        flops: nufft.transform.flops + 5.0 * samples as f64 * (length as f64).log2(),
+        bytes: nufft.transform.bytes + 6.0 * (complex * samples) as f64,
+    };
+    Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume))).and(Effort::transforms(pairs, transform)))
+}
