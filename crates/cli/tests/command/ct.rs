@@ -62,6 +62,17 @@ fn every_method_makes_a_volume_with_a_record() {
         let iterates = !name.starts_with("fbp");
         assert_eq!(parameters["iterations done"]["residuals"].is_array(), iterates, "{parameters}");
     }
+    refused(&words("recon ct scan.h5 -o other.npy -m fourier"), f, &["parallel rays", "a fan"]);
+    // Slices of parallel rays through Fourier space, and by back-projection.
+    simulated(f, "-g parallel --matrix 64,64,5 --detector 64,5 --views 100 --truth truth.npy");
+    let errors = ["fourier --accuracy 1e-5", "fbp"].map(|method| {
+        let error = error_of(f, &format!("-m {method} --certify 50"));
+        let (parameters, _) = parameters(&f.join("volume.json"));
+        assert_eq!(parameters["certificates"][0]["outputs"], 50, "{method}");
+        error
+    });
+    assert!(errors.iter().all(|error| *error < 0.4) && (errors[0] - errors[1]).abs() < 0.1, "{errors:?}");
+    refused(&words("recon ct scan.h5 -o other.npy -m fourier --accuracy 1e-9"), f, &["--accuracy"]);
     // A helix has no filtered back-projection.
     simulated(f, "-g helix --matrix 24,24,24 --arc 720 --views 80 --advance 60");
     let told = ok(&words("recon ct scan.h5 -o volume.npy --no-record"), f);
@@ -79,6 +90,7 @@ fn memory_is_stated_as_the_system_measures_it_and_limits_refuse() {
             &["fdk", "cgls -i 1", "sirt -i 1", "os-sart -i 1", "mlem -i 1", "tv -i 1"][..],
         ),
         ("--matrix 64,64,64 --views 300 --lines --offset 40", &["fdk"][..]),
+        ("-g parallel --matrix 128,128,40 --detector 128,40 --views 400", &["fbp", "fourier"][..]),
     ] {
         simulated(f, &format!("{scan} --no-record"));
         for run in runs {

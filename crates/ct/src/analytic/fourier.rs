@@ -90,9 +90,14 @@ impl FourierBackprojection {
         length: usize,
     ) -> Result<Trajectory> {
         if !geometry.is_parallel() {
-            return Err(Error::value("rays of a reconstruction through Fourier space", "parallel ones", "a fan or a cone"));
+            return Err(Error::value(
+                "rays of a reconstruction through Fourier space",
+                "parallel ones",
+                "a fan or a cone",
+            ));
         }
-        let ([nx, ny, _], spacing, pitch) = (grid.shape_xyz(), grid.spacing_mm(), geometry.detector().pitch_mm[0]);
+        let ([nx, ny, _], spacing, pitch) =
+            (grid.shape_xyz(), grid.spacing_mm(), geometry.detector().pitch_mm[0]);
         let count = voxels(&[geometry.views().len(), length, 2])? / 2;
         let mut points = try_with_capacity("frequencies", 2 * count)?;
         for view in geometry.views() {
@@ -174,7 +179,8 @@ impl FourierBackprojection {
                 let pose = &geometry.views()[view];
                 let weights = &self.weights[view * columns..(view + 1) * columns];
                 let mut add = |z: f64, part: fn(&mut C32) -> &mut f32| {
-                    let row = (z - pose.detector_mm[2]) * pose.v[2] / detector.pitch_mm[1] + 0.5 * (rows as f64 - 1.0);
+                    let row = (z - pose.detector_mm[2]) * pose.v[2] / detector.pitch_mm[1]
+                        + 0.5 * (rows as f64 - 1.0);
                     let share = (row - row.floor()) as f32;
                     for (row, share) in [(row.floor(), 1.0 - share), (row.floor() + 1.0, share)] {
                         if row < 0.0 || row >= rows as f64 || share == 0.0 {
@@ -197,13 +203,15 @@ impl FourierBackprojection {
     /// The sum over all frequencies at a voxel, in f64; 0 where not all views see it.
     fn sum(&self, samples: &[C32], at: usize) -> C64 {
         let (grid, geometry, length) = (&self.rows.grid, &self.rows.measured, self.rows.length());
-        let ([nx, ny, _], spacing, pitch) = (grid.shape_xyz(), grid.spacing_mm(), geometry.detector().pitch_mm[0]);
+        let ([nx, ny, _], spacing, pitch) =
+            (grid.shape_xyz(), grid.spacing_mm(), geometry.detector().pitch_mm[0]);
         let place = [at % nx, at / nx % ny];
         let [x, y] = [0, 1].map(|axis| grid.first_mm()[axis] + place[axis] as f64 * spacing[axis]);
         if x.hypot(y) > self.rows.seen_radius_mm() {
             return C64::default();
         }
-        let from_middle = |axis: usize, n: usize| (place[axis] as f64 - (n / 2) as f64) * spacing[axis] / pitch;
+        let from_middle =
+            |axis: usize, n: usize| (place[axis] as f64 - (n / 2) as f64) * spacing[axis] / pitch;
         let (x, y) = (from_middle(0, nx), from_middle(1, ny));
         let of_view = |(view, values): (usize, &[C32])| -> C64 {
             let u = geometry.views()[view].u;
@@ -235,7 +243,8 @@ impl FilteredBackprojection {
         let mut spectrum =
             spectrum(&ramp(self.widened.detector().columns, detector.pitch_mm[0]), length, |f| filter.at(f))?;
         spectrum[length / 2] = 0.0;
-        let ([nx, ny, _], first, spacing) = (self.grid.shape_xyz(), self.grid.first_mm(), self.grid.spacing_mm());
+        let ([nx, ny, _], first, spacing) =
+            (self.grid.shape_xyz(), self.grid.first_mm(), self.grid.spacing_mm());
         let middle = [(0, nx), (1, ny)].map(|(axis, n)| first[axis] + (n / 2) as f64 * spacing[axis]);
         let mut factors = try_with_capacity("factors", voxels(&[self.places.len(), length])?)?;
         for view in self.measured.views() {
@@ -245,7 +254,8 @@ impl FilteredBackprojection {
             let place = column + self.before() as f64 - (length / 2) as f64;
             factors.extend((0..length).map(|m| {
                 let frequency = m as f64 - (length / 2) as f64;
-                let value = C64::cis(TAU * frequency / length as f64 * place) * f64::from(spectrum[(m + length / 2) % length]);
+                let value = C64::cis(TAU * frequency / length as f64 * place)
+                    * f64::from(spectrum[(m + length / 2) % length]);
                 C32::new(value.re as f32, value.im as f32)
             }));
         }

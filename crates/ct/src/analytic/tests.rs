@@ -190,7 +190,8 @@ fn plain(method: &FilteredBackprojection, filter: Filter, lines: &[f32], at: usi
             }
             for c in 0..columns {
                 let value = f64::from(lines[(index * rows + r) * columns + c]);
-                sum += share * value * method.weight(index, c + method.margins[0]) * between(column - c as f64);
+                sum +=
+                    share * value * method.weight(index, c + method.margins[0]) * between(column - c as f64);
             }
         }
     }

@@ -47,7 +47,9 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
             Place::Parts => {
                 let shape = method.filtered_geometry().shape();
                 let mut all = zeroed("filtered projections", voxels(&shape)?)?;
-                for (part, to) in parts(views, some).into_iter().zip(all.chunks_mut(some * shape[1] * shape[2])) {
+                for (part, to) in
+                    parts(views, some).into_iter().zip(all.chunks_mut(some * shape[1] * shape[2]))
+                {
                     let lines = state.lines(part.clone())?;
                     let lines = Array::from_slice(device, &[part.len(), rows, columns], &lines)?;
                     to.copy_from_slice(&method.filter(lines, part)?.read()?);
@@ -73,12 +75,7 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
                 volume
             }
         };
-        state.certify_backprojection(
-            back.filtered_geometry(),
-            &filtered,
-            back.seen_radius_mm(),
-            &volume,
-        )?;
+        state.certify_backprojection(back.filtered_geometry(), &filtered, back.seen_radius_mm(), &volume)?;
         state.finish(volume);
         Ok(())
     };
@@ -168,7 +165,9 @@ impl Sizes {
             },
             Place::Host => (Bytes::default(), 0),
             Place::Gpu => (Bytes { host: 0, gpu: self.lines }, 0),
-            Place::Parts => (Bytes { host: self.part(self.filtered), gpu: self.part(self.lines + self.filtered) }, 0),
+            Place::Parts => {
+                (Bytes { host: self.part(self.filtered), gpu: self.part(self.lines + self.filtered) }, 0)
+            }
         };
         let weights = self.weights(self.some);
         let weights = Bytes { host: weights, gpu: if self.place == Place::Host { 0 } else { weights } };

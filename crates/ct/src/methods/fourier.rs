@@ -54,11 +54,17 @@ impl Method for Fourier {
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         if !spec.geometry().is_parallel() {
-            return Err(Error::value("rays for fourier", "parallel rays", "a fan or a cone (--method fbp or fdk)"));
+            return Err(Error::value(
+                "rays for fourier",
+                "parallel rays",
+                "a fan or a cone (--method fbp or fdk)",
+            ));
         }
         let filter = Filter { window: self.window, cutoff: self.cutoff };
         let accuracy = self.accuracy;
-        let length = FilteredBackprojection::new(&spec.device().host(), spec.geometry(), spec.grid(), filter)?.length();
+        let length =
+            FilteredBackprojection::new(&spec.device().host(), spec.geometry(), spec.grid(), filter)?
+                .length();
         let run = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
             let (geometry, grid) = (spec.geometry(), spec.grid());
             let method = FourierBackprojection::new(spec.device(), geometry, grid, filter, accuracy)?;
@@ -111,5 +117,6 @@ fn needs(spec: &Spec<'_>, length: usize, accuracy: f64) -> Result<Needs> {
         flops: nufft.transform.flops + 5.0 * samples as f64 * (length as f64).log2(),
         bytes: nufft.transform.bytes + 6.0 * (complex * samples) as f64,
     };
-    Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume))).and(Effort::transforms(pairs, transform)))
+    Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume)))
+        .and(Effort::transforms(pairs, transform)))
 }

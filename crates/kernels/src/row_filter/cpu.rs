@@ -34,7 +34,14 @@ impl Plan {
     }
 
     /// Filters rows of `len` in place. The elements that weights belong to follow `before` others.
-    pub(super) fn apply(&self, cpu: &Cpu, rows: &mut [f32], len: usize, weights: Option<&Weights>, before: usize) {
+    pub(super) fn apply(
+        &self,
+        cpu: &Cpu,
+        rows: &mut [f32],
+        len: usize,
+        weights: Option<&Weights>,
+        before: usize,
+    ) {
         let of_view = weights.map(|weights| (rows.len() / len / weights.views()).max(1));
         cpu.run(|| {
             rows.par_chunks_mut(2 * len).enumerate().for_each_init(

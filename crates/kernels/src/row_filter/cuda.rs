@@ -30,7 +30,8 @@ pub(crate) fn builds() -> Vec<Build> {
     else {
         return Vec::new();
     };
-    let build = |weighted| Build { source: &SOURCE, defines: defines(&line, &block, true, weighted), spill_bytes: 0 };
+    let build =
+        |weighted| Build { source: &SOURCE, defines: defines(&line, &block, true, weighted), spill_bytes: 0 };
     vec![build(false), build(true)]
 }
 

@@ -124,11 +124,9 @@ pub fn spectrum(kernel: &[f64], size: usize, window: impl Fn(f64) -> f64) -> Res
     let spectrum: Vec<f32> = spectrum.collect();
     match spectrum.iter().enumerate().find(|(_, value)| !value.is_finite()) {
         None => Ok(spectrum),
-        Some((index, value)) => Err(Error::NotFinite {
-            what: "spectrum of a row filter".into(),
-            index,
-            found: value.to_string(),
-        }),
+        Some((index, value)) => {
+            Err(Error::NotFinite { what: "spectrum of a row filter".into(), index, found: value.to_string() })
+        }
     }
 }
 
@@ -176,20 +174,37 @@ impl RowFilter {
     /// front. On a CPU rows of full length are replaced.
     ///
     /// Errors: rows that are too long, another device, weights for other rows; memory.
-    pub fn apply(&self, mut rows: Array<f32>, before: usize, weights: Option<&Weights>) -> Result<Array<f32>> {
+    pub fn apply(
+        &self,
+        mut rows: Array<f32>,
+        before: usize,
+        weights: Option<&Weights>,
+    ) -> Result<Array<f32>> {
         let Some((&columns, others)) = rows.shape().split_last().filter(|(columns, _)| **columns > 0) else {
-            return Err(Error::value("array for a row filter", "rows of elements", format!("shape {:?}", rows.shape())));
+            return Err(Error::value(
+                "array for a row filter",
+                "rows of elements",
+                format!("shape {:?}", rows.shape()),
+            ));
         };
         if before.checked_add(columns).is_none_or(|n| n > self.len) {
             let expected = format!("rows of at most {} elements", self.len);
-            return Err(Error::value("array for a row filter", expected, format!("{columns} behind {before}")));
+            return Err(Error::value(
+                "array for a row filter",
+                expected,
+                format!("{columns} behind {before}"),
+            ));
         }
         crate::vector::expect_device("row filter", &self.device, &rows)?;
         if let Some(weights) = weights {
             let count: usize = others.iter().product();
             if weights.columns() != columns || !count.is_multiple_of(weights.views()) {
                 let expected = format!("{} columns in {} views", weights.columns(), weights.views());
-                return Err(Error::value("array for a row filter", expected, format!("shape {:?}", rows.shape())));
+                return Err(Error::value(
+                    "array for a row filter",
+                    expected,
+                    format!("shape {:?}", rows.shape()),
+                ));
             }
             crate::vector::expect_device("weights", &self.device, &weights.table)?;
         }

