@@ -189,7 +189,7 @@ impl Sizes {
         // A slab beside the volume; on a GPU one of some views beside the sum of the others.
         let beside = if slabs.len() > 1 { slab } else { 0 };
         let sums = if self.some < self.views { 2 * slab } else { slab };
-        let projector = spec.projector_bytes(self.some, slices)?;
+        let projector = spec.backproject_bytes(self.some, slices);
         // A certificate reads the filtered projections.
         let read = if self.place == Place::Gpu && spec.certifies() { self.filtered } else { 0 };
         let uploaded = if self.place == Place::Gpu { 0 } else { self.part(self.filtered) };

@@ -88,4 +88,12 @@ impl<'a> Spec<'a> {
         let [_, ny, nx] = self.grid.shape_zyx().map(|n| n as u64);
         Ok(Projector::device_bytes(self.device, [views, rows, columns], [slices, ny, nx]))
     }
+
+    /// The same for back-projection alone.
+    pub fn backproject_bytes(&self, views: u64, slices: u64) -> u64 {
+        let [_, rows, columns] = self.geometry.shape().map(|n| n as u64);
+        let [_, ny, nx] = self.grid.shape_zyx().map(|n| n as u64);
+        let parallel = self.geometry.is_parallel();
+        Projector::backproject_bytes(self.device, parallel, [views, rows, columns], [slices, ny, nx])
+    }
 }

@@ -94,6 +94,19 @@ impl Projector {
         }
     }
 
+    /// The same for back-projection alone, of parallel beams or others. A CPU needs less for parallel ones.
+    pub fn backproject_bytes(
+        device: &Device,
+        parallel: bool,
+        projections: [u64; 3],
+        voxels: [u64; 3],
+    ) -> u64 {
+        match device.backend() {
+            Backend::Cpu(_) if parallel => cpu::bytes_of_rows(projections),
+            _ => Self::device_bytes(device, projections, voxels),
+        }
+    }
+
     /// The rays.
     pub fn geometry(&self) -> &ProjectionGeometry {
         &self.geometry

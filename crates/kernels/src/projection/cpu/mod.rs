@@ -23,6 +23,11 @@ pub(super) fn bytes(projections: [u64; 3], voxels: [u64; 3]) -> u64 {
     columns::bytes(projections, voxels)
 }
 
+/// The same for back-projection of parallel beams.
+pub(super) fn bytes_of_rows([views, _, columns]: [u64; 3]) -> u64 {
+    views * (columns + 2 * resample::PAD as u64) * size_of::<f32>() as u64
+}
+
 /// From a volume to projections, or back; the output is overwritten.
 ///
 /// Errors: memory.
