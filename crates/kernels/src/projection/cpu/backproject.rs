@@ -304,7 +304,7 @@ fn line_of<R: Real>(view: &[R], row: f64, line: &mut [R]) {
     for (row, share) in [(low, 1.0 - share), (low + 1.0, share)] {
         if share > 0.0 && row >= 0.0 && (row as usize) < view.len() / columns {
             let (from, share) = (&view[row as usize * columns..], <R as Real>::from_f64(share));
-            line.iter_mut().zip(from).for_each(|(to, &value)| *to = *to + share * value);
+            line.iter_mut().zip(from).for_each(|(to, &value)| *to += share * value);
         }
     }
 }
