@@ -11,7 +11,7 @@ use rayspin_tune::Build;
 use super::Weights;
 use crate::cuda::limits;
 use crate::fft::cuda::line::{Block, HEAVY, Line, even_length};
-use crate::fft::cuda::{LINE, Lie, launch};
+use crate::fft::cuda::{LIGHT_SPILL, LINE, Lie, launch};
 
 static SOURCE: Source =
     Source { name: "row filter", files: &[LINE, ("filter.cu", include_str!("cuda/filter.cu"))] };
@@ -30,8 +30,11 @@ pub(crate) fn builds() -> Vec<Build> {
     else {
         return Vec::new();
     };
-    let build =
-        |weighted| Build { source: &SOURCE, defines: defines(&line, &block, true, weighted), spill_bytes: 0 };
+    let build = |weighted| Build {
+        source: &SOURCE,
+        defines: defines(&line, &block, true, weighted),
+        spill_bytes: LIGHT_SPILL,
+    };
     vec![build(false), build(true)]
 }
 

@@ -26,6 +26,13 @@
 
 typedef float Room[ROOM + BEHIND];
 
+// Numbers behind `pointer` are read again where they are needed: kept through the loops over outputs they would take registers away.
+#ifdef RAYSPIN_EMULATED
+#define READ_AGAIN(pointer)
+#else
+#define READ_AGAIN(pointer) asm volatile("" : "+l"(pointer))
+#endif
+
 // Writes `count` matrices of height x width as lines along their columns.
 extern "C" __global__ void __launch_bounds__(THREADS)
 to_lines(const float* __restrict__ from, float* __restrict__ to, unsigned count, unsigned height, unsigned width, unsigned pitch) {
@@ -245,6 +252,7 @@ rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const 
 #pragma unroll
             for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
             for (int start = first; start < end; start += 32) {
+                READ_AGAIN(ray);
                 int i = start + threadIdx.x;
                 Read mine;
                 mine.len = 0;
@@ -264,6 +272,7 @@ rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const 
                 add_all(lines, reads, min(32, end - start), pitch, main == 0 ? nx : 1, line, sum);
                 __syncwarp();
             }
+            READ_AGAIN(ray);
 #pragma unroll
             for (int k = 0; k < ROUNDS; k++) {
                 unsigned row = threadIdx.x + 32 * k;
@@ -293,6 +302,7 @@ voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, c
 #pragma unroll
             for (int k = 0; k < ROUNDS; k++) sum[k] = 0;
             for (unsigned start = 0; start < views; start += 32) {
+                READ_AGAIN(matrices);
                 unsigned view = start + threadIdx.x;
                 Read mine;
                 mine.len = 0;
