@@ -90,8 +90,10 @@ const REMEDIES: &[(&[&str], &str)] = &[
         &["view", "views", "row", "angles"],
         "--view and --row choose from what rayspin info FILE counts; --views sets how many are simulated",
     ),
-    (&["rays for fbp", "rays for fdk"], "without --method the rays decide"),
+    (&["rays for fbp", "rays for fdk", "rays for fourier"], "without --method the rays decide"),
     (&["cutoff of the filter"], "--cutoff sets it"),
+    (&["accuracy of the transform"], "--accuracy sets it"),
+    (&["method of views that arrive"], "without --stream every method takes an array in a file"),
     (&["relaxation", "subsets"], "--relaxation and --subsets set them"),
     (
         &["voxel size", "voxel spacing", "centre of the volume"],

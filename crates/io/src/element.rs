@@ -123,6 +123,12 @@ impl Value for C32 {
     }
 }
 
+impl Value for f32 {
+    fn from_c64(value: C64) -> Option<Self> {
+        C32::from_c64(value).map(|value| value.re)
+    }
+}
+
 impl Value for f64 {
     fn from_c64(value: C64) -> Option<Self> {
         Some(value.re)

@@ -173,9 +173,10 @@ Examples:
   rayspin recon ct scan.h5 -o small.nii.gz --matrix 64,64,64 --voxel 1
   rayspin recon ct scan.h5 -o volume.nii.gz --view 0-89        a part of the views
   rayspin recon ct scan.h5 -o volume.nii.gz --reference truth.nii.gz
+  acquire | rayspin recon ct - -o volume.nii.gz --arc 360 --source-to-axis 500 --preview now.png
   rayspin recon ct scan.h5 --dry-run --gpu-memory 4G")]
 pub(crate) struct ReconCt {
-    /// CT scan (Data Exchange, .h5), or line integrals as an array ({arrays read})
+    /// CT scan (Data Exchange, .h5), line integrals as an array ({arrays read}), or - (.npy on standard input)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
     /// Volume, in the format of its name, or - (stdout); repeat for several
@@ -208,6 +209,14 @@ pub(crate) struct ReconCt {
     /// Middle of the volume, from the axis and the middle of the orbit
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
     pub(crate) centre: Option<String>,
+    /// Add views to the volume as they arrive, from a file or a named pipe; - (standard input) always does
+    ///
+    /// Takes .npy arrays in C order, and --method fbp or fdk. Memory does not grow with the number of views.
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Picture of the middle slice, written again while views arrive
+    #[arg(long, value_name = "PNG", value_hint = ValueHint::FilePath)]
+    pub(crate) preview: Option<PathBuf>,
     /// Only these views: 0-89, or 0,4,8
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) view: Option<Ranges>,

@@ -1,6 +1,8 @@
 //! CT: simulate and reconstruct, plan, certify, repeat, refuse.
 
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::{files, ok, parameters, refused};
 
@@ -140,6 +142,74 @@ fn arrays_and_parts_of_scans_are_reconstructed() {
     ok(&words("recon ct disc.npy -q -o slice.npy --arc 180 --pixel 1 --no-record"), f);
     let slice: ndarray::ArrayD<f32> = ndarray_npy::read_npy(f.join("slice.npy")).unwrap();
     assert!((slice[[0, 20, 20]] - 0.02).abs() < 1e-3, "{}", slice[[0, 20, 20]]);
+}
+
+/// Runs a command whose standard input gets `bytes` in two writes with a pause between them.
+fn piped(line: &str, folder: &Path, bytes: &[u8]) -> std::process::Output {
+    let mut child = Command::new(crate::PROGRAM)
+        .args(line.split_whitespace())
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let (first, second) = bytes.split_at(bytes.len() / 3);
+    // A run that is refused closes its end.
+    let _ = stdin.write_all(first);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let _ = stdin.write_all(second);
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn views_are_added_as_they_arrive() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 40,40,40 --detector 300,300 --views 100 --lines --rays 1 --no-record");
+    let scan = rayspin::io::data_exchange::read(f.join("scan.h5")).unwrap();
+    let rayspin::ct::scan::Measured::Lines(lines) = scan.measured else { panic!("line integrals") };
+    ndarray_npy::write_npy(f.join("lines.npy"), &lines).unwrap();
+    let pitch = 256.0 / 300.0 * 2.0;
+    let rays = format!("--arc 360 --source-to-axis 600 --axis-to-detector 600 --pixel {pitch} --matrix 40,40,40 --voxel 6.4");
+    ok(&words(&format!("recon ct lines.npy -q -o whole.npy {rays}")), f);
+    let read = |name: &str| -> ndarray::ArrayD<f32> { ndarray_npy::read_npy(f.join(name)).unwrap() };
+    let whole = read("whole.npy");
+    let near = |name: &str| {
+        let found = read(name);
+        let most = whole.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        whole.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-5 * most)
+    };
+    // 32 MiB hold 93 views: two parts.
+    ok(&words(&format!("recon ct lines.npy --stream -q -o parts.npy --preview now.png {rays}")), f);
+    assert!(near("parts.npy") && f.join("now.png").metadata().unwrap().len() > 100);
+    let (parameters, peak) = parameters(&f.join("parts.json"));
+    let ratio = parameters["memory stated"].as_f64().unwrap() / peak;
+    assert!((0.8..1.2).contains(&ratio), "{ratio} of {peak}");
+    let bytes = std::fs::read(f.join("lines.npy")).unwrap();
+    let output = piped(&format!("recon ct - -q -o piped.npy --no-record {rays}"), f, &bytes);
+    assert!(output.status.success() && near("piped.npy"), "{}", String::from_utf8_lossy(&output.stderr));
+    // Streams that end early, or are none.
+    let before = files(f);
+    for (bytes, word) in [(&bytes[..bytes.len() - 5], "found"), (b"nothing", "NumPy"), (&bytes[..20], "header")] {
+        let output = piped(&format!("recon ct - -q -o short.npy {rays}"), f, bytes);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && told.contains(word), "{word}: {told}");
+    }
+    assert_eq!(files(f), before);
+    for (line, word) in [
+        (format!("recon ct lines.npy --stream -o v.npy {rays} -m cgls"), "fbp or fdk"),
+        (format!("recon ct lines.npy --stream -o v.npy {rays} -m fbp"), "fbp"),
+        (format!("recon ct lines.npy --stream -o v.npy {rays} --certify"), "--certify"),
+        (format!("recon ct lines.npy --stream -o v.npy {rays} --view 0-3"), "--view"),
+        (format!("recon ct lines.npy -o v.npy {rays} --preview now.png"), "--preview"),
+        ("recon ct lines.npy --stream -o v.npy".into(), "angle over which"),
+        ("recon ct scan.h5 --stream -o v.npy --arc 360".into(), "NumPy"),
+    ] {
+        refused(&words(&line), f, &[word]);
+    }
 }
 
 #[test]

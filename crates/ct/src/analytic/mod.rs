@@ -260,21 +260,32 @@ impl FilteredBackprojection {
                 let shape = [some.len(), rows, columns];
                 let values = &filtered.cpu()[some.start * pixels..some.end * pixels];
                 let values = Array::from_slice(&self.device, &shape, values)?;
-                if first == 0 {
-                    self.backproject_views(&values, some, &slab, &mut volume)?;
-                } else {
-                    let part = match &mut part {
-                        Some(part) => part,
-                        none => none.insert(Array::zeros(&self.device, &slab.shape_zyx())?),
-                    };
-                    self.backproject_views(&values, some, &slab, part)?;
-                    vector::axpy(1.0.into(), part, &mut volume)?;
-                }
+                self.add_views(&values, some, &slab, &mut volume, &mut part)?;
             }
         }
         let mut slices = volume.into_vec()?;
         self.clear_unseen(&mut slices);
         Ok(slices)
+    }
+
+    /// Adds the filtered projections of some views to a volume, which is 0 before the first view. `part` is made where it is needed.
+    pub(crate) fn add_views(
+        &self,
+        filtered: &Array<f32>,
+        views: Range<usize>,
+        slab: &VolumeGrid,
+        volume: &mut Array<f32>,
+        part: &mut Option<Array<f32>>,
+    ) -> Result<()> {
+        if views.start == 0 {
+            return self.backproject_views(filtered, views, slab, volume);
+        }
+        let part = match part {
+            Some(part) => part,
+            none => none.insert(Array::zeros(&self.device, &slab.shape_zyx())?),
+        };
+        self.backproject_views(filtered, views, slab, part)?;
+        vector::axpy(1.0.into(), part, volume)
     }
 
     /// Projects the filtered projections of some views back.
@@ -302,7 +313,7 @@ impl FilteredBackprojection {
     }
 
     /// Sets voxels of slices to 0 that not all views see.
-    fn clear_unseen(&self, slices: &mut [f32]) {
+    pub(crate) fn clear_unseen(&self, slices: &mut [f32]) {
         let (grid, radius) = (&self.grid, self.seen_radius_mm());
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
         let at = |axis: usize, index: usize| first[axis] + index as f64 * spacing[axis];

@@ -35,6 +35,10 @@ impl Method for Fbp {
         Some(format!("{} over {turn}", if facts.parallel { "parallel rays" } else { "a fan beam" }))
     }
 
+    fn filter(&self) -> Option<Filter> {
+        Some(Filter { window: self.window, cutoff: self.cutoff })
+    }
+
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         if Facts::of(spec.geometry()).cone() {
             let rows = spec.geometry().detector().rows;

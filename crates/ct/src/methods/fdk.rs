@@ -39,6 +39,10 @@ impl Method for Fdk {
         Some(format!("a cone beam over {turn}"))
     }
 
+    fn filter(&self) -> Option<Filter> {
+        Some(Filter { window: self.window, cutoff: self.cutoff })
+    }
+
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         if spec.geometry().is_parallel() {
             return Err(Error::value(

@@ -22,7 +22,7 @@ use rayspin_core::{ProjectionGeometry, Result};
 pub use rayspin_run::{About, Idle, Param, Parameters, Value};
 use rayspin_run::{Described, Step, Table};
 
-use crate::analytic::Turn;
+use crate::analytic::{Filter, Turn};
 use crate::recon::{Solving, Spec};
 pub use cgls::Cgls;
 pub use fbp::Fbp;
@@ -75,6 +75,11 @@ pub trait Method: Parameters + CopyMethod {
     /// Why this method suits a scan, in a few words; none where another one does. The first of a table of methods that answers is
     /// taken where the user names none.
     fn suits(&self, _facts: &Facts) -> Option<String> {
+        None
+    }
+
+    /// The filter of a method that adds the views up one after another, so that they may arrive while it runs.
+    fn filter(&self) -> Option<Filter> {
         None
     }
 

@@ -1,5 +1,6 @@
 //! From line integrals to a volume: a method's steps, planned and run.
 
+mod arriving;
 mod grid;
 mod solving;
 mod spec;
@@ -15,6 +16,7 @@ use rayspin_run::{BatchSize, Budget, Bytes, Certify, Ledger, Recoverable, halve,
 use serde::Serialize;
 
 use crate::methods::Method;
+pub use arriving::{Arriving, arriving_budget};
 pub use grid::{GridOptions, even_angles, grid};
 pub use solving::{Certificate, Solve, Solving};
 pub use spec::Spec;

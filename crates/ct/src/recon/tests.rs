@@ -211,3 +211,41 @@ fn orbit_angles(views: usize) -> Vec<f64> {
 fn options_of(grid: VolumeGrid) -> ReconOptions {
     ReconOptions::new(Fdk::default(), grid)
 }
+
+/// Views that arrive in parts of any size add up to the volume of all of them; what is no view is refused.
+#[test]
+fn arriving_views_add_up() {
+    let detector = Detector { rows: 6, columns: 20, pitch_mm: [2.0; 2], radius_mm: None };
+    let orbit =
+        Orbit { source_to_axis_mm: Some(90.0), axis_to_detector_mm: 60.0, offset_mm: [6.0, 0.0], ..Orbit::default() };
+    let geometry = ProjectionGeometry::orbit(detector, &orbit.turn(30)).unwrap();
+    let grid = VolumeGrid::new([5, 12, 13], [1.5; 3], [0.0; 3]).unwrap();
+    let count: usize = geometry.shape().iter().product();
+    let lines: Vec<f32> = (0..count).map(|at| (at * 7919 % 1009) as f32 / 1009.0).collect();
+    for device in [Device::cpu().unwrap(), rayspin_emu::Emulator::device().unwrap()] {
+        let options = ReconOptions::new(crate::methods::Fdk::default(), grid);
+        let all = Array3::from_shape_vec(geometry.shape(), lines.clone()).unwrap();
+        let wanted = reconstruct(&device, all, &geometry, &options, &Monitor::silent()).unwrap();
+        let mut volume = Arriving::new(&device, &geometry, &options).unwrap();
+        assert!(volume.add(vec![0.0; 119]).is_err() && volume.add(Vec::new()).is_err());
+        assert!(volume.add(vec![f32::NAN; 120]).unwrap_err().to_string().contains("line integrals"));
+        for part in [7, 1, 12, 10] {
+            let first = 120 * volume.views();
+            volume.add(lines[first..first + 120 * part].to_vec()).unwrap();
+        }
+        assert!(volume.add(vec![0.0; 120]).is_err() && volume.slice(5).is_err());
+        let slice = volume.slice(2).unwrap();
+        let found = volume.finish().unwrap();
+        assert_eq!(found.notes, wanted.notes);
+        let most = wanted.volume.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        for (found, wanted) in found.volume.iter().zip(&wanted.volume) {
+            assert!((found - wanted).abs() < 1e-5 * most, "{found} for {wanted}");
+        }
+        assert!(slice.iter().eq(found.volume.index_axis(ndarray::Axis(0), 2).iter()));
+        assert!(Arriving::new(&device, &geometry, &options).unwrap().finish().is_err());
+        let needs_all = ReconOptions::new(crate::methods::Cgls::default(), grid);
+        assert!(Arriving::new(&device, &geometry, &needs_all).is_err());
+        assert!(arriving_budget(&device, &geometry, &needs_all, 4).is_err());
+        assert!(arriving_budget(&device, &geometry, &options, 4).unwrap().peak() > 0);
+    }
+}

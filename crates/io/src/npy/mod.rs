@@ -6,6 +6,9 @@
 
 pub(crate) mod row;
 mod series;
+mod stream;
+
+pub use stream::NpyStream;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek};

@@ -7,15 +7,22 @@ use rayspin::ct::geometry::from_rtk;
 use rayspin::ct::recon::even_angles;
 use rayspin::ct::scan::{Counts, Measured, Scan};
 use rayspin::device::Device;
+use rayspin::io::npy::NpyStream;
 use rayspin::io::{self, Format, data_exchange};
 use rayspin_shell::BadInput;
 
 use super::{flat, pixel};
 use crate::args::ct::ReconCt;
 
+/// Line integrals, all of them or as they arrive.
+pub(super) enum Source {
+    Whole(Array3<f32>),
+    Arriving(NpyStream),
+}
+
 /// Line integrals and their rays.
 pub(super) struct Lines {
-    pub(super) values: Array3<f32>,
+    pub(super) values: Source,
     pub(super) geometry: ProjectionGeometry,
     /// What was assumed, for people.
     pub(super) notes: Vec<String>,
@@ -30,10 +37,22 @@ pub(super) enum Kind {
     Exchange,
     /// An array of line integrals.
     Array,
+    /// The same, view after view.
+    Stream,
+}
+
+impl Kind {
+    /// Whether the options must say what the angles are.
+    pub(super) fn is_array(self) -> bool {
+        matches!(self, Self::Array | Self::Stream)
+    }
 }
 
 /// Errors: a file of another kind.
 pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
+    if args.stream || args.scan.as_os_str() == "-" {
+        return Ok(Kind::Stream);
+    }
     let format = io::detect(&args.scan)?;
     if data_exchange::is_data_exchange(io::Input::of(&args.scan).file) {
         return Ok(Kind::Exchange);
@@ -59,6 +78,7 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
     let scan = match kind {
         Kind::Exchange => data_exchange::read(io::Input::of(&args.scan).file)?,
         Kind::Array => read_array(args)?,
+        Kind::Stream => return Ok((open_stream(args)?, false)),
     };
     let fail = || args.scan.display().to_string();
     let scan = part(scan, args).with_context(fail)?;
@@ -66,7 +86,7 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
     let mut geometry = match (&scan.geometry, &args.rtk) {
         (_, Some(_)) => rtk(args, shape)?,
         (Some(geometry), None) => geometry.clone(),
-        (None, None) => orbit(args, &scan, &mut notes)?,
+        (None, None) => orbit(args, shape, &scan.angles, &mut notes)?,
     };
     if let Some(rows) = &args.row {
         geometry = rows_of(&geometry, rows)?;
@@ -84,7 +104,44 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
         Some(rows) => values.select(Axis(1), &rows.below(shape[1]).collect::<Vec<_>>()),
         None => values,
     };
-    Ok((Lines { values, geometry, notes, bytes }, rays))
+    Ok((Lines { values: Source::Whole(values), geometry, notes, bytes }, rays))
+}
+
+/// The header of an array whose views arrive one after another, and the rays that the options say.
+fn open_stream(args: &ReconCt) -> Result<Lines> {
+    let stream = NpyStream::open(&args.scan)?;
+    let shape = match *stream.shape() {
+        [views, columns] => [views, 1, columns],
+        [views, rows, columns] => [views, rows, columns],
+        ref other => return Err(another_shape(args, other)),
+    };
+    let mut notes = Vec::new();
+    let fail = || args.scan.display().to_string();
+    rayspin::core::voxels(&shape).with_context(fail)?;
+    if shape.contains(&0) {
+        let message = format!("{}: expected at least one view, row and column, found {shape:?}", fail());
+        return Err(BadInput::new(message).into());
+    }
+    let geometry = match &args.rtk {
+        Some(_) => rtk(args, shape)?,
+        None => orbit(args, shape, &even_angles(shape[0], arc(args)?.to_radians()), &mut notes)?,
+    };
+    Ok(Lines { values: Source::Arriving(stream), geometry, notes, bytes: 0 })
+}
+
+fn another_shape(args: &ReconCt, shape: &[usize]) -> anyhow::Error {
+    let shown = args.scan.display();
+    BadInput::new(format!("{shown}: expected an array [view, row, column] or [view, column], found {shape:?}")).into()
+}
+
+/// The angle over which the views of an array are spread.
+fn arc(args: &ReconCt) -> Result<f64> {
+    args.arc.or(args.rtk.as_ref().map(|_| 360.0)).ok_or_else(|| {
+        let shown = args.scan.display();
+        BadInput::new(format!("{shown}: expected the angle over which views are spread, found none"))
+            .hint("--arc 180 of parallel rays, --arc 360 of most others; --rtk reads a geometry file")
+            .into()
+    })
 }
 
 /// Line integrals `[view, row, column]` or `[view, column]`, with angles spread evenly.
@@ -101,18 +158,8 @@ fn read_array(args: &ReconCt) -> Result<Scan> {
         2 => real.into_dimensionality::<Ix2>().map(|plane| plane.insert_axis(Axis(1))),
         _ => real.into_dimensionality::<Ix3>(),
     };
-    let lines = lines.map_err(|_| {
-        BadInput::new(format!(
-            "{shown}: expected an array [view, row, column] or [view, column], found {shape:?}"
-        ))
-    })?;
-    let Some(arc) = args.arc.or(args.rtk.as_ref().map(|_| 360.0)) else {
-        return Err(BadInput::new(format!(
-            "{shown}: expected the angle over which views are spread, found none"
-        ))
-        .hint("--arc 180 of parallel rays, --arc 360 of most others; --rtk reads a geometry file")
-        .into());
-    };
+    let lines = lines.map_err(|_| another_shape(args, &shape))?;
+    let arc = arc(args)?;
     let angles = even_angles(lines.dim().0, arc.to_radians());
     Scan::new(Measured::Lines(lines), angles, None).with_context(|| shown.to_string())
 }
@@ -174,8 +221,12 @@ fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionG
 }
 
 /// The rays that the options say: an orbit with the scan's angles.
-fn orbit(args: &ReconCt, scan: &Scan, notes: &mut Vec<String>) -> Result<ProjectionGeometry> {
-    let [_, rows, columns] = scan.shape();
+fn orbit(
+    args: &ReconCt,
+    [_, rows, columns]: [usize; 3],
+    angles: &[f64],
+    notes: &mut Vec<String>,
+) -> Result<ProjectionGeometry> {
     let pitch = args.pixel.as_deref().map_or(Ok([1.0; 2]), pixel)?;
     let middle = 0.5 * (columns - 1) as f64;
     let axis = args.axis.unwrap_or(middle);
@@ -189,7 +240,7 @@ fn orbit(args: &ReconCt, scan: &Scan, notes: &mut Vec<String>) -> Result<Project
         pitch[0]
     ));
     let orbit = Orbit {
-        angles: scan.angles.clone(),
+        angles: angles.to_vec(),
         source_to_axis_mm: args.source_to_axis,
         axis_to_detector_mm: args.axis_to_detector.unwrap_or(0.0),
         offset_mm: [(middle - axis) * pitch[0], 0.0],

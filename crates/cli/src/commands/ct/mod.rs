@@ -3,6 +3,7 @@
 mod input;
 pub(crate) mod recon;
 pub(crate) mod simulate;
+mod stream;
 
 use anyhow::Result;
 use rayspin::core::Detector;

@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result};
 use ndarray::Array3;
 use rayspin::core::{C32, Image, Monitor, ProjectionGeometry};
 use rayspin::ct::methods::Facts;
-use rayspin::ct::recon::{GridOptions, ReconOptions, Reconstruction, budget, grid, reconstruct};
+use rayspin::ct::recon::{
+    GridOptions, ReconOptions, Reconstruction, arriving_budget, budget, grid, reconstruct,
+};
 use rayspin::device::{Backend, Device};
 use rayspin::io::{self, Format, SeriesWriter, Values};
 use rayspin::report::RunRecorder;
@@ -14,7 +16,8 @@ use rayspin::run::{BatchSize, Certify, Job, Limits, Plan, plan_within};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{Context, say, stdout};
 
-use super::input::{self, Kind, Lines};
+use super::input::{self, Kind, Lines, Source};
+use super::stream::{self, Stream};
 use super::{matrix, place};
 use crate::args::ct::ReconCt;
 use crate::args::numbers;
@@ -37,10 +40,15 @@ enum Needs {
     NoRays,
     /// A file without angles.
     Array,
+    /// All views at once.
+    Whole,
+    /// Views that arrive one after another.
+    Stream,
 }
 
 const ALWAYS: &[Needs] = &[];
 const NO_RAYS: &[Needs] = &[Needs::NoRays];
+const WHOLE: &[Needs] = &[Needs::Whole];
 
 /// The options of `rayspin recon ct` besides the parameters of methods, whose tables say who has them.
 const TABLE: &[Row<Needs>] = &[
@@ -48,13 +56,15 @@ const TABLE: &[Row<Needs>] = &[
     ("outputs", ALWAYS),
     ("dry_run", ALWAYS),
     ("memory", ALWAYS),
-    ("certify", ALWAYS),
-    ("certify_seed", ALWAYS),
+    ("certify", WHOLE),
+    ("certify_seed", WHOLE),
     ("matrix", ALWAYS),
     ("voxel", ALWAYS),
     ("centre", ALWAYS),
-    ("view", ALWAYS),
-    ("row", ALWAYS),
+    ("stream", ALWAYS),
+    ("preview", &[Needs::Stream]),
+    ("view", WHOLE),
+    ("row", WHOLE),
     ("arc", &[Needs::Array]),
     ("axis", NO_RAYS),
     ("pixel", NO_RAYS),
@@ -73,7 +83,9 @@ impl Need for Needs {
     fn met(&self, run: &Known<'_>) -> Option<bool> {
         match self {
             Self::NoRays => run.rays.map(|rays| !rays || run.args.rtk.is_some()),
-            Self::Array => Some(run.kind == Kind::Array),
+            Self::Array => Some(run.kind.is_array()),
+            Self::Whole => Some(run.kind != Kind::Stream),
+            Self::Stream => Some(run.kind == Kind::Stream),
         }
     }
 
@@ -81,6 +93,8 @@ impl Need for Needs {
         match self {
             Self::NoRays => "a scan that does not state its rays".into(),
             Self::Array => "line integrals as an array".into(),
+            Self::Whole => "a scan that is read as a whole".into(),
+            Self::Stream => "views that arrive (--stream, or - as the scan)".into(),
         }
     }
 
@@ -88,6 +102,8 @@ impl Need for Needs {
         match self {
             Self::NoRays => "one that does".into(),
             Self::Array => "a scan that states its angles".into(),
+            Self::Whole => "views that arrive".into(),
+            Self::Stream => "a scan that is read as a whole".into(),
         }
     }
 }
@@ -118,8 +134,15 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
 
     session.recorder.stage("reconstruct");
     let Lines { values, geometry, .. } = lines;
-    let made = reconstruct(&session.device, values, &geometry, &options, &session.monitor);
-    let made = made.with_context(|| args.scan.display().to_string())?;
+    let (device, monitor) = (&session.device, &session.monitor);
+    let fail = || args.scan.display().to_string();
+    let made = match values {
+        Source::Whole(values) => reconstruct(device, values, &geometry, &options, monitor).with_context(fail)?,
+        Source::Arriving(stream) => {
+            let run = Stream { device, geometry: &geometry, options: &options, preview: args.preview.as_deref() };
+            run.volume(stream, monitor).with_context(fail)?
+        }
+    };
     session.reconstructed(&made, &options)?;
     let missed = made.certificates.iter().find(|one| !one.met()).cloned();
     let image = session.write(made.volume, &options)?;
@@ -137,10 +160,14 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
 /// Errors: an output that cannot be written, or that is an input as well.
 fn files_of(args: &ReconCt) -> Result<RunFiles> {
     let given = [&args.reference, &args.rtk];
-    let inputs: Vec<PathBuf> =
-        std::iter::once(&args.scan).chain(given.into_iter().flatten()).cloned().collect();
+    // What arrives through a pipe can be read once.
+    let scan = Some(&args.scan).filter(|path| path.as_os_str() != "-" && (!args.stream || path.is_file()));
+    let inputs: Vec<PathBuf> = scan.into_iter().chain(given.into_iter().flatten()).cloned().collect();
     let record = (!args.no_record && !args.dry_run).then_some(args.record.as_ref());
-    RunFiles::check(inputs, &args.outputs, None, record)
+    if let Some(preview) = &args.preview {
+        files::check_output(preview, Format::is_picture)?;
+    }
+    RunFiles::check(inputs, &args.outputs, args.preview.as_ref(), record)
 }
 
 impl Session<'_> {
@@ -154,7 +181,7 @@ impl Session<'_> {
         let args = self.args;
         self.recorder.stage("read");
         let kind = input::kind(args)?;
-        let mut known = Known { args, kind, rays: (kind == Kind::Array).then_some(false) };
+        let mut known = Known { args, kind, rays: kind.is_array().then_some(false) };
         refuse_idle(TABLE, &self.context.given, &known)?;
         if let Some(method) = args.method.method() {
             args.method.refuse_idle(&self.context.given, method)?;
@@ -349,10 +376,10 @@ struct PlanJob<'a> {
 impl Job for PlanJob<'_> {
     fn batch_sizes(&self) -> rayspin::core::Result<Vec<BatchSize>> {
         match self.device.backend() {
-            Backend::Cpu(_) => Ok(Vec::new()),
-            Backend::Cuda(_) => {
+            Backend::Cuda(_) if matches!(self.lines.values, Source::Whole(_)) => {
                 Ok(self.options.batch_sizes.list(self.lines.geometry.shape(), self.options.grid.shape_zyx()))
             }
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -363,7 +390,11 @@ impl Job for PlanJob<'_> {
     fn plan(&self) -> rayspin::core::Result<Plan> {
         let mut all = rayspin::run::Budget { frames: 1, ..Default::default() };
         all.push("read", self.lines.bytes);
-        let own = budget(&self.device, &self.lines.geometry, self.options)?;
+        let (device, geometry) = (&self.device, &self.lines.geometry);
+        let own = match &self.lines.values {
+            Source::Whole(_) => budget(device, geometry, self.options)?,
+            Source::Arriving(_) => arriving_budget(device, geometry, self.options, stream::at_a_time(geometry))?,
+        };
         let volume = own.result;
         all.stages.extend(own.stages);
         all.result = volume;

@@ -1,0 +1,150 @@
+use std::ops::Range;
+
+use ndarray::Array3;
+use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid};
+use rayspin_device::{Array, Device};
+use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
+
+use super::{REAL, ReconOptions, Reconstruction, Spec, lost};
+use crate::analytic::{Filter, FilteredBackprojection};
+
+/// A volume to which views are added as they arrive, filtered and projected back, some at a time.
+///
+/// ```
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
+/// use rayspin_ct::methods::Fbp;
+/// use rayspin_ct::phantom::{Form, Phantom, Solid};
+/// use rayspin_ct::recon::{Arriving, ReconOptions};
+/// use rayspin_device::Device;
+///
+/// let device = Device::cpu()?;
+/// let detector = Detector { rows: 1, columns: 64, pitch_mm: [1.0, 1.0], radius_mm: None };
+/// let orbit = Orbit::default().arc(0.0, std::f64::consts::PI, 90);
+/// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+/// let rod = Phantom::new(vec![Solid::new(Form::Cylinder, [0.0; 3], [20.0, 20.0, 1e3], 0.02)])?;
+/// let lines = rod.project(device.cpu_side(), &geometry)?;
+/// let options = ReconOptions::new(Fbp::default(), VolumeGrid::new([1, 64, 64], [1.0; 3], [0.0; 3])?);
+/// let mut volume = Arriving::new(&device, &geometry, &options)?;
+/// for views in lines.chunks(32 * 64) {
+///     volume.add(views.to_vec())?;
+/// }
+/// let slice = volume.finish()?.volume;
+/// assert!((slice[[0, 32, 32]] - 0.02).abs() < 2e-4); // 1/mm
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Arriving {
+    method: FilteredBackprojection,
+    geometry: ProjectionGeometry,
+    grid: VolumeGrid,
+    volume: Array<f32>,
+    part: Option<Array<f32>>,
+    done: usize,
+}
+
+fn filter_of(options: &ReconOptions) -> Result<Filter> {
+    options.method.filter().ok_or_else(|| {
+        Error::value("method of views that arrive", "fbp or fdk", options.method.about().name)
+    })
+}
+
+/// What [`Arriving`] takes for `views` views at a time.
+///
+/// Errors: a method that needs all views at once, or does not take these rays.
+pub fn arriving_budget(
+    device: &Device,
+    geometry: &ProjectionGeometry,
+    options: &ReconOptions,
+    views: usize,
+) -> Result<Budget> {
+    let spec = Spec::new(device, geometry, options);
+    let filter = filter_of(options)?;
+    // What the method refuses.
+    options.method.steps(&spec)?;
+    let method = FilteredBackprojection::new(&device.host(), geometry, &options.grid, filter)?;
+    let volume = REAL * spec.voxels()?;
+    let [_, rows, columns] = method.filtered_geometry().shape();
+    let part = REAL * (views.min(geometry.views().len()) * rows * columns) as u64;
+    let needs = move || {
+        let projector = spec.backproject_bytes(views as u64, spec.grid().shape_zyx()[0] as u64);
+        // Views as they are read and as they wait, their filtered copy, and a volume of them beside the sum.
+        let memory = match spec.on_gpu() {
+            true => Bytes { host: volume + 2 * part, gpu: 2 * volume + 2 * part + projector },
+            false => Bytes::host(2 * volume + 3 * part + projector),
+        };
+        Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume))))
+    };
+    let mut ledger = Ledger::new(Bytes::default(), 1);
+    ledger.result(volume);
+    ledger.add(Step::<()>::new("views", |(), _| Ok(())).needs(needs))?;
+    Ok(ledger.finish())
+}
+
+impl Arriving {
+    /// A volume without views.
+    ///
+    /// Errors: a method that needs all views at once, or does not take these rays; memory.
+    pub fn new(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) -> Result<Self> {
+        let method = FilteredBackprojection::new(device, geometry, &options.grid, filter_of(options)?)?;
+        let volume = Array::zeros(device, &options.grid.shape_zyx())?;
+        let (geometry, grid) = (geometry.clone(), options.grid);
+        Ok(Self { method, geometry, grid, volume, part: None, done: 0 })
+    }
+
+    /// Views that were added.
+    pub fn views(&self) -> usize {
+        self.done
+    }
+
+    /// Adds the next views: line integrals `[view, row, column]` in C order.
+    ///
+    /// Errors: a part of a view, or more than are missing; numbers that are not finite; memory.
+    pub fn add(&mut self, lines: Vec<f32>) -> Result<()> {
+        let [all, rows, columns] = self.geometry.shape();
+        let count = lines.len() / (rows * columns);
+        if lines.is_empty() || count * rows * columns != lines.len() || count > all - self.done {
+            let expected = format!("whole views of {rows} x {columns}, at most {}", all - self.done);
+            return Err(Error::value("views that arrive", expected, format!("{} numbers", lines.len())));
+        }
+        if let Some((at, value)) = lines.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+            let index = self.done * rows * columns + at;
+            return Err(Error::NotFinite { what: "line integrals".into(), index, found: value.to_string() });
+        }
+        let views = self.done..self.done + count;
+        let device = self.method.filter_device();
+        let lines = Array::from_vec(device, &[count, rows, columns], lines)?;
+        let filtered = self.method.filter(lines, views.clone())?.to_device(self.volume.device())?;
+        self.method.add_views(&filtered, views, &self.grid, &mut self.volume, &mut self.part)?;
+        self.done += count;
+        Ok(())
+    }
+
+    /// A slice `[y, x]` of the views so far, in C order: brighter with each view.
+    ///
+    /// Errors: a slice beyond the volume.
+    pub fn slice(&self, slice: usize) -> Result<Vec<f32>> {
+        let [nz, ny, nx] = self.grid.shape_zyx();
+        if slice >= nz {
+            return Err(Error::value("slice of a volume", format!("less than {nz}"), slice));
+        }
+        let range: Range<usize> = slice * ny * nx..(slice + 1) * ny * nx;
+        let mut values = self.volume.read()?[range].to_vec();
+        self.method.clear_unseen(&mut values);
+        Ok(values)
+    }
+
+    /// The volume of all views.
+    ///
+    /// Errors: views that did not arrive.
+    pub fn finish(self) -> Result<Reconstruction> {
+        let all = self.geometry.views().len();
+        if self.done < all {
+            return Err(Error::value("views that arrive", format!("all {all}"), self.done));
+        }
+        let mut values = self.volume.into_vec()?;
+        self.method.clear_unseen(&mut values);
+        let volume = Array3::from_shape_vec(self.grid.shape_zyx(), values).map_err(|_| lost("volume"))?;
+        let notes = self.method.notes().to_vec();
+        Ok(Reconstruction { volume, solve: None, notes, certificates: Vec::new() })
+    }
+}
