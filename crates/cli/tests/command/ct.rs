@@ -173,7 +173,9 @@ fn views_are_added_as_they_arrive() {
     let rayspin::ct::scan::Measured::Lines(lines) = scan.measured else { panic!("line integrals") };
     ndarray_npy::write_npy(f.join("lines.npy"), &lines).unwrap();
     let pitch = 256.0 / 300.0 * 2.0;
-    let rays = format!("--arc 360 --source-to-axis 600 --axis-to-detector 600 --pixel {pitch} --matrix 40,40,40 --voxel 6.4");
+    let rays = format!(
+        "--arc 360 --source-to-axis 600 --axis-to-detector 600 --pixel {pitch} --matrix 40,40,40 --voxel 6.4"
+    );
     ok(&words(&format!("recon ct lines.npy -q -o whole.npy {rays}")), f);
     let read = |name: &str| -> ndarray::ArrayD<f32> { ndarray_npy::read_npy(f.join(name)).unwrap() };
     let whole = read("whole.npy");
@@ -193,7 +195,9 @@ fn views_are_added_as_they_arrive() {
     assert!(output.status.success() && near("piped.npy"), "{}", String::from_utf8_lossy(&output.stderr));
     // Streams that end early, or are none.
     let before = files(f);
-    for (bytes, word) in [(&bytes[..bytes.len() - 5], "found"), (b"nothing", "NumPy"), (&bytes[..20], "header")] {
+    for (bytes, word) in
+        [(&bytes[..bytes.len() - 5], "found"), (b"nothing", "NumPy"), (&bytes[..20], "header")]
+    {
         let output = piped(&format!("recon ct - -q -o short.npy {rays}"), f, bytes);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && told.contains(word), "{word}: {told}");

@@ -43,9 +43,10 @@ pub struct Arriving {
 }
 
 fn filter_of(options: &ReconOptions) -> Result<Filter> {
-    options.method.filter().ok_or_else(|| {
-        Error::value("method of views that arrive", "fbp or fdk", options.method.about().name)
-    })
+    options
+        .method
+        .filter()
+        .ok_or_else(|| Error::value("method of views that arrive", "fbp or fdk", options.method.about().name))
 }
 
 /// What [`Arriving`] takes for `views` views at a time.

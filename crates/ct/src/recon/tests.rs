@@ -216,8 +216,12 @@ fn options_of(grid: VolumeGrid) -> ReconOptions {
 #[test]
 fn arriving_views_add_up() {
     let detector = Detector { rows: 6, columns: 20, pitch_mm: [2.0; 2], radius_mm: None };
-    let orbit =
-        Orbit { source_to_axis_mm: Some(90.0), axis_to_detector_mm: 60.0, offset_mm: [6.0, 0.0], ..Orbit::default() };
+    let orbit = Orbit {
+        source_to_axis_mm: Some(90.0),
+        axis_to_detector_mm: 60.0,
+        offset_mm: [6.0, 0.0],
+        ..Orbit::default()
+    };
     let geometry = ProjectionGeometry::orbit(detector, &orbit.turn(30)).unwrap();
     let grid = VolumeGrid::new([5, 12, 13], [1.5; 3], [0.0; 3]).unwrap();
     let count: usize = geometry.shape().iter().product();

@@ -79,7 +79,11 @@ impl NpyStream {
         let size = header.element.size() as u64;
         let promise = || {
             let bytes = header.count as u64 * size;
-            format!("{bytes} bytes for {} of {}", format_shape(&header.description.shape), header.description.descr)
+            format!(
+                "{bytes} bytes for {} of {}",
+                format_shape(&header.description.shape),
+                header.description.descr
+            )
         };
         let values = element::read(&mut self.stream, count, header.element, header.order, |v| v);
         let values = values.map_err(|stop| match stop {
@@ -159,7 +163,9 @@ mod tests {
         write(&file, values.mapv(|v| C32::new(v, 0.0)).view()).unwrap();
         assert!(NpyStream::open(&file).unwrap_err().to_string().contains("real numbers"));
         write(&file, values.mapv(|_| 1e300).view()).unwrap();
-        assert!(NpyStream::open(&file).unwrap().read(1).unwrap_err().to_string().contains("single precision"));
+        assert!(
+            NpyStream::open(&file).unwrap().read(1).unwrap_err().to_string().contains("single precision")
+        );
         let fortran = Array3::<f32>::zeros((2, 3, 4).f());
         ndarray_npy::write_npy(&file, &fortran).unwrap();
         assert!(NpyStream::open(&file).unwrap_err().to_string().contains("Fortran"));

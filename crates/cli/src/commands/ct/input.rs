@@ -131,7 +131,10 @@ fn open_stream(args: &ReconCt) -> Result<Lines> {
 
 fn another_shape(args: &ReconCt, shape: &[usize]) -> anyhow::Error {
     let shown = args.scan.display();
-    BadInput::new(format!("{shown}: expected an array [view, row, column] or [view, column], found {shape:?}")).into()
+    BadInput::new(format!(
+        "{shown}: expected an array [view, row, column] or [view, column], found {shape:?}"
+    ))
+    .into()
 }
 
 /// The angle over which the views of an array are spread.

@@ -137,9 +137,12 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     let (device, monitor) = (&session.device, &session.monitor);
     let fail = || args.scan.display().to_string();
     let made = match values {
-        Source::Whole(values) => reconstruct(device, values, &geometry, &options, monitor).with_context(fail)?,
+        Source::Whole(values) => {
+            reconstruct(device, values, &geometry, &options, monitor).with_context(fail)?
+        }
         Source::Arriving(stream) => {
-            let run = Stream { device, geometry: &geometry, options: &options, preview: args.preview.as_deref() };
+            let run =
+                Stream { device, geometry: &geometry, options: &options, preview: args.preview.as_deref() };
             run.volume(stream, monitor).with_context(fail)?
         }
     };
@@ -393,7 +396,9 @@ impl Job for PlanJob<'_> {
         let (device, geometry) = (&self.device, &self.lines.geometry);
         let own = match &self.lines.values {
             Source::Whole(_) => budget(device, geometry, self.options)?,
-            Source::Arriving(_) => arriving_budget(device, geometry, self.options, stream::at_a_time(geometry))?,
+            Source::Arriving(_) => {
+                arriving_budget(device, geometry, self.options, stream::at_a_time(geometry))?
+            }
         };
         let volume = own.result;
         all.stages.extend(own.stages);
