@@ -1,6 +1,7 @@
 //! `rayspin simulate ct` and `rayspin recon ct`
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum, ValueHint};
 use rayspin::core::Ranges;
@@ -30,6 +31,27 @@ pub(crate) enum PhantomArg {
     Forbild,
     /// Seven flat discs, which cone beams smear
     Defrise,
+}
+
+/// Where the axis falls on the detector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum AxisArg {
+    /// On this column.
+    Column(f64),
+    /// Where the views say.
+    Find,
+}
+
+impl FromStr for AxisArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("find", _) => Ok(Self::Find),
+            (_, Ok(column)) => Ok(Self::Column(column)),
+            _ => Err("expected a number or find".into()),
+        }
+    }
 }
 
 /// `rayspin simulate ct`
@@ -167,7 +189,7 @@ Lengths are in mm. Axes, angles and signs: docs/conventions.md.
 Examples:
   rayspin recon ct scan.h5 -o volume.nii.gz                    method by what the rays are
   rayspin recon ct scan.h5 -o volume.nii.gz -o slices.png --window hann
-  rayspin recon ct tooth.h5 -o tooth.png --axis 296
+  rayspin recon ct tooth.h5 -o tooth.png --axis find
   rayspin recon ct sinogram.npy -o slice.png --arc 180
   rayspin recon ct projections.npy -o volume.nii.gz --rtk geometry.xml --pixel 0.8
   rayspin recon ct scan.h5 -o small.nii.gz --matrix 64,64,64 --voxel 1
@@ -226,9 +248,11 @@ pub(crate) struct ReconCt {
     /// Angle over which views of an array are spread evenly, in degrees; negative: clockwise
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,
-    /// Column of the detector on which the axis falls, counted from 0 [default: the middle]
+    /// Column of the detector on which the axis falls, counted from 0, or find [default: the middle]
+    ///
+    /// It is found in the middle row of parallel views over half a turn or more.
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
-    pub(crate) axis: Option<f64>,
+    pub(crate) axis: Option<AxisArg>,
     /// Size of a pixel [default: 1]
     #[arg(long, value_name = "U[,V]")]
     pub(crate) pixel: Option<String>,

@@ -65,13 +65,14 @@ pub fn arriving_budget(
     let method = FilteredBackprojection::new(&device.host(), geometry, &options.grid, filter)?;
     let volume = REAL * spec.voxels()?;
     let [_, rows, columns] = method.filtered_geometry().shape();
+    let copies = u64::from(method.filtered_geometry().shape() != geometry.shape());
     let part = REAL * (views.min(geometry.views().len()) * rows * columns) as u64;
     let needs = move || {
         let projector = spec.backproject_bytes(views as u64, spec.grid().shape_zyx()[0] as u64);
-        // Views as they are read and as they wait, their filtered copy, and a volume of them beside the sum.
+        // Views that are read while others are added; a copy of these if the detector is shifted; a volume of them beside the sum.
         let memory = match spec.on_gpu() {
             true => Bytes { host: volume + 2 * part, gpu: 2 * volume + 2 * part + projector },
-            false => Bytes::host(2 * volume + 3 * part + projector),
+            false => Bytes::host(2 * volume + (2 + copies) * part + projector),
         };
         Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume))))
     };

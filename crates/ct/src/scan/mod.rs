@@ -1,7 +1,9 @@
 //! A CT scan as it was measured, and the line integrals in it.
 
+mod axis;
 mod lines;
 
+pub use axis::find_axis;
 use ndarray::Array3;
 use rayspin_core::{Error, ProjectionGeometry, Result};
 

@@ -5,14 +5,14 @@ use ndarray::{Array3, Axis, Ix2, Ix3};
 use rayspin::core::{Orbit, ProjectionGeometry, Ranges};
 use rayspin::ct::geometry::from_rtk;
 use rayspin::ct::recon::even_angles;
-use rayspin::ct::scan::{Counts, Measured, Scan};
+use rayspin::ct::scan::{Counts, Measured, Scan, find_axis};
 use rayspin::device::Device;
 use rayspin::io::npy::NpyStream;
 use rayspin::io::{self, Format, data_exchange};
 use rayspin_shell::BadInput;
 
 use super::{flat, pixel};
-use crate::args::ct::ReconCt;
+use crate::args::ct::{AxisArg, ReconCt};
 
 /// Line integrals, all of them or as they arrive.
 pub(super) enum Source {
@@ -24,6 +24,8 @@ pub(super) enum Source {
 pub(super) struct Lines {
     pub(super) values: Source,
     pub(super) geometry: ProjectionGeometry,
+    /// The column on which the axis falls, where an option says it or it was found.
+    pub(super) axis: Option<f64>,
     /// What was assumed, for people.
     pub(super) notes: Vec<String>,
     /// Bytes that reading and preparing took at most.
@@ -83,14 +85,7 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
     let fail = || args.scan.display().to_string();
     let scan = part(scan, args).with_context(fail)?;
     let (shape, rays) = (scan.shape(), scan.geometry.is_some());
-    let mut geometry = match (&scan.geometry, &args.rtk) {
-        (_, Some(_)) => rtk(args, shape)?,
-        (Some(geometry), None) => geometry.clone(),
-        (None, None) => orbit(args, shape, &scan.angles, &mut notes)?,
-    };
-    if let Some(rows) = &args.row {
-        geometry = rows_of(&geometry, rows)?;
-    }
+    let (angles, stated) = (scan.angles.clone(), scan.geometry.clone());
     let count = shape.iter().product::<usize>() as u64;
     let bytes = match &scan.measured {
         // HDF5 reads a copy; means of flat and dark fields are in double precision.
@@ -100,11 +95,29 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
         Measured::Lines(_) => 12 * count,
     };
     let values = scan.into_lines(device.cpu_side(), &mut notes).with_context(fail)?;
+    let axis = match args.axis {
+        Some(AxisArg::Find) if args.source_to_axis.is_some() => return Err(no_axis("a fan or cone beam")),
+        Some(AxisArg::Find) => {
+            let column = find_axis(device, values.view(), &angles).with_context(fail)?;
+            notes.push(format!("the axis falls on column {column:.2}, about which views are mirror images of others"));
+            Some(column)
+        }
+        Some(AxisArg::Column(column)) => Some(column),
+        None => None,
+    };
+    let mut geometry = match (stated, &args.rtk) {
+        (_, Some(_)) => rtk(args, shape)?,
+        (Some(geometry), None) => geometry,
+        (None, None) => orbit(args, shape, &angles, axis, &mut notes)?,
+    };
+    if let Some(rows) = &args.row {
+        geometry = rows_of(&geometry, rows)?;
+    }
     let values = match &args.row {
         Some(rows) => values.select(Axis(1), &rows.below(shape[1]).collect::<Vec<_>>()),
         None => values,
     };
-    Ok((Lines { values: Source::Whole(values), geometry, notes, bytes }, rays))
+    Ok((Lines { values: Source::Whole(values), geometry, axis, notes, bytes }, rays))
 }
 
 /// The header of an array whose views arrive one after another, and the rays that the options say.
@@ -122,11 +135,16 @@ fn open_stream(args: &ReconCt) -> Result<Lines> {
         let message = format!("{}: expected at least one view, row and column, found {shape:?}", fail());
         return Err(BadInput::new(message).into());
     }
+    let axis = match args.axis {
+        Some(AxisArg::Find) => return Err(no_axis("views that arrive")),
+        Some(AxisArg::Column(column)) => Some(column),
+        None => None,
+    };
     let geometry = match &args.rtk {
         Some(_) => rtk(args, shape)?,
-        None => orbit(args, shape, &even_angles(shape[0], arc(args)?.to_radians()), &mut notes)?,
+        None => orbit(args, shape, &even_angles(shape[0], arc(args)?.to_radians()), axis, &mut notes)?,
     };
-    Ok(Lines { values: Source::Arriving(stream), geometry, notes, bytes: 0 })
+    Ok(Lines { values: Source::Arriving(stream), geometry, axis, notes, bytes: 0 })
 }
 
 fn another_shape(args: &ReconCt, shape: &[usize]) -> anyhow::Error {
@@ -135,6 +153,12 @@ fn another_shape(args: &ReconCt, shape: &[usize]) -> anyhow::Error {
         "{shown}: expected an array [view, row, column] or [view, column], found {shape:?}"
     ))
     .into()
+}
+
+fn no_axis(found: &str) -> anyhow::Error {
+    BadInput::new(format!("--axis find: expected parallel views that are read as a whole, found {found}"))
+        .hint("--axis COLUMN says where the axis falls")
+        .into()
 }
 
 /// The angle over which the views of an array are spread.
@@ -223,24 +247,26 @@ fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionG
     from_rtk(&projections, detector, [0.0; 2]).with_context(|| path.display().to_string())
 }
 
-/// The rays that the options say: an orbit with the scan's angles.
+/// The rays that the options say: an orbit with the scan's angles, and the axis on this column or the middle one.
 fn orbit(
     args: &ReconCt,
     [_, rows, columns]: [usize; 3],
     angles: &[f64],
+    axis: Option<f64>,
     notes: &mut Vec<String>,
 ) -> Result<ProjectionGeometry> {
     let pitch = args.pixel.as_deref().map_or(Ok([1.0; 2]), pixel)?;
     let middle = 0.5 * (columns - 1) as f64;
-    let axis = args.axis.unwrap_or(middle);
+    let axis = axis.unwrap_or(middle);
     if !(axis.is_finite() && axis >= 0.0 && axis <= (columns - 1) as f64) {
         let message = format!("--axis: expected a column from 0 to {}, found {axis}", columns - 1);
         return Err(BadInput::new(message).into());
     }
     let beam = if args.source_to_axis.is_some() { "a fan or cone beam" } else { "parallel rays" };
     notes.push(format!(
-        "the file states no rays: {beam}, pixels of {} mm and the axis at column {axis} are taken",
-        pitch[0]
+        "the file states no rays: {beam}, pixels of {} mm and the axis at column {} are taken",
+        pitch[0],
+        (axis * 100.0).round() / 100.0
     ));
     let orbit = Orbit {
         angles: angles.to_vec(),

@@ -115,6 +115,8 @@ struct Session<'a> {
     monitor: Monitor<'a>,
     recorder: RunRecorder,
     device: Device,
+    /// The column on which the axis falls, where an option says it or it was found.
+    axis: Option<f64>,
 }
 
 /// Reconstructs a scan, writes the volume and the run record.
@@ -122,7 +124,7 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     let files = files_of(args)?;
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
     let (recorder, device) = (files::recorder(context), context.device.clone());
-    let mut session = Session { context, args, monitor, recorder, device };
+    let mut session = Session { context, args, monitor, recorder, device, axis: None };
     let process = plan::process_bytes();
     let lines = session.read()?;
     let mut options = session.options(&lines.geometry)?;
@@ -191,6 +193,7 @@ impl Session<'_> {
         }
         let (lines, rays) = self.monitor.stage("read", 0, || input::read(args, kind, &self.device))?;
         known.rays = Some(rays);
+        self.axis = lines.axis;
         refuse_idle(TABLE, &self.context.given, &known)?;
         lines.notes.iter().for_each(|note| self.say(note));
         Ok(lines)
@@ -309,7 +312,7 @@ impl Session<'_> {
         let text = |ranges: &Option<rayspin::core::Ranges>| ranges.as_ref().map(ToString::to_string);
         recorder.parameter("view", serde_json::json!(text(&self.args.view)));
         recorder.parameter("row", serde_json::json!(text(&self.args.row)));
-        recorder.parameter("axis", serde_json::json!(self.args.axis));
+        recorder.parameter("axis", serde_json::json!(self.axis));
         recorder.parameter("iterations done", serde_json::to_value(&made.solve)?);
         recorder.parameter("certify", serde_json::json!(options.certify));
         recorder.parameter("certificates", serde_json::json!(made.certificates));

@@ -1,0 +1,247 @@
+//! Where the axis of rotation falls on the detector.
+
+use std::f64::consts::{PI, TAU};
+
+use ndarray::{Array2, ArrayView2, ArrayView3, Axis};
+use rayon::prelude::*;
+use rayspin_core::{C32, Error, Result};
+use rayspin_device::{Array, Cpu, Device};
+use rayspin_kernels::fft::{Fft, Norm};
+
+/// Views that are compared at most, and columns while the axis is sought roughly.
+const VIEWS: usize = 256;
+const COLUMNS: usize = 512;
+/// The part of the columns that a view and its mirror image must share.
+const SHARED: f64 = 0.1;
+
+/// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]` of parallel rays, counted from 0
+/// at the middle of the first column. `angles` are those of the views, radian, in even steps.
+///
+/// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images differ least, in the mean
+/// square over the columns that both have.
+///
+/// **Half a turn**: views and their mirror images about the axis make up a whole turn, whose two-dimensional transform is small where
+/// |frequency along columns| is less than |frequency along views| over the object's radius. The axis is where it is smallest
+/// (N. T. Vo, M. Drakopoulos, R. C. Atwood, C. Reinhard, Opt Express 22:19078, 2014).
+///
+/// Columns and half columns are tried in the middle half of the detector; a parabola through the best three gives the rest.
+///
+/// Errors: fewer than 8 views or columns; less than half a turn; uneven steps.
+///
+/// ```
+/// use ndarray::Array3;
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry};
+/// use rayspin_ct::phantom::{Form, Phantom, Solid};
+/// use rayspin_ct::scan::find_axis;
+/// use rayspin_device::Device;
+///
+/// let device = Device::cpu()?;
+/// let detector = Detector { rows: 1, columns: 64, pitch_mm: [1.0, 1.0], radius_mm: None };
+/// // The middle of the detector is 3 columns behind the axis.
+/// let orbit = Orbit { offset_mm: [3.0, 0.0], ..Orbit::default() }.arc(0.0, std::f64::consts::TAU, 90);
+/// let geometry = ProjectionGeometry::orbit(detector, &orbit)?;
+/// let rod = Phantom::new(vec![Solid::new(Form::Cylinder, [6.0, 2.0, 0.0], [20.0, 15.0, 1e3], 0.02)])?;
+/// let lines = Array3::from_shape_vec((90, 1, 64), rod.project(device.cpu_side(), &geometry)?)?;
+/// let found = find_axis(&device, lines.view(), &orbit.angles)?;
+/// assert!((found - 28.5).abs() < 0.1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn find_axis(device: &Device, lines: ArrayView3<'_, f32>, angles: &[f64]) -> Result<f64> {
+    let (views, rows, columns) = lines.dim();
+    rayspin_core::expect_len("angles", &[views], angles.len())?;
+    if views < 8 || columns < 8 {
+        let found = format!("{views} views of {columns} columns");
+        return Err(Error::value("views to find the axis in", "at least 8 views of 8 columns", found));
+    }
+    let step = (angles[views - 1] - angles[0]) / (views - 1) as f64;
+    let even = |(at, angle): (usize, &f64)| (angle - angles[0] - step * at as f64).abs() <= 0.1 * step.abs();
+    if !angles.iter().enumerate().all(even) || step == 0.0 {
+        return Err(Error::value("angles to find the axis with", "even steps", "uneven ones"));
+    }
+    let span = step.abs() * views as f64;
+    let half = (PI / step.abs()).round() as usize;
+    let row = lines.index_axis(Axis(1), rows / 2);
+    if span >= TAU - 0.5 * step.abs() {
+        return Ok(by_pairs(device.cpu_side(), row, half));
+    }
+    if half > views {
+        let found = format!("{:.0}°", span.to_degrees());
+        return Err(Error::value("views to find the axis in", "at least half a turn", found));
+    }
+    by_wedge(&device.host(), row.slice(ndarray::s![..half, ..]))
+}
+
+/// Twice the columns that are tried.
+fn tried(columns: usize) -> std::ops::RangeInclusive<usize> {
+    columns / 2..=(3 * (columns - 1)).div_ceil(2)
+}
+
+/// The place of the least of values at integers from `first` on, by the parabola through it and its neighbours.
+fn least(first: usize, values: &[f64]) -> f64 {
+    let at = (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
+    let place = (first + at) as f64;
+    if at == 0 || at + 1 >= values.len() {
+        return place;
+    }
+    let [before, here, after] = [values[at - 1], values[at], values[at + 1]];
+    let bend = before - 2.0 * here + after;
+    if bend > 0.0 { place + 0.5 * (before - after) / bend } else { place }
+}
+
+/// Mean square differences of views and of the mirror images of those `half` views later.
+fn by_pairs(cpu: &Cpu, row: ArrayView2<'_, f32>, half: usize) -> f64 {
+    let (views, columns) = row.dim();
+    let sums = tried(columns);
+    let shared = (SHARED * columns as f64).ceil() as usize;
+    let difference = |sum: usize| {
+        let (from, to) = ((sum + 1).saturating_sub(columns), sum.min(columns - 1));
+        if to + 1 < from + shared {
+            return f64::INFINITY;
+        }
+        let pairs = (0..views).map(|view| (view, (view + half) % views));
+        let square: f64 = pairs
+            .flat_map(|pair| (from..=to).map(move |column| (pair, column)))
+            .map(|((a, b), column)| f64::from(row[[a, column]] - row[[b, sum - column]]).powi(2))
+            .sum();
+        square / (to + 1 - from) as f64
+    };
+    let first = *sums.start();
+    let values: Vec<f64> = cpu.run(|| sums.into_par_iter().map(difference).collect());
+    0.5 * least(first, &values)
+}
+
+/// Roughly in wider columns, then exactly.
+fn by_wedge(cpu: &Device, row: ArrayView2<'_, f32>) -> Result<f64> {
+    let every = row.dim().0.div_ceil(VIEWS);
+    let row = row.slice(ndarray::s![..;every, ..]);
+    let wide = row.dim().1.div_ceil(COLUMNS);
+    let merged = merged(row, wide);
+    let columns = merged.dim().1;
+    let rough = Wedge::new(cpu, merged.view())?;
+    let sums: Vec<usize> = tried(columns).step_by(2).collect();
+    let values = sums.iter().map(|&sum| rough.inside(sum)).collect::<Result<Vec<_>>>()?;
+    let at = least(0, &values).round() as usize;
+    // Column c of the merged ones is (wide c + (wide − 1)/2) of the others.
+    let middle = wide * sums[at.min(sums.len() - 1)] + wide - 1;
+    let fine = Wedge::new(cpu, row)?;
+    let (first, last) = (middle.saturating_sub(3 * wide), (middle + 3 * wide).min(2 * (row.dim().1 - 1)));
+    let values = (first..=last).map(|sum| fine.inside(sum)).collect::<Result<Vec<_>>>()?;
+    Ok(0.5 * least(first, &values))
+}
+
+/// Means of `wide` neighbouring columns; the last ones that make up no whole one are left out.
+fn merged(row: ArrayView2<'_, f32>, wide: usize) -> Array2<f32> {
+    let (views, columns) = row.dim();
+    Array2::from_shape_fn((views, columns / wide), |(view, column)| {
+        row.slice(ndarray::s![view, column * wide..(column + 1) * wide]).mean().unwrap_or(0.0)
+    })
+}
+
+/// Views over half a turn, and the frequencies at which a whole turn has next to nothing.
+struct Wedge<'a> {
+    cpu: &'a Device,
+    row: ArrayView2<'a, f32>,
+    fft: Fft<f32>,
+    empty: Vec<usize>,
+}
+
+impl<'a> Wedge<'a> {
+    fn new(cpu: &'a Device, row: ArrayView2<'a, f32>) -> Result<Self> {
+        let (views, columns) = row.dim();
+        let (height, radius) = (2 * views, 0.5 * columns as f64);
+        // Frequency k along 2V views of a turn is k oscillations, m along N columns m/N a column.
+        let narrow = (0.05 * height as f64).ceil().min(20.0);
+        let mut empty = Vec::new();
+        for k in 0..height {
+            let along_views = (k as f64 - views as f64).abs();
+            let reach = along_views / (TAU * radius) * columns as f64;
+            for m in 0..columns {
+                let along_columns = (m as f64 - (columns / 2) as f64).abs();
+                if along_views > narrow && along_columns > 1.0 && along_columns <= reach {
+                    empty.push(k * columns + m);
+                }
+            }
+        }
+        if empty.is_empty() {
+            let found = format!("{views} views of {columns} columns");
+            return Err(Error::value("views to find the axis in", "more views over half a turn", found));
+        }
+        Ok(Self { cpu, row, fft: Fft::new(cpu, &[height, columns], Norm::None)?, empty })
+    }
+
+    /// The mean magnitude where there should be nothing, if the axis is at half of `sum`.
+    fn inside(&self, sum: usize) -> Result<f64> {
+        let (views, columns) = self.row.dim();
+        let value = |at: usize| -> C32 {
+            let (view, column) = (at / columns, at % columns);
+            let value = match view.checked_sub(views) {
+                None => self.row[[view, column]],
+                // Beyond the detector the views themselves, in the opposite order, which make no step to the first one.
+                Some(view) => match sum.checked_sub(column).filter(|&mirrored| mirrored < columns) {
+                    Some(mirrored) => self.row[[view, mirrored]],
+                    None => self.row[[views - 1 - view, column]],
+                },
+            };
+            C32::new(value, 0.0)
+        };
+        let turn: Vec<C32> = (0..2 * views * columns).map(value).collect();
+        let mut turn = Array::from_vec(self.cpu, &[2 * views, columns], turn)?;
+        self.fft.forward(&mut turn)?;
+        let values = turn.cpu();
+        Ok(self.empty.iter().map(|&at| f64::from(values[at].norm())).sum::<f64>() / self.empty.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array3;
+    use rayspin_core::{Detector, Orbit, ProjectionGeometry};
+    use rayspin_imaging::phantom::Contrast;
+
+    use super::*;
+    use crate::phantom::Phantom;
+
+    fn head(columns: usize, offset: f64, span: f64, views: usize) -> (Array3<f32>, Vec<f64>) {
+        let device = Device::cpu().unwrap();
+        let detector = Detector { rows: 3, columns, pitch_mm: [1.0, 1.0], radius_mm: None };
+        let orbit = Orbit { offset_mm: [offset, 0.0], ..Orbit::default() }.arc(0.4, span, views);
+        let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+        let head = Phantom::shepp_logan(2, 0.7 * columns as f64, Contrast::Modified, 0.02).unwrap();
+        let mut lines = head.project(device.cpu_side(), &geometry).unwrap();
+        for (at, value) in lines.iter_mut().enumerate() {
+            *value += 0.02 * ((at * 7919 % 1009) as f32 / 504.5 - 1.0);
+        }
+        (Array3::from_shape_vec(geometry.shape(), lines).unwrap(), orbit.angles)
+    }
+
+    #[test]
+    fn the_axis_is_found_over_whole_and_half_turns() {
+        let device = Device::cpu().unwrap();
+        for (columns, offset) in [(160, 0.0), (161, 7.3), (160, -11.6), (96, 3.25)] {
+            for (span, views) in [(TAU, 180), (-TAU, 181), (PI, 150), (1.1 * PI, 165)] {
+                let (lines, angles) = head(columns, offset, span, views);
+                let found = find_axis(&device, lines.view(), &angles).unwrap();
+                let wanted = 0.5 * (columns - 1) as f64 - offset;
+                assert!((found - wanted).abs() < 0.3, "{columns} {offset} {span}: {found} for {wanted}");
+            }
+        }
+        // Wide detectors are merged first.
+        let (lines, angles) = head(1300, 41.5, PI, 300);
+        let found = find_axis(&device, lines.view(), &angles).unwrap();
+        assert!((found - 608.0).abs() < 0.4, "{found}");
+    }
+
+    #[test]
+    fn what_has_no_axis_is_refused() {
+        let device = Device::cpu().unwrap();
+        let (lines, angles) = head(64, 0.0, PI, 60);
+        let part = |views: usize| find_axis(&device, lines.slice(ndarray::s![..views, .., ..]), &angles[..views]);
+        assert!(part(60).is_ok());
+        assert!(part(50).unwrap_err().to_string().contains("half a turn"));
+        assert!(part(5).unwrap_err().to_string().contains("8 views"));
+        let mut uneven = angles.clone();
+        uneven[30] += 0.03;
+        assert!(find_axis(&device, lines.view(), &uneven).unwrap_err().to_string().contains("even"));
+        assert!(find_axis(&device, lines.view(), &angles[1..]).is_err());
+    }
+}
