@@ -235,7 +235,8 @@ mod tests {
     fn what_has_no_axis_is_refused() {
         let device = Device::cpu().unwrap();
         let (lines, angles) = head(64, 0.0, PI, 60);
-        let part = |views: usize| find_axis(&device, lines.slice(ndarray::s![..views, .., ..]), &angles[..views]);
+        let part =
+            |views: usize| find_axis(&device, lines.slice(ndarray::s![..views, .., ..]), &angles[..views]);
         assert!(part(60).is_ok());
         assert!(part(50).unwrap_err().to_string().contains("half a turn"));
         assert!(part(5).unwrap_err().to_string().contains("8 views"));

@@ -99,7 +99,9 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
         Some(AxisArg::Find) if args.source_to_axis.is_some() => return Err(no_axis("a fan or cone beam")),
         Some(AxisArg::Find) => {
             let column = find_axis(device, values.view(), &angles).with_context(fail)?;
-            notes.push(format!("the axis falls on column {column:.2}, about which views are mirror images of others"));
+            notes.push(format!(
+                "the axis falls on column {column:.2}, about which views are mirror images of others"
+            ));
             Some(column)
         }
         Some(AxisArg::Column(column)) => Some(column),
