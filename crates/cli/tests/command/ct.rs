@@ -184,7 +184,7 @@ fn views_are_added_as_they_arrive() {
         let most = whole.iter().fold(0.0f32, |most, value| most.max(value.abs()));
         whole.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-5 * most)
     };
-    // 32 MiB hold 93 views: two parts.
+    // 16 parts of 12 views and less.
     ok(&words(&format!("recon ct lines.npy --stream -q -o parts.npy --preview now.png {rays}")), f);
     assert!(near("parts.npy") && f.join("now.png").metadata().unwrap().len() > 100);
     let (parameters, peak) = parameters(&f.join("parts.json"));

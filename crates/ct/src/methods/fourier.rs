@@ -44,7 +44,7 @@ impl Method for Fourier {
     fn about(&self) -> About {
         About {
             name: "fourier",
-            help: "Filtered back-projection of parallel rays through Fourier space: the fastest for many views",
+            help: "Filtered back-projection of parallel rays through Fourier space: the fastest for several slices",
         }
     }
 

@@ -14,8 +14,12 @@ use rayspin::io::npy::NpyStream;
 
 use crate::commands::files;
 
-/// Bytes of the views that are added at a time.
+/// Bytes of the views that are added at a time, at most.
 const BATCH: usize = 32 << 20;
+/// Parts in which views are added at least, so that a picture grows; each but the first takes a pass over the volume.
+const PARTS: usize = 16;
+/// Views of a part, at least.
+const LEAST: usize = 8;
 /// Time between two pictures of the middle slice.
 const PICTURE: Duration = Duration::from_secs(1);
 
@@ -30,7 +34,8 @@ pub(super) struct Stream<'a> {
 /// Views that are added at a time.
 pub(super) fn at_a_time(geometry: &ProjectionGeometry) -> usize {
     let [views, rows, columns] = geometry.shape();
-    (BATCH / (rows * columns * size_of::<f32>()).max(1)).clamp(1, views)
+    let fit = BATCH / (rows * columns * size_of::<f32>()).max(1);
+    fit.min(views.div_ceil(PARTS).max(LEAST)).clamp(1, views)
 }
 
 impl Stream<'_> {
