@@ -2,8 +2,8 @@
 
     python benches/old_new.py "OLD COMMAND" "NEW COMMAND" DEVICE SECONDS LADDER...
 
-Commands are those that run a ladder, as "target/release/rayspin-ladder". A ladder may name a case, as nudft-q:64x64x64. The order of the two changes from round to round. Each round
-has 5 rounds of a variant within 0.05 s; the ratio is the median over pairs, with the least and the largest in brackets.
+Commands are those that run a ladder, as "target/release/rayspin-ladder". A ladder may name a case, as nudft-q:64x64x64. The order of the
+two changes from round to round. Each round has 5 rounds of a variant within 0.05 s; the ratio is the median over pairs, with the least and the largest in brackets.
 """
 
 import json
