@@ -14,7 +14,7 @@ use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::variant::Work;
 use rayspin_run::{About, Bytes, Effort, Memory, Needs, Param, Step, Value, params};
 
-use super::{Facts, Method, analytic};
+use super::{Method, analytic};
 use crate::analytic::{Filter, FilteredBackprojection, FourierBackprojection, Window};
 use crate::recon::{REAL, Solving, Spec, parts};
 
@@ -46,10 +46,6 @@ impl Method for Fourier {
             name: "fourier",
             help: "Filtered back-projection of parallel rays through Fourier space: the fastest for several slices",
         }
-    }
-
-    fn suits(&self, _: &Facts) -> Option<String> {
-        None
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {

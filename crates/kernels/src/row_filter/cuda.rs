@@ -80,7 +80,7 @@ impl Plan {
         }
         let lines = total.div_ceil(2);
         let block = Lie::Rows(lines).block::<f32>(&self.line, cuda)?;
-        let lower = cuda.compiles() && self.line.halves(len);
+        let lower = self.line.halves(len);
         let defines = defines(&self.line, &block, lower, weights.is_some());
         let kernel = cuda.kernel(&SOURCE, &defines, "filter_rows")?;
         let narrow =

@@ -158,9 +158,12 @@ impl RowFilter {
         &self.device
     }
 
-    /// Whether a device filters rows of `len` elements.
+    /// Whether a device filters rows of `len` elements: a GPU needs a compiler of kernels, and rows of at most 4096.
     pub fn takes(device: &Device, len: usize) -> bool {
-        matches!(device.backend(), Backend::Cpu(_)) || cuda::length(len).is_some()
+        match device.backend() {
+            Backend::Cpu(_) => true,
+            Backend::Cuda(cuda) => cuda.compiles() && cuda::length(len).is_some(),
+        }
     }
 
     fn transform(&self) -> usize {

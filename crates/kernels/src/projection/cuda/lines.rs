@@ -14,10 +14,19 @@ static SOURCE: Source = Source { name: "projection_lines", files: &[("lines.cu",
 /// Numbers of a mixed line, and those behind it; as `ROOM` and `BEHIND` of the source.
 const ROOM: u32 = 1024;
 const ROOM_BYTES: u32 = 4 * (ROOM + 32);
-/// Bytes of shared memory of a warp that mixes two lines, with what it reads at 32 steps; or one line, with 2 columns of pixels for each
-/// of 32 views and their number.
-const MIXING: u32 = ROOM_BYTES + 32 * 32;
-const GATHERING: u32 = ROOM_BYTES + 32 * (2 * 32 + 4);
+/// What a warp takes.
+#[derive(Debug, Clone, Copy)]
+struct Warp {
+    /// Bytes of shared memory.
+    shared: u32,
+    /// Rounds of outputs at most.
+    rounds: u32,
+}
+
+/// Two lines are mixed, with what is read at 32 steps.
+const MIXING: Warp = Warp { shared: ROOM_BYTES + 32 * 32, rounds: 16 };
+/// One line, with 2 columns of pixels for each of 32 views and their number. 16 rounds would spill.
+const GATHERING: Warp = Warp { shared: ROOM_BYTES + 32 * (2 * 32 + 4), rounds: 8 };
 /// Numbers between two places must be fewer: 32 of them, with a sign, are the 10 bits of a place.
 const FARTHEST: f64 = 15.0;
 /// Numbers of scratch memory behind the last line, which a warp may read and then drops.
@@ -137,9 +146,9 @@ struct Tile {
 }
 
 impl Tile {
-    /// For `len` outputs whose places are `gain` numbers apart, with `shared` bytes a warp. None where mixed lines would not hold
-    /// the numbers of 32 outputs, or the GPU has too little shared memory.
-    fn new(cuda: &Cuda, gain: f64, len: u32, shared: u32) -> Option<Self> {
+    /// For `len` outputs whose places are `gain` numbers apart, None where mixed lines would not hold the numbers of 32 outputs,
+    /// or the GPU has too little shared memory.
+    fn new(cuda: &Cuda, gain: f64, len: u32, warp: Warp) -> Option<Self> {
         let fit = (f64::from(ROOM - 12) / gain - 2.0).floor();
         if gain.is_nan() || gain >= FARTHEST || fit < f64::from(len.min(32)) {
             return None;
@@ -148,7 +157,7 @@ impl Tile {
         let tiles = |form: Form| len.div_ceil(f64::from(32 * form.rounds).min(fit) as u32);
         // A tile costs about as much as 3 outputs of all lanes, and its outputs.
         let cost = |form: &Form| tiles(*form) * (3 + form.rounds);
-        let fits = |form: &Form| form.warps() * shared <= room && !(form.rounds == 16 && shared == GATHERING);
+        let fits = |form: &Form| form.warps() * warp.shared <= room && form.rounds <= warp.rounds;
         let form = Form::ALL.into_iter().filter(fits).min_by_key(cost)?;
         Some(Self { form, outputs: len.div_ceil(tiles(form)) })
     }
@@ -197,9 +206,9 @@ impl Plan {
         Tile::new(cuda, reach.slope, self.sizes[1], MIXING)
     }
 
-    /// What a warp takes of voxels along z, with `shared` bytes of shared memory.
-    fn voxels(&self, cuda: &Cuda, reach: &Reach, shared: u32) -> Option<Tile> {
-        Tile::new(cuda, reach.step, self.shape[2] as u32, shared)
+    /// What a warp takes of voxels along z.
+    fn voxels(&self, cuda: &Cuda, reach: &Reach, warp: Warp) -> Option<Tile> {
+        Tile::new(cuda, reach.step, self.shape[2] as u32, warp)
     }
 
     /// The views in parts, `each` bytes a column of pixels.
@@ -252,9 +261,9 @@ impl Plan {
         unsafe { to_lines(cuda, form, values.into(), lines, shape) }
     }
 
-    fn over_voxels_in_lines(&self, Tile { form, outputs }: Tile, shared: u32) -> Launch {
+    fn over_voxels_in_lines(&self, Tile { form, outputs }: Tile, warp: Warp) -> Launch {
         let ([nx, ny, nz], [x, y]) = (self.shape.map(|n| n as u32), form.across);
-        form.launch([nx.div_ceil(x), most(ny.div_ceil(y)), most(nz.div_ceil(outputs))], shared)
+        form.launch([nx.div_ceil(x), most(ny.div_ceil(y)), most(nz.div_ceil(outputs))], warp.shared)
     }
 }
 
@@ -308,7 +317,7 @@ pub(in super::super) fn forward(
     for views in &parts {
         plan.table(cuda, form, views, &mut table)?;
         let blocks = [columns.div_ceil(form.warps()), most(rows.div_ceil(tile.outputs)), most(views.count)];
-        let launch = form.launch(blocks, MIXING);
+        let launch = form.launch(blocks, MIXING.shared);
         let mut all = out.cuda_mut();
         let to = all.part(views.first * view, views.count as usize * view).ok_or_else(missing)?;
         let mut arguments: Vec<Argument<'_>> = vec![
