@@ -3,17 +3,17 @@ use ndarray::{ArrayD, Axis, IxDyn};
 use crate::{C32, Error, Geometry, Ranges, Result};
 
 /// A reconstructed image and its place in the patient: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
-/// z = 1. Values are complex; programs show [`Image::magnitude`].
+/// z = 1. Values are complex, of which programs show [`Image::magnitude`], or real (`Image<f32>`).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Image {
-    data: ArrayD<C32>,
+pub struct Image<T = C32> {
+    data: ArrayD<T>,
     geometry: Geometry,
 }
 
-impl Image {
+impl<T: Clone> Image<T> {
     /// An image from a `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]` array, which is copied into C order when it has
     /// another layout. Errors: another rank, or an empty axis.
-    pub fn new(data: ArrayD<C32>, geometry: Geometry) -> Result<Self> {
+    pub fn new(data: ArrayD<T>, geometry: Geometry) -> Result<Self> {
         let shape = data.shape().to_vec();
         if shape.contains(&0) || !(2..=4).contains(&shape.len()) {
             return Err(Error::Shape {
@@ -33,12 +33,12 @@ impl Image {
     }
 
     /// The values, `[z, y, x]` or `[repetition, z, y, x]`.
-    pub fn data(&self) -> &ArrayD<C32> {
+    pub fn data(&self) -> &ArrayD<T> {
         &self.data
     }
 
     /// The values, for another use.
-    pub fn into_data(self) -> ArrayD<C32> {
+    pub fn into_data(self) -> ArrayD<T> {
         self.data
     }
 
@@ -105,7 +105,16 @@ impl Image {
         };
         Self::new(data, self.geometry)
     }
+}
 
+impl Image<f32> {
+    /// The same numbers with imaginary parts of 0.
+    pub fn to_complex(&self) -> Image {
+        Image { data: self.data.mapv(|value| C32::new(value, 0.0)), geometry: self.geometry }
+    }
+}
+
+impl Image {
     /// |value|, the same shape.
     pub fn magnitude(&self) -> ArrayD<f32> {
         self.data.mapv(|v| v.norm())

@@ -2,11 +2,11 @@
 
 use std::io::{self, Read, Write};
 
-use ndarray::ArrayViewD;
+use bytemuck::Pod;
 use rayspin_core::{C32, C64};
 use rayspin_device::cpu::try_reserve;
 
-use crate::Values;
+use crate::{Slices, Values};
 
 /// A stored number type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub(crate) enum Element {
 pub(crate) enum ByteOrder {
     Little,
     Big,
+}
+
+impl ByteOrder {
+    /// The processor's.
+    const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 }
 
 impl Element {
@@ -110,13 +115,21 @@ fn half(bits: u16) -> f64 {
     }
 }
 
+/// What stored numbers are multiplied by, and what is added then; to both parts of complex ones.
+pub(crate) type Scale = (f64, f64);
+
 /// A number type in memory.
-pub(crate) trait Value: Copy {
+pub(crate) trait Value: Pod {
+    /// What it is in a file.
+    const ELEMENT: Element;
+
     /// The nearest value, absent when a finite number leaves the range.
     fn from_c64(value: C64) -> Option<Self>;
 }
 
 impl Value for C32 {
+    const ELEMENT: Element = Element::C32;
+
     fn from_c64(value: C64) -> Option<Self> {
         let narrow = |v: f64| Some(v as f32).filter(|n| n.is_finite() || !v.is_finite());
         Some(C32::new(narrow(value.re)?, narrow(value.im)?))
@@ -124,12 +137,16 @@ impl Value for C32 {
 }
 
 impl Value for f32 {
+    const ELEMENT: Element = Element::F32;
+
     fn from_c64(value: C64) -> Option<Self> {
         C32::from_c64(value).map(|value| value.re)
     }
 }
 
 impl Value for f64 {
+    const ELEMENT: Element = Element::F64;
+
     fn from_c64(value: C64) -> Option<Self> {
         Some(value.re)
     }
@@ -150,7 +167,7 @@ pub(crate) enum Stop {
 
 const CHUNK: usize = 1 << 18;
 
-/// Reads `count` numbers, `map` applied to each (scaling).
+/// Reads `count` numbers, scaled.
 ///
 /// Memory grows with the data that arrive, so that a header that promises more than the stream holds costs nothing.
 pub(crate) fn read<T: Value>(
@@ -158,28 +175,45 @@ pub(crate) fn read<T: Value>(
     count: usize,
     element: Element,
     order: ByteOrder,
-    map: impl Fn(C64) -> C64,
+    scale: Option<Scale>,
 ) -> Result<Vec<T>, Stop> {
     let size = element.size();
     let mut values: Vec<T> = Vec::new();
-    let mut buffer = vec![0u8; CHUNK.min(count.saturating_mul(size))];
+    let same = element == T::ELEMENT && scale.is_none() && order == ByteOrder::NATIVE;
+    let mut buffer = if same { Vec::new() } else { vec![0u8; CHUNK.min(count.saturating_mul(size))] };
+    let map = |v: C64| match scale {
+        None => v,
+        Some((slope, intercept)) if element.is_complex() => {
+            C64::new(v.re * slope + intercept, v.im * slope + intercept)
+        }
+        Some((slope, intercept)) => C64::new(v.re * slope + intercept, 0.0),
+    };
     let swapped = if element.is_complex() { size / 2 } else { size };
     while values.len() < count {
-        let wanted = (count - values.len()).saturating_mul(size).min(buffer.len());
-        let bytes = &mut buffer[..wanted];
-        let got = fill(stream, bytes).map_err(Stop::Io)?;
-        if got < wanted {
-            return Err(Stop::Short((values.len() * size + got) as u64));
+        let start = values.len();
+        let wanted = (count - start).saturating_mul(size).min(CHUNK);
+        if values.capacity() < start + wanted / size {
+            // Reserves twice the size, but never more than `count`.
+            let more = start.max(wanted / size).min(count - start);
+            try_reserve("numbers of the file", &mut values, more).map_err(Stop::Memory)?;
         }
+        let mut next = |bytes: &mut [u8]| match fill(stream, bytes) {
+            Ok(got) if got < bytes.len() => Err(Stop::Short((start * size + got) as u64)),
+            Ok(_) => Ok(()),
+            Err(e) => Err(Stop::Io(e)),
+        };
+        if same {
+            // Numbers that memory holds as the file does are read where they stay.
+            values.resize(start + wanted / size, T::zeroed());
+            next(bytemuck::cast_slice_mut(&mut values[start..]))?;
+            continue;
+        }
+        let bytes = &mut buffer[..wanted];
+        next(bytes)?;
         if order == ByteOrder::Big {
             bytes.chunks_exact_mut(swapped).for_each(<[u8]>::reverse);
         }
-        if values.capacity() < values.len() + wanted / size {
-            // Reserves twice the size, but never more than `count`.
-            let more = values.len().max(wanted / size).min(count - values.len());
-            try_reserve("numbers of the file", &mut values, more).map_err(Stop::Memory)?;
-        }
-        element.decode(bytes, &map, &mut values)?;
+        element.decode(bytes, map, &mut values)?;
     }
     Ok(values)
 }
@@ -207,17 +241,25 @@ pub(crate) fn count(shape: &[usize], size: usize) -> Option<usize> {
 }
 
 /// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each.
-pub(crate) fn write(stream: &mut dyn Write, data: ArrayViewD<'_, C32>, values: Values) -> io::Result<()> {
-    const BLOCK: usize = 1 << 16;
-    if cfg!(target_endian = "little")
-        && values == Values::Complex
-        && let Some(flat) = data.as_slice()
-    {
-        // The file's bytes are the array's: converting 16 MB number by number takes as long as writing them.
-        return stream.write_all(bytemuck::cast_slice(flat));
+pub(crate) fn write(stream: &mut dyn Write, data: &Slices<'_>, values: Values) -> io::Result<()> {
+    const LITTLE: bool = cfg!(target_endian = "little");
+    // The file's bytes are the array's: converting 16 MB number by number takes as long as writing them.
+    let bytes = match (data, values) {
+        (Slices::Complex(data), Values::Complex) if LITTLE => data.as_slice().map(bytemuck::cast_slice),
+        (Slices::Real(data), Values::Real) if LITTLE => data.as_slice().map(bytemuck::cast_slice),
+        _ => None,
+    };
+    match (bytes, data) {
+        (Some(bytes), _) => stream.write_all(bytes),
+        (None, Slices::Complex(data)) => write_each(stream, data.iter().copied(), values),
+        (None, Slices::Real(data)) => write_each(stream, data.iter().map(|&value| value.into()), values),
     }
+}
+
+fn write_each(stream: &mut dyn Write, data: impl Iterator<Item = C32>, values: Values) -> io::Result<()> {
+    const BLOCK: usize = 1 << 16;
     let mut buffer = Vec::with_capacity(BLOCK);
-    for &value in data {
+    for value in data {
         let value = values.of(value);
         buffer.extend_from_slice(&value.re.to_le_bytes());
         if values == Values::Complex {
@@ -265,16 +307,16 @@ mod tests {
             .collect();
         let expected = numbers.map(|v| C32::new(v.re as f32, v.im as f32));
         for (bytes, order) in [(little, ByteOrder::Little), (big, ByteOrder::Big)] {
-            let found: Vec<C32> = read(&mut &bytes[..], 2, Element::C32, order, |v| v).unwrap();
+            let found: Vec<C32> = read(&mut &bytes[..], 2, Element::C32, order, None).unwrap();
             assert_eq!(found, expected);
         }
     }
 
     #[test]
     fn a_promise_beyond_the_stream_costs_no_memory() {
-        let stop = read::<C32>(&mut &[0u8; 100][..], 1 << 58, Element::U8, ByteOrder::Little, |v| v);
+        let stop = read::<C32>(&mut &[0u8; 100][..], 1 << 58, Element::U8, ByteOrder::Little, None);
         assert!(matches!(stop, Err(Stop::Short(100))));
-        let stop = read::<C32>(&mut &1e300f64.to_le_bytes()[..], 1, Element::F64, ByteOrder::Little, |v| v);
+        let stop = read::<C32>(&mut &1e300f64.to_le_bytes()[..], 1, Element::F64, ByteOrder::Little, None);
         assert!(matches!(stop, Err(Stop::Range(0))));
         assert_eq!(count(&[usize::MAX, 2], 1), None);
         assert_eq!(count(&[1 << 60], 1), None);

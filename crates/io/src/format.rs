@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use rayspin_core::{Geometry, Image, Monitor};
+use rayspin_core::{Geometry, Monitor};
 use rayspin_mri::scan::Scan;
 use serde::Serialize;
 
@@ -14,8 +14,9 @@ use crate::arrays::Arrays;
 use crate::cfl::Layout;
 use crate::formats::FORMATS;
 use crate::ismrmrd::Identity;
+use crate::projections::Projections;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Held, Input, Result, Values, WriteOptions, element};
+use crate::{AnyImage, Error, Held, Input, Result, Values, WriteOptions, element};
 
 /// What a file's header says under a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -45,6 +46,7 @@ pub(crate) type ListNames = fn(&Path) -> Result<Vec<Held>>;
 pub(crate) type Rows = Vec<(String, Detail)>;
 type Describe = fn(&Path) -> Result<Rows>;
 type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
+type OpenProjections = fn(&Path, Option<&str>) -> Result<Projections>;
 type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
 
 /// A file format: how a file is recognised, what files hold, which functions read and write them, and what
@@ -80,6 +82,10 @@ pub struct Format {
     pub arrays: Option<Arrays>,
     /// Raw scans with a header.
     pub scans: Option<Scans>,
+    /// Whether a file of this format holds a CT scan.
+    pub(crate) holds_projections: Option<fn(&Path) -> bool>,
+    /// Opens a CT scan; the name chooses one of several.
+    pub(crate) projections: Option<OpenProjections>,
 }
 
 /// What a file keeps of an image beside its magnitudes.
@@ -109,7 +115,7 @@ impl Property {
 
 /// An image as a format's reader has it.
 pub(crate) struct ImageRead {
-    pub(crate) image: Image,
+    pub(crate) image: AnyImage,
     pub(crate) layout: Layout,
     pub(crate) notes: Vec<String>,
 }
@@ -118,6 +124,8 @@ pub(crate) struct ImageRead {
 pub struct ImageWriter {
     /// The numbers that it stores, the usual ones first; none in a picture.
     pub values: &'static [Values],
+    /// Whether the slices of a volume may come one after another.
+    pub by_slices: bool,
     /// Starts a file.
     pub(crate) create: fn(&Target<'_>) -> Result<Box<dyn VolumeWriter>>,
     /// Bytes that the writer holds, by the number of volumes and the bytes of each.

@@ -1,7 +1,7 @@
 //! The table of file formats: one row each.
 
 use crate::format::{Format, ImageWriter, Property, Scans};
-use crate::{Values, arrays::Arrays, cfl, ismrmrd, nifti, npy, png, twix};
+use crate::{Values, arrays::Arrays, cfl, data_exchange, ismrmrd, nifti, npy, png, twix};
 
 /// What a buffered stream holds.
 const BUFFER: u64 = 1 << 20;
@@ -23,6 +23,8 @@ const BLANK: Format = Format {
     images: None,
     arrays: None,
     scans: None,
+    holds_projections: None,
+    projections: None,
 };
 
 /// Every file format that Rayspin knows.
@@ -49,6 +51,7 @@ pub static FORMATS: [Format; 7] = [
         read_image: Some(nifti::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
+            by_slices: true,
             create: nifti::create,
             memory: |_, _| BUFFER,
         }),
@@ -68,8 +71,10 @@ pub static FORMATS: [Format; 7] = [
         read_image: Some(cfl::row::image),
         images: Some(ImageWriter {
             values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
+            by_slices: false,
             create: cfl::row::create,
-            memory: |_, _| BUFFER,
+            // Real numbers are made complex volume by volume.
+            memory: |_, volume| BUFFER + volume,
         }),
         arrays: Some(Arrays {
             read: cfl::row::read,
@@ -96,6 +101,7 @@ pub static FORMATS: [Format; 7] = [
         read_image: Some(npy::row::image),
         images: Some(ImageWriter {
             values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
+            by_slices: true,
             create: npy::row::create,
             memory: |_, _| BUFFER,
         }),
@@ -139,7 +145,7 @@ pub static FORMATS: [Format; 7] = [
         about: "8-bit grey or RGB, to look at",
         endings: &[".png"],
         magic: &[(0, b"\x89PNG\r\n\x1a\n")],
-        images: Some(ImageWriter { values: &[], create: png::create, memory: png::memory }),
+        images: Some(ImageWriter { values: &[], by_slices: false, create: png::create, memory: png::memory }),
         ..BLANK
     },
     Format {
@@ -154,6 +160,7 @@ pub static FORMATS: [Format; 7] = [
         read_image: Some(ismrmrd::row::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
+            by_slices: true,
             create: ismrmrd::row::create,
             // What HDF5 may hold back.
             memory: |_, volume| volume,
@@ -163,6 +170,8 @@ pub static FORMATS: [Format; 7] = [
             read: ismrmrd::row::read,
             write: Some(ismrmrd::row::write),
         }),
+        holds_projections: Some(|path| data_exchange::is_data_exchange(path)),
+        projections: Some(data_exchange::projections),
         ..BLANK
     },
     Format {

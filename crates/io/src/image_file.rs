@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::path::Path;
 
 use rayspin_core::{C32, Geometry, Image, format_shape};
@@ -5,7 +6,7 @@ use rayspin_core::{C32, Geometry, Image, format_shape};
 use crate::cfl::Layout;
 use crate::format::{Property, any_of};
 use crate::png::PngOptions;
-use crate::{Error, Format, Input, Result, SeriesWriter, endings};
+use crate::{AnyImage, Error, Format, Input, Pixel, Result, SeriesWriter, Slices, endings};
 
 /// The numbers of a complex image that a file stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,9 +60,9 @@ pub struct WriteOptions {
 
 /// An image from a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ImageFile {
+pub struct ImageFile<I = Image> {
     /// The image.
-    pub image: Image,
+    pub image: I,
     /// The format it was read from.
     pub format: &'static Format,
     /// What became of the dimensions of a BART array; [`WriteOptions::layout`] takes it to write one like it.
@@ -90,7 +91,49 @@ pub struct ImageFile {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
+    let ImageFile { image, format, layout, notes } = read_any(&Input::of(path))?;
+    Ok(ImageFile { image: image.into_complex(), format, layout, notes })
+}
+
+/// Reads an image of real numbers, as [`read_image`] does.
+///
+/// Errors: numbers with imaginary parts, and as [`read_image`].
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{Geometry, Image};
+/// use rayspin_io::{read_volume, write_image};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("volume.npy");
+/// let volume = Image::new(ArrayD::from_elem(IxDyn(&[2, 4, 5]), -3.0f32), Geometry::default())?;
+/// write_image(&path, &volume, &Default::default())?;
+/// assert_eq!(read_volume(&path)?.image.data()[[1, 2, 3]], -3.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
     let input = Input::of(path);
+    let ImageFile { image, format, layout, notes } = read_any(&input)?;
+    let image = match image {
+        AnyImage::Real(image) => image,
+        AnyImage::Complex(image) => match image.data().iter().find(|value| value.im != 0.0) {
+            Some(value) => {
+                return Err(Error::field(
+                    &input.file,
+                    "image",
+                    "real numbers",
+                    format!("the number {value}"),
+                )
+                .with_hint("rayspin convert writes magnitudes, or real parts with --real"));
+            }
+            None => Image::new(image.data().mapv(|value| value.re), *image.geometry())
+                .map_err(|e| Error::core(&input.file, e))?,
+        },
+    };
+    Ok(ImageFile { image, format, layout, notes })
+}
+
+fn read_any(input: &Input) -> Result<ImageFile<AnyImage>> {
     let (path, format) = (&input.file, input.format()?);
     let Some(read) = format.read_image else {
         let of = endings(Format::reads_images);
@@ -125,12 +168,23 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
 /// assert!((phase - std::f32::consts::FRAC_PI_2).abs() < 1e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &WriteOptions) -> Result<Vec<String>> {
+pub fn write_image<T: Pixel>(
+    path: impl AsRef<Path>,
+    image: &Image<T>,
+    options: &WriteOptions,
+) -> Result<Vec<String>> {
     let shape = image.data().shape();
-    let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), options)?;
+    let slices = T::slices(image.data().view());
+    let mut options = Cow::Borrowed(options);
+    // A picture has a window of its own.
+    let picture = Format::of_name(&path).is_some_and(Format::is_picture);
+    if matches!(slices, Slices::Real(_)) && options.values.is_none() && !picture {
+        options.to_mut().values = Some(Values::Real);
+    }
+    let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), &options)?;
     match shape.len() {
-        4 => image.data().outer_iter().try_for_each(|volume| writer.push(volume))?,
-        _ => writer.push(image.data().view())?,
+        4 => slices.planes().try_for_each(|volume| writer.push(volume))?,
+        _ => writer.push(slices)?,
     }
     writer.finish()
 }
@@ -141,17 +195,6 @@ pub(crate) fn geometry_note(geometry: &Geometry, shape: &[usize]) -> Option<Stri
         let shape = format_shape(shape);
         format!("the format holds no geometry: only the values {shape} are written")
     })
-}
-
-/// Whether `values` tell less than the numbers.
-pub(crate) fn lost_part<'a>(mut numbers: impl Iterator<Item = &'a C32>, values: Values) -> bool {
-    match values {
-        Values::Complex => false,
-        // Who writes phases has chosen to.
-        Values::Phase => false,
-        Values::Magnitude => numbers.any(|v| v.im != 0.0 || v.re < 0.0),
-        Values::Real => numbers.any(|v| v.im != 0.0),
-    }
 }
 
 pub(crate) fn lost_note(values: Values) -> String {

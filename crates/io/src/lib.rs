@@ -19,10 +19,12 @@ pub mod kernel_cache;
 pub mod nifti;
 pub mod npy;
 pub mod png;
+mod projections;
 mod raw;
 pub mod rtk;
 mod scan_file;
 mod series_file;
+mod slices;
 mod twix;
 
 pub use array_series::{ArraySeries, ArraySource};
@@ -32,8 +34,10 @@ pub use format::{
     Detail, Format, ImageWriter, Property, Scans, describe, detect, endings, expect_ending, names, parts,
 };
 pub use formats::FORMATS;
-pub use image_file::{ImageFile, Values, WriteOptions, read_image, write_image};
+pub use image_file::{ImageFile, Values, WriteOptions, read_image, read_volume, write_image};
 pub use input::{Held, Input};
+pub use projections::Projections;
 pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};
 pub use series_file::{SeriesShape, SeriesWriter};
+pub use slices::{AnyImage, Pixel, Slices};

@@ -13,7 +13,7 @@ use rayspin_imaging::display::{
 use crate::atomic::write_atomically;
 use crate::format::Target;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Values};
+use crate::{Error, Result, Slices, Values};
 
 /// How an image becomes a picture.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -130,8 +130,8 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) 
     let (path, shape) = (path.as_ref(), image.shape_zyx());
     let mut tiles = SeriesTiles::new(path, image.repetitions(), shape, image.geometry(), options)?;
     match image.data().ndim() {
-        4 => image.data().outer_iter().try_for_each(|volume| tiles.push(volume))?,
-        _ => tiles.push(image.data().view())?,
+        4 => image.data().outer_iter().try_for_each(|volume| tiles.push(&volume.into()))?,
+        _ => tiles.push(&image.data().view().into())?,
     }
     Box::new(tiles).finish(path, image.repetitions())
 }
@@ -141,7 +141,7 @@ struct SeriesTiles {
     wanted: PathBuf,
     repetitions: Chosen,
     slices: Chosen,
-    tiles: Vec<ArrayD<C32>>,
+    tiles: Vec<ArrayD<f32>>,
     picture: Option<Array2<u8>>,
     pushed: usize,
     geometry: Geometry,
@@ -172,7 +172,7 @@ impl SeriesTiles {
     }
 
     /// The picture of a single volume, or of all that is shown of a series.
-    fn picture(&self, shown: ArrayViewD<'_, C32>) -> Result<Array2<u8>> {
+    fn picture(&self, shown: ArrayViewD<'_, f32>) -> Result<Array2<u8>> {
         let Self { repetitions, slices, .. } = self;
         let mut options = self.options.clone();
         options.montage.slices = (repetitions.of == 1).then(|| slices.shown.clone());
@@ -184,11 +184,12 @@ impl SeriesTiles {
 }
 
 impl VolumeWriter for SeriesTiles {
-    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
+        let shown = || shown(slices, self.options.part);
         if self.repetitions.of == 1 {
-            self.picture = Some(self.picture(volume)?);
+            self.picture = Some(self.picture(shown().view())?);
         } else if self.repetitions.shown.contains(&self.pushed) {
-            self.tiles.push(volume.select(Axis(0), &self.slices.shown));
+            self.tiles.push(shown().select(Axis(0), &self.slices.shown));
         }
         self.pushed += 1;
         Ok(())
@@ -239,24 +240,33 @@ impl Chosen {
     }
 }
 
+/// The real numbers that are shown.
+fn shown(slices: &Slices<'_>, what: Part) -> ArrayD<f32> {
+    match (slices, what) {
+        (Slices::Complex(slices), what) => part(slices.view(), what),
+        (Slices::Real(slices), Part::Real) => slices.to_owned(),
+        (Slices::Real(slices), Part::Magnitude) => slices.mapv(f32::abs),
+        (Slices::Real(slices), what) => part(slices.mapv(C32::from).view(), what),
+    }
+}
+
 fn picture(
     path: &Path,
-    volume: ArrayViewD<'_, C32>,
+    shown: ArrayViewD<'_, f32>,
     geometry: &Geometry,
     options: &PngOptions,
 ) -> Result<Array2<u8>> {
     let core = |e| Error::core(path, e);
-    let volume =
-        volume.into_dimensionality::<Ix3>().map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
-    let shown = part(volume, options.part);
+    let shown =
+        shown.into_dimensionality::<Ix3>().map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
     let limits = match (options.part, options.window) {
         (Part::Phase, Window::Percentile { .. }) => Limits::PHASE,
-        (_, window) => window.limits(shown.view()).map_err(core)?,
+        (_, window) => window.limits(shown).map_err(core)?,
     };
     let Montage { slices, columns, gap } = &options.montage;
     let shown = match slices {
         Some(slices) => shown.select(Axis(0), slices),
-        None => shown,
+        None => shown.to_owned(),
     };
     let [sx, sy, _] = geometry.spacing_mm;
     let square = shown

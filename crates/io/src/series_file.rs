@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use ndarray::ArrayViewD;
-use rayspin_core::{C32, Geometry, expect_shape};
+use rayspin_core::{Geometry, expect_shape};
 
 use crate::format::{Property, Target, any_of};
-use crate::image_file::{geometry_note, lost_note, lost_part};
-use crate::{Error, Format, Result, Values, WriteOptions, expect_ending};
+use crate::image_file::{geometry_note, lost_note};
+use crate::{Error, Format, Result, Slices, Values, WriteOptions, expect_ending};
 
 /// What is known of a series before its first volume is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,8 +21,8 @@ pub struct SeriesShape {
 
 /// A file in the making, as a format's module writes it. Dropped unfinished it leaves nothing.
 pub(crate) trait VolumeWriter: Send {
-    /// Appends a volume `[z, y, x]`.
-    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()>;
+    /// Appends slices `[z, y, x]`: whole volumes, or parts of one where [`ImageWriter::by_slices`](crate::ImageWriter) says so.
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()>;
 
     /// Ends the file under `path` after `frames` volumes: the name and the number that it was made for, or fewer under another
     /// name in the same folder. Returns what a reader of the file does not see.
@@ -57,7 +56,11 @@ pub struct SeriesWriter {
     geometry: Geometry,
     writer: Box<dyn VolumeWriter>,
     values: Values,
+    /// Whether slices may come one after another.
+    by_slices: bool,
+    /// Whole volumes, and slices of the next one.
     pushed: usize,
+    slices: usize,
     lost: bool,
 }
 
@@ -100,7 +103,9 @@ impl SeriesWriter {
             geometry: *geometry,
             writer,
             values,
+            by_slices: images.by_slices,
             pushed: 0,
+            slices: 0,
             lost: false,
         })
     }
@@ -125,18 +130,24 @@ impl SeriesWriter {
         self.shape.iter().rev().nth(3).copied().unwrap_or(1)
     }
 
-    /// Appends a volume `[z, y, x]`. Errors: another shape, more volumes than were announced, a file that cannot be written.
-    pub fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+    /// Appends a volume `[z, y, x]`, or the next slices of one where the format takes them one after another. Errors: another shape,
+    /// more volumes than were announced, a part of a volume for a format that needs all of it, a file that cannot be written.
+    pub fn push<'a>(&mut self, slices: impl Into<Slices<'a>>) -> Result<()> {
+        let slices = slices.into();
         let core = |e| Error::core(&self.path, e);
         let own = &self.shape[self.shape.len().saturating_sub(3)..];
-        expect_shape("volume", own, volume.shape()).map_err(core)?;
+        let missing = own[0] - self.slices;
+        let part = slices.shape().first().filter(|&&some| self.by_slices && (1..missing).contains(&some));
+        let count = part.copied().unwrap_or(missing);
+        expect_shape("volume", &[count, own[1], own[2]], slices.shape()).map_err(core)?;
         if self.pushed == self.frames() {
             let expected = format!("{} volumes", self.frames());
             return Err(Error::field(&self.path, "series", expected, "one more"));
         }
-        self.lost = self.lost || lost_part(volume.iter(), self.values);
-        self.writer.push(volume)?;
-        self.pushed += 1;
+        self.lost = self.lost || slices.lose(self.values);
+        self.writer.push(&slices)?;
+        self.slices = (self.slices + count) % own[0];
+        self.pushed += usize::from(self.slices == 0);
         Ok(())
     }
 
@@ -145,7 +156,11 @@ impl SeriesWriter {
     pub fn finish(self) -> Result<Vec<String>> {
         if self.pushed < self.frames() {
             let expected = format!("{} volumes", self.frames());
-            return Err(Error::field(&self.path, "series", expected, self.pushed));
+            let found = match self.slices {
+                0 => self.pushed.to_string(),
+                slices => format!("{}, and {slices} slices", self.pushed),
+            };
+            return Err(Error::field(&self.path, "series", expected, found));
         }
         let mut notes = Vec::new();
         if self.lost {
@@ -162,7 +177,8 @@ impl SeriesWriter {
     /// Returns its path, or nothing before the first volume. What was at the file's own name stays. Errors: a
     /// file that cannot be written.
     pub fn keep_partial(self) -> Result<Option<PathBuf>> {
-        if self.pushed == 0 {
+        // A part of a volume is no volume.
+        if self.pushed == 0 || self.slices > 0 {
             return Ok(None);
         }
         let path = partial_name(&self.path, self.format);

@@ -72,9 +72,9 @@ fn record_path(image: &Path) -> PathBuf {
 
 /// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
 /// `values` are what is written of complex numbers, by the format when absent.
-pub(crate) fn write_image(
+pub(crate) fn write_image<T: io::Pixel>(
     path: &Path,
-    image: &Image,
+    image: &Image<T>,
     layout: Layout,
     values: Option<io::Values>,
 ) -> Result<Vec<String>> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
-use rayspin::imaging::metrics::{CompareOptions, Compared, Numbers, Quality, compare};
+use rayspin::imaging::metrics::{CompareOptions, Compared, Numbers, Quality, Sample, compare};
 use rayspin::io::{self, Format};
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
@@ -215,16 +215,16 @@ pub(crate) struct Judgement {
 }
 
 /// An image that a run made, and what it is to be compared with.
-pub(crate) struct Comparison<'a> {
-    pub(crate) image: &'a Image,
-    pub(crate) reference: &'a Image,
+pub(crate) struct Comparison<'a, T> {
+    pub(crate) image: &'a Image<T>,
+    pub(crate) reference: &'a Image<T>,
     /// What people call both.
     pub(crate) names: [String; 2],
     /// Whether a scale is fitted.
     pub(crate) fit: bool,
 }
 
-impl Comparison<'_> {
+impl<T: Sample> Comparison<'_, T> {
     /// Compares, prints and records the quality.
     ///
     /// Errors: images that cannot be compared.
@@ -254,7 +254,12 @@ impl Comparison<'_> {
 
 /// Compares an image with a reference, which may be one image for all repetitions. What is compared follows from the images'
 /// kinds, unless `numbers` says otherwise.
-pub(crate) fn judge(image: &Image, reference: &Image, numbers: Numbers, fit: bool) -> Result<Judgement> {
+pub(crate) fn judge<T: Sample>(
+    image: &Image<T>,
+    reference: &Image<T>,
+    numbers: Numbers,
+    fit: bool,
+) -> Result<Judgement> {
     let alike = image.shape_zyx() == reference.shape_zyx();
     let repeated = (alike && reference.repetitions() == 1).then(|| image.repetitions()).filter(|&n| n > 1);
     let broadcast = repeated.and_then(|_| reference.data().broadcast(image.data().raw_dim()));

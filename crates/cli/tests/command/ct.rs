@@ -169,7 +169,11 @@ fn views_are_added_as_they_arrive() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     simulated(f, "--matrix 40,40,40 --detector 300,300 --views 186 --lines --rays 1 --no-record");
-    let scan = rayspin::io::data_exchange::read(f.join("scan.h5")).unwrap();
+    let scan = rayspin::io::data_exchange::read(
+        f.join("scan.h5"),
+        rayspin::device::Device::cpu().unwrap().cpu_side(),
+    )
+    .unwrap();
     let rayspin::ct::scan::Measured::Lines(lines) = scan.measured else { panic!("line integrals") };
     ndarray_npy::write_npy(f.join("lines.npy"), &lines).unwrap();
     let pitch = 256.0 / 300.0 * 2.0;

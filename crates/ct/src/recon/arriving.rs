@@ -49,7 +49,13 @@ fn filter_of(options: &ReconOptions) -> Result<Filter> {
         .ok_or_else(|| Error::value("method of views that arrive", "fbp or fdk", options.method.about().name))
 }
 
-/// What [`Arriving`] takes for `views` views at a time.
+/// Slices of the volumes that [`Arriving`] makes one after another, each of all views.
+pub fn slices_at_a_time(options: &ReconOptions) -> usize {
+    let all = options.grid.shape_zyx()[0];
+    options.batch_sizes.slices.map_or(all, |some| some.clamp(1, all))
+}
+
+/// What [`Arriving`] takes for `views` views and [`slices_at_a_time`].
 ///
 /// Errors: a method that needs all views at once, or does not take these rays.
 pub fn arriving_budget(
@@ -63,12 +69,13 @@ pub fn arriving_budget(
     // What the method refuses.
     options.method.steps(&spec)?;
     let method = FilteredBackprojection::new(&device.host(), geometry, &options.grid, filter)?;
-    let volume = REAL * spec.voxels()?;
+    let slices = slices_at_a_time(options);
+    let volume = REAL * spec.voxels()? / options.grid.shape_zyx()[0] as u64 * slices as u64;
     let [_, rows, columns] = method.filtered_geometry().shape();
     let copies = u64::from(method.filtered_geometry().shape() != geometry.shape());
     let part = REAL * (views.min(geometry.views().len()) * rows * columns) as u64;
     let needs = move || {
-        let projector = spec.backproject_bytes(views as u64, spec.grid().shape_zyx()[0] as u64);
+        let projector = spec.backproject_bytes(views as u64, slices as u64);
         // Views that are read while others are added; a copy of these if the detector is shifted; a volume of them beside the sum.
         let memory = match spec.on_gpu() {
             true => Bytes { host: volume + 2 * part, gpu: 2 * volume + 2 * part + projector },

@@ -16,7 +16,7 @@ use rayspin_run::{BatchSize, Budget, Bytes, Certify, Ledger, Recoverable, halve,
 use serde::Serialize;
 
 use crate::methods::Method;
-pub use arriving::{Arriving, arriving_budget};
+pub use arriving::{Arriving, arriving_budget, slices_at_a_time};
 pub use grid::{GridOptions, even_angles, grid};
 pub use solving::{Certificate, Solve, Solving};
 pub use spec::Spec;
@@ -42,7 +42,8 @@ const SLICES: &str = "slices";
 const VIEWS: &str = "views";
 
 impl BatchSizes {
-    /// Every size that may be reduced, for `[view, row, column]` projections and `[z, y, x]` voxels. They save memory of a GPU.
+    /// Every size that may be reduced, for `[view, row, column]` projections and `[z, y, x]` voxels. They save memory of a GPU; of views
+    /// that arrive as often as they are needed, slices save memory of the host as well.
     pub fn list(&self, [views, ..]: [usize; 3], [slices, ..]: [usize; 3]) -> Vec<BatchSize> {
         let of = |name, now: Option<usize>, all: usize, describe| {
             let now = now.unwrap_or(all).min(all);

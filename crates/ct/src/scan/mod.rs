@@ -4,6 +4,7 @@ mod axis;
 mod lines;
 
 pub use axis::find_axis;
+pub use lines::Light;
 use ndarray::Array3;
 use rayspin_core::{Error, ProjectionGeometry, Result};
 

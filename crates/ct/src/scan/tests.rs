@@ -50,8 +50,8 @@ fn dead_pixels_and_missing_photons_are_mended_and_counted() {
     assert!(
         (found[[0, 0, 0]] - quarter).abs() < 1e-6 && (found[[0, 0, 2]] - 0.5 * (half + quarter)).abs() < 1e-6
     );
-    // Half of the smallest signal, 25.
-    assert!((found[[1, 0, 4]] - 8f32.ln()).abs() < 1e-6);
+    // Half of the smallest signal of its view, 50.
+    assert!((found[[1, 0, 4]] - quarter).abs() < 1e-6);
     assert!(notes[0].starts_with("2 dead") && notes[1].starts_with("1 measurement"), "{notes:?}");
 }
 
@@ -68,10 +68,13 @@ fn scans_without_sense_are_refused() {
     refused(Measured::Counts(Counts { darks: Array3::zeros((1, 2, 4)), ..good() }), 2, "dark fields");
     refused(Measured::Counts(Counts { flats: Array3::zeros((0, 3, 4)), ..good() }), 2, "flat fields");
     assert!(Scan::new(Measured::Lines(Array3::zeros((1, 1, 1))), vec![f64::NAN], None).is_err());
+    let mut dark_view = good().views;
+    dark_view.index_axis_mut(ndarray::Axis(0), 1).fill(1.0);
     for (change, message) in [
         (Counts { flats: Array3::zeros((1, 3, 4)), ..good() }, "flat fields"),
         (Counts { views: Array3::zeros((2, 3, 4)), ..good() }, "above the dark field"),
         (Counts { views: Array3::from_elem((2, 3, 4), f32::NAN), ..good() }, "finite"),
+        (Counts { views: dark_view, ..good() }, "view 1"),
     ] {
         let text = lines(change).0.unwrap_err().to_string();
         assert!(text.contains(message), "{text} has no {message}");

@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use ndarray::{ArrayViewD, Axis, IxDyn};
-use rayspin_core::C32;
+use ndarray::{Axis, IxDyn};
 
 use super::{Axes, Layout, dim, file_pair, write_header};
 use crate::atomic::Pending;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Values, element};
+use crate::{Error, Result, Slices, Values, element};
 
 /// The pair of files in the making.
 pub(super) struct CflSeries {
@@ -80,7 +79,9 @@ impl CflSeries {
 }
 
 impl VolumeWriter for CflSeries {
-    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
+        let volume = slices.complex();
+        let volume = volume.view();
         let volume = match self.layout.axes {
             // READ, the fastest, is z.
             Axes::ReadIsZ => volume.reversed_axes(),
@@ -97,10 +98,10 @@ impl VolumeWriter for CflSeries {
                 self.file.seek(SeekFrom::Start(place as u64 * bytes)).map_err(fail)?;
             }
             let written = match self.values {
-                Values::Complex => element::write(&mut self.file, plane, Values::Complex),
+                Values::Complex => element::write(&mut self.file, &plane.into(), Values::Complex),
                 some => {
                     let plane = plane.mapv(|value| some.of(value));
-                    element::write(&mut self.file, plane.view(), Values::Complex)
+                    element::write(&mut self.file, &plane.view().into(), Values::Complex)
                 }
             };
             written.map_err(fail)?;

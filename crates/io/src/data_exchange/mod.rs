@@ -14,25 +14,33 @@
 //! F. De Carlo et al., *Scientific data exchange: a schema for HDF5-based storage of raw and analyzed data*, J Synchrotron Rad
 //! 21:1224, 2014.
 
-use std::path::Path;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 
+use hdf5::plist::dataset_create::Layout;
 use hdf5::types::VarLenUnicode;
-use hdf5::{Dataset, File, Group, H5Type};
-use ndarray::{Array2, Array3, ArrayD, Ix1, Ix2, Ix3};
+use hdf5::{Dataset, Datatype, File, Group, H5Type};
+use ndarray::{Array2, Array3, ArrayD, Ix1, Ix2, Ix3, s};
+use rayon::prelude::*;
 use rayspin_core::{ProjectionGeometry, voxels};
 use rayspin_ct::geometry::{from_vectors, to_vectors};
 use rayspin_ct::scan::{Counts, Measured, Scan};
-use rayspin_device::cpu::expect_memory;
+use rayspin_device::Cpu;
+use rayspin_device::cpu::{expect_memory, zeroed};
 
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{create, group, open, reading, writing};
+use crate::projections::{Header, Projections, Source};
 
 const DATA: &str = "exchange/data";
 const FLATS: &str = "exchange/data_white";
 const DARKS: &str = "exchange/data_dark";
 const THETA: &str = "exchange/theta";
 const VECTORS: &str = "rayspin_geometry/vectors";
+/// Numbers that a thread reads at a time.
+const PART: usize = 1 << 20;
 /// The description of projections that are line integrals.
 const LINES: &str = "line integrals";
 
@@ -43,54 +51,95 @@ const LINES: &str = "line integrals";
 /// ```
 /// use ndarray::Array3;
 /// use rayspin_ct::scan::{Measured, Scan};
+/// use rayspin_device::Device;
 /// use rayspin_io::data_exchange::{read, write};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let file = folder.path().join("scan.h5");
 /// let scan = Scan::new(Measured::Lines(Array3::zeros((3, 1, 8))), vec![0.0, 1.0, 2.0], None)?;
 /// write(&file, &scan)?;
-/// assert_eq!(read(&file)?.shape(), [3, 1, 8]);
+/// assert_eq!(read(&file, Device::cpu()?.cpu_side())?.shape(), [3, 1, 8]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
-    let path = path.as_ref();
+pub fn read(path: impl AsRef<Path>, cpu: &Cpu) -> Result<Scan> {
+    projections(path.as_ref(), None)?.into_scan(cpu)
+}
+
+/// Opens a scan for the table of formats.
+pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
     let file = open(path, "a Data Exchange file (HDF5)")?;
     if !file.link_exists("exchange") || !file.link_exists(DATA) {
-        let error = Error::not_this_format(
-            path,
-            "a Data Exchange file (HDF5 with exchange/data)",
-            "another HDF5 file",
-        );
-        return Err(error);
+        let expected = "a Data Exchange file (HDF5 with exchange/data)";
+        return Err(Error::not_this_format(path, expected, "another HDF5 file"));
     }
     let data = dataset(path, &file, DATA)?;
+    let shape = <[usize; 3]>::try_from(data.shape())
+        .map_err(|shape| Error::field(path, DATA, "3 axes", format!("shape {shape:?}")))?;
     let is_lines = attribute(&data, "description").is_some_and(|text| text == LINES);
-    let views: Array3<f32> = numbers::<f32, Ix3>(path, &data, DATA)?;
     let frames = |name: &str| -> Result<Option<Array3<f32>>> {
         match file.link_exists(name) {
             true => numbers::<f32, Ix3>(path, &dataset(path, &file, name)?, name).map(Some),
             false => Ok(None),
         }
     };
-    let measured = if is_lines {
-        Measured::Lines(views)
-    } else {
-        let (_, rows, columns) = views.dim();
-        let flats = frames(FLATS)?.ok_or_else(|| {
-            Error::field(path, FLATS, "flat fields, as projections are counts", "nothing").with_hint(format!(
-                "give {DATA} the attribute description = \"{LINES}\" if it holds line integrals"
-            ))
-        })?;
-        let darks = frames(DARKS)?.unwrap_or_else(|| Array3::zeros((0, rows, columns)));
-        Measured::Counts(Counts { views, flats, darks })
+    let frames = match is_lines {
+        true => None,
+        false => {
+            let flats = frames(FLATS)?.ok_or_else(|| {
+                let hint =
+                    format!("give {DATA} the attribute description = \"{LINES}\" if it holds line integrals");
+                Error::field(path, FLATS, "flat fields, as projections are counts", "nothing").with_hint(hint)
+            })?;
+            let none = || Array3::zeros((0, shape[1], shape[2]));
+            Some([flats, frames(DARKS)?.unwrap_or_else(none)])
+        }
     };
-    let angles = angles(path, &file)?;
-    let size = match &measured {
-        Measured::Lines(lines) => lines.dim(),
-        Measured::Counts(counts) => counts.views.dim(),
-    };
-    let geometry = geometry(path, &file, [size.1, size.2])?;
-    Scan::new(measured, angles, geometry).map_err(|e| Error::core(path, e))
+    let (angles, geometry) = (angles(path, &file)?, geometry(path, &file, [shape[1], shape[2]])?);
+    let source = Box::new(Stored { path: path.into(), data });
+    let header = Header { shape, frames, angles, geometry, notes: Vec::new() };
+    Projections::new(path, "Data Exchange", source, header)
+}
+
+/// Projections in a dataset `[view, row, column]`.
+pub(crate) struct Stored {
+    pub(crate) path: PathBuf,
+    pub(crate) data: Dataset,
+}
+
+impl Source for Stored {
+    fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
+        values(&self.path, &self.data, views, cpu)
+    }
+}
+
+/// The numbers of some views in C order.
+fn values(path: &Path, data: &Dataset, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
+    let core = |e| Error::core(path, e);
+    let shape = data.shape();
+    let view: usize = voxels(&shape[1..]).map_err(core)?;
+    let count = voxels(&[views.len(), view]).map_err(core)?;
+    let fail = |e: hdf5::Error| reading(path, &format!("reading {DATA}"), &e);
+    let native = Datatype::from_type::<f32>().and_then(|native| Ok(data.dtype()? == native)).map_err(fail)?;
+    if native
+        && data.layout() == Layout::Contiguous
+        && let Some(offset) = data.offset()
+    {
+        // The file has them as memory does: HDF5 would read them on one thread, in small parts.
+        let mut values = zeroed("projections", count).map_err(core)?;
+        let file = std::fs::File::open(path).map_err(|e| Error::open(path, e))?;
+        let first = offset + (views.start * view * size_of::<f32>()) as u64;
+        let part = |(at, values): (usize, &mut [f32])| {
+            let place = first + (at * PART * size_of::<f32>()) as u64;
+            file.read_exact_at(bytemuck::cast_slice_mut(values), place)
+        };
+        cpu.run(|| values.par_chunks_mut(PART).enumerate().try_for_each(part))
+            .map_err(|e| Error::read(path, e))?;
+        return Ok(values);
+    }
+    // HDF5 converts a copy.
+    expect_memory(DATA, 2 * (count * size_of::<f32>()) as u64).map_err(core)?;
+    let values: Array3<f32> = data.read_slice(s![views, .., ..]).map_err(fail)?;
+    Ok(values.into_raw_vec_and_offset().0)
 }
 
 /// Whether a file is a Data Exchange file. Files that cannot be read are not.

@@ -1,10 +1,16 @@
 use std::f64::consts::TAU;
+use std::sync::LazyLock;
 
 use rayspin_core::{Detector, Orbit, VolumeGrid};
 use rayspin_ct::analytic::{Filter, FilteredBackprojection, Window};
 use rayspin_device::{Array, Device};
 
 use super::*;
+
+fn cpu() -> &'static Cpu {
+    static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::cpu().unwrap());
+    DEVICE.cpu_side()
+}
 
 fn scan(radius_mm: Option<f64>, parallel: bool, counts: bool) -> Scan {
     let detector = Detector { rows: 3, columns: 5, pitch_mm: [0.5, 0.7], radius_mm };
@@ -34,7 +40,7 @@ fn scans_round_trip() {
         let written = scan(radius, parallel, counts);
         write(&file, &written).unwrap();
         assert!(is_data_exchange(&file));
-        let found = read(&file).unwrap();
+        let found = read(&file, cpu()).unwrap();
         assert_eq!(found.measured, written.measured);
         assert!(found.angles.iter().zip(&written.angles).all(|(a, b)| (a - b).abs() < 1e-12));
         let (a, b) = (found.geometry.unwrap(), written.geometry.unwrap());
@@ -49,7 +55,7 @@ fn scans_round_trip() {
     let bare = Measured::Counts(Counts { darks: Array3::zeros((0, 3, 5)), ..counts });
     let bare = Scan::new(bare, vec![0.0; 4], None).unwrap();
     write(&file, &bare).unwrap();
-    assert_eq!(read(&file).unwrap(), bare);
+    assert_eq!(read(&file, cpu()).unwrap(), bare);
 }
 
 #[test]
@@ -62,7 +68,7 @@ fn what_is_missing_or_does_not_fit_is_named() {
             let open = File::open_rw(&file).unwrap();
             change(&open);
         }
-        let text = read(&file).unwrap_err().to_string();
+        let text = read(&file, cpu()).unwrap_err().to_string();
         assert!(text.contains("scan.h5") && text.contains(message), "{text} has no {message}");
     };
     refused(&|f| f.unlink("exchange/data").unwrap(), "exchange/data");
@@ -78,7 +84,7 @@ fn what_is_missing_or_does_not_fit_is_named() {
     refused(&|f| replace(f, DATA, ArrayD::zeros(vec![4, 3])), "3 axes");
     refused(&|f| replace(f, VECTORS, ArrayD::zeros(vec![4, 11])), "beam");
     std::fs::write(&file, "no HDF5").unwrap();
-    assert!(!is_data_exchange(&file) && read(&file).is_err());
+    assert!(!is_data_exchange(&file) && read(&file, cpu()).is_err());
     assert!(read(folder.path().join("absent.h5")).is_err());
 }
 
@@ -90,7 +96,7 @@ fn every_truncated_file_is_refused() {
     let bytes = std::fs::read(&file).unwrap();
     for len in (0..bytes.len()).step_by(97) {
         std::fs::write(&file, &bytes[..len]).unwrap();
-        assert!(read(&file).is_err(), "{len} of {}", bytes.len());
+        assert!(read(&file, cpu()).is_err(), "{len} of {}", bytes.len());
     }
 }
 
@@ -100,7 +106,7 @@ fn tooth() -> Option<Scan> {
     let folder = std::env::var("RAYSPIN_DATA").unwrap_or_else(|_| beside.into());
     let file = Path::new(&folder).join("ct/tooth.h5");
     if file.exists() {
-        return Some(read(&file).unwrap());
+        return Some(read(&file, cpu()).unwrap());
     }
     assert!(std::env::var("RAYSPIN_DATA_REQUIRED").is_err(), "{} is missing", file.display());
     println!("{} is absent: passed over", file.display());

@@ -1,17 +1,16 @@
 use std::path::Path;
 
 use hdf5::{Dataset, Group, H5Type};
-use ndarray::ArrayViewD;
-use rayspin_core::{C32, Geometry, Image};
+use rayspin_core::{Geometry, Image};
 
 use super::header_out::{Xml, ascii};
 use super::layout::{ImageHeaderOut, RealImag};
 use super::write::write_xml;
-use crate::Values;
 use crate::atomic::Pending;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{create, group, string, writing};
 use crate::series_file::VolumeWriter;
+use crate::{Slices, Values};
 
 /// Where an image series goes in a file, the numbers that it stores, and its header and attributes.
 #[derive(Debug, Clone)]
@@ -50,7 +49,7 @@ impl Default for ImageOptions {
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
-/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_core::{Geometry, Image};
 /// use rayspin_io::ismrmrd::{read_images, write_images};
 ///
 /// # let folder = tempfile::tempdir()?;
@@ -66,8 +65,8 @@ pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOption
     let mut series =
         ImageSeries::create(path, image.repetitions(), image.shape_zyx(), image.geometry(), options)?;
     match image.data().ndim() {
-        4 => image.data().outer_iter().try_for_each(|volume| series.push(volume))?,
-        _ => series.push(image.data().view())?,
+        4 => image.data().outer_iter().try_for_each(|volume| series.push(&volume.into()))?,
+        _ => series.push(&image.data().view().into())?,
     }
     Box::new(series).finish(path, image.repetitions()).map(drop)
 }
@@ -83,6 +82,7 @@ pub(super) struct ImageSeries {
     values: Values,
     frames: usize,
     shape: [usize; 3],
+    /// Slices.
     pushed: usize,
 }
 
@@ -147,23 +147,23 @@ impl ImageSeries {
 }
 
 impl VolumeWriter for ImageSeries {
-    /// Writes the next volume, one slice at a time, so that the copy in another type stays small.
-    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
-        let [_, ny, nx] = self.shape;
-        let write = |z: usize, plane: ArrayViewD<'_, C32>| -> hdf5::Result<()> {
+    /// Writes one slice at a time, so that the copy in another type stays small.
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
+        let nz = self.shape[0];
+        let write = |at: usize, plane: &Slices<'_>| -> hdf5::Result<()> {
+            let place = (at / nz, 0, at % nz, .., ..);
             if self.values == Values::Complex {
-                let pairs = plane.iter().map(|v| RealImag { real: v.re, imag: v.im }).collect();
-                let plane = ndarray::Array2::from_shape_vec((ny, nx), pairs)?;
-                self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
+                let pairs = plane.complex().mapv(|v| RealImag { real: v.re, imag: v.im });
+                self.data.write_slice(&pairs, place)
             } else {
-                let numbers = plane.iter().map(|v| self.values.of(*v).re).collect();
-                let plane = ndarray::Array2::from_shape_vec((ny, nx), numbers)?;
-                self.data.write_slice(&plane, (self.pushed, 0, z, .., ..))
+                self.data.write_slice(&plane.stored(self.values), place)
             }
         };
-        let mut planes = volume.outer_iter().enumerate();
-        planes.try_for_each(|(z, plane)| write(z, plane)).map_err(|e| writing(self.pending.wanted(), &e))?;
-        self.pushed += 1;
+        let mut planes = slices.planes().zip(self.pushed..);
+        planes
+            .try_for_each(|(plane, at)| write(at, &plane))
+            .map_err(|e| writing(self.pending.wanted(), &e))?;
+        self.pushed += slices.shape()[0];
         Ok(())
     }
 

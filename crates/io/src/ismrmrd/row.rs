@@ -26,7 +26,7 @@ pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
             .with_hint("rayspin recon mri makes an image of a raw scan"));
     }
     let (image, notes) = read_images(path, series)?;
-    Ok(ImageRead { image, layout: Layout::default(), notes })
+    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes })
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {

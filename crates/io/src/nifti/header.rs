@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use nifti::{Endianness, NiftiHeader, NiftiType};
-use rayspin_core::{C64, Geometry};
+use rayspin_core::Geometry;
 
 use super::{NiftiOptions, affine};
 use crate::element::{self, ByteOrder, Element};
@@ -23,7 +23,7 @@ pub(super) struct Header {
     /// Byte at which the values start.
     pub(super) offset: u64,
     pub(super) notes: Vec<String>,
-    scale: Option<(f64, f64)>,
+    pub(super) scale: Option<(f64, f64)>,
     /// x, y, z, t.
     sizes: Vec<usize>,
 }
@@ -35,17 +35,6 @@ impl Header {
         shape.resize(shape.len().max(3), 1);
         shape.reverse();
         shape
-    }
-
-    /// The value that a stored number stands for; NIfTI scales both parts of complex numbers.
-    pub(super) fn scaled(&self, stored: C64) -> C64 {
-        match self.scale {
-            None => stored,
-            Some((slope, intercept)) if self.element.is_complex() => {
-                C64::new(stored.re * slope + intercept, stored.im * slope + intercept)
-            }
-            Some((slope, intercept)) => C64::new(stored.re * slope + intercept, 0.0),
-        }
     }
 }
 

@@ -14,14 +14,15 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use ndarray::{ArrayD, IxDyn};
-use rayspin_core::{C32, Image};
+use rayspin_core::{C32, Geometry, Image};
 
 use crate::cfl::Layout;
-use crate::element::{self, Stop};
+use crate::element::{self, Stop, Value};
 use crate::format::{GZIP, ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Values};
+use crate::{AnyImage, Error, Result, Values};
 
+use header::Header;
 use series::NiftiSeries;
 
 /// An image read from a file, and what had to be assumed or repaired, one sentence each.
@@ -44,7 +45,7 @@ pub struct NiftiOptions {
 
 /// Reads an image for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let NiftiImage { image, notes } = read(path)?;
+    let (image, notes) = read_any(path)?;
     Ok(ImageRead { image, layout: Layout::default(), notes })
 }
 
@@ -80,7 +81,11 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read(path: impl AsRef<Path>) -> Result<NiftiImage> {
-    let path = path.as_ref();
+    let (image, notes) = read_any(path.as_ref())?;
+    Ok(NiftiImage { image: image.into_complex(), notes })
+}
+
+fn read_any(path: &Path) -> Result<(AnyImage, Vec<String>)> {
     let io = |e| Error::read(path, e);
     let mut file = BufReader::with_capacity(1 << 18, File::open(path).map_err(|e| Error::open(path, e))?);
     let mut start = [0; 2];
@@ -97,7 +102,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<NiftiImage> {
     }
 }
 
-fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<NiftiImage> {
+fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<(AnyImage, Vec<String>)> {
     let header = header::read(path, stream)?;
     // The values start at an offset that is at least the header's own size.
     let gap = header.offset - header::SIZE as u64;
@@ -112,38 +117,50 @@ fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<NiftiImage> {
         ));
     }
     let shape = header.shape();
-    let size = header.element.size();
-    let count = element::count(&shape, size).ok_or_else(|| {
-        Error::field(path, "dim", "a product that fits the address space", format!("{shape:?}"))
-    })?;
-    let values =
-        element::read(stream, count, header.element, header.order, |v| header.scaled(v)).map_err(|stop| {
-            match stop {
-                Stop::Io(e) => stream_error(path, e),
-                Stop::Memory(e) => Error::core(path, e),
-                Stop::Short(got) => Error::truncated(
-                    path,
-                    "the image",
-                    format!("{} bytes for dim {shape:?}", count as u64 * size as u64),
-                    format!("{got} bytes"),
-                ),
-                Stop::Range(index) => Error::field(
-                    path,
-                    "voxel",
-                    "values within single precision",
-                    format!("a larger one at {index}"),
-                ),
-            }
-        })?;
     let [.., nz, ny, nx] = shape[..] else {
         return Err(Error::field(path, "dim", "2 to 4 axes", format!("{shape:?}")));
     };
     let (geometry, mut notes) = affine::geometry(path, &header.raw, [nz, ny, nx])?;
-    notes.extend(header.notes);
-    let data: ArrayD<C32> = ArrayD::from_shape_vec(IxDyn(&shape), values)
+    notes.extend(header.notes.iter().cloned());
+    let image = match header.element.is_complex() {
+        true => read_values::<C32>(path, stream, &header, geometry)?.into(),
+        false => read_values::<f32>(path, stream, &header, geometry)?.into(),
+    };
+    Ok((image, notes))
+}
+
+fn read_values<T: Value>(
+    path: &Path,
+    stream: &mut dyn Read,
+    header: &Header,
+    geometry: Geometry,
+) -> Result<Image<T>> {
+    let shape = header.shape();
+    let size = header.element.size();
+    let count = element::count(&shape, size).ok_or_else(|| {
+        Error::field(path, "dim", "a product that fits the address space", format!("{shape:?}"))
+    })?;
+    let values = element::read(stream, count, header.element, header.order, header.scale).map_err(
+        |stop| match stop {
+            Stop::Io(e) => stream_error(path, e),
+            Stop::Memory(e) => Error::core(path, e),
+            Stop::Short(got) => Error::truncated(
+                path,
+                "the image",
+                format!("{} bytes for dim {shape:?}", count as u64 * size as u64),
+                format!("{got} bytes"),
+            ),
+            Stop::Range(index) => Error::field(
+                path,
+                "voxel",
+                "values within single precision",
+                format!("a larger one at {index}"),
+            ),
+        },
+    )?;
+    let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "dim", "a shape that fits the values", e))?;
-    let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
-    Ok(NiftiImage { image, notes })
+    Image::new(data, geometry).map_err(|e| Error::core(path, e))
 }
 
 /// A decoder reports damage as an I/O error of these kinds.
@@ -181,7 +198,7 @@ pub fn write(path: impl AsRef<Path>, image: &Image, options: &NiftiOptions) -> R
     let repetitions = (image.data().ndim() == 4).then(|| image.repetitions());
     let mut series =
         NiftiSeries::create(path, repetitions, image.shape_zyx(), image.geometry(), options.clone())?;
-    series.push(image.data().view())?;
+    series.push(&image.data().view().into())?;
     Box::new(series).finish(path, image.repetitions()).map(drop)
 }
 

@@ -7,13 +7,12 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
-use ndarray::ArrayViewD;
-use rayspin_core::{C32, Geometry};
+use rayspin_core::Geometry;
 
 use super::{NiftiOptions, header, is_compressed};
 use crate::atomic::Pending;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, element};
+use crate::{Error, Result, Slices, element};
 
 /// A NIfTI-1 file in the making.
 pub(super) struct NiftiSeries {
@@ -69,8 +68,8 @@ impl NiftiSeries {
 }
 
 impl VolumeWriter for NiftiSeries {
-    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
-        element::write(self.stream.writer(), volume, self.options.values)
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
+        element::write(self.stream.writer(), slices, self.options.values)
             .map_err(|e| Error::write(self.pending.wanted(), e))
     }
 

@@ -373,20 +373,24 @@ fn read_values<T: Value>(
         }
         _ => {}
     }
-    let values = element::read(stream, header.count, header.element, header.order, |v| v).map_err(
-        |stop| match stop {
-            Stop::Io(e) => Error::read(path, e),
-            Stop::Memory(e) => Error::core(path, e),
-            Stop::Short(got) => {
-                let expected = header.count as u64 * header.element.size() as u64;
-                let promise = format!("{expected} bytes for {}", header.promise());
-                Error::truncated(path, what, promise, format!("{got} bytes"))
-            }
-            Stop::Range(index) => {
-                Error::field(path, what, "values within single precision", format!("a larger one at {index}"))
-            }
-        },
-    )?;
+    let values =
+        element::read(stream, header.count, header.element, header.order, None).map_err(
+            |stop| match stop {
+                Stop::Io(e) => Error::read(path, e),
+                Stop::Memory(e) => Error::core(path, e),
+                Stop::Short(got) => {
+                    let expected = header.count as u64 * header.element.size() as u64;
+                    let promise = format!("{expected} bytes for {}", header.promise());
+                    Error::truncated(path, what, promise, format!("{got} bytes"))
+                }
+                Stop::Range(index) => Error::field(
+                    path,
+                    what,
+                    "values within single precision",
+                    format!("a larger one at {index}"),
+                ),
+            },
+        )?;
     let shape = IxDyn(&header.description.shape);
     ArrayD::from_shape_vec(shape.set_f(header.description.fortran_order), values)
         .map_err(|e| Error::field(path, "shape", "one that fits the values", e))

@@ -13,7 +13,7 @@ use crate::arrays::{Grid, Numbers, Runs, without_ones};
 use crate::cfl::Layout;
 use crate::format::{Detail, ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Held, Result};
+use crate::{AnyImage, Error, Held, Result};
 
 pub(crate) fn header(path: &Path) -> Result<Rows> {
     let description = describe(path)?;
@@ -25,13 +25,19 @@ pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
     Ok(npz_names(path)?.into_iter().map(|name| Held { what: "array", name }).collect())
 }
 
-fn of_array(path: &Path, data: ArrayD<C32>) -> Result<ImageRead> {
+fn of_array<T: Clone>(path: &Path, data: ArrayD<T>) -> Result<ImageRead>
+where
+    AnyImage: From<Image<T>>,
+{
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { image, layout: Layout::default(), notes: Vec::new() })
+    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes: Vec::new() })
 }
 
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    of_array(path, read_complex(path)?)
+    match describe(path)?.descr.contains('c') {
+        true => of_array(path, read_complex(path)?),
+        false => of_array(path, read_file::<f32>(path, Numbers::Real)?),
+    }
 }
 
 pub(crate) fn image_of_archive(path: &Path, name: Option<&str>) -> Result<ImageRead> {

@@ -4,13 +4,10 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use ndarray::ArrayViewD;
-use rayspin_core::C32;
-
 use super::MAGIC;
 use crate::atomic::Pending;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Values, element};
+use crate::{Error, Result, Slices, Values, element};
 
 /// A header in C order for numbers of type `descr`, as long as one with a `longest` shape would be.
 fn header_bytes(descr: &str, shape: &[usize], longest: &[usize]) -> Vec<u8> {
@@ -49,8 +46,8 @@ impl NpySeries {
 }
 
 impl VolumeWriter for NpySeries {
-    fn push(&mut self, volume: ArrayViewD<'_, C32>) -> Result<()> {
-        element::write(&mut self.file, volume, self.values)
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
+        element::write(&mut self.file, slices, self.values)
             .map_err(|e| Error::write(self.pending.wanted(), e))
     }
 

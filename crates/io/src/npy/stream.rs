@@ -85,7 +85,7 @@ impl NpyStream {
                 header.description.descr
             )
         };
-        let values = element::read(&mut self.stream, count, header.element, header.order, |v| v);
+        let values = element::read(&mut self.stream, count, header.element, header.order, None);
         let values = values.map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),

@@ -1,14 +1,16 @@
 //! From a file to line integrals and their rays.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context as _, Result};
 use ndarray::{Array3, Axis, Ix2, Ix3};
 use rayspin::core::{Orbit, ProjectionGeometry, Ranges};
 use rayspin::ct::geometry::from_rtk;
 use rayspin::ct::recon::even_angles;
 use rayspin::ct::scan::{Counts, Measured, Scan, find_axis};
-use rayspin::device::Device;
+use rayspin::device::{Cpu, Device};
 use rayspin::io::npy::NpyStream;
-use rayspin::io::{self, Format, data_exchange};
+use rayspin::io::{self, Format, Projections};
 use rayspin_shell::BadInput;
 
 use super::{flat, pixel};
@@ -17,7 +19,60 @@ use crate::args::ct::{AxisArg, ReconCt};
 /// Line integrals, all of them or as they arrive.
 pub(super) enum Source {
     Whole(Array3<f32>),
-    Arriving(NpyStream),
+    Arriving(Passes),
+}
+
+/// Views, one after another.
+pub(super) enum Views {
+    Array(NpyStream),
+    Scan(Box<Projections>),
+}
+
+impl Views {
+    fn open(path: &Path, kind: Kind) -> Result<Self> {
+        Ok(match kind.is_array() {
+            true => Self::Array(NpyStream::open(path)?),
+            false => Self::Scan(Box::new(Projections::open(path)?)),
+        })
+    }
+
+    /// Line integrals of the next `views` views of `pixels` pixels, or of as many as are left.
+    pub(super) fn read(&mut self, views: usize, pixels: usize, cpu: &Cpu) -> io::Result<Vec<f32>> {
+        match self {
+            Self::Array(stream) => stream.read(views * pixels),
+            Self::Scan(scan) => scan.lines(views, cpu),
+        }
+    }
+
+    /// What was assumed and mended, for people.
+    pub(super) fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Array(_) => Vec::new(),
+            Self::Scan(scan) => scan.notes(),
+        }
+    }
+}
+
+/// Views that are read from the first on, once or as often as they are needed.
+pub(super) struct Passes {
+    path: PathBuf,
+    kind: Kind,
+    opened: Option<Views>,
+}
+
+impl Passes {
+    /// Whether they can be read again: a pipe's cannot.
+    pub(super) fn repeat(&self) -> bool {
+        self.path.is_file()
+    }
+
+    /// The views from the first on. Errors: those of a pipe, again.
+    pub(super) fn start(&mut self) -> Result<Views> {
+        match self.opened.take() {
+            Some(views) => Ok(views),
+            None => Views::open(&self.path, self.kind),
+        }
+    }
 }
 
 /// Line integrals and their rays.
@@ -32,35 +87,39 @@ pub(super) struct Lines {
     pub(super) bytes: u64,
 }
 
-/// What kind of file a scan is.
+/// What a scan is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Data Exchange.
-    Exchange,
-    /// An array of line integrals.
-    Array,
-    /// The same, view after view.
-    Stream,
+pub(super) struct Kind {
+    /// An array of line integrals; else a file with a header.
+    array: bool,
+    /// Whether its views are taken one after another.
+    stream: bool,
 }
 
 impl Kind {
     /// Whether the options must say what the angles are.
     pub(super) fn is_array(self) -> bool {
-        matches!(self, Self::Array | Self::Stream)
+        self.array
+    }
+
+    /// Whether its views are taken one after another.
+    pub(super) fn is_stream(self) -> bool {
+        self.stream
     }
 }
 
 /// Errors: a file of another kind.
 pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
-    if args.stream || args.scan.as_os_str() == "-" {
-        return Ok(Kind::Stream);
+    let stream = args.stream || args.scan.as_os_str() == "-";
+    if stream && !args.scan.is_file() {
+        return Ok(Kind { array: true, stream });
+    }
+    if Projections::are_in(&args.scan) {
+        return Ok(Kind { array: false, stream });
     }
     let format = io::detect(&args.scan)?;
-    if data_exchange::is_data_exchange(io::Input::of(&args.scan).file) {
-        return Ok(Kind::Exchange);
-    }
     if format.reads_arrays() && !format.reads_scans() {
-        return Ok(Kind::Array);
+        return Ok(Kind { array: true, stream });
     }
     let arrays = io::endings(|format: &Format| format.reads_arrays() && !format.reads_scans()).join(", ");
     let message = format!(
@@ -77,10 +136,16 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
 /// Errors: a file that cannot be read; rays that neither the file nor the options state; views or rows that the scan lacks.
 pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines, bool)> {
     let mut notes = Vec::new();
-    let scan = match kind {
-        Kind::Exchange => data_exchange::read(io::Input::of(&args.scan).file)?,
-        Kind::Array => read_array(args)?,
-        Kind::Stream => return Ok((open_stream(args)?, false)),
+    if kind.stream {
+        return open_stream(args, kind);
+    }
+    let scan = match kind.array {
+        true => read_array(args)?,
+        false => {
+            let projections = Projections::open(&args.scan)?;
+            notes.extend(projections.notes());
+            projections.into_scan(device.cpu_side())?
+        }
     };
     let fail = || args.scan.display().to_string();
     let scan = part(scan, args).with_context(fail)?;
@@ -122,13 +187,16 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
     Ok((Lines { values: Source::Whole(values), geometry, axis, notes, bytes }, rays))
 }
 
-/// The header of an array whose views arrive one after another, and the rays that the options say.
-fn open_stream(args: &ReconCt) -> Result<Lines> {
-    let stream = NpyStream::open(&args.scan)?;
-    let shape = match *stream.shape() {
-        [views, columns] => [views, 1, columns],
-        [views, rows, columns] => [views, rows, columns],
-        ref other => return Err(another_shape(args, other)),
+/// The header of a scan whose views arrive one after another, and its rays or those that the options say.
+fn open_stream(args: &ReconCt, kind: Kind) -> Result<(Lines, bool)> {
+    let views = Views::open(&args.scan, kind)?;
+    let shape = match &views {
+        Views::Scan(scan) => scan.shape(),
+        Views::Array(stream) => match *stream.shape() {
+            [views, columns] => [views, 1, columns],
+            [views, rows, columns] => [views, rows, columns],
+            ref other => return Err(another_shape(args, other)),
+        },
     };
     let mut notes = Vec::new();
     let fail = || args.scan.display().to_string();
@@ -142,11 +210,18 @@ fn open_stream(args: &ReconCt) -> Result<Lines> {
         Some(AxisArg::Column(column)) => Some(column),
         None => None,
     };
-    let geometry = match &args.rtk {
-        Some(_) => rtk(args, shape)?,
-        None => orbit(args, shape, &even_angles(shape[0], arc(args)?.to_radians()), axis, &mut notes)?,
+    let (stated, angles) = match &views {
+        Views::Scan(scan) => (scan.geometry().cloned(), scan.angles().to_vec()),
+        Views::Array(_) => (None, even_angles(shape[0], arc(args)?.to_radians())),
     };
-    Ok(Lines { values: Source::Arriving(stream), geometry, axis, notes, bytes: 0 })
+    let rays = stated.is_some();
+    let geometry = match (stated, &args.rtk) {
+        (_, Some(_)) => rtk(args, shape)?,
+        (Some(geometry), None) => geometry,
+        (None, None) => orbit(args, shape, &angles, axis, &mut notes)?,
+    };
+    let passes = Passes { path: args.scan.clone(), kind, opened: Some(views) };
+    Ok((Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0 }, rays))
 }
 
 fn another_shape(args: &ReconCt, shape: &[usize]) -> anyhow::Error {

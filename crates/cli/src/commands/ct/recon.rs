@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use ndarray::Array3;
-use rayspin::core::{C32, Image, Monitor, ProjectionGeometry};
+use rayspin::core::{Image, Monitor, ProjectionGeometry};
 use rayspin::ct::methods::Facts;
 use rayspin::ct::recon::{
-    GridOptions, ReconOptions, Reconstruction, arriving_budget, budget, grid, reconstruct,
+    GridOptions, ReconOptions, Reconstruction, arriving_budget, budget, grid, reconstruct, slices_at_a_time,
 };
 use rayspin::device::{Backend, Device};
-use rayspin::io::{self, Format, SeriesWriter, Values};
+use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::report::RunRecorder;
 use rayspin::run::{BatchSize, Certify, Job, Limits, Plan, plan_within};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{Context, say, stdout};
 
-use super::input::{self, Kind, Lines, Source};
+use super::input::{self, Kind, Lines, Passes, Source};
 use super::stream::{self, Stream};
 use super::{matrix, place};
 use crate::args::ct::ReconCt;
@@ -84,8 +84,8 @@ impl Need for Needs {
         match self {
             Self::NoRays => run.rays.map(|rays| !rays || run.args.rtk.is_some()),
             Self::Array => Some(run.kind.is_array()),
-            Self::Whole => Some(run.kind != Kind::Stream),
-            Self::Stream => Some(run.kind == Kind::Stream),
+            Self::Whole => Some(!run.kind.is_stream()),
+            Self::Stream => Some(run.kind.is_stream()),
         }
     }
 
@@ -131,31 +131,30 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     let Some((plan, limits)) = session.plan(&lines, &mut options, process)? else { return Ok(()) };
     plan::expect_memory(&plan)?;
     session.planned(&plan, &limits, &options)?;
-    let reference = args.reference.as_deref().map(io::read_image).transpose()?;
+    let reference = args.reference.as_deref().map(io::read_volume).transpose()?;
     files.hash_inputs(&mut session.recorder)?;
 
     session.recorder.stage("reconstruct");
     let Lines { values, geometry, .. } = lines;
+    let streams = matches!(values, Source::Arriving(_));
     let (device, monitor) = (&session.device, &session.monitor);
     let fail = || args.scan.display().to_string();
     let made = match values {
         Source::Whole(values) => {
             reconstruct(device, values, &geometry, &options, monitor).with_context(fail)?
         }
-        Source::Arriving(stream) => {
-            let run =
-                Stream { device, geometry: &geometry, options: &options, preview: args.preview.as_deref() };
-            run.volume(stream, monitor).with_context(fail)?
-        }
+        Source::Arriving(passes) => session.arriving(passes, &geometry, &options).with_context(fail)?,
     };
     session.reconstructed(&made, &options)?;
     let missed = made.certificates.iter().find(|one| !one.met()).cloned();
-    let image = session.write(made.volume, &options)?;
-    let compared = match &reference {
-        Some(reference) => session.compare(&image, &reference.image),
-        None => Ok(()),
-    };
-    session.finish(&files, &image)?;
+    let mut compared = Ok(());
+    if slices_at_a_time(&options) == options.grid.shape_zyx()[0] || !streams {
+        let image = session.write(made.volume, &options)?;
+        if let Some(reference) = &reference {
+            compared = session.compare(&image, &reference.image);
+        }
+    }
+    session.finish(&files, &options)?;
     match missed {
         Some(missed) => Err(certify::missed(&missed, missed.transform.clone()).into()),
         None => compared,
@@ -302,6 +301,43 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Adds up views as they arrive. A volume that is made some slices after others is written as it comes, and is left empty.
+    fn arriving(
+        &mut self,
+        mut passes: Passes,
+        geometry: &ProjectionGeometry,
+        options: &ReconOptions,
+    ) -> Result<Reconstruction> {
+        let (device, shape) = (self.device.clone(), options.grid.shape_zyx());
+        let preview = self.args.preview.as_deref();
+        let finish_on_cpu = options.finish_on_cpu && passes.repeat();
+        let mut stream = Stream { geometry, options, preview, device, finish_on_cpu };
+        let mut volume = Array3::zeros((0, shape[1], shape[2]));
+        let notes = match slices_at_a_time(options) == shape[0] {
+            true => stream.run(&mut passes, &self.monitor, &mut |whole| {
+                volume = whole;
+                Ok(())
+            })?,
+            false => {
+                let shape = SeriesShape { frames: 1, volume: shape, geometry: options.grid.geometry() };
+                let values = WriteOptions { values: Some(Values::Real), ..WriteOptions::default() };
+                let start = |path: &PathBuf| SeriesWriter::create(path, &shape, &values);
+                let mut writers = self.args.outputs.iter().map(start).collect::<io::Result<Vec<_>>>()?;
+                let mut notes = stream.run(&mut passes, &self.monitor, &mut |slices| {
+                    writers.iter_mut().try_for_each(|writer| writer.push(slices.view().into_dyn()))?;
+                    Ok(())
+                })?;
+                for writer in writers {
+                    let name = stdout::name(writer.path());
+                    notes.extend(writer.finish()?.into_iter().map(|note| format!("{name}: {note}")));
+                }
+                notes
+            }
+        };
+        self.device = stream.device;
+        Ok(Reconstruction { volume, solve: None, notes, certificates: Vec::new() })
+    }
+
     /// Tells and records how the reconstruction went.
     fn reconstructed(&mut self, made: &Reconstruction, options: &ReconOptions) -> Result<()> {
         files::record_stages(&mut self.recorder, &self.monitor);
@@ -323,23 +359,18 @@ impl Session<'_> {
     }
 
     /// Writes the volume; returns it as an image.
-    fn write(&mut self, volume: Array3<f32>, options: &ReconOptions) -> Result<Image> {
+    fn write(&mut self, volume: Array3<f32>, options: &ReconOptions) -> Result<Image<f32>> {
         self.recorder.stage("write");
-        let values = volume.mapv(|value| C32::new(value, 0.0)).into_dyn();
-        drop(volume);
-        let image = Image::new(values, options.grid.geometry())?;
+        let image = Image::new(volume.into_dyn(), options.grid.geometry())?;
         for output in &self.args.outputs {
-            // Noise around 0 has both signs, which magnitudes would lose; a picture shows what attenuates.
-            let picture = Format::of_name(output).is_some_and(Format::is_picture);
-            let values = (!picture).then_some(Values::Real);
-            for note in files::write_image(output, &image, Default::default(), values)? {
+            for note in files::write_image(output, &image, Default::default(), None)? {
                 self.say(&format!("{}: {note}", stdout::name(output)));
             }
         }
         Ok(image)
     }
 
-    fn compare(&mut self, image: &Image, reference: &Image) -> Result<()> {
+    fn compare(&mut self, image: &Image<f32>, reference: &Image<f32>) -> Result<()> {
         self.recorder.stage("metrics");
         let (first, beside) = (self.args.outputs.first(), self.args.reference.as_ref());
         let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
@@ -348,7 +379,7 @@ impl Session<'_> {
     }
 
     /// Completes and writes the record, and says what was made.
-    fn finish(mut self, paths: &RunFiles, image: &Image) -> Result<()> {
+    fn finish(mut self, paths: &RunFiles, options: &ReconOptions) -> Result<()> {
         for file in self.args.outputs.iter().flat_map(files::parts) {
             files::record_output(&mut self.recorder, &file)?;
         }
@@ -362,7 +393,7 @@ impl Session<'_> {
             listed.push(path.clone());
         }
         if !self.context.quiet {
-            let [nz, ny, nx] = image.shape_zyx();
+            let [nz, ny, nx] = options.grid.shape_zyx();
             let names: Vec<_> = listed.iter().map(|path| stdout::name(path)).collect();
             say!("{nx} x {ny} x {nz} voxels, {:.2} s: {}", finished.total_seconds, names.join(", "));
         }
@@ -381,12 +412,24 @@ struct PlanJob<'a> {
 
 impl Job for PlanJob<'_> {
     fn batch_sizes(&self) -> rayspin::core::Result<Vec<BatchSize>> {
-        match self.device.backend() {
-            Backend::Cuda(_) if matches!(self.lines.values, Source::Whole(_)) => {
-                Ok(self.options.batch_sizes.list(self.lines.geometry.shape(), self.options.grid.shape_zyx()))
+        let (args, options) = (self.args, &self.options);
+        let sizes = || options.batch_sizes.list(self.lines.geometry.shape(), options.grid.shape_zyx());
+        let by_slices = |output: &PathBuf| {
+            Format::of_name(output).and_then(|format| format.images.as_ref()).is_some_and(|to| to.by_slices)
+        };
+        Ok(match (&self.lines.values, self.device.backend()) {
+            (Source::Whole(_), Backend::Cuda(_)) => sizes(),
+            (Source::Whole(_), Backend::Cpu(_)) => Vec::new(),
+            // Each part of the volume is written before the next one is made, of all views again.
+            (Source::Arriving(passes), _) => {
+                let parts = passes.repeat()
+                    && args.outputs.iter().all(by_slices)
+                    && args.reference.is_none()
+                    && args.preview.is_none();
+                let slices = sizes().into_iter().take(1).map(|size| BatchSize { gpu_only: false, ..size });
+                slices.filter(|_| parts).collect()
             }
-            _ => Ok(Vec::new()),
-        }
+        })
     }
 
     fn set(&mut self, name: &str, to: usize) {
@@ -406,15 +449,15 @@ impl Job for PlanJob<'_> {
         let volume = own.result;
         all.stages.extend(own.stages);
         all.result = volume;
-        // The volume once more as complex numbers, and what the writer of a format takes.
+        // What the writer of a format takes, which may make complex numbers of real ones.
         let writing = self.args.outputs.iter().map(|path| SeriesWriter::memory(path, 1, 2 * volume));
-        all.push("write", 3 * volume + writing.max().unwrap_or(0));
+        all.push("write", volume + writing.max().unwrap_or(0));
         if self.args.reference.is_some() {
             // Both images in double precision, beside the reference.
-            all.push("metrics", 2 * volume + 2 * volume + 4 * volume);
+            all.push("metrics", volume + volume + 4 * volume);
             for stage in &mut all.stages {
                 if stage.name != "metrics" && stage.name != "read" {
-                    stage.bytes += 2 * volume;
+                    stage.bytes += volume;
                 }
             }
         }

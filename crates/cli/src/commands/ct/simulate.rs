@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use ndarray::Array3;
-use rayspin::core::{C32, Detector, Error, Image, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
+use rayspin::core::{Detector, Error, Image, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
 use rayspin::ct::phantom::Phantom;
 use rayspin::ct::simulate::{Beam, DetectorOptions, Motion, Spectrum, beam_lines, counted};
 use rayspin::imaging::phantom::Contrast;
-use rayspin::io::{Format, Values, data_exchange};
+use rayspin::io::{Format, data_exchange};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context, say, stdout};
 
@@ -155,11 +155,8 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
         let volume = monitor.stage("truth", 0, || setup.phantom.volume(cpu, &setup.grid))?;
         let volume = Array3::from_shape_vec(setup.grid.shape_zyx(), volume)
             .map_err(|e| Error::value("truth", "one number a voxel", e))?;
-        let values = volume.mapv(|value| C32::new(value, 0.0)).into_dyn();
-        let image = Image::new(values, setup.grid.geometry())?;
-        let picture = Format::of_name(truth).is_some_and(Format::is_picture);
-        for note in files::write_image(truth, &image, Default::default(), (!picture).then_some(Values::Real))?
-        {
+        let image = Image::new(volume.into_dyn(), setup.grid.geometry())?;
+        for note in files::write_image(truth, &image, Default::default(), None)? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
         written.extend(files::parts(truth));

@@ -6,12 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use ndarray::Array4;
-use rayspin::core::{C32, Image, Monitor, ProjectionGeometry};
-use rayspin::ct::recon::{Arriving, ReconOptions, Reconstruction};
+use ndarray::{Array3, Array4};
+use rayspin::core::{Image, Monitor, ProjectionGeometry};
+use rayspin::ct::recon::{Arriving, ReconOptions, Reconstruction, slices_at_a_time};
 use rayspin::device::Device;
-use rayspin::io::npy::NpyStream;
+use rayspin::run::{Recoverable, with_recovery};
 
+use super::input::{Passes, Views};
 use crate::commands::files;
 
 /// Bytes of the views that are added at a time, at most.
@@ -25,10 +26,32 @@ const PICTURE: Duration = Duration::from_secs(1);
 
 /// A reconstruction of views that arrive.
 pub(super) struct Stream<'a> {
-    pub(super) device: &'a Device,
     pub(super) geometry: &'a ProjectionGeometry,
     pub(super) options: &'a ReconOptions,
     pub(super) preview: Option<&'a Path>,
+    pub(super) device: Device,
+    /// Whether the CPU takes over when a GPU fails: views can be read again.
+    pub(super) finish_on_cpu: bool,
+}
+
+impl Recoverable for Stream<'_> {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn finish_on_cpu(&self) -> bool {
+        self.finish_on_cpu
+    }
+
+    fn give_back(&mut self) {}
+
+    fn reduce_batch(&mut self) -> rayspin::core::Result<Option<String>> {
+        Ok(None)
+    }
+
+    fn move_to(&mut self, device: Device) {
+        self.device = device;
+    }
 }
 
 /// Views that are added at a time.
@@ -39,20 +62,66 @@ pub(super) fn at_a_time(geometry: &ProjectionGeometry) -> usize {
 }
 
 impl Stream<'_> {
+    /// Makes the volume, some slices after others, each of all views, and gives each part to `deliver` with its first slice. Returns
+    /// what was assumed or changed, for people.
+    ///
+    /// Errors: as [`Stream::slab`], errors of `deliver`.
+    pub(super) fn run(
+        &mut self,
+        passes: &mut Passes,
+        monitor: &Monitor<'_>,
+        deliver: &mut dyn FnMut(Array3<f32>) -> Result<()>,
+    ) -> Result<Vec<String>> {
+        let (all, some) = (self.options.grid.shape_zyx()[0], slices_at_a_time(self.options));
+        let mut notes = Vec::new();
+        for first in (0..all).step_by(some) {
+            let count = some.min(all - first);
+            let options =
+                ReconOptions { grid: self.options.grid.slab(first, count)?, ..self.options.clone() };
+            let made = with_recovery(self, &mut notes, |stream, _| {
+                let made = passes.start().and_then(|views| stream.slab(views, &options, monitor));
+                // Errors of the device decide whether the run goes on.
+                made.map_or_else(
+                    |error| error.downcast().map_or_else(|other| Ok(Err(other)), Err),
+                    |made| Ok(Ok(made)),
+                )
+            })??;
+            if first == 0 {
+                notes.extend(made.notes);
+            }
+            deliver(made.volume)?;
+            if some < all {
+                monitor.note(&format!("slices {first} to {} of {all}", first + count - 1));
+            }
+        }
+        Ok(notes)
+    }
+
     /// Adds up all views: while some are filtered and projected back, the next ones are read.
     ///
     /// Errors: a stream that ends early; as [`Arriving::add`]; an interruption.
-    pub(super) fn volume(&self, mut stream: NpyStream, monitor: &Monitor<'_>) -> Result<Reconstruction> {
+    fn slab(
+        &self,
+        mut source: Views,
+        options: &ReconOptions,
+        monitor: &Monitor<'_>,
+    ) -> Result<Reconstruction> {
         let [views, rows, columns] = self.geometry.shape();
         let some = at_a_time(self.geometry);
-        let mut volume = Arriving::new(self.device, self.geometry, self.options)?;
+        let mut volume = Arriving::new(&self.device, self.geometry, options)?;
         let (sender, receiver) = sync_channel(0);
+        let (last_sender, last) = sync_channel(1);
+        let host = self.device.host();
         // Nobody waits for this thread: an interrupted run ends while it reads from a pipe.
         thread::Builder::new().name("views".into()).spawn(move || {
             loop {
-                let read = stream.read(some * rows * columns);
-                let last = !matches!(&read, Ok(values) if !values.is_empty());
-                if sender.send(read).is_err() || last {
+                let read = source.read(some, rows * columns, host.cpu_side());
+                let ends = !matches!(&read, Ok(values) if !values.is_empty());
+                if ends {
+                    // The channel has room for it.
+                    let _ = last_sender.try_send(source.notes());
+                }
+                if sender.send(read).is_err() || ends {
                     return;
                 }
             }
@@ -76,14 +145,18 @@ impl Stream<'_> {
             }
             anyhow::Ok(())
         })?;
-        Ok(volume.finish()?)
+        let mut made = volume.finish()?;
+        // The thread finds no more views, and says what was mended.
+        let _ = receiver.recv();
+        made.notes.extend(last.recv().unwrap_or_default());
+        Ok(made)
     }
 
     /// Writes the middle slice of the views so far.
     fn show(&self, volume: &Arriving) -> Result<()> {
         let Some(path) = self.preview else { return Ok(()) };
         let [nz, ny, nx] = self.options.grid.shape_zyx();
-        let values = volume.slice(nz / 2)?.into_iter().map(|value| C32::new(value, 0.0)).collect();
+        let values = volume.slice(nz / 2)?;
         let image = Array4::from_shape_vec((1, 1, ny, nx), values)?.into_dyn();
         let image = Image::new(image, self.options.grid.geometry())?;
         files::write_image(path, &image, Default::default(), None)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rayspin::core::{Monitor, Trajectory};
-use rayspin::io::{self, Detail, ScanFile, ScanOptions, data_exchange, ismrmrd};
+use rayspin::io::{self, Detail, Projections, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
 use rayspin::report::number;
@@ -68,14 +68,11 @@ struct CtScan {
 }
 
 impl CtScan {
-    fn of(scan: &rayspin::ct::scan::Scan) -> Self {
-        use rayspin::ct::scan::Measured;
+    fn of(scan: &Projections) -> Self {
         let [views, rows, columns] = scan.shape();
-        let (counts, flat_fields, dark_fields) = match &scan.measured {
-            Measured::Lines(_) => (false, 0, 0),
-            Measured::Counts(counts) => (true, counts.flats.dim().0, counts.darks.dim().0),
-        };
-        let rays = scan.geometry.as_ref();
+        let (counts, [flat_fields, dark_fields]) =
+            (scan.frames().is_some(), scan.frames().unwrap_or_default());
+        let rays = scan.geometry();
         let facts = rays.map(rayspin::ct::methods::Facts::of);
         let beam = facts.map(|facts| match (facts.parallel, facts.rows) {
             (true, _) => "parallel",
@@ -90,8 +87,8 @@ impl CtScan {
             counts,
             flat_fields,
             dark_fields,
-            first_angle_deg: degrees(scan.angles.first()),
-            last_angle_deg: degrees(scan.angles.last()),
+            first_angle_deg: degrees(scan.angles().first()),
+            last_angle_deg: degrees(scan.angles().last()),
             beam,
             pixel_mm: rays.map(|rays| rays.detector().pitch_mm),
             turn_deg: facts.and_then(|facts| facts.turn).map(|turn| turn.span.to_degrees()),
@@ -154,10 +151,11 @@ pub(super) struct Description {
 /// Errors: a file of no known format, or damaged.
 pub(super) fn describe(path: &Path) -> Result<Description> {
     let input = io::Input::of(path);
-    if data_exchange::is_data_exchange(&input.file) {
-        let mut told = Described { format: Some("Data Exchange"), ..Described::new(path) };
+    if Projections::are_in(path) {
+        let scan = Projections::open(path)?;
+        let mut told = Described { format: Some(scan.kind()), ..Described::new(path) };
         told.bytes = std::fs::metadata(&input.file).map(|found| found.len()).ok();
-        told.ct = Some(CtScan::of(&data_exchange::read(&input.file)?));
+        told.ct = Some(CtScan::of(&scan));
         return Ok(Description { told, sampling: None });
     }
     let format = io::detect(&input.file)?;
