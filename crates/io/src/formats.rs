@@ -1,7 +1,10 @@
 //! The table of file formats: one row each.
 
 use crate::format::{Format, ImageWriter, Property, Scans};
-use crate::{Values, arrays::Arrays, cfl, data_exchange, ismrmrd, nifti, npy, png, twix};
+use crate::{
+    Values, arrays::Arrays, cfl, data_exchange, ismrmrd, meta_image, nifti, npy, nxtomo, png, raw_image,
+    tiff, twix, txrm,
+};
 
 /// What a buffered stream holds.
 const BUFFER: u64 = 1 << 20;
@@ -31,7 +34,7 @@ const BLANK: Format = Format {
 ///
 /// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`, `SeriesWriter`, and the
 /// programs' help texts, checks and messages follow the row.
-pub static FORMATS: [Format; 7] = [
+pub static FORMATS: [Format; 11] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
@@ -141,6 +144,50 @@ pub static FORMATS: [Format; 7] = [
         ..BLANK
     },
     Format {
+        name: "TIFF stack",
+        about: "a page a slice, grey: reads integers and floats of 8 to 64 bits in either byte order, compressed \
+                without loss, BigTIFF, and ImageJ's stacks; writes float32",
+        endings: &[".tif", ".tiff"],
+        magic: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
+        read_image: Some(tiff::image),
+        images: Some(ImageWriter {
+            values: &[Values::Magnitude, Values::Real, Values::Phase],
+            by_slices: true,
+            create: tiff::create,
+            memory: |_, _| BUFFER,
+        }),
+        ..BLANK
+    },
+    Format {
+        name: "MetaImage",
+        about: "ITK's and RTK's; reads numbers of 8 to 64 bits in either byte order, compressed or not, beside the \
+                header or in a file of their own; writes float32",
+        endings: &[".mha"],
+        other_endings: &[".mhd"],
+        keeps: &[Property::Geometry],
+        guess: Some(|_, start| meta_image::begins(start)),
+        parts: Some(meta_image::parts),
+        read_image: Some(meta_image::image),
+        images: Some(ImageWriter {
+            values: &[Values::Magnitude, Values::Real, Values::Phase],
+            by_slices: true,
+            create: meta_image::create,
+            memory: |_, _| BUFFER,
+        }),
+        ..BLANK
+    },
+    Format {
+        name: "raw numbers",
+        about: "numbers without a header, described behind a colon: volume.raw:512x512x300,uint16",
+        endings: &[".raw"],
+        other_endings: &[".bin"],
+        guess: Some(|_, _| true),
+        names: Some(raw_image::names),
+        describe: Some(raw_image::describe),
+        read_image: Some(raw_image::image),
+        ..BLANK
+    },
+    Format {
         name: "PNG picture",
         about: "8-bit grey or RGB, to look at",
         endings: &[".png"],
@@ -170,8 +217,21 @@ pub static FORMATS: [Format; 7] = [
             read: ismrmrd::row::read,
             write: Some(ismrmrd::row::write),
         }),
-        holds_projections: Some(|path| data_exchange::is_data_exchange(path)),
-        projections: Some(data_exchange::projections),
+        holds_projections: Some(|path| data_exchange::is_data_exchange(path) || nxtomo::holds(path)),
+        projections: Some(|path, name| match nxtomo::holds(path) {
+            true => nxtomo::projections(path, name),
+            false => data_exchange::projections(path, name),
+        }),
+        ..BLANK
+    },
+    Format {
+        name: "Zeiss txrm",
+        about: "projections of Zeiss X-ray microscopes (OLE)",
+        endings: &[".txrm"],
+        other_endings: &[".xrm"],
+        magic: &[(0, txrm::MAGIC)],
+        holds_projections: Some(txrm::holds),
+        projections: Some(txrm::projections),
         ..BLANK
     },
     Format {

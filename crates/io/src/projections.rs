@@ -4,18 +4,51 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array3, ArrayViewMut3};
+use ndarray::{Array3, ArrayD, ArrayViewMut3};
 use rayspin_core::{ProjectionGeometry, expect_len, expect_shape, voxels};
 use rayspin_ct::scan::{Counts, Light, Measured, Scan};
 use rayspin_device::Cpu;
 
 use crate::format::any_of;
+use crate::npy::NpyStream;
 use crate::{Error, Format, Input, Result, endings};
 
 /// Where projections are.
 pub(crate) trait Source: Send {
     /// The numbers of some views, in C order.
     fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>>;
+}
+
+fn another_shape(path: &Path, shape: &[usize]) -> Error {
+    Error::field(
+        path,
+        "line integrals",
+        "an array [view, row, column] or [view, column]",
+        format!("{shape:?}"),
+    )
+}
+
+impl Source for NpyStream {
+    /// In their order: those of the next views.
+    fn read(&mut self, views: Range<usize>, _: &Cpu) -> Result<Vec<f32>> {
+        let view = self.shape().iter().skip(1).product::<usize>();
+        self.read(views.len() * view)
+    }
+}
+
+/// Projections in memory, which are read once.
+struct Held {
+    values: Vec<f32>,
+    view: usize,
+}
+
+impl Source for Held {
+    fn read(&mut self, views: Range<usize>, _: &Cpu) -> Result<Vec<f32>> {
+        Ok(match views.len() * self.view == self.values.len() {
+            true => std::mem::take(&mut self.values),
+            false => self.values[views.start * self.view..views.end * self.view].to_vec(),
+        })
+    }
 }
 
 /// What a file says of its projections.
@@ -86,6 +119,41 @@ impl Projections {
         open(&input.file, input.name.as_deref())
     }
 
+    /// Line integrals that are read from an array `[view, row, column]` or `[view, column]` as they arrive.
+    ///
+    /// Errors: another number of axes, or of angles.
+    pub fn of_stream(path: impl AsRef<Path>, stream: NpyStream, angles: Vec<f64>) -> Result<Self> {
+        let path = path.as_ref();
+        let shape = match *stream.shape() {
+            [views, columns] => [views, 1, columns],
+            [views, rows, columns] => [views, rows, columns],
+            ref other => return Err(another_shape(path, other)),
+        };
+        let header = Header { shape, frames: None, angles, geometry: None, notes: Vec::new() };
+        Self::new(path, "array", Box::new(stream), header)
+    }
+
+    /// Line integrals in memory, `[view, row, column]` or `[view, column]`.
+    ///
+    /// Errors: another number of axes, or of angles.
+    pub fn of_array(path: impl AsRef<Path>, lines: ArrayD<f32>, angles: Vec<f64>) -> Result<Self> {
+        let path = path.as_ref();
+        let shape = match *lines.shape() {
+            [views, columns] => [views, 1, columns],
+            [views, rows, columns] => [views, rows, columns],
+            ref other => return Err(another_shape(path, other)),
+        };
+        let lines = if lines.is_standard_layout() { lines } else { lines.as_standard_layout().into_owned() };
+        let header = Header { shape, frames: None, angles, geometry: None, notes: Vec::new() };
+        let held = Held { values: lines.into_raw_vec_and_offset().0, view: shape[1] * shape[2] };
+        Self::new(path, "array", Box::new(held), header)
+    }
+
+    /// The same projections as counts with these flat and dark fields, `[frame, row, column]`.
+    pub fn with_fields(self, flats: Array3<f32>, darks: Array3<f32>) -> Self {
+        Self { frames: Some([flats, darks]), ..self }
+    }
+
     /// Whether a file holds a CT scan. Files that cannot be read hold none.
     pub fn are_in(path: impl AsRef<Path>) -> bool {
         let input = Input::of(path);
@@ -143,6 +211,9 @@ impl Projections {
     pub fn lines(&mut self, count: usize, cpu: &Cpu) -> Result<Vec<f32>> {
         let [all, rows, columns] = self.shape;
         let part = self.done..all.min(self.done.saturating_add(count));
+        if part.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut values = self.source.read(part.clone(), cpu)?;
         let core = |e| Error::core(&self.path, e);
         if let Some([flats, darks]) = &self.frames {

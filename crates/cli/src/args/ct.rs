@@ -54,6 +54,23 @@ impl FromStr for AxisArg {
     }
 }
 
+/// What a detector counts without the object, or without the beam.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FieldArg {
+    /// The same in every pixel.
+    Number(f32),
+    /// An image, or several.
+    File(PathBuf),
+}
+
+impl FromStr for FieldArg {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Number))
+    }
+}
+
 /// `rayspin simulate ct`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -175,12 +192,12 @@ pub(crate) struct SimulateCt {
 }
 
 /// `rayspin recon ct`
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples and all options: rayspin recon ct --help")]
 #[command(after_long_help = "\
-SCAN is Data Exchange HDF5 (.h5), with the rays of each view or with angles alone; or line integrals as
-an array [view, row, column] or [view, column] ({arrays read}) with --arc. Rays that the file does not
+SCAN is Data Exchange or NeXus NXtomo (HDF5), or Zeiss (.txrm); or an array or image of line integrals
+[view, row, column] or [view, column] ({arrays read}, .tif) with --arc, of counts with --flat. Rays that the file does not
 state are parallel, or those that --source-to-axis, --pixel and --axis say, or an RTK geometry file.
 The volume is the attenuation in 1/mm; its format follows its name: {images written}.
 Lengths are in mm. Axes, angles and signs: docs/conventions.md.
@@ -191,6 +208,7 @@ Examples:
   rayspin recon ct scan.h5 -o volume.nii.gz -o slices.png --window hann
   rayspin recon ct tooth.h5 -o tooth.png --axis find
   rayspin recon ct sinogram.npy -o slice.png --arc 180
+  rayspin recon ct counts.tif -o slice.png --arc 360 --flat 65535 --axis find
   rayspin recon ct projections.npy -o volume.nii.gz --rtk geometry.xml --pixel 0.8
   rayspin recon ct scan.h5 -o small.nii.gz --matrix 64,64,64 --voxel 1
   rayspin recon ct scan.h5 -o volume.nii.gz --view 0-89        a part of the views
@@ -233,7 +251,8 @@ pub(crate) struct ReconCt {
     pub(crate) centre: Option<String>,
     /// Add views to the volume as they arrive, from a file or a named pipe; - (standard input) always does
     ///
-    /// Takes .npy arrays in C order, and --method fbp or fdk. Memory does not grow with the number of views.
+    /// Takes scans with a header and .npy arrays in C order, and --method fbp or fdk. Memory does not grow with the number of views. A
+    /// volume beyond the memory is made some slices after others, each of all views, where the views are in a file.
     #[arg(long)]
     pub(crate) stream: bool,
     /// Picture of the middle slice, written again while views arrive
@@ -245,6 +264,14 @@ pub(crate) struct ReconCt {
     /// Only these rows of the detector
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) row: Option<Ranges>,
+    /// What the detector counts without the object (flat field): an image, or one number
+    ///
+    /// The projections are counts then, of which line integrals are made. One image or several, [frame, row, column].
+    #[arg(long, value_name = "IMAGE|NUMBER")]
+    pub(crate) flat: Option<FieldArg>,
+    /// What the detector counts without the beam (dark field): an image, or one number [default: 0]
+    #[arg(long, value_name = "IMAGE|NUMBER", requires = "flat")]
+    pub(crate) dark: Option<FieldArg>,
     /// Angle over which views of an array are spread evenly, in degrees; negative: clockwise
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,

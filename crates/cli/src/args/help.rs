@@ -183,6 +183,8 @@ const RECON_CT: Page = Page {
                 "preview",
                 "view",
                 "row",
+                "flat",
+                "dark",
                 "axis",
                 "arc",
                 "pixel",

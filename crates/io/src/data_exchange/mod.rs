@@ -113,7 +113,7 @@ impl Source for Stored {
 }
 
 /// The numbers of some views in C order.
-fn values(path: &Path, data: &Dataset, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
+pub(crate) fn values(path: &Path, data: &Dataset, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
     let core = |e| Error::core(path, e);
     let shape = data.shape();
     let view: usize = voxels(&shape[1..]).map_err(core)?;
@@ -153,7 +153,7 @@ fn dataset(path: &Path, file: &File, name: &str) -> Result<Dataset> {
 }
 
 /// The numbers of a dataset with as many axes as `D`.
-fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
+pub(crate) fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
     path: &Path,
     data: &Dataset,
     name: &str,
@@ -171,7 +171,7 @@ fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
 }
 
 /// A text attribute; none where it is absent or no text.
-fn attribute(data: &Dataset, name: &str) -> Option<String> {
+pub(crate) fn attribute(data: &Dataset, name: &str) -> Option<String> {
     let value = data.attr(name).ok()?;
     let unicode = value.read_scalar::<VarLenUnicode>().map(|text| text.as_str().to_owned());
     unicode

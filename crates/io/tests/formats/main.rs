@@ -12,3 +12,4 @@ mod real_data;
 mod series;
 mod support;
 mod table;
+mod volumes;

@@ -1,20 +1,18 @@
 //! From a file to line integrals and their rays.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context as _, Result};
-use ndarray::{Array3, Axis, Ix2, Ix3};
+use ndarray::{Array3, ArrayD, Axis};
 use rayspin::core::{Orbit, ProjectionGeometry, Ranges};
 use rayspin::ct::geometry::from_rtk;
 use rayspin::ct::recon::even_angles;
 use rayspin::ct::scan::{Counts, Measured, Scan, find_axis};
-use rayspin::device::{Cpu, Device};
+use rayspin::device::Device;
 use rayspin::io::npy::NpyStream;
 use rayspin::io::{self, Format, Projections};
 use rayspin_shell::BadInput;
 
 use super::{flat, pixel};
-use crate::args::ct::{AxisArg, ReconCt};
+use crate::args::ct::{AxisArg, FieldArg, ReconCt};
 
 /// Line integrals, all of them or as they arrive.
 pub(super) enum Source {
@@ -22,55 +20,24 @@ pub(super) enum Source {
     Arriving(Passes),
 }
 
-/// Views, one after another.
-pub(super) enum Views {
-    Array(NpyStream),
-    Scan(Box<Projections>),
-}
-
-impl Views {
-    fn open(path: &Path, kind: Kind) -> Result<Self> {
-        Ok(match kind.is_array() {
-            true => Self::Array(NpyStream::open(path)?),
-            false => Self::Scan(Box::new(Projections::open(path)?)),
-        })
-    }
-
-    /// Line integrals of the next `views` views of `pixels` pixels, or of as many as are left.
-    pub(super) fn read(&mut self, views: usize, pixels: usize, cpu: &Cpu) -> io::Result<Vec<f32>> {
-        match self {
-            Self::Array(stream) => stream.read(views * pixels),
-            Self::Scan(scan) => scan.lines(views, cpu),
-        }
-    }
-
-    /// What was assumed and mended, for people.
-    pub(super) fn notes(&self) -> Vec<String> {
-        match self {
-            Self::Array(_) => Vec::new(),
-            Self::Scan(scan) => scan.notes(),
-        }
-    }
-}
-
 /// Views that are read from the first on, once or as often as they are needed.
 pub(super) struct Passes {
-    path: PathBuf,
+    args: ReconCt,
     kind: Kind,
-    opened: Option<Views>,
+    opened: Option<Projections>,
 }
 
 impl Passes {
     /// Whether they can be read again: a pipe's cannot.
     pub(super) fn repeat(&self) -> bool {
-        self.path.is_file()
+        self.args.scan.is_file()
     }
 
     /// The views from the first on. Errors: those of a pipe, again.
-    pub(super) fn start(&mut self) -> Result<Views> {
+    pub(super) fn start(&mut self) -> Result<Projections> {
         match self.opened.take() {
             Some(views) => Ok(views),
-            None => Views::open(&self.path, self.kind),
+            None => open(&self.args, self.kind),
         }
     }
 }
@@ -118,10 +85,12 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
         return Ok(Kind { array: false, stream });
     }
     let format = io::detect(&args.scan)?;
-    if format.reads_arrays() && !format.reads_scans() {
+    let is_array =
+        |format: &Format| (format.reads_arrays() || format.reads_images()) && !format.reads_scans();
+    if is_array(format) {
         return Ok(Kind { array: true, stream });
     }
-    let arrays = io::endings(|format: &Format| format.reads_arrays() && !format.reads_scans()).join(", ");
+    let arrays = io::endings(is_array).join(", ");
     let message = format!(
         "{}: expected a CT scan (Data Exchange HDF5 with exchange/data) or an array ({arrays}), found {format}",
         args.scan.display()
@@ -139,14 +108,9 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
     if kind.stream {
         return open_stream(args, kind);
     }
-    let scan = match kind.array {
-        true => read_array(args)?,
-        false => {
-            let projections = Projections::open(&args.scan)?;
-            notes.extend(projections.notes());
-            projections.into_scan(device.cpu_side())?
-        }
-    };
+    let projections = open(args, kind)?;
+    notes.extend(projections.notes());
+    let scan = projections.into_scan(device.cpu_side())?;
     let fail = || args.scan.display().to_string();
     let scan = part(scan, args).with_context(fail)?;
     let (shape, rays) = (scan.shape(), scan.geometry.is_some());
@@ -189,15 +153,8 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
 
 /// The header of a scan whose views arrive one after another, and its rays or those that the options say.
 fn open_stream(args: &ReconCt, kind: Kind) -> Result<(Lines, bool)> {
-    let views = Views::open(&args.scan, kind)?;
-    let shape = match &views {
-        Views::Scan(scan) => scan.shape(),
-        Views::Array(stream) => match *stream.shape() {
-            [views, columns] => [views, 1, columns],
-            [views, rows, columns] => [views, rows, columns],
-            ref other => return Err(another_shape(args, other)),
-        },
-    };
+    let views = open(args, kind)?;
+    let shape = views.shape();
     let mut notes = Vec::new();
     let fail = || args.scan.display().to_string();
     rayspin::core::voxels(&shape).with_context(fail)?;
@@ -210,26 +167,15 @@ fn open_stream(args: &ReconCt, kind: Kind) -> Result<(Lines, bool)> {
         Some(AxisArg::Column(column)) => Some(column),
         None => None,
     };
-    let (stated, angles) = match &views {
-        Views::Scan(scan) => (scan.geometry().cloned(), scan.angles().to_vec()),
-        Views::Array(_) => (None, even_angles(shape[0], arc(args)?.to_radians())),
-    };
+    let (stated, angles) = (views.geometry().cloned(), views.angles().to_vec());
     let rays = stated.is_some();
     let geometry = match (stated, &args.rtk) {
         (_, Some(_)) => rtk(args, shape)?,
         (Some(geometry), None) => geometry,
         (None, None) => orbit(args, shape, &angles, axis, &mut notes)?,
     };
-    let passes = Passes { path: args.scan.clone(), kind, opened: Some(views) };
+    let passes = Passes { args: args.clone(), kind, opened: Some(views) };
     Ok((Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0 }, rays))
-}
-
-fn another_shape(args: &ReconCt, shape: &[usize]) -> anyhow::Error {
-    let shown = args.scan.display();
-    BadInput::new(format!(
-        "{shown}: expected an array [view, row, column] or [view, column], found {shape:?}"
-    ))
-    .into()
 }
 
 fn no_axis(found: &str) -> anyhow::Error {
@@ -248,24 +194,78 @@ fn arc(args: &ReconCt) -> Result<f64> {
     })
 }
 
-/// Line integrals `[view, row, column]` or `[view, column]`, with angles spread evenly.
-fn read_array(args: &ReconCt) -> Result<Scan> {
+/// Opens a scan, or an array with angles spread evenly.
+///
+/// Errors: a file that cannot be read; fields of another size.
+fn open(args: &ReconCt, kind: Kind) -> Result<Projections> {
+    let even = |views: usize| -> Result<Vec<f64>> { Ok(even_angles(views, arc(args)?.to_radians())) };
+    let projections = match kind {
+        Kind { array: false, .. } => Projections::open(&args.scan)?,
+        Kind { stream: true, .. } => {
+            let stream = NpyStream::open(&args.scan)?;
+            let angles = even(stream.shape().first().copied().unwrap_or(0))?;
+            Projections::of_stream(&args.scan, stream, angles)?
+        }
+        Kind { .. } => {
+            let array = read_array(args)?;
+            let angles = even(array.shape()[0])?;
+            Projections::of_array(&args.scan, array, angles)?
+        }
+    };
+    with_fields(projections, args)
+}
+
+/// The numbers of an array; of an image its slices are views, and one slice is a sinogram.
+fn read_array(args: &ReconCt) -> Result<ArrayD<f32>> {
+    let format = io::detect(&args.scan)?;
+    if !format.reads_arrays() {
+        let image = io::read_volume(&args.scan)?.image.into_data();
+        return Ok(if image.shape()[0] == 1 { image.index_axis_move(Axis(0), 0) } else { image });
+    }
     let array = io::read_array(&args.scan, "line integrals")?;
     let shown = args.scan.display();
     if let Some(value) = array.iter().find(|value| value.im != 0.0) {
         let message = format!("{shown}: expected real line integrals, found the complex number {value}");
         return Err(BadInput::new(message).into());
     }
-    let real = array.mapv(|value| value.re);
-    let shape = real.shape().to_vec();
-    let lines = match shape.len() {
-        2 => real.into_dimensionality::<Ix2>().map(|plane| plane.insert_axis(Axis(1))),
-        _ => real.into_dimensionality::<Ix3>(),
+    Ok(array.mapv(|value| value.re))
+}
+
+/// Projections with the flat and dark fields that the options say.
+fn with_fields(projections: Projections, args: &ReconCt) -> Result<Projections> {
+    let [_, rows, columns] = projections.shape();
+    let field = |field: &FieldArg, option: &str| -> Result<Array3<f32>> {
+        let path = match field {
+            FieldArg::Number(value) => return Ok(Array3::from_elem((1, rows, columns), *value)),
+            FieldArg::File(path) => path,
+        };
+        let image = io::read_volume(path)?.image.into_data();
+        let shape = image.shape().to_vec();
+        let wrong = || {
+            let size = format!("{rows} x {columns} pixels, as the projections have");
+            BadInput::new(format!("{option}: {}: expected {size}, found {shape:?}", path.display()))
+        };
+        // Frames of one row come as [frame, column].
+        let image = match shape[..] {
+            [1, frames, width] if rows == 1 && width == columns => {
+                image.into_shape_with_order([frames, 1, width])
+            }
+            [frames, height, width] if [height, width] == [rows, columns] => {
+                image.into_shape_with_order([frames, height, width])
+            }
+            _ => return Err(wrong().into()),
+        };
+        image.map_err(|_| wrong().into())
     };
-    let lines = lines.map_err(|_| another_shape(args, &shape))?;
-    let arc = arc(args)?;
-    let angles = even_angles(lines.dim().0, arc.to_radians());
-    Scan::new(Measured::Lines(lines), angles, None).with_context(|| shown.to_string())
+    let Some(flat) = &args.flat else {
+        return match &args.dark {
+            Some(_) => Err(BadInput::new("--dark: expected --flat beside it, found none").into()),
+            None => Ok(projections),
+        };
+    };
+    let dark = args.dark.as_ref().map(|dark| field(dark, "--dark")).transpose()?;
+    let dark = dark.unwrap_or_else(|| Array3::zeros((0, rows, columns)));
+    Ok(projections.with_fields(field(flat, "--flat")?, dark))
 }
 
 /// The scan of the views that `--view` names.

@@ -65,6 +65,8 @@ const TABLE: &[Row<Needs>] = &[
     ("preview", &[Needs::Stream]),
     ("view", WHOLE),
     ("row", WHOLE),
+    ("flat", ALWAYS),
+    ("dark", ALWAYS),
     ("arc", &[Needs::Array]),
     ("axis", NO_RAYS),
     ("pixel", NO_RAYS),

@@ -10,9 +10,10 @@ use ndarray::{Array3, Array4};
 use rayspin::core::{Image, Monitor, ProjectionGeometry};
 use rayspin::ct::recon::{Arriving, ReconOptions, Reconstruction, slices_at_a_time};
 use rayspin::device::Device;
+use rayspin::io::Projections;
 use rayspin::run::{Recoverable, with_recovery};
 
-use super::input::{Passes, Views};
+use super::input::Passes;
 use crate::commands::files;
 
 /// Bytes of the views that are added at a time, at most.
@@ -102,11 +103,11 @@ impl Stream<'_> {
     /// Errors: a stream that ends early; as [`Arriving::add`]; an interruption.
     fn slab(
         &self,
-        mut source: Views,
+        mut source: Projections,
         options: &ReconOptions,
         monitor: &Monitor<'_>,
     ) -> Result<Reconstruction> {
-        let [views, rows, columns] = self.geometry.shape();
+        let views = self.geometry.views().len();
         let some = at_a_time(self.geometry);
         let mut volume = Arriving::new(&self.device, self.geometry, options)?;
         let (sender, receiver) = sync_channel(0);
@@ -115,7 +116,7 @@ impl Stream<'_> {
         // Nobody waits for this thread: an interrupted run ends while it reads from a pipe.
         thread::Builder::new().name("views".into()).spawn(move || {
             loop {
-                let read = source.read(some, rows * columns, host.cpu_side());
+                let read = source.lines(some, host.cpu_side());
                 let ends = !matches!(&read, Ok(values) if !values.is_empty());
                 if ends {
                     // The channel has room for it.

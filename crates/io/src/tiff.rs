@@ -1,0 +1,280 @@
+//! TIFF stacks: a page a slice, as ImageJ and synchrotrons write them.
+//!
+//! Read: grey numbers of 8 to 64 bits, integers and floats, in either byte order, uncompressed or compressed without loss; TIFF and
+//! BigTIFF; and ImageJ's stacks beyond 4 GB, which describe their first page alone. Written: 32-bit floats, BigTIFF from 4 GB on.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use ndarray::{ArrayD, IxDyn};
+use rayspin_core::{Error as CoreError, ErrorKind, Geometry, Image};
+use rayspin_device::cpu::expect_memory;
+use tiff::decoder::{Decoder, DecodingResult, Limits};
+use tiff::encoder::colortype::Gray32Float;
+use tiff::encoder::{TiffEncoder, TiffKindBig, TiffKindStandard};
+use tiff::tags::Tag;
+use tiff::{ColorType, TiffError};
+
+use crate::atomic::Pending;
+use crate::cfl::Layout;
+use crate::element::{self, ByteOrder, Element, Stop};
+use crate::format::{ImageRead, Target};
+use crate::series_file::VolumeWriter;
+use crate::{Error, Result, Slices, Values};
+
+/// Bytes from which on a file is a BigTIFF: offsets of the others have 32 bits, and tags take some room.
+const BIG: u64 = 4_000_000_000;
+
+/// The most that a byte of a file expands to: 1032 of deflate, which is the densest of these codes.
+const MOST_COMPRESSED: u64 = 1100;
+
+/// Reads a stack `[page, row, column]` for the table of formats.
+pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
+    let (shape, values) = read_pages(path)?;
+    let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
+        .map_err(|e| Error::field(path, "pages", "pages of one size", e))?;
+    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
+    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes: Vec::new() })
+}
+
+/// What a decoder stumbled over.
+fn fail(path: &Path, page: usize, error: TiffError) -> Error {
+    let what = format!("page {page}");
+    match error {
+        TiffError::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Error::truncated(path, what, "all of its numbers", "the end of the file")
+        }
+        TiffError::IoError(e) => Error::read(path, e),
+        TiffError::UnsupportedError(e) => Error::unsupported(path, format!("{what} ({e})")),
+        TiffError::LimitsExceeded => Error::field(path, what, "a size within the memory", "a larger one"),
+        other => Error::field(path, what, "a sound TIFF page", other),
+    }
+}
+
+fn read_pages(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
+    let file = File::open(path).map_err(|e| Error::open(path, e))?;
+    let length = file.metadata().map_err(|e| Error::read(path, e))?.len();
+    let file = BufReader::with_capacity(1 << 18, file);
+    // Each page is compared with the file and with the memory before it is read.
+    let decoder = Decoder::new(file).map_err(|e| fail(path, 0, e))?;
+    let mut decoder = decoder.with_limits(Limits::unlimited());
+    let (mut values, mut first, mut pages) = (Vec::new(), None::<[usize; 2]>, 0);
+    loop {
+        let page = Page::of(path, pages, &mut decoder)?;
+        match first {
+            None => {
+                if let Some(stack) = page.imagej(path, length, &mut decoder)? {
+                    return Ok(stack);
+                }
+                first = Some(page.size);
+            }
+            Some(size) if size == page.size => {}
+            Some([rows, columns]) => {
+                let found = format!("{} x {}", page.size[0], page.size[1]);
+                let expected = format!("{rows} x {columns} numbers, as page 0 has");
+                return Err(Error::field(path, format!("page {pages}"), expected, found));
+            }
+        }
+        page.append(path, pages, length, &mut decoder, &mut values)?;
+        pages += 1;
+        if !decoder.more_images() {
+            break;
+        }
+        decoder.next_image().map_err(|e| fail(path, pages, e))?;
+    }
+    let [rows, columns] = first.unwrap_or_default();
+    Ok(([pages, rows, columns], values))
+}
+
+/// A page, before its numbers are read.
+struct Page {
+    size: [usize; 2],
+    bits: u8,
+}
+
+impl Page {
+    fn of<R: Read + Seek>(path: &Path, number: usize, decoder: &mut Decoder<R>) -> Result<Self> {
+        let failed = |e| fail(path, number, e);
+        let (columns, rows) = decoder.dimensions().map_err(failed)?;
+        let bits = match decoder.colortype().map_err(failed)? {
+            ColorType::Gray(bits) if bits >= 8 => bits,
+            other => {
+                let found = format!("{other:?}");
+                let expected = "grey numbers of 8 to 64 bits";
+                return Err(Error::field(path, format!("page {number}"), expected, found));
+            }
+        };
+        Ok(Self { size: [rows as usize, columns as usize], bits })
+    }
+
+    /// Appends the page's numbers.
+    fn append<R: Read + Seek>(
+        &self,
+        path: &Path,
+        number: usize,
+        length: u64,
+        decoder: &mut Decoder<R>,
+        values: &mut Vec<f32>,
+    ) -> Result<()> {
+        let [rows, columns] = self.size;
+        let count = element::count(&self.size, 16).ok_or_else(|| {
+            let expected = "a size that fits the address space";
+            Error::field(path, format!("page {number}"), expected, format!("{rows} x {columns}"))
+        })?;
+        let core = |e: CoreError| Error::core(path, e);
+        // The page as it is stored, and as it is kept.
+        let stored = count as u64 * u64::from(self.bits / 8);
+        if stored > MOST_COMPRESSED * length {
+            let found = format!("{rows} x {columns} in a file of {length} bytes");
+            return Err(Error::field(path, format!("page {number}"), "a size that the file can hold", found));
+        }
+        expect_memory("page", stored + 4 * count as u64).map_err(core)?;
+        rayspin_device::cpu::try_reserve("pages", values, count).map_err(core)?;
+        let read = decoder.read_image().map_err(|e| fail(path, number, e))?;
+        let before = values.len();
+        match read {
+            DecodingResult::U8(numbers) => values.extend(numbers.into_iter().map(f32::from)),
+            DecodingResult::I8(numbers) => values.extend(numbers.into_iter().map(f32::from)),
+            DecodingResult::U16(numbers) => values.extend(numbers.into_iter().map(f32::from)),
+            DecodingResult::I16(numbers) => values.extend(numbers.into_iter().map(f32::from)),
+            DecodingResult::U32(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
+            DecodingResult::I32(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
+            DecodingResult::U64(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
+            DecodingResult::I64(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
+            DecodingResult::F16(numbers) => values.extend(numbers.into_iter().map(f32::from)),
+            DecodingResult::F32(numbers) => values.extend(numbers),
+            DecodingResult::F64(numbers) => {
+                if numbers.iter().any(|n| n.is_finite() && n.abs() > f64::from(f32::MAX)) {
+                    let what = format!("page {number}");
+                    return Err(Error::field(path, what, "values within single precision", "a larger one"));
+                }
+                values.extend(numbers.into_iter().map(|n| n as f32));
+            }
+        }
+        if values.len() != before + count {
+            let found = format!("{} numbers", values.len() - before);
+            return Err(Error::field(path, format!("page {number}"), format!("{count} numbers"), found));
+        }
+        Ok(())
+    }
+
+    /// ImageJ describes the first page of a stack beyond 4 GB alone; the others follow it without a gap.
+    fn imagej(
+        &self,
+        path: &Path,
+        length: u64,
+        decoder: &mut Decoder<BufReader<File>>,
+    ) -> Result<Option<([usize; 3], Vec<f32>)>> {
+        let text = match decoder.find_tag(Tag::ImageDescription) {
+            Ok(Some(value)) => value.into_string().unwrap_or_default(),
+            _ => return Ok(None),
+        };
+        let images = text.lines().find_map(|line| line.strip_prefix("images=")?.trim().parse::<usize>().ok());
+        let Some(images) = images.filter(|&n| n > 1 && text.starts_with("ImageJ=")) else { return Ok(None) };
+        let number = |decoder: &mut Decoder<_>, tag| decoder.find_tag_unsigned_vec::<u64>(tag).ok().flatten();
+        let packed = number(decoder, Tag::Compression).is_none_or(|kind| kind == [1]);
+        let format = number(decoder, Tag::SampleFormat).and_then(|kinds| kinds.first().copied()).unwrap_or(1);
+        let start = number(decoder, Tag::StripOffsets).and_then(|offsets| offsets.first().copied());
+        let (Some(start), true, false) = (start, packed, decoder.more_images()) else { return Ok(None) };
+        let element = match (self.bits, format) {
+            (8, 1) => Element::U8,
+            (16, 1) => Element::U16,
+            (16, 2) => Element::I16,
+            (32, 1) => Element::U32,
+            (32, 3) => Element::F32,
+            _ => return Ok(None),
+        };
+        let order = match decoder.byte_order() {
+            tiff::tags::ByteOrder::LittleEndian => ByteOrder::Little,
+            tiff::tags::ByteOrder::BigEndian => ByteOrder::Big,
+        };
+        let shape = [images, self.size[0], self.size[1]];
+        let count = element::count(&shape, element.size());
+        let Some(count) = count.filter(|n| start.saturating_add((n * element.size()) as u64) <= length)
+        else {
+            let expected = format!("{images} pages, as its description says");
+            return Err(Error::truncated(path, "the stack", expected, format!("{length} bytes")));
+        };
+        let file = decoder.inner();
+        file.seek(SeekFrom::Start(start)).map_err(|e| Error::read(path, e))?;
+        let values = element::read(file, count, element, order, None).map_err(|stop| match stop {
+            Stop::Io(e) => Error::read(path, e),
+            Stop::Memory(e) => Error::core(path, e),
+            Stop::Short(got) => Error::truncated(path, "the stack", "all pages", format!("{got} bytes")),
+            Stop::Range(at) => Error::field(
+                path,
+                "numbers",
+                "values within single precision",
+                format!("a larger one at {at}"),
+            ),
+        })?;
+        Ok(Some((shape, values)))
+    }
+}
+
+/// Starts a file for the table of formats.
+pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
+    if target.repetitions().is_some_and(|count| count > 1) {
+        return Err(Error::unsupported(target.path, "a series of volumes as TIFF")
+            .with_hint("--repetition chooses one; .nii and .npy hold all"));
+    }
+    let [_, rows, columns] = target.volume();
+    let side = |name: &str, n: usize| {
+        u32::try_from(n).map_err(|_| Error::field(target.path, name, "at most 4294967295 pixels", n))
+    };
+    let size = [side("rows", rows)?, side("columns", columns)?];
+    let pending = Pending::create(target.path)?;
+    // The encoder writes strips of a megabyte.
+    let file = pending.open()?;
+    let bytes = target.volume().iter().fold(4u64, |n, &d| n.saturating_mul(d as u64));
+    let failed = |e| written(target.path, e);
+    let pages = match bytes < BIG {
+        true => Pages::Standard(TiffEncoder::new(file).map_err(failed)?),
+        false => Pages::Big(TiffEncoder::new_big(file).map_err(failed)?),
+    };
+    Ok(Box::new(Stack { pending, pages, size, values: target.values }))
+}
+
+fn written(path: &Path, error: TiffError) -> Error {
+    match error {
+        TiffError::IoError(e) => Error::write(path, e),
+        other => Error::library(path, "writing a page", other, ErrorKind::Failure),
+    }
+}
+
+enum Pages {
+    Standard(TiffEncoder<File, TiffKindStandard>),
+    Big(TiffEncoder<File, TiffKindBig>),
+}
+
+/// A stack in the making.
+struct Stack {
+    pending: Pending,
+    pages: Pages,
+    /// Rows and columns.
+    size: [u32; 2],
+    values: Values,
+}
+
+impl VolumeWriter for Stack {
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
+        let [rows, columns] = self.size;
+        for plane in slices.planes() {
+            let numbers = plane.stored(self.values);
+            let numbers: Vec<f32> = numbers.into_iter().collect();
+            let page = match &mut self.pages {
+                Pages::Standard(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
+                Pages::Big(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
+            };
+            page.map_err(|e| written(self.pending.wanted(), e))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, path: &Path, _: usize) -> Result<Option<String>> {
+        let Self { pending, pages, .. } = *self;
+        drop(pages);
+        pending.finish_as(path).map(|()| None)
+    }
+}

@@ -1,0 +1,248 @@
+//! Scans of Zeiss X-ray microscopes, `.txrm`: an OLE compound file with a stream for each quantity and for each image.
+//!
+//! | what | stream | numbers |
+//! |---|---|---|
+//! | columns, rows, images | `ImageInfo/ImageWidth`, `ImageHeight`, `NoOfImages` | int32 |
+//! | type | `ImageInfo/DataType`: 3 is uint8, 5 uint16, 10 float32 | int32 |
+//! | angles | `ImageInfo/Angles`, degrees | float32 |
+//! | size of a pixel at the object | `ImageInfo/PixelSize`, µm | float32 |
+//! | source to axis, axis to detector | `ImageInfo/StoRADistance`, `DtoRADistance`, mm | float32 an image |
+//! | image n, from 1 | `ImageDataK/ImageN`, a hundred in each K | as the type says |
+//! | flat field | `ReferenceData/Image` | as `ReferenceData/DataType` says |
+//! | column of the axis from the middle | `ReconSettings/CenterShift` | float32 |
+//!
+//! The format has no public description; these are the fields that dxchange documents (F. De Carlo et al., J Synchrotron Rad 21:1224, 2014).
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use cfb::CompoundFile;
+use ndarray::Array3;
+use rayspin_core::{Detector, Orbit, ProjectionGeometry, voxels};
+use rayspin_device::Cpu;
+use rayspin_device::cpu::try_reserve;
+
+use crate::element::{self, ByteOrder, Element, Stop};
+use crate::projections::{Header, Projections, Source};
+use crate::{Error, Result};
+
+/// The signature of OLE compound files.
+pub(crate) const MAGIC: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+/// Images in a storage.
+const IMAGES: usize = 100;
+/// A distance that stands for an unknown one.
+const PLACEHOLDER_MM: f64 = 1.0;
+
+/// An open file.
+struct Streams {
+    path: PathBuf,
+    file: CompoundFile<BufReader<File>>,
+}
+
+impl Streams {
+    fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::open(path, e))?;
+        let file = CompoundFile::open(BufReader::new(file)).map_err(|e| {
+            Error::field(path, "OLE compound file", "sound tables", crate::error::one_line(e))
+        })?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.file.is_stream(name)
+    }
+
+    /// The numbers of a stream: `count` of them, or all.
+    fn numbers(&mut self, name: &str, element: Element, count: Option<usize>) -> Result<Vec<f32>> {
+        let path = &self.path;
+        if !self.file.is_stream(name) {
+            return Err(Error::field(path, name, "a stream of that name", "none"));
+        }
+        let mut stream = self.file.open_stream(name).map_err(|e| Error::read(path, e))?;
+        let held = usize::try_from(stream.len()).unwrap_or(usize::MAX) / element.size();
+        let count = match count {
+            Some(count) if held < count => {
+                let expected = format!("{} bytes", count * element.size());
+                return Err(Error::truncated(path, name, expected, format!("{} bytes", stream.len())));
+            }
+            Some(count) => count,
+            None => held,
+        };
+        element::read(&mut stream, count, element, ByteOrder::Little, None).map_err(|stop| match stop {
+            Stop::Io(e) => Error::field(path, name, "a sound chain of sectors", crate::error::one_line(e)),
+            Stop::Memory(e) => Error::core(path, e),
+            Stop::Short(got) => {
+                Error::truncated(path, name, format!("{count} numbers"), format!("{got} bytes"))
+            }
+            Stop::Range(at) => {
+                Error::field(path, name, "values within single precision", format!("a larger one at {at}"))
+            }
+        })
+    }
+
+    /// One int32, which float32 holds exactly below 2²⁴.
+    fn integer(&mut self, name: &str) -> Result<i64> {
+        let path = self.path.clone();
+        let mut bytes = [0; 4];
+        if !self.file.is_stream(name) {
+            return Err(Error::field(path, name, "a stream of that name", "none"));
+        }
+        let mut stream = self.file.open_stream(name).map_err(|e| Error::read(&path, e))?;
+        stream.read_exact(&mut bytes).map_err(|_| Error::truncated(&path, name, "4 bytes", "fewer"))?;
+        Ok(i32::from_le_bytes(bytes).into())
+    }
+
+    fn size(&mut self, name: &str) -> Result<usize> {
+        let found = self.integer(name)?;
+        usize::try_from(found)
+            .ok()
+            .filter(|&n| n > 0)
+            .ok_or_else(|| Error::field(&self.path, name, "a positive number", found))
+    }
+
+    fn element(&mut self, name: &str) -> Result<Element> {
+        match self.integer(name)? {
+            3 => Ok(Element::U8),
+            5 => Ok(Element::U16),
+            10 => Ok(Element::F32),
+            other => Err(Error::field(&self.path, name, "3 (uint8), 5 (uint16) or 10 (float32)", other)),
+        }
+    }
+
+    /// The distance in mm that every image has, without its sign; none where there is none.
+    fn distance(&mut self, name: &str) -> Result<Option<f64>> {
+        if !self.has(name) {
+            return Ok(None);
+        }
+        let all = self.numbers(name, Element::F32, None)?;
+        let Some(&first) = all.first() else { return Ok(None) };
+        match all.iter().find(|&&other| (other - first).abs() > 1e-3 * first.abs()) {
+            Some(other) => Err(Error::field(
+                &self.path,
+                name,
+                format!("{first} mm for every image"),
+                format!("{other} mm"),
+            )),
+            None => Ok(Some(f64::from(first.abs()))),
+        }
+    }
+}
+
+/// Whether an OLE compound file is a scan. Files that cannot be read are none.
+pub(crate) fn holds(path: &Path) -> bool {
+    Streams::open(path).is_ok_and(|file| file.has("ImageInfo/ImageWidth") && file.has("ImageInfo/Angles"))
+}
+
+/// Opens a scan for the table of formats.
+pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
+    let mut file = Streams::open(path)?;
+    if !file.has("ImageInfo/ImageWidth") {
+        let expected = "a Zeiss scan (OLE with ImageInfo)";
+        return Err(Error::not_this_format(path, expected, "another OLE compound file"));
+    }
+    let (columns, rows) = (file.size("ImageInfo/ImageWidth")?, file.size("ImageInfo/ImageHeight")?);
+    let views = file.size("ImageInfo/NoOfImages")?;
+    let element = file.element("ImageInfo/DataType")?;
+    let core = |e| Error::core(path, e);
+    let pixels = voxels(&[rows, columns]).map_err(core)?;
+    let angles = file.numbers("ImageInfo/Angles", Element::F32, Some(views))?;
+    let angles: Vec<f64> = angles.into_iter().map(|angle| f64::from(angle).to_radians()).collect();
+    let mut notes = Vec::new();
+    let flats = match file.has("ReferenceData/Image") {
+        true => {
+            let element = match file.has("ReferenceData/DataType") {
+                true => file.element("ReferenceData/DataType")?,
+                false => Element::F32,
+            };
+            let flat = file.numbers("ReferenceData/Image", element, Some(pixels))?;
+            Array3::from_shape_vec((1, rows, columns), flat)
+                .map_err(|e| Error::field(path, "ReferenceData/Image", "a view", e))?
+        }
+        false => {
+            notes.push("the file holds no reference image (flat field): --flat says what it is".into());
+            Array3::zeros((0, rows, columns))
+        }
+    };
+    let geometry = geometry(&mut file, [rows, columns], &angles, &mut notes)?;
+    let shifted = ["Alignment/X-Shifts", "Alignment/Y-Shifts"].into_iter().any(|name| {
+        file.has(name)
+            && file.numbers(name, Element::F32, None).is_ok_and(|all| all.iter().any(|shift| *shift != 0.0))
+    });
+    if shifted {
+        notes.push("the shifts of each view that the file states (Alignment) are not applied".into());
+    }
+    let frames = Some([flats, Array3::zeros((0, rows, columns))]);
+    let header = Header { shape: [views, rows, columns], frames, angles, geometry, notes };
+    Projections::new(path, "Zeiss txrm", Box::new(Images { file, element, pixels }), header)
+}
+
+/// A cone beam where the file states both distances; none where these are placeholders.
+fn geometry(
+    file: &mut Streams,
+    [rows, columns]: [usize; 2],
+    angles: &[f64],
+    notes: &mut Vec<String>,
+) -> Result<Option<ProjectionGeometry>> {
+    let pixel = match file.has("ImageInfo/PixelSize") {
+        true => file.numbers("ImageInfo/PixelSize", Element::F32, Some(1))?[0],
+        false => 0.0,
+    };
+    let pixel_mm = f64::from(pixel) * 1e-3;
+    let (source, detector) =
+        (file.distance("ImageInfo/StoRADistance")?, file.distance("ImageInfo/DtoRADistance")?);
+    let (source, detector) = match (source, detector) {
+        (Some(source), Some(detector))
+            if source > 0.0 && [source, detector] != [PLACEHOLDER_MM; 2] && pixel_mm > 0.0 =>
+        {
+            (source, detector)
+        }
+        (source, detector) => {
+            let text = |mm: Option<f64>| mm.map_or_else(|| "none".to_owned(), |mm| format!("{mm} mm"));
+            notes.push(format!(
+                "the distances in the file are placeholders (source to axis {}, axis to detector {}): \
+                 --source-to-axis and --axis-to-detector say what they are; a pixel is {} mm at the object",
+                text(source),
+                text(detector),
+                (pixel_mm * 1e9).round() / 1e9,
+            ));
+            return Ok(None);
+        }
+    };
+    let magnification = (source + detector) / source;
+    let pitch = pixel_mm * magnification;
+    let shift = match file.has("ReconSettings/CenterShift") {
+        true => f64::from(file.numbers("ReconSettings/CenterShift", Element::F32, Some(1))?[0]),
+        false => 0.0,
+    };
+    let grid = Detector { rows, columns, pitch_mm: [pitch; 2], radius_mm: None };
+    let orbit = Orbit {
+        angles: angles.to_vec(),
+        source_to_axis_mm: Some(source),
+        axis_to_detector_mm: detector,
+        offset_mm: [-shift * pitch, 0.0],
+        ..Orbit::default()
+    };
+    ProjectionGeometry::orbit(grid, &orbit).map(Some).map_err(|e| Error::core(&file.path, e))
+}
+
+/// The images of a file.
+struct Images {
+    file: Streams,
+    element: Element,
+    pixels: usize,
+}
+
+impl Source for Images {
+    fn read(&mut self, views: Range<usize>, _: &Cpu) -> Result<Vec<f32>> {
+        let mut values = Vec::new();
+        let count = voxels(&[views.len(), self.pixels]).map_err(|e| Error::core(&self.file.path, e))?;
+        try_reserve("projections", &mut values, count).map_err(|e| Error::core(&self.file.path, e))?;
+        for view in views {
+            let name = format!("ImageData{}/Image{}", view / IMAGES + 1, view + 1);
+            values.extend(self.file.numbers(&name, self.element, Some(self.pixels))?);
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,316 @@
+//! TIFF stacks, MetaImages, raw numbers, and CT scans of NeXus and Zeiss files.
+
+use std::path::Path;
+
+use ndarray::{ArrayD, IxDyn};
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayspin_core::{Geometry, Image};
+use rayspin_ct::scan::Measured;
+use rayspin_device::Device;
+use rayspin_io::{Projections, SeriesShape, SeriesWriter, read_image, read_volume, write_image};
+
+use crate::support::{assert_same_place, folder, oblique, put, python};
+
+fn number(at: &IxDyn) -> f32 {
+    (100 * at[0] + 10 * at[1] + at[2]) as f32
+}
+
+/// What `tests/interop/volumes.py` writes.
+fn expected() -> ArrayD<f32> {
+    ArrayD::from_shape_fn(IxDyn(&[3, 4, 5]), |at| number(&at))
+}
+
+fn read(path: &Path) -> Image<f32> {
+    read_volume(path).unwrap().image
+}
+
+fn refused(path: &Path) -> String {
+    let error = read_volume(path).unwrap_err();
+    assert!(matches!(error.kind(), rayspin_core::ErrorKind::Input), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn stacks_of_other_programs_are_read() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("volumes.py", "write", f) {
+        return;
+    }
+    for name in
+        ["big_endian", "deflate", "predicted", "bigtiff", "tiled", "imagej", "imagej_one_page", "signed"]
+    {
+        let shift = if name == "signed" { -200.0 } else { 0.0 };
+        assert_eq!(*read(&f.join(format!("{name}.tif"))).data(), expected() + shift, "{name}");
+    }
+    assert!(refused(&f.join("colour.tif")).contains("grey"));
+    assert!(refused(&f.join("uneven.tif")).contains("page 1"));
+    // A hole: the last page of a stack is missing.
+    let whole = std::fs::read(f.join("imagej_one_page.tif")).unwrap();
+    put(&f.join("cut.tif"), &whole[..whole.len() - 1]);
+    assert!(refused(&f.join("cut.tif")).contains("3 pages"));
+    let image = Image::new(expected(), Geometry::default()).unwrap();
+    write_image(f.join("ours.tif"), &image, &Default::default()).unwrap();
+    assert!(python("volumes.py", "check", f));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn volumes_round_trip(shape in prop::array::uniform3(1usize..6), seed in any::<u64>(), mirrored in any::<bool>()) {
+        let folder = folder();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let data = ArrayD::from_shape_simple_fn(IxDyn(&shape), || rng.random::<f32>() * 4000.0 - 1000.0);
+        let place = oblique([0.4, 0.7, 2.5], [3.0, -20.0, 7.5], [0.3, -0.2, 1.1], mirrored);
+        let image = Image::new(data, place).unwrap();
+        for name in ["a.mha", "a.tif", "a.npy", "a.nii.gz", "a.h5"] {
+            let path = folder.path().join(name);
+            // As a whole, and slice after slice.
+            write_image(&path, &image, &Default::default()).unwrap();
+            let whole = std::fs::read(&path).unwrap();
+            let shape = SeriesShape { frames: 1, volume: shape, geometry: place };
+            let real = rayspin_io::WriteOptions { values: Some(rayspin_io::Values::Real), ..Default::default() };
+            let mut writer = SeriesWriter::create(&path, &shape, &real).unwrap();
+            for slice in image.data().outer_iter() {
+                writer.push(slice.insert_axis(ndarray::Axis(0))).unwrap();
+            }
+            writer.finish().unwrap();
+            prop_assert!(name == "a.h5" || whole == std::fs::read(&path).unwrap(), "{}", name);
+            let found = read_volume(&path).unwrap().image;
+            prop_assert_eq!(found.data(), image.data());
+            if !["a.tif", "a.npy"].contains(&name) {
+                assert_same_place(found.geometry(), &place, shape.volume, 1e-3);
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_of_volumes_are_refused_where_a_format_needs_all() {
+    let folder = folder();
+    let shape = SeriesShape { frames: 1, volume: [3, 4, 5], geometry: Geometry::default() };
+    let slice = ArrayD::<f32>::zeros(IxDyn(&[1, 4, 5]));
+    for (name, by_slices) in [("a.cfl", false), ("a.png", false), ("a.mha", true)] {
+        let path = folder.path().join(name);
+        let mut writer = SeriesWriter::create(&path, &shape, &Default::default()).unwrap();
+        assert_eq!(writer.push(slice.view()).is_ok(), by_slices, "{name}");
+        assert!(writer.finish().is_err() && !path.exists(), "{name}");
+    }
+}
+
+#[test]
+fn metaimages_of_other_programs_are_read() {
+    let folder = folder();
+    let f = folder.path();
+    // As ITK writes a header beside a file of numbers.
+    let header = "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = True\nCompressedData = False\n\
+                  TransformMatrix = 0 1 0 -1 0 0 0 0 1\nOffset = 10 20 30\nCenterOfRotation = 0 0 0\n\
+                  AnatomicalOrientation = LPI\nElementSpacing = 0.5 2 3\nITK_InputFilterName = MetaImageIO\n\
+                  DimSize = 5 4 3\nElementType = MET_SHORT\nElementDataFile = v.raw\n";
+    let big: Vec<u8> = expected().iter().flat_map(|v| (*v as i16).to_be_bytes()).collect();
+    put(&f.join("v.mhd"), header.as_bytes());
+    put(&f.join("v.raw"), &big);
+    let found = read(&f.join("v.mhd"));
+    assert_eq!(*found.data(), expected());
+    let affine = found.geometry().affine_lps([3, 4, 5]);
+    // The first voxel is at the offset; a step along x is 0.5 mm towards +y.
+    assert!(affine.iter().zip([10.0, 20.0, 30.0]).all(|(row, place)| (row[3] - place).abs() < 1e-12));
+    assert_eq!(affine.map(|row| row[0]), [0.0, 0.5, 0.0]);
+    assert_eq!(rayspin_io::parts(f.join("v.mhd")), [f.join("v.mhd"), f.join("v.raw")]);
+    // Compressed, in one file.
+    let little: Vec<u8> = expected().iter().flat_map(|v| v.to_le_bytes()).collect();
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, &little).unwrap();
+    let packed = packed.finish().unwrap();
+    let text = format!(
+        "NDims = 3\nDimSize = 5 4 3\nElementType = MET_FLOAT\nElementByteOrderMSB = False\nCompressedData = True\n\
+         CompressedDataSize = {}\nElementSize = 1 1 1\nElementDataFile = LOCAL\n",
+        packed.len()
+    );
+    put(&f.join("p.mha"), &[text.as_bytes(), &packed].concat());
+    assert_eq!(*read(&f.join("p.mha")).data(), expected());
+    for (old, new, message) in [
+        ("DimSize = 5 4 3", "DimSize = 5 4", "DimSize"),
+        ("DimSize = 5 4 3", "DimSize = 5 4 4", "320 bytes"),
+        ("MET_FLOAT", "MET_COMPLEX", "ElementType"),
+        ("NDims = 3", "NDims = 7", "NDims"),
+        ("ElementSize = 1 1 1", "ElementSize = 1 0 1", "spacing"),
+        ("CompressedData = True", "CompressedData = perhaps", "CompressedData"),
+        ("LOCAL", "LIST", "several files"),
+    ] {
+        put(&f.join("bad.mha"), &[text.replace(old, new).as_bytes(), &packed].concat());
+        let found = refused(&f.join("bad.mha"));
+        assert!(found.contains(message), "{new}: {found}");
+    }
+}
+
+#[test]
+fn raw_numbers_are_what_the_user_says() {
+    let folder = folder();
+    let path = folder.path().join("v.raw");
+    let bytes: Vec<u8> = expected().iter().flat_map(|v| (*v as u16).to_be_bytes()).collect();
+    put(&path, &[&[7; 9], &bytes[..]].concat());
+    let named = |said: &str| folder.path().join(format!("v.raw:{said}"));
+    assert_eq!(*read(&named("5x4x3,uint16,big,skip=9")).data(), expected());
+    for said in
+        ["5x4x3,uint16,big", "5x4x3,uint16,skip=-1", "5x0x3", "5x4x3,uint12", "99999999999x99999999999x99"]
+    {
+        refused(&named(said));
+    }
+    assert!(refused(&path).contains("colon"));
+}
+
+#[test]
+fn nexus_files_of_h5py_are_read() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("volumes.py", "write", f) {
+        return;
+    }
+    let device = Device::cpu().unwrap();
+    for (name, keys) in [("degrees.nxs", &[2, 1, 1, 0, 0, 3, 0, 0, 1][..]), ("radian.h5", &[0, 0, 1, 2, 0])] {
+        assert!(Projections::are_in(f.join(name)), "{name}");
+        let mut scan = Projections::open(f.join(name)).unwrap();
+        let of = |kind: i32| Vec::from_iter((0..keys.len()).filter(|&at| keys[at] == kind));
+        assert_eq!((scan.shape(), scan.frames()), ([of(0).len(), 2, 6], Some([of(1).len(), of(2).len()])));
+        let step = std::f64::consts::PI / (keys.len() - 1) as f64;
+        let angles = of(0).into_iter().map(|at| at as f64 * step);
+        assert!(scan.angles().iter().zip(angles).all(|(a, b)| (a - b).abs() < 1e-12), "{name}");
+        let lines = scan.lines(2, device.cpu_side()).unwrap();
+        let line = |at: usize, x: usize| (3900.0 / (900.0 + 10.0 * at as f64 + x as f64)).ln() as f32;
+        for (view, &at) in of(0).iter().take(2).enumerate() {
+            assert!((lines[view * 12 + 7] - line(at, 1)).abs() < 1e-6, "{name}");
+        }
+        // The rest, and then nothing.
+        assert_eq!(scan.lines(100, device.cpu_side()).unwrap().len(), (of(0).len() - 2) * 12);
+        assert!(scan.lines(100, device.cpu_side()).unwrap().is_empty());
+        let whole = Projections::open(f.join(name)).unwrap().into_scan(device.cpu_side()).unwrap();
+        let Measured::Counts(counts) = whole.measured else { panic!("counts") };
+        assert_eq!(counts.views[[1, 1, 2]], (1000 + 10 * of(0)[1] + 2) as f32);
+        assert!(counts.darks.iter().all(|&dark| dark == 100.0));
+    }
+}
+
+#[test]
+fn zeiss_scans_are_read() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("volumes.py", "write", f) {
+        return;
+    }
+    let path = f.join("chip.txrm");
+    if !path.is_file() {
+        assert!(std::env::var("RAYSPIN_DATA_REQUIRED").is_err(), "ct/chip_tomo.txrm.xz is missing");
+        return;
+    }
+    let device = Device::cpu().unwrap();
+    let scan = Projections::open(&path).unwrap();
+    assert_eq!((scan.shape(), scan.frames(), scan.geometry()), ([7, 256, 256], Some([0, 0]), None));
+    let degrees: Vec<f64> = scan.angles().iter().map(|angle| angle.to_degrees()).collect();
+    for (found, wanted) in
+        degrees.iter().zip([-45.018, -30.0141, -15.0141, -0.0141, 14.9859, 29.9859, 44.9859])
+    {
+        assert!((found - wanted).abs() < 1e-4, "{degrees:?}");
+    }
+    assert!(scan.notes().iter().any(|note| note.contains("placeholders")), "{:?}", scan.notes());
+    let scan = scan.into_scan(device.cpu_side()).unwrap();
+    let Measured::Counts(counts) = scan.measured else { panic!("counts") };
+    // By olefile: bytes of the streams ImageData1/Image1 and Image7.
+    assert_eq!(counts.views.dim(), (7, 256, 256));
+    let sums: Vec<f64> =
+        counts.views.outer_iter().map(|view| view.iter().map(|&v| f64::from(v)).sum()).collect();
+    assert!(sums.windows(2).all(|pair| (pair[0] / pair[1] - 1.0).abs() < 0.2), "{sums:?}");
+}
+
+#[test]
+fn ole_files_with_other_distances_have_rays() {
+    let folder = folder();
+    let path = folder.path().join("scan.txrm");
+    let mut file = cfb::create(&path).unwrap();
+    let stream = |file: &mut cfb::CompoundFile<_>, name: &str, bytes: &[u8]| {
+        if let Some((storage, _)) = name.split_once('/')
+            && !file.is_storage(storage)
+        {
+            file.create_storage(storage).unwrap();
+        }
+        std::io::Write::write_all(&mut file.create_stream(name).unwrap(), bytes).unwrap();
+    };
+    let ints = |values: &[i32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    for (name, value) in [("ImageWidth", 4), ("ImageHeight", 2), ("NoOfImages", 101), ("DataType", 10)] {
+        stream(&mut file, &format!("ImageInfo/{name}"), &ints(&[value]));
+    }
+    stream(&mut file, "ImageInfo/Angles", &floats(&[0.5; 101]));
+    stream(&mut file, "ImageInfo/PixelSize", &floats(&[10.0]));
+    stream(&mut file, "ImageInfo/StoRADistance", &floats(&[-20.0; 101]));
+    stream(&mut file, "ImageInfo/DtoRADistance", &floats(&[60.0; 101]));
+    stream(&mut file, "ReferenceData/Image", &floats(&[50.0; 8]));
+    stream(&mut file, "ReconSettings/CenterShift", &floats(&[1.5]));
+    for view in 0..101 {
+        let name = format!("ImageData{}/Image{}", view / 100 + 1, view + 1);
+        stream(&mut file, &name, &floats(&[25.0 + view as f32; 8]));
+    }
+    file.flush().unwrap();
+    drop(file);
+    let device = Device::cpu().unwrap();
+    let mut scan = Projections::open(&path).unwrap();
+    let rays = scan.geometry().unwrap().clone();
+    // 10 µm at the axis are 40 µm on the detector.
+    assert!((rays.detector().pitch_mm[0] - 0.04).abs() < 1e-9 && rays.shape() == [101, 2, 4]);
+    // The axis is 1.5 columns behind the middle.
+    let axis = rays.project(0, [0.0; 3]).unwrap();
+    assert!((axis[1] - (1.5 + 1.5)).abs() < 1e-6, "{axis:?}");
+    let lines = scan.lines(101, device.cpu_side()).unwrap();
+    assert!((lines[100 * 8] - (50.0f32 / 125.0).ln()).abs() < 1e-6);
+    // Distances that differ from view to view, a type that is none, a file cut short.
+    let whole = std::fs::read(&path).unwrap();
+    for length in [0, 7, 100, 511, 512, 600, 5000, whole.len() / 2] {
+        put(&path, &whole[..length]);
+        assert!(
+            Projections::open(&path).and_then(|scan| scan.into_scan(device.cpu_side())).is_err(),
+            "{length}"
+        );
+    }
+}
+
+#[test]
+fn altered_files_never_panic() {
+    let folder = folder();
+    let f = folder.path();
+    let there = python("volumes.py", "write", f);
+    let image = Image::new(expected(), Geometry::default()).unwrap();
+    write_image(f.join("ours.tif"), &image, &Default::default()).unwrap();
+    write_image(f.join("ours.mha"), &image, &Default::default()).unwrap();
+    let mut names = vec!["ours.tif", "ours.mha"];
+    if there {
+        names.extend(["big_endian.tif", "deflate.tif", "imagej_one_page.tif", "tiled.tif", "degrees.nxs"]);
+    }
+    let device = Device::cpu().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let mut refused = 0;
+    for name in names {
+        let bytes = std::fs::read(f.join(name)).unwrap();
+        let path = f.join(format!("altered.{}", name.rsplit('.').next().unwrap()));
+        for round in 0..400 {
+            let mut altered = bytes.clone();
+            for _ in 0..=round % 4 {
+                // Headers are more interesting than numbers.
+                let end = if rng.random::<bool>() { altered.len().min(500) } else { altered.len() };
+                altered[rng.random_range(0..end)] = rng.random();
+            }
+            if round % 5 == 0 {
+                altered.truncate(rng.random_range(0..bytes.len()));
+            }
+            put(&path, &altered);
+            let fine = if name.ends_with("nxs") {
+                Projections::open(&path).and_then(|scan| scan.into_scan(device.cpu_side())).is_ok()
+            } else {
+                read_image(&path).is_ok_and(|read| read.image.data().len() < 1 << 22)
+            };
+            refused += usize::from(!fine);
+        }
+    }
+    assert!(refused > 300, "{refused}");
+}

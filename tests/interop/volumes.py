@@ -1,0 +1,75 @@
+"""TIFF stacks and NeXus files of other programs, in a folder: write makes them, check reads what Rayspin wrote."""
+
+import lzma
+import os
+import pathlib
+import sys
+
+import h5py
+import numpy as np
+import tifffile
+
+
+def number(z, y, x):
+    return 100 * z + 10 * y + x
+
+
+def volume(kind):
+    return np.fromfunction(number, (3, 4, 5)).astype(kind)
+
+
+def nxtomo(path, units, keys, where):
+    """Images 0, 1, … hold 1000 + number; flat fields 4000, dark fields 100."""
+    images = np.zeros((len(keys), 2, 6), np.uint16)
+    for at, key in enumerate(keys):
+        images[at] = {0: 1000 + 10 * at + np.arange(6), 1: 4000, 2: 100, 3: 7}[key]
+    angles = np.linspace(0, 180, len(keys))
+    with h5py.File(path, "w") as file:
+        entry = file.create_group("entry")
+        entry.attrs["NX_class"] = "NXentry"
+        if where == "subentry":
+            entry = entry.create_group("tomo_entry")
+            entry.attrs["NX_class"] = "NXsubentry"
+        entry["definition"] = "NXtomo"
+        detector = entry.create_group("instrument/detector")
+        detector["data"] = images
+        detector["image_key"] = np.array(keys, np.int32)
+        entry["sample/rotation_angle"] = np.deg2rad(angles) if units == "rad" else angles
+        entry["sample/rotation_angle"].attrs["units"] = units
+
+
+def write(folder):
+    tifffile.imwrite(folder / "big_endian.tif", volume(np.uint16), byteorder=">", photometric="minisblack")
+    tifffile.imwrite(folder / "deflate.tif", volume(np.float32), compression="zlib", photometric="minisblack")
+    tifffile.imwrite(folder / "predicted.tif", volume(np.uint16), compression="zlib", predictor=2, photometric="minisblack")
+    tifffile.imwrite(folder / "bigtiff.tif", volume(np.float64), bigtiff=True, photometric="minisblack")
+    tifffile.imwrite(folder / "tiled.tif", volume(np.uint8), tile=(16, 16), photometric="minisblack")
+    tifffile.imwrite(folder / "signed.tif", volume(np.int16) - 200, photometric="minisblack")
+    tifffile.imwrite(folder / "imagej.tif", volume(np.float32), imagej=True, metadata={"axes": "ZYX"})
+    # As ImageJ writes stacks beyond 4 GB: one page is described, the others follow it.
+    with tifffile.TiffWriter(folder / "imagej_one_page.tif", byteorder=">") as file:
+        description = "ImageJ=1.53t\nimages=3\nslices=3\n"
+        file.write(volume(np.uint16)[0], contiguous=True, description=description, metadata=None, photometric="minisblack")
+    with open(folder / "imagej_one_page.tif", "ab") as file:
+        offset = tifffile.TiffFile(folder / "imagej_one_page.tif").pages[0].dataoffsets[0]
+        assert offset + 40 == os.path.getsize(folder / "imagej_one_page.tif"), "the page's numbers are not last"
+        file.write(volume(np.uint16)[1:].astype(">u2").tobytes())
+    tifffile.imwrite(folder / "colour.tif", np.zeros((4, 5, 3), np.uint8), photometric="rgb")
+    with tifffile.TiffWriter(folder / "uneven.tif") as file:
+        file.write(np.zeros((4, 5), np.uint8), photometric="minisblack")
+        file.write(np.zeros((4, 6), np.uint8), photometric="minisblack")
+    nxtomo(folder / "degrees.nxs", "degrees", [2, 1, 1, 0, 0, 3, 0, 0, 1], "entry")
+    nxtomo(folder / "radian.h5", "rad", [0, 0, 1, 2, 0], "subentry")
+    data = os.environ.get("RAYSPIN_DATA")
+    scan = pathlib.Path(data or pathlib.Path(__file__).parents[2] / "../shared/data") / "ct/chip_tomo.txrm.xz"
+    if scan.is_file():
+        (folder / "chip.txrm").write_bytes(lzma.decompress(scan.read_bytes()))
+
+
+def check(folder):
+    found = tifffile.imread(folder / "ours.tif")
+    assert found.dtype == np.float32 and np.array_equal(found, volume(np.float32)), found
+
+
+if __name__ == "__main__":
+    {"write": write, "check": check}[sys.argv[1]](pathlib.Path(sys.argv[2]))
