@@ -6,9 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use ndarray::Array4;
+use ndarray::{Array3, Array4};
 use rayspin::core::{C32, Image, Monitor, ProjectionGeometry};
-use rayspin::ct::recon::{Arriving, ReconOptions, Reconstruction};
+use rayspin::ct::corrections::Corrections;
+use rayspin::ct::recon::{self, ReconOptions, Reconstruction};
 use rayspin::device::Device;
 use rayspin::io::npy::NpyStream;
 
@@ -29,6 +30,13 @@ pub(super) struct Stream<'a> {
     pub(super) geometry: &'a ProjectionGeometry,
     pub(super) options: &'a ReconOptions,
     pub(super) preview: Option<&'a Path>,
+    pub(super) corrections: Arriving<'a>,
+}
+
+/// How views are corrected that arrive.
+pub(super) struct Arriving<'a> {
+    pub(super) corrections: &'a Corrections,
+    pub(super) pixel_mm: Option<[f64; 2]>,
 }
 
 /// Views that are added at a time.
@@ -45,7 +53,7 @@ impl Stream<'_> {
     pub(super) fn volume(&self, mut stream: NpyStream, monitor: &Monitor<'_>) -> Result<Reconstruction> {
         let [views, rows, columns] = self.geometry.shape();
         let some = at_a_time(self.geometry);
-        let mut volume = Arriving::new(self.device, self.geometry, self.options)?;
+        let mut volume = recon::Arriving::new(self.device, self.geometry, self.options)?;
         let (sender, receiver) = sync_channel(0);
         // Nobody waits for this thread: an interrupted run ends while it reads from a pipe.
         thread::Builder::new().name("views".into()).spawn(move || {
@@ -67,7 +75,7 @@ impl Stream<'_> {
                         Err(e) => return Err(e).context("reading views"),
                     }
                 };
-                volume.add(lines)?;
+                volume.add(self.corrected(lines)?)?;
                 monitor.step(&format!("{} of {views} views", volume.views()))?;
                 if volume.views() == views || shown.elapsed() >= PICTURE {
                     self.show(&volume)?;
@@ -79,8 +87,18 @@ impl Stream<'_> {
         Ok(volume.finish()?)
     }
 
+    /// Views as they arrived, corrected one by one.
+    fn corrected(&self, lines: Vec<f32>) -> Result<Vec<f32>> {
+        let Arriving { corrections, pixel_mm } = &self.corrections;
+        let [_, rows, columns] = self.geometry.shape();
+        let views = lines.len() / (rows * columns);
+        let mut lines = Array3::from_shape_vec((views, rows, columns), lines)?;
+        corrections.arriving(self.device, &mut lines, *pixel_mm)?;
+        Ok(lines.into_raw_vec_and_offset().0)
+    }
+
     /// Writes the middle slice of the views so far.
-    fn show(&self, volume: &Arriving) -> Result<()> {
+    fn show(&self, volume: &recon::Arriving) -> Result<()> {
         let Some(path) = self.preview else { return Ok(()) };
         let [nz, ny, nx] = self.options.grid.shape_zyx();
         let values = volume.slice(nz / 2)?.into_iter().map(|value| C32::new(value, 0.0)).collect();
