@@ -98,7 +98,7 @@ impl Correction for Rings {
         };
         let stack: Vec<_> = views.values.axis_iter_mut(Axis(1)).collect();
         cpu.run(|| match threads {
-            1 => stack.into_par_iter().try_for_each_init(|| Buffers::new(count * columns), &one),
+            1 => stack.into_par_iter().try_for_each_init(|| Buffers::new(count * columns), one),
             _ => {
                 let mut buffers = Buffers::new(count * columns);
                 stack.into_iter().try_for_each(|row| one(&mut buffers, row))

@@ -24,7 +24,7 @@ use super::{Correction, GROUP, Place, Views};
 
 /// Daubechies' filter of five vanishing moments. `kernels::wavelet` has filters of two at most, which do not keep narrow stripes and wide structures apart.
 const LOW: [f64; 10] = [
-    0.160_102_397_974_125_0,
+    0.160_102_397_974_125,
     0.603_829_269_797_473,
     0.724_308_528_438_574_4,
     0.138_428_145_901_103_4,
@@ -133,16 +133,20 @@ fn halved_rows(from: &Matrix) -> Matrix {
     to
 }
 
-/// The same along columns, through a filter.
+/// The same along columns, through a filter. Even and odd columns apart, neighbours of the sums are neighbours in memory.
 fn halved_columns(from: &Matrix, filter: [f32; 10]) -> Matrix {
-    let mut to = Matrix::new(from.rows, from.columns / 2);
-    let mut wide = vec![0.0; from.columns + LOW.len()];
-    for (row, out) in to.values.chunks_exact_mut(from.columns / 2).enumerate() {
+    let half = from.columns / 2;
+    let mut to = Matrix::new(from.rows, half);
+    let [mut even, mut odd] = [vec![0.0; half + 5], vec![0.0; half + 5]];
+    for (row, out) in to.values.chunks_exact_mut(half).enumerate() {
         let row = from.row(row);
-        wide[..row.len()].copy_from_slice(row);
-        (0..LOW.len()).for_each(|at| wide[row.len() + at] = row[at % row.len()]);
-        for (y, x) in out.iter_mut().zip(wide.windows(LOW.len()).step_by(2)) {
-            *y = filter.iter().zip(x).map(|(h, x)| h * x).sum();
+        let pairs = row.chunks_exact(2).cycle();
+        for ((even, odd), pair) in even.iter_mut().zip(&mut odd).zip(pairs) {
+            (*even, *odd) = (pair[0], pair[1]);
+        }
+        for (j, h) in filter.iter().enumerate() {
+            let x = if j.is_multiple_of(2) { &even[j / 2..] } else { &odd[j / 2..] };
+            out.iter_mut().zip(x).for_each(|(y, x)| *y += h * x);
         }
     }
     to
@@ -162,12 +166,20 @@ fn doubled_rows(from: &Matrix) -> Matrix {
 }
 
 fn add_doubled_columns(from: &Matrix, filter: [f32; 10], to: &mut Matrix) {
-    let columns = to.columns;
-    for (row, to) in to.values.chunks_exact_mut(columns).enumerate() {
-        for (i, y) in from.row(row).iter().enumerate() {
-            for (j, h) in filter.iter().enumerate() {
-                to[(2 * i + j) % columns] += h * y;
-            }
+    let half = from.columns;
+    let [mut even, mut odd] = [vec![0.0; half + 5], vec![0.0; half + 5]];
+    for (row, to) in to.values.chunks_exact_mut(2 * half).enumerate() {
+        even.fill(0.0);
+        odd.fill(0.0);
+        for (j, h) in filter.iter().enumerate() {
+            let x = if j.is_multiple_of(2) { &mut even[j / 2..] } else { &mut odd[j / 2..] };
+            x.iter_mut().zip(from.row(row)).for_each(|(x, y)| *x += h * y);
+        }
+        // What lies beyond the end belongs to the beginning.
+        for (at, (even, odd)) in even.iter().zip(&odd).enumerate() {
+            let pair = 2 * (at % half);
+            to[pair] += even;
+            to[pair + 1] += odd;
         }
     }
 }
@@ -292,7 +304,7 @@ pub(super) mod reference {
         let (n, columns) = from.dim();
         Array2::from_shape_fn((n, columns), |(i, c)| {
             let (k, high) = (i % (n / 2), i >= n / 2);
-            let g = |j: usize| if j % 2 == 0 { LOW[9 - j] } else { -LOW[9 - j] };
+            let g = |j: usize| if j.is_multiple_of(2) { LOW[9 - j] } else { -LOW[9 - j] };
             (0..10).map(|j| if high { g(j) } else { LOW[j] } * from[[(2 * k + j) % n, c]]).sum()
         })
     }
@@ -302,8 +314,8 @@ pub(super) mod reference {
         let mut to = Array2::zeros((n, columns));
         for ((i, c), value) in from.indexed_iter() {
             let (k, high) = (i % (n / 2), i >= n / 2);
-            for j in 0..10 {
-                let g = if j % 2 == 0 { LOW[9 - j] } else { -LOW[9 - j] };
+            for j in 0..10usize {
+                let g = if j.is_multiple_of(2) { LOW[9 - j] } else { -LOW[9 - j] };
                 to[[(2 * k + j) % n, c]] += if high { g } else { LOW[j] } * value;
             }
         }

@@ -87,10 +87,10 @@ fn stretch<S: Simd>(
             let at = (first + at) as i64;
             take(simd, values, [count, inner], at + reach, column, &mut row);
             replace(simd, &mut window, old, row);
-            for v in 0..PAIR {
+            for (v, median) in window[width / 2].into_iter().enumerate() {
                 let to = column + v * S::f32s::LEN;
                 if to < inner {
-                    store::<S>(window[width / 2][v], out, to);
+                    store::<S>(median, out, to);
                 }
             }
             take(simd, values, [count, inner], at - reach, column, &mut old);
