@@ -355,7 +355,7 @@ fn bins_and_parts_keep_the_object_in_its_place() {
         ("--column 10-85", 0.02),
         ("--correct bin --bin-columns 2", 0.25),
         ("--correct bin --bin-columns 3 --column 5-90", 0.35),
-        ("--correct bin --bin-views 2", 0.1),
+        ("--correct bin --bin-views 2", 0.15),
     ] {
         ok(&words(&format!("{line} {options} -o part.npy")), f);
         let part = volume(&f.join("part.npy"));
