@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::builder::PossibleValue;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
+use rayspin::ct::corrections::{self, Correction, Corrections};
 use rayspin::ct::methods as ct;
 use rayspin::io;
 use rayspin::mri::methods::{self, Kind, MapUse, Method, Methods, Param, Place, Value};
@@ -75,6 +76,7 @@ impl Kit for Ct {
 
 static METHODS: OnceLock<Methods> = OnceLock::new();
 static CT_METHODS: OnceLock<ct::Methods> = OnceLock::new();
+static CORRECTIONS: OnceLock<corrections::Table> = OnceLock::new();
 
 /// The methods for MRI scans of this process.
 pub(crate) fn methods() -> &'static Methods {
@@ -84,6 +86,11 @@ pub(crate) fn methods() -> &'static Methods {
 /// The methods for CT scans of this process.
 pub(crate) fn ct_methods() -> &'static ct::Methods {
     CT_METHODS.get_or_init(ct::Methods::default)
+}
+
+/// The corrections of CT scans.
+pub(crate) fn ct_corrections() -> &'static corrections::Table {
+    CORRECTIONS.get_or_init(corrections::Table::default)
 }
 
 /// Takes these methods for the process. The first call decides.
@@ -133,6 +140,43 @@ impl Typed {
                 .map_err(|_| "expected a number, or auto to search for one".into()),
         }
     }
+
+    /// What was typed for a parameter; none where nothing was.
+    fn of(param: &Param, matches: &ArgMatches) -> Option<Self> {
+        let name = param.name;
+        if matches.value_source(name) != Some(ValueSource::CommandLine) {
+            return None;
+        }
+        match param.kind {
+            Kind::Number if param.searched => matches.get_one::<Self>(name).cloned(),
+            Kind::Number => matches.get_one::<f64>(name).map(|v| Self::Value(Value::Number(*v))),
+            Kind::Count => matches.get_one::<u64>(name).map(|v| Self::Value(Value::Count(*v))),
+            Kind::Image => matches.get_one::<PathBuf>(name).cloned().map(Self::Image),
+            Kind::Choice(choices) => matches.get_one::<String>(name).and_then(|typed| {
+                let chosen = choices.iter().find(|choice| choice.name == typed)?;
+                Some(Self::Value(Value::Choice(chosen.name)))
+            }),
+        }
+    }
+
+    /// The file that it names.
+    fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Image(path) => Some(path),
+            Self::Value(_) | Self::Searched => None,
+        }
+    }
+}
+
+/// The image of a parameter. Errors: a file that cannot be read, more than one image in it.
+fn image_of(name: &str, path: &std::path::Path) -> Result<Value> {
+    let image = io::read_image(path)?.image;
+    if image.repetitions() > 1 {
+        let message = format!("{}: expected one image, found {}", path.display(), image.repetitions());
+        let hint = format!("{} takes a single volume or slice", option_of(name));
+        return Err(BadInput::new(message).hint(hint).into());
+    }
+    Ok(Value::Image(Arc::new(image.magnitude())))
 }
 
 /// `--method`, and an option for every parameter of any method.
@@ -152,10 +196,7 @@ impl<K: Kit> MethodArgs<K> {
 
     /// Files that parameters name.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.values.values().filter_map(|typed| match typed {
-            Typed::Image(path) => Some(path),
-            Typed::Value(_) | Typed::Searched => None,
-        })
+        self.values.values().filter_map(Typed::file)
     }
 
     /// Whether a parameter's value is to be searched for.
@@ -165,10 +206,7 @@ impl<K: Kit> MethodArgs<K> {
 
     /// The file that an image parameter names.
     pub(crate) fn file(&self, name: &str) -> Option<&PathBuf> {
-        match self.values.get(name) {
-            Some(Typed::Image(path)) => Some(path),
-            _ => None,
-        }
+        self.values.get(name).and_then(Typed::file)
     }
 
     /// Whether a parameter was typed.
@@ -205,16 +243,7 @@ impl<K: Kit> MethodArgs<K> {
             if method.get(name).is_none() {
                 continue;
             }
-            let image = io::read_image(path)?.image;
-            if image.repetitions() > 1 {
-                let message =
-                    format!("{}: expected one image, found {}", path.display(), image.repetitions());
-                let option = option_of(name);
-                return Err(BadInput::new(message)
-                    .hint(format!("{option} takes a single volume or slice"))
-                    .into());
-            }
-            images.push(((*name).to_owned(), Value::Image(Arc::new(image.magnitude()))));
+            images.push(((*name).to_owned(), image_of(name, path)?));
         }
         Ok(K::with(method, images)?)
     }
@@ -248,14 +277,19 @@ pub(crate) fn record<M: Described + ?Sized>(
 ) {
     recorder.parameter("method", method.about().name);
     for param in method.table() {
-        let value = match method.get(param.name).unwrap_or(Value::Nothing) {
-            Value::Nothing => serde_json::Value::Null,
-            Value::Number(number) => serde_json::json!(number),
-            Value::Count(count) => serde_json::json!(count),
-            Value::Choice(name) => serde_json::json!(name),
-            Value::Image(_) => serde_json::json!(file(param.name)),
-        };
-        recorder.parameter(param.name, value);
+        let value = method.get(param.name).unwrap_or(Value::Nothing);
+        recorder.parameter(param.name, recorded(&value, || file(param.name)));
+    }
+}
+
+/// A value in a record; an image is the file that it came from.
+fn recorded(value: &Value, file: impl FnOnce() -> Option<PathBuf>) -> serde_json::Value {
+    match value {
+        Value::Nothing => serde_json::Value::Null,
+        Value::Number(number) => serde_json::json!(number),
+        Value::Count(count) => serde_json::json!(count),
+        Value::Choice(name) => serde_json::json!(name),
+        Value::Image(_) => serde_json::json!(file()),
     }
 }
 
@@ -348,22 +382,123 @@ impl<K: Kit> FromArgMatches for MethodArgs<K> {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
         self.name = matches.get_one::<String>("method").cloned();
         for (param, _) in K::methods().params() {
-            let name = param.name;
-            if matches.value_source(name) != Some(ValueSource::CommandLine) {
-                continue;
+            if let Some(typed) = Typed::of(&param, matches) {
+                self.values.insert(param.name, typed);
             }
-            let typed = match param.kind {
-                Kind::Number if param.searched => matches.get_one::<Typed>(name).cloned(),
-                Kind::Number => matches.get_one::<f64>(name).map(|v| Typed::Value(Value::Number(*v))),
-                Kind::Count => matches.get_one::<u64>(name).map(|v| Typed::Value(Value::Count(*v))),
-                Kind::Image => matches.get_one::<PathBuf>(name).cloned().map(Typed::Image),
-                Kind::Choice(choices) => matches.get_one::<String>(name).and_then(|typed| {
-                    let chosen = choices.iter().find(|choice| choice.name == typed)?;
-                    Some(Typed::Value(Value::Choice(chosen.name)))
-                }),
-            };
-            if let Some(typed) = typed {
-                self.values.insert(name, typed);
+        }
+        Ok(())
+    }
+}
+
+/// `--correct`, and an option for every parameter of any correction.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CorrectionArgs {
+    names: Vec<String>,
+    values: BTreeMap<&'static str, Typed>,
+}
+
+impl CorrectionArgs {
+    fn named(&self) -> impl Iterator<Item = &'static dyn Correction> {
+        self.names.iter().filter_map(|name| ct_corrections().named(name).ok())
+    }
+
+    /// Files that parameters name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.values.values().filter_map(Typed::file)
+    }
+
+    /// Refuses the first parameter given that no correction of this run has.
+    pub(crate) fn refuse_idle(&self, given: &Given) -> Result<()> {
+        for (param, _) in ct_corrections().params() {
+            let Some(option) = given.name(param.name) else { continue };
+            if !self.named().any(|one| one.get(param.name).is_some()) {
+                let fitting = ct_corrections().names(|one| one.get(param.name).is_some());
+                let found = if self.names.is_empty() {
+                    "none".into()
+                } else {
+                    format!("--correct {}", self.names.join(","))
+                };
+                return refuse(option, &format!("--correct {fitting}"), &found);
+            }
+        }
+        Ok(())
+    }
+
+    /// The corrections with the typed values of their parameters.
+    ///
+    /// Errors: a value out of range, or one that is missing; an image that cannot be read; a correction twice.
+    pub(crate) fn corrections(&self) -> Result<Corrections> {
+        let one = |one: &'static dyn Correction| -> Result<Arc<dyn Correction>> {
+            let mut values = Vec::new();
+            for (name, typed) in self.values.iter().filter(|(name, _)| one.get(name).is_some()) {
+                let value = match typed {
+                    Typed::Value(value) => value.clone(),
+                    Typed::Image(path) => image_of(name, path)?,
+                    Typed::Searched => continue,
+                };
+                values.push(((*name).to_owned(), value));
+            }
+            Ok(corrections::with(one, values)?)
+        };
+        Ok(Corrections::of(self.named().map(one).collect::<Result<Vec<_>>>()?)?)
+    }
+
+    /// The corrections with their parameters, in the order in which they act, for a record.
+    pub(crate) fn recorded(&self, corrections: &Corrections) -> serde_json::Value {
+        let file = |name: &str| self.values.get(name).and_then(Typed::file).cloned();
+        corrections
+            .iter()
+            .map(|one| {
+                let mut entry = serde_json::Map::new();
+                entry.insert("name".into(), one.about().name.into());
+                for param in one.table() {
+                    let value = one.get(param.name).unwrap_or(Value::Nothing);
+                    entry.insert(param.name.into(), recorded(&value, || file(param.name)));
+                }
+                serde_json::Value::Object(entry)
+            })
+            .collect()
+    }
+}
+
+impl Args for CorrectionArgs {
+    fn augment_args(command: Command) -> Command {
+        let names = ct_corrections().iter().map(|one| {
+            let about = one.about();
+            PossibleValue::new(about.name).help(about.help)
+        });
+        let correct = Arg::new("correct")
+            .long("correct")
+            .value_name("NAMES")
+            .value_delimiter(',')
+            .help("Corrections besides flat and dark fields")
+            .long_help(
+                "Corrections, separated by commas; they act in the order of this list, whatever the order of their names \
+                 [default: flat and dark fields alone]",
+            )
+            .help_heading(corrections::GROUP)
+            .value_parser(names.collect::<Vec<_>>());
+        let params = ct_corrections().params();
+        command.arg(correct).args(params.iter().map(|(param, of)| argument(param, of)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for CorrectionArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        self.names = matches.get_many::<String>("correct").unwrap_or_default().cloned().collect();
+        for (param, _) in ct_corrections().params() {
+            if let Some(typed) = Typed::of(&param, matches) {
+                self.values.insert(param.name, typed);
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod analytic;
+pub mod corrections;
 pub mod geometry;
 pub mod methods;
 pub mod phantom;

@@ -15,7 +15,7 @@
 //! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`projection`], [`sensitivity`], [`shrink`], [`toeplitz`],
 //!   [`vector`], [`wavelet`].
 //! - Plain functions with `variants.rs`: [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`].
-//! - Plain functions without it: [`density`], [`pocs`], [`row_filter`], [`window`].
+//! - Plain functions without it: [`density`], [`median`], [`pocs`], [`row_filter`], [`window`].
 //!
 //! - A **ladder** has several variants for one processor, and cases that `rayspin-ladder` runs. It keeps the slower variants
 //!   because a reader learns from each step, and because measurements show the gain of each step. The steps of `coil_mixing`
@@ -33,6 +33,7 @@ pub mod fft;
 mod flat;
 pub mod gram;
 pub mod grappa;
+pub mod median;
 pub mod nudft;
 pub mod nufft;
 pub mod off_resonance;

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use rayspin::core::Ranges;
 
 use super::simulate::ContrastArg;
-use crate::methods::{Ct, MethodArgs};
+use crate::methods::{CorrectionArgs, Ct, MethodArgs};
 
 /// How rays run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -206,7 +206,7 @@ Lengths are in mm. Axes, angles and signs: docs/conventions.md.
 Examples:
   rayspin recon ct scan.h5 -o volume.nii.gz                    method by what the rays are
   rayspin recon ct scan.h5 -o volume.nii.gz -o slices.png --window hann
-  rayspin recon ct tooth.h5 -o tooth.png --axis find
+  rayspin recon ct tooth.h5 -o tooth.png --axis find --correct outliers,rings
   rayspin recon ct sinogram.npy -o slice.png --arc 180
   rayspin recon ct counts.tif -o slice.png --arc 360 --flat 65535 --axis find
   rayspin recon ct projections.npy -o volume.nii.gz --rtk geometry.xml --pixel 0.8
@@ -240,6 +240,8 @@ pub(crate) struct ReconCt {
     pub(crate) certify_seed: Option<u64>,
     #[command(flatten)]
     pub(crate) method: MethodArgs<Ct>,
+    #[command(flatten)]
+    pub(crate) corrections: CorrectionArgs,
     /// Voxels [default: as many as the detector resolves]
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
@@ -272,12 +274,16 @@ pub(crate) struct ReconCt {
     /// What the detector counts without the beam (dark field): an image, or one number [default: 0]
     #[arg(long, value_name = "IMAGE|NUMBER", requires = "flat")]
     pub(crate) dark: Option<FieldArg>,
+    /// Only these columns of the detector
+    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
+    pub(crate) column: Option<Ranges>,
     /// Angle over which views of an array are spread evenly, in degrees; negative: clockwise
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,
     /// Column of the detector on which the axis falls, counted from 0, or find [default: the middle]
     ///
-    /// It is found in the middle row of parallel views over half a turn or more.
+    /// It is found in the middle row of parallel views over half a turn or more; over a whole turn it may be near the detector's edge.
+    /// Columns are those of the file, whatever --column and bins leave.
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     pub(crate) axis: Option<AxisArg>,
     /// Size of a pixel [default: 1]

@@ -247,6 +247,22 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         ("recon ct lines.npy -o v.npy --arc 360 --source-to-axis 90 --axis find", "parallel views"),
         ("recon ct lines.npy --stream -o v.npy --arc 180 --axis find", "views that arrive"),
         ("recon ct scan.h5 -o v.npy --axis find", "does not state its rays"),
+        ("recon ct scan.h5 -o v.npy --correct blur", "outliers"),
+        ("recon ct scan.h5 -o v.npy --correct rings,rings", "each once"),
+        ("recon ct scan.h5 -o v.npy --ring-snr 4", "--correct rings"),
+        ("recon ct scan.h5 -o v.npy --correct outliers --ring-snr 4", "--correct rings"),
+        ("recon ct scan.h5 -o v.npy --correct rings --ring-small 4", "odd"),
+        ("recon ct scan.h5 -o v.npy --correct bin", "bin"),
+        ("recon ct scan.h5 -o v.npy --correct bin --bin-rows 2", "at most"),
+        ("recon ct scan.h5 -o v.npy --correct phase --energy 20", "--distance"),
+        ("recon ct scan.h5 -o v.npy --correct hardening", "--tube"),
+        ("recon ct scan.h5 -o v.npy --correct hardening --tube 120 --hardening-2 1", "both"),
+        ("recon ct scan.h5 -o v.npy --correct hounsfield", "--water"),
+        ("recon ct scan.h5 -o v.npy --correct hounsfield --water-mask lines.npy", "marks water"),
+        ("recon ct scan.h5 -o v.npy --column 3,5", "side by side"),
+        ("recon ct scan.h5 -o v.npy --column 24", "column"),
+        ("recon ct lines.npy --stream -o v.npy --arc 180 --correct rings", "rings"),
+        ("recon ct lines.npy --stream -o v.npy --arc 180 --column 0-3", "--column"),
         ("recon ct lines.npy -o v.npy --arc 180 --pixel 0", "pixel"),
         ("recon ct lines.npy -o v.npy --arc 180 --source-to-axis 0", "source"),
         ("recon ct lines.npy -o v.npy --rtk absent.xml", "absent.xml"),
@@ -288,6 +304,116 @@ fn scans_are_described() {
         serde_json::from_slice(&ok(&words("info scan.h5 --json"), f).stdout).unwrap();
     assert_eq!((json["ct"]["views"].as_u64(), json["ct"]["beam"].as_str()), (Some(20), Some("fan")));
     assert!((json["ct"]["last_angle_deg"].as_f64().unwrap() + 190.0).abs() < 1e-9);
+}
+
+fn volume(path: &Path) -> ndarray::ArrayD<f32> {
+    ndarray_npy::read_npy(path).unwrap()
+}
+
+#[test]
+fn corrections_are_recorded_with_their_parameters_and_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "-g parallel --matrix 64,64 --views 90 --kilovolts 120 --drift 0.02 --truth truth.npy");
+    ok(
+        &words(
+            "recon ct scan.h5 -q -o volume.npy --correct hounsfield,rings,hardening,outliers --tube 120 --water 0.0206 --ring-small 3",
+        ),
+        f,
+    );
+    let (parameters, _) = parameters(&f.join("volume.json"));
+    let list = parameters["corrections"].as_array().unwrap();
+    let names: Vec<_> = list.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["outliers", "rings", "hardening", "hounsfield"]);
+    assert_eq!((list[1]["ring_small"].as_u64(), list[2]["tube"].as_f64()), (Some(3), Some(120.0)));
+    ok(&words("rerun volume.json -q --out again"), f);
+    let found = volume(&f.join("volume.npy"));
+    assert_eq!(found, volume(&f.join("again/volume.npy")));
+    // Air is −1000; the same with what marks it.
+    let corner = found[[0, 1, 32]];
+    assert!((corner + 1000.0).abs() < 60.0, "{corner}");
+    let mut air = ndarray::ArrayD::<f32>::zeros(found.raw_dim());
+    air[[0, 1, 32]] = 1.0;
+    ndarray_npy::write_npy(f.join("air.npy"), &air).unwrap();
+    ok(&words("recon ct scan.h5 -q -o marked.npy --correct hounsfield --water 0.0206 --air-mask air.npy"), f);
+    assert!((volume(&f.join("marked.npy"))[[0, 1, 32]] + 1000.0).abs() < 0.1);
+}
+
+#[test]
+fn bins_and_parts_keep_the_object_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let disc = |middle: f32| {
+        ndarray::Array2::<f32>::from_shape_fn((60, 96), |(view, column)| {
+            // A disc 12 mm from the axis, which falls on `middle`.
+            let angle = view as f32 * std::f32::consts::PI / 60.0;
+            let x = column as f32 - middle - 12.0 * angle.cos();
+            0.02 * 2.0 * (64.0 - x * x).max(0.0).sqrt()
+        })
+    };
+    ndarray_npy::write_npy(f.join("disc.npy"), &disc(44.3)).unwrap();
+    let line = "recon ct disc.npy -q --no-record --arc 180 --axis 44.3 --pixel 1 --matrix 48,48 --voxel 1";
+    ok(&words(&format!("{line} -o whole.npy")), f);
+    let whole = volume(&f.join("whole.npy"));
+    for (options, most) in [
+        ("--column 10-85", 0.02),
+        ("--correct bin --bin-columns 2", 0.25),
+        ("--correct bin --bin-columns 3 --column 5-90", 0.35),
+        ("--correct bin --bin-views 2", 0.15),
+    ] {
+        ok(&words(&format!("{line} {options} -o part.npy")), f);
+        let part = volume(&f.join("part.npy"));
+        let (mut error, mut all) = (0.0, 0.0);
+        for (a, b) in whole.iter().zip(&part) {
+            error += (a - b).powi(2);
+            all += a * a;
+        }
+        assert!((error / all).sqrt() < most, "{options}: {}", (error / all).sqrt());
+    }
+    // The axis is found in columns of the file.
+    let turn = ndarray::Array2::<f32>::from_shape_fn((120, 96), |(view, column)| {
+        let angle = view as f32 * std::f32::consts::PI / 60.0;
+        let x = column as f32 - 15.5 - 20.0 * angle.cos();
+        0.02 * 2.0 * (256.0 - x * x).max(0.0).sqrt()
+    });
+    ndarray_npy::write_npy(f.join("turn.npy"), &turn).unwrap();
+    for options in ["", "--column 4-95", "--correct bin --bin-columns 2 --column 2-95"] {
+        ok(&words(&format!("recon ct turn.npy -q -o found.npy --arc 360 --axis find {options}")), f);
+        let axis = parameters(&f.join("found.json")).0["axis"].as_f64().unwrap();
+        assert!((axis - 15.5).abs() < 0.4, "{options}: {axis}");
+    }
+}
+
+/// The mean square of differences between neighbouring pixels along a circle's radius, in the air around a tooth: rings.
+fn rings(path: &Path, radii: std::ops::Range<usize>) -> f64 {
+    let image = volume(path);
+    let middle = 0.5 * (image.shape()[2] - 1) as f64;
+    let mean = |radius: usize| {
+        let angles = (0..720).map(|at| f64::from(at) * std::f64::consts::TAU / 720.0);
+        let values = angles.map(|angle| {
+            let place = |x: f64| (middle + radius as f64 * x).round() as usize;
+            f64::from(image[[0, place(angle.sin()), place(angle.cos())]])
+        });
+        values.sum::<f64>() / 720.0
+    };
+    let profile: Vec<f64> = radii.map(mean).collect();
+    let squares = profile.windows(3).map(|w| (w[1] - 0.5 * (w[0] + w[2])).powi(2));
+    squares.sum::<f64>() / (profile.len() - 2) as f64
+}
+
+#[test]
+fn rings_around_a_real_tooth_are_removed() {
+    let Some(scan) = crate::real_data::real_data("ct/tooth.h5") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let line = format!("recon ct {} -q --no-record --axis 295.9 --row 0", scan.display());
+    ok(&words(&format!("{line} -o before.npy")), f);
+    let before = rings(&f.join("before.npy"), 230..290);
+    for options in ["rings", "rings-wavelet"] {
+        ok(&words(&format!("{line} -o after.npy --correct {options}")), f);
+        let after = rings(&f.join("after.npy"), 230..290);
+        assert!(after < 0.25 * before, "{options}: {after} of {before}");
+    }
 }
 
 #[test]

@@ -11,20 +11,21 @@ use rayspin_kernels::fft::{Fft, Norm};
 /// Views that are compared at most, and columns while the axis is sought roughly.
 const VIEWS: usize = 256;
 const COLUMNS: usize = 512;
-/// The part of the columns that a view and its mirror image must share.
+/// The part of the columns that must be on either side of the axis.
 const SHARED: f64 = 0.1;
 
 /// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]` of parallel rays, counted from 0
 /// at the middle of the first column. `angles` are those of the views, radian, in even steps.
 ///
-/// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images differ least, in the mean
-/// square over the columns that both have.
+/// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images differ least, in the sum of
+/// squares over the columns that both have, relative to the variance there. It may be near an end of the detector, as in half acquisition:
+/// a tenth of the columns must be on either side.
 ///
 /// **Half a turn**: views and their mirror images about the axis make up a whole turn, whose two-dimensional transform is small where
 /// |frequency along columns| is less than |frequency along views| over the object's radius. The axis is where it is smallest
 /// (N. T. Vo, M. Drakopoulos, R. C. Atwood, C. Reinhard, Opt Express 22:19078, 2014).
 ///
-/// Columns and half columns are tried in the middle half of the detector; a parabola through the best three gives the rest.
+/// Columns and half columns are tried, of half a turn in the middle half of the detector; a parabola through the best three gives the rest.
 ///
 /// Errors: fewer than 8 views or columns; less than half a turn; uneven steps.
 ///
@@ -88,24 +89,34 @@ fn least(first: usize, values: &[f64]) -> f64 {
     if bend > 0.0 { place + 0.5 * (before - after) / bend } else { place }
 }
 
-/// Mean square differences of views and of the mirror images of those `half` views later.
+/// Σ (a − b)² / (Σ (a − ā)² + Σ (b − b̄)²) of views a and of the mirror images b of those `half` views later: 0 where they are the same, and
+/// about 1 in noise or air.
 fn by_pairs(cpu: &Cpu, row: ArrayView2<'_, f32>, half: usize) -> f64 {
     let (views, columns) = row.dim();
-    let sums = tried(columns);
-    let shared = (SHARED * columns as f64).ceil() as usize;
+    let row = row.as_standard_layout();
+    let shared = ((2.0 * SHARED * columns as f64).ceil() as usize).max(2);
+    let sums = shared - 1..=2 * columns - 1 - shared;
+    let first = *sums.start();
+    let every = (views - half).div_ceil(VIEWS);
     let difference = |sum: usize| {
         let (from, to) = ((sum + 1).saturating_sub(columns), sum.min(columns - 1));
-        if to + 1 < from + shared {
-            return f64::INFINITY;
+        let (mut squares, mut sum_a, mut sum_b, mut square_a, mut square_b) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let mut count = 0.0;
+        for view in (0..views - half).step_by(every) {
+            let (a, b) = (row.row(view), row.row(view + half));
+            let pairs = (from..=to).map(|column| (f64::from(a[column]), f64::from(b[sum - column])));
+            for (a, b) in pairs {
+                squares += (a - b).powi(2);
+                sum_a += a;
+                sum_b += b;
+                square_a += a * a;
+                square_b += b * b;
+            }
+            count += (to + 1 - from) as f64;
         }
-        let pairs = (0..views - half).map(|view| (view, view + half));
-        let square: f64 = pairs
-            .flat_map(|pair| (from..=to).map(move |column| (pair, column)))
-            .map(|((a, b), column)| f64::from(row[[a, column]] - row[[b, sum - column]]).powi(2))
-            .sum();
-        square / (to + 1 - from) as f64
+        let variance = square_a + square_b - (sum_a * sum_a + sum_b * sum_b) / count;
+        if variance > 0.0 { squares / variance } else { f64::INFINITY }
     };
-    let first = *sums.start();
     let values: Vec<f64> = cpu.run(|| sums.into_par_iter().map(difference).collect());
     0.5 * least(first, &values)
 }
@@ -224,6 +235,13 @@ mod tests {
                 let wanted = 0.5 * (columns - 1) as f64 - offset;
                 assert!((found - wanted).abs() < 0.3, "{columns} {offset} {span}: {found} for {wanted}");
             }
+        }
+        // Half acquisition: most of the object is on one side.
+        for (columns, offset) in [(160, 60.0), (161, -55.3)] {
+            let (lines, angles) = head(columns, offset, TAU, 180);
+            let found = find_axis(&device, lines.view(), &angles).unwrap();
+            let wanted = 0.5 * (columns - 1) as f64 - offset;
+            assert!((found - wanted).abs() < 0.3, "{columns} {offset}: {found} for {wanted}");
         }
         // Wide detectors are merged first.
         let (lines, angles) = head(1300, 41.5, PI, 300);

@@ -1,8 +1,11 @@
 //! From a file to line integrals and their rays.
 
+use std::ops::Range;
+
 use anyhow::{Context as _, Result};
-use ndarray::{Array3, ArrayD, Axis};
+use ndarray::{Array3, ArrayD, Axis, s};
 use rayspin::core::{Orbit, ProjectionGeometry, Ranges};
+use rayspin::ct::corrections::{Corrections, binned};
 use rayspin::ct::geometry::from_rtk;
 use rayspin::ct::recon::even_angles;
 use rayspin::ct::scan::{Counts, Measured, Scan, find_axis};
@@ -52,6 +55,8 @@ pub(super) struct Lines {
     pub(super) notes: Vec<String>,
     /// Bytes that reading and preparing took at most.
     pub(super) bytes: u64,
+    /// The distance between pixels, where the file or an option states it.
+    pub(super) pixel_mm: Option<[f64; 2]>,
 }
 
 /// What a scan is.
@@ -102,32 +107,48 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
 
 /// Reads a scan, and says whether it states its rays. Rays are those of the file, or those that the options say.
 ///
-/// Errors: a file that cannot be read; rays that neither the file nor the options state; views or rows that the scan lacks.
-pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines, bool)> {
+/// Errors: a file that cannot be read; rays that neither the file nor the options state; views, rows or columns that the scan lacks;
+/// corrections that it does not take.
+pub(super) fn read(
+    args: &ReconCt,
+    kind: Kind,
+    device: &Device,
+    corrections: &Corrections,
+) -> Result<(Lines, bool)> {
     let mut notes = Vec::new();
     if kind.stream {
-        return open_stream(args, kind);
+        return open_stream(args, kind, corrections);
     }
     let projections = open(args, kind)?;
     notes.extend(projections.notes());
     let scan = projections.into_scan(device.cpu_side())?;
     let fail = || args.scan.display().to_string();
-    let scan = part(scan, args).with_context(fail)?;
-    let (shape, rays) = (scan.shape(), scan.geometry.is_some());
-    let (angles, stated) = (scan.angles.clone(), scan.geometry.clone());
-    let count = shape.iter().product::<usize>() as u64;
-    let bytes = match &scan.measured {
-        // HDF5 reads a copy; means of flat and dark fields are in double precision.
-        Measured::Counts(Counts { flats, darks, .. }) => {
-            8 * count + 4 * (flats.len() + darks.len()) as u64 + 32 * (shape[1] * shape[2]) as u64
+    if args.axis == Some(AxisArg::Find) && args.source_to_axis.is_some() {
+        return Err(no_axis("a fan or cone beam"));
+    }
+    let (bytes, whole, rays) = (bytes_of(&scan), scan.shape(), scan.geometry.is_some());
+    let kept = Part::of(args, whole)?;
+    let scan = kept.scan(scan, args).with_context(fail)?;
+    let stated = args.pixel.as_deref().map(pixel).transpose()?;
+    let pixel_mm = scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(stated);
+    // The corrections' own, beside what is left of the scan.
+    let threads = device.cpu_side().threads();
+    let bytes = bytes.max(bytes_of(&scan) / 2 + corrections.bytes(scan.shape(), threads));
+    let views = scan.shape()[0];
+    let scan = corrections.lines(device, scan, stated, &mut notes).with_context(fail)?;
+    let Scan { measured, angles, geometry } = scan;
+    let values = match measured {
+        Measured::Lines(lines) => lines,
+        Measured::Counts(_) => {
+            return Err(BadInput::new(format!("{}: expected line integrals", fail())).into());
         }
-        Measured::Lines(_) => 12 * count,
     };
-    let values = scan.into_lines(device.cpu_side(), &mut notes).with_context(fail)?;
+    let [together, high, wide] = corrections.bins();
     let axis = match args.axis {
-        Some(AxisArg::Find) if args.source_to_axis.is_some() => return Err(no_axis("a fan or cone beam")),
         Some(AxisArg::Find) => {
             let column = find_axis(device, values.view(), &angles).with_context(fail)?;
+            // In columns of the file.
+            let column = kept.columns.start as f64 + (column + 0.5) * wide as f64 - 0.5;
             notes.push(format!(
                 "the axis falls on column {column:.2}, about which views are mirror images of others"
             ));
@@ -136,25 +157,37 @@ pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device) -> Result<(Lines
         Some(AxisArg::Column(column)) => Some(column),
         None => None,
     };
-    let mut geometry = match (stated, &args.rtk) {
-        (_, Some(_)) => rtk(args, shape)?,
+    let geometry = match (geometry, &args.rtk) {
+        (_, Some(_)) => {
+            binned(&kept.rays(&rtk(args, [views, whole[1], whole[2]])?)?, [together, high, wide])?
+        }
         (Some(geometry), None) => geometry,
-        (None, None) => orbit(args, shape, &angles, axis, &mut notes)?,
+        (None, None) => {
+            let rays = orbit(args, whole, &angles, axis, &mut notes)?;
+            binned(&kept.rays(&rays)?, [1, high, wide])?
+        }
     };
-    if let Some(rows) = &args.row {
-        geometry = rows_of(&geometry, rows)?;
+    Ok((Lines { values: Source::Whole(values), geometry, axis, notes, bytes, pixel_mm }, rays))
+}
+
+/// Bytes that a scan took while it was read and made into line integrals.
+fn bytes_of(scan: &Scan) -> u64 {
+    let shape = scan.shape();
+    let count = shape.iter().product::<usize>() as u64;
+    match &scan.measured {
+        // HDF5 reads a copy; means of flat and dark fields are in double precision.
+        Measured::Counts(Counts { flats, darks, .. }) => {
+            8 * count + 4 * (flats.len() + darks.len()) as u64 + 32 * (shape[1] * shape[2]) as u64
+        }
+        Measured::Lines(_) => 12 * count,
     }
-    let values = match &args.row {
-        Some(rows) => values.select(Axis(1), &rows.below(shape[1]).collect::<Vec<_>>()),
-        None => values,
-    };
-    Ok((Lines { values: Source::Whole(values), geometry, axis, notes, bytes }, rays))
 }
 
 /// The header of a scan whose views arrive one after another, and its rays or those that the options say.
-fn open_stream(args: &ReconCt, kind: Kind) -> Result<(Lines, bool)> {
+fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<(Lines, bool)> {
     let views = open(args, kind)?;
     let shape = views.shape();
+    corrections.check_arriving(shape[1])?;
     let mut notes = Vec::new();
     let fail = || args.scan.display().to_string();
     rayspin::core::voxels(&shape).with_context(fail)?;
@@ -174,8 +207,10 @@ fn open_stream(args: &ReconCt, kind: Kind) -> Result<(Lines, bool)> {
         (Some(geometry), None) => geometry,
         (None, None) => orbit(args, shape, &angles, axis, &mut notes)?,
     };
+    let stated = args.pixel.as_deref().map(pixel).transpose()?;
+    let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(stated);
     let passes = Passes { args: args.clone(), kind, opened: Some(views) };
-    Ok((Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0 }, rays))
+    Ok((Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0, pixel_mm }, rays))
 }
 
 fn no_axis(found: &str) -> anyhow::Error {
@@ -268,39 +303,101 @@ fn with_fields(projections: Projections, args: &ReconCt) -> Result<Projections> 
     Ok(projections.with_fields(field(flat, "--flat")?, dark))
 }
 
-/// The scan of the views that `--view` names.
-fn part(scan: Scan, args: &ReconCt) -> Result<Scan> {
-    let Some(wanted) = &args.view else { return Ok(scan) };
-    let views = scan.shape()[0];
-    wanted.expect_among("view", &Vec::from_iter(0..views))?;
-    let kept: Vec<usize> = wanted.below(views).collect();
-    let measured = match scan.measured {
-        Measured::Lines(lines) => Measured::Lines(lines.select(Axis(0), &kept)),
-        Measured::Counts(counts) => {
-            Measured::Counts(Counts { views: counts.views.select(Axis(0), &kept), ..counts })
-        }
-    };
-    let angles = kept.iter().map(|&view| scan.angles[view]).collect();
-    let geometry = scan.geometry.map(|geometry| geometry.select(kept.iter().copied())).transpose()?;
-    Ok(Scan::new(measured, angles, geometry)?)
+/// The part of the detector that `--row` and `--column` leave.
+struct Part {
+    rows: Range<usize>,
+    columns: Range<usize>,
 }
 
-/// The rays of neighbouring rows.
-fn rows_of(geometry: &ProjectionGeometry, wanted: &Ranges) -> Result<ProjectionGeometry> {
-    let mut detector = *geometry.detector();
-    wanted.expect_among("row", &Vec::from_iter(0..detector.rows))?;
-    let kept: Vec<usize> = wanted.below(detector.rows).collect();
-    if kept.windows(2).any(|pair| pair[1] != pair[0] + 1) {
-        return Err(BadInput::new(format!("--row: expected rows side by side, found {wanted}")).into());
+impl Part {
+    /// Errors: rows or columns that the detector lacks, or that are not side by side.
+    fn of(args: &ReconCt, [_, rows, columns]: [usize; 3]) -> Result<Self> {
+        Ok(Self {
+            rows: side_by_side("row", args.row.as_ref(), rows)?,
+            columns: side_by_side("column", args.column.as_ref(), columns)?,
+        })
     }
-    let middle = kept[0] as f64 + 0.5 * (kept.len() - 1) as f64;
-    let shift = (middle - 0.5 * (detector.rows - 1) as f64) * detector.pitch_mm[1];
-    detector.rows = kept.len();
-    let moved = geometry.views().iter().map(|view| rayspin::core::View {
-        detector_mm: std::array::from_fn(|axis| view.detector_mm[axis] + shift * view.v[axis]),
-        ..*view
-    });
-    Ok(ProjectionGeometry::new(detector, moved.collect())?)
+
+    /// The scan of this part, and of the views that `--view` names.
+    fn scan(&self, scan: Scan, args: &ReconCt) -> Result<Scan> {
+        let [views, rows, columns] = scan.shape();
+        let kept = match &args.view {
+            None => None,
+            Some(wanted) => {
+                wanted.expect_among("view", &Vec::from_iter(0..views))?;
+                Some(wanted.below(views).collect::<Vec<usize>>())
+            }
+        };
+        let whole = self.rows.len() == rows && self.columns.len() == columns;
+        if whole && kept.is_none() {
+            return Ok(scan);
+        }
+        let cut = |values: Array3<f32>| match whole {
+            true => values,
+            false => values.slice(s![.., self.rows.clone(), self.columns.clone()]).to_owned(),
+        };
+        let chosen = |values: Array3<f32>| match &kept {
+            Some(kept) => values.select(Axis(0), kept),
+            None => values,
+        };
+        let measured = match scan.measured {
+            Measured::Lines(lines) => Measured::Lines(cut(chosen(lines))),
+            Measured::Counts(Counts { views, flats, darks }) => {
+                let darks = if darks.is_empty() { darks } else { cut(darks) };
+                Measured::Counts(Counts { views: cut(chosen(views)), flats: cut(flats), darks })
+            }
+        };
+        let (mut angles, mut geometry) = (scan.angles, scan.geometry);
+        if let Some(kept) = &kept {
+            angles = kept.iter().map(|&view| angles[view]).collect();
+            geometry = geometry.map(|geometry| geometry.select(kept.iter().copied())).transpose()?;
+        }
+        let geometry = geometry.map(|geometry| self.rays(&geometry)).transpose()?;
+        Ok(Scan::new(measured, angles, geometry)?)
+    }
+
+    /// The rays of this part of the detector.
+    fn rays(&self, geometry: &ProjectionGeometry) -> Result<ProjectionGeometry> {
+        let mut detector = *geometry.detector();
+        let (rows, columns) = (detector.rows, detector.columns);
+        if self.rows.len() == rows && self.columns.len() == columns {
+            return Ok(geometry.clone());
+        }
+        // How far the middle of the part is from the middle of the detector.
+        let shift = |part: &Range<usize>, all: usize, pitch: f64| {
+            (part.start as f64 + 0.5 * (part.len() as f64 - all as f64)) * pitch
+        };
+        let across = shift(&self.columns, columns, detector.pitch_mm[0]);
+        let along = shift(&self.rows, rows, detector.pitch_mm[1]);
+        if detector.radius_mm.is_some() && across != 0.0 {
+            let message = format!(
+                "--column: expected as many columns left out on both sides of a curved detector, found {}-{}",
+                self.columns.start,
+                self.columns.end - 1
+            );
+            return Err(BadInput::new(message).into());
+        }
+        detector.rows = self.rows.len();
+        detector.columns = self.columns.len();
+        let moved = geometry.views().iter().map(|view| rayspin::core::View {
+            detector_mm: std::array::from_fn(|axis| {
+                view.detector_mm[axis] + across * view.u[axis] + along * view.v[axis]
+            }),
+            ..*view
+        });
+        Ok(ProjectionGeometry::new(detector, moved.collect())?)
+    }
+}
+
+/// Numbers side by side; all of them where none are named.
+fn side_by_side(what: &str, wanted: Option<&Ranges>, all: usize) -> Result<Range<usize>> {
+    let Some(wanted) = wanted else { return Ok(0..all) };
+    wanted.expect_among(what, &Vec::from_iter(0..all))?;
+    let kept: Vec<usize> = wanted.below(all).collect();
+    match (kept.first(), kept.last()) {
+        (Some(first), Some(last)) if last - first + 1 == kept.len() => Ok(*first..last + 1),
+        _ => Err(BadInput::new(format!("--{what}: expected {what}s side by side, found {wanted}")).into()),
+    }
 }
 
 /// The rays of a geometry file of RTK.

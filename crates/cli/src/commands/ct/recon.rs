@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use ndarray::Array3;
 use rayspin::core::{Image, Monitor, ProjectionGeometry};
+use rayspin::ct::corrections::{Corrections, Place};
 use rayspin::ct::methods::Facts;
 use rayspin::ct::recon::{
     GridOptions, ReconOptions, Reconstruction, arriving_budget, budget, grid, reconstruct, slices_at_a_time,
@@ -17,7 +18,7 @@ use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{Context, say, stdout};
 
 use super::input::{self, Kind, Lines, Passes, Source};
-use super::stream::{self, Stream};
+use super::stream::{self, Arriving, Stream};
 use super::{matrix, place};
 use crate::args::ct::ReconCt;
 use crate::args::numbers;
@@ -67,6 +68,7 @@ const TABLE: &[Row<Needs>] = &[
     ("row", WHOLE),
     ("flat", ALWAYS),
     ("dark", ALWAYS),
+    ("column", WHOLE),
     ("arc", &[Needs::Array]),
     ("axis", NO_RAYS),
     ("pixel", NO_RAYS),
@@ -119,6 +121,7 @@ struct Session<'a> {
     device: Device,
     /// The column on which the axis falls, where an option says it or it was found.
     axis: Option<f64>,
+    corrections: Corrections,
 }
 
 /// Reconstructs a scan, writes the volume and the run record.
@@ -126,10 +129,13 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     let files = files_of(args)?;
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
     let (recorder, device) = (files::recorder(context), context.device.clone());
-    let mut session = Session { context, args, monitor, recorder, device, axis: None };
+    args.corrections.refuse_idle(&context.given)?;
+    let corrections = args.corrections.corrections()?;
+    let mut session = Session { context, args, monitor, recorder, device, axis: None, corrections };
     let process = plan::process_bytes();
     let lines = session.read()?;
     let mut options = session.options(&lines.geometry)?;
+    session.corrections.expect_volume(options.grid.shape_zyx())?;
     let Some((plan, limits)) = session.plan(&lines, &mut options, process)? else { return Ok(()) };
     plan::expect_memory(&plan)?;
     session.planned(&plan, &limits, &options)?;
@@ -137,16 +143,19 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     files.hash_inputs(&mut session.recorder)?;
 
     session.recorder.stage("reconstruct");
-    let Lines { values, geometry, .. } = lines;
+    let Lines { values, geometry, pixel_mm, .. } = lines;
     let streams = matches!(values, Source::Arriving(_));
-    let (device, monitor) = (&session.device, &session.monitor);
     let fail = || args.scan.display().to_string();
-    let made = match values {
+    let mut made = match values {
         Source::Whole(values) => {
+            let (device, monitor) = (&session.device, &session.monitor);
             reconstruct(device, values, &geometry, &options, monitor).with_context(fail)?
         }
-        Source::Arriving(passes) => session.arriving(passes, &geometry, &options).with_context(fail)?,
+        Source::Arriving(passes) => {
+            session.arriving(passes, &geometry, pixel_mm, &options).with_context(fail)?
+        }
     };
+    session.corrections.volume(session.device.cpu_side(), &mut made.volume)?;
     session.reconstructed(&made, &options)?;
     let missed = made.certificates.iter().find(|one| !one.met()).cloned();
     let mut compared = Ok(());
@@ -168,7 +177,8 @@ fn files_of(args: &ReconCt) -> Result<RunFiles> {
     let given = [&args.reference, &args.rtk];
     // What arrives through a pipe can be read once.
     let scan = Some(&args.scan).filter(|path| path.as_os_str() != "-" && (!args.stream || path.is_file()));
-    let inputs: Vec<PathBuf> = scan.into_iter().chain(given.into_iter().flatten()).cloned().collect();
+    let given = given.into_iter().flatten().chain(args.corrections.files());
+    let inputs: Vec<PathBuf> = scan.into_iter().chain(given).cloned().collect();
     let record = (!args.no_record && !args.dry_run).then_some(args.record.as_ref());
     if let Some(preview) = &args.preview {
         files::check_output(preview, Format::is_picture)?;
@@ -192,7 +202,8 @@ impl Session<'_> {
         if let Some(method) = args.method.method() {
             args.method.refuse_idle(&self.context.given, method)?;
         }
-        let (lines, rays) = self.monitor.stage("read", 0, || input::read(args, kind, &self.device))?;
+        let (lines, rays) =
+            self.monitor.stage("read", 0, || input::read(args, kind, &self.device, &self.corrections))?;
         known.rays = Some(rays);
         self.axis = lines.axis;
         refuse_idle(TABLE, &self.context.given, &known)?;
@@ -243,7 +254,8 @@ impl Session<'_> {
         process: u64,
     ) -> Result<Option<(Plan, Limits)>> {
         let args = self.args;
-        let mut job = PlanJob { args, lines, process, options, device: self.device.clone() };
+        let corrections = &self.corrections;
+        let mut job = PlanJob { args, lines, process, options, corrections, device: self.device.clone() };
         let fail = || args.scan.display().to_string();
         if self.context.undecided {
             let whole = job.plan().with_context(fail)?;
@@ -308,12 +320,14 @@ impl Session<'_> {
         &mut self,
         mut passes: Passes,
         geometry: &ProjectionGeometry,
+        pixel_mm: Option<[f64; 2]>,
         options: &ReconOptions,
     ) -> Result<Reconstruction> {
         let (device, shape) = (self.device.clone(), options.grid.shape_zyx());
         let preview = self.args.preview.as_deref();
         let finish_on_cpu = options.finish_on_cpu && passes.repeat();
-        let mut stream = Stream { geometry, options, preview, device, finish_on_cpu };
+        let corrections = Arriving { corrections: &self.corrections, pixel_mm };
+        let mut stream = Stream { geometry, options, preview, device, finish_on_cpu, corrections };
         let mut volume = Array3::zeros((0, shape[1], shape[2]));
         let notes = match slices_at_a_time(options) == shape[0] {
             true => stream.run(&mut passes, &self.monitor, &mut |whole| {
@@ -350,6 +364,8 @@ impl Session<'_> {
         let text = |ranges: &Option<rayspin::core::Ranges>| ranges.as_ref().map(ToString::to_string);
         recorder.parameter("view", serde_json::json!(text(&self.args.view)));
         recorder.parameter("row", serde_json::json!(text(&self.args.row)));
+        recorder.parameter("column", serde_json::json!(text(&self.args.column)));
+        recorder.parameter("corrections", self.args.corrections.recorded(&self.corrections));
         recorder.parameter("axis", serde_json::json!(self.axis));
         recorder.parameter("iterations done", serde_json::to_value(&made.solve)?);
         recorder.parameter("certify", serde_json::json!(options.certify));
@@ -365,7 +381,10 @@ impl Session<'_> {
         self.recorder.stage("write");
         let image = Image::new(volume.into_dyn(), options.grid.geometry())?;
         for output in &self.args.outputs {
-            for note in files::write_image(output, &image, Default::default(), None)? {
+            let signed = self.corrections.iter().any(|one| one.place() == Place::Volume);
+            for note in
+                files::write_image(output, &image, Default::default(), signed.then_some(Values::Real))?
+            {
                 self.say(&format!("{}: {note}", stdout::name(output)));
             }
         }
@@ -409,6 +428,7 @@ struct PlanJob<'a> {
     lines: &'a Lines,
     process: u64,
     options: &'a mut ReconOptions,
+    corrections: &'a Corrections,
     device: Device,
 }
 
@@ -427,7 +447,8 @@ impl Job for PlanJob<'_> {
                 let parts = passes.repeat()
                     && args.outputs.iter().all(by_slices)
                     && args.reference.is_none()
-                    && args.preview.is_none();
+                    && args.preview.is_none()
+                    && self.corrections.iter().all(|one| one.place() != Place::Volume);
                 let slices = sizes().into_iter().take(1).map(|size| BatchSize { gpu_only: false, ..size });
                 slices.filter(|_| parts).collect()
             }
@@ -440,8 +461,16 @@ impl Job for PlanJob<'_> {
 
     fn plan(&self) -> rayspin::core::Result<Plan> {
         let mut all = rayspin::run::Budget { frames: 1, ..Default::default() };
-        all.push("read", self.lines.bytes);
         let (device, geometry) = (&self.device, &self.lines.geometry);
+        let bytes = match &self.lines.values {
+            Source::Whole(_) => self.lines.bytes,
+            Source::Arriving(_) => {
+                let [_, rows, columns] = geometry.shape();
+                let threads = device.cpu_side().threads();
+                self.corrections.bytes([stream::at_a_time(geometry), rows, columns], threads)
+            }
+        };
+        all.push("read", bytes);
         let own = match &self.lines.values {
             Source::Whole(_) => budget(device, geometry, self.options)?,
             Source::Arriving(_) => {
@@ -471,12 +500,13 @@ impl Job for PlanJob<'_> {
 mod tests {
     use super::ALWAYS;
     use crate::args::tests::expect_complete;
-    use crate::methods::ct_methods;
+    use crate::methods::{ct_corrections, ct_methods};
 
     #[test]
     fn every_option_has_a_row() {
-        let params = ct_methods().params();
-        let of_methods = params.iter().map(|(param, _)| (param.name, ALWAYS)).chain([("method", ALWAYS)]);
+        let params = [ct_methods().params(), ct_corrections().params()].concat();
+        let named = [("method", ALWAYS), ("correct", ALWAYS)];
+        let of_methods = params.iter().map(|(param, _)| (param.name, ALWAYS)).chain(named);
         let rows: Vec<_> = super::TABLE.iter().copied().chain(of_methods).collect();
         expect_complete(&["recon", "ct"], &rows);
     }

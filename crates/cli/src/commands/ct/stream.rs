@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use ndarray::{Array3, Array4};
 use rayspin::core::{Image, Monitor, ProjectionGeometry};
-use rayspin::ct::recon::{Arriving, ReconOptions, Reconstruction, slices_at_a_time};
+use rayspin::ct::corrections::Corrections;
+use rayspin::ct::recon::{self, ReconOptions, Reconstruction, slices_at_a_time};
 use rayspin::device::Device;
 use rayspin::io::Projections;
 use rayspin::run::{Recoverable, with_recovery};
@@ -33,6 +34,13 @@ pub(super) struct Stream<'a> {
     pub(super) device: Device,
     /// Whether the CPU takes over when a GPU fails: views can be read again.
     pub(super) finish_on_cpu: bool,
+    pub(super) corrections: Arriving<'a>,
+}
+
+/// How views are corrected that arrive.
+pub(super) struct Arriving<'a> {
+    pub(super) corrections: &'a Corrections,
+    pub(super) pixel_mm: Option<[f64; 2]>,
 }
 
 impl Recoverable for Stream<'_> {
@@ -100,7 +108,7 @@ impl Stream<'_> {
 
     /// Adds up all views: while some are filtered and projected back, the next ones are read.
     ///
-    /// Errors: a stream that ends early; as [`Arriving::add`]; an interruption.
+    /// Errors: a stream that ends early; as [`recon::Arriving::add`]; an interruption.
     fn slab(
         &self,
         mut source: Projections,
@@ -109,7 +117,7 @@ impl Stream<'_> {
     ) -> Result<Reconstruction> {
         let views = self.geometry.views().len();
         let some = at_a_time(self.geometry);
-        let mut volume = Arriving::new(&self.device, self.geometry, options)?;
+        let mut volume = recon::Arriving::new(&self.device, self.geometry, options)?;
         let (sender, receiver) = sync_channel(0);
         let (last_sender, last) = sync_channel(1);
         let host = self.device.host();
@@ -137,7 +145,7 @@ impl Stream<'_> {
                         Err(e) => return Err(e).context("reading views"),
                     }
                 };
-                volume.add(lines)?;
+                volume.add(self.corrected(lines)?)?;
                 monitor.step(&format!("{} of {views} views", volume.views()))?;
                 if volume.views() == views || shown.elapsed() >= PICTURE {
                     self.show(&volume)?;
@@ -153,8 +161,18 @@ impl Stream<'_> {
         Ok(made)
     }
 
+    /// Views as they arrived, corrected one by one.
+    fn corrected(&self, lines: Vec<f32>) -> Result<Vec<f32>> {
+        let Arriving { corrections, pixel_mm } = &self.corrections;
+        let [_, rows, columns] = self.geometry.shape();
+        let views = lines.len() / (rows * columns);
+        let mut lines = Array3::from_shape_vec((views, rows, columns), lines)?;
+        corrections.arriving(&self.device, &mut lines, *pixel_mm)?;
+        Ok(lines.into_raw_vec_and_offset().0)
+    }
+
     /// Writes the middle slice of the views so far.
-    fn show(&self, volume: &Arriving) -> Result<()> {
+    fn show(&self, volume: &recon::Arriving) -> Result<()> {
         let Some(path) = self.preview else { return Ok(()) };
         let [nz, ny, nx] = self.options.grid.shape_zyx();
         let values = volume.slice(nz / 2)?;

@@ -1,0 +1,365 @@
+//! Rings by wavelets and Fourier transforms: stripes of a sinogram are narrow along columns and long along views.
+//!
+//! ```text
+//! p ← p − Σ_l R_l[ F⁻¹ e^(−k²/2σ²) F v_l ]
+//! ```
+//!
+//! where v_l are the coefficients of level l that pass high frequencies along columns and low ones along views, R_l makes a sinogram of them alone, F is the
+//! Fourier transform along views, and k counts oscillations over the views of v_l.
+//!
+//! B. Münch, P. Trtik, F. Marone, M. Stampanoni, *Stripe and ring artifact removal with combined wavelet–Fourier filtering*, Opt Express 17:8567, 2009. Their
+//! coefficients are damped by 1 − e^(−k²/2σ²) and put together again; the transform is linear and orthogonal, so that this is the difference above. It needs no
+//! coefficients but v_l.
+
+use std::f64::consts::TAU;
+
+use ndarray::{ArrayViewMut2, Axis};
+use rayon::prelude::*;
+use rayspin_core::{Error, Result};
+use rayspin_device::Device;
+use rayspin_kernels::median::reference::mirrored;
+use rayspin_run::{About, Param, Value, params};
+
+use super::{Correction, GROUP, Place, Views};
+
+/// Daubechies' filter of five vanishing moments. `kernels::wavelet` has filters of two at most, which do not keep narrow stripes and wide structures apart.
+const LOW: [f64; 10] = [
+    0.160_102_397_974_125,
+    0.603_829_269_797_473,
+    0.724_308_528_438_574_4,
+    0.138_428_145_901_103_4,
+    -0.242_294_887_066_190_15,
+    -0.032_244_869_585_029_52,
+    0.077_571_493_840_065_15,
+    -0.006_241_490_213_011_705,
+    -0.012_580_751_999_015_526,
+    0.003_335_725_285_001_549,
+];
+/// Weights e^(−k²/2σ²) below this are left out.
+const LEAST: f64 = 1e-6;
+
+params! {
+    /// Rings are removed by wavelets and Fourier transforms (Münch et al., Opt Express 17:8567, 2009).
+    pub struct RingsWavelet {
+        /// Oscillations over the views up to which a stripe varies.
+        ring_sigma: f64 = 2.0 => Param::new(GROUP, "Oscillations over the views up to which stripes vary, σ; more removes more, of the object too")
+            .title("sigma of rings").expects("0.1 to 50", |v| matches!(v, Value::Number(s) if (0.1..=50.0).contains(s))),
+        /// Levels of wavelets.
+        ring_levels: Option<usize> = None => Param::new(GROUP, "Levels of wavelets; stripes of up to 2 to this power columns are removed")
+            .title("levels of rings").expects("1 to 10", |v| matches!(v, Value::Count(1..=10))).absent("by the columns, 5 of 2048"),
+    }
+}
+
+impl Correction for RingsWavelet {
+    fn about(&self) -> About {
+        About {
+            name: "rings-wavelet",
+            help: "Rings are removed by wavelets and Fourier transforms (Münch et al. 2009)",
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place::Lines
+    }
+
+    fn alone(&self, _: usize) -> bool {
+        false
+    }
+
+    fn bytes(&self, [views, rows, columns]: [usize; 3], threads: usize) -> u64 {
+        // The sinogram, half of it twice, and the coefficients of all levels, a third.
+        let levels = self.levels(columns);
+        let count = padded(views, levels).0 * padded(columns, levels).0;
+        (threads.min(rows) * count * 4 * 5 / 2) as u64
+    }
+
+    fn views(&self, device: &Device, views: &mut Views) -> Result<u64> {
+        let (count, rows, columns) = views.values.dim();
+        if columns < 8 || count < 8 {
+            let found = format!("{count} views of {columns} columns, {rows} rows");
+            return Err(Error::value("views to remove rings from", "at least 8 views of 8 columns", found));
+        }
+        device.cpu_side().run(|| {
+            let stack: Vec<_> = views.values.axis_iter_mut(Axis(1)).collect();
+            stack.into_par_iter().for_each(|row| self.sinogram(row));
+        });
+        Ok(0)
+    }
+}
+
+/// A length that can be halved `levels` times, and the elements before the first one that it has beside `count`.
+fn padded(count: usize, levels: usize) -> (usize, usize) {
+    let margin = (count / 8).min(150) + LOW.len();
+    let length = (count + 2 * margin).next_multiple_of(1 << levels);
+    (length, (length - count) / 2)
+}
+
+/// A matrix, row by row.
+struct Matrix {
+    rows: usize,
+    columns: usize,
+    values: Vec<f32>,
+}
+
+impl Matrix {
+    fn new(rows: usize, columns: usize) -> Self {
+        Self { rows, columns, values: vec![0.0; rows * columns] }
+    }
+
+    fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.columns..(row + 1) * self.columns]
+    }
+}
+
+/// g_j = (−1)^j h_{9 − j}: what passes high frequencies.
+fn high() -> [f32; 10] {
+    let mut high = [0.0; 10];
+    for (j, g) in high.iter_mut().enumerate() {
+        let h = LOW[LOW.len() - 1 - j] as f32;
+        *g = if j.is_multiple_of(2) { h } else { -h };
+    }
+    high
+}
+
+/// Low frequencies along rows' numbers: half as many rows, y(i) = Σ_j h_j x((2i + j) mod n).
+fn halved_rows(from: &Matrix) -> Matrix {
+    let mut to = Matrix::new(from.rows / 2, from.columns);
+    for (i, row) in to.values.chunks_exact_mut(from.columns).enumerate() {
+        for (j, h) in LOW.iter().enumerate() {
+            let h = *h as f32;
+            row.iter_mut().zip(from.row((2 * i + j) % from.rows)).for_each(|(y, x)| *y += h * x);
+        }
+    }
+    to
+}
+
+/// The same along columns, through a filter. Even and odd columns apart, neighbours of the sums are neighbours in memory.
+fn halved_columns(from: &Matrix, filter: [f32; 10]) -> Matrix {
+    let half = from.columns / 2;
+    let mut to = Matrix::new(from.rows, half);
+    let [mut even, mut odd] = [vec![0.0; half + 5], vec![0.0; half + 5]];
+    for (row, out) in to.values.chunks_exact_mut(half).enumerate() {
+        let row = from.row(row);
+        let pairs = row.chunks_exact(2).cycle();
+        for ((even, odd), pair) in even.iter_mut().zip(&mut odd).zip(pairs) {
+            (*even, *odd) = (pair[0], pair[1]);
+        }
+        for (j, h) in filter.iter().enumerate() {
+            let x = if j.is_multiple_of(2) { &even[j / 2..] } else { &odd[j / 2..] };
+            out.iter_mut().zip(x).for_each(|(y, x)| *y += h * x);
+        }
+    }
+    to
+}
+
+/// The transposes: x((2i + j) mod n) += h_j y(i).
+fn doubled_rows(from: &Matrix) -> Matrix {
+    let mut to = Matrix::new(2 * from.rows, from.columns);
+    for i in 0..from.rows {
+        for (j, h) in LOW.iter().enumerate() {
+            let (h, at) = (*h as f32, (2 * i + j) % to.rows * from.columns);
+            let row = &mut to.values[at..at + from.columns];
+            row.iter_mut().zip(from.row(i)).for_each(|(x, y)| *x += h * y);
+        }
+    }
+    to
+}
+
+fn add_doubled_columns(from: &Matrix, filter: [f32; 10], to: &mut Matrix) {
+    let half = from.columns;
+    let [mut even, mut odd] = [vec![0.0; half + 5], vec![0.0; half + 5]];
+    for (row, to) in to.values.chunks_exact_mut(2 * half).enumerate() {
+        even.fill(0.0);
+        odd.fill(0.0);
+        for (j, h) in filter.iter().enumerate() {
+            let x = if j.is_multiple_of(2) { &mut even[j / 2..] } else { &mut odd[j / 2..] };
+            x.iter_mut().zip(from.row(row)).for_each(|(x, y)| *x += h * y);
+        }
+        // What lies beyond the end belongs to the beginning.
+        for (at, (even, odd)) in even.iter().zip(&odd).enumerate() {
+            let pair = 2 * (at % half);
+            to[pair] += even;
+            to[pair + 1] += odd;
+        }
+    }
+}
+
+impl RingsWavelet {
+    /// Levels for so many columns. What is wider than a 64th of them belongs to the object.
+    fn levels(&self, columns: usize) -> usize {
+        self.ring_levels.unwrap_or_else(|| ((columns / 64).max(2).ilog2() as usize).min(10))
+    }
+
+    fn sinogram(&self, mut lines: ArrayViewMut2<'_, f32>) {
+        let levels = self.levels(lines.dim().1);
+        let ((rows, above), (columns, before)) =
+            (padded(lines.dim().0, levels), padded(lines.dim().1, levels));
+        let low = LOW.map(|h| h as f32);
+        let mut part = Matrix::new(rows, columns);
+        for (at, row) in part.values.chunks_exact_mut(columns).enumerate() {
+            let from = lines.row(mirrored(at as i64 - above as i64, lines.dim().0));
+            for (column, to) in row.iter_mut().enumerate() {
+                *to = from[mirrored(column as i64 - before as i64, from.len())];
+            }
+        }
+        let mut stripes = Vec::new();
+        for _ in 0..levels {
+            let half = halved_rows(&part);
+            let mut vertical = halved_columns(&half, high());
+            self.keep_slow(&mut vertical);
+            stripes.push(vertical);
+            part = halved_columns(&half, low);
+        }
+        // What slow stripes alone make up.
+        part.values.fill(0.0);
+        while let Some(vertical) = stripes.pop() {
+            let mut half = Matrix::new(part.rows, 2 * part.columns);
+            add_doubled_columns(&part, low, &mut half);
+            add_doubled_columns(&vertical, high(), &mut half);
+            part = doubled_rows(&half);
+        }
+        for (row, mut to) in lines.outer_iter_mut().enumerate() {
+            let from = &part.row(row + above)[before..];
+            to.iter_mut().zip(from).for_each(|(to, stripe)| *to -= stripe);
+        }
+    }
+
+    /// F⁻¹ e^(−k²/2σ²) F along rows' numbers. Few frequencies have a weight, so that sums over these are quicker than a transform.
+    fn keep_slow(&self, values: &mut Matrix) {
+        let (rows, columns) = (values.rows, values.columns);
+        let mut kept = Matrix::new(rows, columns);
+        let (mut cosines, mut sines) = (vec![0.0f32; columns], vec![0.0f32; columns]);
+        for k in 0..=rows / 2 {
+            let weight = (-0.5 * (k as f64 / self.ring_sigma).powi(2)).exp();
+            if weight < LEAST {
+                break;
+            }
+            let once = k == 0 || 2 * k == rows;
+            let scale = (weight * if once { 1.0 } else { 2.0 } / rows as f64) as f32;
+            let angle = |row: usize| (TAU * (k * row % rows) as f64 / rows as f64).sin_cos();
+            cosines.fill(0.0);
+            sines.fill(0.0);
+            for row in 0..rows {
+                let (sine, cosine) = angle(row);
+                let (sine, cosine) = (sine as f32, cosine as f32);
+                for ((c, s), x) in cosines.iter_mut().zip(&mut sines).zip(values.row(row)) {
+                    *c += cosine * x;
+                    *s += sine * x;
+                }
+            }
+            for (row, to) in kept.values.chunks_exact_mut(columns).enumerate() {
+                let (sine, cosine) = angle(row);
+                let (sine, cosine) = (scale * sine as f32, scale * cosine as f32);
+                to.iter_mut()
+                    .zip(cosines.iter().zip(&sines))
+                    .for_each(|(to, (c, s))| *to += cosine * c + sine * s);
+            }
+        }
+        *values = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_is_orthogonal_and_has_five_vanishing_moments() {
+        for shift in 0..5 {
+            let product: f64 = (0..10 - 2 * shift).map(|j| LOW[j] * LOW[j + 2 * shift]).sum();
+            assert!((product - if shift == 0 { 1.0 } else { 0.0 }).abs() < 1e-10, "{shift}: {product}");
+        }
+        for moment in 0..5 {
+            let sum: f64 =
+                high().iter().enumerate().map(|(j, g)| f64::from(*g) * (j as f64).powi(moment)).sum();
+            assert!(sum.abs() < 1e-3, "{moment}: {sum}");
+        }
+    }
+
+    #[test]
+    fn halves_and_their_transposes_make_up_the_whole() {
+        let mut from = Matrix::new(32, 16);
+        from.values.iter_mut().enumerate().for_each(|(at, x)| *x = ((at * 7919) % 101) as f32 - 50.0);
+        // W restricted to rows: halves and back keep what low frequencies make up, twice as well as once.
+        let once = doubled_rows(&halved_rows(&from));
+        let twice = doubled_rows(&halved_rows(&once));
+        assert!(once.values.iter().zip(&twice.values).all(|(a, b)| (a - b).abs() < 1e-3));
+        let mut whole = Matrix::new(32, 16);
+        add_doubled_columns(&halved_columns(&from, LOW.map(|h| h as f32)), LOW.map(|h| h as f32), &mut whole);
+        add_doubled_columns(&halved_columns(&from, high()), high(), &mut whole);
+        assert!(whole.values.iter().zip(&from.values).all(|(a, b)| (a - b).abs() < 1e-3));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod reference {
+    //! All coefficients, damped by 1 − e^(−k²/2σ²), and put together again.
+
+    use ndarray::Array2;
+
+    use super::{LOW, TAU, mirrored, padded};
+
+    /// One level along the first axis: low frequencies, then high ones.
+    fn split(from: &Array2<f64>) -> Array2<f64> {
+        let (n, columns) = from.dim();
+        Array2::from_shape_fn((n, columns), |(i, c)| {
+            let (k, high) = (i % (n / 2), i >= n / 2);
+            let g = |j: usize| if j.is_multiple_of(2) { LOW[9 - j] } else { -LOW[9 - j] };
+            (0..10).map(|j| if high { g(j) } else { LOW[j] } * from[[(2 * k + j) % n, c]]).sum()
+        })
+    }
+
+    fn merge(from: &Array2<f64>) -> Array2<f64> {
+        let (n, columns) = from.dim();
+        let mut to = Array2::zeros((n, columns));
+        for ((i, c), value) in from.indexed_iter() {
+            let (k, high) = (i % (n / 2), i >= n / 2);
+            for j in 0..10usize {
+                let g = if j.is_multiple_of(2) { LOW[9 - j] } else { -LOW[9 - j] };
+                to[[(2 * k + j) % n, c]] += if high { g } else { LOW[j] } * value;
+            }
+        }
+        to
+    }
+
+    fn along_columns(f: fn(&Array2<f64>) -> Array2<f64>, from: &Array2<f64>) -> Array2<f64> {
+        f(&from.t().to_owned()).t().to_owned()
+    }
+
+    fn level(image: &Array2<f64>, levels: usize, sigma: f64) -> Array2<f64> {
+        if levels == 0 {
+            return image.clone();
+        }
+        let mut parts = along_columns(split, &split(image));
+        let (rows, columns) = parts.dim();
+        let (high, wide) = (rows / 2, columns / 2);
+        let inner = level(&parts.slice(ndarray::s![..high, ..wide]).to_owned(), levels - 1, sigma);
+        parts.slice_mut(ndarray::s![..high, ..wide]).assign(&inner);
+        for column in wide..columns {
+            let values: Vec<f64> = (0..high).map(|row| parts[[row, column]]).collect();
+            for row in 0..high {
+                let mut sum = 0.0;
+                for (u, value) in values.iter().enumerate() {
+                    for k in 0..high {
+                        let around = k.min(high - k) as f64;
+                        let damped = 1.0 - (-0.5 * (around / sigma).powi(2)).exp();
+                        let phase = TAU * (k * (row + high - u) % high) as f64 / high as f64;
+                        sum += damped * phase.cos() * value / high as f64;
+                    }
+                }
+                parts[[row, column]] = sum;
+            }
+        }
+        merge(&along_columns(merge, &parts))
+    }
+
+    pub(in super::super) fn damped(lines: &Array2<f64>, levels: usize, sigma: f64) -> Array2<f64> {
+        let (views, columns) = lines.dim();
+        let ((high, above), (wide, before)) = (padded(views, levels), padded(columns, levels));
+        let image = Array2::from_shape_fn((high, wide), |(v, c)| {
+            lines[[mirrored(v as i64 - above as i64, views), mirrored(c as i64 - before as i64, columns)]]
+        });
+        let image = level(&image, levels, sigma);
+        image.slice(ndarray::s![above..above + views, before..before + columns]).to_owned()
+    }
+}
