@@ -179,7 +179,7 @@ impl Frame {
             columns.into(),
         ];
         arguments.extend(of_sizes(self.setup.size.map(|n| n as i32)));
-        arguments.push(u32::from(self.setup.from_point()).into());
+        arguments.push(u32::from(self.setup.starts_at_point()).into());
         arguments.extend(self.setup.samples().map(|n| Argument::from(n as i32)));
         arguments
     }
@@ -226,7 +226,7 @@ fn look(scene: &Scene) -> (usize, Vec<f32>, usize) {
             let mut look = vec![surface.value];
             look.extend(surface.colour);
             look.extend([surface.ambient, surface.diffuse, surface.specular, surface.shininess]);
-            look.extend(surface.to_light(scene.camera.axes).map(|x| x as f32));
+            look.extend(surface.light_from(scene.camera.axes).map(|x| x as f32));
             (3, look, 0)
         }
     }

@@ -240,7 +240,7 @@ impl Algorithm for Render {
             let here: f64 = found.iter().zip(&wanted).map(|(f, w)| of(f, w)).sum();
             wrong += here;
             size += wanted[..channels].iter().map(|w| w * w).sum::<f64>();
-            apart += usize::from(!(here <= DIFFERENT * DIFFERENT));
+            apart += usize::from(here.is_nan() || here > DIFFERENT * DIFFERENT);
         }
         let error = match self.kind {
             Kind::Surface => apart as f64 / count as f64,

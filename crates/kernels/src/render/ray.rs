@@ -84,7 +84,7 @@ impl Setup {
     }
 
     /// Whether rays start at one point.
-    pub(super) fn from_point(&self) -> bool {
+    pub(super) fn starts_at_point(&self) -> bool {
         self.from_point
     }
 
@@ -113,8 +113,7 @@ impl Setup {
             range = [range[0].max(one.min(other)), range[1].min(one.max(other))];
         }
         let main = crate::projection::main_axis(along);
-        // Where the range is empty or not a number nothing is seen.
-        if !(range[0] < range[1]) {
+        if range[0] >= range[1] {
             return None;
         }
         let [a, b, c] = AXES[main];

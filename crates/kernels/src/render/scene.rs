@@ -170,14 +170,14 @@ impl Surface {
     }
 
     /// The direction to the light, a unit vector in the volume's coordinates. `axes` point to the right, upwards and towards the viewer.
-    pub(super) fn to_light(&self, axes: [[f64; 3]; 3]) -> [f64; 3] {
+    pub(super) fn light_from(&self, axes: [[f64; 3]; 3]) -> [f64; 3] {
         let light = (0..3).fold([0.0; 3], |sum, axis| add(sum, scaled(axes[axis], self.light[axis])));
         scaled(light, 1.0 / norm(light))
     }
 
     /// Red, green, blue and 1 at a place of the surface with this gradient, seen along the unit vector `along`.
     pub(super) fn lit(&self, axes: [[f64; 3]; 3], gradient: [f64; 3], along: [f64; 3]) -> [f64; 4] {
-        let (to_viewer, light) = (scaled(along, -1.0), self.to_light(axes));
+        let (to_viewer, light) = (scaled(along, -1.0), self.light_from(axes));
         let steep = norm(gradient);
         let mut normal = if steep > 0.0 { scaled(gradient, 1.0 / steep) } else { to_viewer };
         if dot(normal, to_viewer) < 0.0 {

@@ -129,7 +129,7 @@ fn compare(case: &Case, name: &str, found: &[f32], wanted: &[f64], tolerance: f6
             .zip(wanted)
             .map(|(f, w)| (f64::from(*f) - w).abs())
             .fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
-        if !(worst <= tolerance * whole) {
+        if worst.is_nan() || worst > tolerance * whole {
             apart.push((at, found.to_vec(), wanted.to_vec()));
         }
     }

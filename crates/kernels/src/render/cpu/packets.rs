@@ -122,21 +122,24 @@ impl Group {
     }
 }
 
+/// A vector of samples.
+#[derive(Clone, Copy)]
+struct Sample<S: Simd> {
+    value: S::f32s,
+    /// The part of the cell that each ray is in.
+    part: S::f32s,
+    /// Length in a cell, mm.
+    step: S::f32s,
+    cell: f32,
+}
+
 /// What a vector of rays does with its samples.
 trait Shade: Copy + Sync {
     /// What a ray starts with.
     const START: [f32; 4];
 
-    /// Takes a sample of the part `part` of cell `cell`. Rays that are not in the cell have no part in it.
-    fn add<S: Simd>(
-        self,
-        simd: S,
-        state: &mut [S::f32s; 4],
-        value: S::f32s,
-        part: S::f32s,
-        step: S::f32s,
-        cell: f32,
-    );
+    /// Takes a sample. Rays that are not in the cell have no part in it.
+    fn add<S: Simd>(self, simd: S, state: &mut [S::f32s; 4], sample: Sample<S>);
 
     /// Whether no sample changes the rays any more whose blocks have numbers up to `key`.
     fn is_done<S: Simd>(self, simd: S, state: &[S::f32s; 4], key: f32) -> bool;
@@ -154,8 +157,8 @@ impl Shade for Sum {
     const START: [f32; 4] = [0.0; 4];
 
     #[inline(always)]
-    fn add<S: Simd>(self, _: S, state: &mut [S::f32s; 4], value: S::f32s, part: S::f32s, _: S::f32s, _: f32) {
-        state[0] = value.mul_add(part, state[0]);
+    fn add<S: Simd>(self, _: S, state: &mut [S::f32s; 4], sample: Sample<S>) {
+        state[0] = sample.value.mul_add(sample.part, state[0]);
     }
 
     #[inline(always)]
@@ -171,17 +174,9 @@ impl Shade for Largest {
     const START: [f32; 4] = [f32::NEG_INFINITY, 0.0, 0.0, 0.0];
 
     #[inline(always)]
-    fn add<S: Simd>(
-        self,
-        simd: S,
-        state: &mut [S::f32s; 4],
-        value: S::f32s,
-        part: S::f32s,
-        _: S::f32s,
-        _: f32,
-    ) {
+    fn add<S: Simd>(self, simd: S, state: &mut [S::f32s; 4], sample: Sample<S>) {
         let zero = S::f32s::splat(simd, 0.0);
-        state[0] = part.simd_gt(zero).select(state[0].max(value), state[0]);
+        state[0] = sample.part.simd_gt(zero).select(state[0].max(sample.value), state[0]);
     }
 
     #[inline(always)]
@@ -204,7 +199,7 @@ fn decay<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let whole = turns.round_ties_even();
     let f = turns - whole;
     let mut sum = S::f32s::splat(simd, 1.540_353e-4);
-    for coefficient in [1.333_355_8e-3, 9.618_129e-3, 5.550_411e-2, 0.240_226_51, std::f32::consts::LN_2, 1.0]
+    for coefficient in [1.333_355_8e-3, 9.618_129e-3, 5.550_411e-2, 0.240_226_5, std::f32::consts::LN_2, 1.0]
     {
         sum = sum.mul_add(f, S::f32s::splat(simd, coefficient));
     }
@@ -217,25 +212,17 @@ impl Shade for Glow<'_> {
     const START: [f32; 4] = [0.0, 0.0, 0.0, 1.0];
 
     #[inline(always)]
-    fn add<S: Simd>(
-        self,
-        simd: S,
-        state: &mut [S::f32s; 4],
-        value: S::f32s,
-        part: S::f32s,
-        step: S::f32s,
-        _: f32,
-    ) {
+    fn add<S: Simd>(self, simd: S, state: &mut [S::f32s; 4], sample: Sample<S>) {
         let zero = S::f32s::splat(simd, 0.0);
         let mut opacity = S::f32s::splat(simd, self.base[3]);
         for [from, width, _, _, _, slope] in self.ramps {
-            let rise = (value - *from).max(zero).min(S::f32s::splat(simd, *width));
+            let rise = (sample.value - *from).max(zero).min(S::f32s::splat(simd, *width));
             opacity = rise.mul_add(S::f32s::splat(simd, *slope), opacity);
         }
         if !any::<S>(opacity.simd_gt(zero)) {
             return;
         }
-        let through = decay(simd, opacity.max(zero) * part * step);
+        let through = decay(simd, opacity.max(zero) * sample.part * sample.step);
         let weight = state[3] - state[3] * through;
         let mut colour = [
             S::f32s::splat(simd, self.base[0]),
@@ -243,7 +230,7 @@ impl Shade for Glow<'_> {
             S::f32s::splat(simd, self.base[2]),
         ];
         for [from, width, slopes @ ..] in self.ramps {
-            let rise = (value - *from).max(zero).min(S::f32s::splat(simd, *width));
+            let rise = (sample.value - *from).max(zero).min(S::f32s::splat(simd, *width));
             for (colour, slope) in colour.iter_mut().zip(slopes) {
                 *colour = rise.mul_add(S::f32s::splat(simd, *slope), *colour);
             }
@@ -270,19 +257,11 @@ impl Shade for First {
     const START: [f32; 4] = [-1.0, 0.0, 0.0, 0.0];
 
     #[inline(always)]
-    fn add<S: Simd>(
-        self,
-        simd: S,
-        state: &mut [S::f32s; 4],
-        value: S::f32s,
-        part: S::f32s,
-        _: S::f32s,
-        cell: f32,
-    ) {
+    fn add<S: Simd>(self, simd: S, state: &mut [S::f32s; 4], sample: Sample<S>) {
         let zero = S::f32s::splat(simd, 0.0);
-        let reached = value.simd_ge(S::f32s::splat(simd, self.value)) & part.simd_gt(zero);
+        let reached = sample.value.simd_ge(S::f32s::splat(simd, self.value)) & sample.part.simd_gt(zero);
         let found = reached & state[0].simd_lt(zero);
-        state[0] = found.select(S::f32s::splat(simd, cell), state[0]);
+        state[0] = found.select(S::f32s::splat(simd, sample.cell), state[0]);
     }
 
     #[inline(always)]
@@ -496,7 +475,7 @@ fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
                 }
             };
             let inside = if EDGE { ((k + one).min(high) - k.max(low)).max(zero) } else { one };
-            shade.add(simd, &mut state, value, inside, step, at_cell);
+            shade.add(simd, &mut state, Sample { value, part: inside, step, cell: at_cell });
         }
         done &= shade.is_done(simd, &state, f32::INFINITY);
         for (state, to) in state.iter().zip(&mut group.state) {
@@ -574,12 +553,12 @@ fn tiles<M: Shade>(
     for left in (0..picture.columns).step_by(TILE) {
         let width = TILE.min(picture.columns - left);
         groups.iter_mut().flatten().for_each(Group::clear);
-        for at in 0..rows * width {
+        for (at, kept) in rays.iter_mut().enumerate().take(rows * width) {
             let ray = setup.ray(picture.first_row + at / width, left + at % width);
             if let Some(ray) = &ray {
                 groups[ray.main][usize::from(ray.ascending)].push(at, ray, M::START);
             }
-            rays[at] = ray;
+            *kept = ray;
         }
         for group in groups.iter_mut().flatten().filter(|group| group.count > 0) {
             let planes = &all[group.main];
