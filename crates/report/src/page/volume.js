@@ -8,6 +8,7 @@ for (const box of document.querySelectorAll(".volume")) {
     const shown = new niivue.Niivue({ backColor: [0, 0, 0, 1], dragAndDropEnabled: false, isColorbar: true, logLevel: "error" });
     await shown.attachToCanvas(box.querySelector("canvas"));
     shown.opts.multiplanarShowRender = niivue.SHOW_RENDER.ALWAYS;
+    shown.opts.multiplanarLayout = niivue.MULTIPLANAR_TYPE.GRID;
     const volume = await niivue.NVImage.new(bytes.buffer, "volume.nii", "gray", 1);
     volume.cal_min = Number(box.dataset.low);
     volume.cal_max = Number(box.dataset.high);

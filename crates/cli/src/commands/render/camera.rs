@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use anyhow::Result;
-use rayspin::core::vector::{norm, scaled};
+use rayspin::core::vector::{cross, dot, norm, scaled};
 use rayspin::kernels::render::{Camera, Lens};
 use rayspin_shell::BadInput;
 
@@ -20,19 +20,21 @@ pub(super) fn size(args: &Render) -> Result<[usize; 2]> {
     let shape = [sizes.get(1).copied().unwrap_or(sizes[0]), sizes[0]];
     if shape.iter().any(|side| !(1..=MOST).contains(side)) {
         let message = format!("--size: expected 1 to {MOST} pixels a side, found {}", args.size);
-        return Err(BadInput::new(message).into());
+        return Err(BadInput::new(message).hint("--size 512,384").into());
     }
     Ok(shape)
 }
 
 /// The camera of each picture.
-pub(super) fn views(args: &Render, volume: &Volume, shape: [usize; 2]) -> Result<Vec<Camera>> {
+///
+/// Errors: angles, lengths and numbers of views that make no sense.
+pub(super) fn views(args: &Render, volume: &Volume, shape: [usize; 2]) -> Result<Views> {
     let [azimuth, elevation] = args.view.unwrap_or(ViewArg::Front).angles();
     let angle = |name: &str, given: Option<f64>, otherwise: f64, most: f64| -> Result<f64> {
         let angle = given.unwrap_or(otherwise);
         if angle.is_nan() || angle.abs() > most {
             let message = format!("{name}: expected at most {most}°, found {angle}°");
-            return Err(BadInput::new(message).into());
+            return Err(BadInput::new(message).hint(format!("{name} 30")).into());
         }
         Ok(angle.to_radians())
     };
@@ -40,64 +42,85 @@ pub(super) fn views(args: &Render, volume: &Volume, shape: [usize; 2]) -> Result
     let elevation = angle("--elevation", args.elevation, elevation, 90.0)?;
     let count = args.turntable.unwrap_or(1);
     if !(1..=3600).contains(&count) {
-        return Err(BadInput::new(format!("--turntable: expected 1 to 3600 views, found {count}")).into());
+        let message = format!("--turntable: expected 1 to 3600 views, found {count}");
+        return Err(BadInput::new(message).hint("--turntable 36").into());
     }
-    (0..count)
-        .map(|at| view(args, volume, shape, azimuth + at as f64 * TAU / count as f64, elevation))
-        .collect()
+    let sides: Vec<Side> =
+        (0..count).map(|at| Side::new(volume, azimuth + at as f64 * TAU / count as f64, elevation)).collect();
+    let frame = Frame::new(args, volume, &sides, shape)?;
+    let eye = |side: &Side| scaled(side.towards, frame.distance);
+    let cameras = sides.iter().map(|side| Camera::new(frame.lens, eye(side), [0.0; 3], side.above, shape));
+    Ok(Views {
+        cameras: cameras.collect::<rayspin::core::Result<_>>()?,
+        pitch_mm: frame.width / shape[1] as f64,
+    })
 }
 
-/// The ball around the volume fits the shorter side of the picture.
-fn radius(volume: &Volume) -> f64 {
-    0.5 * norm(volume.grid.extent_mm())
+/// The cameras of all pictures.
+pub(super) struct Views {
+    pub(super) cameras: Vec<Camera>,
+    /// The size of a pixel at the middle of the volume.
+    pub(super) pitch_mm: f64,
 }
 
-/// The picture's width in its shorter sides.
-fn narrow([rows, columns]: [usize; 2]) -> f64 {
-    columns as f64 / rows.min(columns) as f64
+/// A side of the patient, along the volume's axes.
+struct Side {
+    /// To the viewer.
+    towards: [f64; 3],
+    /// Upwards in the picture.
+    above: [f64; 3],
 }
 
-/// The size of a pixel in mm; of a perspective at the middle of the volume.
-pub(super) fn pitch_mm(args: &Render, volume: &Volume, shape: [usize; 2]) -> f64 {
-    let fitting = 2.0 * radius(volume) * narrow(shape);
-    let width = match args.perspective {
-        None => args.width.unwrap_or(fitting),
-        Some(degrees) => {
-            let half = (0.5 * degrees.to_radians()).tan();
-            2.0 * half * distance(args, volume, shape, degrees)
+impl Side {
+    fn new(volume: &Volume, azimuth: f64, elevation: f64) -> Self {
+        let (along, across, up) = (azimuth.sin_cos(), elevation.cos(), elevation.sin());
+        // The patient's front is at −y, the left side at +x, the head at +z.
+        let towards = [along.0 * across, -along.1 * across, up];
+        let above = [-along.0 * up, along.1 * up, across];
+        Self { towards: volume.along_axes(towards), above: volume.along_axes(above) }
+    }
+
+    /// How far a corner of the box is to the side, above or below, and towards the viewer.
+    fn corner(&self, half: [f64; 3], corner: usize) -> [f64; 3] {
+        let place =
+            std::array::from_fn(|axis| if corner >> axis & 1 == 1 { half[axis] } else { -half[axis] });
+        let right = cross(self.above, self.towards);
+        [dot(place, right).abs(), dot(place, self.above).abs(), dot(place, self.towards)]
+    }
+}
+
+/// What all pictures of a command have in common.
+struct Frame {
+    lens: Lens,
+    /// Of the eye from the middle of the volume, mm.
+    distance: f64,
+    /// Of the picture there, mm.
+    width: f64,
+}
+
+impl Frame {
+    /// A frame that the volume's box fits from all sides, unless the user says otherwise.
+    fn new(args: &Render, volume: &Volume, sides: &[Side], shape: [usize; 2]) -> Result<Self> {
+        let wide = shape[1] as f64 / shape[0] as f64;
+        let half = volume.grid.extent_mm().map(|length| 0.5 * length);
+        let corners = || sides.iter().flat_map(|side| (0..8).map(|corner| side.corner(half, corner)));
+        let most = |of: &dyn Fn([f64; 3]) -> f64| corners().map(of).fold(0.0, f64::max);
+        let Some(degrees) = args.perspective else {
+            let width = args.width.unwrap_or_else(|| 2.0 * most(&|[x, y, _]| x.max(y * wide)));
+            return Ok(Self {
+                lens: Lens::Orthographic { width_mm: width },
+                distance: norm(half).max(1.0),
+                width,
+            });
+        };
+        let field_of_view = degrees.to_radians();
+        let slope = (0.5 * field_of_view).tan();
+        let distance = args.distance.unwrap_or_else(|| most(&|[x, y, z]| z + x.max(y * wide) / slope));
+        if !(distance > 0.0 && distance.is_finite()) {
+            let message = format!("--distance: expected a positive length in mm, found {distance}");
+            let hint = "leave --distance out: the volume then fills the picture";
+            return Err(BadInput::new(message).hint(hint).into());
         }
-    };
-    width / shape[1] as f64
-}
-
-/// The distance of the eye from the middle of the volume.
-fn distance(args: &Render, volume: &Volume, shape: [usize; 2], degrees: f64) -> f64 {
-    // The half angle of the shorter side.
-    let half = ((0.5 * degrees.to_radians()).tan() / narrow(shape)).atan();
-    args.distance.unwrap_or(radius(volume) / half.sin().max(1e-6))
-}
-
-fn view(args: &Render, volume: &Volume, shape: [usize; 2], azimuth: f64, elevation: f64) -> Result<Camera> {
-    let (along, across, up) = (azimuth.sin_cos(), elevation.cos(), elevation.sin());
-    // The patient's front is at −y, the left side at +x, the head at +z.
-    let towards = [along.0 * across, -along.1 * across, up];
-    let above = [-along.0 * up, along.1 * up, across];
-    let [towards, above] = [towards, above].map(|direction| volume.along_axes(direction));
-    let (radius, narrow) = (radius(volume), narrow(shape));
-    let (lens, distance) = match args.perspective {
-        None => {
-            let width = args.width.unwrap_or(2.0 * radius * narrow);
-            (Lens::Orthographic { width_mm: width }, radius.max(1.0))
-        }
-        Some(degrees) => {
-            let field_of_view = degrees.to_radians();
-            let distance = distance(args, volume, shape, degrees);
-            if !(distance > 0.0 && distance.is_finite()) {
-                let message = format!("--distance: expected a positive length in mm, found {distance}");
-                return Err(BadInput::new(message).into());
-            }
-            (Lens::Perspective { field_of_view }, distance)
-        }
-    };
-    Ok(Camera::new(lens, scaled(towards, distance), [0.0; 3], above, shape)?)
+        Ok(Self { lens: Lens::Perspective { field_of_view }, distance, width: 2.0 * slope * distance })
+    }
 }

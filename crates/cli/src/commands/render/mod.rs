@@ -5,7 +5,7 @@ mod look;
 mod output;
 mod volume;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use ndarray::{Array3, Array4, Axis};
@@ -29,6 +29,8 @@ enum Needs {
     Picture,
     /// A picture of `--mode xray` or `mip`.
     Grey,
+    /// A picture of `--mode xray` or `mip`, or a page.
+    Window,
     /// `--mode volume` or `surface`.
     Colour,
     /// `--mode volume`.
@@ -54,7 +56,7 @@ const TABLE: &[Row<Needs>] = &[
     ("width", &[Needs::Pixels]),
     ("size", &[Needs::Pixels]),
     ("step", &[Needs::Pixels]),
-    ("window", &[Needs::Picture, Needs::Grey]),
+    ("window", &[Needs::Window]),
     ("invert", &[Needs::Picture, Needs::Grey]),
     ("preset", &[Needs::Pixels, Needs::Volume]),
     ("transfer", &[Needs::Pixels, Needs::Volume]),
@@ -74,6 +76,12 @@ impl Need for Needs {
             Self::Pixels => args.outputs.iter().any(|path| !output::is_page(path)),
             Self::Picture => args.outputs.iter().any(|path| output::is_picture(path)),
             Self::Grey => matches!(args.mode, ModeArg::Xray | ModeArg::Mip),
+            Self::Window => {
+                let (page, picture) =
+                    (|path: &PathBuf| output::is_page(path), |path: &PathBuf| output::is_picture(path));
+                let grey = matches!(args.mode, ModeArg::Xray | ModeArg::Mip);
+                args.outputs.iter().any(page) || grey && args.outputs.iter().any(picture)
+            }
             Self::Colour => matches!(args.mode, ModeArg::Volume | ModeArg::Surface),
             Self::Volume => args.mode == ModeArg::Volume,
             Self::Surface => args.mode == ModeArg::Surface,
@@ -88,6 +96,7 @@ impl Need for Needs {
             Self::Pixels => "a picture or numbers to write",
             Self::Picture => "a picture to write (.png)",
             Self::Grey => "--mode xray or mip",
+            Self::Window => "a picture of --mode xray or mip, or a page, to write",
             Self::Colour => "--mode volume or surface",
             Self::Volume => "--mode volume",
             Self::Surface => "--mode surface",
@@ -122,8 +131,8 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
     }
     if !others.is_empty() {
         let look = look::of(args, &volume)?;
-        let views = camera::views(args, &volume, size)?;
-        let scenes: Vec<Scene> = views
+        let camera::Views { cameras, pitch_mm } = camera::views(args, &volume, size)?;
+        let scenes: Vec<Scene> = cameras
             .into_iter()
             .map(|camera| {
                 let step = args.step.unwrap_or_else(|| volume.finest_mm());
@@ -135,7 +144,7 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
         for path in others {
             let notes = monitor.stage("write", 0, || match output::is_picture(path) {
                 true => output::write_picture(path, &drawn, args),
-                false => output::write_numbers(path, &drawn, args, &volume),
+                false => output::write_numbers(path, &drawn, pitch_mm),
             })?;
             notes.iter().for_each(|note| monitor.note(&format!("{}: {note}", stdout::name(path))));
         }

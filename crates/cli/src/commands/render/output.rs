@@ -71,14 +71,8 @@ fn coloured(drawn: ArrayView4<'_, f32>, background: [f32; 3]) -> Array4<u8> {
 }
 
 /// Writes the numbers, a slice for each view, with pixels of their size at the middle of the volume.
-pub(super) fn write_numbers(
-    path: &Path,
-    drawn: &Array4<f32>,
-    args: &Render,
-    volume: &Volume,
-) -> Result<Vec<String>> {
+pub(super) fn write_numbers(path: &Path, drawn: &Array4<f32>, pitch: f64) -> Result<Vec<String>> {
     let values = drawn.slice(s![.., .., .., 0]).mapv(|value| C32::new(value, 0.0)).into_dyn();
-    let pitch = super::camera::pitch_mm(args, volume, [drawn.shape()[1], drawn.shape()[2]]);
     let geometry = Geometry { spacing_mm: [pitch, pitch, 1.0], ..Geometry::default() };
     let image = Image::new(values, geometry)?;
     files::write_image(path, &image, io::cfl::Layout::default(), Some(Values::Real))

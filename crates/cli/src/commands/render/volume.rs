@@ -37,7 +37,7 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
     let path = args.image.display();
     if !(args.water > 0.0 && args.water.is_finite()) {
         let message = format!("--water: expected a positive attenuation in 1/mm, found {}", args.water);
-        return Err(BadInput::new(message).into());
+        return Err(BadInput::new(message).hint("--water 0.0206 holds at 60 keV").into());
     }
     let io::ImageFile { image, notes, .. } = io::read_image(&args.image)?;
     notes.iter().for_each(|note| monitor.note(note));
@@ -54,7 +54,9 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
         monitor.note("magnitudes of complex numbers are drawn");
     }
     if let Some(value) = real.iter().find(|value| !value.is_finite()) {
-        return Err(BadInput::new(format!("{path}: expected finite numbers, found {value}")).into());
+        let message = format!("{path}: expected finite numbers, found {value}");
+        let hint = "rays sum what they meet: give such voxels a number";
+        return Err(BadInput::new(message).hint(hint).into());
     }
     let mut values = Array3::from_shape_vec(shape, real)?;
     // A mirrored volume would make mirrored pictures: its slices are taken the other way round.
