@@ -14,6 +14,7 @@ pub(crate) mod ct;
 mod formats;
 mod help;
 mod raw;
+pub(crate) mod render;
 pub(crate) mod simulate;
 
 use crate::methods::{MethodArgs, Mri};
@@ -27,6 +28,7 @@ Examples:
   rayspin simulate mri --trajectory spiral --coils 8 -o scan.h5 --truth truth.nii.gz
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense
   rayspin simulate ct -o ct.h5 && rayspin recon ct ct.h5 -o volume.nii.gz
+  rayspin render volume.nii.gz -o picture.png --view left
   rayspin metrics image.nii.gz truth.nii.gz --fit
   rayspin info scan.h5
 
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     /// Reconstruct images from raw scans
     #[command(subcommand)]
     Recon(Recon),
+    /// Draw a volume: radiograph, surface, turntable, or a page to turn it in
+    Render(Box<render::Render>),
     /// Compare an image with a reference
     Metrics(Metrics),
     /// Convert between image formats
@@ -117,6 +121,9 @@ impl Command {
                 let scan = rayspin::io::holds_scan(&args.from).unwrap_or(false);
                 vec![output("TO", &mut args.to, if scan { "h5" } else { "npy" })]
             }
+            Self::Render(args) => {
+                args.outputs.iter_mut().map(|path| output("--output", path, "png")).collect()
+            }
             Self::Info(args) => optional("--output", &mut args.output, "png").into_iter().collect(),
             _ => Vec::new(),
         }
@@ -125,7 +132,7 @@ impl Command {
     /// When it takes a GPU to compute on, or to describe.
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
-            Self::Demo(_) | Self::Info(_) => Gpu::Now,
+            Self::Demo(_) | Self::Info(_) | Self::Render(_) => Gpu::Now,
             Self::Recon(_) | Self::Rerun(_) => Gpu::Later,
             Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) => Gpu::Never,
             Self::Ladder(_) | Self::Tune(_) | Self::Completions(_) => Gpu::Never,

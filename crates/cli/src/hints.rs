@@ -37,6 +37,9 @@ const REMEDIES: &[(&[&str], &str)] = &[
         &["trajectory units"],
         "say which they are with --traj-units, or the matrix with --matrix; components are kx, ky, kz, not SigPy's kz, ky, kx",
     ),
+    (&["angle of the lens"], "--perspective 30 is usual"),
+    (&["width of the picture"], "leave --width out: the volume then fills the picture"),
+    (&["step along rays"], "leave --step out: it is then the smallest side of a voxel"),
     (&["field of view"], "--fov says it of a file without a header"),
     (&["BART array"], "bart slice takes one frame of several"),
     (&["calibration centre"], "give sensitivity maps with --maps, or a narrower centre with --calibration"),
@@ -120,6 +123,7 @@ const REMEDIES: &[(&[&str], &str)] = &[
 
 /// Parts of longer names.
 const PARTS: &[(&str, &str)] = &[
+    ("transfer function", "one point a line, values growing: 300 1.0 0.9 0.8 0.2"),
     ("acquisition", HOLDS),
     ("of filtered back-projection", "--method cgls, sirt, os-sart, mlem and tv take any rays"),
     ("source", "--source-to-axis and --axis-to-detector are positive lengths in mm"),

@@ -22,6 +22,7 @@ mod ranges;
 mod real;
 mod shape;
 mod trajectory;
+pub mod vector;
 
 pub use error::{Error, ErrorKind, Result};
 pub use geometry::Geometry;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array2, ArrayD, ArrayView2, ArrayView3, ArrayViewD, Axis, Ix3};
+use ndarray::{Array2, ArrayD, ArrayView2, ArrayView3, ArrayView4, ArrayViewD, Axis, Ix3};
 use png::{BitDepth, ColorType, Encoder, EncodingError};
 use rayspin_core::{C32, ErrorKind, Geometry, Image, format_shape};
 use rayspin_imaging::display::{
@@ -46,7 +46,7 @@ pub struct PngOptions {
 pub fn write_grey(path: impl AsRef<Path>, picture: ArrayView2<'_, u8>) -> Result<()> {
     let (height, width) = picture.dim();
     let bytes: Vec<u8> = picture.iter().copied().collect();
-    encode(path.as_ref(), [height, width], ColorType::Grayscale, &bytes)
+    encode(path.as_ref(), [height, width], ColorType::Grayscale, &[&bytes], 0)
 }
 
 /// Writes a colour picture `[row, column, 3]` in sRGB. Errors: another last axis, and as [`write_grey`].
@@ -70,7 +70,41 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
         return Err(Error::field(path.as_ref(), "picture", "shape [row, column, 3]", found));
     }
     let bytes: Vec<u8> = picture.iter().copied().collect();
-    encode(path.as_ref(), [height, width], ColorType::Rgb, &bytes)
+    encode(path.as_ref(), [height, width], ColorType::Rgb, &[&bytes], 0)
+}
+
+/// Writes frames `[frame, row, column, channel]`, grey (1 channel) or in sRGB (3), as an animated picture (APNG) that repeats without end and
+/// shows each frame for some milliseconds. One frame is a picture like others.
+///
+/// Errors: another last axis, no frames, and as [`write_grey`].
+///
+/// ```
+/// use ndarray::Array4;
+/// use rayspin_io::png::write_animation;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("turn.png");
+/// let frames = Array4::from_shape_fn((8, 16, 16, 1), |(frame, _, column, _)| if column == 2 * frame { 255 } else { 0 });
+/// write_animation(&path, frames.view(), 50)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_animation(path: impl AsRef<Path>, frames: ArrayView4<'_, u8>, milliseconds: u16) -> Result<()> {
+    let (count, height, width, channels) = frames.dim();
+    let colour = match channels {
+        1 => ColorType::Grayscale,
+        3 => ColorType::Rgb,
+        _ => {
+            let found = format_shape(frames.shape());
+            return Err(Error::field(path.as_ref(), "frames", "shape [frame, row, column, 1 or 3]", found));
+        }
+    };
+    if count == 0 {
+        return Err(Error::field(path.as_ref(), "frames", "at least one", "none"));
+    }
+    let frames = frames.as_standard_layout();
+    let bytes = frames.as_slice().unwrap_or_default();
+    let all: Vec<&[u8]> = bytes.chunks((height * width * channels).max(1)).collect();
+    encode(path.as_ref(), [height, width], colour, &all, milliseconds)
 }
 
 /// Slices and repetitions together on a picture, unless asked otherwise: more get too small to see.
@@ -282,7 +316,13 @@ fn picture(
     upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)
 }
 
-fn encode(path: &Path, [height, width]: [usize; 2], colour: ColorType, bytes: &[u8]) -> Result<()> {
+fn encode(
+    path: &Path,
+    [height, width]: [usize; 2],
+    colour: ColorType,
+    frames: &[&[u8]],
+    milliseconds: u16,
+) -> Result<()> {
     let side = |name: &str, n: usize| {
         u32::try_from(n)
             .ok()
@@ -301,8 +341,14 @@ fn encode(path: &Path, [height, width]: [usize; 2], colour: ColorType, bytes: &[
         let mut encoder = Encoder::new(&mut file, width, height);
         encoder.set_color(colour);
         encoder.set_depth(BitDepth::Eight);
+        if frames.len() > 1 {
+            encoder.set_animated(frames.len() as u32, 0).map_err(encoded)?;
+            encoder.set_frame_delay(milliseconds, 1000).map_err(encoded)?;
+        }
         let mut writer = encoder.write_header().map_err(encoded)?;
-        writer.write_image_data(bytes).map_err(encoded)?;
+        for bytes in frames {
+            writer.write_image_data(bytes).map_err(encoded)?;
+        }
         writer.finish().map_err(encoded)?;
         io::Write::flush(&mut file).map_err(fail)
     })

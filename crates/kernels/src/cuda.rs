@@ -62,6 +62,7 @@ pub fn programs() -> Vec<Build> {
         crate::off_resonance::builds,
         crate::pocs::builds,
         crate::projection::builds,
+        crate::render::builds,
         crate::row_filter::builds,
         crate::select::builds,
         crate::sensitivity::builds,

@@ -12,7 +12,8 @@
 //! The kinds of folders:
 //!
 //! - Ladders for both processors: [`nudft`], [`nufft`].
-//! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`projection`], [`sensitivity`], [`shrink`], [`toeplitz`],
+//! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`projection`], [`render`],
+//!   [`sensitivity`], [`shrink`], [`toeplitz`],
 //!   [`vector`], [`wavelet`].
 //! - Plain functions with `variants.rs`: [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`].
 //! - Plain functions without it: [`density`], [`median`], [`pocs`], [`row_filter`], [`window`].
@@ -39,6 +40,7 @@ pub mod nufft;
 pub mod off_resonance;
 pub mod pocs;
 pub mod projection;
+pub mod render;
 pub mod row_filter;
 pub mod select;
 pub mod sensitivity;
@@ -75,6 +77,7 @@ pub fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> {
         Box::new(wavelet::inverse_ladder()),
         Box::new(coil_mixing::ladder()),
     ];
+    ladders.extend(render::Render::all().map(|ladder| Box::new(ladder) as Box<dyn rayspin_tune::Ladder>));
     ladders.extend(
         projection::Projection::all().map(|ladder| Box::new(ladder) as Box<dyn rayspin_tune::Ladder>),
     );

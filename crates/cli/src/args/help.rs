@@ -278,7 +278,27 @@ const SIMULATE_CT: Page = Page {
     ],
 };
 
-const PAGES: [Page; 4] = [RECON, SIMULATE, RECON_CT, SIMULATE_CT];
+const RENDER: Page = Page {
+    path: &["render"],
+    groups: &[
+        ("", &["outputs", "mode", "turntable", "frame_time"]),
+        ("Values", &["hu", "water", "window", "invert", "preset", "transfer", "iso", "colour", "background"]),
+        ("Camera", &["view", "azimuth", "elevation", "perspective", "distance", "width", "size", "step"]),
+    ],
+    rare: &[
+        "water",
+        "invert",
+        "colour",
+        "background",
+        "frame_time",
+        "distance",
+        "width",
+        "step",
+        "gpu_memory",
+    ],
+};
+
+const PAGES: [Page; 5] = [RECON, SIMULATE, RECON_CT, SIMULATE_CT, RENDER];
 
 /// The title of the parameters that most methods have.
 const METHOD: &str = "Method";

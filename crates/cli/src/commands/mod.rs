@@ -10,5 +10,6 @@ pub(crate) mod lab;
 pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod recon;
+pub(crate) mod render;
 pub(crate) mod rerun;
 pub(crate) mod simulate;

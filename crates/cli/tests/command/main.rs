@@ -32,6 +32,7 @@ mod raw;
 #[path = "../../../../tests/real_data.rs"]
 mod real_data;
 mod refusals;
+mod render;
 mod rerun;
 mod stream;
 

@@ -5,14 +5,13 @@
 //! x to y: counter-clockwise, seen from +z.
 
 mod orbit;
-mod vector;
 mod volume;
 
 use serde::{Deserialize, Serialize};
 
+use crate::vector::{add, cross, dot, norm, scaled, sub};
 use crate::{Error, Result, voxels};
 pub use orbit::Orbit;
-use vector::{add, cross, dot, norm, scaled, sub};
 pub use volume::VolumeGrid;
 
 /// Where the rays of a view come from.

@@ -2,8 +2,8 @@ use std::f64::consts::TAU;
 
 use serde::{Deserialize, Serialize};
 
-use super::vector::{add, scaled};
 use super::{Detector, ProjectionGeometry, RaySource, View};
+use crate::vector::{add, scaled};
 use crate::{Error, Result};
 
 /// A source and a detector that turn together around z: a circle, a short scan or a helix.

@@ -4,6 +4,7 @@ mod cpu;
 mod cuda;
 mod ladder;
 mod line;
+pub(crate) use line::main_axis;
 mod matrix;
 pub mod reference;
 mod variants;

@@ -22,6 +22,7 @@ mod picture;
 mod render;
 mod run;
 mod scale;
+mod volume;
 
 pub use bars::{Bar, BarChart};
 pub use chart::{Axis, LineChart, Series};
@@ -29,6 +30,7 @@ pub use colour::{ColourScale, Colours};
 pub use heat::{HeatCell, HeatMap};
 pub use picture::Picture;
 pub use scale::Spread;
+pub use volume::VolumeView;
 
 use crate::record::RunRecord;
 use crate::table::Table;
@@ -73,6 +75,8 @@ pub enum Block {
     Heat(HeatMap),
     /// A run record.
     Record(Box<RunRecord>),
+    /// A volume that the reader turns.
+    Volume(VolumeView),
 }
 
 /// Pictures side by side at one size; the reader may enlarge each and step from one to the next in place.
@@ -162,6 +166,11 @@ impl Section {
     /// Adds a map of numbers over two parameters.
     pub fn heat(self, map: HeatMap) -> Self {
         self.block(Block::Heat(map))
+    }
+
+    /// Adds a volume.
+    pub fn volume(self, view: VolumeView) -> Self {
+        self.block(Block::Volume(view))
     }
 
     /// Adds a run record.

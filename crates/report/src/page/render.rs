@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Block, ColourScale, Figure, FigureRow, Page, Section, run};
+use super::{Block, ColourScale, Figure, FigureRow, Page, Section, run, volume};
 use crate::number::{short, typeset};
 use crate::table::{Shown, Table};
 
@@ -10,8 +10,8 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Nothing may be fetched: even a mistake in the page could load no more than what it carries.
-const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      base-uri 'none'; form-action 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; \
+                      form-action 'none'; img-src data:";
 
 /// Pictures smaller than this are shown with their pixels as squares.
 const SMALL: u32 = 384;
@@ -20,12 +20,15 @@ pub(super) fn page(page: &Page) -> Markup {
     let ids = ids(&page.sections);
     let pictures = page.sections.iter().flat_map(|section| &section.blocks);
     let any_picture = pictures.into_iter().any(|block| matches!(block, Block::Figures(_)));
+    let mut blocks = page.sections.iter().flat_map(|section| &section.blocks);
+    let any_volume = blocks.any(|block| matches!(block, Block::Volume(_)));
+    let policy = if any_volume { format!("{POLICY}{}", volume::POLICY) } else { POLICY.to_owned() };
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content={ "Rayspin " (env!("CARGO_PKG_VERSION")) };
@@ -62,6 +65,7 @@ pub(super) fn page(page: &Page) -> Markup {
                     (viewer())
                     script { (PreEscaped(SCRIPT)) }
                 }
+                @if any_volume { (volume::scripts()) }
             }
         }
     }
@@ -77,6 +81,7 @@ fn render_block(block: &Block) -> Markup {
         Block::Bars(chart) => chart.render(),
         Block::Heat(map) => map.render(),
         Block::Record(record) => run::record(record),
+        Block::Volume(view) => view.render(),
     }
 }
 

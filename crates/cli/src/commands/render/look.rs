@@ -1,0 +1,137 @@
+//! What a pixel is made of.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use ndarray::aview1;
+use rayspin::imaging::display::Window;
+use rayspin::kernels::render::{Knot, Mode, Surface, Transfer, attenuation};
+use rayspin_shell::BadInput;
+
+use super::volume::Volume;
+use crate::args::numbers;
+use crate::args::render::{ModeArg, PresetArg, Render};
+
+/// The value of a voxel from the file's, and the attenuation of water.
+type Values = fn(f32, f32) -> f32;
+
+/// What is drawn, and of which values.
+pub(super) struct Look {
+    pub(super) mode: Mode,
+    pub(super) values: Values,
+}
+
+/// The mode as users name it.
+pub(super) fn name(mode: ModeArg) -> &'static str {
+    match mode {
+        ModeArg::Xray => "xray",
+        ModeArg::Mip => "mip",
+        ModeArg::Volume => "volume",
+        ModeArg::Surface => "surface",
+    }
+}
+
+/// Errors: a transfer function that makes no sense, a colour beyond 0 to 1.
+pub(super) fn of(args: &Render, volume: &Volume) -> Result<Look> {
+    let same: Values = |value, _| value;
+    Ok(match args.mode {
+        ModeArg::Xray if args.hu => Look { mode: Mode::XRay, values: attenuation },
+        ModeArg::Xray => Look { mode: Mode::XRay, values: same },
+        ModeArg::Mip => {
+            let missed = volume.values.iter().copied().fold(f32::INFINITY, f32::min);
+            Look { mode: Mode::Maximum { missed }, values: same }
+        }
+        ModeArg::Volume => match &args.transfer {
+            Some(path) => Look { mode: Mode::Volume(read_transfer(path)?), values: same },
+            None => {
+                let knots = preset(args.preset.unwrap_or(PresetArg::Bone));
+                let in_units: Values =
+                    if args.hu { same } else { |value, water| 1000.0 * (value / water - 1.0) };
+                Look { mode: Mode::Volume(Transfer::new(knots)?), values: in_units }
+            }
+        },
+        ModeArg::Surface => {
+            let mut surface = Surface::of(match args.iso {
+                Some(value) => value,
+                None if args.hu => 300.0,
+                None => 0.5 * high(volume)?,
+            });
+            if !surface.value.is_finite() {
+                let message = format!("--iso: expected a finite value, found {}", surface.value);
+                return Err(BadInput::new(message).hint("--iso 300").into());
+            }
+            if let Some(text) = &args.colour {
+                surface.colour = colour("--colour", text)?;
+            }
+            Look { mode: Mode::Surface(surface), values: same }
+        }
+    })
+}
+
+/// The 99.5th percentile.
+fn high(volume: &Volume) -> Result<f32> {
+    let values: Vec<f32> = volume.values.iter().copied().collect();
+    Ok(Window::default().limits(aview1(&values))?.high)
+}
+
+/// Red, green and blue of an option.
+pub(super) fn colour(option: &str, text: &str) -> Result<[f32; 3]> {
+    let parts = numbers::<f32>(option, text, &[3])?;
+    if parts.iter().any(|part| !(0.0..=1.0).contains(part)) {
+        let message = format!("{option}: expected red, green and blue from 0 to 1, found {text}");
+        return Err(BadInput::new(message).hint(format!("{option} 0.9,0.8,0.7")).into());
+    }
+    Ok([parts[0], parts[1], parts[2]])
+}
+
+fn preset(preset: PresetArg) -> Vec<Knot> {
+    let knot = |value, colour, opacity| Knot { value, colour, opacity };
+    match preset {
+        PresetArg::Bone => vec![
+            knot(150.0, [0.75, 0.55, 0.4], 0.0),
+            knot(300.0, [0.85, 0.72, 0.58], 0.08),
+            knot(700.0, [1.0, 0.95, 0.86], 0.5),
+            knot(1500.0, [1.0, 1.0, 1.0], 1.0),
+        ],
+        PresetArg::Skin => vec![
+            knot(-500.0, [0.85, 0.6, 0.5], 0.0),
+            knot(-200.0, [0.9, 0.65, 0.55], 0.15),
+            knot(-50.0, [0.85, 0.55, 0.45], 0.08),
+            knot(80.0, [0.8, 0.4, 0.35], 0.1),
+            knot(300.0, [0.95, 0.85, 0.75], 0.3),
+            knot(1000.0, [1.0, 1.0, 0.95], 1.0),
+        ],
+        PresetArg::Lung => vec![
+            knot(-950.0, [0.2, 0.3, 0.5], 0.0),
+            knot(-850.0, [0.4, 0.55, 0.8], 0.004),
+            knot(-600.0, [0.9, 0.6, 0.5], 0.02),
+            knot(-400.0, [0.9, 0.7, 0.6], 0.0),
+            knot(200.0, [1.0, 0.9, 0.8], 0.0),
+            knot(600.0, [1.0, 1.0, 0.95], 0.1),
+        ],
+    }
+}
+
+/// Errors: a file that cannot be read; a line that does not hold five numbers; those of [`Transfer::new`].
+fn read_transfer(path: &Path) -> Result<Transfer> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut knots = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let parts = line.split([',', ' ', '\t']).filter(|part| !part.is_empty()).map(str::parse::<f32>);
+        let values: Option<Vec<f32>> = parts.map(Result::ok).collect();
+        let Some(&[value, r, g, b, opacity]) = values.as_deref() else {
+            let message = format!(
+                "{}: line {}: expected a value, red, green, blue and opacity, found '{line}'",
+                path.display(),
+                number + 1
+            );
+            return Err(BadInput::new(message).hint("one point a line: 300 1.0 0.9 0.8 0.2").into());
+        };
+        knots.push(Knot { value, colour: [r, g, b], opacity });
+    }
+    Ok(Transfer::new(knots).with_context(|| path.display().to_string())?)
+}

@@ -1,0 +1,334 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use rayspin_core::{Error, Result, VolumeGrid, expect_len};
+use rayspin_device::cuda::{
+    AddressMode, Argument, Define, Filter, Kernel, Launch, Sampling, Source, Texture,
+};
+use rayspin_device::{Array, Cuda, Device};
+use rayspin_tune::{Build, Config, Space};
+
+use super::blocks::blocks_of;
+use super::ray::Setup;
+use super::{Mode, Scene};
+
+static RENDER: Source = Source { name: "render", files: &[("render.cu", include_str!("cuda/render.cu"))] };
+static PREPARE: Source =
+    Source { name: "render-prepare", files: &[("prepare.cu", include_str!("cuda/prepare.cu"))] };
+
+/// Values between voxels, and those of the nearest voxel beyond the volume.
+const SAMPLING: Sampling =
+    Sampling { filter: Filter::Linear, address_mode: AddressMode::Clamp, normalized: false };
+
+/// The most blocks along z of a launch.
+const MOST: u32 = 65_535;
+
+/// Pixels of a block, and cells of a ray whose samples are under way together.
+pub(super) fn space() -> Space {
+    Space::none().axis("width", &[8, 16, 32], 8).axis("height", &[4, 8, 16, 32], 16).axis(
+        "unroll",
+        &[1, 2, 4, 8],
+        4,
+    )
+}
+
+fn defines(mode: usize, config: &Config) -> Vec<Define> {
+    let value = |name: &str, default: i64| config.find(name).unwrap_or(default).to_string();
+    vec![
+        ("MODE", mode.to_string()),
+        ("WIDTH", value("width", 8)),
+        ("HEIGHT", value("height", 16)),
+        ("UNROLL", value("unroll", 4)),
+    ]
+}
+
+pub(crate) fn builds() -> Vec<Build> {
+    let plain = Config::default();
+    let of_mode = |mode| Build { source: &RENDER, defines: defines(mode, &plain), spill_bytes: 0 };
+    (0..4).map(of_mode).chain([Build::plain(&PREPARE)]).collect()
+}
+
+/// Bytes of a volume's three textures and of the copy that one of them is made of.
+pub(super) fn bytes(voxels: [u64; 3]) -> u64 {
+    4 * voxels.iter().product::<u64>() * size_of::<f32>() as u64
+}
+
+/// What pictures of one volume share.
+pub(super) struct Volume {
+    size: [i32; 3],
+    low: Array<f32>,
+    high: Array<f32>,
+    texture: OnceLock<Option<Texture>>,
+    layers: OnceLock<Option<[Texture; 3]>>,
+}
+
+impl fmt::Debug for Volume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Volume({:?})", self.size)
+    }
+}
+
+fn narrow(what: &str, size: usize) -> Result<i32> {
+    let fits = i32::try_from(size).ok().filter(|n| *n < 1 << 30);
+    fits.ok_or_else(|| Error::value(what, "less than 2^30 on a GPU", size))
+}
+
+fn of_sizes(size: [i32; 3]) -> [Argument<'static>; 3] {
+    size.map(Argument::from)
+}
+
+impl Volume {
+    /// Errors: memory; sizes of 2³⁰ and more.
+    pub(super) fn new(cuda: &Cuda, volume: &Array<f32>) -> Result<Self> {
+        let &[nz, ny, nx] = volume.shape() else {
+            return Err(Error::value("volume", "axes z, y and x", volume.shape().len()));
+        };
+        let size =
+            [narrow("voxels along x", nx)?, narrow("voxels along y", ny)?, narrow("voxels along z", nz)?];
+        let blocks = blocks_of([nx, ny, nz]);
+        let [x, y, z] = blocks;
+        let device = volume.device();
+        let (mut low, mut high) = (Array::zeros(device, &[z, y, x])?, Array::zeros(device, &[z, y, x])?);
+        let count = narrow("blocks of voxels", blocks.iter().product())? as u32;
+        let mut arguments: Vec<Argument<'_>> =
+            vec![volume.cuda().into(), low.cuda_mut().into(), high.cuda_mut().into()];
+        arguments.extend(of_sizes(size));
+        let launch = Launch { blocks: [count.div_ceil(4), 1, 1], threads: [32, 4, 1], shared: 0 };
+        // SAFETY: the arrays have the sizes of the volume and of its blocks, and the kernel reads voxels inside the volume only.
+        unsafe { cuda.kernel(&PREPARE, &[], "ends_of_blocks")?.launch(launch, &mut arguments)? };
+        Ok(Self { size, low, high, texture: OnceLock::new(), layers: OnceLock::new() })
+    }
+
+    /// The volume as a texture; none where it is too large for one, or memory is short.
+    fn texture(&self, cuda: &Cuda, volume: &Array<f32>) -> Option<&Texture> {
+        self.texture.get_or_init(|| cuda.texture(volume, SAMPLING).ok()).as_ref()
+    }
+
+    /// Planes across x, y and z as layers of textures; none where they are too large or too many, or memory is short.
+    fn layers(&self, cuda: &Cuda, volume: &Array<f32>) -> Option<&[Texture; 3]> {
+        self.layers.get_or_init(|| self.make_layers(cuda, volume).ok()).as_ref()
+    }
+
+    fn make_layers(&self, cuda: &Cuda, volume: &Array<f32>) -> Result<[Texture; 3]> {
+        let across = |name: &str, order: [usize; 3]| -> Result<Texture> {
+            let shape = order.map(|axis| volume.shape()[2 - axis]);
+            let mut planes = Array::<f32>::zeros(volume.device(), &shape)?;
+            let mut arguments: Vec<Argument<'_>> = vec![volume.cuda().into(), planes.cuda_mut().into()];
+            arguments.extend(of_sizes(self.size));
+            let [nx, ny, nz] = self.size.map(|n| n as u32);
+            let blocks = [nx.div_ceil(32), ny.div_ceil(32), nz.min(MOST)];
+            // SAFETY: both arrays have the volume's size, and the kernels stay inside it.
+            unsafe {
+                let launch = Launch { blocks, threads: [32, 8, 1], shared: 0 };
+                cuda.kernel(&PREPARE, &[], name)?.launch(launch, &mut arguments)?;
+            }
+            cuda.layered_texture(&planes, SAMPLING)
+        };
+        Ok([
+            across("across_x", [0, 2, 1])?,
+            across("across_y", [1, 2, 0])?,
+            cuda.layered_texture(volume, SAMPLING)?,
+        ])
+    }
+}
+
+/// What kernels read of a scene.
+#[derive(Debug)]
+pub(super) struct Frame {
+    mode: usize,
+    ramps: i32,
+    setup: Setup,
+    sizes: [u32; 2],
+    /// Rays and spacing.
+    numbers: Array<f64>,
+    /// What the mode needs: see `render.cu`.
+    look: Array<f32>,
+    keys: Array<f32>,
+}
+
+impl Frame {
+    /// Errors: sizes of 2³⁰ and more; memory.
+    pub(super) fn new(device: &Device, scene: &Scene, grid: &VolumeGrid) -> Result<Self> {
+        let setup = Setup::new(scene, grid);
+        let (mode, look, ramps) = look(scene);
+        let [rows, columns] = scene.camera.shape();
+        let numbers = setup.numbers();
+        Ok(Self {
+            mode,
+            ramps: ramps as i32,
+            setup,
+            sizes: [narrow("rows", rows)? as u32, narrow("columns", columns)? as u32],
+            numbers: Array::from_vec(device, &[numbers.len()], numbers)?,
+            look: Array::from_vec(device, &[look.len()], look)?,
+            keys: Array::zeros(device, &[blocks_of(setup.size).iter().product()])?,
+        })
+    }
+
+    /// Arguments of kernels behind the voxels.
+    fn arguments<'a>(&'a self, out: &'a mut Array<f32>) -> Vec<Argument<'a>> {
+        let [rows, columns] = self.sizes;
+        let mut arguments: Vec<Argument<'a>> = vec![
+            out.cuda_mut().into(),
+            self.numbers.cuda().into(),
+            self.look.cuda().into(),
+            self.keys.cuda().into(),
+            self.ramps.into(),
+            rows.into(),
+            columns.into(),
+        ];
+        arguments.extend(of_sizes(self.setup.size.map(|n| n as i32)));
+        arguments.push(u32::from(self.setup.starts_at_point()).into());
+        arguments.extend(self.setup.samples().map(|n| Argument::from(n as i32)));
+        arguments
+    }
+
+    fn check(&self, volume: &Array<f32>, prepared: &Volume, out: &Array<f32>) -> Result<()> {
+        let channels = if self.mode < 2 { 1 } else { 4 };
+        let pixels: usize = self.sizes.iter().map(|&n| n as usize).product();
+        let voxels: usize = self.setup.size.iter().product();
+        expect_len("picture", &[pixels * channels], out.len())?;
+        expect_len("volume", &[voxels], volume.len())?;
+        expect_len("blocks", &[self.keys.len()], prepared.low.len())
+    }
+
+    /// Finds the blocks' numbers.
+    fn find_keys(&mut self, cuda: &Cuda, prepared: &Volume) -> Result<()> {
+        let count = self.keys.len() as u32;
+        let arguments = &mut [
+            prepared.low.cuda().into(),
+            prepared.high.cuda().into(),
+            self.keys.cuda_mut().into(),
+            self.look.cuda().into(),
+            self.ramps.into(),
+            (self.mode as i32).into(),
+            count.into(),
+        ];
+        // SAFETY: the three arrays have a number for each block.
+        unsafe {
+            cuda.kernel(&PREPARE, &[], "keys_of_blocks")?
+                .launch(Launch::linear(count.div_ceil(256), 256), arguments)
+        }
+    }
+}
+
+/// The mode's number, its numbers for kernels, and how many ramps they have.
+fn look(scene: &Scene) -> (usize, Vec<f32>, usize) {
+    match &scene.mode {
+        Mode::XRay => (0, vec![0.0], 0),
+        Mode::Maximum { missed } => (1, vec![*missed], 0),
+        Mode::Volume(transfer) => {
+            let (base, ramps) = transfer.ramps();
+            (2, base.into_iter().chain(ramps.iter().flatten().copied()).collect(), ramps.len())
+        }
+        Mode::Surface(surface) => {
+            let mut look = vec![surface.value];
+            look.extend(surface.colour);
+            look.extend([surface.ambient, surface.diffuse, surface.specular, surface.shininess]);
+            look.extend(surface.light_from(scene.camera.axes).map(|x| x as f32));
+            (3, look, 0)
+        }
+    }
+}
+
+/// Draws a picture of a volume.
+pub(super) type Draw = fn(&Cuda, &Config, (&Array<f32>, &Volume), &mut Frame, &mut Array<f32>) -> Result<()>;
+
+fn kernel(cuda: &Cuda, config: &Config, frame: &Frame, name: &str) -> Result<(Kernel, Launch)> {
+    let defines = defines(frame.mode, config);
+    let side = |name: &str, default: i64| config.find(name).unwrap_or(default).clamp(1, 1024) as u32;
+    let [rows, columns] = frame.sizes;
+    let (width, height) = (side("width", 8), side("height", 16));
+    let launch = Launch {
+        blocks: [columns.div_ceil(width), rows.div_ceil(height), 1],
+        threads: [width, height, 1],
+        shared: 0,
+    };
+    Ok((cuda.kernel(&RENDER, &defines, name)?, launch))
+}
+
+/// Draws with a kernel whose first arguments are `voxels`.
+fn draw<'a>(
+    (cuda, config, name): (&Cuda, &Config, &str),
+    voxels: Vec<Argument<'a>>,
+    frame: &'a Frame,
+    out: &'a mut Array<f32>,
+) -> Result<()> {
+    let (kernel, launch) = kernel(cuda, config, frame, name)?;
+    let mut arguments = voxels;
+    arguments.extend(frame.arguments(out));
+    // SAFETY: the arrays have the sizes of the volume, its blocks and the picture (`Frame::check`), and places are clamped to the volume.
+    unsafe { kernel.launch(launch, &mut arguments) }
+}
+
+type Input<'a> = (&'a Array<f32>, &'a Volume);
+
+pub(super) fn rays(
+    cuda: &Cuda,
+    config: &Config,
+    (volume, prepared): Input<'_>,
+    frame: &mut Frame,
+    out: &mut Array<f32>,
+) -> Result<()> {
+    frame.check(volume, prepared, out)?;
+    draw((cuda, config, "rays"), vec![volume.cuda().into()], frame, out)
+}
+
+pub(super) fn skipping(
+    cuda: &Cuda,
+    config: &Config,
+    (volume, prepared): Input<'_>,
+    frame: &mut Frame,
+    out: &mut Array<f32>,
+) -> Result<()> {
+    frame.check(volume, prepared, out)?;
+    frame.find_keys(cuda, prepared)?;
+    draw((cuda, config, "rays_skipping"), vec![volume.cuda().into()], frame, out)
+}
+
+/// Samples by the texture unit; in f32 where the volume is too large for a texture.
+pub(super) fn textured(
+    cuda: &Cuda,
+    config: &Config,
+    (volume, prepared): Input<'_>,
+    frame: &mut Frame,
+    out: &mut Array<f32>,
+) -> Result<()> {
+    frame.check(volume, prepared, out)?;
+    let Some(texture) = prepared.texture(cuda, volume) else {
+        return rays(cuda, config, (volume, prepared), frame, out);
+    };
+    draw((cuda, config, "in_texture"), vec![texture.into()], frame, out)
+}
+
+/// Samples in layers of textures; as [`rays`] where the volume is too large for them.
+pub(super) fn layers(
+    cuda: &Cuda,
+    config: &Config,
+    (volume, prepared): Input<'_>,
+    frame: &mut Frame,
+    out: &mut Array<f32>,
+) -> Result<()> {
+    frame.check(volume, prepared, out)?;
+    let Some(layers) = prepared.layers(cuda, volume) else {
+        return rays(cuda, config, (volume, prepared), frame, out);
+    };
+    draw((cuda, config, "in_layers"), layers.iter().map(Argument::from).collect(), frame, out)
+}
+
+/// The same without empty blocks.
+pub(super) fn layers_skipping(
+    cuda: &Cuda,
+    config: &Config,
+    (volume, prepared): Input<'_>,
+    frame: &mut Frame,
+    out: &mut Array<f32>,
+) -> Result<()> {
+    frame.check(volume, prepared, out)?;
+    let Some(layers) = prepared.layers(cuda, volume) else {
+        return skipping(cuda, config, (volume, prepared), frame, out);
+    };
+    frame.find_keys(cuda, prepared)?;
+    draw((cuda, config, "in_layers_skipping"), layers.iter().map(Argument::from).collect(), frame, out)
+}
