@@ -50,7 +50,7 @@ fn x_ray_images_are_the_exact_line_integrals() {
         [(parallel, [0.0, -500.0, 0.0]), (parallel, [300.0, -400.0, 150.0]), (fan, [-200.0, -350.0, 60.0])]
     {
         let found = [64, 128].map(|voxels| error(voxels, lens, eye, 200.0 / voxels as f64));
-        println!("{lens:?} from {eye:?}: {found:.2e?}");
+        println!("{lens:?} from {eye:?}: {found:.2?}");
         assert!(found[1] <= 1e-3 && found[1] < found[0], "{found:?}");
     }
 }

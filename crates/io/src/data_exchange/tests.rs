@@ -85,7 +85,7 @@ fn what_is_missing_or_does_not_fit_is_named() {
     refused(&|f| replace(f, VECTORS, ArrayD::zeros(vec![4, 11])), "beam");
     std::fs::write(&file, "no HDF5").unwrap();
     assert!(!is_data_exchange(&file) && read(&file, cpu()).is_err());
-    assert!(read(folder.path().join("absent.h5")).is_err());
+    assert!(read(folder.path().join("absent.h5"), cpu()).is_err());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use ndarray::{ArrayD, IxDyn};
 use proptest::prelude::*;
-use rayspin_core::{Geometry, Image};
+use rayspin_core::{C32, Geometry, Image};
 use rayspin_io::{Error, Values, WriteOptions, cfl, detect, read_image, write_image};
 
 use crate::real_data::real_data;
@@ -58,7 +58,7 @@ fn what_a_file_leaves_out_is_said() {
     for words in ["only the magnitude of the complex image is written", "--complex", ".nii", ".h5"] {
         assert!(notes[0].contains(words), "{notes:?}");
     }
-    let magnitude = Image::new(image.magnitude().mapv(Into::into), Geometry::default()).unwrap();
+    let magnitude = Image::new(image.magnitude().mapv(C32::from), Geometry::default()).unwrap();
     for name in ["a.nii", "a.npy", "a.cfl", "a.png"] {
         let notes = write_image(folder.path().join(name), &magnitude, &WriteOptions::default()).unwrap();
         assert!(notes.is_empty(), "{notes:?}");

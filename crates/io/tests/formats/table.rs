@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ndarray::{Axis, IxDyn};
-use rayspin_core::{Geometry, Image};
+use rayspin_core::{C32, Geometry, Image};
 use rayspin_io::cfl::Layout;
 use rayspin_io::{
     FORMATS, Format, Property, SeriesWriter, Values, WriteOptions, detect, endings, expect_ending, parts,
@@ -296,6 +296,6 @@ fn what_is_kept_of_a_bart_series_of_slices_has_fewer_repetitions() {
     let options = WriteOptions { layout, ..WriteOptions::default() };
     let shape = rayspin_io::SeriesShape { frames: 4, volume: [3, 4, 5], geometry: Geometry::default() };
     let mut writer = SeriesWriter::create(folder.path().join("a.cfl"), &shape, &options).unwrap();
-    writer.push(ndarray::ArrayD::zeros(IxDyn(&[3, 4, 5])).view()).unwrap();
+    writer.push(ndarray::ArrayD::<C32>::zeros(IxDyn(&[3, 4, 5])).view()).unwrap();
     assert!(writer.keep_partial().is_err());
 }

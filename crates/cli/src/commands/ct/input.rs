@@ -25,9 +25,9 @@ pub(super) enum Source {
 
 /// Views that are read from the first on, once or as often as they are needed.
 pub(super) struct Passes {
-    args: ReconCt,
+    args: Box<ReconCt>,
     kind: Kind,
-    opened: Option<Projections>,
+    opened: Option<Box<Projections>>,
 }
 
 impl Passes {
@@ -39,7 +39,7 @@ impl Passes {
     /// The views from the first on. Errors: those of a pipe, again.
     pub(super) fn start(&mut self) -> Result<Projections> {
         match self.opened.take() {
-            Some(views) => Ok(views),
+            Some(views) => Ok(*views),
             None => open(&self.args, self.kind),
         }
     }
@@ -209,7 +209,7 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
     };
     let stated = args.pixel.as_deref().map(pixel).transpose()?;
     let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(stated);
-    let passes = Passes { args: args.clone(), kind, opened: Some(views) };
+    let passes = Passes { args: Box::new(args.clone()), kind, opened: Some(Box::new(views)) };
     Ok((Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0, pixel_mm }, rays))
 }
 

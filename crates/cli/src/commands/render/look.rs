@@ -133,5 +133,5 @@ fn read_transfer(path: &Path) -> Result<Transfer> {
         };
         knots.push(Knot { value, colour: [r, g, b], opacity });
     }
-    Ok(Transfer::new(knots).with_context(|| path.display().to_string())?)
+    Transfer::new(knots).with_context(|| path.display().to_string())
 }
