@@ -1,6 +1,7 @@
 // What pictures need of a volume [z, y, x], once for all of them, and of a scene.
 
 #define SIDE 8
+#define INFINITE __uint_as_float(0x7f800000u)
 
 // The smallest and the largest voxel around each block of 8 x 8 x 8, which reaches a voxel beyond its sides. A warp takes a block.
 extern "C" __global__ void __launch_bounds__(128)
@@ -9,7 +10,7 @@ ends_of_blocks(const float* __restrict__ volume, float* __restrict__ low, float*
     unsigned long long block = (unsigned long long)blockIdx.x * 4 + threadIdx.y;
     if (block >= (unsigned long long)bx * by * bz) return;
     int x = block % bx * SIDE - 1, y = block / bx % by * SIDE - 1, z = (int)(block / bx / by) * SIDE - 1;
-    float least = INFINITY, most = -INFINITY;
+    float least = INFINITE, most = -INFINITE;
     for (int at = threadIdx.x; at < 1000; at += 32) {
         int i = x + at % 10, j = y + at / 10 % 10, k = z + at / 100;
         if ((unsigned)i >= nx || (unsigned)j >= ny || (unsigned)k >= nz) continue;
@@ -66,11 +67,13 @@ across_x(const float* __restrict__ volume, float* __restrict__ planes, int nx, i
     __shared__ float tile[32][33];
     int x = blockIdx.x * 32, y = blockIdx.y * 32;
     for (int z = blockIdx.z; z < nz; z += gridDim.z) {
+#pragma unroll 1
         for (int row = threadIdx.y; row < 32; row += 8) {
             int i = x + threadIdx.x, j = y + row;
             if (i < nx && j < ny) tile[row][threadIdx.x] = volume[((size_t)z * ny + j) * nx + i];
         }
         __syncthreads();
+#pragma unroll 1
         for (int row = threadIdx.y; row < 32; row += 8) {
             int i = x + row, j = y + threadIdx.x;
             if (i < nx && j < ny) planes[((size_t)i * nz + z) * ny + j] = tile[threadIdx.x][row];

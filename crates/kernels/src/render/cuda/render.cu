@@ -6,12 +6,14 @@
 
 #define THREADS (WIDTH * HEIGHT)
 #define SIDE 8
+#define INFINITE __uint_as_float(0x7f800000u)
 #define DARK (1.0f / 1024)
 #define CHANNELS (MODE < 2 ? 1 : 4)
 
+// `voxel` is a cell's part of a voxel.
 struct Ray {
     int main, up, first, last, samples;
-    float b, db, c, dc, low, high, step;
+    float b, db, c, dc, low, high, step, voxel;
 };
 
 // The volume in memory, and the sizes of its axes.
@@ -59,6 +61,7 @@ static __device__ bool ray_of(const double* frame, unsigned row, unsigned column
     ray->low = (float)low;
     ray->high = (float)high;
     ray->step = (float)(sqrt(length) * fabs(inverse));
+    ray->voxel = (float)(1 / samples);
     ray->first = (int)fmin(fmax(floor(low), 0.0), end);
     ray->last = (int)fmin(fmax(ceil(high) - 1, (double)ray->first), end);
     return true;
@@ -128,7 +131,7 @@ template <class Source>
 static __device__ __forceinline__ float sample(const Source& source, const Ray& ray, int k) {
     float b = ray.b + k * ray.db, c = ray.c + k * ray.dc;
     if (ray.samples == 1) return source.in_plane(ray.main, k, b, c);
-    return source.in_cell(ray.main, (k + 0.5f) / ray.samples - 0.5f, b, c);
+    return source.in_cell(ray.main, (k + 0.5f) * ray.voxel - 0.5f, b, c);
 }
 
 static __device__ __forceinline__ float part_of(const Ray& ray, int k) {
@@ -142,7 +145,7 @@ struct Pixel {
 };
 
 static __device__ Pixel started() {
-    Pixel pixel = {{MODE == 1 ? -INFINITY : 0, 0, 0, MODE == 2 ? 1.0f : 0.0f}, -1};
+    Pixel pixel = {{MODE == 1 ? -INFINITE : 0, 0, 0, MODE == 2 ? 1.0f : 0.0f}, -1};
     return pixel;
 }
 
@@ -227,9 +230,9 @@ static __device__ void lit(const Source& source, const double* frame, const floa
         float share = here > there ? fminf(fmaxf((look[0] - there) / (here - there), 0.0f), 1.0f) : 1.0f;
         k = before + share * (pixel->hit - before);
     }
-    float a = (k + 0.5f) / ray.samples - 0.5f, b = ray.b + k * ray.db, c = ray.c + k * ray.dc;
+    float a = (k + 0.5f) * ray.voxel - 0.5f, b = ray.b + k * ray.db, c = ray.c + k * ray.dc;
     float x = ray.main == 0 ? a : b, y = ray.main == 1 ? a : ray.main == 0 ? b : c, z = ray.main == 2 ? a : c;
-    float way = ray.up ? 1.0f : -1.0f, da = way / ray.samples, db = way * ray.db, dc = way * ray.dc;
+    float way = ray.up ? 1.0f : -1.0f, da = way * ray.voxel, db = way * ray.db, dc = way * ray.dc;
     float sx = (float)frame[18], sy = (float)frame[19], sz = (float)frame[20];
     float vx = -(ray.main == 0 ? da : db) * sx, vy = -(ray.main == 1 ? da : ray.main == 0 ? db : dc) * sy, vz = -(ray.main == 2 ? da : dc) * sz;
     float inverse = rsqrtf(vx * vx + vy * vy + vz * vz);
@@ -286,7 +289,7 @@ static __device__ __forceinline__ void draw(const Source& source, float* out, co
 #if MODE == 0
     to[0] = pixel.state[0] == 0 ? 0 : pixel.state[0] * ray.step;
 #elif MODE == 1
-    to[0] = pixel.state[0] == -INFINITY ? look[0] : pixel.state[0];
+    to[0] = pixel.state[0] == -INFINITE ? look[0] : pixel.state[0];
 #else
 #if MODE == 3
     if (pixel.hit >= 0) lit(source, frame, look, ray, &pixel);
