@@ -51,6 +51,7 @@ fn x_ray_images_are_the_exact_line_integrals() {
     {
         let found = [64, 128].map(|voxels| error(voxels, lens, eye, 200.0 / voxels as f64));
         println!("{lens:?} from {eye:?}: {found:.2?}");
-        assert!(found[1] <= 1e-3 && found[1] < found[0], "{found:?}");
+        // What is left is the error of voxels at the edges of the solids, which halves with their size.
+        assert!(found[1] <= 5e-3 && found[1] < 0.6 * found[0], "{found:?}");
     }
 }

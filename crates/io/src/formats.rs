@@ -165,6 +165,7 @@ pub static FORMATS: [Format; 11] = [
         endings: &[".mha"],
         other_endings: &[".mhd"],
         keeps: &[Property::Geometry],
+        magic: &[(0, b"ObjectType = Image"), (0, b"NDims = ")],
         guess: Some(|_, start| meta_image::begins(start)),
         parts: Some(meta_image::parts),
         read_image: Some(meta_image::image),

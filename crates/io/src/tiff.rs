@@ -58,7 +58,10 @@ fn read_pages(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
     let file = BufReader::with_capacity(1 << 18, file);
     // Each page is compared with the file and with the memory before it is read.
     let decoder = Decoder::new(file).map_err(|e| fail(path, 0, e))?;
-    let mut decoder = decoder.with_limits(Limits::unlimited());
+    let mut limits = Limits::unlimited();
+    let held = usize::try_from(length).unwrap_or(usize::MAX);
+    (limits.ifd_value_size, limits.intermediate_buffer_size) = (held, held);
+    let mut decoder = decoder.with_limits(limits);
     let (mut values, mut first, mut pages) = (Vec::new(), None::<[usize; 2]>, 0);
     loop {
         let page = Page::of(path, pages, &mut decoder)?;

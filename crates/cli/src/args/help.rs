@@ -228,6 +228,8 @@ const RECON_CT: Page = Page {
         "relaxation",
         "subsets",
         "row",
+        "flat",
+        "dark",
         "column",
         "axis_to_detector",
         "rtk",

@@ -197,6 +197,9 @@ fn views_are_added_as_they_arrive() {
     let bytes = std::fs::read(f.join("lines.npy")).unwrap();
     let output = piped(&format!("recon ct - -q -o piped.npy --no-record {rays}"), f, &bytes);
     assert!(output.status.success() && near("piped.npy"), "{}", String::from_utf8_lossy(&output.stderr));
+    // A scan that states its rays.
+    ok(&words("recon ct scan.h5 --stream -q -o scan.npy --no-record --matrix 40,40,40 --voxel 6.4"), f);
+    assert!(near("scan.npy"));
     // Streams that end early, or are none.
     let before = files(f);
     for (bytes, word) in
@@ -214,7 +217,7 @@ fn views_are_added_as_they_arrive() {
         (format!("recon ct lines.npy --stream -o v.npy {rays} --view 0-3"), "--view"),
         (format!("recon ct lines.npy -o v.npy {rays} --preview now.png"), "--preview"),
         ("recon ct lines.npy --stream -o v.npy".into(), "angle over which"),
-        ("recon ct scan.h5 --stream -o v.npy --arc 360".into(), "NumPy"),
+        ("recon ct scan.h5 --stream -o v.npy --arc 360".into(), "--arc"),
     ] {
         refused(&words(&line), f, &[word]);
     }
