@@ -62,34 +62,24 @@ def wavelet(lines):
     return removal.remove_stripe_based_wavelet_fft(lines, level=level, size=2, wavelet_name="db5")
 
 
+def medians(box, views):
+    """Peers of medians over a box, timed on some of the views."""
+    part, share = (lambda s: s[:views]), VIEWS / views
+    footprint = np.ones([n for n in box if n > 1])
+    one = lambda v: skimage.filters.median(v, footprint, behavior="ndimage")
+    return {
+        "scipy median_filter": (lambda v: ndi.median_filter(v, box), part, share),
+        "scikit-image median": (one if box[0] > 1 else lambda v: [one(view) for view in v], part, share),
+    }
+
+
 # A call on a part of the stack, the part, and the part's share of the whole.
 PEERS = {
     "rings": {"algotom remove_all_stripe": (stripes, lambda s: s[:, 0, :], ROWS)},
     "rings-wavelet": {"algotom remove_stripe_based_wavelet_fft": (wavelet, lambda s: s[:, 0, :], ROWS)},
-    "median 3x3": {
-        "scipy median_filter": (lambda v: ndi.median_filter(v, (1, 3, 3)), lambda s: s[:20], VIEWS / 20),
-        "scikit-image median": (
-            lambda v: [skimage.filters.median(view, np.ones((3, 3)), behavior="ndimage") for view in v],
-            lambda s: s[:20],
-            VIEWS / 20,
-        ),
-    },
-    "median 5x5": {
-        "scipy median_filter": (lambda v: ndi.median_filter(v, (1, 5, 5)), lambda s: s[:10], VIEWS / 10),
-        "scikit-image median": (
-            lambda v: [skimage.filters.median(view, np.ones((5, 5)), behavior="ndimage") for view in v],
-            lambda s: s[:10],
-            VIEWS / 10,
-        ),
-    },
-    "median 3x3x3": {
-        "scipy median_filter": (lambda v: ndi.median_filter(v, 3), lambda s: s[:10], VIEWS / 10),
-        "scikit-image median": (
-            lambda v: skimage.filters.median(v, np.ones((3, 3, 3)), behavior="ndimage"),
-            lambda s: s[:10],
-            VIEWS / 10,
-        ),
-    },
+    "median 3x3": medians((1, 3, 3), 20),
+    "median 5x5": medians((1, 5, 5), 10),
+    "median 3x3x3": medians((3, 3, 3), 10),
 }
 
 

@@ -64,7 +64,7 @@ fn replace<S: Simd>(simd: S, window: &mut [[S::f32s; PAIR]], old: [S::f32s; PAIR
 
 /// The medians at the places `first..` along the first axis of `[count, inner]`, as many as `out` has rows.
 #[inline(always)]
-fn stretch<S: Simd>(
+pub(super) fn stretch<S: Simd>(
     simd: S,
     values: &[f32],
     [count, inner]: [usize; 2],
@@ -113,17 +113,6 @@ fn take<S: Simd>(
     for (v, to) in to.iter_mut().enumerate() {
         *to = load(simd, row, (column + v * S::f32s::LEN).min(inner - 1));
     }
-}
-
-pub(super) fn moving(
-    cpu: &Cpu,
-    values: &[f32],
-    shape: [usize; 2],
-    width: usize,
-    first: usize,
-    out: &mut [f32],
-) {
-    dispatch!(cpu.level(), simd => stretch(simd, values, shape, width, first, out));
 }
 
 #[inline(always)]

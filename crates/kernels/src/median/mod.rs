@@ -5,12 +5,13 @@ pub mod reference;
 
 use rayspin_core::{Error, Result, expect_len, voxels};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::simd::dispatch;
 
 /// The most elements of a window.
 pub const LARGEST: usize = 1 << 12;
 
-/// y(i) = median of x(i − r) … x(i + r) along the first axis of an array `[count, inner]`, with 2r + 1 = `width`, for the places from `first`
-/// on, as many as `out` has rows of `inner` elements. Beyond the ends the axis is mirrored, its first and last element twice. The order of
+/// y(i) = median of x(i − r) … x(i + r) along the first axis of an array `[count, inner]`, with 2r + 1 = `width`. The rows of `out`, of
+/// `inner` elements each, are those places from `first` on. Beyond the ends the axis is mirrored, its first and last element twice. The order of
 /// numbers that are NaN is not defined.
 ///
 /// The calling thread does all of it: callers take stretches, or whole arrays, in parallel. The first window of a stretch costs as much as
@@ -48,7 +49,7 @@ pub fn moving(
         return Err(Error::value("medians", expected, format!("{} elements from {first} on", out.len())));
     }
     if !out.is_empty() {
-        cpu::moving(cpu, values, shape, width, first, out);
+        dispatch!(cpu.level(), simd => cpu::stretch(simd, values, shape, width, first, out));
     }
     Ok(())
 }
@@ -92,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers of which some are equal.
+    /// Numbers, some of them equal.
     fn numbers(count: usize, seed: u64) -> Vec<f32> {
         (0..count).map(|at| (signed_unit(seed, at) * 20.0).round() * 0.25).collect()
     }
