@@ -103,7 +103,7 @@ impl Camera {
         Ok(Self { shape: [rows, columns], start, along, from_point, axes })
     }
 
-    /// The camera whose rays are those of a view of a scan, row by row as the detector has them. They do not end at the detector.
+    /// The camera with the rays of a view of a scan, row by row as the detector has them. They do not end at the detector.
     ///
     /// Errors: a view that does not exist; a curved detector.
     pub fn of_view(geometry: &ProjectionGeometry, view: usize) -> Result<Self> {

@@ -4,9 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use rayspin_core::{Error, Result, VolumeGrid, expect_len};
-use rayspin_device::cuda::{
-    AddressMode, Argument, Define, Filter, Kernel, Launch, Sampling, Source, Texture,
-};
+use rayspin_device::cuda::{AddressMode, Argument, Define, Filter, Launch, Sampling, Source, Texture};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::{Build, Config, Space};
 
@@ -18,12 +16,9 @@ static RENDER: Source = Source { name: "render", files: &[("render.cu", include_
 static PREPARE: Source =
     Source { name: "render-prepare", files: &[("prepare.cu", include_str!("cuda/prepare.cu"))] };
 
-/// Values between voxels, and those of the nearest voxel beyond the volume.
+/// Values between voxels; beyond the volume the value of the nearest voxel.
 const SAMPLING: Sampling =
     Sampling { filter: Filter::Linear, address_mode: AddressMode::Clamp, normalized: false };
-
-/// The most blocks along z of a launch.
-const MOST: u32 = 65_535;
 
 /// Pixels of a block, and cells of a ray whose samples are under way together.
 pub(super) fn space() -> Space {
@@ -52,18 +47,12 @@ pub(crate) fn builds() -> Vec<Build> {
     (0..4).map(of_mode).chain([Build::plain(&PREPARE)]).collect()
 }
 
-/// Bytes of a volume's three textures and of the copy that one of them is made of.
-pub(super) fn bytes(voxels: [u64; 3]) -> u64 {
-    4 * voxels.iter().product::<u64>() * size_of::<f32>() as u64
-}
-
 /// What pictures of one volume share.
 pub(super) struct Volume {
     size: [i32; 3],
     low: Array<f32>,
     high: Array<f32>,
     texture: OnceLock<Option<Texture>>,
-    layers: OnceLock<Option<[Texture; 3]>>,
 }
 
 impl fmt::Debug for Volume {
@@ -100,39 +89,12 @@ impl Volume {
         let launch = Launch { blocks: [count.div_ceil(4), 1, 1], threads: [32, 4, 1], shared: 0 };
         // SAFETY: the arrays have the sizes of the volume and of its blocks, and the kernel reads voxels inside the volume only.
         unsafe { cuda.kernel(&PREPARE, &[], "ends_of_blocks")?.launch(launch, &mut arguments)? };
-        Ok(Self { size, low, high, texture: OnceLock::new(), layers: OnceLock::new() })
+        Ok(Self { size, low, high, texture: OnceLock::new() })
     }
 
     /// The volume as a texture; none where it is too large for one, or memory is short.
     fn texture(&self, cuda: &Cuda, volume: &Array<f32>) -> Option<&Texture> {
         self.texture.get_or_init(|| cuda.texture(volume, SAMPLING).ok()).as_ref()
-    }
-
-    /// Planes across x, y and z as layers of textures; none where they are too large or too many, or memory is short.
-    fn layers(&self, cuda: &Cuda, volume: &Array<f32>) -> Option<&[Texture; 3]> {
-        self.layers.get_or_init(|| self.make_layers(cuda, volume).ok()).as_ref()
-    }
-
-    fn make_layers(&self, cuda: &Cuda, volume: &Array<f32>) -> Result<[Texture; 3]> {
-        let across = |name: &str, order: [usize; 3]| -> Result<Texture> {
-            let shape = order.map(|axis| volume.shape()[2 - axis]);
-            let mut planes = Array::<f32>::zeros(volume.device(), &shape)?;
-            let mut arguments: Vec<Argument<'_>> = vec![volume.cuda().into(), planes.cuda_mut().into()];
-            arguments.extend(of_sizes(self.size));
-            let [nx, ny, nz] = self.size.map(|n| n as u32);
-            let blocks = [nx.div_ceil(32), ny.div_ceil(32), nz.min(MOST)];
-            // SAFETY: both arrays have the volume's size, and the kernels stay inside it.
-            unsafe {
-                let launch = Launch { blocks, threads: [32, 8, 1], shared: 0 };
-                cuda.kernel(&PREPARE, &[], name)?.launch(launch, &mut arguments)?;
-            }
-            cuda.layered_texture(&planes, SAMPLING)
-        };
-        Ok([
-            across("across_x", [0, 2, 1])?,
-            across("across_y", [1, 2, 0])?,
-            cuda.layered_texture(volume, SAMPLING)?,
-        ])
     }
 }
 
@@ -143,8 +105,10 @@ pub(super) struct Frame {
     ramps: i32,
     setup: Setup,
     sizes: [u32; 2],
+    /// Rows, columns, voxels, where rays start, samples of a voxel, ramps: see `render.cu`.
+    numbers: Array<i32>,
     /// Rays and spacing.
-    numbers: Array<f64>,
+    rays: Array<f64>,
     /// What the mode needs: see `render.cu`.
     look: Array<f32>,
     keys: Array<f32>,
@@ -156,34 +120,36 @@ impl Frame {
         let setup = Setup::new(scene, grid);
         let (mode, look, ramps) = look(scene);
         let [rows, columns] = scene.camera.shape();
-        let numbers = setup.numbers();
+        let (rays, size) = (setup.numbers(), setup.size);
+        let (rows, columns) = (narrow("rows", rows)?, narrow("columns", columns)?);
+        let numbers: Vec<i32> = [rows, columns]
+            .into_iter()
+            .chain(size.map(|n| n as i32))
+            .chain([i32::from(setup.starts_at_point())])
+            .chain(setup.samples().map(|n| n as i32))
+            .chain([ramps as i32])
+            .collect();
         Ok(Self {
             mode,
             ramps: ramps as i32,
             setup,
-            sizes: [narrow("rows", rows)? as u32, narrow("columns", columns)? as u32],
+            sizes: [rows as u32, columns as u32],
             numbers: Array::from_vec(device, &[numbers.len()], numbers)?,
+            rays: Array::from_vec(device, &[rays.len()], rays)?,
             look: Array::from_vec(device, &[look.len()], look)?,
-            keys: Array::zeros(device, &[blocks_of(setup.size).iter().product()])?,
+            keys: Array::zeros(device, &[blocks_of(size).iter().product()])?,
         })
     }
 
     /// Arguments of kernels behind the voxels.
-    fn arguments<'a>(&'a self, out: &'a mut Array<f32>) -> Vec<Argument<'a>> {
-        let [rows, columns] = self.sizes;
-        let mut arguments: Vec<Argument<'a>> = vec![
+    fn arguments<'a>(&'a self, out: &'a mut Array<f32>) -> [Argument<'a>; 5] {
+        [
             out.cuda_mut().into(),
             self.numbers.cuda().into(),
+            self.rays.cuda().into(),
             self.look.cuda().into(),
             self.keys.cuda().into(),
-            self.ramps.into(),
-            rows.into(),
-            columns.into(),
-        ];
-        arguments.extend(of_sizes(self.setup.size.map(|n| n as i32)));
-        arguments.push(u32::from(self.setup.starts_at_point()).into());
-        arguments.extend(self.setup.samples().map(|n| Argument::from(n as i32)));
-        arguments
+        ]
     }
 
     fn check(&self, volume: &Array<f32>, prepared: &Volume, out: &Array<f32>) -> Result<()> {
@@ -234,103 +200,50 @@ fn look(scene: &Scene) -> (usize, Vec<f32>, usize) {
     }
 }
 
-/// Draws a picture of a volume.
-pub(super) type Draw = fn(&Cuda, &Config, (&Array<f32>, &Volume), &mut Frame, &mut Array<f32>) -> Result<()>;
-
-fn kernel(cuda: &Cuda, config: &Config, frame: &Frame, name: &str) -> Result<(Kernel, Launch)> {
-    let defines = defines(frame.mode, config);
-    let side = |name: &str, default: i64| config.find(name).unwrap_or(default).clamp(1, 1024) as u32;
-    let [rows, columns] = frame.sizes;
-    let (width, height) = (side("width", 8), side("height", 16));
-    let launch = Launch {
-        blocks: [columns.div_ceil(width), rows.div_ceil(height), 1],
-        threads: [width, height, 1],
-        shared: 0,
-    };
-    Ok((cuda.kernel(&RENDER, &defines, name)?, launch))
+/// How a kernel reads voxels.
+#[derive(Debug, Clone, Copy)]
+pub struct OnCuda {
+    /// By the texture unit.
+    pub(super) texture: bool,
+    /// Without blocks in which a ray meets nothing.
+    pub(super) skip: bool,
 }
 
-/// Draws with a kernel whose first arguments are `voxels`.
-fn draw<'a>(
-    (cuda, config, name): (&Cuda, &Config, &str),
-    voxels: Vec<Argument<'a>>,
-    frame: &'a Frame,
-    out: &'a mut Array<f32>,
-) -> Result<()> {
-    let (kernel, launch) = kernel(cuda, config, frame, name)?;
-    let mut arguments = voxels;
-    arguments.extend(frame.arguments(out));
-    // SAFETY: the arrays have the sizes of the volume, its blocks and the picture (`Frame::check`), and places are clamped to the volume.
-    unsafe { kernel.launch(launch, &mut arguments) }
-}
+impl OnCuda {
+    fn kernel(self) -> &'static str {
+        match (self.texture, self.skip) {
+            (false, false) => "rays",
+            (false, true) => "rays_skipping",
+            (true, false) => "in_texture",
+            (true, true) => "in_texture_skipping",
+        }
+    }
 
-type Input<'a> = (&'a Array<f32>, &'a Volume);
-
-pub(super) fn rays(
-    cuda: &Cuda,
-    config: &Config,
-    (volume, prepared): Input<'_>,
-    frame: &mut Frame,
-    out: &mut Array<f32>,
-) -> Result<()> {
-    frame.check(volume, prepared, out)?;
-    draw((cuda, config, "rays"), vec![volume.cuda().into()], frame, out)
-}
-
-pub(super) fn skipping(
-    cuda: &Cuda,
-    config: &Config,
-    (volume, prepared): Input<'_>,
-    frame: &mut Frame,
-    out: &mut Array<f32>,
-) -> Result<()> {
-    frame.check(volume, prepared, out)?;
-    frame.find_keys(cuda, prepared)?;
-    draw((cuda, config, "rays_skipping"), vec![volume.cuda().into()], frame, out)
-}
-
-/// Samples by the texture unit; in f32 where the volume is too large for a texture.
-pub(super) fn textured(
-    cuda: &Cuda,
-    config: &Config,
-    (volume, prepared): Input<'_>,
-    frame: &mut Frame,
-    out: &mut Array<f32>,
-) -> Result<()> {
-    frame.check(volume, prepared, out)?;
-    let Some(texture) = prepared.texture(cuda, volume) else {
-        return rays(cuda, config, (volume, prepared), frame, out);
-    };
-    draw((cuda, config, "in_texture"), vec![texture.into()], frame, out)
-}
-
-/// Samples in layers of textures; as [`rays`] where the volume is too large for them.
-pub(super) fn layers(
-    cuda: &Cuda,
-    config: &Config,
-    (volume, prepared): Input<'_>,
-    frame: &mut Frame,
-    out: &mut Array<f32>,
-) -> Result<()> {
-    frame.check(volume, prepared, out)?;
-    let Some(layers) = prepared.layers(cuda, volume) else {
-        return rays(cuda, config, (volume, prepared), frame, out);
-    };
-    draw((cuda, config, "in_layers"), layers.iter().map(Argument::from).collect(), frame, out)
-}
-
-/// The same without empty blocks.
-pub(super) fn layers_skipping(
-    cuda: &Cuda,
-    config: &Config,
-    (volume, prepared): Input<'_>,
-    frame: &mut Frame,
-    out: &mut Array<f32>,
-) -> Result<()> {
-    frame.check(volume, prepared, out)?;
-    let Some(layers) = prepared.layers(cuda, volume) else {
-        return skipping(cuda, config, (volume, prepared), frame, out);
-    };
-    frame.find_keys(cuda, prepared)?;
-    draw((cuda, config, "in_layers_skipping"), layers.iter().map(Argument::from).collect(), frame, out)
+    /// Draws a picture of a volume; reads the volume itself where it is too large for a texture.
+    pub(super) fn draw(
+        mut self,
+        (cuda, config): (&Cuda, &Config),
+        (volume, prepared): (&Array<f32>, &Volume),
+        frame: &mut Frame,
+        out: &mut Array<f32>,
+    ) -> Result<()> {
+        frame.check(volume, prepared, out)?;
+        if self.skip {
+            frame.find_keys(cuda, prepared)?;
+        }
+        let texture = if self.texture { prepared.texture(cuda, volume) } else { None };
+        self.texture = texture.is_some();
+        let mut arguments = vec![texture.map_or_else(|| volume.cuda().into(), Argument::from)];
+        arguments.extend(frame.arguments(out));
+        let side = |name: &str, default: i64| config.find(name).unwrap_or(default).clamp(1, 1024) as u32;
+        let ([rows, columns], width, height) = (frame.sizes, side("width", 8), side("height", 16));
+        let launch = Launch {
+            blocks: [columns.div_ceil(width), rows.div_ceil(height), 1],
+            threads: [width, height, 1],
+            shared: 0,
+        };
+        let kernel = cuda.kernel(&RENDER, &defines(frame.mode, config), self.kernel())?;
+        // SAFETY: the arrays have the sizes of the volume, its blocks and the picture (`Frame::check`), and places are clamped to the volume.
+        unsafe { kernel.launch(launch, &mut arguments) }
+    }
 }

@@ -191,7 +191,7 @@ impl Algorithm for Render {
                     }
                     (Launch::Cuda(launch), Backend::Cuda(cuda), Prepared::Cuda(prepared)) => {
                         let (of_volume, frame) = &mut **prepared;
-                        launch.0(cuda, config, (&*volume, &*of_volume), frame, picture)
+                        launch.draw((cuda, config), (&*volume, &*of_volume), frame, picture)
                     }
                     _ => Err(Error::value("variant of a picture", "one for this device", "another")),
                 }

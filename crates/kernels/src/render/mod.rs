@@ -34,8 +34,8 @@ use voxels::Spread;
 /// ```
 ///
 /// Each voxel of the main axis is cut into n cells ([`Scene::step`]). The ray is sampled in the middle of each cell: for n = 1 in the plane
-/// of the voxels' centres, where two of the three interpolations are left. ℓ is the ray's length in a cell in mm, and w_k the part of the cell
-/// that lies in the box. A constant volume gives its value times the chord, whatever the direction.
+/// of the voxels' centres, where two of the three interpolations are left. ℓ is the ray's length in a cell in mm, w_k the part of the cell
+/// in the box. A constant volume gives its value times the chord, whatever the direction.
 ///
 /// ```
 /// use rayspin_core::VolumeGrid;
@@ -92,7 +92,7 @@ impl Renderer {
         let keys = 3 * blocks * size_of::<f32>() as u64;
         match device.backend() {
             Backend::Cpu(_) => keys + voxels::bytes(voxels),
-            Backend::Cuda(_) => keys + cuda::bytes(voxels),
+            Backend::Cuda(_) => keys,
         }
     }
 
@@ -103,8 +103,7 @@ impl Renderer {
 
     /// Writes a picture of the shape [`Scene::shape`].
     ///
-    /// Light of [`Mode::Volume`] is followed until 1/1024 of it is left. On a GPU, pictures are sampled by the texture unit, which
-    /// keeps 8 bits of a place between two voxels; X-ray images are computed in f32.
+    /// Light of [`Mode::Volume`] is followed until 1/1024 of it is left. Samples are f32 on CPUs and GPUs.
     ///
     /// Errors: another shape or device; memory.
     pub fn draw(&self, scene: &Scene, picture: &mut Array<f32>) -> Result<()> {
@@ -113,13 +112,12 @@ impl Renderer {
         match (self.device.backend(), &self.prepared) {
             (Backend::Cuda(cuda), Prepared::Cuda(volume, prepared)) => {
                 let mut frame = cuda::Frame::new(&self.device, scene, &self.grid)?;
-                let launch =
-                    if matches!(scene.mode, Mode::XRay) { cuda::skipping } else { cuda::layers_skipping };
-                launch(cuda, &Config::default(), (volume, prepared), &mut frame, picture)
+                let (_, best) = variants::best();
+                best.draw((cuda, &Config::default()), (volume, prepared), &mut frame, picture)
             }
             (_, Prepared::Cpu(spread, blocks)) => {
                 let input = Input { scene, grid: &self.grid, voxels: spread.voxels(), blocks };
-                variants::best()(self.device.cpu_side(), input, picture.cpu_mut())
+                variants::best().0(self.device.cpu_side(), input, picture.cpu_mut())
             }
             _ => Err(rayspin_core::Error::value("renderer", "one for its own device", "another")),
         }

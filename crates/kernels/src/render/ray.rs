@@ -9,7 +9,7 @@ use super::Scene;
 pub(super) const AXES: [[usize; 3]; 3] = [[0, 1, 2], [1, 0, 2], [2, 0, 1]];
 
 /// A ray through the box of the voxels. Its main axis, along which it passes voxels fastest, is cut into cells, `samples` for each voxel.
-/// Cell k reaches from k to k + 1, and the ray's sample there is that of the cell's middle, where it crosses the plane (b + k·db, c + k·dc).
+/// Cell k reaches from k to k + 1, and the ray is sampled in the cell's middle, where it crosses the plane (b + k·db, c + k·dc).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ray {
     /// The main axis: 0, 1 or 2 for x, y or z.
@@ -28,7 +28,7 @@ pub(super) struct Ray {
 }
 
 impl Ray {
-    /// The first and the last cell that the ray is in, in the order of indices.
+    /// The first and the last cell of the ray, in the order of indices.
     pub(super) fn cells(&self, count: usize) -> [usize; 2] {
         let last = (count - 1) as f64;
         let first = self.low.floor().clamp(0.0, last);
@@ -139,8 +139,8 @@ impl Setup {
     }
 }
 
-/// The planes of voxels before and after the middle of cell k, and where it lies between them. Beyond the first and the last plane
-/// values are those of the plane.
+/// The planes of voxels before and after the middle of cell k, and where it lies between them. Beyond the outer planes values
+/// stay as in them.
 #[inline(always)]
 pub(super) fn planes(cell: usize, samples: usize, count: usize) -> (usize, usize, f32) {
     if samples == 1 {

@@ -135,7 +135,7 @@ impl Transfer {
 /// colour · (ambient + diffuse · max(0, n·l)) + specular · max(0, r·v)^shininess
 /// ```
 ///
-/// The normal n is that of the gradient at the surface, on the side of the viewer. v points to the viewer, and r is the reflected light
+/// The normal n is the direction of the gradient at the surface, on the side of the viewer. v points to the viewer, and r is the reflected light
 /// (B. T. Phong, *Illumination for computer generated pictures*, Commun ACM 18:311, 1975).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Surface {
@@ -193,7 +193,7 @@ impl Surface {
     }
 }
 
-/// A picture to be made: of which kind, from where, and how fine.
+/// A picture to be made: its mode, its camera and its samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scene {
     /// What a pixel is made of.

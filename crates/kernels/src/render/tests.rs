@@ -259,14 +259,14 @@ fn chords(case: &Case) -> Vec<f64> {
     (0..rows * columns).map(chord).collect()
 }
 
-fn on_gpu(case: &Case, device: &Device, draw: cuda::Draw) -> Vec<f32> {
+fn on_gpu(case: &Case, device: &Device, launch: cuda::OnCuda) -> Vec<f32> {
     let Backend::Cuda(gpu) = device.backend() else { return Vec::new() };
     let volume = Array::from_slice(device, &case.grid.shape_zyx(), &case.volume).unwrap();
     let prepared = cuda::Volume::new(gpu, &volume).unwrap();
     let mut frame = cuda::Frame::new(device, &case.scene, &case.grid).unwrap();
     let mut out = Array::zeros(device, &case.scene.shape()).unwrap();
     out.fill(f32::NAN).unwrap();
-    draw(gpu, &Config::default(), (&volume, &prepared), &mut frame, &mut out).unwrap();
+    launch.draw((gpu, &Config::default()), (&volume, &prepared), &mut frame, &mut out).unwrap();
     out.to_vec().unwrap()
 }
 
@@ -278,9 +278,8 @@ proptest! {
         for device in crate::cuda::gpus() {
             for variant in variants(&case.scene.mode) {
                 let Launch::Cuda(launch) = variant.launch else { continue };
-                let texture = variant.tolerance >= 1e-2 && !matches!(case.scene.mode, Mode::Surface(_)) || variant.tolerance > 1e-2;
-                let found = on_gpu(&case, device, launch.0);
-                compare(&case, variant.name, &found, &wanted, tolerance(&case.scene.mode, texture));
+                let found = on_gpu(&case, device, launch);
+                compare(&case, variant.name, &found, &wanted, tolerance(&case.scene.mode, launch.texture));
             }
         }
     }

@@ -44,19 +44,17 @@ pub struct OnCpu {
     pub(super) spread: bool,
 }
 
-/// An implementation on a GPU.
-#[derive(Clone, Copy)]
-pub struct OnCuda(pub(super) cuda::Draw);
+pub use cuda::OnCuda;
 
-/// The variant that [`Renderer`](super::Renderer) runs on a CPU.
-pub(super) fn best() -> Draw {
-    cpu::skipping
+/// The variants that [`Renderer`](super::Renderer) runs.
+pub(super) fn best() -> (Draw, OnCuda) {
+    (cpu::skipping, OnCuda { texture: false, skip: true })
 }
 
 /// Every variant for pictures of a mode, the CPU's first, slowest first each.
 pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Launch>> {
-    // Places are f32, and sums have as many terms as a ray has cells. Light is followed until 1/1024 is left. A place where a ray grazes a
-    // surface may be met or missed: what is counted is the share of pixels that differ.
+    // Places are f32, and sums have as many terms as a ray has cells. Light is followed until 1/1024 is left. A ray that
+    // grazes a surface may meet or miss it: the error of surfaces is the share of pixels that differ.
     let exact = match mode {
         Mode::XRay | Mode::Maximum { .. } => 2e-5,
         Mode::Volume(_) => 2e-3,
@@ -69,8 +67,8 @@ pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Launch>> {
     let on_cpu = |name, summary, spread, draw| {
         row(name, BackendKind::Cpu, summary, Launch::Cpu(OnCpu { draw, spread }))
     };
-    let on_gpu = |name, summary, draw| {
-        row(name, BackendKind::Cuda, summary, Launch::Cuda(OnCuda(draw)))
+    let on_gpu = |name, summary, texture, skip| {
+        row(name, BackendKind::Cuda, summary, Launch::Cuda(OnCuda { texture, skip }))
             .forms(cuda::builds)
             .space(|_| cuda::space())
     };
@@ -84,26 +82,17 @@ pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Launch>> {
             cpu::packets,
         ),
         on_cpu("packets-skip", "the same without layers in which a tile meets nothing", true, cpu::skipping),
-        on_gpu("gpu-rays", "one ray a thread, four reads a sample", cuda::rays),
-        on_gpu(
-            "gpu-rays-skip",
-            "the same without blocks of voxels in which a ray meets nothing",
-            cuda::skipping,
-        ),
-        on_gpu("gpu-texture", "samples by the texture unit between eight voxels, to 1/256", cuda::textured)
+        on_gpu("gpu-rays", "one ray a thread, four reads a sample", false, false),
+        on_gpu("gpu-texture", "samples by the texture unit between eight voxels, to 1/256", true, false)
             .tolerance(rounded),
         on_gpu(
-            "gpu-layers",
-            "planes across each axis as layers of a texture: between four voxels",
-            cuda::layers,
-        )
-        .tolerance(rounded),
-        on_gpu(
-            "gpu-layers-skip",
+            "gpu-texture-skip",
             "the same without blocks of voxels in which a ray meets nothing",
-            cuda::layers_skipping,
+            true,
+            true,
         )
         .tolerance(rounded),
+        on_gpu("gpu-rays-skip", "four reads a sample, without empty blocks", false, true),
     ]
 }
 

@@ -1,7 +1,9 @@
 //! Pictures on a CPU.
 
+mod group;
 mod packets;
 mod rays;
+mod shade;
 
 use rayspin_core::{Result, VolumeGrid};
 use rayspin_device::Cpu;

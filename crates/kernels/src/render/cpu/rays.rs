@@ -10,7 +10,7 @@ use crate::render::ray::{AXES, Ray, Setup, planes};
 use crate::render::voxels::Voxels;
 use crate::render::{Mode, Surface, Transfer};
 
-/// Index below a place between `count` voxels, that of the next one, and how far the place is from the first.
+/// The index of the voxel below a place, the index of the next one, and how far the place is from the first.
 #[inline(always)]
 fn around(place: f64, count: usize) -> (usize, usize, f64) {
     let place = place.clamp(0.0, (count - 1) as f64);

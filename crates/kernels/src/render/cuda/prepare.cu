@@ -60,35 +60,3 @@ keys_of_blocks(const float* __restrict__ low, const float* __restrict__ high, fl
     }
     keys[at] = key;
 }
-
-// Writes planes across x: [z, y, x] to [x, z, y].
-extern "C" __global__ void __launch_bounds__(256)
-across_x(const float* __restrict__ volume, float* __restrict__ planes, int nx, int ny, int nz) {
-    __shared__ float tile[32][33];
-    int x = blockIdx.x * 32, y = blockIdx.y * 32;
-    for (int z = blockIdx.z; z < nz; z += gridDim.z) {
-#pragma unroll 1
-        for (int row = threadIdx.y; row < 32; row += 8) {
-            int i = x + threadIdx.x, j = y + row;
-            if (i < nx && j < ny) tile[row][threadIdx.x] = volume[((size_t)z * ny + j) * nx + i];
-        }
-        __syncthreads();
-#pragma unroll 1
-        for (int row = threadIdx.y; row < 32; row += 8) {
-            int i = x + row, j = y + threadIdx.x;
-            if (i < nx && j < ny) planes[((size_t)i * nz + z) * ny + j] = tile[threadIdx.x][row];
-        }
-        __syncthreads();
-    }
-}
-
-// Writes planes across y: [z, y, x] to [y, z, x].
-extern "C" __global__ void __launch_bounds__(256)
-across_y(const float* __restrict__ volume, float* __restrict__ planes, int nx, int ny, int nz) {
-    for (int z = blockIdx.z; z < nz; z += gridDim.z) {
-        int i = blockIdx.x * 32 + threadIdx.x;
-        for (int j = blockIdx.y * 32 + threadIdx.y; j < min(ny, (int)(blockIdx.y + 1) * 32); j += 8) {
-            if (i < nx) planes[((size_t)j * nz + z) * nx + i] = volume[((size_t)z * ny + j) * nx + i];
-        }
-    }
-}

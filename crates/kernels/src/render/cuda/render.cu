@@ -1,7 +1,7 @@
 // Pictures of a volume [z, y, x]: one ray a thread. MODE is 0 for line integrals, 1 for the largest value, 2 for emission and absorption,
 // 3 for a lit surface. Blocks are WIDTH x HEIGHT pixels.
 //
-// A ray's main axis is cut into cells, `samples` for each voxel. Cell k reaches from k to k + 1, and the ray's sample there is that of the
+// A ray's main axis is cut into cells, `samples` for each voxel. Cell k reaches from k to k + 1, and the ray is sampled in the
 // cell's middle, where it crosses the plane at (b + k db, c + k dc). Axes b and c of the main axes x, y, z are (y, z), (x, z), (x, y).
 
 #define THREADS (WIDTH * HEIGHT)
@@ -24,7 +24,7 @@ struct Size {
 
 // The ray of a pixel in voxel indices that count from the corner of the box: voxel i reaches from i to i + 1. False where it misses the box.
 static __device__ bool ray_of(const double* frame, unsigned row, unsigned column, unsigned rows, unsigned columns, Size size,
-                              unsigned from_point, int samples_x, int samples_y, int samples_z, Ray* ray) {
+                              bool from_point, const int* samples_along, Ray* ray) {
     double x = column - 0.5 * (columns - 1), y = row - 0.5 * (rows - 1);
     double at[3], along[3], enter = from_point ? 0 : -1e300, leave = 1e300, length = 0;
     for (int axis = 0; axis < 3; axis++) {
@@ -46,7 +46,7 @@ static __device__ bool ray_of(const double* frame, unsigned row, unsigned column
     double a = main == 0 ? at[0] : main == 1 ? at[1] : at[2], da = main == 0 ? along[0] : main == 1 ? along[1] : along[2];
     double b = main == 0 ? at[1] : at[0], db = main == 0 ? along[1] : along[0];
     double c = main == 2 ? at[1] : at[2], dc = main == 2 ? along[1] : along[2];
-    ray->samples = main == 0 ? samples_x : main == 1 ? samples_y : samples_z;
+    ray->samples = samples_along[main];
     double samples = ray->samples, inverse = 1 / (da * samples);
     db *= inverse;
     dc *= inverse;
@@ -109,21 +109,6 @@ struct InTexture {
         return at(main == 0 ? a : b, main == 1 ? a : main == 0 ? b : c, main == 2 ? a : c);
     }
     __device__ __forceinline__ float in_plane(int main, int plane, float b, float c) const { return in_cell(main, (float)plane, b, c); }
-};
-
-// Planes across each axis as layers.
-struct InLayers {
-    cudaTextureObject_t x, y, z;
-    Size size;
-
-    __device__ __forceinline__ float in_plane(int main, int plane, float b, float c) const {
-        return tex2DLayered<float>(main == 0 ? x : main == 1 ? y : z, b + 0.5f, c + 0.5f, plane);
-    }
-    __device__ __forceinline__ float in_cell(int main, float place, float b, float c) const {
-        int count = size.along(main), low = (int)clamped(place, count);
-        return between(in_plane(main, low, b, c), in_plane(main, min(low + 1, count - 1), b, c), clamped(place, count) - low);
-    }
-    __device__ __forceinline__ float at(float px, float py, float pz) const { return in_cell(2, pz, px, py); }
 };
 
 // The sample in the middle of a cell.
@@ -265,15 +250,24 @@ static __device__ void lit(const Source& source, const double* frame, const floa
 }
 #endif
 
-template <class Source, bool SKIP>
-static __device__ __forceinline__ void draw(const Source& source, float* out, const double* frame, const float* look, const float* keys, int ramps,
-                                            unsigned rows, unsigned columns, Size size, unsigned from_point, int samples_x, int samples_y,
-                                            int samples_z) {
+// `numbers` are rows and columns of the picture, voxels along x, y and z, whether rays start at a point, samples a voxel along each axis,
+// and ramps of the transfer function.
+static __device__ __forceinline__ Size size_of_volume(const int* numbers) {
+    Size size = {numbers[2], numbers[3], numbers[4]};
+    return size;
+}
+
+template <bool SKIP, class Source>
+static __device__ __forceinline__ void draw(const Source& source, float* out, const int* numbers, const double* frame, const float* look,
+                                            const float* keys) {
+    const Size size = size_of_volume(numbers);
+    const unsigned rows = numbers[0], columns = numbers[1];
+    const int ramps = numbers[9];
     unsigned column = blockIdx.x * WIDTH + threadIdx.x, row = blockIdx.y * HEIGHT + threadIdx.y;
     if (column >= columns || row >= rows) return;
     Ray ray;
     Pixel pixel = started();
-    if (ray_of(frame, row, column, rows, columns, size, from_point, samples_x, samples_y, samples_z, &ray)) {
+    if (ray_of(frame, row, column, rows, columns, size, numbers[5], numbers + 6, &ray)) {
         if (SKIP) {
             int thick = SIDE * ray.samples, from = ray.first / thick, to = ray.last / thick, layer = ray.up ? from : to;
             for (int turn = from; turn <= to; turn++, layer += ray.up ? 1 : -1) {
@@ -301,49 +295,26 @@ static __device__ __forceinline__ void draw(const Source& source, float* out, co
 #endif
 }
 
-#define PASSED out, frame, look, keys, ramps, rows, columns, size, from_point, samples_x, samples_y, samples_z
-
 extern "C" __global__ void __launch_bounds__(THREADS)
-rays(const float* __restrict__ volume, float* __restrict__ out, const double* __restrict__ frame, const float* __restrict__ look,
-     const float* __restrict__ keys, int ramps, unsigned rows, unsigned columns, int nx, int ny, int nz, unsigned from_point, int samples_x,
-     int samples_y, int samples_z) {
-    Size size = {nx, ny, nz};
-    InMemory source = {volume, size};
-    draw<InMemory, false>(source, PASSED);
+rays(const float* __restrict__ volume, float* __restrict__ out, const int* __restrict__ numbers, const double* __restrict__ frame,
+     const float* __restrict__ look, const float* __restrict__ keys) {
+    draw<false>(InMemory{volume, size_of_volume(numbers)}, out, numbers, frame, look, keys);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-rays_skipping(const float* __restrict__ volume, float* __restrict__ out, const double* __restrict__ frame, const float* __restrict__ look,
-     const float* __restrict__ keys, int ramps, unsigned rows, unsigned columns, int nx, int ny, int nz, unsigned from_point, int samples_x,
-     int samples_y, int samples_z) {
-    Size size = {nx, ny, nz};
-    InMemory source = {volume, size};
-    draw<InMemory, true>(source, PASSED);
+rays_skipping(const float* __restrict__ volume, float* __restrict__ out, const int* __restrict__ numbers, const double* __restrict__ frame,
+              const float* __restrict__ look, const float* __restrict__ keys) {
+    draw<true>(InMemory{volume, size_of_volume(numbers)}, out, numbers, frame, look, keys);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-in_texture(cudaTextureObject_t volume, float* __restrict__ out, const double* __restrict__ frame, const float* __restrict__ look,
-     const float* __restrict__ keys, int ramps, unsigned rows, unsigned columns, int nx, int ny, int nz, unsigned from_point, int samples_x,
-     int samples_y, int samples_z) {
-    Size size = {nx, ny, nz};
-    InTexture source = {volume};
-    draw<InTexture, false>(source, PASSED);
+in_texture(cudaTextureObject_t volume, float* __restrict__ out, const int* __restrict__ numbers, const double* __restrict__ frame,
+           const float* __restrict__ look, const float* __restrict__ keys) {
+    draw<false>(InTexture{volume}, out, numbers, frame, look, keys);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-in_layers(cudaTextureObject_t along_x, cudaTextureObject_t along_y, cudaTextureObject_t along_z, float* __restrict__ out, const double* __restrict__ frame, const float* __restrict__ look,
-     const float* __restrict__ keys, int ramps, unsigned rows, unsigned columns, int nx, int ny, int nz, unsigned from_point, int samples_x,
-     int samples_y, int samples_z) {
-    Size size = {nx, ny, nz};
-    InLayers source = {along_x, along_y, along_z, size};
-    draw<InLayers, false>(source, PASSED);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-in_layers_skipping(cudaTextureObject_t along_x, cudaTextureObject_t along_y, cudaTextureObject_t along_z, float* __restrict__ out, const double* __restrict__ frame, const float* __restrict__ look,
-     const float* __restrict__ keys, int ramps, unsigned rows, unsigned columns, int nx, int ny, int nz, unsigned from_point, int samples_x,
-     int samples_y, int samples_z) {
-    Size size = {nx, ny, nz};
-    InLayers source = {along_x, along_y, along_z, size};
-    draw<InLayers, true>(source, PASSED);
+in_texture_skipping(cudaTextureObject_t volume, float* __restrict__ out, const int* __restrict__ numbers, const double* __restrict__ frame,
+                    const float* __restrict__ look, const float* __restrict__ keys) {
+    draw<true>(InTexture{volume}, out, numbers, frame, look, keys);
 }
