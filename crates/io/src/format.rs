@@ -72,6 +72,8 @@ pub struct Format {
     pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
     /// What a file holds under names, where it may hold several arrays, series or scans.
     pub(crate) names: Option<ListNames>,
+    /// Whether the text behind a colon describes a file, which has no header.
+    pub(crate) described: bool,
     /// What the header says, under labels, where an image's geometry does not tell it.
     pub(crate) describe: Option<Describe>,
     /// Reads an image; the name chooses one of several.

@@ -21,6 +21,7 @@ const BLANK: Format = Format {
     guess: None,
     parts: None,
     names: None,
+    described: false,
     describe: None,
     read_image: None,
     images: None,
@@ -183,7 +184,7 @@ pub static FORMATS: [Format; 11] = [
         endings: &[".raw"],
         other_endings: &[".bin"],
         guess: Some(|_, _| true),
-        names: Some(raw_image::names),
+        described: true,
         describe: Some(raw_image::describe),
         read_image: Some(raw_image::image),
         ..BLANK

@@ -46,7 +46,7 @@ impl Input {
     pub(crate) fn format(&self) -> Result<&'static Format> {
         let format = detect(&self.file)?;
         match &self.name {
-            Some(name) if !format.has_names() => {
+            Some(name) if !format.has_names() && !format.described => {
                 let of = endings(Format::has_names);
                 let expected = format!("a file of several arrays, series or scans ({})", any_of(&of));
                 let found = format!("'{name}' of one that holds one ({format})");

@@ -19,7 +19,7 @@ use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Slices, Values};
 
-/// Bytes of a header at most: that of ITK with a dictionary of a scanner's entries is far below.
+/// The most bytes of a header. ITK's headers with a dictionary of a scanner's entries are far shorter.
 const LONGEST: usize = 1 << 20;
 
 /// Whether a file begins as a header does.
@@ -171,7 +171,7 @@ fn geometry(path: &Path, header: &Header, shape: &[usize]) -> Result<(Geometry, 
         _ => f64::from(u8::from(axis == row)),
     };
     let of = |values: &[f64], axis: usize, other: f64| values.get(axis).copied().unwrap_or(other);
-    // Rayspin's position is that of the voxel at index n/2.
+    // Rayspin's position is the place of the voxel at index n/2.
     let sizes: [usize; 3] = std::array::from_fn(|axis| shape.iter().rev().nth(axis).copied().unwrap_or(1));
     let spacing: [f64; 3] = std::array::from_fn(|axis| of(&spacing, axis, 1.0));
     let directions: [[f64; 3]; 3] = std::array::from_fn(|axis| std::array::from_fn(|row| entry(axis, row)));

@@ -29,7 +29,7 @@ fn another_shape(path: &Path, shape: &[usize]) -> Error {
 }
 
 impl Source for NpyStream {
-    /// In their order: those of the next views.
+    /// Views are read in their order.
     fn read(&mut self, views: Range<usize>, _: &Cpu) -> Result<Vec<f32>> {
         let view = self.shape().iter().skip(1).product::<usize>();
         self.read(views.len() * view)

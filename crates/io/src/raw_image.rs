@@ -10,7 +10,7 @@ use rayspin_core::{Geometry, Image};
 use crate::cfl::Layout;
 use crate::element::{self, ByteOrder, Element, Stop};
 use crate::format::{ImageRead, Rows};
-use crate::{Error, Held, Result};
+use crate::{Error, Result};
 
 const EXPECTED: &str =
     "X x Y x Z and then int8, uint8, int16, uint16, int32, uint32, float32 or float64, big, skip=BYTES";
@@ -50,11 +50,6 @@ impl Said {
         }
         Some(said)
     }
-}
-
-/// It holds what the user says.
-pub(crate) fn names(_: &Path) -> Result<Vec<Held>> {
-    Ok(Vec::new())
 }
 
 /// Nothing but its size is known of it.

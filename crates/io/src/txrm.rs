@@ -111,7 +111,7 @@ impl Streams {
         }
     }
 
-    /// The distance in mm that every image has, without its sign; none where there is none.
+    /// The distance in mm, which all images share, without its sign; `None` where the file states none.
     fn distance(&mut self, name: &str) -> Result<Option<f64>> {
         if !self.has(name) {
             return Ok(None);

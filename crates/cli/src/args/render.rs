@@ -96,7 +96,7 @@ pub(crate) struct Render {
     #[arg(long)]
     pub(crate) hu: bool,
     /// Attenuation of water in 1/mm, by which Hounsfield units and attenuations follow from each other
-    #[arg(long, value_name = "VALUE", default_value_t = 0.0206)]
+    #[arg(long, value_name = "VALUE", default_value_t = 0.0206, allow_negative_numbers = true)]
     pub(crate) water: f32,
     /// Side from which the patient is seen [default: front]
     #[arg(long, value_enum, conflicts_with_all = ["azimuth", "elevation"])]
@@ -108,19 +108,19 @@ pub(crate) struct Render {
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) elevation: Option<f64>,
     /// Perspective with this field of view in degrees [default: parallel rays]
-    #[arg(long, value_name = "DEGREES", num_args = 0..=1, default_missing_value = "30")]
+    #[arg(long, value_name = "DEGREES", num_args = 0..=1, default_missing_value = "30", allow_negative_numbers = true)]
     pub(crate) perspective: Option<f64>,
     /// Distance of the eye from the middle of the volume in mm [default: the volume fills the picture]
-    #[arg(long, value_name = "MM", requires = "perspective")]
+    #[arg(long, value_name = "MM", requires = "perspective", allow_negative_numbers = true)]
     pub(crate) distance: Option<f64>,
     /// Width of the picture in mm, at the middle of the volume [default: the volume fills it]
-    #[arg(long, value_name = "MM", conflicts_with = "perspective")]
+    #[arg(long, value_name = "MM", conflicts_with = "perspective", allow_negative_numbers = true)]
     pub(crate) width: Option<f64>,
     /// Pixels of the picture
     #[arg(long, value_name = "COLUMNS[,ROWS]", default_value = "512")]
     pub(crate) size: String,
     /// Distance of samples along a ray in mm [default: the smallest side of a voxel]
-    #[arg(long, value_name = "MM")]
+    #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub(crate) step: Option<f64>,
     /// Grey values of xray and mip, black to white [default: the smallest to the largest]
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
@@ -137,7 +137,7 @@ pub(crate) struct Render {
     /// Value of the surface [default: 300 HU, or half the 99.5th percentile]
     #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
     pub(crate) iso: Option<f32>,
-    /// Colour of the surface, from 0 to 1 [default: that of bone]
+    /// Colour of the surface, from 0 to 1 [default: bone's]
     #[arg(long, value_name = "R,G,B")]
     pub(crate) colour: Option<String>,
     /// Colour behind volume and surface, from 0 to 1
