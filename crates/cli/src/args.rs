@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use rayspin::core::Ranges;
 use rayspin::io::Values;
 use rayspin_shell::Gpu;
@@ -13,11 +13,10 @@ use rayspin_shell::stdout::Output;
 pub(crate) mod ct;
 mod formats;
 mod help;
+pub(crate) mod mri;
 mod raw;
 pub(crate) mod render;
 pub(crate) mod simulate;
-
-use crate::methods::{MethodArgs, Mri};
 
 /// Raw MRI and CT scans into images, on every core of this machine.
 #[derive(Debug, Parser)]
@@ -184,36 +183,9 @@ pub(crate) enum Simulate {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Recon {
     /// An MRI scan
-    Mri(Box<ReconMri>),
+    Mri(Box<mri::ReconMri>),
     /// A CT scan
     Ct(Box<ct::ReconCt>),
-}
-
-/// Density compensation of gridding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DensityArg {
-    /// Iteration of Pipe and Menon, for any trajectory
-    PipeMenon,
-    /// The ramp of straight spokes through the centre
-    Radial,
-}
-
-/// How virtual coils are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CompressionArg {
-    /// Principal components of all samples
-    Svd,
-    /// Principal components at each position along the readout, aligned (Cartesian, fully sampled readouts)
-    Geometric,
-}
-
-/// How coil sensitivities are estimated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SensitivitiesArg {
-    /// Local principal components of low-resolution coil images
-    Walsh,
-    /// Eigenvectors of the reproducing operator of the k-space centre
-    Espirit,
 }
 
 /// The numbers of a complex image that files hold.
@@ -236,212 +208,6 @@ impl Numbers {
             _ => None,
         }
     }
-}
-
-/// `rayspin recon mri`
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples and all options: rayspin recon mri --help")]
-#[command(after_long_help = "\
-SCAN is ISMRMRD (.h5), or an array: k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz
-([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke coil), .npy or .npz
-([coil, sample] or [coil, spoke, readout]). BART's TE, TIME, TIME2 and SLICE number contrasts,
-repetitions, cardiac phases and slices. A line says what it was understood as; warnings say
-what speaks against that (rules: docs/reading.md). The image's format follows its name:
-{images written} (ISMRMRD images).
-An array read from .cfl is written to .cfl in the same dimensions.
-{names after a colon}
-
-Examples:
-  rayspin recon mri scan.h5 -o image.nii.gz                    method by what the scan is
-  rayspin recon mri scan.h5 -o image.png --method gridding
-  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda 1e-3 -W differences
-  rayspin recon mri scan.h5 -o image.nii.gz -m wavelet --wavelet haar --wavelet-levels 3
-  rayspin recon mri scan.h5 -o image.nii.gz -m tv --anatomy t1.nii.gz
-  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --sensitivities espirit --map-sets 2
-  rayspin recon mri scan.h5 -o image.nii.gz -m grappa --partial-fourier homodyne
-  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda auto
-  rayspin recon mri scan.h5 -o phase.nii.gz -o phase.png -m cg-sense --phase
-  rayspin recon mri scan.h5 -q -o - > image.npy                .npy on standard output
-  rayspin recon mri scan.h5 -o coils.cfl -m cartesian --combine none     an image a coil
-  rayspin recon mri both.npz:kspace -o image.nii.gz --maps both.npz:maps
-  rayspin recon mri scan.h5 -o image.nii.gz --coils 8          compressed to 8 virtual coils
-  rayspin recon mri scan.h5 -o image.nii.gz --coils 0.99 --compression geometric
-  rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz --fit
-  rayspin recon mri spiral.h5 -o image.nii.gz --field-map field.nii.gz
-  rayspin recon mri kspace.cfl -o image.nii.gz --maps maps.cfl
-  rayspin recon mri samples.npy --traj traj.npy -o image.png --matrix 256,256
-  rayspin recon mri samples.npy --traj traj.npy -o image.png --traj-units cycles/fov
-  rayspin recon mri scan.h5 -o some.nii.gz --slice 1-2 --repetition 0,3 --readouts 0-24
-  rayspin recon mri golden.h5 -o frames.nii.gz --window 21 --stride 8    a sliding window
-  rayspin recon mri golden.h5 -o frames.nii.gz --window 8 -m low-rank-sparse
-
-Repetitions and windows are read, reconstructed and written as a stream. What is complete when a
-run ends early is kept as image.partial.nii.gz. A picture shows up to 16 slices and repetitions,
-and says what it leaves out. An option that does nothing with the method or the scan is refused
-(exit code 2).")]
-pub(crate) struct ReconMri {
-    /// Raw scan ({scans read}), or k-space as an array ({arrays read})
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) scan: PathBuf,
-    /// Image, in the format of its name, or - (stdout); repeat for several
-    ///
-    /// - writes .npy to standard output; Python reads it with numpy.load(io.BytesIO(sys.stdin.buffer.read())).
-    #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
-    pub(crate) outputs: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) numbers: Numbers,
-    /// State the memory and work of each stage; compute nothing
-    #[arg(long, conflicts_with_all = ["record", "no_record"])]
-    pub(crate) dry_run: bool,
-    /// Memory that the run may take (2G, 512M)
-    ///
-    /// K, M and G are binary units. Coils, images and points of a trajectory are taken some at a time to fit, or the run is
-    /// refused with the memory that it needs.
-    #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
-    pub(crate) memory: Option<u64>,
-    /// Compare N random outputs of each transform with the exact sums
-    ///
-    /// Every trajectory and grid is compared. The run fails (exit code 1, images written) where outputs miss their tolerance.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
-    pub(crate) certify: Option<usize>,
-    /// Seed of the outputs that are drawn
-    #[arg(long, value_name = "SEED", requires = "certify")]
-    pub(crate) certify_seed: Option<u64>,
-    /// Folder that keeps the trajectory's Toeplitz kernel for the next run ({methods with a normal operator})
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub(crate) cache: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) method: MethodArgs<Mri>,
-    /// Map of the field in Hz: corrects off-resonance
-    ///
-    /// It states how far the field is from the receiver's frequency, [z, y, x] of the image's matrix ({images read}), and
-    /// corrects shifts and blurring of long readouts ({methods in a field}; ISMRMRD scans that state their dwell time). Samples
-    /// at the centre of each readout are taken at time 0.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) field_map: Option<PathBuf>,
-    /// Largest error of the field's phases, which decides the number of time segments [default: 1e-4]
-    #[arg(long, value_name = "ERROR", requires = "field_map", allow_negative_numbers = true)]
-    pub(crate) field_tolerance: Option<f64>,
-    /// Relative error that the NUFFT is planned for; its error is at most 3 times that
-    #[arg(long, default_value_t = 1e-4, allow_negative_numbers = true)]
-    pub(crate) epsilon: f64,
-    /// Density compensation of gridding
-    #[arg(long, value_enum, default_value = "pipe-menon")]
-    pub(crate) density: DensityArg,
-    /// Sensitivity maps to use instead of estimated ones
-    ///
-    /// [coil, z, y, x] or [set, coil, z, y, x], or in BART's order with sets in MAPS and slices in SLICE ({arrays read}).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) maps: Option<PathBuf>,
-    /// Write the sensitivity maps that were used ({arrays written})
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) save_maps: Option<PathBuf>,
-    /// Width of the k-space centre for maps, at most the fully sampled width [default: 24]
-    #[arg(long, value_name = "LINES")]
-    pub(crate) calibration: Option<usize>,
-    /// Do not whiten coils by the scan's noise readouts
-    #[arg(long, conflicts_with = "noise_covariance")]
-    pub(crate) no_prewhiten: bool,
-    /// Covariance of the coils' noise [coil, coil] ({arrays read}) to whiten by, instead of the scan's noise readouts
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) noise_covariance: Option<PathBuf>,
-    /// Compress to N virtual coils, or to this part of the energy
-    ///
-    /// A number below 1 keeps as many virtual coils as hold this part of the energy.
-    #[arg(long, value_name = "N|PART")]
-    pub(crate) coils: Option<String>,
-    /// How coils are compressed
-    #[arg(long, value_enum, default_value = "svd", requires = "coils")]
-    pub(crate) compression: CompressionArg,
-    /// How sensitivity maps are estimated [default: espirit on the grid, walsh with a trajectory]
-    #[arg(long, value_enum, conflicts_with = "maps")]
-    pub(crate) sensitivities: Option<SensitivitiesArg>,
-    /// Sets of ESPIRiT maps; 2 where the object is larger than the field of view ({methods over sets of maps})
-    #[arg(long, value_name = "N", conflicts_with = "maps")]
-    pub(crate) map_sets: Option<usize>,
-    /// Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]
-    #[arg(long, value_name = "VALUE", conflicts_with = "maps")]
-    pub(crate) map_crop: Option<f64>,
-    /// Trajectory of a scan without a header ({arrays read})
-    ///
-    /// BART [3, readout, spoke], for each image of a series or for all, or NumPy [sample, dim] or [spoke, readout, dim].
-    /// Components are kx, ky, kz in this order (SigPy's are the other way round: kz, ky, kx).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) traj: Option<PathBuf>,
-    /// Units of the trajectory, such as cycles/fov [default: by range]
-    ///
-    /// cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m instead of the stated unit or the one that the range
-    /// tells. --traj needs --traj-units or --matrix, but for BART arrays that reach beyond 4.
-    #[arg(long, value_name = "UNITS")]
-    pub(crate) traj_units: Option<String>,
-    /// Matrix of the image [default: the scan's own]
-    ///
-    /// The field of view stays as it is.
-    #[arg(long, value_name = "X,Y[,Z]")]
-    pub(crate) matrix: Option<String>,
-    /// Field of view in mm of a scan without a header
-    #[arg(long, value_name = "X,Y[,Z]")]
-    pub(crate) fov: Option<String>,
-    /// Encoding to reconstruct
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) encoding: usize,
-    /// Only these slices: 3, 1-2 or 0,3
-    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
-    pub(crate) slice: Option<Ranges>,
-    /// Only these repetitions
-    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
-    pub(crate) repetition: Option<Ranges>,
-    /// Only these readouts of each image, counted from 0 in order of acquisition
-    ///
-    /// With --window they are counted over the whole scan. On a grid the other lines are missing: keep the centre. Readouts of an array are found along its trajectory; rayspin info
-    /// counts them.
-    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
-    pub(crate) readouts: Option<Ranges>,
-    /// Contrast (echo) to reconstruct [default: the first]
-    #[arg(long, value_name = "N")]
-    pub(crate) contrast: Option<u16>,
-    /// Cardiac phase to reconstruct [default: the first]
-    #[arg(long, value_name = "N")]
-    pub(crate) cardiac_phase: Option<u16>,
-    /// Set to reconstruct [default: the first]
-    #[arg(long, value_name = "N")]
-    pub(crate) set: Option<u16>,
-    /// Make one image of every N readouts, as for golden angles
-    ///
-    /// Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.
-    #[arg(long, value_name = "N")]
-    pub(crate) window: Option<usize>,
-    /// Readouts from one window to the next [default: the window: no readout is in two images]
-    #[arg(long, value_name = "N", requires = "window")]
-    pub(crate) stride: Option<usize>,
-    /// Only the first N windows
-    #[arg(long, value_name = "N", requires = "window")]
-    pub(crate) frames: Option<usize>,
-    /// Estimate coil sensitivities anew in each repetition or window
-    ///
-    /// The eigenvalue that λ is relative to is found anew too. Without this option both are found once for all.
-    #[arg(long)]
-    pub(crate) independent: bool,
-    /// Image to compare with, as rayspin metrics does
-    ///
-    /// Quality goes to the run record and the screen. Chosen slices and repetitions are compared with the same ones of a
-    /// reference that shows all of the scan.
-    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
-    pub(crate) reference: Option<PathBuf>,
-    /// Fit a scale factor to the image before it is compared
-    #[arg(long, requires = "reference")]
-    pub(crate) fit: bool,
-    /// Run record [default: the first image's name with .json]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) record: Option<PathBuf>,
-    /// Write no run record
-    #[arg(long, conflicts_with = "record")]
-    pub(crate) no_record: bool,
-    /// Write to the run record what the header says of the patient, the study, the place and the date [default: no output
-    /// has it]
-    #[arg(long, conflicts_with = "no_record")]
-    pub(crate) keep_identity: bool,
 }
 
 /// `rayspin metrics`

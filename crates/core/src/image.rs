@@ -3,7 +3,7 @@ use ndarray::{ArrayD, Axis, IxDyn};
 use crate::{C32, Error, Geometry, Ranges, Result};
 
 /// A reconstructed image and its place in the patient: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
-/// z = 1. Values are complex, of which programs show [`Image::magnitude`], or real (`Image<f32>`).
+/// z = 1. Values are complex or real (`Image<f32>`). Programs show the [`Image::magnitude`] of complex ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<T = C32> {
     data: ArrayD<T>,

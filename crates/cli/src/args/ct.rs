@@ -268,7 +268,7 @@ pub(crate) struct ReconCt {
     pub(crate) row: Option<Ranges>,
     /// What the detector counts without the object (flat field): an image, or one number
     ///
-    /// The projections are counts then, of which line integrals are made. One image or several, [frame, row, column].
+    /// The projections are counts then, and the run makes line integrals of them. One image or several, [frame, row, column].
     #[arg(long, value_name = "IMAGE|NUMBER")]
     pub(crate) flat: Option<FieldArg>,
     /// What the detector counts without the beam (dark field): an image, or one number [default: 0]
@@ -283,7 +283,7 @@ pub(crate) struct ReconCt {
     /// Column of the detector on which the axis falls, counted from 0, or find [default: the middle]
     ///
     /// It is found in the middle row of parallel views over half a turn or more; over a whole turn it may be near the detector's edge.
-    /// Columns are those of the file, whatever --column and bins leave.
+    /// Columns are counted in the file, before --column and bins.
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     pub(crate) axis: Option<AxisArg>,
     /// Size of a pixel [default: 1]

@@ -19,7 +19,7 @@ use rayspin_shell::BadInput;
 
 use super::recon::stream::{self, Stream};
 use super::recon::taken::Taken;
-use crate::args::ReconMri;
+use crate::args::mri::ReconMri;
 
 /// Small arrays and tables of a run that no stage counts.
 const RUNNING_BYTES: u64 = 1 << 18;

@@ -129,7 +129,7 @@ pub fn binned(
     let mut detector = *geometry.detector();
     detector.rows /= high;
     detector.columns /= wide;
-    // How far the middle of what is left is from the middle, in pixels.
+    // Distance between the middles of the detector before and after, in pixels.
     let [across, along] = [(detector.columns * wide, columns), (detector.rows * high, rows)]
         .map(|(left, all)| 0.5 * (left as f64 - all as f64));
     if detector.radius_mm.is_some() && across != 0.0 {
@@ -146,7 +146,7 @@ pub fn binned(
     ProjectionGeometry::new(detector, poses.collect())
 }
 
-/// The pose in the middle of two. Of a turn around z it is exact: distances from the axis stay.
+/// The pose in the middle of two. It is exact for a turn around z: distances from the axis stay.
 fn between(a: &View, b: &View) -> View {
     let mean = |a: [f64; 3], b: [f64; 3]| std::array::from_fn::<f64, 3, _>(|axis| 0.5 * (a[axis] + b[axis]));
     let place = |a: [f64; 3], b: [f64; 3]| {

@@ -77,7 +77,7 @@ pub trait Correction: Parameters + CopyCorrection {
         Ok(())
     }
 
-    /// Whether it corrects a view of so many rows without the others, so that views may arrive one after another.
+    /// Whether it corrects a view with `rows` rows without the others, so that views may arrive one after another.
     fn alone(&self, _rows: usize) -> bool {
         true
     }
@@ -332,7 +332,7 @@ impl Corrections {
         Ok(count)
     }
 
-    /// Fails with the first correction that needs all views of so many rows at once.
+    /// Fails with the first correction that needs all views at once where views have `rows` rows.
     pub fn check_arriving(&self, rows: usize) -> Result<()> {
         match self.iter().find(|one| !one.alone(rows)) {
             None => Ok(()),

@@ -4,7 +4,7 @@
 //! x ← m   where |x − m| > t max(d, d̄) and few are beyond (x + m)/2,    m = median(x),   d = 1.4826 median |x − m|
 //! ```
 //!
-//! Medians are those of a window around the pixel in its view; d̄ is the median of d over the view. The factor makes d the standard deviation of normal
+//! Medians are taken over a window around the pixel in its view; d̄ is the median of d over the view. The factor makes d the standard deviation of normal
 //! noise, so that t counts standard deviations. A hit is a pixel or a few, which fewer pixels of the window share than it is wide; an edge or a crack goes on
 //! through the window, and stays. A detector of few rows shows neither: there the window is three views high, and a hit has two pixels at most.
 //!
@@ -24,7 +24,7 @@ use super::{Correction, GROUP, Place, Views, odd};
 
 /// The standard deviation of normal noise over its median absolute deviation.
 const NORMAL: f32 = 1.4826;
-/// Values of which the median over a view is taken, at most.
+/// The most values that the median over a view takes.
 const SAMPLES: usize = 4096;
 
 params! {

@@ -4,8 +4,8 @@
 //! p' = −ln F⁻¹[ F[e^(−p)] / (1 + π z λ (δ/β) |f|²) ]
 //! ```
 //!
-//! with z the distance from the object to the detector, λ the wavelength, δ and β the decrement and the imaginary part of the refractive index of the one
-//! material that the object is made of, and f the frequency on the detector in 1/mm. p' is the line integral of its attenuation. The rays are parallel.
+//! z is the distance from the object to the detector, λ the wavelength, and f the frequency on the detector in 1/mm. The object is made of one material,
+//! whose refractive index has the decrement δ and the imaginary part β. p' is the line integral of its attenuation. The rays are parallel.
 //!
 //! D. Paganin, S. C. Mayo, T. E. Gureyev, P. R. Miller, S. W. Wilkins, *Simultaneous phase and amplitude extraction from a single defocused image of a
 //! homogeneous object*, J Microsc 206:33, 2002.

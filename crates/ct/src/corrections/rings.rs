@@ -172,7 +172,7 @@ impl Run<'_> {
         Ok(dead.iter().zip(&large).filter(|(dead, large)| **dead || **large).count() as u64)
     }
 
-    /// Elements of an axis that a thread takes.
+    /// Elements of an axis for each thread.
     fn part(&self, count: usize) -> usize {
         count.div_ceil(self.threads)
     }
@@ -219,7 +219,7 @@ impl Run<'_> {
             found[edge] = false;
         }
         let count = found.iter().filter(|found| **found).count();
-        // Where a third of the columns stands out, none is told from the others.
+        // A third of the columns cannot be outliers: the factors say nothing then.
         if count >= columns / 3 {
             found.fill(false);
         }

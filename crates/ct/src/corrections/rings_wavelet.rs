@@ -4,8 +4,8 @@
 //! p ← p − Σ_l R_l[ F⁻¹ e^(−k²/2σ²) F v_l ]
 //! ```
 //!
-//! where v_l are the coefficients of level l that pass high frequencies along columns and low ones along views, R_l makes a sinogram of them alone, F is the
-//! Fourier transform along views, and k counts oscillations over the views of v_l.
+//! v_l are the wavelet coefficients of level l: high frequencies along columns, low ones along views. R_l makes a sinogram of them alone. F is the Fourier
+//! transform along views, and k counts oscillations over the views of v_l.
 //!
 //! B. Münch, P. Trtik, F. Marone, M. Stampanoni, *Stripe and ring artifact removal with combined wavelet–Fourier filtering*, Opt Express 17:8567, 2009. Their
 //! coefficients are damped by 1 − e^(−k²/2σ²) and put together again; the transform is linear and orthogonal, so that this is the difference above. It needs no
@@ -185,7 +185,7 @@ fn add_doubled_columns(from: &Matrix, filter: [f32; 10], to: &mut Matrix) {
 }
 
 impl RingsWavelet {
-    /// Levels for so many columns. What is wider than a 64th of them belongs to the object.
+    /// The number of levels. A structure wider than a 64th of the columns belongs to the object.
     fn levels(&self, columns: usize) -> usize {
         self.ring_levels.unwrap_or_else(|| ((columns / 64).max(2).ilog2() as usize).min(10))
     }

@@ -89,8 +89,8 @@ fn least(first: usize, values: &[f64]) -> f64 {
     if bend > 0.0 { place + 0.5 * (before - after) / bend } else { place }
 }
 
-/// Σ (a − b)² / (Σ (a − ā)² + Σ (b − b̄)²) of views a and of the mirror images b of those `half` views later: 0 where they are the same, and
-/// about 1 in noise or air.
+/// Σ (a − b)² / (Σ (a − ā)² + Σ (b − b̄)²) of views a and the mirror images b of the views `half` a turn later. Equal views give 0; noise
+/// and air give about 1.
 fn by_pairs(cpu: &Cpu, row: ArrayView2<'_, f32>, half: usize) -> f64 {
     let (views, columns) = row.dim();
     let row = row.as_standard_layout();

@@ -94,7 +94,7 @@ mod tests {
         let page = Page::new("Head", "").section(Section::new("Volume").volume(view)).render();
         assert!(page.contains(&STANDARD.encode([1, 2, 254])) && page.contains("a &lt;volume&gt;"));
         assert!(page.contains("data-low=\"-5\"") && page.contains("data-high=\"7.5\""));
-        // Nothing but NiiVue's comments names an address, and the policy would stop a script that asks for one.
+        // Only NiiVue's comments name addresses, and the policy would stop a script that requests one.
         let own = page.replace(NIIVUE, "");
         assert!(own.len() + NIIVUE.len() == page.len() && !own.contains("http:") && !own.contains("https:"));
         assert!(page.contains("default-src 'none'") && !page.contains("connect-src *"));

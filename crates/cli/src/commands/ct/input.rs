@@ -36,7 +36,7 @@ impl Passes {
         self.args.scan.is_file()
     }
 
-    /// The views from the first on. Errors: those of a pipe, again.
+    /// The views from the first on. Errors: a pipe that was read before; a file that cannot be read.
     pub(super) fn start(&mut self) -> Result<Projections> {
         match self.opened.take() {
             Some(views) => Ok(*views),

@@ -4,7 +4,7 @@ use rayspin::io::{self, Format};
 use rayspin::mri::methods::{MapUse, Method, Value};
 use rayspin_shell::effect::{Need, Row};
 
-use crate::args::ReconMri;
+use crate::args::mri::ReconMri;
 use crate::methods::{in_a_field, iterates, methods, shares_eigenvalue};
 
 /// What is known of a reconstruction: its options and the scan's format at once, the method and the scan later.

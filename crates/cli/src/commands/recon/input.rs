@@ -15,7 +15,7 @@ use rayspin_shell::Context;
 use rayspin_shell::effect::refuse_idle;
 
 use super::{Session, arrays, effect, files, options, plan, record};
-use crate::args::ReconMri;
+use crate::args::mri::ReconMri;
 use crate::commands::files::RunFiles;
 use crate::methods::methods;
 

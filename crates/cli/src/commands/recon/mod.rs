@@ -24,7 +24,7 @@ use rayspin::report::RunRecorder;
 use rayspin_shell::Context;
 
 use super::{certify, files, plan};
-use crate::args::ReconMri;
+use crate::args::mri::ReconMri;
 
 /// A reconstruction under way.
 struct Session<'a> {

@@ -13,7 +13,8 @@ use rayspin::mri::scan::FrameOptions;
 use rayspin_shell::BadInput;
 
 use super::arrays::read_covariance;
-use crate::args::{CompressionArg, DensityArg, ReconMri, SensitivitiesArg, numbers};
+use crate::args::mri::{CompressionArg, DensityArg, ReconMri, SensitivitiesArg};
+use crate::args::numbers;
 
 /// What decides the image besides the method, which is one of those asked for, or follows from the scan later.
 pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {

@@ -8,7 +8,7 @@ use rayspin::mri::recon::{Certificate, ReconOptions, Solve};
 use rayspin::mri::scan::Frame;
 use rayspin::report::RunRecorder;
 
-use crate::args::ReconMri;
+use crate::args::mri::ReconMri;
 
 /// The transform, and where there are several plans of it the first image that this one makes.
 pub(super) fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {

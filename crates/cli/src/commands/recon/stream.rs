@@ -22,7 +22,7 @@ use rayspin_shell::{interrupt, say};
 use super::Done;
 use super::images::Images;
 use super::taken::Taken;
-use crate::args::ReconMri;
+use crate::args::mri::ReconMri;
 use crate::commands::plan::{Shape, plan_of};
 
 /// An open scan whose images are read as they are needed.

@@ -92,9 +92,9 @@ impl Side {
 /// What all pictures of a command have in common.
 struct Frame {
     lens: Lens,
-    /// Of the eye from the middle of the volume, mm.
+    /// Distance of the eye from the middle of the volume, mm.
     distance: f64,
-    /// Of the picture there, mm.
+    /// Width of the picture at the middle of the volume, mm.
     width: f64,
 }
 

@@ -15,7 +15,7 @@ use crate::args::render::{ModeArg, PresetArg, Render};
 /// The value of a voxel from the file's, and the attenuation of water.
 type Values = fn(f32, f32) -> f32;
 
-/// What is drawn, and of which values.
+/// The mode of the picture, and how voxels become its values.
 pub(super) struct Look {
     pub(super) mode: Mode,
     pub(super) values: Values,
@@ -112,7 +112,7 @@ fn preset(preset: PresetArg) -> Vec<Knot> {
     }
 }
 
-/// Errors: a file that cannot be read; a line that does not hold five numbers; those of [`Transfer::new`].
+/// Errors: a file that cannot be read; a line that does not hold five numbers; points that [`Transfer::new`] refuses.
 fn read_transfer(path: &Path) -> Result<Transfer> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut knots = Vec::new();
