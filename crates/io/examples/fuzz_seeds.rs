@@ -29,6 +29,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let options = WriteOptions { values: Some(values), ..WriteOptions::default() };
         write_image(place("nifti", name)?, &image, &options)?;
     }
+    let slice = Image::new(array.mapv(|v| v.re), Geometry::default())?;
+    let slices = place("dicom", "slices.dicom")?;
+    write_image(&slices, &slice, &WriteOptions::default())?;
+    fs::rename(slices.join("IM000001.dcm"), place("dicom", "slice.dcm")?)?;
+    fs::remove_dir_all(slices)?;
     let pair = place("cfl", "pair.cfl")?;
     cfl::write(&pair, array.clone().reversed_axes().view())?;
     let joined = [fs::read(pair.with_extension("hdr"))?, vec![0], fs::read(&pair)?].concat();

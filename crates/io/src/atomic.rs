@@ -34,7 +34,7 @@ fn in_flight() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 /// ```
 pub fn remove_in_flight() -> usize {
     let files = std::mem::take(&mut *in_flight());
-    files.iter().filter(|file| fs::remove_file(file).is_ok()).count()
+    files.iter().filter(|file| remove(file).is_ok()).count()
 }
 
 /// Writes `path` through a temporary file `.NAME.HOST-PROCESS.RANDOM.part` in the same folder: `write` fills the file at the path that it is given, which
@@ -105,6 +105,84 @@ impl Pending {
     }
 }
 
+/// A file, or a folder with all that it holds.
+fn remove(path: &Path) -> io::Result<()> {
+    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
+/// A folder in the making, under a temporary name as a file of [`write_atomically`] has one. It is gone when this is dropped
+/// unfinished.
+pub(crate) struct PendingFolder {
+    wanted: PathBuf,
+    /// Empty once it has its name.
+    temporary: PathBuf,
+}
+
+impl PendingFolder {
+    /// A temporary folder for `path`. Errors: as [`write_atomically`]; a file at `path`.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let fail = |source| Error::write(path, source);
+        if path.exists() && !path.is_dir() {
+            return Err(fail(io::ErrorKind::NotADirectory.into()));
+        }
+        let (prefix, mut builder) = (prefix(path).map_err(fail)?, tempfile::Builder::new());
+        builder.prefix(&prefix).suffix(ENDING);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let mut files = in_flight();
+        let temporary = builder.tempdir_in(parent_folder(path)).map_err(fail)?.keep();
+        files.insert(temporary.clone());
+        Ok(Self { wanted: path.to_owned(), temporary })
+    }
+
+    /// Where the folder is to end up.
+    pub(crate) fn wanted(&self) -> &Path {
+        &self.wanted
+    }
+
+    /// The folder to fill.
+    pub(crate) fn path(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Renames it: to the name that it was made for, or another in the same folder. A folder of this name is replaced, the caller
+    /// having looked at what it holds: it is set aside first, comes back when the renaming fails, and is then removed.
+    pub(crate) fn finish_as(mut self, path: &Path) -> Result<()> {
+        let fail = |source| Error::write(path, source);
+        let sync = |folder: &Path| {
+            // The files are safe already; some file systems cannot flush a folder.
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        };
+        sync(&self.temporary);
+        let old = path.is_dir().then(|| Self::create(path)).transpose()?;
+        if let Some(old) = &old {
+            // A folder takes the name of an empty one.
+            fs::rename(path, &old.temporary).map_err(fail)?;
+        }
+        if let Err(error) = fs::rename(&self.temporary, path) {
+            if let Some(old) = &old {
+                let _ = fs::rename(&old.temporary, path);
+            }
+            return Err(fail(error));
+        }
+        in_flight().remove(&std::mem::take(&mut self.temporary));
+        sync(parent_folder(path));
+        Ok(())
+    }
+}
+
+impl Drop for PendingFolder {
+    fn drop(&mut self) {
+        if !self.temporary.as_os_str().is_empty() {
+            in_flight().remove(&self.temporary);
+            let _ = fs::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
 /// [`write_atomically`] for a writer that takes a stream: `write` gets a buffered file, errors become [`Error::Write`].
 ///
 /// ```
@@ -137,6 +215,18 @@ const ENDING: &str = ".part";
 /// A temporary file that was not written to for this long, and whose process is gone, is left over.
 const STALE: std::time::Duration = std::time::Duration::from_secs(60);
 
+/// How the temporary name of `path` begins. Removes what killed processes have left of earlier writes to it.
+fn prefix(path: &Path) -> io::Result<String> {
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no file name"));
+    };
+    // Names are at most 255 bytes on most systems; the random part and the ends take about 20 of them.
+    let stem: String = name.to_string_lossy().chars().take(40).collect();
+    let prefix = format!(".{stem}.");
+    remove_stale(parent_folder(path), &prefix);
+    Ok(format!("{prefix}{}", owner()))
+}
+
 /// This machine and process, as names of temporary files have it: `host-process.`.
 fn owner() -> String {
     format!("{}-{}.", host(), std::process::id())
@@ -167,7 +257,7 @@ fn remove_stale(folder: &Path, prefix: &str) {
             && old().is_some_and(|age| age > STALE)
         {
             // Another process may have been first.
-            let _ = fs::remove_file(entry.path());
+            let _ = remove(&entry.path());
         }
     }
 }
@@ -195,14 +285,7 @@ impl Target {
     }
 
     fn temporary(&self) -> io::Result<Temporary> {
-        let Some(name) = self.path.file_name() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no file name"));
-        };
-        // Names are at most 255 bytes on most systems; the random part and the ends take about 20 of them.
-        let stem: String = name.to_string_lossy().chars().take(40).collect();
-        let prefix = format!(".{stem}.");
-        remove_stale(parent_folder(&self.path), &prefix);
-        let prefix = format!("{prefix}{}", owner());
+        let prefix = prefix(&self.path)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(ENDING);
         #[cfg(unix)]

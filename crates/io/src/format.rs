@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::arrays::Arrays;
 use crate::cfl::Layout;
+use crate::folder::Folder;
 use crate::formats::FORMATS;
 use crate::ismrmrd::Identity;
 use crate::projections::Projections;
@@ -70,6 +71,8 @@ pub struct Format {
     pub(crate) guess: Option<fn(&str, &[u8]) -> bool>,
     /// The files that make up one, where they are several.
     pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
+    /// Whether a folder of such files is one image, too.
+    pub(crate) folder: bool,
     /// What a file holds under names, where it may hold several arrays, series or scans.
     pub(crate) names: Option<ListNames>,
     /// Whether the text behind a colon describes a file, which has no header.
@@ -128,6 +131,8 @@ pub struct ImageWriter {
     pub values: &'static [Values],
     /// Whether the slices of a volume may come one after another.
     pub by_slices: bool,
+    /// Where it writes a folder and no file: fails for an existing folder that may not be replaced.
+    pub(crate) replaces: Option<fn(&Path) -> Result<()>>,
     /// Starts a file.
     pub(crate) create: fn(&Target<'_>) -> Result<Box<dyn VolumeWriter>>,
     /// Bytes that the writer holds, by the number of volumes and the bytes of each.
@@ -226,6 +231,16 @@ impl Format {
         self.arrays.as_ref().is_some_and(|arrays| arrays.write.is_some())
     }
 
+    /// Whether a folder of its files is read as one image.
+    pub fn reads_folders(&self) -> bool {
+        self.folder
+    }
+
+    /// Whether it writes a folder of files where other formats write a file.
+    pub fn writes_folders(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| images.replaces.is_some())
+    }
+
     /// Whether raw scans with a header are read from it.
     pub fn reads_scans(&self) -> bool {
         self.scans.is_some()
@@ -306,8 +321,8 @@ pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Re
     })
 }
 
-/// The files that a path stands for: the two of a BART array, whichever of them or their common name it is; else the one
-/// ([`Input::file`]).
+/// The files that a path stands for: the two of a BART array, whichever of them or their common name it is; those of a folder
+/// that is one image; else the one ([`Input::file`]).
 ///
 /// ```
 /// use ndarray::ArrayD;
@@ -322,6 +337,11 @@ pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Re
 /// ```
 pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
     let path = Input::of(path).file;
+    if path.is_dir()
+        && let Ok(folder) = Folder::open(&path)
+    {
+        return folder.files;
+    }
     match Format::of_name(&path).or_else(|| of_common_name(&path)).and_then(|format| format.parts) {
         Some(parts) => parts(&path),
         None => vec![path],
@@ -341,9 +361,11 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
 }
 
 /// The format of a file, told by its first bytes; the name decides only where these do not tell it (`.cfl`, `.dat`). The common
-/// name of several files that make up an array is recognised too. A name after a colon ([`Input`]) is no part of the file's.
+/// name of several files that make up an array is recognised too, and a folder whose files are one image
+/// ([`Format::reads_folders`]). A name after a colon ([`Input`]) is no part of the file's.
 ///
-/// Errors: a file that cannot be opened or read, or of no format that Rayspin knows.
+/// Errors: a file that cannot be opened or read, or of no format that Rayspin knows; a folder without such files, or with files of
+/// several formats.
 ///
 /// ```
 /// use ndarray::array;
@@ -359,6 +381,9 @@ pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
     let path = &Input::of(path).file;
     if let Some(format) = of_common_name(path) {
         return Ok(format);
+    }
+    if path.is_dir() {
+        return Folder::open(path).map(|folder| folder.format);
     }
     let mut file = File::open(path).map_err(|e| Error::open(path, e))?;
     let mut start = [0; 1024];

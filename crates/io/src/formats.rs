@@ -2,8 +2,8 @@
 
 use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{
-    Values, arrays::Arrays, cfl, data_exchange, ismrmrd, meta_image, nifti, npy, nxtomo, png, raw_image,
-    tiff, twix, txrm,
+    Values, arrays::Arrays, cfl, data_exchange, dicom, ismrmrd, meta_image, nifti, npy, nxtomo, png,
+    raw_image, tiff, twix, txrm,
 };
 
 /// What a buffered stream holds.
@@ -20,6 +20,7 @@ const BLANK: Format = Format {
     gzip: false,
     guess: None,
     parts: None,
+    folder: false,
     names: None,
     described: false,
     describe: None,
@@ -35,7 +36,7 @@ const BLANK: Format = Format {
 ///
 /// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`, `SeriesWriter`, and the
 /// programs' help texts, checks and messages follow the row.
-pub static FORMATS: [Format; 11] = [
+pub static FORMATS: [Format; 12] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
@@ -56,6 +57,7 @@ pub static FORMATS: [Format; 11] = [
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
             by_slices: true,
+            replaces: None,
             create: nifti::create,
             memory: |_, _| BUFFER,
         }),
@@ -76,6 +78,7 @@ pub static FORMATS: [Format; 11] = [
         images: Some(ImageWriter {
             values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
             by_slices: false,
+            replaces: None,
             create: cfl::row::create,
             // Real numbers are made complex volume by volume.
             memory: |_, volume| BUFFER + volume,
@@ -106,6 +109,7 @@ pub static FORMATS: [Format; 11] = [
         images: Some(ImageWriter {
             values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
             by_slices: true,
+            replaces: None,
             create: npy::row::create,
             memory: |_, _| BUFFER,
         }),
@@ -154,6 +158,7 @@ pub static FORMATS: [Format; 11] = [
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
             by_slices: true,
+            replaces: None,
             create: tiff::create,
             memory: |_, _| BUFFER,
         }),
@@ -173,6 +178,7 @@ pub static FORMATS: [Format; 11] = [
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
             by_slices: true,
+            replaces: None,
             create: meta_image::create,
             memory: |_, _| BUFFER,
         }),
@@ -194,7 +200,13 @@ pub static FORMATS: [Format; 11] = [
         about: "8-bit grey or RGB, to look at",
         endings: &[".png"],
         magic: &[(0, b"\x89PNG\r\n\x1a\n")],
-        images: Some(ImageWriter { values: &[], by_slices: false, create: png::create, memory: png::memory }),
+        images: Some(ImageWriter {
+            values: &[],
+            by_slices: false,
+            replaces: None,
+            create: png::create,
+            memory: png::memory,
+        }),
         ..BLANK
     },
     Format {
@@ -210,6 +222,7 @@ pub static FORMATS: [Format; 11] = [
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
             by_slices: true,
+            replaces: None,
             create: ismrmrd::row::create,
             // What HDF5 may hold back.
             memory: |_, volume| volume,
@@ -234,6 +247,26 @@ pub static FORMATS: [Format; 11] = [
         magic: &[(0, txrm::MAGIC)],
         holds_projections: Some(txrm::holds),
         projections: Some(txrm::projections),
+        ..BLANK
+    },
+    Format {
+        name: "DICOM",
+        about: "reads a file or a folder: one series of slices or frames, sorted by place, rescaled (HU), also compressed \
+                (RLE, JPEG, JPEG 2000); writes a folder of CT slices of 16 bits",
+        endings: &[".dicom"],
+        keeps: &[Property::Geometry],
+        magic: &[(128, dicom::MAGIC)],
+        folder: true,
+        names: Some(dicom::names),
+        describe: Some(dicom::describe),
+        read_image: Some(dicom::image),
+        images: Some(ImageWriter {
+            values: &[Values::Magnitude, Values::Real, Values::Phase],
+            by_slices: true,
+            replaces: Some(dicom::expect_own_folder),
+            create: dicom::create,
+            memory: |_, _| BUFFER,
+        }),
         ..BLANK
     },
     Format {

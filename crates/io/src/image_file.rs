@@ -4,6 +4,7 @@ use std::path::Path;
 use rayspin_core::{C32, Geometry, Image, format_shape};
 
 use crate::cfl::Layout;
+use crate::folder::Folder;
 use crate::format::{Property, any_of};
 use crate::png::PngOptions;
 use crate::{AnyImage, Error, Format, Input, Pixel, Result, SeriesWriter, Slices, endings};
@@ -141,6 +142,9 @@ fn read_any(input: &Input) -> Result<ImageFile<AnyImage>> {
             .with_hint(format!("give an image as {}", any_of(&of))));
     };
     let mut read = read(path, input.name.as_deref())?;
+    if path.is_dir() {
+        read.notes.extend(Folder::open(path)?.left_out());
+    }
     if !format.keeps(Property::Geometry) {
         read.notes
             .insert(0, "the file holds no geometry: voxels of 1 mm at the isocentre are assumed".into());

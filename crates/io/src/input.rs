@@ -8,7 +8,7 @@ use crate::{Error, Result, detect};
 /// A file, and the name of one of its arrays, series or scans where it holds several: `archive.npz:kspace`.
 ///
 /// A path of an existing file is that file, colons included. Otherwise what follows the colon after a file's name is the name
-/// in the file.
+/// in the file. A folder of files that are one image counts as a file.
 ///
 /// ```
 /// let input = rayspin_io::Input::of("scans/both.npz:kspace");
@@ -59,7 +59,7 @@ impl Input {
 }
 
 fn is_input(path: &Path) -> bool {
-    path.is_file() || complete(path)
+    path.is_file() || path.is_dir() || complete(path)
 }
 
 /// Something that a file holds under a name.

@@ -7,8 +7,10 @@ mod arrays;
 pub mod atomic;
 pub mod cfl;
 pub mod data_exchange;
+mod dicom;
 mod element;
 mod error;
+mod folder;
 mod format;
 mod formats;
 mod hdf5_file;
@@ -35,6 +37,7 @@ mod txrm;
 pub use array_series::{ArraySeries, ArraySource};
 pub use arrays::{Arrays, array_memory, numbers_images, read_array, read_maps, write_coil_array};
 pub use error::{Error, Result};
+pub use folder::replaces_folder;
 pub use format::{
     Detail, Format, ImageWriter, Property, Scans, describe, detect, endings, expect_ending, names, parts,
 };

@@ -23,7 +23,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
         .hint(format!("mkdir -p {}", folder.display()))
         .into());
     }
-    if path.is_dir() {
+    if path.is_dir() && !rayspin_io::replaces_folder(path)? {
         return Err(BadInput::new(format!(
             "{}: cannot write: expected a file name, found a folder",
             path.display()

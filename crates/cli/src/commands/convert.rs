@@ -112,8 +112,13 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         let range = numbers::<f32>("--window", text, &[2])?;
         png.window = Window::Range { low: range[0], high: range[1] };
     }
-    let options =
-        io::WriteOptions { png, layout, values: args.numbers.values(), ..io::WriteOptions::default() };
+    // Magnitudes would turn numbers below zero, such as Hounsfield units, around.
+    let signed = || {
+        let data = image.data();
+        data.iter().all(|value| value.im == 0.0) && data.iter().any(|value| value.re < 0.0)
+    };
+    let values = args.numbers.values().or_else(|| signed().then_some(io::Values::Real));
+    let options = io::WriteOptions { png, layout, values, ..io::WriteOptions::default() };
     notes.extend(io::write_image(&args.to, &image, &options)?);
     for note in notes {
         monitor.note(&note);

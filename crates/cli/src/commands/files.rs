@@ -103,11 +103,15 @@ pub(crate) fn record_stages(recorder: &mut RunRecorder, monitor: &Monitor<'_>) {
 
 /// Hashes an output of a run.
 pub(crate) fn record_output(recorder: &mut RunRecorder, file: &Path) -> Result<()> {
-    let mut entry = FileEntry::read(file).with_context(|| format!("hashing {}", file.display()))?;
-    if stdout::stands_for(file) {
-        entry.path = "-".to_owned();
+    // Of a folder each file.
+    let of_folder = if file.is_dir() { parts(file) } else { vec![file.to_owned()] };
+    for file in of_folder {
+        let mut entry = FileEntry::read(&file).with_context(|| format!("hashing {}", file.display()))?;
+        if stdout::stands_for(&file) {
+            entry.path = "-".to_owned();
+        }
+        recorder.output_entry(entry);
     }
-    recorder.output_entry(entry);
     Ok(())
 }
 
@@ -118,7 +122,8 @@ pub(crate) fn write_record(path: &Path, record: &RunRecord) -> Result<()> {
     write_text(path, &text)
 }
 
-/// The files that arguments name: each file itself, and of a folder the files that are wanted.
+/// The files that arguments name: each file itself, a folder that is one image too, and of other folders the files that are
+/// wanted.
 pub(crate) struct Inputs {
     pub(crate) files: Vec<PathBuf>,
     /// Whether they were several from the start: a folder counts as such.
@@ -132,7 +137,7 @@ pub(crate) struct Inputs {
 pub(crate) fn inputs(paths: &[PathBuf], wanted: impl Fn(&Path) -> bool) -> Result<Inputs> {
     let mut inputs = Inputs { files: Vec::new(), several: paths.len() > 1, left_out: Vec::new() };
     for path in paths {
-        if !path.is_dir() {
+        if !path.is_dir() || io::detect(path).is_ok() {
             inputs.files.push(path.clone());
             continue;
         }

@@ -99,7 +99,7 @@ enum Reference {
 impl Reference {
     /// Errors: a folder without images, or with two of one name.
     fn of(path: &Path) -> Result<Self> {
-        if !path.is_dir() {
+        if !path.is_dir() || io::detect(path).is_ok() {
             return Ok(Self::One(path.to_owned()));
         }
         let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();

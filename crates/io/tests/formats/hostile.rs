@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Geometry, Image};
 use rayspin_io::nifti::NiftiOptions;
-use rayspin_io::{Values, cfl, detect, nifti, npy, read_image};
+use rayspin_io::{Values, cfl, detect, nifti, npy, read_image, write_image};
 
 use crate::support::{folder, put, random};
 
@@ -28,7 +28,10 @@ fn samples(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
     archive.add_array("one", image.data()).unwrap();
     archive.finish().unwrap();
     cfl::write(folder.join("a"), image.data().view()).unwrap();
-    ["a.nii", "a.nii.gz", "a.npy", "a.npz", "a.cfl", "a.hdr"]
+    let slice = Image::new(random(2, &[1, 3, 4]), Geometry::default()).unwrap();
+    write_image(folder.join("a.dicom"), &slice, &Default::default()).unwrap();
+    std::fs::copy(folder.join("a.dicom/IM000001.dcm"), folder.join("a.dcm")).unwrap();
+    ["a.nii", "a.nii.gz", "a.npy", "a.npz", "a.cfl", "a.hdr", "a.dcm"]
         .map(|name| (name, std::fs::read(folder.join(name)).unwrap()))
         .to_vec()
 }

@@ -3,6 +3,7 @@
 
 mod cfl;
 mod convert;
+mod dicom;
 mod hostile;
 mod nifti;
 mod npy;

@@ -13,7 +13,6 @@ use rayspin_io::{
 
 use crate::support::{assert_same_place, folder, oblique, random};
 
-/// Three volumes of complex numbers in an oblique place.
 /// A series, or one volume for a format that holds no series.
 fn image_of(format: &Format) -> Image {
     match format.keeps(Property::Repetitions) || format.is_picture() {
@@ -22,6 +21,7 @@ fn image_of(format: &Format) -> Image {
     }
 }
 
+/// Three volumes of complex numbers in an oblique place.
 fn series() -> Image {
     let geometry = oblique([1.5, 2.0, 3.0], [4.0, -5.0, 6.0], [0.3, 0.2, -0.4], false);
     Image::new(random(7, &[3, 2, 4, 5]), geometry).unwrap()
@@ -83,7 +83,11 @@ fn images_keep_what_the_row_says() {
                     Values::Real => v.re.into(),
                     Values::Phase => v.arg().into(),
                 });
-                assert_eq!(back.image.data(), &expected, "{ending} {values:?}");
+                // Numbers that are no floats have steps.
+                let range = 2.0 * expected.iter().fold(0f32, |most, v| most.max(v.re.abs()));
+                let off = if format.name == "DICOM" { range / 100_000.0 } else { 0.0 };
+                let near = |(a, b): (&C32, &C32)| (a - b).norm() <= off;
+                assert!(back.image.data().iter().zip(&expected).all(near), "{ending} {values:?}");
                 let placed = format.keeps(Property::Geometry);
                 match placed {
                     true => assert_same_place(back.image.geometry(), image.geometry(), [2, 4, 5], 1e-3),

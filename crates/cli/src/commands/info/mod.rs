@@ -40,7 +40,7 @@ impl Need for Needs {
     fn met(&self, files: &Self::Run<'_>) -> Option<bool> {
         let [file] = files else { return Some(false) };
         match self {
-            Self::File => Some(!file.is_dir()),
+            Self::File => Some(!file.is_dir() || io::detect(file).is_ok()),
         }
     }
 
@@ -53,7 +53,7 @@ impl Need for Needs {
     fn found(&self, files: &Self::Run<'_>) -> String {
         match files {
             [] => "this machine".into(),
-            [file] if file.is_dir() => "a folder".into(),
+            [file] if file.is_dir() && io::detect(file).is_err() => "a folder".into(),
             [file] => {
                 io::detect(io::Input::of(file).file).map_or_else(|_| "another".into(), ToString::to_string)
             }

@@ -1,0 +1,367 @@
+//! The elements of a file, PS3.5 and PS3.10.
+//!
+//! A parser of our own: it takes every length from the bytes that are there. The parser of dicom-rs 0.10 allocates what a length
+//! states, up to 4 GiB of a file of a few bytes.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::DeflateDecoder;
+
+use super::tag::{self, Tag};
+use crate::{Error, Result};
+
+/// What follows the preamble.
+pub(crate) const MAGIC: &[u8] = b"DICM";
+const PREAMBLE: usize = 128;
+
+/// How pixels are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pixels {
+    Native,
+    Rle,
+    Jpeg,
+    Jpeg2000,
+}
+
+/// How a file's elements and pixels are encoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Syntax {
+    explicit: bool,
+    pub(super) big_endian: bool,
+    deflated: bool,
+    pub(super) pixels: Pixels,
+}
+
+const EXPLICIT: Syntax =
+    Syntax { explicit: true, big_endian: false, deflated: false, pixels: Pixels::Native };
+
+impl Syntax {
+    /// By its UID. Errors: one that is not read.
+    fn of(path: &Path, uid: &str) -> Result<Self> {
+        let compressed = |pixels| Ok(Self { pixels, ..EXPLICIT });
+        let refused = |name: &str| {
+            Err(Error::unsupported(path, format!("the transfer syntax {name}")).with_hint(
+                "store it uncompressed, for example by gdcmconv --raw, or as JPEG 2000, JPEG Lossless or RLE",
+            ))
+        };
+        let Some(number) = uid.strip_prefix("1.2.840.10008.1.2") else {
+            return refused(uid);
+        };
+        match number {
+            "" => Ok(Self { explicit: false, ..EXPLICIT }),
+            ".1" => Ok(EXPLICIT),
+            ".1.99" => Ok(Self { deflated: true, ..EXPLICIT }),
+            ".2" => Ok(Self { big_endian: true, ..EXPLICIT }),
+            ".5" => compressed(Pixels::Rle),
+            ".4.50" | ".4.51" | ".4.57" | ".4.70" => compressed(Pixels::Jpeg),
+            ".4.90" | ".4.91" => compressed(Pixels::Jpeg2000),
+            ".4.80" | ".4.81" => refused("JPEG-LS"),
+            ".4.201" | ".4.202" | ".4.203" => refused("High-Throughput JPEG 2000"),
+            _ => refused(uid),
+        }
+    }
+}
+
+/// A file in memory.
+pub(super) struct File<'p> {
+    path: &'p Path,
+    pub(super) syntax: Syntax,
+    elements: Vec<u8>,
+}
+
+impl<'p> File<'p> {
+    /// Reads a file. Errors: no DICOM file, a transfer syntax that is not read, a file cut short.
+    pub(super) fn read(path: &'p Path) -> Result<Self> {
+        let mut bytes = std::fs::read(path).map_err(|e| match path.is_file() {
+            true => Error::read(path, e),
+            false => Error::open(path, e),
+        })?;
+        if !bytes.get(PREAMBLE..).is_some_and(|rest| rest.starts_with(MAGIC)) {
+            return Err(Error::not_this_format(path, "a DICOM file", "another signature"));
+        }
+        let mut meta = Parser { path, bytes: &bytes, at: PREAMBLE + MAGIC.len(), syntax: EXPLICIT };
+        let mut uid = None;
+        // The group's length is often wrong: its elements are told by their numbers.
+        while meta.peek_group() == Some(2) {
+            let (number, value) = meta.element(0)?;
+            if number == tag::TRANSFER_SYNTAX.number {
+                uid = value.text().map(Cow::into_owned);
+            }
+        }
+        let uid = uid.ok_or_else(|| Error::field(path, tag::TRANSFER_SYNTAX.name, "a UID", "none"))?;
+        let syntax = Syntax::of(path, &uid)?;
+        let start = meta.at;
+        let elements = if syntax.deflated {
+            let mut inflated = Vec::new();
+            let mut stream = DeflateDecoder::new(&bytes[start..]).take(u64::from(u32::MAX));
+            stream
+                .read_to_end(&mut inflated)
+                .map_err(|e| Error::field(path, "deflated elements", "a valid stream", e))?;
+            inflated
+        } else {
+            bytes.drain(..start);
+            bytes
+        };
+        Ok(Self { path, syntax, elements })
+    }
+
+    /// The elements up to the pixels. Errors: elements that are cut short or nested without end.
+    pub(super) fn dataset(&self) -> Result<Dataset<'_>> {
+        let mut parser = Parser { path: self.path, bytes: &self.elements, at: 0, syntax: self.syntax };
+        parser.dataset(End::OfBytes, 0)
+    }
+}
+
+/// Elements by their numbers.
+pub(super) struct Dataset<'a> {
+    elements: Vec<(u32, Value<'a>)>,
+    big_endian: bool,
+}
+
+/// What an element holds.
+#[derive(Default)]
+pub(super) enum Value<'a> {
+    Bytes(&'a [u8]),
+    Items(Vec<Dataset<'a>>),
+    /// The table of offsets, and fragments with their places after the table.
+    Fragments(&'a [u8], Vec<(usize, &'a [u8])>),
+    #[default]
+    Skipped,
+}
+
+impl<'a> Value<'a> {
+    fn text(&self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Bytes(bytes) => {
+                let text = bytes.trim_ascii_end();
+                let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
+                Some(String::from_utf8_lossy(text[..end].trim_ascii()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Dataset<'a> {
+    pub(super) fn get(&self, tag: Tag) -> Option<&Value<'a>> {
+        self.elements.iter().find(|(number, _)| *number == tag.number).map(|(_, value)| value)
+    }
+
+    /// Text without padding; none where the element is absent or empty.
+    pub(super) fn text(&self, tag: Tag) -> Option<Cow<'a, str>> {
+        self.get(tag)?.text().filter(|text| !text.is_empty())
+    }
+
+    /// Binary numbers of 16 bits, as they are stored.
+    pub(super) fn short(&self, tag: Tag) -> Option<u16> {
+        match self.get(tag)? {
+            Value::Bytes([a, b, ..]) if self.big_endian => Some(u16::from_be_bytes([*a, *b])),
+            Value::Bytes([a, b, ..]) => Some(u16::from_le_bytes([*a, *b])),
+            _ => None,
+        }
+    }
+
+    /// `N` decimal numbers; none where the element is absent or empty. Errors: others, or not finite.
+    pub(super) fn numbers<const N: usize>(&self, path: &Path, tag: Tag) -> Result<Option<[f64; N]>> {
+        let Some(text) = self.text(tag) else { return Ok(None) };
+        let parse = |word: &str| word.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+        let numbers: Option<Vec<f64>> = text.split('\\').map(parse).collect();
+        match numbers.map(<[f64; N]>::try_from) {
+            Some(Ok(numbers)) => Ok(Some(numbers)),
+            _ => Err(Error::field(path, tag.name, format!("{N} numbers"), text)),
+        }
+    }
+
+    /// One decimal number. Errors: as [`Dataset::numbers`].
+    pub(super) fn number(&self, path: &Path, tag: Tag) -> Result<Option<f64>> {
+        Ok(self.numbers::<1>(path, tag)?.map(|[number]| number))
+    }
+
+    /// The items of a sequence.
+    pub(super) fn items(&self, tag: Tag) -> &[Dataset<'a>] {
+        match self.get(tag) {
+            Some(Value::Items(items)) => items,
+            _ => &[],
+        }
+    }
+}
+
+/// Where elements end.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    OfBytes,
+    /// At a delimiter.
+    Delimiter,
+}
+
+const ITEM: u32 = 0xfffe_e000;
+const ITEM_END: u32 = 0xfffe_e00d;
+const SEQUENCE_END: u32 = 0xfffe_e0dd;
+const UNDEFINED: u32 = u32::MAX;
+/// Sequences in sequences; enhanced images have three or four.
+const DEEPEST: usize = 32;
+
+struct Parser<'a, 'p> {
+    path: &'p Path,
+    bytes: &'a [u8],
+    at: usize,
+    syntax: Syntax,
+}
+
+impl<'a> Parser<'a, '_> {
+    fn take(&mut self, count: usize, what: impl Fn() -> String) -> Result<&'a [u8]> {
+        let rest = &self.bytes[self.at..];
+        let Some(taken) = rest.get(..count) else {
+            let (expected, found) = (format!("{count} bytes"), format!("{} bytes", rest.len()));
+            return Err(Error::truncated(self.path, what(), expected, found));
+        };
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        let bytes = self.take(2, || "an element".into())?;
+        let bytes = [bytes[0], bytes[1]];
+        Ok(if self.syntax.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        let (first, second) = (u32::from(self.u16()?), u32::from(self.u16()?));
+        Ok(if self.syntax.big_endian { first << 16 | second } else { second << 16 | first })
+    }
+
+    fn number(&mut self) -> Result<u32> {
+        Ok(u32::from(self.u16()?) << 16 | u32::from(self.u16()?))
+    }
+
+    fn peek_group(&self) -> Option<u16> {
+        let bytes = self.bytes.get(self.at..self.at + 2)?;
+        Some(u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn dataset(&mut self, end: End, depth: usize) -> Result<Dataset<'a>> {
+        if depth > DEEPEST {
+            let expected = format!("at most {DEEPEST} in each other");
+            return Err(Error::field(self.path, "sequences", expected, "more"));
+        }
+        let mut elements = Vec::new();
+        while self.at < self.bytes.len() {
+            let start = self.at;
+            let number = self.number()?;
+            if end == End::Delimiter && number == ITEM_END {
+                self.u32()?;
+                return Ok(Dataset { elements, big_endian: self.syntax.big_endian });
+            }
+            self.at = start;
+            let (number, value) = self.element(depth)?;
+            if !matches!(value, Value::Skipped) {
+                elements.push((number, value));
+            }
+            // Nothing is read that follows the pixels.
+            if depth == 0 && number == tag::PIXEL_DATA.number {
+                break;
+            }
+        }
+        match end {
+            End::OfBytes => Ok(Dataset { elements, big_endian: self.syntax.big_endian }),
+            End::Delimiter => {
+                Err(Error::truncated(self.path, "a sequence", "its end", "the end of the file"))
+            }
+        }
+    }
+
+    fn element(&mut self, depth: usize) -> Result<(u32, Value<'a>)> {
+        let number = self.number()?;
+        let name = || format!("the element ({:04x},{:04x})", number >> 16, number & 0xffff);
+        let (kind, length) = if self.syntax.explicit {
+            let kind = self.take(2, name)?;
+            if !kind.iter().all(u8::is_ascii_uppercase) {
+                let found = format!("the bytes {kind:02x?}");
+                return Err(Error::field(self.path, name(), "a value representation of two letters", found));
+            }
+            let long =
+                [b"OB", b"OD", b"OF", b"OL", b"OV", b"OW", b"SQ", b"SV", b"UC", b"UN", b"UR", b"UT", b"UV"];
+            match long.iter().any(|long| kind == *long) {
+                true => {
+                    self.u16()?;
+                    (kind, self.u32()?)
+                }
+                false => (kind, u32::from(self.u16()?)),
+            }
+        } else {
+            (&b"  "[..], self.u32()?)
+        };
+        let wanted = tag::SEQUENCES.iter().any(|tag| tag.number == number);
+        let value = match length {
+            UNDEFINED if number == tag::PIXEL_DATA.number => self.fragments()?,
+            UNDEFINED => {
+                let outer = self.syntax;
+                if kind == b"UN" {
+                    // PS3.5 6.2.2: what is unknown is nested as in the implicit syntax.
+                    self.syntax = Syntax { explicit: false, big_endian: false, ..outer };
+                }
+                let items = self.items(depth);
+                self.syntax = outer;
+                let items = items?;
+                if wanted { Value::Items(items) } else { Value::Skipped }
+            }
+            length => {
+                let bytes = self.take(length as usize, name)?;
+                if wanted {
+                    let mut inner = Parser { path: self.path, bytes, at: 0, syntax: self.syntax };
+                    Value::Items(inner.items(depth)?)
+                } else {
+                    Value::Bytes(bytes)
+                }
+            }
+        };
+        Ok((number, value))
+    }
+
+    /// The items of a sequence, up to its delimiter or the end of the bytes.
+    fn items(&mut self, depth: usize) -> Result<Vec<Dataset<'a>>> {
+        let mut items = Vec::new();
+        while self.at < self.bytes.len() {
+            match (self.number()?, self.u32()?) {
+                (ITEM, UNDEFINED) => items.push(self.dataset(End::Delimiter, depth + 1)?),
+                (ITEM, length) => {
+                    let bytes = self.take(length as usize, || "an item".into())?;
+                    let mut inner = Parser { path: self.path, bytes, at: 0, syntax: self.syntax };
+                    items.push(inner.dataset(End::OfBytes, depth + 1)?);
+                }
+                (SEQUENCE_END, _) => break,
+                (number, _) => {
+                    let found = format!("({:04x},{:04x})", number >> 16, number & 0xffff);
+                    return Err(Error::field(self.path, "a sequence", "an item", found));
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    fn fragments(&mut self) -> Result<Value<'a>> {
+        let mut table = None;
+        let mut fragments = Vec::new();
+        let mut place = 0;
+        loop {
+            match (self.number()?, self.u32()?) {
+                (ITEM, length) => {
+                    let bytes = self.take(length as usize, || "a fragment of PixelData".into())?;
+                    if table.is_none() {
+                        table = Some(bytes);
+                    } else {
+                        fragments.push((place, bytes));
+                        place += 8 + bytes.len();
+                    }
+                }
+                (SEQUENCE_END, _) => return Ok(Value::Fragments(table.unwrap_or_default(), fragments)),
+                (number, _) => {
+                    let found = format!("({:04x},{:04x})", number >> 16, number & 0xffff);
+                    return Err(Error::field(self.path, tag::PIXEL_DATA.name, "a fragment", found));
+                }
+            }
+        }
+    }
+}

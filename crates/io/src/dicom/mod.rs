@@ -1,0 +1,171 @@
+//! DICOM images: a file, or a folder of files, of which one series is an image.
+//!
+//! Slices are sorted by their places along the normal of their planes (`ImagePositionPatient`, `ImageOrientationPatient`), never
+//! by a number. Rows, columns and the normal are the axes x, y and z of the image. Numbers are rescaled slice by slice to
+//! `RescaleSlope` · stored + `RescaleIntercept`, which are Hounsfield units in CT.
+
+mod dataset;
+mod encode;
+mod grid;
+mod pixels;
+mod plane;
+mod series;
+mod tag;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array3, ArrayView3, Axis};
+use rayon::prelude::*;
+use rayspin_core::Image;
+use rayspin_device::cpu::zeroed;
+
+use crate::cfl::Layout;
+use crate::folder::Folder;
+use crate::format::{Detail, ImageRead, Rows};
+use crate::{Error, Held, Result};
+
+use grid::Grid;
+use plane::Plane;
+use series::{Series, Stack};
+
+pub(crate) use dataset::MAGIC;
+pub(crate) use write::{create, expect_own_folder};
+
+/// The files of a folder, or the one.
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    match path.is_dir() {
+        true => Folder::open(path).map(|folder| folder.files),
+        false => Ok(vec![path.to_owned()]),
+    }
+}
+
+/// The series of the files, and how many files hold no image. Errors: none, and of each file as [`plane::planes`].
+fn all_series(path: &Path) -> Result<(Vec<Series>, usize)> {
+    let planes: Vec<Vec<Plane>> =
+        files(path)?.par_iter().map(|file| plane::planes(file)).collect::<Result<_>>()?;
+    let empty = planes.iter().filter(|planes| planes.is_empty()).count();
+    let series = series::all(planes.into_iter().flatten().collect());
+    match series.is_empty() {
+        true => Err(Error::field(path, tag::PIXEL_DATA.name, "an image", "none")),
+        false => Ok((series, empty)),
+    }
+}
+
+/// The series for the table of formats.
+pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
+    Ok(all_series(path)?.0.iter().map(Series::held).collect())
+}
+
+/// What each series holds, for the table of formats.
+pub(crate) fn describe(path: &Path) -> Result<Rows> {
+    let (series, _) = all_series(path)?;
+    let row = |series: &Series| (format!("series {}", series.name), Detail::Text(series.summary()));
+    Ok(series.iter().map(row).collect())
+}
+
+/// Reads an image for the table of formats.
+pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
+    let (all, empty) = all_series(path)?;
+    let series = series::chosen(path, all, name)?;
+    let mut stack = Stack::of(series.planes)?;
+    let mut notes = std::mem::take(&mut stack.notes);
+    if empty > 0 {
+        let plural = if empty == 1 { "" } else { "s" };
+        notes.push(format!("{empty} file{plural} without an image left out"));
+    }
+    let slices = read_slices(path, &stack, &mut notes)?;
+    let (data, grid) = match (stack.is_aligned(), stack.even_spacing()) {
+        (true, Some(step)) => {
+            let (depth, rows, columns) = slices.dim();
+            (slices, Grid { shape: [depth, rows, columns], step, start: [0.0; 2] })
+        }
+        _ => resampled(path, &stack, slices.view(), &mut notes)?,
+    };
+    let geometry = stack.geometry(path, grid.shape, grid.step, grid.start)?;
+    let image = Image::new(data.into_dyn(), geometry).map_err(|e| Error::core(path, e))?;
+    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes })
+}
+
+/// The numbers of all slices, `[slice, y, x]`. The padding has the lowest of the others.
+fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Array3<f32>> {
+    let [rows, columns] = stack.planes[0].size;
+    let mut slices = zeros(path, [stack.planes.len(), rows, columns])?;
+    let mut files: BTreeMap<&Path, Vec<(&Plane, &mut [f32])>> = BTreeMap::new();
+    let frames = slices.as_slice_mut().unwrap_or_default().chunks_exact_mut(rows * columns);
+    for (plane, to) in stack.planes.iter().zip(frames) {
+        files.entry(&plane.file).or_default().push((plane, to));
+    }
+    let files: Vec<_> = files.into_iter().collect();
+    files.into_par_iter().try_for_each(|(path, frames)| {
+        let file = dataset::File::read(path)?;
+        let all = file.dataset()?;
+        let layout = pixels::Layout::of(path, &file, &all)?;
+        frames.into_iter().try_for_each(|(plane, to)| match layout.count() == to.len() {
+            true => layout.read(&all, plane, to),
+            // Another program writes it at this moment.
+            false => Err(Error::field(path, "Rows and Columns", "the same as before", "others")),
+        })
+    })?;
+    let padding = stack.planes.iter().find_map(|plane| plane.padding);
+    if let Some((value, _)) = padding
+        && slices.iter().any(|value| value.is_nan())
+    {
+        let lowest = lowest(slices.view());
+        slices.mapv_inplace(|value| if value.is_nan() { lowest } else { value });
+        notes.push(format!(
+            "pixels that were not measured (PixelPaddingValue {value}) have the lowest of the other values, {lowest}"
+        ));
+    }
+    Ok(slices)
+}
+
+/// The lowest of all values, NaN aside; 0 where there is none.
+fn lowest(slices: ArrayView3<'_, f32>) -> f32 {
+    let low = slices.iter().copied().fold(f32::INFINITY, f32::min);
+    if low.is_finite() { low } else { 0.0 }
+}
+
+fn zeros(path: &Path, [depth, rows, columns]: [usize; 3]) -> Result<Array3<f32>> {
+    let count = depth.checked_mul(rows).and_then(|count| count.checked_mul(columns)).unwrap_or(usize::MAX);
+    let values = zeroed("image", count).map_err(|e| Error::core(path, e))?;
+    Array3::from_shape_vec([depth, rows, columns], values)
+        .map_err(|e| Error::field(path, "image", "a shape that fits the values", e))
+}
+
+/// Slices on a rectangular grid, with a note of what was done.
+fn resampled(
+    path: &Path,
+    stack: &Stack,
+    slices: ArrayView3<'_, f32>,
+    notes: &mut Vec<String>,
+) -> Result<(Array3<f32>, Grid)> {
+    let grid = Grid::of(stack);
+    let mut data = zeros(path, grid.shape)?;
+    let outside = lowest(slices);
+    let planes: Vec<_> = data.axis_iter_mut(Axis(0)).collect();
+    planes.into_par_iter().enumerate().for_each(|(at, to)| grid.fill(stack, slices, (at, outside), to));
+    let [nz, ny, nx] = grid.shape;
+    if stack.even_spacing().is_none() {
+        let steps = stack.heights.windows(2).map(|pair| pair[1] - pair[0]);
+        let (low, high) = steps.fold((f64::MAX, 0f64), |(low, high), step| (low.min(step), high.max(step)));
+        notes.push(format!(
+            "slices are unevenly spaced, {low:.2} to {high:.2} mm: {} are interpolated to {nz} every {:.2} mm",
+            stack.planes.len(),
+            grid.step
+        ));
+    }
+    if !stack.is_aligned() {
+        let [x, y] = stack.shifts.last().copied().unwrap_or_default();
+        let aside = (x * stack.spacing[0]).hypot(y * stack.spacing[1]);
+        let angle = aside.atan2(stack.heights.last().copied().unwrap_or_default()).to_degrees();
+        notes.push(format!(
+            "the slices are sheared by {angle:.1}° (gantry tilt): they are shifted by linear interpolation onto a rectangular grid \
+             of {nx} x {ny} x {nz}, whose z axis is the normal of the slices"
+        ));
+    }
+    Ok((data, grid))
+}

