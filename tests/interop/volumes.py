@@ -54,6 +54,9 @@ def write(folder):
         offset = tifffile.TiffFile(folder / "imagej_one_page.tif").pages[0].dataoffsets[0]
         assert offset + 40 == os.path.getsize(folder / "imagej_one_page.tif"), "the page's numbers are not last"
         file.write(volume(np.uint16)[1:].astype(">u2").tobytes())
+    (folder / "pages").mkdir()
+    for z, page in enumerate(volume(np.uint16)):
+        tifffile.imwrite(folder / "pages" / f"im2_{5 * z + 8}.tif", page, photometric="minisblack")
     tifffile.imwrite(folder / "colour.tif", np.zeros((4, 5, 3), np.uint8), photometric="rgb")
     with tifffile.TiffWriter(folder / "uneven.tif") as file:
         file.write(np.zeros((4, 5), np.uint8), photometric="minisblack")

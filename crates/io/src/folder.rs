@@ -71,6 +71,46 @@ impl Folder {
         }
     }
 
+    /// The files in the order of the last number in their names.
+    ///
+    /// Errors: names without a number, or that differ in more than it; two files of one number; numbers that are missing.
+    pub(crate) fn numbered(&self, path: &Path) -> Result<Vec<&Path>> {
+        let refuse = |expected: &str, found: String| {
+            Err(Error::field(path, "files of the folder", expected, found)
+                .with_hint("give the files of one stack a folder of their own"))
+        };
+        let mut found: Vec<(u64, &Path)> = Vec::with_capacity(self.files.len());
+        let mut around = None;
+        for file in &self.files {
+            let of = name(file);
+            let Some((before, number, after)) = last_number(&of) else {
+                if self.files.len() == 1 {
+                    return Ok(vec![file]);
+                }
+                return refuse("a number in each name", of);
+            };
+            let own = (before.to_owned(), after.to_owned());
+            let (first, at) = around.get_or_insert((own.clone(), of.clone()));
+            if *first != own {
+                return refuse("names that differ in a number alone", format!("{at} and {of}"));
+            }
+            found.push((number, file));
+        }
+        found.sort();
+        let step = found.windows(2).map(|pair| pair[1].0 - pair[0].0).min().unwrap_or(1);
+        for pair in found.windows(2) {
+            let ([one, next], by) = ([0, 1].map(|at| name(pair[at].1)), pair[1].0 - pair[0].0);
+            if by == 0 {
+                return refuse("a number of its own for each file", format!("{one} and {next}"));
+            }
+            if by != step {
+                let expected = format!("every number, {step} apart");
+                return refuse(&expected, format!("none between {one} and {next}"));
+            }
+        }
+        Ok(found.into_iter().map(|(_, file)| file).collect())
+    }
+
     /// The files of the folder that are not read, in a sentence.
     pub(crate) fn left_out(&self) -> Option<String> {
         let some: Vec<String> = self.others.iter().take(4).map(|file| name(file)).collect();
@@ -78,6 +118,17 @@ impl Folder {
         (!some.is_empty())
             .then(|| format!("files of no known format are left out: {}{more}", some.join(", ")))
     }
+}
+
+/// A name around its last number. The ending does not count.
+fn last_number(name: &str) -> Option<(&str, u64, &str)> {
+    let stem = name.rfind('.').unwrap_or(name.len());
+    let end = name[..stem].rfind(|c: char| c.is_ascii_digit())? + 1;
+    let start = name[..end].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| {
+        // A letter may have several bytes.
+        at + name[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    Some((&name[..start], name[start..end].parse().ok()?, &name[end..]))
 }
 
 /// The name of a file without its folder.
@@ -144,5 +195,36 @@ mod tests {
         assert_eq!((found.files.len(), found.left_out().unwrap().contains("notes.txt")), (2, true));
         write("c.npy", crate::npy::MAGIC);
         expect("found 1 (DICOM) and c.npy (NumPy array)");
+    }
+
+    #[test]
+    fn files_are_ordered_by_their_last_number() {
+        let folder = |names: &[&str]| Folder {
+            format: &FORMATS[0],
+            files: names.iter().map(PathBuf::from).collect(),
+            others: Vec::new(),
+        };
+        let order = |names: &[&str]| -> Vec<String> {
+            folder(names).numbered(Path::new("f")).unwrap().into_iter().map(name).collect()
+        };
+        assert_eq!(order(&["a2_10.tif", "a2_8.tif", "a2_9.tif"]), ["a2_8.tif", "a2_9.tif", "a2_10.tif"]);
+        assert_eq!(
+            order(&["é0006x.tif", "é0002x.tif", "é0004x.tif"]),
+            ["é0002x.tif", "é0004x.tif", "é0006x.tif"]
+        );
+        assert_eq!(
+            (order(&["only.tif"]), order(&["7"])),
+            (vec!["only.tif".to_owned()], vec!["7".to_owned()])
+        );
+        for (names, text) in [
+            (&["a1.tif", "a2.tif", "a4.tif", "a5.tif"][..], "none between a2.tif and a4.tif"),
+            (&["a1.tif", "a01.tif"], "a01.tif and a1.tif"),
+            (&["a1.tif", "b2.tif"], "a1.tif and b2.tif"),
+            (&["a1.tif", "a.tif"], "a number in each name, found a.tif"),
+            (&["a99999999999999999999999.tif", "a1.tif"], "a number in each name"),
+        ] {
+            let error = folder(names).numbered(Path::new("f")).unwrap_err().to_string();
+            assert!(error.contains(text) && !error.contains('\n'), "{error}");
+        }
     }
 }

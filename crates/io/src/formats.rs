@@ -150,10 +150,11 @@ pub static FORMATS: [Format; 12] = [
     },
     Format {
         name: "TIFF stack",
-        about: "a page a slice, grey: reads integers and floats of 8 to 64 bits in either byte order, compressed \
-                without loss, BigTIFF, and ImageJ's stacks; writes float32",
+        about: "a page a slice, or a folder of numbered files, grey: reads integers and floats of 8 to 64 bits in \
+                either byte order, compressed without loss, BigTIFF, and ImageJ's stacks; writes float32",
         endings: &[".tif", ".tiff"],
         magic: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
+        folder: true,
         read_image: Some(tiff::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],

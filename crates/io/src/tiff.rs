@@ -1,15 +1,16 @@
 //! TIFF stacks: a page a slice, as ImageJ and synchrotrons write them.
 //!
 //! Read: grey numbers of 8 to 64 bits, integers and floats, in either byte order, uncompressed or compressed without loss; TIFF and
-//! BigTIFF; and ImageJ's stacks beyond 4 GB, which describe their first page alone. Written: 32-bit floats, BigTIFF from 4 GB on.
+//! BigTIFF; ImageJ's stacks beyond 4 GB, which describe their first page alone; and folders of numbered files. Written: 32-bit floats, BigTIFF from 4 GB on.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use ndarray::{ArrayD, IxDyn};
+use rayon::prelude::*;
 use rayspin_core::{Error as CoreError, ErrorKind, Geometry, Image};
-use rayspin_device::cpu::expect_memory;
+use rayspin_device::cpu::{expect_memory, zeroed};
 use tiff::decoder::{Decoder, DecodingResult, Limits};
 use tiff::encoder::colortype::Gray32Float;
 use tiff::encoder::{TiffEncoder, TiffKindBig, TiffKindStandard};
@@ -19,6 +20,7 @@ use tiff::{ColorType, TiffError};
 use crate::atomic::Pending;
 use crate::cfl::Layout;
 use crate::element::{self, ByteOrder, Element, Stop};
+use crate::folder::{self, Folder};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Slices, Values};
@@ -31,7 +33,7 @@ const MOST_COMPRESSED: u64 = 1100;
 
 /// Reads a stack `[page, row, column]` for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let (shape, values) = read_pages(path)?;
+    let (shape, values) = if path.is_dir() { read_folder(path)? } else { read_pages(path)? };
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "pages", "pages of one size", e))?;
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
@@ -50,6 +52,31 @@ fn fail(path: &Path, page: usize, error: TiffError) -> Error {
         TiffError::LimitsExceeded => Error::field(path, what, "a size within the memory", "a larger one"),
         other => Error::field(path, what, "a sound TIFF page", other),
     }
+}
+
+/// Files of a page each, by the numbers in their names.
+fn read_folder(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
+    let folder = Folder::open(path)?;
+    let files = folder.numbered(path)?;
+    let page = |file: &Path, shape: [usize; 3]| match shape {
+        [1, rows, columns] => Ok([rows, columns]),
+        [pages, ..] => Err(Error::field(file, "file of a folder", "one page", format!("{pages} pages"))),
+    };
+    let Some(first) = files.first() else { return Ok(([0; 3], Vec::new())) };
+    let [rows, columns] = page(first, read_pages(first)?.0)?;
+    let count = element::count(&[files.len(), rows, columns], 4).unwrap_or(usize::MAX);
+    let mut values = zeroed("pages", count).map_err(|e| Error::core(path, e))?;
+    files.par_iter().zip(values.par_chunks_mut((rows * columns).max(1))).try_for_each(|(file, to)| {
+        let (shape, numbers) = read_pages(file)?;
+        let size = page(file, shape)?;
+        if size != [rows, columns] {
+            let expected = format!("{rows} x {columns} numbers, as {} has", folder::name(first));
+            return Err(Error::field(file, "page 0", expected, format!("{} x {}", size[0], size[1])));
+        }
+        to.copy_from_slice(&numbers);
+        Ok(())
+    })?;
+    Ok(([files.len(), rows, columns], values))
 }
 
 fn read_pages(path: &Path) -> Result<([usize; 3], Vec<f32>)> {

@@ -45,6 +45,16 @@ fn stacks_of_other_programs_are_read() {
         let shift = if name == "signed" { -200.0 } else { 0.0 };
         assert_eq!(*read(&f.join(format!("{name}.tif"))).data(), expected() + shift, "{name}");
     }
+    // A page a file: 8, 13 and 18, not in the order of names.
+    let pages = f.join("pages");
+    assert_eq!(*read(&pages).data(), expected());
+    std::fs::copy(f.join("big_endian.tif"), pages.join("im2_23.tif")).unwrap();
+    assert!(refused(&pages).contains("found 3 pages"));
+    put(&pages.join("im2_23.tif"), &std::fs::read(pages.join("im2_8.tif")).unwrap());
+    std::fs::remove_file(pages.join("im2_18.tif")).unwrap();
+    assert!(refused(&pages).contains("none between im2_13.tif and im2_23.tif"));
+    std::fs::copy(f.join("uneven.tif"), pages.join("im2_18.tif")).unwrap();
+    assert!(refused(&pages).contains("im2_18.tif"));
     assert!(refused(&f.join("colour.tif")).contains("grey"));
     assert!(refused(&f.join("uneven.tif")).contains("page 1"));
     // A hole: the last page of a stack is missing.
