@@ -4,8 +4,9 @@ use crate::program::{least, refusals};
 use crate::refused;
 
 /// For each ladder a size whose product overflows, and the options of a run of some ten megabytes. A ladder
-/// without a variant for a CPU has no options; neither has one whose oracle takes its memory without a word.
-const LADDERS: [(&str, &str, Option<&str>); 34] = [
+/// without a variant for a CPU has no options; neither has one whose oracle takes its memory without a word. The ladders of pictures share
+/// their arrays: one of them has options.
+const LADDERS: [(&str, &str, Option<&str>); 38] = [
     ("access", "18446744073709551615", Some("--size 4000000 --variant random")),
     ("backproject", "18446744073709551615x2", None),
     ("bicubic", "4294967296x4294967295", Some("--size 1000x2000 --variant strips")),
@@ -30,6 +31,10 @@ const LADDERS: [(&str, &str, Option<&str>); 34] = [
     ("project-adjoint", "18446744073709551615x2", None),
     ("random", "2305843009213693952", Some("--size 8000000 --variant threads")),
     ("reduction", "2305843009213693952", Some("--size 8000000 --variant threads")),
+    ("render-maximum", "18446744073709551615x2", None),
+    ("render-surface", "18446744073709551615x2", None),
+    ("render-volume", "18446744073709551615x2", None),
+    ("render-xray", "18446744073709551615x2", Some("--size 150x8 --variant cores")),
     ("sad", "4294967296x4294967295x1", Some("--size 300x500x10 --variant threads")),
     ("sensitivity", "4294967296x4294967295", None),
     ("shrink", "2305843009213693952", None),
