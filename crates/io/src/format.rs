@@ -308,7 +308,7 @@ pub(crate) fn any_of(words: &[&str]) -> String {
 /// ```
 /// use rayspin_io::{Format, expect_ending};
 /// assert_eq!(expect_ending("out/image.nii.gz", Format::writes_images)?.name, "NIfTI");
-/// assert!(expect_ending("out/image.tiff", Format::writes_images).is_err());
+/// assert!(expect_ending("out/image.jpg", Format::writes_images).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Result<&'static Format> {

@@ -49,7 +49,7 @@ impl Default for ImageOptions {
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
-/// use rayspin_core::{Geometry, Image};
+/// use rayspin_core::{C32, Geometry, Image};
 /// use rayspin_io::ismrmrd::{read_images, write_images};
 ///
 /// # let folder = tempfile::tempdir()?;
