@@ -107,10 +107,17 @@ impl<T: Clone> Image<T> {
     }
 }
 
+impl<T> Image<T> {
+    /// The image of what `number` makes of each number.
+    pub fn map<U>(&self, number: impl FnMut(&T) -> U) -> Image<U> {
+        Image { data: self.data.map(number), geometry: self.geometry }
+    }
+}
+
 impl Image<f32> {
     /// The same numbers with imaginary parts of 0.
     pub fn to_complex(&self) -> Image {
-        Image { data: self.data.mapv(|value| C32::new(value, 0.0)), geometry: self.geometry }
+        self.map(|value| C32::new(*value, 0.0))
     }
 }
 

@@ -92,7 +92,7 @@ pub struct ImageFile<I = Image> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
-    let ImageFile { image, format, layout, notes } = read_any(&Input::of(path))?;
+    let ImageFile { image, format, layout, notes } = read_any_image(path)?;
     Ok(ImageFile { image: image.into_complex(), format, layout, notes })
 }
 
@@ -113,28 +113,23 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
-    let input = Input::of(path);
-    let ImageFile { image, format, layout, notes } = read_any(&input)?;
-    let image = match image {
-        AnyImage::Real(image) => image,
-        AnyImage::Complex(image) => match image.data().iter().find(|value| value.im != 0.0) {
-            Some(value) => {
-                return Err(Error::field(
-                    &input.file,
-                    "image",
-                    "real numbers",
-                    format!("the number {value}"),
-                )
-                .with_hint("rayspin convert writes magnitudes, or real parts with --real"));
-            }
-            None => Image::new(image.data().mapv(|value| value.re), *image.geometry())
-                .map_err(|e| Error::core(&input.file, e))?,
-        },
-    };
+    let input = Input::of(&path);
+    let ImageFile { image, format, layout, notes } = read_any_image(path)?;
+    if let AnyImage::Complex(image) = &image
+        && let Some(value) = image.data().iter().find(|value| value.im != 0.0)
+    {
+        return Err(Error::field(&input.file, "image", "real numbers", format!("the number {value}"))
+            .with_hint("rayspin convert writes the magnitudes to .nii.gz"));
+    }
+    let (image, _) = image.into_real();
     Ok(ImageFile { image, format, layout, notes })
 }
 
-fn read_any(input: &Input) -> Result<ImageFile<AnyImage>> {
+/// Reads an image in the numbers that its file has, as [`read_image`] does.
+///
+/// Errors: as [`read_image`].
+pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
+    let input = Input::of(path);
     let (path, format) = (&input.file, input.format()?);
     let Some(read) = format.read_image else {
         let of = endings(Format::reads_images);

@@ -98,6 +98,31 @@ pub enum AnyImage {
 }
 
 impl AnyImage {
+    /// The image in real numbers: magnitudes where a number has an imaginary part. Also tells whether they are.
+    ///
+    /// ```
+    /// use ndarray::{ArrayD, IxDyn};
+    /// use rayspin_core::{C32, Geometry, Image};
+    /// use rayspin_io::AnyImage;
+    ///
+    /// let image = |value| Image::new(ArrayD::from_elem(IxDyn(&[1, 1, 1]), value), Geometry::default());
+    /// let (real, magnitudes) = AnyImage::from(image(C32::new(-2.0, 0.0))?).into_real();
+    /// assert_eq!((real.data()[[0, 0, 0]], magnitudes), (-2.0, false));
+    /// let (real, magnitudes) = AnyImage::from(image(C32::new(3.0, -4.0))?).into_real();
+    /// assert_eq!((real.data()[[0, 0, 0]], magnitudes), (5.0, true));
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn into_real(self) -> (Image<f32>, bool) {
+        match self {
+            Self::Real(image) => (image, false),
+            Self::Complex(image) => {
+                let complex = image.data().iter().any(|value| value.im != 0.0);
+                let real = |value: &C32| if complex { value.norm() } else { value.re };
+                (image.map(real), complex)
+            }
+        }
+    }
+
     /// The image, with imaginary parts of 0 where its numbers are real.
     pub fn into_complex(self) -> Image {
         match self {

@@ -33,7 +33,7 @@ pub enum Launch {
     /// On a CPU, that beside a GPU included.
     Cpu(OnCpu),
     /// On a GPU.
-    Cuda(OnCuda),
+    Cuda(cuda::OnCuda),
 }
 
 /// An implementation on a CPU.
@@ -44,11 +44,9 @@ pub struct OnCpu {
     pub(super) spread: bool,
 }
 
-pub use cuda::OnCuda;
-
 /// The variants that [`Renderer`](super::Renderer) runs.
-pub(super) fn best() -> (Draw, OnCuda) {
-    (cpu::skipping, OnCuda { texture: false, skip: true })
+pub(super) fn best() -> (Draw, cuda::OnCuda) {
+    (cpu::skipping, cuda::OnCuda { texture: false, skip: true })
 }
 
 /// Every variant for pictures of a mode, the CPU's first, slowest first each.
@@ -68,7 +66,7 @@ pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Launch>> {
         row(name, BackendKind::Cpu, summary, Launch::Cpu(OnCpu { draw, spread }))
     };
     let on_gpu = |name, summary, texture, skip| {
-        row(name, BackendKind::Cuda, summary, Launch::Cuda(OnCuda { texture, skip }))
+        row(name, BackendKind::Cuda, summary, Launch::Cuda(cuda::OnCuda { texture, skip }))
             .forms(cuda::builds)
             .space(|_| cuda::space())
     };

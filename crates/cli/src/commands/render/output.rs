@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use ndarray::{Array3, Array4, ArrayView4, aview1, s};
+use ndarray::{Array3, Array4, ArrayView4, s};
 use rayspin::core::vector::{add, scaled};
-use rayspin::core::{C32, Geometry, Image, Monitor};
+use rayspin::core::{Geometry, Image, Monitor};
 use rayspin::imaging::display::{Window, to_grey};
-use rayspin::io::nifti::NiftiOptions;
 use rayspin::io::{self, Format, Values};
 use rayspin::report::page::{Page, Section, VolumeView};
 use rayspin_shell::stdout;
@@ -72,7 +71,7 @@ fn coloured(drawn: ArrayView4<'_, f32>, background: [f32; 3]) -> Array4<u8> {
 
 /// Writes the numbers, a slice for each view, with pixels of their size at the middle of the volume.
 pub(super) fn write_numbers(path: &Path, drawn: &Array4<f32>, pitch: f64) -> Result<Vec<String>> {
-    let values = drawn.slice(s![.., .., .., 0]).mapv(|value| C32::new(value, 0.0)).into_dyn();
+    let values = drawn.slice(s![.., .., .., 0]).to_owned().into_dyn();
     let geometry = Geometry { spacing_mm: [pitch, pitch, 1.0], ..Geometry::default() };
     let image = Image::new(values, geometry)?;
     files::write_image(path, &image, io::cfl::Layout::default(), Some(Values::Real))
@@ -85,12 +84,11 @@ pub(super) fn write_page(path: &Path, volume: &Volume, args: &Render, monitor: &
         Some(text) => window(text)?,
         None => Window::default(),
     };
-    let shown: Vec<f32> = image.data().iter().map(|value| value.re).collect();
-    let limits = limits.limits(aview1(&shown))?;
+    let limits = limits.limits(image.data().view())?;
     let folder = tempfile::tempdir().context("temporary folder")?;
     let nifti = folder.path().join("volume.nii.gz");
-    let values = NiftiOptions { values: Values::Real, ..NiftiOptions::default() };
-    io::nifti::write(&nifti, &image, &values)?;
+    let values = io::WriteOptions { values: Some(Values::Real), ..io::WriteOptions::default() };
+    io::write_image(&nifti, &image, &values)?;
     let name = args.image.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let [nz, ny, nx] = volume.grid.shape_zyx();
     let [sx, sy, sz] = volume.grid.spacing_mm();
@@ -114,19 +112,18 @@ pub(super) fn write_page(path: &Path, volume: &Volume, args: &Render, monitor: &
 }
 
 /// The volume, or means of some voxels along each axis, so that it is small enough for a page; and how many.
-fn carried(volume: &Volume) -> Result<(Image, usize)> {
+fn carried(volume: &Volume) -> Result<(Image<f32>, usize)> {
     let shape = volume.grid.shape_zyx();
     let small = |every: usize| shape.map(|n| n.div_ceil(every));
     let bytes = |every: usize| small(every).iter().product::<usize>() * size_of::<f32>();
     let every = (1..).find(|&every| bytes(every) <= CARRIED).unwrap_or(1);
     if every == 1 {
-        let values = volume.values.mapv(|value| C32::new(value, 0.0)).into_dyn();
-        return Ok((Image::new(values, volume.geometry)?, 1));
+        return Ok((Image::new(volume.values.clone().into_dyn(), volume.geometry)?, 1));
     }
     let values = Array3::from_shape_fn(small(every), |(z, y, x)| {
         let part = |at: usize, count: usize| at * every..((at + 1) * every).min(count);
         let part = volume.values.slice(s![part(z, shape[0]), part(y, shape[1]), part(x, shape[2])]);
-        C32::new(part.sum() / part.len() as f32, 0.0)
+        part.sum() / part.len() as f32
     });
     // The middle voxel of the means lies in the middle of those that it is the mean of.
     let mut geometry = volume.geometry;

@@ -39,7 +39,8 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
         let message = format!("--water: expected a positive attenuation in 1/mm, found {}", args.water);
         return Err(BadInput::new(message).hint("--water 0.0206 holds at 60 keV").into());
     }
-    let io::ImageFile { image, notes, .. } = io::read_image(&args.image)?;
+    let io::ImageFile { image, notes, .. } = io::read_any_image(&args.image)?;
+    let (image, magnitudes) = image.into_real();
     notes.iter().for_each(|note| monitor.note(note));
     if image.repetitions() > 1 {
         let message = format!("{path}: expected one volume, found {}", image.repetitions());
@@ -47,18 +48,15 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
         return Err(BadInput::new(message).hint(hint).into());
     }
     let (shape, mut geometry) = (image.shape_zyx(), *image.geometry());
-    let complex = image.data().iter().any(|value| value.im != 0.0);
-    let real: Vec<f32> =
-        image.into_data().iter().map(|value| if complex { value.norm() } else { value.re }).collect();
-    if complex {
+    if magnitudes {
         monitor.note("magnitudes of complex numbers are drawn");
     }
-    if let Some(value) = real.iter().find(|value| !value.is_finite()) {
+    if let Some(value) = image.data().iter().find(|value| !value.is_finite()) {
         let message = format!("{path}: expected finite numbers, found {value}");
         let hint = "rays sum what they meet: give such voxels a number";
         return Err(BadInput::new(message).hint(hint).into());
     }
-    let mut values = Array3::from_shape_vec(shape, real)?;
+    let mut values = image.into_data().into_shape_with_order(shape)?;
     // A mirrored volume would make mirrored pictures: its slices are taken the other way round.
     if dot(cross(geometry.read_dir, geometry.phase_dir), geometry.slice_dir) < 0.0 {
         values.invert_axis(Axis(0));
