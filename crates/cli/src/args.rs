@@ -44,7 +44,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate three scans, reconstruct them, and show the images on a page
+    /// Simulate scans of MRI and CT, reconstruct them, and show the images on a page
     Demo(Demo),
     /// Make scans whose truth is known
     #[command(subcommand)]

@@ -17,6 +17,7 @@ use ndarray::{ArrayViewMut2, Axis};
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
+use rayspin_device::cpu::simd::dispatch;
 use rayspin_kernels::median::reference::mirrored;
 use rayspin_run::{About, Param, Value, params};
 
@@ -37,6 +38,8 @@ const LOW: [f64; 10] = [
 ];
 /// Weights e^(−k²/2σ²) below this are left out.
 const LEAST: f64 = 1e-6;
+/// Frequencies whose sums are made together: a row of numbers is read once for them.
+const TOGETHER: usize = 6;
 
 params! {
     /// Rings are removed by wavelets and Fourier transforms (Münch et al., Opt Express 17:8567, 2009).
@@ -81,7 +84,8 @@ impl Correction for RingsWavelet {
         }
         device.cpu_side().run(|| {
             let stack: Vec<_> = views.values.axis_iter_mut(Axis(1)).collect();
-            stack.into_par_iter().for_each(|row| self.sinogram(row));
+            let level = device.cpu_side().level();
+            stack.into_par_iter().for_each(|row| dispatch!(level, _simd => self.sinogram(row)));
         });
         Ok(0)
     }
@@ -111,75 +115,97 @@ impl Matrix {
     }
 }
 
+/// Filters of ten numbers.
+type Filter = [f32; LOW.len()];
+
+fn low() -> Filter {
+    LOW.map(|h| h as f32)
+}
+
 /// g_j = (−1)^j h_{9 − j}: what passes high frequencies.
-fn high() -> [f32; 10] {
-    let mut high = [0.0; 10];
-    for (j, g) in high.iter_mut().enumerate() {
-        let h = LOW[LOW.len() - 1 - j] as f32;
-        *g = if j.is_multiple_of(2) { h } else { -h };
-    }
+fn high() -> Filter {
+    let mut high = low();
+    high.reverse();
+    high.iter_mut().skip(1).step_by(2).for_each(|g| *g = -*g);
     high
 }
 
+/// y(c) += Σ_j h_j x_j(c). The sum stays in a register.
+#[inline(always)]
+fn add_sum<const N: usize>(out: &mut [f32], x: [&[f32]; N], h: [f32; N]) {
+    let x = x.map(|x| &x[..out.len()]);
+    for (c, y) in out.iter_mut().enumerate() {
+        let mut sum = *y;
+        for j in 0..N {
+            sum += h[j] * x[j][c];
+        }
+        *y = sum;
+    }
+}
+
+/// The even or odd numbers of a filter.
+fn every_other(filter: Filter, odd: bool) -> [f32; 5] {
+    std::array::from_fn(|t| filter[2 * t + usize::from(odd)])
+}
+
 /// Low frequencies along rows' numbers: half as many rows, y(i) = Σ_j h_j x((2i + j) mod n).
+#[inline(always)]
 fn halved_rows(from: &Matrix) -> Matrix {
     let mut to = Matrix::new(from.rows / 2, from.columns);
     for (i, row) in to.values.chunks_exact_mut(from.columns).enumerate() {
-        for (j, h) in LOW.iter().enumerate() {
-            let h = *h as f32;
-            row.iter_mut().zip(from.row((2 * i + j) % from.rows)).for_each(|(y, x)| *y += h * x);
-        }
+        add_sum(row, std::array::from_fn(|j| from.row((2 * i + j) % from.rows)), low());
     }
     to
 }
 
 /// The same along columns, through a filter. Even and odd columns apart, neighbours of the sums are neighbours in memory.
-fn halved_columns(from: &Matrix, filter: [f32; 10]) -> Matrix {
+#[inline(always)]
+fn halved_columns(from: &Matrix, filter: Filter) -> Matrix {
     let half = from.columns / 2;
     let mut to = Matrix::new(from.rows, half);
     let [mut even, mut odd] = [vec![0.0; half + 5], vec![0.0; half + 5]];
     for (row, out) in to.values.chunks_exact_mut(half).enumerate() {
-        let row = from.row(row);
-        let pairs = row.chunks_exact(2).cycle();
+        let pairs = from.row(row).as_chunks::<2>().0;
         for ((even, odd), pair) in even.iter_mut().zip(&mut odd).zip(pairs) {
-            (*even, *odd) = (pair[0], pair[1]);
+            [*even, *odd] = *pair;
         }
-        for (j, h) in filter.iter().enumerate() {
-            let x = if j.is_multiple_of(2) { &even[j / 2..] } else { &odd[j / 2..] };
-            out.iter_mut().zip(x).for_each(|(y, x)| *y += h * x);
+        for at in half..half + 5 {
+            [even[at], odd[at]] = pairs[at % half];
         }
+        let x = std::array::from_fn(|j| if j.is_multiple_of(2) { &even[j / 2..] } else { &odd[j / 2..] });
+        add_sum(out, x, filter);
     }
     to
 }
 
 /// The transposes: x((2i + j) mod n) += h_j y(i).
+#[inline(always)]
 fn doubled_rows(from: &Matrix) -> Matrix {
     let mut to = Matrix::new(2 * from.rows, from.columns);
-    for i in 0..from.rows {
-        for (j, h) in LOW.iter().enumerate() {
-            let (h, at) = (*h as f32, (2 * i + j) % to.rows * from.columns);
-            let row = &mut to.values[at..at + from.columns];
-            row.iter_mut().zip(from.row(i)).for_each(|(x, y)| *x += h * y);
-        }
+    for (at, row) in to.values.chunks_exact_mut(from.columns).enumerate() {
+        let y = |t: usize| from.row((at / 2 + 5 * from.rows - t) % from.rows);
+        add_sum(row, std::array::from_fn(y), every_other(low(), at % 2 == 1));
     }
     to
 }
 
-fn add_doubled_columns(from: &Matrix, filter: [f32; 10], to: &mut Matrix) {
+#[inline(always)]
+fn add_doubled_columns(from: &Matrix, filter: Filter, to: &mut Matrix) {
     let half = from.columns;
-    let [mut even, mut odd] = [vec![0.0; half + 5], vec![0.0; half + 5]];
+    let [mut even, mut odd] = [vec![0.0; half], vec![0.0; half]];
+    // The row, and its last four numbers before it.
+    let mut y = vec![0.0; half + 4];
     for (row, to) in to.values.chunks_exact_mut(2 * half).enumerate() {
-        even.fill(0.0);
-        odd.fill(0.0);
-        for (j, h) in filter.iter().enumerate() {
-            let x = if j.is_multiple_of(2) { &mut even[j / 2..] } else { &mut odd[j / 2..] };
-            x.iter_mut().zip(from.row(row)).for_each(|(x, y)| *x += h * y);
+        let row = from.row(row);
+        y[4..].copy_from_slice(row);
+        (0..4).for_each(|at| y[at] = row[(at + 4 * half - 4) % half]);
+        for (sums, odd) in [(&mut even, false), (&mut odd, true)] {
+            sums.fill(0.0);
+            add_sum(sums, std::array::from_fn(|t| &y[4 - t..]), every_other(filter, odd));
         }
-        // What lies beyond the end belongs to the beginning.
-        for (at, (even, odd)) in even.iter().zip(&odd).enumerate() {
-            let pair = 2 * (at % half);
-            to[pair] += even;
-            to[pair + 1] += odd;
+        for (pair, (even, odd)) in to.as_chunks_mut::<2>().0.iter_mut().zip(even.iter().zip(&odd)) {
+            pair[0] += even;
+            pair[1] += odd;
         }
     }
 }
@@ -190,11 +216,11 @@ impl RingsWavelet {
         self.ring_levels.unwrap_or_else(|| ((columns / 64).max(2).ilog2() as usize).min(10))
     }
 
+    #[inline(always)]
     fn sinogram(&self, mut lines: ArrayViewMut2<'_, f32>) {
         let levels = self.levels(lines.dim().1);
         let ((rows, above), (columns, before)) =
             (padded(lines.dim().0, levels), padded(lines.dim().1, levels));
-        let low = LOW.map(|h| h as f32);
         let mut part = Matrix::new(rows, columns);
         for (at, row) in part.values.chunks_exact_mut(columns).enumerate() {
             let from = lines.row(mirrored(at as i64 - above as i64, lines.dim().0));
@@ -208,13 +234,13 @@ impl RingsWavelet {
             let mut vertical = halved_columns(&half, high());
             self.keep_slow(&mut vertical);
             stripes.push(vertical);
-            part = halved_columns(&half, low);
+            part = halved_columns(&half, low());
         }
         // What slow stripes alone make up.
         part.values.fill(0.0);
         while let Some(vertical) = stripes.pop() {
             let mut half = Matrix::new(part.rows, 2 * part.columns);
-            add_doubled_columns(&part, low, &mut half);
+            add_doubled_columns(&part, low(), &mut half);
             add_doubled_columns(&vertical, high(), &mut half);
             part = doubled_rows(&half);
         }
@@ -225,34 +251,37 @@ impl RingsWavelet {
     }
 
     /// F⁻¹ e^(−k²/2σ²) F along rows' numbers. Few frequencies have a weight, so that sums over these are quicker than a transform.
+    #[inline(always)]
     fn keep_slow(&self, values: &mut Matrix) {
         let (rows, columns) = (values.rows, values.columns);
+        let weight = |k: usize| (-0.5 * (k as f64 / self.ring_sigma).powi(2)).exp();
+        let waves: Vec<(usize, f64)> =
+            (0..=rows / 2).map(|k| (k, weight(k))).take_while(|(_, weight)| *weight >= LEAST).collect();
         let mut kept = Matrix::new(rows, columns);
-        let (mut cosines, mut sines) = (vec![0.0f32; columns], vec![0.0f32; columns]);
-        for k in 0..=rows / 2 {
-            let weight = (-0.5 * (k as f64 / self.ring_sigma).powi(2)).exp();
-            if weight < LEAST {
-                break;
-            }
-            let once = k == 0 || 2 * k == rows;
-            let scale = (weight * if once { 1.0 } else { 2.0 } / rows as f64) as f32;
-            let angle = |row: usize| (TAU * (k * row % rows) as f64 / rows as f64).sin_cos();
-            cosines.fill(0.0);
-            sines.fill(0.0);
+        for waves in waves.chunks(TOGETHER) {
+            // Rows of numbers for the cosines and the sines of some frequencies. Those of no frequency are 0.
+            let mut sums = vec![0.0f32; 2 * TOGETHER * columns];
+            let angle = |row: usize, k: usize| (TAU * (k * row % rows) as f64 / rows as f64).sin_cos();
+            let of_row = |row: usize, scaled: bool| {
+                let mut factors = [0.0f32; 2 * TOGETHER];
+                for (factors, &(k, weight)) in factors.as_chunks_mut::<2>().0.iter_mut().zip(waves) {
+                    let (sine, cosine) = angle(row, k);
+                    let twice = if k == 0 || 2 * k == rows { 1.0 } else { 2.0 };
+                    let scale = if scaled { weight * twice / rows as f64 } else { 1.0 };
+                    *factors = [(scale * cosine) as f32, (scale * sine) as f32];
+                }
+                factors
+            };
             for row in 0..rows {
-                let (sine, cosine) = angle(row);
-                let (sine, cosine) = (sine as f32, cosine as f32);
-                for ((c, s), x) in cosines.iter_mut().zip(&mut sines).zip(values.row(row)) {
-                    *c += cosine * x;
-                    *s += sine * x;
+                let x = values.row(row);
+                for (sums, factor) in sums.chunks_exact_mut(columns).zip(of_row(row, false)) {
+                    add_sum(sums, [x], [factor]);
                 }
             }
+            let sums: [&[f32]; 2 * TOGETHER] =
+                std::array::from_fn(|at| &sums[at * columns..(at + 1) * columns]);
             for (row, to) in kept.values.chunks_exact_mut(columns).enumerate() {
-                let (sine, cosine) = angle(row);
-                let (sine, cosine) = (scale * sine as f32, scale * cosine as f32);
-                to.iter_mut()
-                    .zip(cosines.iter().zip(&sines))
-                    .for_each(|(to, (c, s))| *to += cosine * c + sine * s);
+                add_sum(to, sums, of_row(row, true));
             }
         }
         *values = kept;
@@ -285,7 +314,7 @@ mod tests {
         let twice = doubled_rows(&halved_rows(&once));
         assert!(once.values.iter().zip(&twice.values).all(|(a, b)| (a - b).abs() < 1e-3));
         let mut whole = Matrix::new(32, 16);
-        add_doubled_columns(&halved_columns(&from, LOW.map(|h| h as f32)), LOW.map(|h| h as f32), &mut whole);
+        add_doubled_columns(&halved_columns(&from, low()), low(), &mut whole);
         add_doubled_columns(&halved_columns(&from, high()), high(), &mut whole);
         assert!(whole.values.iter().zip(&from.values).all(|(a, b)| (a - b).abs() < 1e-3));
     }

@@ -342,7 +342,7 @@ fn run_lengths_are_decoded() {
         pixels: Pixels::Fragments(vec![frame.clone()]),
         ..slice(0.0, &[])
     };
-    let found = read(&[whole.clone()]).0;
+    let found = read(std::slice::from_ref(&whole)).0;
     assert!(found.data().iter().zip(&numbers).all(|(found, number)| *found == f32::from(*number)));
     for length in 0..frame.len() {
         let cut = Slice { pixels: Pixels::Fragments(vec![frame[..length].to_vec()]), ..whole.clone() };
