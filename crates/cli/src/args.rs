@@ -1,14 +1,16 @@
 //! The command line: one definition gives the parser, the help texts and the shell completions.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use rayspin::core::Ranges;
 use rayspin::io::Values;
+use rayspin::run::Certify;
 use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
-use rayspin_shell::stdout::Output;
+use rayspin_shell::files::check_writable;
+use rayspin_shell::stdout::{self, Output};
 
 pub(crate) mod ct;
 mod formats;
@@ -90,18 +92,18 @@ impl Command {
                 let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
                 let others = [
                     optional("--save-maps", &mut args.save_maps, "npy"),
-                    optional("--record", &mut args.record, "json"),
+                    optional("--record", &mut args.run.record, "json"),
                 ];
                 images.chain(others.into_iter().flatten()).collect()
             }
             Self::Recon(Recon::Ct(args)) => {
                 let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
-                images.chain(optional("--record", &mut args.record, "json")).collect()
+                images.chain(optional("--record", &mut args.run.record, "json")).collect()
             }
             Self::Simulate(Simulate::Ct(args)) => {
                 let others = [
                     optional("--truth", &mut args.truth, "npy"),
-                    optional("--record", &mut args.record, "json"),
+                    optional("--record", &mut args.record.record, "json"),
                 ];
                 let scan = output("--output", &mut args.output, "h5");
                 std::iter::once(scan).chain(others.into_iter().flatten()).collect()
@@ -111,7 +113,7 @@ impl Command {
                     optional("--truth", &mut args.truth, "npy"),
                     optional("--maps", &mut args.maps, "npy"),
                     optional("--save-field-map", &mut args.save_field_map, "npy"),
-                    optional("--record", &mut args.record, "json"),
+                    optional("--record", &mut args.record.record, "json"),
                 ];
                 let scan = output("--output", &mut args.output, "h5");
                 std::iter::once(scan).chain(others.into_iter().flatten()).collect()
@@ -207,6 +209,78 @@ impl Numbers {
             (_, true) => Some(Values::Phase),
             _ => None,
         }
+    }
+}
+
+/// What every reconstruction takes: limits, checks and the record.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Run {
+    /// State the memory and work of each stage; compute nothing
+    #[arg(long, conflicts_with_all = ["record", "no_record"])]
+    pub(crate) dry_run: bool,
+    /// Memory that the run may take (2G, 512M)
+    ///
+    /// K, M and G are binary units. The work is taken in parts to fit, or the run is refused with the memory that it needs.
+    #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
+    pub(crate) memory: Option<u64>,
+    /// Compare N random outputs of each transform with the exact sums
+    ///
+    /// The run fails (exit code 1, images written) where outputs miss their tolerance.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
+    certify: Option<usize>,
+    /// Seed of the outputs that are drawn
+    #[arg(long, value_name = "SEED", requires = "certify")]
+    certify_seed: Option<u64>,
+    /// Image to compare with, as rayspin metrics does
+    ///
+    /// Quality goes to the run record and the screen. Chosen slices and repetitions are compared with the same ones of a
+    /// reference that shows all of the scan.
+    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) reference: Option<PathBuf>,
+    /// Fit a scale factor to the image before it is compared
+    #[arg(long, requires = "reference")]
+    pub(crate) fit: bool,
+    /// Run record [default: the first image's name with .json]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    record: Option<PathBuf>,
+    /// Write no run record
+    #[arg(long, conflicts_with = "record")]
+    no_record: bool,
+}
+
+impl Run {
+    /// How the run checks itself.
+    pub(crate) fn certify(&self) -> Option<Certify> {
+        self.certify.map(|outputs| Certify { outputs, seed: self.certify_seed.unwrap_or(1) })
+    }
+
+    /// Whether there is a record, and its name where the user gave one.
+    pub(crate) fn record(&self) -> Option<Option<&PathBuf>> {
+        (!self.no_record && !self.dry_run).then_some(self.record.as_ref())
+    }
+}
+
+/// The record of a simulated scan.
+#[derive(Debug, Args)]
+pub(crate) struct ScanRecord {
+    /// Run record [default: the scan's name with .json]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<PathBuf>,
+    /// Write no run record
+    #[arg(long, conflicts_with = "record")]
+    no_record: bool,
+}
+
+impl ScanRecord {
+    /// Where the record of a scan goes. A scan on standard output has one only where the user named it.
+    ///
+    /// Errors: a file that cannot be written.
+    pub(crate) fn path(&self, scan: &Path) -> anyhow::Result<Option<PathBuf>> {
+        if let Some(record) = &self.record {
+            check_writable(record)?;
+        }
+        let by_name = || (!stdout::stands_for(scan) && !self.no_record).then(|| scan.with_extension("json"));
+        Ok(self.record.clone().or_else(by_name))
     }
 }
 

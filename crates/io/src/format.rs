@@ -321,8 +321,8 @@ pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Re
     })
 }
 
-/// The files that a path stands for: the two of a BART array, whichever of them or their common name it is; those of a folder
-/// that is one image; else the one ([`Input::file`]).
+/// The files that a path stands for: both files of a BART array for either name or the common one; every file of a folder that
+/// is one image; otherwise the file itself ([`Input::file`]).
 ///
 /// ```
 /// use ndarray::ArrayD;

@@ -1,7 +1,8 @@
 //! TIFF stacks: a page a slice, as ImageJ and synchrotrons write them.
 //!
-//! Read: grey numbers of 8 to 64 bits, integers and floats, in either byte order, uncompressed or compressed without loss; TIFF and
-//! BigTIFF; ImageJ's stacks beyond 4 GB, which describe their first page alone; and folders of numbered files. Written: 32-bit floats, BigTIFF from 4 GB on.
+//! It reads grey numbers of 8 to 64 bits, integers and floats, in either byte order, plain or compressed without loss. It reads TIFF, BigTIFF,
+//! ImageJ's stacks beyond 4 GB, which describe their first page alone, and folders of numbered files. It writes 32-bit floats, as BigTIFF
+//! from 4 GB on.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};

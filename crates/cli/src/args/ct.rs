@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use rayspin::core::Ranges;
 
 use super::simulate::ContrastArg;
+use super::{Run, ScanRecord};
 use crate::methods::{CorrectionArgs, Ct, MethodArgs};
 
 /// How rays run.
@@ -183,12 +184,8 @@ pub(crate) struct SimulateCt {
     /// Seed of the noise
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Run record [default: the scan's name with .json]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) record: Option<PathBuf>,
-    /// Write no run record
-    #[arg(long, conflicts_with = "record")]
-    pub(crate) no_record: bool,
+    #[command(flatten)]
+    pub(crate) record: ScanRecord,
 }
 
 /// `rayspin recon ct`
@@ -222,22 +219,8 @@ pub(crate) struct ReconCt {
     /// Volume, in the format of its name, or - (stdout); repeat for several
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
-    /// State the memory and work of each stage; compute nothing
-    #[arg(long, conflicts_with_all = ["record", "no_record"])]
-    pub(crate) dry_run: bool,
-    /// Memory that the run may take (2G, 512M)
-    ///
-    /// K, M and G are binary units. The run is refused with the memory that it needs where that is more.
-    #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
-    pub(crate) memory: Option<u64>,
-    /// Compare N random outputs with exact sums
-    ///
-    /// The run fails (exit code 1, images written) where outputs miss their tolerance.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
-    pub(crate) certify: Option<usize>,
-    /// Seed of the outputs that are drawn
-    #[arg(long, value_name = "SEED", requires = "certify")]
-    pub(crate) certify_seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) run: Run,
     #[command(flatten)]
     pub(crate) method: MethodArgs<Ct>,
     #[command(flatten)]
@@ -298,18 +281,4 @@ pub(crate) struct ReconCt {
     /// Rays from a geometry file of RTK (XML); the detector's middle is the origin of its images
     #[arg(long, value_name = "FILE", conflicts_with_all = ["arc", "axis", "source_to_axis"], value_hint = ValueHint::FilePath)]
     pub(crate) rtk: Option<PathBuf>,
-    /// Image to compare with, as rayspin metrics does
-    ///
-    /// Quality goes to the run record and the screen.
-    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
-    pub(crate) reference: Option<PathBuf>,
-    /// Fit a scale factor to the volume before it is compared
-    #[arg(long, requires = "reference")]
-    pub(crate) fit: bool,
-    /// Run record [default: the first image's name with .json]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) record: Option<PathBuf>,
-    /// Write no run record
-    #[arg(long, conflicts_with = "record")]
-    pub(crate) no_record: bool,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use rayspin::core::Ranges;
 
-use super::Numbers;
+use super::{Numbers, Run};
 use crate::methods::{MethodArgs, Mri};
 
 /// Density compensation of gridding.
@@ -88,23 +88,8 @@ pub(crate) struct ReconMri {
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) numbers: Numbers,
-    /// State the memory and work of each stage; compute nothing
-    #[arg(long, conflicts_with_all = ["record", "no_record"])]
-    pub(crate) dry_run: bool,
-    /// Memory that the run may take (2G, 512M)
-    ///
-    /// K, M and G are binary units. Coils, images and points of a trajectory are taken some at a time to fit, or the run is
-    /// refused with the memory that it needs.
-    #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
-    pub(crate) memory: Option<u64>,
-    /// Compare N random outputs of each transform with the exact sums
-    ///
-    /// Every trajectory and grid is compared. The run fails (exit code 1, images written) where outputs miss their tolerance.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
-    pub(crate) certify: Option<usize>,
-    /// Seed of the outputs that are drawn
-    #[arg(long, value_name = "SEED", requires = "certify")]
-    pub(crate) certify_seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) run: Run,
     /// Folder that keeps the trajectory's Toeplitz kernel for the next run ({methods with a normal operator})
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) cache: Option<PathBuf>,
@@ -220,21 +205,6 @@ pub(crate) struct ReconMri {
     /// The eigenvalue that λ is relative to is found anew too. Without this option both are found once for all.
     #[arg(long)]
     pub(crate) independent: bool,
-    /// Image to compare with, as rayspin metrics does
-    ///
-    /// Quality goes to the run record and the screen. Chosen slices and repetitions are compared with the same ones of a
-    /// reference that shows all of the scan.
-    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
-    pub(crate) reference: Option<PathBuf>,
-    /// Fit a scale factor to the image before it is compared
-    #[arg(long, requires = "reference")]
-    pub(crate) fit: bool,
-    /// Run record [default: the first image's name with .json]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) record: Option<PathBuf>,
-    /// Write no run record
-    #[arg(long, conflicts_with = "record")]
-    pub(crate) no_record: bool,
     /// Write to the run record what the header says of the patient, the study, the place and the date [default: no output
     /// has it]
     #[arg(long, conflicts_with = "no_record")]

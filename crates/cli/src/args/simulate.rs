@@ -195,10 +195,6 @@ pub(crate) struct Mri {
     /// Seed of noise and random patterns
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Run record [default: the scan's name with .json]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) record: Option<PathBuf>,
-    /// Write no run record
-    #[arg(long, conflicts_with = "record")]
-    pub(crate) no_record: bool,
+    #[command(flatten)]
+    pub(crate) record: ScanRecord,
 }

@@ -103,7 +103,7 @@ pub(crate) fn record_stages(recorder: &mut RunRecorder, monitor: &Monitor<'_>) {
 
 /// Hashes an output of a run.
 pub(crate) fn record_output(recorder: &mut RunRecorder, file: &Path) -> Result<()> {
-    // Of a folder each file.
+    // Each file of a folder has its own hash.
     let of_folder = if file.is_dir() { parts(file) } else { vec![file.to_owned()] };
     for file in of_folder {
         let mut entry = FileEntry::read(&file).with_context(|| format!("hashing {}", file.display()))?;

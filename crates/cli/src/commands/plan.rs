@@ -205,7 +205,7 @@ pub(crate) fn read(
     let slices: std::collections::BTreeSet<u16> = contents.images.keys().map(|l| l.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let largest = *labels.iter().max_by_key(|label| contents.images[label]).unwrap_or(&labels[0]);
-    let fits = args.memory.is_none_or(|limit| process + contents.memory_bytes <= limit)
+    let fits = args.run.memory.is_none_or(|limit| process + contents.memory_bytes <= limit)
         && cpu::expect_memory(path.display(), contents.memory_bytes).is_ok();
     let assemble = |scan: &Scan, notes: &mut Vec<String>| -> Result<Box<Frame>> {
         let frame = scan.frames().and_then(|index| index.assemble(largest, &frame_options, notes));
@@ -247,7 +247,7 @@ pub(crate) fn read(
     // Reading one image takes what reading all takes, less the others.
     let all: u64 = contents.images.values().sum();
     let read = contents.memory_bytes.saturating_sub(all) + bytes;
-    refuse(args.memory, process + read, path)?;
+    refuse(args.run.memory, process + read, path)?;
     cpu::expect_memory(path.display(), read)?;
     let scan = read_part(path, largest, monitor)?;
     let frame = assemble(&scan, &mut Vec::new())?;
@@ -270,7 +270,7 @@ fn read_arrays(
 ) -> Result<(Source, Shape)> {
     let path = &args.scan;
     let read = io::array_memory(path, options.trajectory.is_some())?;
-    refuse(args.memory, process + read, path)?;
+    refuse(args.run.memory, process + read, path)?;
     cpu::expect_memory(path.display(), read)?;
     let series = match io::read_scan(path, options, monitor)? {
         ScanFile::Frame(array) => {
@@ -372,7 +372,7 @@ impl Job for PlanJob<'_> {
         // Several repetitions are a stream.
         let writing = args.outputs.iter().map(|path| SeriesWriter::memory(path, 1, images));
         budget.push("write", result + writing.max().unwrap_or(0));
-        if args.reference.is_some() {
+        if args.run.reference.is_some() {
             // Both images in double precision, beside the reference.
             budget.push("metrics", result + images + 2 * images);
             for stage in &mut budget.stages {

@@ -148,14 +148,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     if let Some(field) = &args.save_field_map {
         files::check_output(field, Format::writes_signed)?;
     }
-    if let Some(record) = &args.record {
-        files::check_writable(record)?;
-    }
-    let unnamed = stdout::stands_for(&args.output);
-    let record = args
-        .record
-        .clone()
-        .or_else(|| (!unnamed && !args.no_record).then(|| args.output.with_extension("json")));
+    let record = args.record.path(&args.output)?;
     let outputs =
         std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&args.save_field_map);
     files::check_distinct(std::iter::empty(), outputs.chain(&record))?;

@@ -83,7 +83,7 @@ impl<'p> File<'p> {
         }
         let mut meta = Parser { path, bytes: &bytes, at: PREAMBLE + MAGIC.len(), syntax: EXPLICIT };
         let mut uid = None;
-        // The group's length is often wrong: its elements are told by their numbers.
+        // The group's length is often wrong: the elements' numbers say which belong to it.
         while meta.peek_group() == Some(2) {
             let (number, value) = meta.element(0)?;
             if number == tag::TRANSFER_SYNTAX.number {
@@ -299,7 +299,7 @@ impl<'a> Parser<'a, '_> {
             UNDEFINED => {
                 let outer = self.syntax;
                 if kind == b"UN" {
-                    // PS3.5 6.2.2: what is unknown is nested as in the implicit syntax.
+                    // PS3.5 6.2.2: elements of unknown type are nested as in the implicit syntax.
                     self.syntax = Syntax { explicit: false, big_endian: false, ..outer };
                 }
                 let items = self.items(depth);

@@ -15,8 +15,8 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Slices at the stack's even distance. Of others: from the first to the last slice, at the distance that is nearest to the
-    /// lower quartile of the distances, so that thick slices are divided and thin ones are kept. In the plane all slices are in it.
+    /// A grid for the slices at their even distance. Uneven slices get one distance from the first to the last: the one nearest to
+    /// the lower quartile of the distances, so that thick slices are divided and thin ones are kept. The plane holds all slices.
     pub(super) fn of(stack: &Stack) -> Self {
         let [rows, columns] = stack.planes[0].size;
         let count = stack.planes.len();

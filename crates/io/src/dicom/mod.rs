@@ -1,4 +1,4 @@
-//! DICOM images: a file, or a folder of files, of which one series is an image.
+//! DICOM images: one series in a file or a folder of files.
 //!
 //! Slices are sorted by their places along the normal of their planes (`ImagePositionPatient`, `ImageOrientationPatient`), never
 //! by a number. Rows, columns and the normal are the axes x, y and z of the image. Numbers are rescaled slice by slice to
@@ -123,7 +123,7 @@ fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Ar
     Ok(slices)
 }
 
-/// The lowest of all values, NaN aside; 0 where there is none.
+/// The lowest of all values but NaN, or 0.
 fn lowest(slices: ArrayView3<'_, f32>) -> f32 {
     let low = slices.iter().copied().fold(f32::INFINITY, f32::min);
     if low.is_finite() { low } else { 0.0 }

@@ -229,7 +229,7 @@ fn tilted_and_uneven_slices_come_onto_a_rectangular_grid() {
     {
         let place = affine.map(|row| row[0] * x as f64 + row[1] * y as f64 + row[2] * z as f64 + row[3]);
         let off = (value(place) - f64::from(found)).abs();
-        // The row in a slice at this height, of which the neighbours are at most 2 rows off.
+        // The row in a slice at this height. Rows of its neighbours are at most 2 away.
         let height = place[1] + 20.0;
         let [across, along] = [height * sin + place[2] * cos, height * cos - place[2] * sin];
         let row = (along + across / cos * sin) / 0.5;
@@ -264,7 +264,7 @@ fn series_with_missing_double_or_mixed_slices_name_the_files() {
     let mut mixed = series.clone();
     mixed[5] = Slice { spacing: [0.5, 0.26], ..mixed[5].clone() };
     expect_refused(&mixed, &["PixelSpacing", "0.5 x 0.26 mm in 5"]);
-    // A localizer is told by its type.
+    // The image type names a localizer.
     mixed[5] = Slice { image_type: "ORIGINAL\\PRIMARY\\LOCALIZER", ..mixed[5].clone() };
     let (image, notes) = read(&mixed);
     assert_eq!(image.data().shape(), [5, 3, 4]);

@@ -191,7 +191,7 @@ struct Slice {
     shape: [usize; 3],
     geometry: Geometry,
     scale: Scale,
-    /// Of the values and their place: equal volumes have equal UIDs.
+    /// Hash of the values and their place: equal volumes have equal UIDs.
     hash: blake3::Hash,
     low: f32,
 }

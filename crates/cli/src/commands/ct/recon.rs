@@ -139,7 +139,7 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     let Some((plan, limits)) = session.plan(&lines, &mut options, process)? else { return Ok(()) };
     plan::expect_memory(&plan)?;
     session.planned(&plan, &limits, &options)?;
-    let reference = args.reference.as_deref().map(io::read_volume).transpose()?;
+    let reference = args.run.reference.as_deref().map(io::read_volume).transpose()?;
     files.hash_inputs(&mut session.recorder)?;
 
     session.recorder.stage("reconstruct");
@@ -174,12 +174,12 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
 
 /// Errors: an output that cannot be written, or that is an input as well.
 fn files_of(args: &ReconCt) -> Result<RunFiles> {
-    let given = [&args.reference, &args.rtk];
+    let given = [&args.run.reference, &args.rtk];
     // What arrives through a pipe can be read once.
     let scan = Some(&args.scan).filter(|path| path.as_os_str() != "-" && (!args.stream || path.is_file()));
     let given = given.into_iter().flatten().chain(args.corrections.files());
     let inputs: Vec<PathBuf> = scan.into_iter().chain(given).cloned().collect();
-    let record = (!args.no_record && !args.dry_run).then_some(args.record.as_ref());
+    let record = args.run.record();
     if let Some(preview) = &args.preview {
         files::check_output(preview, Format::is_picture)?;
     }
@@ -233,7 +233,7 @@ impl Session<'_> {
             voxel_mm: voxel_mm.transpose()?,
             centre_mm: args.centre.as_deref().map_or(Ok([0.0; 3]), |text| place("--centre", text))?,
         };
-        let certify = args.certify.map(|outputs| Certify { outputs, seed: args.certify_seed.unwrap_or(1) });
+        let certify = args.run.certify();
         certify.iter().try_for_each(Certify::validate)?;
         Ok(ReconOptions {
             method: args.method.of(method)?,
@@ -271,7 +271,7 @@ impl Session<'_> {
                 }
             }
         }
-        let mut limits = plan::limits(args.memory, &job.device, self.context.gpu_memory)?;
+        let mut limits = plan::limits(args.run.memory, &job.device, self.context.gpu_memory)?;
         let mut fitted = plan_within(&mut job, &limits).with_context(fail)?;
         if let Err(short) = &fitted
             && self.context.finish_on_cpu
@@ -281,7 +281,7 @@ impl Session<'_> {
             self.recorder.note(format!("computing on the CPU: {why}"));
             job.device = job.device.host();
             job.options.batch_sizes = Default::default();
-            limits = plan::limits(args.memory, &job.device, None)?;
+            limits = plan::limits(args.run.memory, &job.device, None)?;
             fitted = plan_within(&mut job, &limits).with_context(fail)?;
         }
         self.device = job.device.clone();
@@ -290,7 +290,7 @@ impl Session<'_> {
             Ok(plan) => plan,
             Err(short) => return Err(plan::refusal(&short, &limits, &args.scan)),
         };
-        if args.dry_run {
+        if args.run.dry_run {
             let [nz, ny, nx] = options.grid.shape_zyx();
             let sizes = options.batch_sizes;
             let mut title = format!("{nx} x {ny} x {nz} voxels");
@@ -305,7 +305,7 @@ impl Session<'_> {
     /// Records the plan.
     fn planned(&mut self, plan: &Plan, limits: &Limits, options: &ReconOptions) -> Result<()> {
         let recorder = &mut self.recorder;
-        recorder.parameter("memory limit", serde_json::json!(self.args.memory));
+        recorder.parameter("memory limit", serde_json::json!(self.args.run.memory));
         recorder.parameter("memory stated", plan.peak());
         recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
         recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
@@ -393,9 +393,9 @@ impl Session<'_> {
 
     fn compare(&mut self, image: &Image<f32>, reference: &Image<f32>) -> Result<()> {
         self.recorder.stage("metrics");
-        let (first, beside) = (self.args.outputs.first(), self.args.reference.as_ref());
+        let (first, beside) = (self.args.outputs.first(), self.args.run.reference.as_ref());
         let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
-        let comparison = Comparison { image, reference, names, fit: self.args.fit };
+        let comparison = Comparison { image, reference, names, fit: self.args.run.fit };
         comparison.run(self.context, &mut self.recorder, &self.monitor)
     }
 
@@ -446,7 +446,7 @@ impl Job for PlanJob<'_> {
             (Source::Arriving(passes), _) => {
                 let parts = passes.repeat()
                     && args.outputs.iter().all(by_slices)
-                    && args.reference.is_none()
+                    && args.run.reference.is_none()
                     && args.preview.is_none()
                     && self.corrections.iter().all(|one| one.place() != Place::Volume);
                 let slices = sizes().into_iter().take(1).map(|size| BatchSize { gpu_only: false, ..size });
@@ -483,7 +483,7 @@ impl Job for PlanJob<'_> {
         // What the writer of a format takes, which may make complex numbers of real ones.
         let writing = self.args.outputs.iter().map(|path| SeriesWriter::memory(path, 1, 2 * volume));
         all.push("write", volume + writing.max().unwrap_or(0));
-        if self.args.reference.is_some() {
+        if self.args.run.reference.is_some() {
             // Both images in double precision, beside the reference.
             all.push("metrics", volume + volume + 4 * volume);
             for stage in &mut all.stages {

@@ -119,14 +119,7 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
     if let Some(truth) = &args.truth {
         files::check_output(truth, Format::writes_images)?;
     }
-    if let Some(record) = &args.record {
-        files::check_writable(record)?;
-    }
-    let unnamed = stdout::stands_for(&args.output);
-    let record = args
-        .record
-        .clone()
-        .or_else(|| (!unnamed && !args.no_record).then(|| args.output.with_extension("json")));
+    let record = args.record.path(&args.output)?;
     files::check_distinct(
         std::iter::empty(),
         std::iter::once(&args.output).chain(&args.truth).chain(&record),

@@ -8,7 +8,7 @@ use rayspin::device::Device;
 use rayspin::io;
 use rayspin::mri::methods;
 use rayspin::mri::prepare::Noise;
-use rayspin::mri::recon::{Certify, LAMBDA, ReconOptions};
+use rayspin::mri::recon::{LAMBDA, ReconOptions};
 use rayspin::mri::scan::{Facts, Samples};
 use rayspin::run::{Limits, OverBudget, Plan};
 use rayspin_shell::Context;
@@ -26,10 +26,10 @@ pub(super) fn files_of(args: &ReconMri) -> Result<RunFiles> {
     if let Some(maps) = &args.save_maps {
         files::check_output(maps, io::Format::writes_arrays)?;
     }
-    let given = [&args.maps, &args.field_map, &args.reference, &args.traj, &args.noise_covariance];
+    let given = [&args.maps, &args.field_map, &args.run.reference, &args.traj, &args.noise_covariance];
     let inputs = std::iter::once(&args.scan).chain(given.into_iter().flatten());
     let inputs: Vec<PathBuf> = inputs.chain(args.method.files()).cloned().collect();
-    let record = (!args.no_record && !args.dry_run).then_some(args.record.as_ref());
+    let record = args.run.record();
     RunFiles::check(inputs, &args.outputs, args.save_maps.as_ref(), record)
 }
 
@@ -160,9 +160,9 @@ impl<'a> Session<'a> {
             process += self.decide(&source, &shape, process, &mut notes)?;
         }
         let args = self.args;
-        let mut limits = plan::limits(args.memory, &self.device, self.context.gpu_memory)?;
+        let mut limits = plan::limits(args.run.memory, &self.device, self.context.gpu_memory)?;
         let mut fitted = self.plan_within(&source, &shape, process, &limits)?;
-        let host_is_short = |short: &OverBudget| args.memory.is_some_and(|limit| short.memory > limit);
+        let host_is_short = |short: &OverBudget| args.run.memory.is_some_and(|limit| short.memory > limit);
         if fitted.as_ref().is_err_and(host_is_short)
             && matches!(&source, plan::Source::Whole { labels, .. } if labels.len() > 1)
         {
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
         {
             notes.push(format!("computing on the CPU: {why}"));
             self.move_to(self.device.host());
-            limits = plan::limits(args.memory, &self.device, None)?;
+            limits = plan::limits(args.run.memory, &self.device, None)?;
             fitted = self.plan_within(&source, &shape, process, &limits)?;
         }
         let plan = match fitted {
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
             self.monitor.note(note);
             self.recorder.note(note.as_str());
         }
-        if args.dry_run {
+        if args.run.dry_run {
             files::print(&plan::table(&args.scan, &plan, &plan::cut(&plan, &self.options)))?;
             return Ok(None);
         }
@@ -267,12 +267,11 @@ impl<'a> Session<'a> {
         if let Some(folder) = &args.cache {
             self.options.run.kernels = Some(std::sync::Arc::new(io::kernel_cache::KernelCache::new(folder)?));
         }
-        self.options.certify =
-            args.certify.map(|outputs| Certify { outputs, seed: args.certify_seed.unwrap_or(1) });
+        self.options.certify = args.run.certify();
         self.options.validate()?;
         let recorder = &mut self.recorder;
         let batch_sizes = self.options.run.batch_sizes;
-        recorder.parameter("memory limit", serde_json::json!(args.memory));
+        recorder.parameter("memory limit", serde_json::json!(args.run.memory));
         recorder.parameter("memory stated", plan.peak());
         recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
         recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
@@ -287,7 +286,7 @@ impl<'a> Session<'a> {
 
     /// Hashes the inputs, and reads the image to compare with.
     pub(super) fn read_inputs(&mut self, files: &RunFiles) -> Result<Option<io::ImageFile>> {
-        let reference = self.args.reference.as_deref();
+        let reference = self.args.run.reference.as_deref();
         let reference = reference.map(io::read_image).transpose()?;
         files.hash_inputs(&mut self.recorder)?;
         Ok(reference)

@@ -107,9 +107,9 @@ impl Session<'_> {
             self.recorder.note(note);
         }
         let reference = part.as_ref().map_or(&reference.image, |(image, _)| image);
-        let (first, beside) = (self.args.outputs.first(), self.args.reference.as_ref());
+        let (first, beside) = (self.args.outputs.first(), self.args.run.reference.as_ref());
         let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
-        let comparison = Comparison { image, reference, names, fit: self.args.fit };
+        let comparison = Comparison { image, reference, names, fit: self.args.run.fit };
         comparison.run(self.context, &mut self.recorder, &self.monitor)
     }
 

@@ -154,11 +154,11 @@ pub(crate) fn with_writing(
     let held: u64 =
         args.outputs.iter().map(|path| SeriesWriter::memory(path, budget.frames as u64, image)).sum();
     // A reference is compared with all images at once.
-    let compared = if args.reference.is_some() { 2 * images } else { 0 };
+    let compared = if args.run.reference.is_some() { 2 * images } else { 0 };
     for stage in &mut budget.stages {
         stage.bytes += held + compared;
     }
-    if args.reference.is_some() {
+    if args.run.reference.is_some() {
         budget.push("metrics", budget.result + compared + 2 * images);
     }
     plan_of(budget, process, device)
@@ -258,7 +258,7 @@ impl Files<'_> {
         for writer in &mut self.writers {
             writer.push(volume.data.view())?;
         }
-        if self.args.reference.is_some() {
+        if self.args.run.reference.is_some() {
             let all = io_shape(self.frames, zyx);
             let mut data = match self.collected.take() {
                 Some(image) => image.into_data(),

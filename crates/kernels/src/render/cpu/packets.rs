@@ -224,7 +224,7 @@ fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
             let index: S::i32s = below_b.to_int::<S::i32s>() * b + below_c.to_int::<S::i32s>() * c;
             let (before, after, share) =
                 if BETWEEN { planes(cell, all.samples, all.count) } else { (cell, cell, 0.0) };
-            // SAFETY: cells are those of the volume's planes, and so are the two planes. Indices lie from 0 to the last voxel but one along
+            // SAFETY: cells belong to the volume's planes, and so do the two planes. Indices lie from 0 to the last voxel but one along
             // b and c: `EDGE` clamps them, and without it all places in the first and the last of these cells, and so in all of them, do.
             let value = unsafe {
                 let voxels = all.values.as_ptr();
