@@ -229,6 +229,32 @@ fn views_are_added_as_they_arrive() {
 }
 
 #[test]
+fn volumes_beyond_the_memory_are_made_slices_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 160,160,160 --detector 48,48 --views 20 --lines --rays 1 --no-record");
+    ok(&words("recon ct scan.h5 --stream -q -o whole.npy"), f);
+    let (whole, _) = parameters(&f.join("whole.json"));
+    assert!(whole["slices at a time"].is_null());
+    // The volume takes 16 MB.
+    let limit = whole["memory stated"].as_u64().unwrap() - (8 << 20);
+    let line = format!("recon ct scan.h5 --stream -q -o parts.npy -o parts.nii --memory {limit}");
+    ok(&words(&line), f);
+    let (parts, peak) = parameters(&f.join("parts.json"));
+    let slices = parts["slices at a time"].as_u64().unwrap();
+    assert!((1..160).contains(&slices) && peak < 1.1 * limit as f64, "{slices} slices, {peak} of {limit}");
+    let read = |name: &str| rayspin::io::read_volume(f.join(name)).unwrap().image.into_data();
+    let whole = read("whole.npy");
+    let most = whole.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+    for name in ["parts.npy", "parts.nii"] {
+        let apart = whole.iter().zip(&read(name)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(apart < 1e-6 * most, "{name}: {apart} of {most}");
+    }
+    // A BART array holds volumes whole.
+    refused(&words(&line.replace("parts.nii", "parts.cfl")), f, &["scan.h5", "memory"]);
+}
+
+#[test]
 fn what_cannot_be_is_refused_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
