@@ -113,9 +113,12 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         png.window = Window::Range { low: range[0], high: range[1] };
     }
     // Magnitudes would turn numbers below zero, such as Hounsfield units, around.
+    let usual = to.and_then(|to| to.images.as_ref()).and_then(|images| images.values.first());
     let signed = || {
         let data = image.data();
-        data.iter().all(|value| value.im == 0.0) && data.iter().any(|value| value.re < 0.0)
+        usual == Some(&io::Values::Magnitude)
+            && data.iter().all(|value| value.im == 0.0)
+            && data.iter().any(|value| value.re < 0.0)
     };
     let values = args.numbers.values().or_else(|| signed().then_some(io::Values::Real));
     let options = io::WriteOptions { png, layout, values, ..io::WriteOptions::default() };
