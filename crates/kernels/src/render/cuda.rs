@@ -41,9 +41,8 @@ fn defines(mode: usize, config: &Config) -> Vec<Define> {
 
 pub(crate) fn builds() -> Vec<Build> {
     let plain = Config::default();
-    // Emission and absorption spills up to 8 registers: the compiler gives kernels with calls, here divisions in f64, fewer than they may have.
-    let spills = |mode| if mode == 2 { 32 } else { 0 };
-    let of_mode = |mode| Build { source: &RENDER, defines: defines(mode, &plain), spill_bytes: spills(mode) };
+    // Up to 8 registers are spilled while a ray is set up: the compiler gives kernels with calls, here divisions in f64, fewer than they may have.
+    let of_mode = |mode| Build { source: &RENDER, defines: defines(mode, &plain), spill_bytes: 32 };
     (0..4).map(of_mode).chain([Build::plain(&PREPARE)]).collect()
 }
 
