@@ -65,6 +65,8 @@ pub struct Format {
     pub keeps: &'static [Property],
     /// Places and the bytes that stand there; each of them tells the format.
     pub(crate) magic: &'static [(usize, &'static [u8])],
+    /// Whether the bytes before the magic are for other programs, and may be the header of another format.
+    pub(crate) preamble: bool,
     /// Whether its files may be compressed by gzip as a whole.
     pub(crate) gzip: bool,
     /// Whether a file that no magic tells is of this format, by one of its endings and its first bytes.
@@ -411,8 +413,12 @@ pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
     FORMATS.iter().find(guessed).ok_or_else(|| unknown(path, found))
 }
 
-/// The earliest magic decides: bytes farther on may be anything in another format.
+/// The earliest magic decides: bytes farther on may be anything in another format. A format with a preamble comes first.
 fn of_content(start: &[u8]) -> Option<&'static Format> {
+    let after_preamble = |format: &&Format| format.preamble && format.has_magic(start).is_some();
+    if let Some(format) = FORMATS.iter().find(after_preamble) {
+        return Some(format);
+    }
     let told = FORMATS.iter().filter_map(|format| Some((format.has_magic(start)?, format)));
     told.min_by_key(|(at, _)| *at).map(|(_, format)| format)
 }

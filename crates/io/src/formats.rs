@@ -17,6 +17,7 @@ const BLANK: Format = Format {
     other_endings: &[],
     keeps: &[],
     magic: &[],
+    preamble: false,
     gzip: false,
     guess: None,
     parts: None,
@@ -257,6 +258,8 @@ pub static FORMATS: [Format; 12] = [
         endings: &[".dicom"],
         keeps: &[Property::Geometry],
         magic: &[(128, dicom::MAGIC)],
+        // PS3.10 7.1: it may be the header of a TIFF file.
+        preamble: true,
         folder: true,
         names: Some(dicom::names),
         describe: Some(dicom::describe),
