@@ -2,7 +2,7 @@
 
     cargo build --release -p rayspin-ct --example corrections_bench
     python -m pip install algotom scikit-image pillow     # wheels; not in requirements.txt
-    python benches/peers/ct_corrections.py [rounds] [threads] [folder of real scans]
+    python benches/peers/ct_corrections.py [rounds] [threads] [folder of real scans, or ""] [corrections to time, or all]
 
 The stack has 1800 views of 16 rows of 2048 columns: a few discs, noise, gains that make stripes. Peers do a part of it, which is stated, and their
 time is scaled: one sinogram for stripes, views for medians; every sinogram and view takes the same time. With two threads two processes of a
@@ -33,7 +33,8 @@ import skimage.morphology
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "target" / "release" / "examples" / "corrections_bench"
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 THREADS = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-SCANS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
+SCANS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] else None
+ONLY = sys.argv[4:]
 VIEWS, ROWS, COLUMNS = 1800, 16, 2048
 
 
@@ -104,12 +105,16 @@ def timed(folder):
             for name, took in rayspin(folder / "stack.npy").items():
                 ours.setdefault(name, []).append(took)
             for what, peers in PEERS.items():
+                if ONLY and what not in ONLY:
+                    continue
                 for name, (_, part, scale) in peers.items():
                     part = np.ascontiguousarray(part(values))
                     runs = [pool.submit(seconds, what, name, part) for _ in range(THREADS)]
                     took = statistics.mean(run.result() for run in runs) * scale / THREADS
                     theirs.setdefault((what, name), []).append(took)
     for name, times in ours.items():
+        if ONLY and name not in ONLY:
+            continue
         print(f"{name:16} {'Rayspin':42} {min(times):8.2f} s ({statistics.median(times):.2f})")
         for (what, peer), other in theirs.items():
             if what == name:
