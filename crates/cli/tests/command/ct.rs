@@ -232,13 +232,14 @@ fn views_are_added_as_they_arrive() {
 fn volumes_beyond_the_memory_are_made_slices_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
-    simulated(f, "--matrix 160,160,160 --detector 48,48 --views 20 --lines --rays 1 --no-record");
-    ok(&words("recon ct scan.h5 --stream -q -o whole.npy"), f);
+    simulated(f, "--matrix 48,48,48 --views 20 --lines --rays 1 --no-record");
+    let run = "recon ct scan.h5 --stream -q --matrix 160,160,160";
+    ok(&words(&format!("{run} -o whole.npy")), f);
     let (whole, _) = parameters(&f.join("whole.json"));
     assert!(whole["slices at a time"].is_null());
     // The volume takes 16 MB.
     let limit = whole["memory stated"].as_u64().unwrap() - (8 << 20);
-    let line = format!("recon ct scan.h5 --stream -q -o parts.npy -o parts.nii --memory {limit}");
+    let line = format!("{run} -o parts.npy -o parts.nii --memory {limit}");
     ok(&words(&line), f);
     let (parts, peak) = parameters(&f.join("parts.json"));
     let slices = parts["slices at a time"].as_u64().unwrap();
