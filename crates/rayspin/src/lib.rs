@@ -5,6 +5,7 @@
 pub use rayspin_core as core;
 pub use rayspin_ct as ct;
 pub use rayspin_device as device;
+pub use rayspin_filter as filter;
 pub use rayspin_imaging as imaging;
 pub use rayspin_io as io;
 pub use rayspin_kernels as kernels;
