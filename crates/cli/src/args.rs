@@ -13,6 +13,7 @@ use rayspin_shell::files::check_writable;
 use rayspin_shell::stdout::{self, Output};
 
 pub(crate) mod ct;
+pub(crate) mod filter;
 mod formats;
 mod help;
 pub(crate) mod mri;
@@ -30,6 +31,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense
   rayspin simulate ct -o ct.h5 && rayspin recon ct ct.h5 -o volume.nii.gz
   rayspin render volume.nii.gz -o picture.png --view left
+  rayspin filter volume.nii.gz -o smooth.nii.gz --step gaussian:1.5
   rayspin metrics image.nii.gz truth.nii.gz --fit
   rayspin info scan.h5
 
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Recon(Recon),
     /// Draw a volume: radiograph, surface, turntable, or a page to turn it in
     Render(Box<render::Render>),
+    /// Smooth images, find edges, resize, equalise, count grey values
+    Filter(Box<filter::Filter>),
     /// Compare an image with a reference
     Metrics(Metrics),
     /// Convert between image formats
@@ -125,6 +129,14 @@ impl Command {
             Self::Render(args) => {
                 args.outputs.iter_mut().map(|path| output("--output", path, "png")).collect()
             }
+            Self::Filter(args) => {
+                let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
+                let others = [
+                    optional("--compare", &mut args.compare, "png"),
+                    optional("--histogram", &mut args.histogram, "csv"),
+                ];
+                images.chain(others.into_iter().flatten()).collect()
+            }
             Self::Info(args) => optional("--output", &mut args.output, "png").into_iter().collect(),
             _ => Vec::new(),
         }
@@ -134,7 +146,8 @@ impl Command {
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
             Self::Demo(_) | Self::Info(_) | Self::Render(_) => Gpu::Now,
-            Self::Recon(_) | Self::Rerun(_) => Gpu::Later,
+            // Filters take one where the user names it.
+            Self::Recon(_) | Self::Rerun(_) | Self::Filter(_) => Gpu::Later,
             Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) => Gpu::Never,
             Self::Ladder(_) | Self::Tune(_) | Self::Completions(_) => Gpu::Never,
         }

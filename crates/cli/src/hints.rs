@@ -12,7 +12,7 @@ pub(crate) fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> 
     }
     let error = error.downcast_ref::<Error>()?;
     let told = match error {
-        E::Value { what, .. } | E::Shape { what, .. } => remedy(what),
+        E::Value { what, .. } | E::Shape { what, .. } | E::NotFinite { what, .. } => remedy(what),
         E::Memory { .. } => Some(
             "a smaller problem needs less: --matrix, fewer slices or a single --repetition; --memory takes coils, images or \
              points some at a time",
@@ -56,6 +56,16 @@ const REMEDIES: &[(&[&str], &str)] = &[
         "rayspin info FILE counts readouts and repetitions",
     ),
     (&["device"], "rayspin info lists the processors of this machine; --device cpu needs no GPU"),
+    (&["image to filter"], "filters take finite numbers: give such voxels a number"),
+    (
+        &["radius of a median", "sigma of a Gaussian in pixels", "bins"],
+        "rayspin filter --help says what each filter takes",
+    ),
+    (
+        &["voxels of resize along x", "voxels of resize along y", "voxels of resize along z"],
+        "a smaller factor of resize, or a larger voxel",
+    ),
+    (&["range of the histogram"], "--range LOW,HIGH"),
     (&["method"], "rayspin info FILE says how the scan was sampled; without --method the scan decides"),
     (&["virtual coils"], "--coils takes fewer coils than the scan has, or a part of the energy below 1"),
     (&["anatomical reference", "field map"], "it needs the matrix of the image that is reconstructed"),

@@ -91,8 +91,8 @@ impl Histogram {
 
     /// Where bin `bin` begins; of the number of bins, where the last one ends.
     pub fn edge(&self, bin: usize) -> f64 {
-        let part = bin as f64 / self.counts.len() as f64;
-        self.low * (1.0 - part) + self.high * part
+        let bins = self.counts.len();
+        if bin >= bins { self.high } else { self.low + (self.high - self.low) * bin as f64 / bins as f64 }
     }
 
     /// The bin of a value and where in it the value lies, from 0 to 1.
@@ -101,7 +101,7 @@ impl Histogram {
         if !(self.low..=self.high).contains(&value) {
             return None;
         }
-        let at = (value - self.low) / (self.high - self.low) * bins as f64;
+        let at = (value - self.low) * bins as f64 / (self.high - self.low);
         let bin = (at as usize).min(bins - 1);
         Some((bin, at - bin as f64))
     }

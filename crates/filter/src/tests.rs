@@ -196,7 +196,7 @@ proptest! {
             prop_assert_eq!(out, image);
         } else {
             let mut counts = vec![0.0; bins];
-            let place = |v: f64| (v - low) / (high - low) * bins as f64;
+            let place = |v: f64| (v - low) * bins as f64 / (high - low);
             list.iter().for_each(|&v| counts[(place(v) as usize).min(bins - 1)] += 1.0);
             let wanted = wide(&image.values).mapv(|v| {
                 let bin = (place(v) as usize).min(bins - 1);
@@ -218,7 +218,7 @@ proptest! {
             prop_assert_eq!(found.outside as usize, count - within.len());
             let mut wanted = vec![0u64; bins];
             for value in within {
-                let bin = (value - found.low) / (found.high - found.low) * bins as f64;
+                let bin = (value - found.low) * bins as f64 / (found.high - found.low);
                 wanted[(bin as usize).min(bins - 1)] += 1;
             }
             prop_assert_eq!(found.counts, wanted);

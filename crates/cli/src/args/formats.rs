@@ -1,6 +1,7 @@
 //! The lists of file formats and of methods in help texts, made from their tables.
 
 use clap::Command;
+use rayspin::filter::{Filters, Param, Value};
 use rayspin::io::{Format, endings};
 use rayspin::mri::methods::Method;
 
@@ -49,12 +50,35 @@ pub(super) fn fill(command: Command) -> Command {
 const NAMES: &str = "A colon names one of several arrays, series or scans in a file ({names}): data.npz:kspace, \
                      images.h5:dataset/image_1.";
 
+/// The filters with their parameters and defaults, a line each; `full` explains the parameters.
+fn filters(full: bool) -> String {
+    let filters = Filters::default();
+    let mut text = String::new();
+    for filter in filters.iter() {
+        let about = filter.about();
+        let value = |param: &Param| match filter.get(param.name) {
+            None | Some(Value::Nothing) => param.name.to_owned(),
+            Some(value) => format!("{}={value}", param.name),
+        };
+        let params: Vec<_> = filter.table().iter().map(|param| (value(param), param.help)).collect();
+        let names: Vec<_> = params.iter().map(|(value, _)| value.as_str()).collect();
+        if full {
+            text += &format!("  {:<10} {}\n", about.name, about.help);
+            params.iter().for_each(|(value, help)| text += &format!("    {value:<12} {help}\n"));
+        } else {
+            text += &format!("  {:<10} {:<27} {}\n", about.name, names.join(","), about.help);
+        }
+    }
+    text
+}
+
 #[expect(
     clippy::redundant_closure,
     reason = "a function of any method is none of methods that live for ever"
 )]
 fn filled(text: &str) -> String {
     let text = text.replace("{names after a colon}", NAMES);
+    let text = text.replace("{filters}\n", &filters(false)).replace("{filters in full}\n", &filters(true));
     let text = LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &endings(of).join(", ")));
     METHOD_LISTS
         .iter()

@@ -300,7 +300,17 @@ const RENDER: Page = Page {
     ],
 };
 
-const PAGES: [Page; 5] = [RECON, SIMULATE, RECON_CT, SIMULATE_CT, RENDER];
+const FILTER: Page = Page {
+    path: &["filter"],
+    groups: &[
+        ("", &["outputs", "steps"]),
+        ("Pictures", &["compare", "slice", "window"]),
+        ("Histogram", &["histogram", "bins", "range"]),
+    ],
+    rare: &["gpu_memory"],
+};
+
+const PAGES: [Page; 6] = [RECON, SIMULATE, RECON_CT, SIMULATE_CT, RENDER, FILTER];
 
 /// The title of the parameters that most methods have.
 const METHOD: &str = "Method";

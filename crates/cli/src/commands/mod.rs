@@ -5,6 +5,7 @@ pub(crate) mod convert;
 pub(crate) mod ct;
 pub(crate) mod demo;
 pub(crate) mod files;
+pub(crate) mod filter;
 pub(crate) mod info;
 pub(crate) mod lab;
 pub(crate) mod metrics;

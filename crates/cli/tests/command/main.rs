@@ -13,6 +13,7 @@ mod documents;
 mod documents_run;
 mod ends;
 mod files;
+mod filter;
 mod help;
 mod images;
 mod info;

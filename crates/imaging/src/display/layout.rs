@@ -98,7 +98,7 @@ pub fn upscale_nearest<T: Copy>(image: ArrayView2<'_, T>, factor: usize) -> Resu
 /// border. Errors: factor 0, or a picture that exceeds the address space.
 pub fn upscale_bilinear(image: ArrayView2<'_, f32>, factor: usize) -> Result<Array2<f32>> {
     let shape = upscaled(image.dim(), factor)?;
-    Ok(resample(image, shape, true))
+    resample(image, shape, true)
 }
 
 /// Resamples a picture to square pixels, as large as the smaller side of `spacing` = \[y, x\]. The other axis is
@@ -120,17 +120,22 @@ pub fn square_pixels(
     let (ny, nx) = image.dim();
     let side =
         |n: usize, ratio: f64| if ratio < 1.01 { n } else { ((n as f64 * ratio).round() as usize).max(1) };
-    Ok(resample(image, (side(ny, ratio[0]), side(nx, ratio[1])), interpolate))
+    resample(image, (side(ny, ratio[0]), side(nx, ratio[1])), interpolate)
 }
 
-/// Resamples a picture to other pixels over the same extent.
-fn resample(image: ArrayView2<'_, f32>, shape: (usize, usize), interpolate: bool) -> Array2<f32> {
+/// Resamples a picture to `shape` pixels over the same extent, linearly or by the nearest pixel. Errors: a picture without pixels, or one
+/// that exceeds the address space.
+pub fn resample(image: ArrayView2<'_, f32>, shape: (usize, usize), interpolate: bool) -> Result<Array2<f32>> {
     let (ny, nx) = image.dim();
+    if image.is_empty() {
+        return Err(Error::value("picture to resample", "at least one pixel", format_shape(image.shape())));
+    }
+    rayspin_core::voxels(&[shape.0, shape.1])?;
     let taps = |from: usize, to: usize| -> Vec<(usize, usize, f32)> {
         (0..to)
             .map(|i| {
                 let place = (i as f64 + 0.5) * from as f64 / to as f64 - 0.5;
-                let place = place.clamp(0.0, from.saturating_sub(1) as f64);
+                let place = place.clamp(0.0, (from - 1) as f64);
                 if interpolate {
                     let below = place as usize;
                     (below, (below + 1).min(from - 1), (place - below as f64) as f32)
@@ -141,12 +146,12 @@ fn resample(image: ArrayView2<'_, f32>, shape: (usize, usize), interpolate: bool
             .collect()
     };
     let (rows, columns) = (taps(ny, shape.0), taps(nx, shape.1));
-    Array2::from_shape_fn(shape, |(y, x)| {
+    Ok(Array2::from_shape_fn(shape, |(y, x)| {
         let (top, bottom, v) = rows[y];
         let (left, right, u) = columns[x];
         let across = |row: usize| blend(image[[row, left]], image[[row, right]], u);
         blend(across(top), across(bottom), v)
-    })
+    }))
 }
 
 /// (1 − w)·a + w·b. A value of weight 0 does not count, even if it is NaN.

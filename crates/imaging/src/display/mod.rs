@@ -26,7 +26,8 @@ use serde::{Deserialize, Serialize};
 
 pub use colour::{ColourMap, to_colour};
 pub use layout::{
-    Montage, evenly_spaced, montage, montage_filled, square_pixels, upscale_bilinear, upscale_nearest,
+    Montage, evenly_spaced, montage, montage_filled, resample, square_pixels, upscale_bilinear,
+    upscale_nearest,
 };
 pub use window::{Limits, Window, to_grey};
 
