@@ -12,7 +12,7 @@ use ndarray::{ArrayD, IxDyn};
 use rayon::prelude::*;
 use rayspin_core::{Error as CoreError, ErrorKind, Geometry, Image};
 use rayspin_device::cpu::{expect_memory, zeroed};
-use tiff::decoder::{Decoder, DecodingResult, Limits};
+use tiff::decoder::{Decoder, DecodingResult, Limits, ifd::Value};
 use tiff::encoder::colortype::Gray32Float;
 use tiff::encoder::{TiffEncoder, TiffKindBig, TiffKindStandard};
 use tiff::tags::Tag;
@@ -86,10 +86,16 @@ fn read_pages(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
     let file = BufReader::with_capacity(1 << 18, file);
     // Each page is compared with the file and with the memory before it is read.
     let decoder = Decoder::new(file).map_err(|e| fail(path, 0, e))?;
-    let mut limits = Limits::unlimited();
     let held = usize::try_from(length).unwrap_or(usize::MAX);
-    (limits.ifd_value_size, limits.intermediate_buffer_size) = (held, held);
-    let mut decoder = decoder.with_limits(limits);
+    let limits = |decoded| {
+        let mut limits = Limits::unlimited();
+        (limits.ifd_value_size, limits.intermediate_buffer_size) = (held, held);
+        limits.decoding_buffer_size = decoded;
+        limits
+    };
+    // A tag has no more values than the file has bytes. The decoder bounds tags and numbers by the same limit.
+    let tags = held.saturating_mul(size_of::<Value>());
+    let mut decoder = decoder.with_limits(limits(tags));
     let (mut values, mut first, mut pages) = (Vec::new(), None::<[usize; 2]>, 0);
     loop {
         let page = Page::of(path, pages, &mut decoder)?;
@@ -107,7 +113,9 @@ fn read_pages(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
                 return Err(Error::field(path, format!("page {pages}"), expected, found));
             }
         }
+        decoder = decoder.with_limits(limits(usize::MAX));
         page.append(path, pages, length, &mut decoder, &mut values)?;
+        decoder = decoder.with_limits(limits(tags));
         pages += 1;
         if !decoder.more_images() {
             break;
