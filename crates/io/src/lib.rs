@@ -13,6 +13,7 @@ mod error;
 mod folder;
 mod format;
 mod formats;
+mod gzip;
 mod hdf5_file;
 mod image_file;
 mod input;

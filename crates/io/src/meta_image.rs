@@ -14,7 +14,7 @@ use rayspin_core::{Geometry, Image};
 
 use crate::atomic::Pending;
 use crate::cfl::Layout;
-use crate::element::{self, ByteOrder, Element, Stop};
+use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Slices, Values};
@@ -201,8 +201,8 @@ fn values(
     let apart = header.data_file(path);
     let file = apart.as_deref().unwrap_or(path);
     let bytes = (count * element.size()) as u64;
-    let mut stream = File::open(file).map_err(|e| Error::open(file, e))?;
-    let length = stream.metadata().map_err(|e| Error::read(file, e))?.len();
+    let opened = File::open(file).map_err(|e| Error::open(file, e))?;
+    let length = opened.metadata().map_err(|e| Error::read(file, e))?.len();
     let compressed = header.flag(path, &["CompressedData"])?;
     let skipped = match header.get(&["HeaderSize"]) {
         None => 0,
@@ -213,13 +213,16 @@ fn values(
         }
     };
     let start = if apart.is_some() { skipped } else { header.end.max(skipped) };
-    stream.seek(SeekFrom::Start(start)).map_err(|e| Error::read(file, e))?;
-    let stream = BufReader::with_capacity(1 << 18, stream);
-    let mut stream: Box<dyn Read> = match compressed {
-        true => Box::new(ZlibDecoder::new(stream)),
-        false => Box::new(stream),
+    let mut inflated;
+    let origin = match compressed {
+        true => {
+            (&opened).seek(SeekFrom::Start(start)).map_err(|e| Error::read(file, e))?;
+            inflated = ZlibDecoder::new(BufReader::with_capacity(1 << 18, &opened));
+            Origin::Stream(&mut inflated)
+        }
+        false => Origin::File(&opened, start),
     };
-    element::read(&mut stream, count, element, order, None).map_err(|stop| match stop {
+    element::read(origin, count, element, order, None).map_err(|stop| match stop {
         Stop::Io(e) if compressed => Error::field(file, "compressed numbers", "a sound zlib stream", e),
         Stop::Io(e) => Error::read(file, e),
         Stop::Memory(e) => Error::core(file, e),

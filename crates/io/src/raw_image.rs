@@ -1,14 +1,13 @@
 //! Numbers without a header: the user says what they are, behind a colon (`volume.raw:512x512x300,uint16`).
 
 use std::fs::File;
-use std::io::{BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{Geometry, Image};
 
 use crate::cfl::Layout;
-use crate::element::{self, ByteOrder, Element, Stop};
+use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::format::{ImageRead, Rows};
 use crate::{Error, Result};
 
@@ -65,7 +64,7 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
             .with_hint(format!("{}:512x512x300,uint16 says what the numbers are", path.display())));
     };
     let io = |e| Error::read(path, e);
-    let mut file = File::open(path).map_err(|e| Error::open(path, e))?;
+    let file = File::open(path).map_err(|e| Error::open(path, e))?;
     let length = file.metadata().map_err(io)?.len();
     let bytes = element::count(&shape, element.size()).map(|count| (count * element.size()) as u64);
     if bytes.and_then(|bytes| bytes.checked_add(skip)) != Some(length) {
@@ -75,11 +74,9 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
         };
         return Err(Error::field(path, "size of the file", expected, format!("{length} bytes")));
     }
-    file.seek(SeekFrom::Start(skip)).map_err(io)?;
-    let mut stream = BufReader::with_capacity(1 << 18, file);
     let count = shape.iter().product();
     let values: Vec<f32> =
-        element::read(&mut stream, count, element, order, None).map_err(|stop| match stop {
+        element::read(Origin::File(&file, skip), count, element, order, None).map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
             Stop::Short(got) => Error::truncated(path, "the image", "all numbers", format!("{got} bytes")),

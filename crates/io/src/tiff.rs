@@ -5,7 +5,7 @@
 //! from 4 GB on.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use ndarray::{ArrayD, IxDyn};
@@ -20,7 +20,7 @@ use tiff::{ColorType, TiffError};
 
 use crate::atomic::Pending;
 use crate::cfl::Layout;
-use crate::element::{self, ByteOrder, Element, Stop};
+use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::folder::{self, Folder};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
@@ -235,9 +235,8 @@ impl Page {
             let expected = format!("{images} pages, as its description says");
             return Err(Error::truncated(path, "the stack", expected, format!("{length} bytes")));
         };
-        let file = decoder.inner();
-        file.seek(SeekFrom::Start(start)).map_err(|e| Error::read(path, e))?;
-        let values = element::read(file, count, element, order, None).map_err(|stop| match stop {
+        let origin = Origin::File(decoder.inner().get_ref(), start);
+        let values = element::read(origin, count, element, order, None).map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
             Stop::Short(got) => Error::truncated(path, "the stack", "all pages", format!("{got} bytes")),

@@ -24,7 +24,7 @@ use rayspin_core::{Detector, Orbit, ProjectionGeometry, voxels};
 use rayspin_device::Cpu;
 use rayspin_device::cpu::try_reserve;
 
-use crate::element::{self, ByteOrder, Element, Stop};
+use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::projections::{Header, Projections, Source};
 use crate::{Error, Result};
 
@@ -70,14 +70,21 @@ impl Streams {
             Some(count) => count,
             None => held,
         };
-        element::read(&mut stream, count, element, ByteOrder::Little, None).map_err(|stop| match stop {
-            Stop::Io(e) => Error::field(path, name, "a sound chain of sectors", crate::error::one_line(e)),
-            Stop::Memory(e) => Error::core(path, e),
-            Stop::Short(got) => {
-                Error::truncated(path, name, format!("{count} numbers"), format!("{got} bytes"))
-            }
-            Stop::Range(at) => {
-                Error::field(path, name, "values within single precision", format!("a larger one at {at}"))
+        element::read(Origin::Stream(&mut stream), count, element, ByteOrder::Little, None).map_err(|stop| {
+            match stop {
+                Stop::Io(e) => {
+                    Error::field(path, name, "a sound chain of sectors", crate::error::one_line(e))
+                }
+                Stop::Memory(e) => Error::core(path, e),
+                Stop::Short(got) => {
+                    Error::truncated(path, name, format!("{count} numbers"), format!("{got} bytes"))
+                }
+                Stop::Range(at) => Error::field(
+                    path,
+                    name,
+                    "values within single precision",
+                    format!("a larger one at {at}"),
+                ),
             }
         })
     }

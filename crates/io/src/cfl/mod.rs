@@ -23,7 +23,7 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 use rayspin_core::C32;
 
 use crate::atomic::write_stream_atomically;
-use crate::element::{self, ByteOrder, Element, Stop};
+use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::{Error, Result};
 
 pub use cartesian::{Axes, Cartesian, Layout};
@@ -196,11 +196,13 @@ fn promise(dims: &[usize; DIMS]) -> String {
 
 /// The next `count` numbers of a file.
 fn values(file: &mut File, data: &Path, count: usize, dims: &[usize; DIMS]) -> Result<Vec<C32>> {
-    element::read(file, count, Element::C32, ByteOrder::Little, None).map_err(|stop| match stop {
-        Stop::Io(e) => Error::read(data, e),
-        Stop::Memory(e) => Error::core(data, e),
-        Stop::Short(got) => Error::truncated(data, "the array", promise(dims), format!("{got} bytes")),
-        Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
+    element::read(Origin::Stream(file), count, Element::C32, ByteOrder::Little, None).map_err(|stop| {
+        match stop {
+            Stop::Io(e) => Error::read(data, e),
+            Stop::Memory(e) => Error::core(data, e),
+            Stop::Short(got) => Error::truncated(data, "the array", promise(dims), format!("{got} bytes")),
+            Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
+        }
     })
 }
 

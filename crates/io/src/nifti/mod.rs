@@ -17,7 +17,7 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image};
 
 use crate::cfl::Layout;
-use crate::element::{self, Stop, Value};
+use crate::element::{self, Origin, Stop, Value};
 use crate::format::{GZIP, ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{AnyImage, Error, Result, Values};
@@ -93,16 +93,18 @@ fn read_any(path: &Path) -> Result<(AnyImage, Vec<String>)> {
     file.seek(SeekFrom::Start(0)).map_err(io)?;
     if &start[..got] == GZIP {
         let mut stream = MultiGzDecoder::new(file);
-        let image = read_stream(path, &mut stream)?;
+        let image = read_stream(path, &mut stream, None)?;
         // The checksum follows the values; reading on to the end verifies it.
         io::copy(&mut stream.take(1 << 20), &mut io::sink()).map_err(|e| stream_error(path, e))?;
         Ok(image)
     } else {
-        read_stream(path, &mut file)
+        let plain = file.get_ref().try_clone().map_err(io)?;
+        read_stream(path, &mut file, Some(&plain))
     }
 }
 
-fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<(AnyImage, Vec<String>)> {
+/// Reads a header and what follows it: the numbers from the stream, or from a file without compression.
+fn read_stream(path: &Path, stream: &mut dyn Read, plain: Option<&File>) -> Result<(AnyImage, Vec<String>)> {
     let header = header::read(path, stream)?;
     // The values start at an offset that is at least the header's own size.
     let gap = header.offset - header::SIZE as u64;
@@ -122,16 +124,20 @@ fn read_stream(path: &Path, stream: &mut dyn Read) -> Result<(AnyImage, Vec<Stri
     };
     let (geometry, mut notes) = affine::geometry(path, &header.raw, [nz, ny, nx])?;
     notes.extend(header.notes.iter().cloned());
+    let origin = match plain {
+        Some(file) => Origin::File(file, header.offset),
+        None => Origin::Stream(stream),
+    };
     let image = match header.element.is_complex() {
-        true => read_values::<C32>(path, stream, &header, geometry)?.into(),
-        false => read_values::<f32>(path, stream, &header, geometry)?.into(),
+        true => read_values::<C32>(path, origin, &header, geometry)?.into(),
+        false => read_values::<f32>(path, origin, &header, geometry)?.into(),
     };
     Ok((image, notes))
 }
 
 fn read_values<T: Value>(
     path: &Path,
-    stream: &mut dyn Read,
+    origin: Origin<'_>,
     header: &Header,
     geometry: Geometry,
 ) -> Result<Image<T>> {
@@ -140,7 +146,7 @@ fn read_values<T: Value>(
     let count = element::count(&shape, size).ok_or_else(|| {
         Error::field(path, "dim", "a product that fits the address space", format!("{shape:?}"))
     })?;
-    let values = element::read(stream, count, header.element, header.order, header.scale).map_err(
+    let values = element::read(origin, count, header.element, header.order, header.scale).map_err(
         |stop| match stop {
             Stop::Io(e) => stream_error(path, e),
             Stop::Memory(e) => Error::core(path, e),

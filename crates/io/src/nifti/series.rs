@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use flate2::Compression;
 use flate2::bufread::GzDecoder;
-use flate2::write::GzEncoder;
 use rayspin_core::Geometry;
 
 use super::{NiftiOptions, header, is_compressed};
 use crate::atomic::Pending;
+use crate::gzip::GzipWriter;
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Slices, element};
 
@@ -26,7 +25,7 @@ pub(super) struct NiftiSeries {
 
 enum Stream {
     Plain(BufWriter<File>),
-    Compressed(Box<GzEncoder<BufWriter<File>>>),
+    Compressed(Box<GzipWriter>),
 }
 
 impl Stream {
@@ -38,11 +37,10 @@ impl Stream {
     }
 
     fn finish(self) -> io::Result<File> {
-        let file = match self {
-            Self::Plain(file) => file,
-            Self::Compressed(stream) => stream.finish()?,
-        };
-        file.into_inner().map_err(io::IntoInnerError::into_error)
+        match self {
+            Self::Plain(file) => file.into_inner().map_err(io::IntoInnerError::into_error),
+            Self::Compressed(stream) => stream.finish(),
+        }
     }
 }
 
@@ -57,12 +55,16 @@ impl NiftiSeries {
     ) -> Result<Self> {
         let header = header::bytes(path, shape, repetitions, geometry, &options)?;
         let pending = Pending::create(path)?;
-        let file = BufWriter::with_capacity(1 << 20, pending.open()?);
+        let fail = |e| Error::write(path, e);
+        let file = pending.open()?;
         let mut stream = match is_compressed(path) {
-            true => Stream::Compressed(Box::new(GzEncoder::new(file, Compression::fast()))),
-            false => Stream::Plain(file),
+            true => {
+                let count = shape.iter().product::<usize>().saturating_mul(repetitions.unwrap_or(1));
+                Stream::Compressed(Box::new(GzipWriter::new(file, 4 * count as u64).map_err(fail)?))
+            }
+            false => Stream::Plain(BufWriter::with_capacity(1 << 20, file)),
         };
-        stream.writer().write_all(&header).map_err(|e| Error::write(path, e))?;
+        stream.writer().write_all(&header).map_err(fail)?;
         Ok(Self { pending, stream, repetitions, shape, geometry: *geometry, options })
     }
 }
@@ -90,13 +92,13 @@ impl VolumeWriter for NiftiSeries {
         }
         // The header cannot be changed within the compressed stream: it is made anew.
         let whole = Pending::create(path)?;
+        let bytes = file.metadata().map_err(fail)?.len();
         let mut values = GzDecoder::new(BufReader::new(file));
         io::copy(&mut io::Read::take(&mut values, header.len() as u64), &mut io::sink()).map_err(fail)?;
-        let to = BufWriter::with_capacity(1 << 20, whole.open()?);
-        let mut stream = GzEncoder::new(to, Compression::fast());
+        let mut stream = GzipWriter::new(whole.open()?, bytes).map_err(fail)?;
         stream.write_all(&header).map_err(fail)?;
         io::copy(&mut values, &mut stream).map_err(fail)?;
-        stream.finish().and_then(|mut file| file.flush()).map_err(fail)?;
+        stream.finish().map_err(fail)?;
         whole.finish_as(path).map(|()| None)
     }
 }

@@ -22,7 +22,7 @@ use zip::ZipArchive;
 
 use crate::arrays::Numbers;
 use crate::atomic::write_atomically;
-use crate::element::{self, ByteOrder, Element, Stop, Value};
+use crate::element::{self, ByteOrder, Element, Origin, Stop, Value};
 use crate::{Error, Result, input};
 
 /// What a `.npy` file holds, without its values.
@@ -204,7 +204,7 @@ fn read_file<T: Value>(path: &Path, numbers: Numbers) -> Result<ArrayD<T>> {
         let promise = format!("{expected} bytes for {}", header.promise());
         return Err(Error::field(path, "size of the values", promise, format!("{found} bytes")));
     }
-    read_values(path, "the array", &mut file, header, numbers)
+    read_values(path, "the array", Origin::File(file.get_ref(), start), header, numbers)
 }
 
 fn read_entry<T: Value>(path: &Path, name: Option<&str>, numbers: Numbers) -> Result<ArrayD<T>> {
@@ -214,7 +214,7 @@ fn read_entry<T: Value>(path: &Path, name: Option<&str>, numbers: Numbers) -> Re
         input::choose(path, "array", &names, name.map(|name| name.strip_suffix(".npy").unwrap_or(name)))?;
     let mut entry = archive.by_name(&format!("{name}.npy")).map_err(|e| zip_error(path, e))?;
     let header = read_header(path, &format!("header of {name}"), &mut entry)?;
-    read_values(path, &format!("array {name}"), &mut entry, header, numbers)
+    read_values(path, &format!("array {name}"), Origin::Stream(&mut entry), header, numbers)
 }
 
 fn open_archive(path: &Path) -> Result<ZipArchive<BufReader<File>>> {
@@ -360,7 +360,7 @@ impl Checked {
 fn read_values<T: Value>(
     path: &Path,
     what: &str,
-    stream: &mut dyn Read,
+    origin: Origin<'_>,
     header: Checked,
     numbers: Numbers,
 ) -> Result<ArrayD<T>> {
@@ -374,7 +374,7 @@ fn read_values<T: Value>(
         _ => {}
     }
     let values =
-        element::read(stream, header.count, header.element, header.order, None).map_err(
+        element::read(origin, header.count, header.element, header.order, None).map_err(
             |stop| match stop {
                 Stop::Io(e) => Error::read(path, e),
                 Stop::Memory(e) => Error::core(path, e),

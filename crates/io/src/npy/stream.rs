@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rayspin_core::format_shape;
 
 use super::{Checked, read_header};
-use crate::element::{self, Stop};
+use crate::element::{self, Origin, Stop};
 use crate::{Error, Result};
 
 /// A `.npy` array of real numbers that is read piece by piece, from a file or from a pipe that another program writes to.
@@ -85,7 +85,8 @@ impl NpyStream {
                 header.description.descr
             )
         };
-        let values = element::read(&mut self.stream, count, header.element, header.order, None);
+        let values =
+            element::read(Origin::Stream(&mut self.stream), count, header.element, header.order, None);
         let values = values.map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
