@@ -30,6 +30,6 @@ pub use image::Image;
 pub use monitor::{Monitor, Progress, Silent};
 pub use projection::{Detector, Orbit, ProjectionGeometry, RaySource, View, VolumeGrid};
 pub use ranges::Ranges;
-pub use real::{C32, C64, Real};
+pub use real::{C32, C64, Real, all_finite};
 pub use shape::{expect_len, expect_shape, format_shape, voxels};
 pub use trajectory::{Trajectory, TrajectoryUnits};

@@ -41,6 +41,19 @@ pub trait Real:
     fn to_f64(self) -> f64;
 }
 
+/// Whether no number is a NaN or an infinity.
+///
+/// ```
+/// use rayspin_core::all_finite;
+///
+/// assert!(all_finite(&[0.0, -1e30]));
+/// assert!(!all_finite(&[0.0, f32::NAN]));
+/// ```
+pub fn all_finite(values: &[f32]) -> bool {
+    // Without an early end, so that it runs in vectors.
+    values.iter().fold(true, |all, value| all & value.is_finite())
+}
+
 mod sealed {
     /// Keeps other types from being [`Real`](super::Real).
     ///

@@ -89,7 +89,10 @@ impl Trajectory {
         if !(1..=3).contains(&dims) {
             return Err(Error::value("trajectory", "1 to 3 dimensions", format!("{dims} dimensions")));
         }
-        if let Some((index, value)) = points.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+        // Without an early end, so that it runs in vectors.
+        if !points.iter().fold(true, |all, value| all & value.is_finite())
+            && let Some((index, value)) = points.iter().enumerate().find(|(_, value)| !value.is_finite())
+        {
             return Err(Error::NotFinite { what: "trajectory".into(), index, found: value.to_string() });
         }
         let points = match points.is_standard_layout() {
