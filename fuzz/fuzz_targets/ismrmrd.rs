@@ -6,7 +6,12 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let path = rayspin_fuzz::file("scan.h5", bytes);
     let options = rayspin_io::ismrmrd::ReadOptions { memory_limit: Some(1 << 30), ..Default::default() };
-    match rayspin_io::ismrmrd::read_with(&path, &options, &rayspin_core::Monitor::silent()) {
+    let monitor = rayspin_core::Monitor::silent();
+    let result = rayspin_io::ismrmrd::read_with(&path, &options, &monitor);
+    // What is read past the HDF5 library is what the library reads. Texts, since no NaN equals another.
+    let by_library = rayspin_io::ismrmrd::read_by_library(&path, &options, &monitor);
+    assert_eq!(format!("{result:?}"), format!("{by_library:?}"));
+    match result {
         Ok(scan) => {
             drop(rayspin_io::ismrmrd::summarise(&scan));
             if let Ok(frames) = scan.frames() {

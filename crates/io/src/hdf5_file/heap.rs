@@ -3,47 +3,49 @@
 //! 2.2.0, `H5HG__cache_heap_deserialize`).
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::os::unix::fs::FileExt;
 
 use memchr::memmem;
+use rayon::prelude::*;
+
+use super::fill_at;
 
 /// How a heap collection starts.
 const MAGIC: &[u8; 4] = b"GCOL";
-/// Read at a time.
-const STRETCH: usize = 4 << 20;
+/// Read at a time by a thread, small enough for its second cache.
+const STRETCH: usize = 1 << 20;
 /// The smallest collection, as HDF5 has it.
 const SMALLEST: u64 = 4096;
 
 /// The byte at which a heap lies that HDF5 would read for ever, if there is one. `start` is where the superblock is.
-pub(super) fn endless(file: &mut File, start: u64) -> io::Result<Option<u64>> {
+pub(super) fn endless(file: &File, start: u64) -> io::Result<Option<u64>> {
     let Some(width) = length_width(file, start)? else {
         return Ok(None);
     };
     let finder = memmem::Finder::new(MAGIC);
-    let mut buffer = vec![0; STRETCH];
-    let mut offset = 0;
-    loop {
-        file.seek(SeekFrom::Start(offset))?;
-        let known = super::fill(file, &mut buffer)?;
+    let length = file.metadata()?.len();
+    // The magic may lie across a boundary.
+    let stretch = |at: u64| -> io::Result<Option<u64>> {
+        let mut buffer = vec![0; STRETCH + MAGIC.len() - 1];
+        let offset = at * STRETCH as u64;
+        let known = fill_at(file, offset, &mut buffer)?;
         for found in finder.find_iter(&buffer[..known]) {
             let at = offset + found as u64;
             if walks_for_ever(file, at, width)? {
                 return Ok(Some(at));
             }
         }
-        if known < buffer.len() {
-            return Ok(None);
-        }
-        // The magic may lie across the boundary.
-        offset += (known - (MAGIC.len() - 1)) as u64;
-    }
+        Ok(None)
+    };
+    let found = (0..length.div_ceil(STRETCH as u64)).into_par_iter().map(stretch);
+    found.find_first(|found| !matches!(found, Ok(None))).unwrap_or(Ok(None))
 }
 
 /// Bytes of a length field, from the superblock; none when HDF5 will refuse the file for it.
-fn length_width(file: &mut File, start: u64) -> io::Result<Option<u64>> {
+fn length_width(file: &File, start: u64) -> io::Result<Option<u64>> {
     let mut block = [0u8; 16];
-    file.seek(SeekFrom::Start(start))?;
-    if super::fill(file, &mut block)? < block.len() {
+    if fill_at(file, start, &mut block)? < block.len() {
         return Ok(None);
     }
     let width = match block[8] {
@@ -55,7 +57,7 @@ fn length_width(file: &mut File, start: u64) -> io::Result<Option<u64>> {
 }
 
 /// Follows the blocks of the collection at `at` as HDF5 does.
-fn walks_for_ever(file: &mut File, at: u64, width: u64) -> io::Result<bool> {
+fn walks_for_ever(file: &File, at: u64, width: u64) -> io::Result<bool> {
     let head = aligned(8 + width);
     let Some(start) = read(file, at, head)? else {
         return Ok(false);
@@ -99,10 +101,9 @@ fn number(bytes: &[u8], width: u64) -> u64 {
 }
 
 /// A few bytes at a place, none when the file ends before.
-fn read(file: &mut File, at: u64, count: u64) -> io::Result<Option<[u8; 16]>> {
+fn read(file: &File, at: u64, count: u64) -> io::Result<Option<[u8; 16]>> {
     let mut bytes = [0; 16];
-    file.seek(SeekFrom::Start(at))?;
-    match file.read_exact(&mut bytes[..count as usize]) {
+    match file.read_exact_at(&mut bytes[..count as usize], at) {
         Ok(()) => Ok(Some(bytes)),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(e) => Err(e),

@@ -3,7 +3,8 @@
 mod heap;
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use hdf5::Group;
@@ -27,15 +28,14 @@ pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
     if !found.is_file() {
         return Err(Error::not_this_format(path, expected, "no regular file"));
     }
-    let mut file = File::open(path).map_err(|e| Error::open(path, e))?;
+    let file = File::open(path).map_err(|e| Error::open(path, e))?;
     let read = |e| Error::read(path, e);
     let mut start = [0u8; 512];
-    let known = fill(&mut file, &mut start).map_err(read)?;
+    let known = fill_at(&file, 0, &mut start).map_err(read)?;
     let mut offset = 0u64;
     loop {
-        file.seek(SeekFrom::Start(offset)).map_err(read)?;
         let mut bytes = [0u8; 8];
-        if fill(&mut file, &mut bytes).map_err(read)? < bytes.len() {
+        if fill_at(&file, offset, &mut bytes).map_err(read)? < bytes.len() {
             let found = describe(&start[..known]);
             return Err(Error::not_this_format(path, expected, found).with_hint(
                 "scanner files need converting to ISMRMRD first (siemens_to_ismrmrd and its kin)",
@@ -47,7 +47,7 @@ pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
         offset = if offset == 0 { 512 } else { offset * 2 };
     }
     expect_memory("HDF5", WORK_BYTES).map_err(|e| Error::core(path, e))?;
-    if let Some(at) = heap::endless(&mut file, offset).map_err(read)? {
+    if let Some(at) = heap::endless(&file, offset).map_err(read)? {
         let field = format!("HDF5 global heap at byte {at}");
         return Err(Error::field(path, field, "blocks of some length", "a block of 0 bytes"));
     }
@@ -55,11 +55,25 @@ pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
     hdf5::File::open(path).map_err(|e| reading(path, "opening the HDF5 file", &e))
 }
 
-/// Reads as much of `buffer` as the file has.
-pub(crate) fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+/// Whether addresses in the file are plain: 8 bytes each, as lengths are, counted from the start of the file.
+pub(crate) fn is_plain(file: &File) -> io::Result<bool> {
+    let mut block = [0u8; 40];
+    file.read_exact_at(&mut block, 0)?;
+    // The widths of addresses and lengths, and where the base address is.
+    let (widths, base) = match block[8] {
+        0 => ([block[13], block[14]], 24),
+        1 => ([block[13], block[14]], 28),
+        2 | 3 => ([block[9], block[10]], 12),
+        _ => return Ok(false),
+    };
+    Ok(block.starts_with(SIGNATURE) && widths == [8, 8] && block[base..base + 8] == [0; 8])
+}
+
+/// Reads as much of `buffer` as the file has from a place on.
+pub(crate) fn fill_at(file: &File, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
-        match file.read(&mut buffer[done..]) {
+        match file.read_at(&mut buffer[done..], at.saturating_add(done as u64)) {
             Ok(0) => break,
             Ok(n) => done += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -6,6 +6,7 @@ use hdf5::types::TypeDescriptor;
 use hdf5::{Dataset, H5Type};
 use rayspin_device::cpu::expect_memory;
 
+use super::direct::Direct;
 use super::layout::{DataReIm, DataReal, DataRealImag, DataRi, Head, HeadOnly, OPTIONAL_HEAD, Samples, Traj};
 use super::references;
 use crate::error::{Error, Result};
@@ -38,6 +39,8 @@ pub(super) struct Acquisitions {
     references: (Option<usize>, usize),
     /// Length of the file in bytes.
     file_bytes: u64,
+    /// Reads the arrays past the HDF5 library where their layout is known.
+    direct: Option<Direct>,
 }
 
 impl Acquisitions {
@@ -105,19 +108,59 @@ impl Acquisitions {
             count,
             references: (place("traj"), place("data").unwrap_or(0)),
             file_bytes,
+            direct: None,
         })
     }
 
-    /// Every head. A file cannot hold more samples than it has bytes, so heads that promise more are refused.
-    pub(super) fn heads(&self) -> Result<Vec<Head>> {
+    /// Whether arrays are read past the HDF5 library.
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    /// Every head; past the HDF5 library where that is allowed and the layout is known. A file cannot hold more samples than it has
+    /// bytes, so heads that promise more are refused.
+    pub(super) fn heads(&mut self, past_library: bool) -> Result<Vec<Head>> {
         let bytes = self.count.saturating_mul(size_of::<HeadOnly>() + size_of::<Head>()) as u64;
         expect_memory("heads of acquisitions", bytes).map_err(|e| Error::core(&self.path, e))?;
+        let direct = past_library.then(|| Direct::new(&self.path, &self.dataset, self.count)).flatten();
+        if let Some((direct, heads)) = direct.and_then(Direct::with_heads) {
+            self.check(&heads, Some(&direct))?;
+            if self.confirms(&heads, &direct)? {
+                self.direct = Some(direct);
+                return Ok(heads);
+            }
+        }
         let mut heads = vec![HeadOnly::default(); self.count];
         self.dataset
             .as_reader()
             .read_into_raw(&mut heads)
             .map_err(|e| reading(&self.path, "the heads of the acquisitions", &e))?;
-        let promised: u128 = heads.iter().map(|h| u128::from(self.stored(&h.head))).sum();
+        let heads: Vec<Head> = heads.into_iter().map(|h| h.head).collect();
+        self.check(&heads, None)?;
+        Ok(heads)
+    }
+
+    /// Whether the HDF5 library reads the first, the middle and the last acquisition as `direct` does: types may state numbers of
+    /// other kinds than their sizes tell.
+    fn confirms(&self, heads: &[Head], direct: &Direct) -> Result<bool> {
+        for at in [0, self.count / 2, self.count - 1] {
+            let Some(arrays) = direct.arrays(at..at + 1) else { return Ok(false) };
+            let [own] = self.slice::<HeadOnly>(at..at + 1)?[..] else { return Ok(false) };
+            let mut same = bytemuck::bytes_of(&own.head) == bytemuck::bytes_of(&heads[at]);
+            let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            self.block_of_library(at..at + 1, |_, points, samples| {
+                same &= arrays.iter().all(|found| found.map(bits) == [points, samples].map(bits));
+                Ok(())
+            })?;
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn check(&self, heads: &[Head], direct: Option<&Direct>) -> Result<()> {
+        let promised: u128 = heads.iter().map(|head| u128::from(self.stored(head))).sum();
         if promised > u128::from(self.file_bytes) {
             return Err(Error::truncated(
                 &self.path,
@@ -126,18 +169,14 @@ impl Acquisitions {
                 format!("a file of {} bytes", self.file_bytes),
             ));
         }
-        let heads: Vec<Head> = heads.into_iter().map(|h| h.head).collect();
-        self.lengths(&heads)?;
-        Ok(heads)
+        self.lengths(heads, direct)
     }
 
     /// Refuses arrays that state to be longer than their heads say.
-    fn lengths(&self, heads: &[Head]) -> Result<()> {
+    fn lengths(&self, heads: &[Head], direct: Option<&Direct>) -> Result<()> {
         let (traj, data) = self.references;
         let components = if self.samples == SampleType::Interleaved { 2 } else { 1 };
-        // Without a trajectory the data's place stands in for it, and any length will do.
-        let places = [traj.unwrap_or(data), data];
-        references::lengths(&self.path, &self.dataset, places, |index, [points, numbers]| {
+        let check = |index: u64, [points, numbers]: [u32; 2]| {
             let Some(head) = usize::try_from(index).ok().and_then(|i| heads.get(i)) else {
                 return Ok(());
             };
@@ -153,7 +192,12 @@ impl Acquisitions {
                 return Err(Error::field(&self.path, field, format!("at most {most} numbers"), numbers));
             }
             Ok(())
-        })
+        };
+        if let Some(direct) = direct {
+            return (0..self.count).try_for_each(|index| check(index as u64, direct.lengths(index)));
+        }
+        // Without a trajectory the data's place stands in for it, and any length will do.
+        references::lengths(&self.path, &self.dataset, [traj.unwrap_or(data), data], check)
     }
 
     /// Bytes that an acquisition takes in the file.
@@ -168,6 +212,19 @@ impl Acquisitions {
 
     /// Calls `take` with the trajectory and the interleaved samples of each acquisition in `range`.
     pub(super) fn block(
+        &self,
+        range: std::ops::Range<usize>,
+        mut take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
+    ) -> Result<()> {
+        match self.direct.as_ref().and_then(|direct| direct.arrays(range.clone())) {
+            Some(arrays) => range
+                .zip(arrays.iter())
+                .try_for_each(|(index, [points, samples])| take(index, points, samples)),
+            None => self.block_of_library(range, take),
+        }
+    }
+
+    fn block_of_library(
         &self,
         range: std::ops::Range<usize>,
         take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,

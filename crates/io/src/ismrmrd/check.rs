@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ndarray::Array2;
-use rayspin_core::C32;
+use rayspin_core::{C32, all_finite};
 use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, Place, ScanHeader};
 
 use super::layout::{Head, Index};
@@ -142,6 +142,7 @@ impl Checked {
         }
         let data: Vec<C32> = bytemuck::cast_slice(samples).to_vec();
         if self.image
+            && !all_finite(samples)
             && let Some(at) = data.iter().position(|z| !z.re.is_finite() || !z.im.is_finite())
         {
             let (coil, sample) = (at / self.samples, at % self.samples);
@@ -198,6 +199,7 @@ impl Checked {
             return Err(field(path, index, "traj", expected, points.len()));
         }
         if self.image
+            && !all_finite(points)
             && let Some(at) = points.iter().position(|k| !k.is_finite())
         {
             let what = format!("traj of sample {}, component {}", at / self.dims, at % self.dims);
@@ -250,6 +252,17 @@ fn orthonormal(dirs: &[[f32; 3]; 3]) -> bool {
 }
 
 impl Repairs {
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self { encoding, centre, discard, directions, position, sample_time, no_points } = other;
+        self.encoding += encoding;
+        self.centre += centre;
+        self.discard += discard;
+        self.directions += directions;
+        self.position += position;
+        self.sample_time += sample_time;
+        self.no_points += no_points;
+    }
+
     /// One sentence for each kind of repair.
     pub(super) fn say(&self, header: &ScanHeader, coils: Option<usize>, notes: &mut Vec<String>) {
         let mut say = |count: usize, text: &str| {

@@ -5,7 +5,7 @@ use hdf5::H5Type;
 use hdf5::types::VarLenArray;
 
 /// What Rayspin takes from an acquisition's `head`; members that a file lacks keep their zeros.
-#[derive(H5Type, Debug, Clone, Copy, Default)]
+#[derive(H5Type, Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Head {
     pub(super) flags: u64,
@@ -43,7 +43,7 @@ pub(super) const OPTIONAL_HEAD: [&str; 13] = [
 ];
 
 /// The counters in `head.idx`, wider than the standard so that none is clipped unseen.
-#[derive(H5Type, Debug, Clone, Copy, Default)]
+#[derive(H5Type, Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Index {
     pub(super) kspace_encode_step_1: u32,

@@ -8,6 +8,7 @@
 
 mod arrays;
 mod check;
+mod direct;
 mod header_in;
 mod header_out;
 mod identity;
@@ -27,6 +28,8 @@ pub use identity::{Identity, identity_of};
 pub use images::{ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};
 pub use read::{Contents, ReadOptions, Reader, contents, header, read, read_with};
+#[doc(hidden)]
+pub use read::{is_read_past_library, read_by_library};
 pub use series::SeriesSource;
 pub use summary::{CounterSummary, EncodingSummary, ScanSummary, TrajectorySummary, summarise};
 pub use write::write;

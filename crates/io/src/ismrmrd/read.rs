@@ -1,14 +1,17 @@
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
 use hdf5::{Group, H5Type};
+use rayon::prelude::*;
 use rayspin_core::Monitor;
 use rayspin_device::cpu::expect_memory;
 use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs, Stored};
+use super::direct;
 use super::header_in;
 use super::layout::Head;
 use super::open::{find_group, open};
@@ -16,9 +19,11 @@ use super::references;
 use crate::error::{Error, Result};
 use crate::hdf5_file::reading;
 
-/// Samples are read in blocks of at most this many bytes and acquisitions.
-const BLOCK_BYTES: u64 = 4 << 20;
+/// Samples are read in blocks of at most this many bytes and acquisitions, one a thread at a time: a block stays in the second cache.
+const BLOCK_BYTES: u64 = 1 << 20;
 const BLOCK_COUNT: usize = 256;
+/// Blocks of a thread before the acquisitions are handed on.
+const BLOCKS_EACH: usize = 4;
 /// HDF5's own tables.
 const HDF5_BYTES: u64 = 3 << 18;
 /// What HDF5 keeps of a file in its caches and free lists, which is twice what a small file holds.
@@ -109,8 +114,23 @@ pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monitor) -> Result<Scan> {
-    let path = path.as_ref();
-    let raw = Raw::open(path, options.group.as_deref())?;
+    read_past(path.as_ref(), options, monitor, true)
+}
+
+/// [`read_with`] by the HDF5 library alone, which the faster reader is compared with.
+#[doc(hidden)]
+pub fn read_by_library(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monitor) -> Result<Scan> {
+    read_past(path.as_ref(), options, monitor, false)
+}
+
+/// Whether the samples of a file are read past the HDF5 library.
+#[doc(hidden)]
+pub fn is_read_past_library(path: impl AsRef<Path>) -> Result<bool> {
+    Ok(Raw::open(path.as_ref(), None, true)?.acquisitions.is_direct())
+}
+
+fn read_past(path: &Path, options: &ReadOptions, monitor: &Monitor, past_library: bool) -> Result<Scan> {
+    let raw = Raw::open(path, options.group.as_deref(), past_library)?;
     if let Some(available) = options.memory_limit
         && raw.memory_bytes() > available
     {
@@ -119,7 +139,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monito
         let error = rayspin_core::Error::Memory { what, needed, available };
         return Err(Error::core(path, error));
     }
-    raw.read(path, options.only, monitor)
+    Reader::of(path, raw)?.into_scan(options.only, monitor)
 }
 
 /// What `path` holds; `group` as in [`ReadOptions`]. Reads the header and the heads, not the samples.
@@ -141,15 +161,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions, monitor: &Monito
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn contents(path: impl AsRef<Path>, group: Option<&str>) -> Result<Contents> {
-    let raw = Raw::open(path.as_ref(), group)?;
-    Ok(Contents {
-        images: raw.images(path.as_ref())?,
-        memory_bytes: raw.memory_bytes(),
-        library_bytes: raw.library_bytes(),
-        acquisitions: raw.heads.len(),
-        group: raw.group,
-        header: raw.header,
-    })
+    Ok(Reader::open(path, group)?.contents())
 }
 
 /// A scan whose header and heads are read and whose samples are not.
@@ -170,21 +182,21 @@ struct Reading<'a, 'm> {
 }
 
 impl Raw {
-    fn open(path: &Path, wanted: Option<&str>) -> Result<Self> {
+    fn open(path: &Path, wanted: Option<&str>, past_library: bool) -> Result<Self> {
         let file = open(path)?;
         let (group, scan) = find_group(&file, path, wanted)?;
         let mut notes = Vec::new();
         let xml = header_in::text(&xml_bytes(path, &scan)?, &mut notes);
         let header = header_in::parse(path, xml, &mut notes)?;
         let dataset = scan.dataset("data").map_err(|e| reading(path, "opening data", &e))?;
-        let acquisitions = Acquisitions::new(path, dataset)?;
+        let mut acquisitions = Acquisitions::new(path, dataset)?;
         if !acquisitions.missing.is_empty() {
             notes.push(format!(
                 "the acquisition heads lack {}; zero was assumed",
                 acquisitions.missing.join(", ")
             ));
         }
-        let heads = acquisitions.heads()?;
+        let heads = acquisitions.heads(past_library)?;
         Ok(Self { group, header, heads, acquisitions, notes })
     }
 
@@ -192,9 +204,10 @@ impl Raw {
         let arrays = self.heads.iter().fold(0u64, |sum, h| sum.saturating_add(Self::resident(h)));
         let stored = self.heads.iter().map(|h| self.acquisitions.stored(h));
         let (all, largest) = stored.fold((0u64, 0), |(sum, most), h| (sum.saturating_add(h), h.max(most)));
-        // A block is in memory twice: as HDF5 hands it out and as it converts it.
-        let block = 2 * all.min(largest.max(BLOCK_BYTES));
-        let heads = std::mem::size_of::<Head>() + std::mem::size_of::<Checked>();
+        // A thread's block is in memory twice where HDF5 reads it: as it hands the block out and as it converts it.
+        let threads = rayon::current_num_threads() as u64;
+        let block = 2 * all.min(largest.max(BLOCK_BYTES).saturating_mul(threads));
+        let heads = size_of::<Head>() + size_of::<Checked>() + direct::EACH_BYTES;
         arrays.saturating_add((heads * self.heads.len()) as u64 + block).saturating_add(self.library_bytes())
     }
 
@@ -210,55 +223,6 @@ impl Raw {
         numbers.saturating_mul(u64::from(head.number_of_samples)).saturating_add(each)
     }
 
-    fn images(&self, path: &Path) -> Result<BTreeMap<Label, u64>> {
-        let mut images = BTreeMap::new();
-        for (head, checked) in
-            self.heads.iter().zip(self.checked(path, &mut Repairs::default(), &mut None)?)
-        {
-            if let Some(label) = checked.label() {
-                let bytes = images.entry(label).or_insert(0u64);
-                *bytes = bytes.saturating_add(Self::resident(head));
-            }
-        }
-        Ok(images)
-    }
-
-    fn checked(
-        &self,
-        path: &Path,
-        repairs: &mut Repairs,
-        coils: &mut Option<(usize, u32)>,
-    ) -> Result<Vec<Checked>> {
-        let heads = self.heads.iter().enumerate();
-        heads.map(|(index, head)| Checked::new(path, &self.header, index, head, coils, repairs)).collect()
-    }
-
-    fn read(self, path: &Path, only: Option<Label>, monitor: &Monitor) -> Result<Scan> {
-        let mut repairs = Repairs::default();
-        let mut coils: Option<(usize, u32)> = None;
-        let checked = self.checked(path, &mut repairs, &mut coils)?;
-        // Noise and calibration belong to every image.
-        let common =
-            |index: usize| Flags(self.heads[index].flags).contains(Flags::NOISE.with(Flags::CALIBRATION));
-        let wanted = |index: usize| only.is_none() || checked[index].label() == only || common(index);
-        let count = (0..self.heads.len()).filter(|&index| wanted(index)).count();
-        let bytes = (0..self.heads.len())
-            .filter(|&index| wanted(index))
-            .map(|index| Self::resident(&self.heads[index]));
-        let bytes = bytes.fold(BLOCK_BYTES, u64::saturating_add);
-        expect_memory("acquisitions", bytes).map_err(|e| Error::core(path, e))?;
-        let mut acquisitions = Vec::with_capacity(count);
-        let wanted = (0..self.heads.len()).filter(|&index| wanted(index));
-        let reading = Reading { path, checked: &checked, repairs: &mut repairs, monitor };
-        self.acquisitions_of(reading, wanted, &mut |_, acquisition| acquisitions.push(acquisition))?;
-        let Self { header, heads, acquisitions: file, mut notes, .. } = self;
-        drop((file, heads, checked));
-        // HDF5's small buffers lie between the acquisitions, and are free now.
-        rayspin_device::cpu::trim_memory();
-        repairs.say(&header, coils.map(|(_, n)| n as usize), &mut notes);
-        Ok(Scan { header, acquisitions, notes })
-    }
-
     /// Reads the acquisitions `wanted`, in rising order, in blocks of neighbours.
     fn acquisitions_of(
         &self,
@@ -267,26 +231,48 @@ impl Raw {
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
         let Reading { path, checked, repairs, monitor } = reading;
-        let mut wanted = wanted.peekable();
-        while let Some(start) = wanted.next() {
-            monitor.check().map_err(|e| Error::core(path, e))?;
-            let mut end = start + 1;
-            let mut bytes = self.acquisitions.stored(&self.heads[start]);
-            while end - start < BLOCK_COUNT && wanted.peek() == Some(&end) {
-                bytes += self.acquisitions.stored(&self.heads[end]);
-                if bytes > BLOCK_BYTES {
-                    break;
-                }
-                wanted.next();
-                end += 1;
-            }
-            self.acquisitions.block(start..end, |index, points, samples| {
+        let read = |block: &Range<usize>| {
+            let (mut repairs, mut out) = (Repairs::default(), Vec::with_capacity(block.len()));
+            self.acquisitions.block(block.clone(), |index, points, samples| {
                 let stored = Stored { head: &self.heads[index], points, samples };
-                take(index, checked[index].acquisition(path, &self.header, &stored, repairs)?);
+                out.push(checked[index].acquisition(path, &self.header, &stored, &mut repairs)?);
                 Ok(())
             })?;
+            Ok((out, repairs))
+        };
+        for some in self.blocks(wanted).chunks(BLOCKS_EACH * rayon::current_num_threads()) {
+            monitor.check().map_err(|e| Error::core(path, e))?;
+            // In their order, so that the first error of the file is told.
+            let done: Vec<Result<(Vec<Acquisition>, Repairs)>> = some.par_iter().map(read).collect();
+            for (block, done) in some.iter().zip(done) {
+                let (acquisitions, own) = done?;
+                repairs.add(&own);
+                block.clone().zip(acquisitions).for_each(|(index, acquisition)| take(index, acquisition));
+            }
         }
         Ok(())
+    }
+
+    /// Blocks of neighbours.
+    fn blocks(&self, wanted: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+        let mut blocks: Vec<Range<usize>> = Vec::new();
+        let mut bytes = 0;
+        for index in wanted {
+            let own = self.acquisitions.stored(&self.heads[index]);
+            match blocks.last_mut() {
+                Some(block)
+                    if block.end == index && block.len() < BLOCK_COUNT && bytes + own <= BLOCK_BYTES =>
+                {
+                    block.end += 1;
+                    bytes += own;
+                }
+                _ => {
+                    blocks.push(index..index + 1);
+                    bytes = own;
+                }
+            }
+        }
+        blocks
     }
 }
 
@@ -305,7 +291,7 @@ impl Raw {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn header(path: impl AsRef<Path>, group: Option<&str>) -> Result<ScanHeader> {
-    Ok(Raw::open(path.as_ref(), group)?.header)
+    Ok(Raw::open(path.as_ref(), group, true)?.header)
 }
 
 /// A scan that stays open. [`Self::read`] reads the acquisitions that the caller names.
@@ -344,10 +330,57 @@ impl Reader {
     /// Errors: as [`read`], as far as they concern these.
     pub fn open(path: impl AsRef<Path>, group: Option<&str>) -> Result<Self> {
         let path = path.as_ref();
-        let raw = Raw::open(path, group)?;
+        Self::of(path, Raw::open(path, group, true)?)
+    }
+
+    fn of(path: &Path, raw: Raw) -> Result<Self> {
         let (mut repairs, mut coils) = (Repairs::default(), None);
-        let checked = raw.checked(path, &mut repairs, &mut coils)?;
+        let heads = raw.heads.iter().enumerate();
+        let check = |(index, head)| Checked::new(path, &raw.header, index, head, &mut coils, &mut repairs);
+        let checked = heads.map(check).collect::<Result<_>>()?;
         Ok(Self { path: path.to_owned(), raw, checked, repairs, coils: coils.map(|(_, n)| n as usize) })
+    }
+
+    /// What the file holds.
+    pub fn contents(&self) -> Contents {
+        let mut images = BTreeMap::new();
+        for (head, checked) in self.raw.heads.iter().zip(&self.checked) {
+            if let Some(label) = checked.label() {
+                let bytes = images.entry(label).or_insert(0u64);
+                *bytes = bytes.saturating_add(Raw::resident(head));
+            }
+        }
+        Contents {
+            images,
+            memory_bytes: self.raw.memory_bytes(),
+            library_bytes: self.raw.library_bytes(),
+            acquisitions: self.raw.heads.len(),
+            group: self.raw.group.clone(),
+            header: self.raw.header.clone(),
+        }
+    }
+
+    /// Reads every acquisition, or those of one image, and closes the file.
+    ///
+    /// Errors: as [`read`]; [`rayspin_core::Error::Interrupted`].
+    pub fn into_scan(mut self, only: Option<Label>, monitor: &Monitor) -> Result<Scan> {
+        let Self { path, raw, checked, .. } = &self;
+        // Noise and calibration belong to every image.
+        let common =
+            |index: usize| Flags(raw.heads[index].flags).contains(Flags::NOISE.with(Flags::CALIBRATION));
+        let wanted = |index: &usize| only.is_none() || checked[*index].label() == only || common(*index);
+        let wanted: Vec<usize> = (0..raw.heads.len()).filter(wanted).collect();
+        let bytes = wanted.iter().map(|&index| Raw::resident(&raw.heads[index]));
+        let bytes = bytes.fold(BLOCK_BYTES, u64::saturating_add);
+        expect_memory("acquisitions", bytes).map_err(|e| Error::core(path, e))?;
+        let mut acquisitions = Vec::with_capacity(wanted.len());
+        self.read(wanted.into_iter(), monitor, &mut |_, acquisition| acquisitions.push(acquisition))?;
+        let notes = self.notes();
+        let Self { raw: Raw { header, heads, acquisitions: file, .. }, checked, .. } = self;
+        drop((file, heads, checked));
+        // HDF5's small buffers lie between the acquisitions, and are free now.
+        rayspin_device::cpu::trim_memory();
+        Ok(Scan { header, acquisitions, notes })
     }
 
     /// The file.

@@ -2,22 +2,21 @@
 //! before it looks at what is there, 16 GiB for a damaged one.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 use hdf5::{Dataset, plist::dataset_create::Layout};
 
 use crate::error::{Error, Result};
-use crate::hdf5_file::{fill, reading};
+use crate::hdf5_file::{fill_at, reading};
 
 /// Bytes read at a time from a dataset that is not in chunks.
 const STRETCH: usize = 1 << 20;
 
 /// A stretch of elements that lie next to each other in the file.
-struct Piece {
-    first: u64,
-    address: u64,
-    bytes: u64,
+pub(super) struct Piece {
+    pub(super) first: u64,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
 }
 
 /// Calls `check` with the index of each element of the one-dimensional `dataset` and the lengths that its
@@ -37,7 +36,7 @@ pub(super) fn lengths<const N: usize>(
         return Ok(());
     }
     let name = dataset.filename();
-    let mut file = File::open(&name).map_err(|e| Error::open(&name, e))?;
+    let file = File::open(&name).map_err(|e| Error::open(&name, e))?;
     for piece in pieces(dataset, element as u64, count).map_err(fail)? {
         let mut index = piece.first;
         let mut address = piece.address;
@@ -47,8 +46,7 @@ pub(super) fn lengths<const N: usize>(
         while left > 0 {
             let now = most.min(left);
             let bytes = &mut buffer[..element * now as usize];
-            file.seek(SeekFrom::Start(address)).map_err(|e| Error::read(path, e))?;
-            let known = fill(&mut file, bytes).map_err(|e| Error::read(path, e))?;
+            let known = fill_at(&file, address, bytes).map_err(|e| Error::read(path, e))?;
             for one in bytes[..known].chunks_exact(element) {
                 let stated = members
                     .map(|at| one[at..].first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length)));
@@ -66,7 +64,7 @@ pub(super) fn lengths<const N: usize>(
     Ok(())
 }
 
-fn pieces(dataset: &Dataset, element: u64, count: u64) -> hdf5::Result<Vec<Piece>> {
+pub(super) fn pieces(dataset: &Dataset, element: u64, count: u64) -> hdf5::Result<Vec<Piece>> {
     let mut out = Vec::new();
     match dataset.layout() {
         Layout::Contiguous => {

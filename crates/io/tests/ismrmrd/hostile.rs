@@ -8,9 +8,11 @@ use hdf5::H5Type;
 use hdf5::types::VarLenArray;
 use ndarray::Array2;
 use rand::RngExt;
-use rayspin_core::{C32, ErrorKind};
+use rayspin_core::{C32, ErrorKind, Monitor};
 use rayspin_io::Error;
-use rayspin_io::ismrmrd::{Identity, read, summarise, write};
+use rayspin_io::ismrmrd::{
+    Identity, ReadOptions, is_read_past_library, read, read_by_library, summarise, write,
+};
 use rayspin_mri::scan::{Flags, Scan};
 
 use crate::layouts::{Case, LeastHead, XML};
@@ -22,6 +24,9 @@ fn read_bytes(folder: &Path, bytes: &[u8]) -> Result<Scan, Error> {
     let path = folder.join("broken.h5");
     fs::write(&path, bytes).unwrap();
     let result = read(&path);
+    let by_library = read_by_library(&path, &ReadOptions::default(), &Monitor::silent());
+    // Texts, since no NaN equals another.
+    assert_eq!(format!("{result:?}"), format!("{by_library:?}"));
     match &result {
         Ok(scan) => drop(summarise(scan)),
         Err(error) => {
@@ -61,6 +66,27 @@ fn files_cut_short_are_refused() {
             }
         }
         assert!(read_bytes(folder.path(), &bytes[..bytes.len() - 1]).is_err());
+    }
+}
+
+#[test]
+fn files_of_any_writer_are_read_past_the_library_as_by_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own.h5");
+    fs::write(&own, small()).unwrap();
+    // Arrays of several acquisitions in one collection, and acquisitions that are a block of their own.
+    let large = folder.path().join("large.h5");
+    let mut scan = cartesian(3, 40, 700);
+    scan.acquisitions[7] = readout(&mut rng(5), 3, 60_000, 3);
+    scan.acquisitions[20] = readout(&mut rng(6), 3, 1, 2);
+    write(&large, &scan, Identity::Keep).unwrap();
+    let real = ["mri/cardiac_radial_12ch.h5", "mri/spiral_jemris_1ch.h5"];
+    for path in [own, large].into_iter().chain(real.iter().filter_map(|name| real_data(name))) {
+        assert!(is_read_past_library(&path).unwrap(), "{}", path.display());
+        let by_library = read_by_library(&path, &ReadOptions::default(), &Monitor::silent()).unwrap();
+        let found = read(&path).unwrap();
+        assert_eq!((&found.header, &found.notes), (&by_library.header, &by_library.notes));
+        assert!(found.acquisitions == by_library.acquisitions, "{}", path.display());
     }
 }
 

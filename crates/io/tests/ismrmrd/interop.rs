@@ -6,7 +6,9 @@ use std::process::Command;
 
 use ndarray::{Array2, Array3, ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image, Monitor, TrajectoryUnits};
-use rayspin_io::ismrmrd::{Identity, ImageOptions, read, write, write_images};
+use rayspin_io::ismrmrd::{
+    Identity, ImageOptions, ReadOptions, is_read_past_library, read, read_by_library, write, write_images,
+};
 use rayspin_io::{RawOptions, ScanOptions, Values, cfl, npy, scan_of_arrays, write_scan};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
@@ -41,7 +43,12 @@ fn files_of_ismrmrd_python_are_read() {
         return;
     }
     // Two encodings, two noise readouts, 3 slices × 2 repetitions × 6 lines, every other line reversed, no trajectory.
-    let scan = read(folder.path().join("epi.h5")).unwrap();
+    let path = folder.path().join("epi.h5");
+    let scan = read(&path).unwrap();
+    // h5py writes one record a chunk.
+    assert!(is_read_past_library(&path).unwrap());
+    let by_library = read_by_library(&path, &ReadOptions::default(), &Monitor::silent()).unwrap();
+    assert!(scan.acquisitions == by_library.acquisitions && scan.notes == by_library.notes);
     assert_eq!(scan.header.encodings.len(), 2);
     assert_eq!(scan.header.encodings[0].trajectory, TrajectoryKind::Epi);
     assert_eq!(scan.header.encodings[0].encoded.matrix, [16, 6, 1]);
