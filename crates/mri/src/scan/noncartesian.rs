@@ -1,5 +1,6 @@
+use ndarray::parallel::prelude::*;
 use ndarray::{Array2, ArrayView2, Axis, s};
-use rayspin_core::{Error, Result, Trajectory, TrajectoryUnits};
+use rayspin_core::{Error, Result, Trajectory, TrajectoryUnits, all_finite};
 
 use super::frames::{Samples, note};
 use super::units::{is_known, settle_units};
@@ -37,19 +38,22 @@ pub(super) fn assemble(
         }
     }
     let coils = readouts[0].1.data.nrows();
-    let mut data = Array2::zeros((coils, points.nrows()));
-    let mut at = 0;
     let mut times = timed.then(Vec::new);
-    for (index, readout) in readouts {
-        let kept = kept(readout);
-        let n = kept.len();
-        if let Some(times) = &mut times {
+    if let Some(times) = &mut times {
+        for (index, readout) in readouts {
             let own = times::of_readout(*index, readout, encoding, times::stated_centre(readout))?;
-            times.extend_from_slice(&own[kept.clone()]);
+            times.extend_from_slice(&own[kept(readout)]);
         }
-        data.slice_mut(s![.., at..at + n]).assign(&readout.data.slice(s![.., kept]));
-        at += n;
     }
+    let mut data = Array2::zeros((coils, points.nrows()));
+    data.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each(|(coil, mut all)| {
+        let mut at = 0;
+        for (_, readout) in readouts {
+            let own = readout.data.slice(s![coil, kept(readout)]);
+            all.slice_mut(s![at..at + own.len()]).assign(&own);
+            at += own.len();
+        }
+    });
     let (points, data) = match within_matrix(points.view(), &matrix, notes)? {
         None => (points, data),
         Some(keep) => {
@@ -77,12 +81,12 @@ pub(super) fn within_matrix(
     let inside = |row: &[usize], k: &ndarray::ArrayView1<'_, f64>| {
         k.iter().zip(row).all(|(k, &n)| k.abs() <= n as f64 / 2.0 + EDGE)
     };
+    if points.axis_iter(Axis(0)).into_par_iter().with_min_len(1 << 12).all(|k| inside(matrix, &k)) {
+        return Ok(None);
+    }
     let keep: Vec<usize> =
         points.rows().into_iter().enumerate().filter(|(_, k)| inside(matrix, k)).map(|(i, _)| i).collect();
     let total = points.nrows();
-    if keep.len() == total {
-        return Ok(None);
-    }
     if keep.len() * 20 < total {
         let largest = points.iter().fold(0.0f64, |m, k| m.max(k.abs()));
         return Err(Error::value(
@@ -119,7 +123,7 @@ fn join_trajectories(
             stated,
         ));
     }
-    let mut rows = Vec::new();
+    let (mut with, mut count) = (Vec::with_capacity(readouts.len()), 0);
     for (index, readout) in readouts {
         let Some(trajectory) = &readout.trajectory else {
             continue;
@@ -131,31 +135,45 @@ fn join_trajectories(
                 found: rayspin_core::format_shape(trajectory.shape()),
             });
         }
-        if let Some((at, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+        if !trajectory.as_slice().is_some_and(all_finite)
+            && let Some((at, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite())
+        {
             return Err(Error::NotFinite {
                 what: format!("acquisition {index} trajectory"),
                 index: at,
                 found: value.to_string(),
             });
         }
+        with.push((*readout, trajectory));
+        count += kept(readout).len();
+    }
+    if count == 0 {
+        return Err(Error::value("trajectory", "at least one sample", "0 samples"));
+    }
+    let mut rows = vec![[0.0; 3]; count];
+    let mut rest = &mut rows[..];
+    let mut parts = Vec::with_capacity(with.len());
+    for (readout, trajectory) in with {
+        let (part, behind) = rest.split_at_mut(kept(readout).len());
+        parts.push((readout, trajectory, part));
+        rest = behind;
+    }
+    parts.into_par_iter().for_each(|(readout, trajectory, part)| {
         let counters = [
             readout.counters.step_1 as f64 - centre(encoding, 1),
             readout.counters.step_2 as f64 - centre(encoding, 2),
         ];
-        for sample in kept(readout) {
+        for (row, sample) in part.iter_mut().zip(kept(readout)) {
             let k = |d: usize| f64::from(trajectory[[sample, d]]);
-            rows.push(match stated {
+            *row = match stated {
                 1 => [k(0), counters[0], counters[1]],
                 2 => [k(0), k(1), counters[1]],
                 _ => [k(0), k(1), k(2)],
-            });
+            };
         }
-    }
-    if rows.is_empty() {
-        return Err(Error::value("trajectory", "at least one sample", "0 samples"));
-    }
+    });
     let flat = encoding.recon.matrix[2] == 1;
-    let third_is_zero = rows.iter().all(|r| r[2] == 0.0);
+    let third_is_zero = rows.par_iter().all(|r| r[2] == 0.0);
     let dims = if flat {
         if !third_is_zero {
             return Err(Error::value(
@@ -173,7 +191,11 @@ fn join_trajectories(
     } else {
         3
     };
-    let points = Array2::from_shape_fn((rows.len(), dims), |(i, d)| rows[i][d]);
+    let points = match dims {
+        3 => Array2::from_shape_vec((count, 3), bytemuck::allocation::cast_vec(rows))
+            .map_err(|e| Error::value("trajectory", "three numbers a sample", e))?,
+        _ => Array2::from_shape_fn((count, dims), |(i, d)| rows[i][d]),
+    };
     Ok((points, Columns { stated: stated.min(dims) }))
 }
 

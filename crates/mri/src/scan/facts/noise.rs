@@ -78,11 +78,11 @@ pub(super) fn level(
     measured: Option<&NoiseMeasurement>,
 ) -> Result<Option<NoiseLevel>> {
     let counts = region.counts();
-    let places = Places { samples, half: region.half() };
+    let places = Places::new(samples, region)?;
     let rim = places.rim();
     let coils: Vec<usize> = (0..samples.coils()).collect();
     let found = coils.par_iter().map(|&coil| {
-        let (energy, outer) = places.of_coil(coil, &counts, rim.as_ref())?;
+        let (energy, outer) = places.of_coil(samples, coil, &counts, rim.as_ref())?;
         let by_scan = |measured: &NoiseMeasurement| {
             measured.covariance[[coil, coil]].re / 2.0 * measured.dwell_ratio.unwrap_or(1.0)
         };
@@ -120,30 +120,55 @@ pub(super) fn level(
 
 /// The samples at the rim: those in this ring and beyond, one of every `step`.
 struct Rim {
-    ring: usize,
+    ring: u16,
     step: usize,
     samples: usize,
 }
 
-struct Places<'a> {
-    samples: &'a Samples,
-    half: Vec<f64>,
+/// The places of the samples of a coil: a shell, the rounded distance from the centre, and a ring, the distance relative to the box.
+struct Places {
+    shells: Vec<u16>,
+    rings: Vec<u16>,
 }
 
-impl Places<'_> {
-    /// The distance from the centre relative to the box.
-    fn ring(&self, k: [f64; 3]) -> usize {
-        let square: f64 = k.iter().zip(&self.half).map(|(k, half)| (k / half.max(0.5)).powi(2)).sum();
-        ((square / self.half.len().max(1) as f64).sqrt() * RINGS as f64) as usize
+impl Places {
+    fn new(samples: &Samples, region: &Region) -> Result<Self> {
+        let half = region.half();
+        let last = region.shells().saturating_sub(1).min(usize::from(u16::MAX));
+        let place = |k: [f64; 3]| {
+            let square: f64 = k.iter().zip(&half).map(|(k, half)| (k / half.max(0.5)).powi(2)).sum();
+            let ring = (square / half.len().max(1) as f64).sqrt() * RINGS as f64;
+            let shell = shell(k.into_iter().take(half.len())).min(last);
+            (shell as u16, (ring as usize).min(RINGS) as u16)
+        };
+        let (mut shells, mut rings) = (Vec::new(), Vec::new());
+        match samples {
+            Samples::Cartesian { sampled, .. } => {
+                let count = sampled.iter().filter(|known| **known).count();
+                shells = cpu::try_with_capacity("places of samples", count)?;
+                rings = cpu::try_with_capacity("places of samples", count)?;
+                each_of_grid(sampled, |k| {
+                    let (shell, ring) = place(k);
+                    shells.push(shell);
+                    rings.push(ring);
+                });
+            }
+            Samples::NonCartesian { trajectory, .. } => {
+                cpu::try_reserve("places of samples", &mut shells, trajectory.samples())?;
+                cpu::try_reserve("places of samples", &mut rings, trajectory.samples())?;
+                let points = (0..trajectory.samples()).into_par_iter().with_min_len(1 << 12);
+                points
+                    .map(|sample| place(point(trajectory, sample)))
+                    .unzip_into_vecs(&mut shells, &mut rings);
+            }
+        }
+        Ok(Self { shells, rings })
     }
 
     fn rim(&self) -> Option<Rim> {
         let mut rings = vec![0usize; RINGS + 1];
-        let mut total = 0;
-        self.samples.each(0, |k, _| {
-            rings[self.ring(k).min(RINGS)] += 1;
-            total += 1;
-        });
+        let total = self.rings.len();
+        self.rings.iter().for_each(|&ring| rings[usize::from(ring)] += 1);
         let wanted = ((total as f64 * RIM) as usize).max(LEAST);
         let mut samples = 0;
         let ring = (0..=RINGS).rev().find(|&ring| {
@@ -151,20 +176,28 @@ impl Places<'_> {
             samples >= wanted
         })?;
         // Nearly all samples at one distance have no rim.
-        (samples <= total / 2).then_some(Rim { ring, step: samples.div_ceil(MOST), samples })
+        (samples <= total / 2).then_some(Rim { ring: ring as u16, step: samples.div_ceil(MOST), samples })
     }
 
     /// The mean energy over the region, and the energies at the rim.
-    fn of_coil(&self, coil: usize, counts: &[f64], rim: Option<&Rim>) -> Result<(f64, Vec<f32>)> {
+    fn of_coil(
+        &self,
+        samples: &Samples,
+        coil: usize,
+        counts: &[f64],
+        rim: Option<&Rim>,
+    ) -> Result<(f64, Vec<f32>)> {
         let mut shells = vec![(0.0, 0usize); counts.len()];
         let wanted = rim.map_or(0, |rim| rim.samples.div_ceil(rim.step));
         let mut outer = cpu::try_with_capacity("samples at the rim of k-space", wanted)?;
         let mut seen = 0;
-        self.samples.each(coil, |k, value| {
+        let mut places = self.shells.iter().zip(&self.rings);
+        samples.each_value(coil, |value| {
+            let Some((&shell, &ring)) = places.next() else { return };
             let energy = f64::from(value.re).powi(2) + f64::from(value.im).powi(2);
-            let at = shell(k.into_iter().take(self.half.len())).min(counts.len() - 1);
-            shells[at] = (shells[at].0 + energy, shells[at].1 + 1);
-            if let Some(rim) = rim.filter(|rim| self.ring(k).min(RINGS) >= rim.ring) {
+            let at = &mut shells[usize::from(shell)];
+            *at = (at.0 + energy, at.1 + 1);
+            if let Some(rim) = rim.filter(|rim| ring >= rim.ring) {
                 if seen % rim.step == 0 {
                     outer.push(energy as f32);
                 }
@@ -186,48 +219,39 @@ impl Samples {
         }
     }
 
-    /// Calls `take(k, value)` with every sample of a coil; k is x, y, z from the centre, with z = 0 in two dimensions.
-    fn each(&self, coil: usize, take: impl FnMut([f64; 3], C32)) {
+    /// Calls `take` with every sample of a coil.
+    fn each_value(&self, coil: usize, mut take: impl FnMut(C32)) {
         match self {
-            Self::Cartesian { kspace, sampled } => each_of_grid(kspace, sampled, coil, take),
-            Self::NonCartesian { trajectory, data } => {
-                let values = data.row(coil);
-                each_point(trajectory).zip(values).for_each({
-                    let mut take = take;
-                    move |(k, &value)| take(k, value)
-                });
+            Self::Cartesian { kspace, sampled } => {
+                let values = kspace.index_axis(Axis(0), coil);
+                let known = values.iter().zip(sampled).filter(|(_, known)| **known);
+                known.for_each(|(&value, _)| take(value));
             }
+            Self::NonCartesian { data, .. } => data.row(coil).iter().for_each(|&value| take(value)),
         }
     }
 }
 
-/// The points of a trajectory as x, y, z.
-pub(super) fn each_point(trajectory: &Trajectory) -> impl Iterator<Item = [f64; 3]> {
-    (0..trajectory.samples()).map(|sample| {
-        let mut k = [0.0; 3];
-        k.iter_mut().zip(trajectory.point(sample)).for_each(|(k, &stated)| *k = stated);
-        k
-    })
+/// A point of a trajectory as x, y, z.
+pub(super) fn point(trajectory: &Trajectory, sample: usize) -> [f64; 3] {
+    let mut k = [0.0; 3];
+    k.iter_mut().zip(trajectory.point(sample)).for_each(|(k, &stated)| *k = stated);
+    k
 }
 
-fn each_of_grid(
-    kspace: &ArrayD<C32>,
-    sampled: &ArrayD<bool>,
-    coil: usize,
-    mut take: impl FnMut([f64; 3], C32),
-) {
+/// Calls `take` with the place of every sample of a grid from its centre: x, y, z, with z = 0 in two dimensions.
+fn each_of_grid(sampled: &ArrayD<bool>, mut take: impl FnMut([f64; 3])) {
     let shape = sampled.shape();
     let Some((&nx, outer)) = shape.split_last() else { return };
     let offset = |at: usize, n: usize| at as f64 - (n / 2) as f64;
-    let values = kspace.index_axis(Axis(0), coil);
-    for ((row, known), index) in values.rows().into_iter().zip(sampled.rows()).zip(ndarray::indices(outer)) {
+    for (known, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
         let mut k = [0.0; 3];
         for (k, (&at, &n)) in k[1..].iter_mut().zip(index.as_array_view().iter().zip(outer).rev()) {
             *k = offset(at, n);
         }
-        for (x, (&value, _)) in row.iter().zip(known).enumerate().filter(|(_, (_, known))| **known) {
+        for (x, _) in known.iter().enumerate().filter(|(_, known)| **known) {
             k[0] = offset(x, nx);
-            take(k, value);
+            take(k);
         }
     }
 }

@@ -1,10 +1,11 @@
 use std::ops::Range;
 
+use rayon::prelude::*;
 use rayspin_core::{Result, Trajectory};
 use rayspin_device::cpu;
 
 use super::edge::Readouts;
-use super::noise::each_point;
+use super::noise::point;
 use super::region::{Region, shell};
 use super::{Found, Pattern, covered};
 
@@ -12,6 +13,8 @@ use super::{Found, Pattern, covered};
 const BLOCK: i64 = 8;
 /// A step this many times as long as the usual one leads to another readout.
 const JUMP: f64 = 3.0;
+/// Samples whose cells are found at a time.
+const TOGETHER: usize = 1 << 18;
 /// Readouts that are looked at to tell the pattern, at most, and the part of them that must agree.
 const LOOKED_AT: usize = 64;
 const AGREE: f64 = 0.8;
@@ -29,11 +32,13 @@ const ABOUT: usize = 2;
 /// What the path of the samples says.
 pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
     let extent = trajectory.extent();
-    let region = Region::spanned(&extent, each_point(trajectory));
+    let points = || (0..trajectory.samples()).into_par_iter().with_min_len(1 << 12);
+    let region = Region::spanned(&extent, points().map(|sample| point(trajectory, sample)));
     let readouts = readouts(trajectory);
     let (undersampling, width) = density(trajectory, &region)?;
     let sides = |axis: usize| {
-        each_point(trajectory).fold([0.0f64; 2], |[low, high], k| [low.max(-k[axis]), high.max(k[axis])])
+        let along = points().map(|sample| trajectory.point(sample)[axis]).map(|k| [-k, k]);
+        along.reduce(|| [0.0f64; 2], |a, b| [a[0].max(b[0]), a[1].max(b[1])])
     };
     let coverage = (0..trajectory.dims()).map(sides).map(|[low, high]| covered(low, high, 1.0));
     Ok(Found {
@@ -66,17 +71,21 @@ pub fn readouts(trajectory: &Trajectory) -> Vec<Range<usize>> {
     let usual = usual_step(trajectory);
     let mut ends = Vec::new();
     let mut before: Option<[f64; 3]> = None;
+    let (long, known) = ((JUMP * usual).powi(2), (0.25 * usual).powi(2));
+    let mut from = if samples > 0 { point(trajectory, 0) } else { [0.0; 3] };
     for sample in 1..samples {
-        let step = step(trajectory, sample);
-        let length = norm(step);
+        let to = point(trajectory, sample);
+        let step = std::array::from_fn(|axis| to[axis] - from[axis]);
+        let square = dot(step, step);
         // Where the path slows down to turn, its direction is not known.
-        let known = length > 0.25 * usual;
-        if length > JUMP * usual || (known && before.is_some_and(|before| dot(before, step) < 0.0)) {
+        let is_known = square > known;
+        if square > long || (is_known && before.is_some_and(|before| dot(before, step) < 0.0)) {
             ends.push(sample);
             before = None;
-        } else if known {
+        } else if is_known {
             before = Some(step);
         }
+        from = to;
     }
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(ends.iter().copied().chain([samples])).map(|(start, end)| start..end).collect()
@@ -132,22 +141,31 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<(f64, usize)> {
         all[place(cell, BLOCK, &blocks)][0] += 1.0;
         cells[shell(cell.iter().map(|&at| at as f64))] += 1.0;
     });
-    for (sample, k) in each_point(trajectory).enumerate() {
+    // Where each sample lies, if in the region: its block, its cell, its shell, and the length of the path to it.
+    let found = |sample: usize| {
         // Lines half a cell from the centre fill neighbouring cells, all of them to one side.
-        let cell = k.map(|k| (k + 0.5 + ROUNDING).floor() as i64);
+        let cell = point(trajectory, sample).map(|k| floor(k + 0.5 + ROUNDING));
         let cell = &cell[..shape.len()];
-        if !region.contains(cell) {
-            continue;
+        region.contains(cell).then(|| {
+            let length = if sample == 0 { 1.0 } else { norm(step(trajectory, sample)).min(1.0) };
+            let shell = shell(cell.iter().map(|&at| at as f64));
+            (place(cell, BLOCK, &blocks), place(cell, 1, &shape), shell, length)
+        })
+    };
+    let samples = trajectory.samples();
+    let mut some = cpu::try_with_capacity(what, samples.min(TOGETHER))?;
+    for start in (0..samples).step_by(TOGETHER) {
+        let end = samples.min(start + TOGETHER);
+        (start..end).into_par_iter().with_min_len(1 << 12).map(found).collect_into_vec(&mut some);
+        for &(block, bit, shell, length) in some.iter().flatten() {
+            let block = &mut all[block];
+            if touched[bit / 64] & (1 << (bit % 64)) == 0 {
+                touched[bit / 64] |= 1 << (bit % 64);
+                block[1] += 1.0;
+            }
+            block[2] += length as f32;
+            lengths[shell] += length;
         }
-        let length = if sample == 0 { 1.0 } else { norm(step(trajectory, sample)).min(1.0) };
-        let block = &mut all[place(cell, BLOCK, &blocks)];
-        let bit = place(cell, 1, &shape);
-        if touched[bit / 64] & (1 << (bit % 64)) == 0 {
-            touched[bit / 64] |= 1 << (bit % 64);
-            block[1] += 1.0;
-        }
-        block[2] += length as f32;
-        lengths[shell(cell.iter().map(|&at| at as f64))] += length;
     }
     let (whole, measured) = all.iter().fold((0.0, 0.0), |(whole, measured), &[cells, touched, length]| {
         (whole + f64::from(cells), measured + f64::from(cells.min(touched).min(length)))
@@ -159,6 +177,12 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<(f64, usize)> {
     let dense = |shell: &usize| near(&lengths, *shell) >= DENSE * near(&cells, *shell);
     let radius = (0..cells.len()).take_while(dense).count();
     Ok((if measured > 0.0 { whole / measured } else { 1.0 }, 2 * radius))
+}
+
+/// The largest whole number that is not larger; without the call that `f64::floor` is on the oldest processors.
+fn floor(x: f64) -> i64 {
+    let towards_zero = x as i64;
+    towards_zero - i64::from(towards_zero as f64 > x)
 }
 
 /// The kind of a readout.
@@ -271,10 +295,5 @@ fn kind(trajectory: &Trajectory, readout: &Range<usize>, reach: f64) -> Kind {
 }
 
 fn each_in(trajectory: &Trajectory, samples: impl Iterator<Item = usize>) -> Vec<[f64; 3]> {
-    let point = |sample: usize| {
-        let mut k = [0.0; 3];
-        k.iter_mut().zip(trajectory.point(sample)).for_each(|(k, &stated)| *k = stated);
-        k
-    };
-    samples.map(point).collect()
+    samples.map(|sample| point(trajectory, sample)).collect()
 }

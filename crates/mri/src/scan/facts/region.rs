@@ -1,3 +1,5 @@
+use rayon::prelude::*;
+
 /// The part of k-space that samples span: a box around the centre, with the ellipsoid or cylinder within it.
 ///
 /// Coordinates are in the order x, y, z, in steps of the grid or in cycles per field of view.
@@ -21,18 +23,17 @@ impl Region {
 
     /// The region of a trajectory: round in the largest group of axes in which all points lie within an ellipse. Cells that points
     /// at the edge cover in part are left out.
-    pub(super) fn spanned(extent: &[f64], points: impl Iterator<Item = [f64; 3]>) -> Self {
+    pub(super) fn spanned(extent: &[f64], points: impl ParallelIterator<Item = [f64; 3]>) -> Self {
         const GROUPS: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[1, 2]];
         let dims = extent.len();
-        let mut most = [0.0f64; 4];
-        for point in points {
-            let square = |axis: usize| (point[axis] / extent[axis].max(0.5)).powi(2);
-            for (most, group) in most.iter_mut().zip(GROUPS) {
-                if group.iter().all(|&axis| axis < dims) {
-                    *most = most.max(group.iter().map(|&axis| square(axis)).sum());
-                }
-            }
-        }
+        let mut scale = [0.0; 3];
+        scale.iter_mut().zip(extent).for_each(|(scale, extent)| *scale = 1.0 / extent.max(0.5));
+        let squares = points.map(|k| {
+            let [x, y, z]: [f64; 3] = std::array::from_fn(|axis| (k[axis] * scale[axis]).powi(2));
+            [x + y + z, x + y, x + z, y + z]
+        });
+        let larger = |a: [f64; 4], b: [f64; 4]| std::array::from_fn(|group| a[group].max(b[group]));
+        let most = squares.reduce(|| [0.0; 4], larger);
         // An axis without extent makes no ellipse.
         let is_round = |(most, group): &(f64, &[usize])| {
             group.iter().all(|&axis| axis < dims && extent[axis] >= 1.0) && *most <= ROUND
@@ -103,5 +104,5 @@ impl Region {
 
 /// The rounded distance of a point from the centre.
 pub(super) fn shell(point: impl Iterator<Item = f64>) -> usize {
-    point.map(|k| k * k).sum::<f64>().sqrt().round() as usize
+    (point.map(|k| k * k).sum::<f64>().sqrt() + 0.5) as usize
 }
