@@ -80,7 +80,7 @@ impl Plan {
             },
             upright,
             reach,
-            held: lines::HELD,
+            held: lines::held([nz, ny, nx].map(|n| n as u64)) as usize,
             sizes: [narrow("views", views)?, narrow("rows", rows)?, narrow("columns", columns)?],
             shape: [
                 narrow("voxels along x", nx)? as i32,

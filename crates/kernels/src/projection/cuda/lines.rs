@@ -33,8 +33,11 @@ const FARTHEST: f64 = 15.0;
 const BEHIND: usize = 512;
 /// Bytes of a ray in the table: 9 f64.
 const ENTRY: usize = 72;
-/// Bytes of the lines of pixels and rays that are held at once.
-pub(in super::super) const HELD: usize = 512 << 20;
+/// Bytes of the lines of pixels and rays that are held at once. Each part of the views reads and writes the volume once, so that a
+/// large volume has larger parts.
+pub(in super::super) fn held([nz, ny, nx]: [u64; 3]) -> u64 {
+    nz.saturating_mul(ny).saturating_mul(nx).saturating_mul(2).clamp(512 << 20, 2 << 30)
+}
 
 /// One way in which the kernels are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +178,7 @@ fn most(blocks: u32) -> u32 {
 /// Bytes of scratch memory at most: lines of the volume, or of some views, with their rays.
 pub(super) fn bytes([views, rows, columns]: [u64; 3], [nz, ny, nx]: [u64; 3]) -> u64 {
     let line = |len: u64| 4 * len.next_multiple_of(4);
-    let (entry, held) = (ENTRY as u64, HELD as u64);
+    let (entry, held) = (ENTRY as u64, held([nz, ny, nx]));
     // One view at least.
     let part = |each: u64| (columns * each).saturating_mul(views).min(held.max(columns * each));
     let over_rows = (nx * ny).saturating_mul(line(nz)).saturating_add(part(entry));
