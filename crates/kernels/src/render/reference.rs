@@ -122,7 +122,12 @@ pub fn pixel(scene: &Scene, grid: &VolumeGrid, volume: &[f32], row: usize, colum
                 let wanted = f64::from(surface.value);
                 if value >= wanted {
                     let hit = before.map_or(t, |(t0, v0)| t0 + (wanted - v0) / (value - v0) * (t - t0));
-                    return surface.lit(scene.camera.axes, field.gradient(place(hit)), along);
+                    return surface.lit(
+                        scene.camera.axes,
+                        field.gradient(place(hit)),
+                        along,
+                        grid.spacing_mm(),
+                    );
                 }
                 before = Some((t, value));
             }

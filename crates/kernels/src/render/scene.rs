@@ -135,7 +135,8 @@ impl Transfer {
 /// colour · (ambient + diffuse · max(0, n·l)) + specular · max(0, r·v)^shininess
 /// ```
 ///
-/// The normal n is the direction of the gradient at the surface, on the side of the viewer. v points to the viewer, and r is the reflected light
+/// The normal n is the direction of the gradient at the surface, on the side of the viewer. Where the value changes by less than 1e-5 of itself
+/// from voxel to voxel, the gradient is rounding, and the surface faces the viewer. v points to the viewer, and r is the reflected light
 /// (B. T. Phong, *Illumination for computer generated pictures*, Commun ACM 18:311, 1975).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Surface {
@@ -154,6 +155,9 @@ pub struct Surface {
     /// How narrow the reflection is.
     pub shininess: f32,
 }
+
+/// The part of a value by which it changes over two voxels, at least, for its gradient to be known.
+const FAINT: f64 = 1e-5;
 
 impl Surface {
     /// The surface of a value in the colour of bone, lit from the upper left.
@@ -176,10 +180,18 @@ impl Surface {
     }
 
     /// Red, green, blue and 1 at a place of the surface with this gradient, seen along the unit vector `along`.
-    pub(super) fn lit(&self, axes: [[f64; 3]; 3], gradient: [f64; 3], along: [f64; 3]) -> [f64; 4] {
+    pub(super) fn lit(
+        &self,
+        axes: [[f64; 3]; 3],
+        gradient: [f64; 3],
+        along: [f64; 3],
+        spacing_mm: [f64; 3],
+    ) -> [f64; 4] {
         let (to_viewer, light) = (scaled(along, -1.0), self.light_from(axes));
         let steep = norm(gradient);
-        let mut normal = if steep > 0.0 { scaled(gradient, 1.0 / steep) } else { to_viewer };
+        let finest = spacing_mm.into_iter().fold(f64::INFINITY, f64::min);
+        let known = 2.0 * finest * steep > FAINT * f64::from(self.value).abs();
+        let mut normal = if known { scaled(gradient, 1.0 / steep) } else { to_viewer };
         if dot(normal, to_viewer) < 0.0 {
             normal = scaled(normal, -1.0);
         }

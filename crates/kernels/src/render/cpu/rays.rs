@@ -91,7 +91,7 @@ impl<'a> Field<'a> {
         along[b] = way * ray.db * spacing[b];
         along[c] = way * ray.dc * spacing[c];
         let along = scaled(along, 1.0 / norm(along));
-        surface.lit(input.scene.camera.axes, gradient, along).map(|value| value as f32)
+        surface.lit(input.scene.camera.axes, gradient, along, spacing).map(|value| value as f32)
     }
 }
 

@@ -8,6 +8,7 @@
 #define SIDE 8
 #define INFINITE __uint_as_float(0x7f800000u)
 #define DARK (1.0f / 1024)
+#define FAINT 1e-5f
 #define CHANNELS (MODE < 2 ? 1 : 4)
 
 // `voxel` is a cell's part of a voxel.
@@ -228,7 +229,8 @@ static __device__ void lit(const Source& source, const double* frame, const floa
     float gy = (source.at(x, y + 1, z) - source.at(x, y - 1, z)) / sy;
     float gz = (source.at(x, y, z + 1) - source.at(x, y, z - 1)) / sz;
     float steep = sqrtf(gx * gx + gy * gy + gz * gz);
-    if (steep > 0) {
+    // Less is rounding: the surface faces the viewer.
+    if (steep * fminf(sx, fminf(sy, sz)) > FAINT * fabsf(look[0])) {
         gx /= steep;
         gy /= steep;
         gz /= steep;
