@@ -1,7 +1,9 @@
 //! The GPU memory of a plan, before it is made.
 
 use num_complex::Complex;
+use rayon::prelude::*;
 use rayspin_core::{Real, Trajectory};
+use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 use rayspin_device::cuda::Properties;
 
 use super::tiles::Tiles;
@@ -31,10 +33,7 @@ impl Needs {
     ) -> Self {
         let tiles = Tiles::new::<R>(matrix.len(), layout.fine, window.width, properties);
         let (samples, dims) = trajectory.points().dim();
-        let mut counts = vec![0u32; tiles.count()];
-        for k in trajectory.points().rows() {
-            counts[tile(&tiles, matrix, |axis| k[axis])] += 1;
-        }
+        let counts = counts(&tiles, matrix, trajectory);
         let most = slot_points(samples);
         let slots: usize = counts.iter().map(|n| n.div_ceil(most) as usize).sum();
         let runs = counts.iter().filter(|&&n| n > most).count();
@@ -57,16 +56,44 @@ impl Needs {
     }
 }
 
+/// The number of points in each tile.
+fn counts(tiles: &Tiles, matrix: &[usize], trajectory: &Trajectory) -> Vec<u32> {
+    let points = trajectory.points();
+    let points = points.as_standard_layout();
+    let (dims, level) = (matrix.len(), Level::new());
+    let none = || vec![0u32; tiles.count()];
+    let parts = points.as_slice().unwrap_or_default().par_chunks(dims << 16);
+    let counted = parts.fold(none, |mut counts, points| {
+        dispatch!(level, simd => count(simd, tiles, matrix, points, &mut counts));
+        counts
+    });
+    counted.reduce(none, |mut counts, more| {
+        counts.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+        counts
+    })
+}
+
+/// Adds points to the counts; with an instruction set that has a fused multiply-add, which is a function call otherwise.
+#[inline(always)]
+fn count<S: Simd>(_: S, tiles: &Tiles, matrix: &[usize], points: &[f64], counts: &mut [u32]) {
+    for k in points.chunks_exact(matrix.len()) {
+        counts[tile(tiles, matrix, k)] += 1;
+    }
+}
+
 /// The tile of a point, as `locate` in `points.cu` finds it; component `axis` is x, y, z.
-fn tile(tiles: &Tiles, matrix: &[usize], component: impl Fn(usize) -> f64) -> usize {
+#[inline(always)]
+fn tile(tiles: &Tiles, matrix: &[usize], k: &[f64]) -> usize {
     let half = 0.5 * tiles.width as f64;
-    (0..matrix.len()).rev().fold(0, |key, axis| {
+    let mut key = 0;
+    // A loop: a closure would not get the instruction set.
+    for (axis, &k) in k.iter().enumerate().rev() {
         let inverse = 1.0 / matrix[matrix.len() - 1 - axis] as f64;
         let (fine, count) = (tiles.fine[2 - axis], tiles.tiles[2 - axis]);
-        let k = component(axis);
         let turns = k.mul_add(inverse, -(k * inverse).floor());
         let first = turns.mul_add(fine as f64, -half).ceil();
         let first = if first < 0.0 { first + fine as f64 } else { first };
-        key * count + (first as usize * count / fine).min(count - 1)
-    })
+        key = key * count + (first as usize * count / fine).min(count - 1);
+    }
+    key
 }
