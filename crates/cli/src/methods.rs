@@ -60,7 +60,7 @@ impl Kit for Ct {
     type Method = dyn ct::Method;
 
     const DEFAULT: &'static str =
-        "fbp for parallel and fan beams on a circle, fdk for cone beams on a circle";
+        "fbp for parallel and fan beams on a circle, fdk for cone beams on a circle, else cgls";
 
     fn methods() -> &'static Table<dyn ct::Method> {
         ct_methods()

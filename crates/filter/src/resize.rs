@@ -37,7 +37,7 @@ params! {
     /// Gives the image another number of voxels.
     pub struct Resize {
         /// How many voxels come of one.
-        factor: Option<f64> = None => Param::new(GROUP, "how many voxels come of one along each axis").title("factor of resize").expects("a number above 0", positive),
+        factor: Option<f64> = None => Param::new(GROUP, "new voxels for each old voxel along each axis along each axis").title("factor of resize").expects("a number above 0", positive),
         /// The size of a voxel.
         voxel: Option<f64> = None => Param::new(GROUP, "size of a voxel in mm, as near as whole voxels allow").title("voxel of resize").expects("a length above 0 in mm", positive),
         /// Voxels along x.

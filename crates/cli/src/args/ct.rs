@@ -77,8 +77,8 @@ impl FromStr for FieldArg {
 #[command(after_help = "\
 Examples and all options: rayspin simulate ct --help")]
 #[command(after_long_help = "\
-Each ray's line integral through the phantom is exact. A detector counts photons behind them, and its flat
-and dark fields; --lines leaves its noise out. The scan is written as Data Exchange HDF5 with the rays of each view; the
+Each ray's line integral through the phantom is exact. A detector adds photon noise and electronic noise,
+and measures flat and dark fields; --lines writes line integrals without noise. The scan is written as Data Exchange HDF5 with the rays of each view; the
 truth as an image when --truth names one: {images written}.
 Lengths are in mm, attenuations in 1/mm. Axes, angles and signs: docs/conventions.md.
 
@@ -142,13 +142,13 @@ pub(crate) struct SimulateCt {
     /// Attenuation of an intensity of 1, in 1/mm; of water at 60 keV by default
     #[arg(long, value_name = "MU", default_value_t = 0.0206)]
     pub(crate) attenuation: f64,
-    /// Voxels of the truth [default: 128,128,128, of fans and parallel rays 256,256]
+    /// Voxels of the truth [default: 128,128,128; 256,256 for fan and parallel beams]
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
     /// Width of the volume along x, y and z
     #[arg(long, value_name = "MM", default_value_t = 256.0)]
     pub(crate) fov: f64,
-    /// Way of the object from one end of a movement to the other
+    /// Displacement of the object between the ends of its movement
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
     pub(crate) motion: Option<String>,
     /// Cycles of the movement during the scan
@@ -157,7 +157,7 @@ pub(crate) struct SimulateCt {
     /// X-rays of a tube of this voltage, which bone hardens [default: rays of 60 keV]
     #[arg(long, value_name = "KV")]
     pub(crate) kilovolts: Option<f64>,
-    /// Rays along each side of a pixel, whose photons it counts together
+    /// Rays along each side of a pixel, which counts the photons of all of them
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) rays: usize,
     /// Write line integrals without a detector's noise
@@ -213,7 +213,7 @@ Examples:
   acquire | rayspin recon ct - -o volume.nii.gz --arc 360 --source-to-axis 500 --preview now.png
   rayspin recon ct scan.h5 --dry-run --gpu-memory 4G")]
 pub(crate) struct ReconCt {
-    /// CT scan (Data Exchange, .h5), line integrals as an array ({arrays read}), or - (.npy on standard input)
+    /// CT scan (Data Exchange or NXtomo .h5, Zeiss .txrm), line integrals or counts as an array ({arrays read}) or a .tif, or - (.npy on standard input)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
     /// Volume, in the format of its name, or - (stdout); repeat for several
@@ -237,16 +237,16 @@ pub(crate) struct ReconCt {
     /// Add views to the volume as they arrive, from a file or a named pipe; - (standard input) always does
     ///
     /// Takes scans with a header and .npy arrays in C order, and --method fbp or fdk. Memory does not grow with the number of views. A
-    /// volume beyond the memory is made some slices after others, each of all views, where the views are in a file.
+    /// volume beyond the memory is reconstructed slab by slab, where the views are in a file.
     #[arg(long)]
     pub(crate) stream: bool,
     /// Picture of the middle slice, written again while views arrive
     #[arg(long, value_name = "PNG", value_hint = ValueHint::FilePath)]
     pub(crate) preview: Option<PathBuf>,
-    /// Only these views: 0-89, or 0,4,8
+    /// Only these views, counted from 0: 0-89, or 0,4,8
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) view: Option<Ranges>,
-    /// Only these rows of the detector
+    /// Only these rows of the detector, counted from 0
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) row: Option<Ranges>,
     /// What the detector counts without the object (flat field): an image, or one number
@@ -257,10 +257,10 @@ pub(crate) struct ReconCt {
     /// What the detector counts without the beam (dark field): an image, or one number [default: 0]
     #[arg(long, value_name = "IMAGE|NUMBER", requires = "flat")]
     pub(crate) dark: Option<FieldArg>,
-    /// Only these columns of the detector
+    /// Only these columns of the detector, counted from 0
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) column: Option<Ranges>,
-    /// Angle over which views of an array are spread evenly, in degrees; negative: clockwise
+    /// Angle that the evenly spaced views of an array cover, in degrees; negative: clockwise
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,
     /// Column of the detector on which the axis falls, counted from 0, or find [default: the middle]

@@ -21,8 +21,8 @@ Filters and their parameters, with defaults; values stand in this order or by na
 
 Images are read from {images read}, and written by name to {images written}.
 Volumes are filtered along all axes, 2-D images along two; axes=xy filters each slice alone. Each repetition of a series is
-filtered alone. Of complex images the magnitudes are filtered. Numbers that are not finite are refused.
-Beyond an edge the nearest voxel counts; of a median the image is mirrored. Results are 32-bit floats. The image keeps its
+filtered alone. Complex images are filtered as magnitudes. Numbers that are not finite are refused.
+Outside the image the voxel at its edge is repeated; median mirrors the image instead. Results are 32-bit floats. The image keeps its
 place in the patient.
 The CPU computes unless --device names a GPU.
 {names after a colon}
@@ -49,10 +49,10 @@ pub(crate) struct Filter {
     pub(crate) steps: Vec<String>,
     /// Picture of a slice before (left) and after (right), with one window (.png)
     ///
-    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit: each side then has a window of its own.
+    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit, so that each side has a window of its own unless --window states one.
     #[arg(long, value_name = "PNG", value_hint = ValueHint::FilePath)]
     pub(crate) compare: Option<PathBuf>,
-    /// Slice of the image that --compare shows [default: the middle one]
+    /// Slice of the image that --compare shows, counted from 0 [default: the middle one]
     #[arg(long, value_name = "N")]
     pub(crate) slice: Option<usize>,
     /// Pictures: grey values from LOW (black) to HIGH (white) [default: 0.5th to 99.5th percentile]

@@ -11,9 +11,9 @@ pub(crate) enum ModeArg {
     Xray,
     /// The largest value along each ray
     Mip,
-    /// Light that coloured material sends out and absorbs
+    /// Emission and absorption of voxels that a transfer function colours
     Volume,
-    /// A lit surface of one value
+    /// The shaded isosurface of one value
     Surface,
 }
 
@@ -64,8 +64,8 @@ impl ViewArg {
 #[command(after_help = "\
 Examples and all options: rayspin render --help")]
 #[command(after_long_help = "\
-IMAGE is a volume: {images read}. --hu says that its values are Hounsfield units; else they
-are attenuations in 1/mm, or any numbers for --mode mip and surface.
+IMAGE is a volume: {images read}. --hu says that its values are Hounsfield units; else xray and
+presets of volume take attenuations in 1/mm. mip, surface and --transfer take any numbers.
 
 The name of an output says what is written:
   .png     a picture; with --turntable an animated one
@@ -95,7 +95,7 @@ pub(crate) struct Render {
     /// Values are Hounsfield units
     #[arg(long)]
     pub(crate) hu: bool,
-    /// Attenuation of water in 1/mm, by which Hounsfield units and attenuations follow from each other
+    /// Attenuation of water in 1/mm, which converts between Hounsfield units and attenuations
     #[arg(long, value_name = "VALUE", default_value_t = 0.0206, allow_negative_numbers = true)]
     pub(crate) water: f32,
     /// Side from which the patient is seen [default: front]
@@ -119,10 +119,10 @@ pub(crate) struct Render {
     /// Pixels of the picture
     #[arg(long, value_name = "COLUMNS[,ROWS]", default_value = "512")]
     pub(crate) size: String,
-    /// Distance of samples along a ray in mm [default: the smallest side of a voxel]
+    /// Largest distance of samples along a ray's main axis in mm, at least one a voxel [default: the smallest side of a voxel]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub(crate) step: Option<f64>,
-    /// Grey values of xray and mip, black to white [default: the smallest to the largest]
+    /// Grey values of xray, mip and pages, black to white [default: the smallest to the largest, of pages the 0.5th to the 99.5th percentile]
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) window: Option<String>,
     /// Show xray and mip dark where the numbers are large, as X-ray film does
@@ -134,7 +134,7 @@ pub(crate) struct Render {
     /// Transfer function of volume from a text file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) transfer: Option<PathBuf>,
-    /// Value of the surface [default: 300 HU, or half the 99.5th percentile]
+    /// Value of the isosurface [default: 300 with --hu, else half the 99.5th percentile]
     #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
     pub(crate) iso: Option<f32>,
     /// Colour of the surface, from 0 to 1 [default: bone's]

@@ -451,6 +451,43 @@ fn rings_around_a_real_tooth_are_removed() {
     }
 }
 
+/// The steepest step outwards of the mean around a point, and the mean within `radius` of it.
+fn edge(path: &Path, [x, y]: [f64; 2], radius: usize) -> [f64; 2] {
+    let image = volume(path);
+    let mut rings = vec![[0.0; 2]; radius + 12];
+    for (at, &value) in image.indexed_iter() {
+        let distance = (at[1] as f64 - y).hypot(at[2] as f64 - x) as usize;
+        if let Some([sum, count]) = rings.get_mut(distance) {
+            (*sum, *count) = (*sum + f64::from(value), *count + 1.0);
+        }
+    }
+    let means: Vec<f64> = rings.iter().map(|[sum, count]| sum / count).collect();
+    let steepest = means[radius - 10..].windows(2).map(|pair| pair[0] - pair[1]).fold(0.0, f64::max);
+    [steepest, means[..radius - 10].iter().sum::<f64>() / (radius - 10) as f64]
+}
+
+#[test]
+fn strong_stripes_of_a_neutron_sinogram_are_removed_and_edges_stay() {
+    let Some(scan) = crate::real_data::real_data("ct/neutron_sinogram_360.tif") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    // The first view and the last are the same.
+    let line = format!("recon ct {} -q --arc 360.786 --flat 47300 --axis find", scan.display());
+    ok(&words(&format!("{line} -o before.npy")), f);
+    ok(&words(&format!("{line} -o after.npy --correct rings")), f);
+    let axis = |name: &str| parameters(&f.join(name)).0["axis"].as_f64().unwrap();
+    assert!((axis("before.json") - 244.9).abs() < 0.2 && (axis("after.json") - 244.9).abs() < 0.2);
+    let [before, after] = ["before.npy", "after.npy"].map(|name| f.join(name));
+    let stripes = [&before, &after].map(|path| rings(path, 55..115));
+    assert!(stripes[1] < 0.1 * stripes[0], "{stripes:?}");
+    // Two of the rods.
+    for place in [[256.5, 363.5], [183.5, 222.5]] {
+        let [[was, inside], [is, still]] = [&before, &after].map(|path| edge(path, place, 30));
+        assert!(is > 0.97 * was && is < 1.03 * was, "{place:?}: {is} of {was}");
+        assert!((still / inside - 1.0).abs() < 0.02, "{place:?}: {still} of {inside}");
+    }
+}
+
 #[test]
 fn a_real_tooth_is_reconstructed() {
     let Some(scan) = crate::real_data::real_data("ct/tooth.h5") else { return };

@@ -17,6 +17,9 @@ use rayspin_shell::BadInput;
 use super::{flat, pixel};
 use crate::args::ct::{AxisArg, FieldArg, ReconCt};
 
+/// exp(-80) is less than one photon in 10^34: larger numbers are no line integrals of what was measured.
+const MOST_OPAQUE: f32 = 80.0;
+
 /// Line integrals, all of them or as they arrive.
 pub(super) enum Source {
     Whole(Array3<f32>),
@@ -143,6 +146,12 @@ pub(super) fn read(
             return Err(BadInput::new(format!("{}: expected line integrals", fail())).into());
         }
     };
+    let largest = values.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+    if largest > MOST_OPAQUE {
+        notes.push(format!(
+            "line integrals as large as {largest} let nothing through: give what a detector counts with --flat"
+        ));
+    }
     let [together, high, wide] = corrections.bins();
     let axis = match args.axis {
         Some(AxisArg::Find) => {

@@ -71,7 +71,7 @@ pub(super) fn at_a_time(geometry: &ProjectionGeometry) -> usize {
 }
 
 impl Stream<'_> {
-    /// Makes the volume, some slices after others, each of all views, and gives each part to `deliver` with its first slice. Returns
+    /// Makes the volume slab by slab, each of all views, and gives each part to `deliver` with its first slice. Returns
     /// what was assumed or changed, for people.
     ///
     /// Errors: as [`Stream::slab`], errors of `deliver`.

@@ -166,8 +166,8 @@ fn pictures(
     // Brain has 0.2 of the skull's attenuation, tumours 0.3 and 0.4.
     let tissue = Transfer::new(vec![
         knot(0.24, [0.9, 0.3, 0.2], 0.0),
-        knot(0.3, [0.9, 0.35, 0.2], 0.15),
-        knot(0.4, [0.95, 0.6, 0.2], 0.25),
+        knot(0.3, [0.9, 0.35, 0.2], 0.04),
+        knot(0.4, [0.95, 0.6, 0.2], 0.06),
         knot(0.55, [0.8, 0.8, 0.9], 0.002),
         knot(1.0, [0.8, 0.8, 0.9], 0.004),
     ])?;
@@ -183,7 +183,8 @@ fn pictures(
     modes
         .into_iter()
         .map(|(name, title, alt, mode)| {
-            let scene = Scene::new(camera.clone(), mode);
+            // From brain to skull is a voxel, in which the tumours' values are a fraction: coarser samples miss them here and there.
+            let scene = Scene::new(camera.clone(), mode).step(grid, WIDTH / SIDE as f64 / 8.0)?;
             let mut drawn = Array::zeros(device, &scene.shape())?;
             renderer.draw(&scene, &mut drawn)?;
             let drawn = drawn.to_vec()?;

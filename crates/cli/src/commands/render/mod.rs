@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use ndarray::{Array3, Array4, Axis};
-use rayspin::core::{Error, ErrorKind, Monitor};
-use rayspin::device::{Array, Device};
+use rayspin::core::{Error, ErrorKind, Monitor, VolumeGrid};
+use rayspin::device::Array;
 use rayspin::io::Format;
 use rayspin::kernels::render::{Renderer, Scene};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
@@ -123,7 +123,7 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
     refuse_idle(TABLE, &context.given, &args)?;
     let size = camera::size(args)?;
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
-    let volume = monitor.stage("read", 0, || volume::read(args, &monitor))?;
+    let mut volume = monitor.stage("read", 0, || volume::read(args, &monitor))?;
     let (pages, others): (Vec<&Path>, Vec<&Path>) =
         args.outputs.iter().map(AsRef::as_ref).partition(|path| output::is_page(path));
     for page in pages {
@@ -140,7 +140,10 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
             })
             .collect::<rayspin::core::Result<_>>()
             .context("--step")?;
-        let drawn = draw(context, &volume, look.values, &scenes, &monitor)?;
+        if let Some(values) = look.values {
+            values.of(&mut volume);
+        }
+        let drawn = draw(context, volume, &scenes, &monitor)?;
         for path in others {
             let notes = monitor.stage("write", 0, || match output::is_picture(path) {
                 true => output::write_picture(path, &drawn, args),
@@ -176,41 +179,36 @@ fn check_outputs(args: &Render) -> Result<()> {
 }
 
 /// The pictures `[view, row, column, channel]`. A GPU that has too little memory leaves them to the CPU, unless the user chose it.
-fn draw(
-    context: &Context,
-    volume: &Volume,
-    values: fn(f32, f32) -> f32,
-    scenes: &[Scene],
-    monitor: &Monitor<'_>,
-) -> Result<Array4<f32>> {
-    match draw_on(&context.device, volume, values, scenes, monitor) {
-        Err(error)
-            if context.finish_on_cpu
-                && context.device.kind() == rayspin::device::BackendKind::Cuda
-                && error.kind() == ErrorKind::Failure =>
-        {
-            monitor.note(&format!("the CPU takes over: {error}"));
-            Ok(draw_on(&context.device.host(), volume, values, scenes, monitor)?)
+fn draw(context: &Context, volume: Volume, scenes: &[Scene], monitor: &Monitor<'_>) -> Result<Array4<f32>> {
+    let Volume { values, grid, .. } = volume;
+    let shape = grid.shape_zyx();
+    let on_gpu = context.device.kind() == rayspin::device::BackendKind::Cuda;
+    if on_gpu {
+        // The numbers stay here for the CPU.
+        match draw_on(&grid, || Array::from_slice(&context.device, &shape, &values), scenes, monitor) {
+            Err(error) if context.finish_on_cpu && error.kind() == ErrorKind::Failure => {
+                monitor.note(&format!("the CPU takes over: {error}"));
+            }
+            other => return Ok(other?),
         }
-        other => Ok(other?),
     }
+    Ok(draw_on(&grid, || Array::from_vec(&context.device.host(), &shape, values), scenes, monitor)?)
 }
 
 fn draw_on(
-    device: &Device,
-    volume: &Volume,
-    values: fn(f32, f32) -> f32,
+    grid: &VolumeGrid,
+    load: impl FnOnce() -> rayspin::core::Result<Array<f32>>,
     scenes: &[Scene],
     monitor: &Monitor<'_>,
 ) -> rayspin::core::Result<Array4<f32>> {
-    let grid = &volume.grid;
-    let water = volume.water;
-    let numbers: Vec<f32> = volume.values.iter().map(|&value| values(value, water)).collect();
-    let renderer = Renderer::new(grid, Array::from_vec(device, &grid.shape_zyx(), numbers)?)?;
+    let (device, renderer) = monitor.stage("load", 0, || {
+        let values = load()?;
+        Ok::<_, Error>((values.device().clone(), Renderer::new(grid, values)?))
+    })?;
     let Some(first) = scenes.first() else { return Err(Error::value("views", "at least one", 0)) };
     let ([rows, columns], channels) = (first.camera.shape(), first.mode.channels());
     let mut all = Vec::new();
-    let mut picture = Array::zeros(device, &first.shape())?;
+    let mut picture = Array::zeros(&device, &first.shape())?;
     monitor.stage("render", scenes.len(), || {
         for scene in scenes {
             renderer.draw(scene, &mut picture)?;

@@ -1,7 +1,8 @@
 //! The volume that is drawn.
 
 use anyhow::Result;
-use ndarray::{Array3, Axis};
+use ndarray::{ArrayView3, Axis};
+use rayon::prelude::*;
 use rayspin::core::vector::{cross, dot};
 use rayspin::core::{Geometry, Monitor, VolumeGrid};
 use rayspin::io;
@@ -9,9 +10,9 @@ use rayspin_shell::BadInput;
 
 use crate::args::render::Render;
 
-/// Real numbers `[z, y, x]`, whose axes form a right-handed system.
+/// Real numbers `[z, y, x]` in C order, whose axes form a right-handed system.
 pub(super) struct Volume {
-    pub(super) values: Array3<f32>,
+    pub(super) values: Vec<f32>,
     pub(super) geometry: Geometry,
     /// The voxels in coordinates of their own, with the middle at 0.
     pub(super) grid: VolumeGrid,
@@ -23,6 +24,10 @@ impl Volume {
     /// The smallest side of a voxel, mm.
     pub(super) fn finest_mm(&self) -> f64 {
         self.grid.spacing_mm().into_iter().fold(f64::INFINITY, f64::min)
+    }
+
+    pub(super) fn view(&self) -> Result<ArrayView3<'_, f32>> {
+        Ok(ArrayView3::from_shape(self.grid.shape_zyx(), &self.values)?)
     }
 
     /// A direction in the patient's coordinates along the volume's axes x, y and z.
@@ -51,11 +56,6 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
     if magnitudes {
         monitor.note("magnitudes of complex numbers are drawn");
     }
-    if let Some(value) = image.data().iter().find(|value| !value.is_finite()) {
-        let message = format!("{path}: expected finite numbers, found {value}");
-        let hint = "rays sum what they meet: give such voxels a number";
-        return Err(BadInput::new(message).hint(hint).into());
-    }
     let mut values = image.into_data().into_shape_with_order(shape)?;
     // A mirrored volume would make mirrored pictures: its slices are taken the other way round.
     if dot(cross(geometry.read_dir, geometry.phase_dir), geometry.slice_dir) < 0.0 {
@@ -68,5 +68,11 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
         geometry.slice_dir = geometry.slice_dir.map(|x| -x);
     }
     let grid = VolumeGrid::new(shape, geometry.spacing_mm, [0.0; 3])?;
+    let (values, _) = values.into_raw_vec_and_offset();
+    if let Some(value) = values.par_iter().find_any(|value| !value.is_finite()) {
+        let message = format!("{path}: expected finite numbers, found {value}");
+        let hint = "rays sum what they meet: give such voxels a number";
+        return Err(BadInput::new(message).hint(hint).into());
+    }
     Ok(Volume { values, geometry, grid, water: args.water })
 }
