@@ -125,7 +125,7 @@ impl Acquisitions {
         let direct = past_library.then(|| Direct::new(&self.path, &self.dataset, self.count)).flatten();
         if let Some((direct, heads)) = direct.and_then(Direct::with_heads) {
             self.check(&heads, Some(&direct))?;
-            if self.confirms(&heads, &direct)? {
+            if self.confirms(&heads, &direct) {
                 self.direct = Some(direct);
                 return Ok(heads);
             }
@@ -142,21 +142,19 @@ impl Acquisitions {
 
     /// Whether the HDF5 library reads the first, the middle and the last acquisition as `direct` does: types may state numbers of
     /// other kinds than their sizes tell.
-    fn confirms(&self, heads: &[Head], direct: &Direct) -> Result<bool> {
-        for at in [0, self.count / 2, self.count - 1] {
-            let Some(arrays) = direct.arrays(at..at + 1) else { return Ok(false) };
-            let [own] = self.slice::<HeadOnly>(at..at + 1)?[..] else { return Ok(false) };
+    fn confirms(&self, heads: &[Head], direct: &Direct) -> bool {
+        [0, self.count / 2, self.count - 1].into_iter().all(|at| {
+            let Some(arrays) = direct.arrays(at..at + 1) else { return false };
+            let head = self.slice::<HeadOnly>(at..at + 1);
+            let Ok([own]) = head.as_deref() else { return false };
             let mut same = bytemuck::bytes_of(&own.head) == bytemuck::bytes_of(&heads[at]);
             let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-            self.block_of_library(at..at + 1, |_, points, samples| {
+            let read = self.block_of_library(at..at + 1, |_, points, samples| {
                 same &= arrays.iter().all(|found| found.map(bits) == [points, samples].map(bits));
                 Ok(())
-            })?;
-            if !same {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+            });
+            same && read.is_ok()
+        })
     }
 
     fn check(&self, heads: &[Head], direct: Option<&Direct>) -> Result<()> {

@@ -114,6 +114,12 @@ impl Direct {
             return None;
         }
         let mut pieces = pieces(dataset, record.size as u64, count as u64).ok()?;
+        if let Some(chunk) = dataset.chunk() {
+            let bytes = chunk.iter().product::<usize>().checked_mul(record.size)? as u64;
+            if pieces.iter().any(|piece| piece.bytes != bytes) {
+                return None;
+            }
+        }
         pieces.sort_unstable_by_key(|piece| piece.first);
         let mut next = 0;
         for piece in &mut pieces {
@@ -192,6 +198,10 @@ impl Direct {
     /// The arrays of some acquisitions, None where something is not as it should be.
     pub(super) fn arrays(&self, indices: Range<usize>) -> Option<Arrays> {
         let wanted = self.arrays.get(indices)?;
+        // The library reads the object of an empty array, too, where there is one.
+        if wanted.iter().flatten().any(|reference| reference.count == 0 && reference.collection != 0) {
+            return None;
+        }
         // Collections in the order of the file, each with the bytes that are surely in it.
         let bytes_of = |array: usize, reference: &Reference| {
             let numbers = if array == 1 { self.numbers } else { 1 };
@@ -250,7 +260,7 @@ impl Direct {
                     Some(())
                 })?;
             }
-            // Objects stay aligned to 8, as in the file.
+            // Objects stay aligned to 4, as in the file.
             out.bytes.resize(out.bytes.len().next_multiple_of(8), 0);
         }
         objects.sort_unstable_by_key(|&(address, object, _)| (address, object));
@@ -331,7 +341,7 @@ fn long(bytes: &[u8]) -> Option<u64> {
 fn size_of_collection(address: u64, known: &[u8]) -> Option<u64> {
     let head = known.get(..HEADER)?;
     let size = long(&head[8..])?;
-    (&head[..5] == b"GCOL\x01" && size >= SMALLEST && address.is_multiple_of(8)).then_some(size)
+    (&head[..5] == b"GCOL\x01" && size >= SMALLEST && address.is_multiple_of(4)).then_some(size)
 }
 
 /// Whether two names are of one file.
