@@ -12,6 +12,7 @@ use rayspin_shell::args::Common;
 use rayspin_shell::files::check_writable;
 use rayspin_shell::stdout::{self, Output};
 
+pub(crate) mod batch;
 pub(crate) mod ct;
 pub(crate) mod filter;
 mod formats;
@@ -29,6 +30,7 @@ Examples:
   rayspin demo                                              a tour in under a minute
   rayspin simulate mri --trajectory spiral --coils 8 -o scan.h5 --truth truth.nii.gz
   rayspin recon mri scan.h5 -o image.nii.gz -o image.png --method cg-sense
+  rayspin batch 'scans/*.h5' -o 'out/{stem}.nii.gz'
   rayspin simulate ct -o ct.h5 && rayspin recon ct ct.h5 -o volume.nii.gz
   rayspin render volume.nii.gz -o picture.png --view left
   rayspin filter volume.nii.gz -o smooth.nii.gz --step gaussian:1.5
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     /// Reconstruct images from raw scans
     #[command(subcommand)]
     Recon(Recon),
+    /// Reconstruct many MRI scans, one start of the processor for all
+    Batch(batch::Batch),
     /// Draw a volume: radiograph, surface, turntable, or a page to turn it in
     Render(Box<render::Render>),
     /// Smooth images, find edges, resize, equalise, count grey values
@@ -145,7 +149,7 @@ impl Command {
     /// When it takes a GPU to compute on, or to describe.
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
-            Self::Demo(_) | Self::Info(_) | Self::Render(_) => Gpu::Now,
+            Self::Demo(_) | Self::Info(_) | Self::Render(_) | Self::Batch(_) => Gpu::Now,
             // Filters take one where the user names it.
             Self::Recon(_) | Self::Rerun(_) | Self::Filter(_) => Gpu::Later,
             Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) => Gpu::Never,

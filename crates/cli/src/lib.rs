@@ -58,7 +58,8 @@ fn execute(cli: Cli, given: Given) -> anyhow::Result<()> {
     for field in ["device", "gpu_memory"] {
         let harmless = field == "device" && !cli.common.device.is_gpu();
         if let Some(option) = given.name(field).filter(|_| gpu == Gpu::Never && !harmless) {
-            let expected = "a command that takes a GPU (recon, render, filter, demo, ladder, tune, info)";
+            let expected =
+                "a command that takes a GPU (recon, batch, render, filter, demo, ladder, tune, info)";
             return refuse(option, expected, "another, which computes on the CPU");
         }
     }
@@ -69,6 +70,7 @@ fn execute(cli: Cli, given: Given) -> anyhow::Result<()> {
         Command::Simulate(Simulate::Ct(args)) => commands::ct::simulate::run(&context, &args),
         Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args),
         Command::Recon(Recon::Ct(args)) => commands::ct::recon::run(&context, &args),
+        Command::Batch(args) => commands::batch::run(&context, &args),
         Command::Render(args) => commands::render::run(&context, &args),
         Command::Filter(args) => commands::filter::run(&context, &args),
         // Its sums run on the threads that they find themselves in.

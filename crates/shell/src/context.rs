@@ -49,6 +49,8 @@ impl Context {
             Some(threads) => Device::cpu_with_threads(threads)?,
             None => Device::cpu()?,
         };
+        // Files are read and written on these threads. A pool that exists already stays.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(host.cpu_side().threads()).build_global();
         let auto = common.device.leaves_the_choice();
         // Who limits the memory of a GPU wants one.
         let undecided = auto && gpu == Gpu::Later && common.gpu_memory.is_none();

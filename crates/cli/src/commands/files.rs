@@ -53,17 +53,31 @@ impl RunFiles {
         Ok(Self { inputs, record })
     }
 
+    /// Begins to hash the inputs, beside the run.
+    pub(crate) fn hashing(&self) -> Hashing {
+        let files: Vec<PathBuf> = self.inputs.iter().flat_map(parts).collect();
+        let hash =
+            |file: &PathBuf| FileEntry::read(file).with_context(|| format!("hashing {}", file.display()));
+        Hashing(std::thread::spawn(move || files.iter().map(hash).collect()))
+    }
+}
+
+/// Inputs whose hashes are found on a thread of its own.
+pub(crate) struct Hashing(std::thread::JoinHandle<Result<Vec<FileEntry>>>);
+
+impl Hashing {
     /// Records the inputs with their hashes.
-    pub(crate) fn hash_inputs(&self, recorder: &mut RunRecorder) -> Result<()> {
-        for file in self.inputs.iter().flat_map(parts) {
-            recorder.input(&file).with_context(|| format!("hashing {}", file.display()))?;
+    pub(crate) fn record(self, recorder: &mut RunRecorder) -> Result<()> {
+        match self.0.join() {
+            Ok(entries) => entries?.into_iter().for_each(|entry| recorder.input_entry(entry)),
+            Err(panic) => std::panic::resume_unwind(panic),
         }
         Ok(())
     }
 }
 
 /// image.nii.gz → image.json
-fn record_path(image: &Path) -> PathBuf {
+pub(crate) fn record_path(image: &Path) -> PathBuf {
     let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.strip_suffix(".gz").unwrap_or(&name);
     let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);

@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub(crate) mod batch;
 pub(crate) mod certify;
 pub(crate) mod convert;
 pub(crate) mod ct;

@@ -15,10 +15,11 @@ use rayspin::mri::scan::{Frame, Label, Scan};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, Stage};
-use rayspin_shell::BadInput;
+use rayspin_shell::{BadInput, Context};
 
 use super::recon::stream::{self, Stream};
 use super::recon::taken::Taken;
+use crate::args::Run;
 use crate::args::mri::ReconMri;
 
 /// Small arrays and tables of a run that no stage counts.
@@ -141,6 +142,23 @@ const GPU_START: f64 = 0.3;
 const THREAD_RATE: f64 = 4e9;
 const HELPING_THREADS: usize = 16;
 
+/// Bytes of a scan from which on a GPU starts while it is read: smaller ones are often done on the CPU meanwhile.
+const EARLY_BYTES: u64 = 64 << 20;
+/// Host memory that a started GPU takes: 107 MiB measured (benches/results/2026-11-24-h100/file_to_file.txt).
+const STARTED_BYTES: u64 = 128 << 20;
+
+/// Begins to start the GPU that the run will probably take, beside whatever comes next. Not where `--memory` limits the run or it only
+/// tells its plan: what a GPU takes of the host's memory is then measured alone.
+pub(crate) fn starting(context: &Context, run: &Run, scan: &Path) -> Option<cuda::Starting> {
+    let large = std::fs::metadata(scan).is_ok_and(|found| found.len() >= EARLY_BYTES);
+    (context.undecided && run.memory.is_none() && !run.dry_run && large).then(cuda::start)
+}
+
+/// The bytes that starting a GPU took, where the process had `before`.
+pub(crate) fn started(early: Option<cuda::Starting>, before: u64) -> u64 {
+    early.map_or_else(|| process_bytes().saturating_sub(before), |_| STARTED_BYTES)
+}
+
 /// Seconds that the CPU takes at most for what is planned.
 fn cpu_seconds(budget: &Budget, threads: usize) -> f64 {
     let sum = |of: fn(&Stage) -> f64| budget.stages.iter().map(of).sum::<f64>();
@@ -192,11 +210,11 @@ pub(crate) fn read(
     if !io::detect(path)?.reads_scans() {
         return read_arrays(args, options, selection, process, monitor);
     }
-    if let Some((stream, shape)) = stream::open(args, options, selection, monitor)? {
-        return Ok((Source::Stream(Box::new(stream)), shape));
-    }
-    let Input { file, name: group } = Input::of(path);
-    let contents = ismrmrd::contents(&file, group.as_deref())?;
+    let reader = match stream::open(args, options, selection, monitor)? {
+        Ok((stream, shape)) => return Ok((Source::Stream(Box::new(stream)), shape)),
+        Err(reader) => reader,
+    };
+    let contents = reader.contents();
     let mut notes = Vec::new();
     let labels = selection
         .choose(contents.images.keys().copied(), &mut notes)
@@ -212,8 +230,7 @@ pub(crate) fn read(
         Ok(Box::new(frame.with_context(|| path.display().to_string())?))
     };
     if whole && fits {
-        let read = ismrmrd::ReadOptions { group, ..ismrmrd::ReadOptions::default() };
-        let mut scan = ismrmrd::read_with(&file, &read, monitor)?;
+        let mut scan = reader.into_scan(None, monitor)?;
         let mut assumed = Vec::new();
         let frame = assemble(&scan, &mut assumed)?;
         let single = labels.len() == 1;
@@ -249,7 +266,7 @@ pub(crate) fn read(
     let read = contents.memory_bytes.saturating_sub(all) + bytes;
     refuse(args.run.memory, process + read, path)?;
     cpu::expect_memory(path.display(), read)?;
-    let scan = read_part(path, largest, monitor)?;
+    let scan = reader.into_scan(Some(largest), monitor)?;
     let frame = assemble(&scan, &mut Vec::new())?;
     let noise = Some(measure(&scan));
     notes.extend(scan.notes);

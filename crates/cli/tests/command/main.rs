@@ -5,6 +5,7 @@
 mod arrays;
 mod bart;
 mod bart_series;
+mod batch;
 mod certify;
 mod choices;
 mod ct;

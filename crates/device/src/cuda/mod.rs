@@ -33,7 +33,7 @@ pub use driver::{
 };
 pub use launched::Launched;
 use launched::Trace;
-pub use machine::{NoGpu, count, driver_installed, fft_version};
+pub use machine::{NoGpu, Starting, count, driver_installed, fft_version, start};
 pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, ignored as ignored_archive, pack};
 pub use program::{Define, Parameter, Program, Source};

@@ -10,6 +10,7 @@ use rayspin::ct::methods::Facts;
 use rayspin::ct::recon::{
     GridOptions, ReconOptions, Reconstruction, arriving_budget, budget, grid, reconstruct, slices_at_a_time,
 };
+use rayspin::device::cuda::Starting;
 use rayspin::device::{Backend, Device};
 use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::report::RunRecorder;
@@ -122,6 +123,8 @@ struct Session<'a> {
     /// The column on which the axis falls, where an option says it or it was found.
     axis: Option<f64>,
     corrections: Corrections,
+    /// A GPU that starts while the scan is read.
+    starting: Option<Starting>,
 }
 
 /// Reconstructs a scan, writes the volume and the run record.
@@ -131,8 +134,11 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     let (recorder, device) = (files::recorder(context), context.device.clone());
     args.corrections.refuse_idle(&context.given)?;
     let corrections = args.corrections.corrections()?;
-    let mut session = Session { context, args, monitor, recorder, device, axis: None, corrections };
+    let mut session =
+        Session { context, args, monitor, recorder, device, axis: None, corrections, starting: None };
     let process = plan::process_bytes();
+    let hashing = (!args.run.dry_run).then(|| files.hashing());
+    session.starting = plan::starting(context, &args.run, &args.scan);
     let lines = session.read()?;
     let mut options = session.options(&lines.geometry)?;
     session.corrections.expect_volume(options.grid.shape_zyx())?;
@@ -140,7 +146,6 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     plan::expect_memory(&plan)?;
     session.planned(&plan, &limits, &options)?;
     let reference = args.run.reference.as_deref().map(io::read_volume).transpose()?;
-    files.hash_inputs(&mut session.recorder)?;
 
     session.recorder.stage("reconstruct");
     let Lines { values, geometry, pixel_mm, .. } = lines;
@@ -156,6 +161,7 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
         }
     };
     session.corrections.volume(session.device.cpu_side(), &mut made.volume)?;
+    hashing.map_or(Ok(()), |hashing| hashing.record(&mut session.recorder))?;
     session.reconstructed(&made, &options)?;
     let missed = made.certificates.iter().find(|one| !one.met()).cloned();
     let mut compared = Ok(());
@@ -267,7 +273,7 @@ impl Session<'_> {
                 None => {
                     let before = plan::process_bytes();
                     job.device = rayspin_shell::first_gpu(job.device.clone(), self.context.quiet);
-                    job.process += plan::process_bytes().saturating_sub(before);
+                    job.process += plan::started(self.starting.take(), before);
                 }
             }
         }
@@ -315,7 +321,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds up views as they arrive. A volume that is made some slices after others is written as it comes, and is left empty.
+    /// Adds up views as they arrive. A volume that is made slab by slab is written as it comes, and is left empty.
     fn arriving(
         &mut self,
         mut passes: Passes,

@@ -51,7 +51,8 @@ impl<'a> Session<'a> {
         options.keep_maps = args.save_maps.is_some();
         options.run.finish_on_cpu = context.finish_on_cpu;
         let scan_options = options::scan_options(args)?;
-        Ok(Self { context, args, monitor, recorder, scan_options, options, device: context.device.clone() })
+        let (device, starting) = (context.device.clone(), None);
+        Ok(Self { context, args, monitor, recorder, scan_options, options, device, starting })
     }
 
     /// What is known of the run before the scan is read. Errors: an option that does nothing.
@@ -83,8 +84,9 @@ impl<'a> Session<'a> {
     }
 
     /// Reads the scan.
-    pub(super) fn read(&self) -> Result<Read> {
+    pub(super) fn read(&mut self) -> Result<Read> {
         let process = plan::process_bytes();
+        self.starting = plan::starting(self.context, &self.args.run, &self.args.scan);
         let (source, shape) = self.read_scan(process, true)?;
         Ok(Read { source, shape, process })
     }
@@ -213,7 +215,7 @@ impl<'a> Session<'a> {
             None => {
                 let before = plan::process_bytes();
                 self.move_to(rayspin_shell::first_gpu(self.device.clone(), self.context.quiet));
-                Ok(plan::process_bytes().saturating_sub(before))
+                Ok(plan::started(self.starting.take(), before))
             }
         }
     }
@@ -284,11 +286,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Hashes the inputs, and reads the image to compare with.
-    pub(super) fn read_inputs(&mut self, files: &RunFiles) -> Result<Option<io::ImageFile>> {
-        let reference = self.args.run.reference.as_deref();
-        let reference = reference.map(io::read_image).transpose()?;
-        files.hash_inputs(&mut self.recorder)?;
-        Ok(reference)
+    /// The image to compare with.
+    pub(super) fn read_reference(&self) -> Result<Option<io::ImageFile>> {
+        Ok(self.args.run.reference.as_deref().map(io::read_image).transpose()?)
     }
 }

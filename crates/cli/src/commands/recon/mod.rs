@@ -15,7 +15,9 @@ mod understood;
 use anyhow::{Context as _, Result};
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::Device;
-use rayspin::io::{ArrayFrame, ScanOptions};
+use rayspin::device::cuda::Starting;
+use rayspin::io::cfl::Layout;
+use rayspin::io::{ArrayFrame, ImageFile, ScanOptions};
 use rayspin::mri::recon::{
     Certificate, Frames, ReconOptions, ScanImage, Searched, Solve, StreamTimes, reconstruct_frame,
     reconstruct_frames,
@@ -23,6 +25,8 @@ use rayspin::mri::recon::{
 use rayspin::report::RunRecorder;
 use rayspin_shell::Context;
 
+use self::taken::Taken;
+use super::files::{Hashing, RunFiles};
 use super::{certify, files, plan};
 use crate::args::mri::ReconMri;
 
@@ -35,38 +39,84 @@ struct Session<'a> {
     scan_options: ScanOptions,
     options: ReconOptions,
     device: Device,
+    /// A GPU that starts while the scan is read.
+    starting: Option<Starting>,
 }
 
 /// Reconstructs a scan, writes the images and the run record.
 pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
-    let files = input::files_of(args)?;
-    let mut session = Session::begin(context, args)?;
-    let mut known = session.known()?;
-    let read = session.read()?;
-    let layout = understood::layout(&read.source);
-    let taken = read.shape.taken.clone();
-    understood::say(&read.source, &read.shape, context, &mut session.recorder);
-    let read = session.choose_method(read, &mut known)?;
-    let Some((plan, limits, source)) = session.plan(read)? else { return Ok(()) };
-    session.ready(&plan, &limits, &source)?;
-    let reference = session.read_inputs(&files)?;
+    Ready::read(context, args)?.reconstruct()?.map_or(Ok(()), Made::write)
+}
 
-    session.recorder.stage("reconstruct");
-    let Session { device, monitor, options, scan_options, .. } = &session;
-    let result = match source {
-        plan::Source::Stream(stream) => stream::run(device, context.quiet, args, *stream, options, monitor),
-        other => reconstruct(device, args, other, scan_options, options, monitor).map(Done::of),
-    };
-    let result = result.with_context(|| format!("{}", args.scan.display()))?;
-    session.reconstructed(&result)?;
+/// A scan that was read.
+pub(crate) struct Ready<'a> {
+    session: Session<'a>,
+    files: RunFiles,
+    known: effect::Run<'a>,
+    hashing: Option<Hashing>,
+    read: input::Read,
+}
 
-    let written = session.write(&result, layout)?;
-    let mismatch = session.judge(reference.as_ref(), &result, taken.as_ref());
-    session.finish(&files, &result, &written)?;
-    if let Some(missed) = result.certificates.iter().find(|certificate| !certificate.met()) {
-        return Err(certify::missed(missed, record::name_of(missed, &result.certificates)).into());
+/// A scan that was reconstructed.
+pub(crate) struct Made<'a> {
+    session: Session<'a>,
+    files: RunFiles,
+    result: Done,
+    layout: Layout,
+    taken: Option<Taken>,
+    reference: Option<ImageFile>,
+}
+
+impl<'a> Ready<'a> {
+    /// Reads the scan.
+    pub(crate) fn read(context: &'a Context, args: &'a ReconMri) -> Result<Self> {
+        let files = input::files_of(args)?;
+        let mut session = Session::begin(context, args)?;
+        let known = session.known()?;
+        let hashing = (!args.run.dry_run).then(|| files.hashing());
+        let read = session.read()?;
+        Ok(Self { session, files, known, hashing, read })
     }
-    mismatch
+
+    /// Makes the images; none where the plan alone is wanted.
+    pub(crate) fn reconstruct(self) -> Result<Option<Made<'a>>> {
+        let Self { mut session, files, mut known, hashing, read } = self;
+        let (context, args) = (session.context, session.args);
+        let layout = understood::layout(&read.source);
+        let taken = read.shape.taken.clone();
+        understood::say(&read.source, &read.shape, context, &mut session.recorder);
+        let read = session.choose_method(read, &mut known)?;
+        let Some((plan, limits, source)) = session.plan(read)? else { return Ok(None) };
+        session.ready(&plan, &limits, &source)?;
+        let reference = session.read_reference()?;
+
+        session.recorder.stage("reconstruct");
+        let Session { device, monitor, options, scan_options, .. } = &session;
+        let result = match source {
+            plan::Source::Stream(stream) => {
+                stream::run(device, context.quiet, args, *stream, options, monitor)
+            }
+            other => reconstruct(device, args, other, scan_options, options, monitor).map(Done::of),
+        };
+        let result = result.with_context(|| format!("{}", args.scan.display()))?;
+        hashing.map_or(Ok(()), |hashing| hashing.record(&mut session.recorder))?;
+        session.reconstructed(&result)?;
+        Ok(Some(Made { session, files, result, layout, taken, reference }))
+    }
+}
+
+impl Made<'_> {
+    /// Writes the images and the record.
+    pub(crate) fn write(self) -> Result<()> {
+        let Self { mut session, files, result, layout, taken, reference } = self;
+        let written = session.write(&result, layout)?;
+        let mismatch = session.judge(reference.as_ref(), &result, taken.as_ref());
+        session.finish(&files, &result, &written)?;
+        if let Some(missed) = result.certificates.iter().find(|certificate| !certificate.met()) {
+            return Err(certify::missed(missed, record::name_of(missed, &result.certificates)).into());
+        }
+        mismatch
+    }
 }
 
 /// What is to be recorded of a reconstruction.

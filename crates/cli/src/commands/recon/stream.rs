@@ -36,20 +36,21 @@ pub(crate) struct Stream {
     windows: bool,
 }
 
-/// Opens the scan as a stream where it is to be one: with a window, or where it holds several repetitions.
+/// Opens the scan as a stream where it is to be one: with a window, or where it holds several repetitions. Gives back the reader of
+/// any other scan.
 pub(crate) fn open(
     args: &ReconMri,
     options: &ScanOptions,
     selection: &Selection,
     monitor: &Monitor<'_>,
-) -> Result<Option<(Stream, Shape)>> {
+) -> Result<std::result::Result<(Stream, Shape), Reader>> {
     let path = &args.scan;
     let input = Input::of(path);
     let reader = Reader::open(&input.file, input.name.as_deref())?;
     let places = reader.places();
     let all: std::collections::BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
     if all.is_empty() {
-        return Ok(None);
+        return Ok(Err(reader));
     }
     let mut notes = Vec::new();
     let mut choose = || selection.choose(all.iter().copied(), &mut notes);
@@ -63,7 +64,7 @@ pub(crate) fn open(
             Series::of_windows(places, &labels, &window, chosen)
         }
         None if several => Series::of_repetitions(places, &labels, chosen),
-        None => return Ok(None),
+        None => return Ok(Err(reader)),
     };
     let series = series.with_context(|| path.display().to_string())?;
     let slices: std::collections::BTreeSet<u16> = all.iter().map(|label| label.slice).collect();
@@ -80,7 +81,7 @@ pub(crate) fn open(
     shape.taken = taken;
     let (slices, windows) = (slices.into_iter().collect(), args.window.is_some());
     let source = Images::Scan(Box::new(source));
-    Ok(Some((Stream { source, slices, notes, maps: None, windows }, shape)))
+    Ok(Ok((Stream { source, slices, notes, maps: None, windows }, shape)))
 }
 
 impl Stream {

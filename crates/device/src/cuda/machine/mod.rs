@@ -11,7 +11,7 @@ pub(super) mod staging;
 mod texture;
 
 pub use fft::fft_version;
-pub use probe::{NoGpu, count, driver_installed};
+pub use probe::{NoGpu, Starting, count, driver_installed, start};
 use probe::{attribute, new_enough, properties};
 
 use std::any::Any;

@@ -39,6 +39,33 @@ pub fn driver_installed() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
+/// A GPU that starts on a thread of its own. Dropping this waits for it: a program must not end within its driver.
+#[derive(Debug)]
+#[must_use = "dropping it waits until the GPU has started"]
+pub struct Starting(Option<std::thread::JoinHandle<()>>);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            // It has nothing to tell: whoever opens the GPU finds its errors.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Begins to start the driver and the first GPU, which takes a third of a second. Who opens that GPU meanwhile waits for the rest.
+pub fn start() -> Starting {
+    let work = || {
+        if count().is_ok()
+            && let Ok(device) = cu::device::get(0)
+        {
+            // SAFETY: the device was just found. Its primary context stays retained until the process ends.
+            let _ = unsafe { cu::primary_ctx::retain(device) };
+        }
+    };
+    Starting(std::thread::Builder::new().name("rayspin-gpu".into()).spawn(work).ok())
+}
+
 /// Number of GPUs, at least one. Never panics.
 pub fn count() -> std::result::Result<usize, NoGpu> {
     // SAFETY: loading the driver has no requirements.

@@ -1,0 +1,96 @@
+//! `rayspin batch`
+
+use std::path::Path;
+
+use crate::{files, ok, rayspin, refused};
+
+/// Four small scans; the last but one is none.
+fn with_scans() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("scans")).unwrap();
+    for (name, seed) in [("a", 1), ("b", 2), ("d", 3)] {
+        let line = format!(
+            "simulate mri -q --no-record -o scans/{name}.h5 --matrix 24,24 --trajectory radial --shots 24 --coils 2 --snr 50 --seed {seed}"
+        );
+        ok(&line.split_whitespace().collect::<Vec<_>>(), folder.path());
+    }
+    std::fs::write(folder.path().join("scans/c.h5"), "no scan").unwrap();
+    folder
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    files(folder).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+fn batch(folder: &Path, line: &str) -> (i32, String) {
+    let arguments: Vec<&str> = ["batch"].into_iter().chain(line.split_whitespace()).collect();
+    let output = rayspin(&arguments, folder);
+    (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn scans_are_reconstructed_as_alone_and_what_is_there_is_not_made_again() {
+    let folder = with_scans();
+    let f = folder.path();
+    let line = "scans/*.h5 -o out/{stem}.npy --device cpu --page out/page.html -- -m cg-sense --iterations 3";
+    // A file that is no scan stops no other.
+    let (code, text) = batch(f, line);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("scans/c.h5: failed: ") && text.contains("3 reconstructed, 1 failed"), "{text}");
+    assert_eq!(names(&f.join("out")), ["a.json", "a.npy", "b.json", "b.npy", "d.json", "d.npy", "page.html"]);
+    let page = std::fs::read_to_string(f.join("out/page.html")).unwrap();
+    assert!(page.contains("scans/d.h5") && page.contains("scans/c.h5: "), "{page}");
+    // As alone.
+    let alone = "recon mri -q scans/b.h5 -o alone.npy --device cpu -m cg-sense --iterations 3";
+    ok(&alone.split_whitespace().collect::<Vec<_>>(), f);
+    let image = |name: &str| std::fs::read(f.join(name)).unwrap();
+    assert_eq!(image("out/b.npy"), image("alone.npy"));
+    ok(&["rerun", "out/b.json", "-q", "--out", "again"], f);
+
+    // A scan and an image that changed since are made again, and so is all with other options.
+    std::fs::copy(f.join("scans/a.h5"), f.join("scans/c.h5")).unwrap();
+    std::fs::write(f.join("out/b.npy"), "changed").unwrap();
+    let (code, text) = batch(f, line);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("2 reconstructed, 2 there before"), "{text}");
+    assert!(text.contains("scans/a.h5: out/a.npy is there"), "{text}");
+    assert_eq!(image("out/b.npy"), image("alone.npy"));
+    assert_eq!(image("out/c.npy"), image("out/a.npy"));
+    let (_, text) = batch(f, &line.replace("--iterations 3", "--iterations 2 --memory 2G"));
+    assert!(text.contains("4 scans in") && text.contains("4 reconstructed"), "{text}");
+}
+
+#[test]
+fn jobs_share_a_list_of_scans() {
+    let folder = with_scans();
+    let f = folder.path();
+    std::fs::remove_file(f.join("scans/c.h5")).unwrap();
+    for (shard, made) in
+        [("1/2", vec!["a.json", "a.npy", "d.json", "d.npy"]), ("2/2", vec!["b.json", "b.npy"])]
+    {
+        let out = format!("out{}", &shard[..1]);
+        let line = format!("scans -o {out}/{{stem}}.npy --device cpu --shard {shard} -- -m gridding");
+        assert_eq!(batch(f, &line).0, 0);
+        assert_eq!(names(&f.join(out)), made);
+    }
+}
+
+#[test]
+fn what_cannot_be_a_batch_is_refused_before_anything_is_computed() {
+    let folder = with_scans();
+    let f = folder.path();
+    for (line, expected) in [
+        (
+            "scans/*.dat -o out/{stem}.npy",
+            "scans/*.dat: expected scans, a folder of scans or a pattern, found none",
+        ),
+        ("scans/*.h5 -o out/same.npy", "expected an image for each scan"),
+        ("scans/*.h5 -o out/{stem}.npy --shard 3/2", "a job and the number of jobs"),
+        ("scans/*.h5 -o out/{stem}.npy -- --no-record", "expected a record beside each image"),
+        ("scans/*.h5 -o out/{stem}.npy -- --device cpu", "--device: expected before --"),
+        ("scans/*.h5 -o out/{stem}.npy -- --iteration x", "options of recon mri"),
+    ] {
+        let arguments: Vec<&str> = ["batch"].into_iter().chain(line.split_whitespace()).collect();
+        refused(&arguments, f, &[expected]);
+    }
+}
