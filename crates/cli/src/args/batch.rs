@@ -28,13 +28,14 @@ impl FromStr for Shard {
 /// `rayspin batch`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-recon mri reconstructs each scan with the options behind --. The processor starts once. The next
-scan is read while one is computed and the last is written; with --memory among the options one
-scan follows the other. Each image has its record, which holds the notes of its run.
+Each scan is reconstructed as by rayspin recon mri, with the options after --. The GPU starts once
+for all scans. While one scan is computed, the next one is read and the image before is written;
+with --memory after --, one scan is processed at a time. A record beside each image (image.json)
+holds the command, the version, hashes and the messages of the run.
 
-A scan is not computed again where its record shows the same file, command and version, and its
-images have not changed. So an interrupted batch goes on where it ended. A scan that fails stops
-no other. Exit code 1: a scan failed.
+To resume a batch, run the same command again: a scan is skipped if its input, options, version and
+images match its record. A scan that fails does not stop the others, and is tried again.
+Exit code 1: a scan failed.
 
 Examples:
   rayspin batch 'scans/*.h5' -o 'out/{stem}.nii.gz'
@@ -42,19 +43,21 @@ Examples:
   rayspin batch 'study/*/raw.h5' -o 'out/{folder}.nii.gz' --page out/index.html
   rayspin batch scans/ -o 'out/{stem}.nii.gz' --shard 3/16        the third of 16 jobs")]
 pub(crate) struct Batch {
-    /// Scans, folders of scans, or patterns in quotes: * and ? stand for characters, ** for folders
+    /// Scans, folders of scans, or patterns in quotes: * is any text, ? a character, ** any folders
     #[arg(required = true, value_name = "SCAN", value_hint = ValueHint::FilePath)]
     pub(crate) scans: Vec<PathBuf>,
-    /// Image of each scan: {stem} is the scan's name without its ending, {folder} its folder's name; repeat for several
+    /// Image of each scan: {stem} is the scan's name without its ending, {folder} its folder's name
+    ///
+    /// Folders are made where they are missing. Two scans cannot have one image. Repeat -o to write several images of each scan.
     #[arg(long = "output", short, value_name = "IMAGE", required = true)]
     pub(crate) outputs: Vec<String>,
-    /// Only every N-th scan from the I-th on, for arrays of jobs
+    /// Part I of N of the list of scans, for arrays of jobs: 3/16 takes scans 3, 19, 35 …
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
-    /// Page of what became of each scan (.html)
+    /// Write a page with the result of each scan (.html)
     #[arg(long, value_name = "HTML", value_hint = ValueHint::FilePath)]
     pub(crate) page: Option<PathBuf>,
-    /// Options of recon mri, behind --
+    /// Options of rayspin recon mri, after --
     #[arg(last = true, value_name = "OPTIONS")]
     pub(crate) options: Vec<String>,
 }

@@ -140,16 +140,20 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
         ("--gpu-memory", cli.common.gpu_memory.is_some()),
     ] {
         if found {
-            let message = format!("{option}: expected before --, found behind it");
+            let message = format!("{option}: expected before --, found after it");
             return Err(BadInput::new(message).hint("all scans run on one processor").into());
         }
     }
     let Command::Recon(Recon::Mri(args)) = cli.command else {
-        return Err(BadInput::new("expected options of recon mri behind --, found another command").into());
+        return Err(BadInput::new("expected options of recon mri after --, found another command").into());
     };
+    if args.outputs != outputs {
+        let message = "--output: expected before --, found after it";
+        return Err(BadInput::new(message).hint("a name after -- would be the same for all scans").into());
+    }
     let Some(None) = args.run.record() else {
         let message =
-            "expected a record beside each image, found --record, --no-record or --dry-run behind --";
+            "expected a record beside each image, found --record, --no-record or --dry-run after --";
         return Err(BadInput::new(message).hint("what is done is known by the records").into());
     };
     let record = outputs.first().map(|image| files::record_path(image)).unwrap_or_default();

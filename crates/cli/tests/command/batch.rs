@@ -86,6 +86,7 @@ fn what_cannot_be_a_batch_is_refused_before_anything_is_computed() {
         ),
         ("scans/*.h5 -o out/same.npy", "expected an image for each scan"),
         ("scans/*.h5 -o out/{stem}.npy --shard 3/2", "a job and the number of jobs"),
+        ("scans/*.h5 -o out/{stem}.npy -- -o all.npy", "--output: expected before --"),
         ("scans/*.h5 -o out/{stem}.npy -- --no-record", "expected a record beside each image"),
         ("scans/*.h5 -o out/{stem}.npy -- --device cpu", "--device: expected before --"),
         ("scans/*.h5 -o out/{stem}.npy -- --iteration x", "options of recon mri"),
