@@ -430,7 +430,7 @@ mod tests {
         let origin = Origin::File(&file, 4);
         let found = super::read::<f32>(origin, count - 1, Element::F32, ByteOrder::NATIVE, None).unwrap();
         assert_eq!(found, floats[1..]);
-        // A number that does not fit is told by its place.
+        // The error names the place of a number that does not fit.
         let doubles: Vec<u8> =
             (0..count).flat_map(|at| if at == count - 5 { 1e300 } else { 1.0f64 }.to_le_bytes()).collect();
         let file = tempfile::tempfile().unwrap();

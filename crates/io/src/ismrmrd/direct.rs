@@ -1,4 +1,4 @@
-//! Acquisitions read by positioned reads on all threads. The HDF5 library reads one at a time, and copies its samples four times.
+//! Acquisitions read by positioned reads on all threads. The HDF5 library reads one at a time.
 //!
 //! HDF5 tells where the records lie. A record has the head, and for each array of variable length 16 bytes: the number of elements (4),
 //! the address of a collection in the global heap (8), and the number of an object in it (4). A collection starts with `GCOL`, version 1
@@ -72,7 +72,7 @@ pub(super) struct Direct {
 /// The arrays of some acquisitions.
 pub(super) struct Arrays {
     bytes: Vec<u8>,
-    /// Of each acquisition the trajectory and the samples.
+    /// The trajectory and the samples of each acquisition.
     places: Vec<[Range<usize>; 2]>,
 }
 
@@ -337,7 +337,7 @@ fn long(bytes: &[u8]) -> Option<u64> {
     bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The bytes of the collection at an address, of which the first are `known`.
+/// The size of the collection at an address. It begins with the bytes `known`.
 fn size_of_collection(address: u64, known: &[u8]) -> Option<u64> {
     let head = known.get(..HEADER)?;
     let size = long(&head[8..])?;
@@ -369,7 +369,8 @@ fn numbers_of(ty: &TypeDescriptor) -> Option<usize> {
     }
 }
 
-/// How the numbers of a compound become those of another: members have the same names, and none becomes narrower or of another kind.
+/// Lists the bytes of a compound that become each number of another one. Members are found by name. No number becomes narrower or changes
+/// its kind.
 fn copies(
     from: &CompoundType,
     to: &CompoundType,

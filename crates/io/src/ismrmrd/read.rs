@@ -242,7 +242,7 @@ impl Raw {
         };
         for some in self.blocks(wanted).chunks(BLOCKS_EACH * rayon::current_num_threads()) {
             monitor.check().map_err(|e| Error::core(path, e))?;
-            // In their order, so that the first error of the file is told.
+            // In order, so that the error names the first bad acquisition of the file.
             let done: Vec<Result<(Vec<Acquisition>, Repairs)>> = some.par_iter().map(read).collect();
             for (block, done) in some.iter().zip(done) {
                 let (acquisitions, own) = done?;
@@ -360,7 +360,7 @@ impl Reader {
         }
     }
 
-    /// Reads every acquisition, or those of one image, and closes the file.
+    /// Reads every acquisition, or the acquisitions of one image, and closes the file.
     ///
     /// Errors: as [`read`]; [`rayspin_core::Error::Interrupted`].
     pub fn into_scan(mut self, only: Option<Label>, monitor: &Monitor) -> Result<Scan> {

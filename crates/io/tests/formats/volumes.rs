@@ -234,7 +234,7 @@ fn zeiss_scans_are_read() {
     assert_eq!(counts.views.dim(), (7, 256, 256));
     let sums: Vec<f64> =
         counts.views.outer_iter().map(|view| view.iter().map(|&v| f64::from(v)).sum()).collect();
-    // Of the streams ImageData1/Image1 to Image7, read by olefile 0.47.
+    // Sums of the streams ImageData1/Image1 to Image7, as olefile 0.47 reads them.
     assert_eq!(sums, [4280467.0, 5708686.0, 6420958.0, 6923329.0, 6523982.0, 5553009.0, 4079730.0]);
 }
 

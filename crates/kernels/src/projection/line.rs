@@ -97,7 +97,7 @@ pub(super) fn part(ends: [f64; 2], plane: usize) -> f64 {
 }
 
 /// The axis along which a direction passes voxels fastest. Of equals the first.
-pub(crate) fn main_axis(along: [f64; 3]) -> usize {
+fn main_axis(along: [f64; 3]) -> usize {
     let size = along.map(f64::abs);
     match (size[0] >= size[1], size[0] >= size[2], size[1] >= size[2]) {
         (true, true, _) => 0,

@@ -4,7 +4,6 @@ mod cpu;
 mod cuda;
 mod ladder;
 mod line;
-pub(crate) use line::main_axis;
 mod matrix;
 pub mod reference;
 mod variants;

@@ -112,7 +112,7 @@ impl Setup {
             let (one, other) = (-at[axis] * inverse, (size - at[axis]) * inverse);
             range = [range[0].max(one.min(other)), range[1].min(one.max(other))];
         }
-        let main = crate::projection::main_axis(along);
+        let main = main_axis(along);
         if range[0] >= range[1] {
             return None;
         }
@@ -137,6 +137,22 @@ impl Setup {
             step: length.sqrt() * inverse.abs() / samples,
         })
     }
+}
+
+/// An axis is a ray's main axis instead of an earlier one if the ray passes voxels along it faster by this factor. Of axes that differ by
+/// rounding alone every variant then takes the first: the samples of a ray depend on its main axis.
+pub(super) const MARGIN: f64 = 1.0 + 1e-9;
+
+/// The axis along which a ray passes voxels fastest.
+#[inline(always)]
+fn main_axis(along: [f64; 3]) -> usize {
+    let mut main = 0;
+    for axis in 1..3 {
+        if along[axis].abs() > MARGIN * along[main].abs() {
+            main = axis;
+        }
+    }
+    main
 }
 
 /// The planes of voxels before and after the middle of cell k, and where it lies between them. Beyond the outer planes values

@@ -2,6 +2,7 @@
 
 use rayspin_core::VolumeGrid;
 
+use super::ray::MARGIN;
 use super::{Mode, Scene, Transfer};
 
 /// A volume that is linear between the centres of voxels. In the outer half voxel it has the value of the nearest point between centres.
@@ -83,7 +84,7 @@ pub fn pixel(scene: &Scene, grid: &VolumeGrid, volume: &[f32], row: usize, colum
         }
         let [one, other] = ends.map(|end| (end - start[axis]) / to[axis]);
         range = [range[0].max(one.min(other)), range[1].min(one.max(other))];
-        if to[axis].abs() > to[main].abs() {
+        if to[axis].abs() > MARGIN * to[main].abs() {
             main = axis;
         }
     }

@@ -118,16 +118,6 @@ fn wanted(case: &Case) -> Vec<f64> {
     (0..rows * columns).flat_map(|at| pixel(at).into_iter().take(channels)).collect()
 }
 
-/// Whether a ray passes voxels equally fast along two axes, but for rounding: either may be its main axis, with samples of its own.
-fn has_two_main_axes(case: &Case, pixel: usize) -> bool {
-    let columns = case.scene.camera.shape()[1];
-    let (_, along) = case.scene.camera.ray((pixel / columns) as f64, (pixel % columns) as f64);
-    let spacing = case.grid.spacing_mm();
-    let mut fast: [f64; 3] = std::array::from_fn(|axis| (along[axis] / spacing[axis]).abs());
-    fast.sort_by(f64::total_cmp);
-    fast[2] - fast[1] <= 1e-9 * fast[2]
-}
-
 /// Whether a picture is the reference's within a share of the largest number. Rays that graze a surface may meet it or not.
 fn compare(case: &Case, name: &str, found: &[f32], wanted: &[f64], tolerance: f64) {
     let whole = wanted.iter().fold(1.0, |most: f64, w| most.max(w.abs()));
@@ -139,7 +129,7 @@ fn compare(case: &Case, name: &str, found: &[f32], wanted: &[f64], tolerance: f6
             .zip(wanted)
             .map(|(f, w)| (f64::from(*f) - w).abs())
             .fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
-        if worst.is_nan() || (worst > tolerance * whole && !has_two_main_axes(case, at)) {
+        if worst.is_nan() || worst > tolerance * whole {
             apart.push((at, found.to_vec(), wanted.to_vec()));
         }
     }

@@ -9,6 +9,7 @@
 #define INFINITE __uint_as_float(0x7f800000u)
 #define DARK (1.0f / 1024)
 #define FAINT 1e-5f
+#define MARGIN (1 + 1e-9)
 #define CHANNELS (MODE < 2 ? 1 : 4)
 
 // `voxel` is a cell's part of a voxel.
@@ -43,7 +44,9 @@ static __device__ bool ray_of(const double* frame, unsigned row, unsigned column
     }
     if (!(enter < leave)) return false;
     double dx = fabs(along[0]), dy = fabs(along[1]), dz = fabs(along[2]);
-    int main = dx >= dy && dx >= dz ? 0 : dy > dx && dy >= dz ? 1 : 2;
+    // Of axes that differ by rounding alone the first, as `main_axis` in ray.rs.
+    int main = dy > MARGIN * dx ? 1 : 0;
+    if (dz > MARGIN * (main == 0 ? dx : dy)) main = 2;
     double a = main == 0 ? at[0] : main == 1 ? at[1] : at[2], da = main == 0 ? along[0] : main == 1 ? along[1] : along[2];
     double b = main == 0 ? at[1] : at[0], db = main == 0 ? along[1] : along[0];
     double c = main == 2 ? at[1] : at[2], dc = main == 2 ? along[1] : along[2];
