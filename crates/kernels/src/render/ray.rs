@@ -139,8 +139,8 @@ impl Setup {
     }
 }
 
-/// An axis is a ray's main axis instead of an earlier one if the ray passes voxels along it faster by this factor. Of axes that differ by
-/// rounding alone every variant then takes the first: the samples of a ray depend on its main axis.
+/// An axis is a ray's main axis instead of an earlier one if the ray passes voxels along it faster by this factor. So every variant takes the
+/// same axis where two differ by rounding alone. The samples of a ray depend on its main axis.
 pub(super) const MARGIN: f64 = 1.0 + 1e-9;
 
 /// The axis along which a ray passes voxels fastest.

@@ -44,7 +44,7 @@ static __device__ bool ray_of(const double* frame, unsigned row, unsigned column
     }
     if (!(enter < leave)) return false;
     double dx = fabs(along[0]), dy = fabs(along[1]), dz = fabs(along[2]);
-    // Of axes that differ by rounding alone the first, as `main_axis` in ray.rs.
+    // If axes differ by rounding alone, the first is the main axis: as `main_axis` in ray.rs.
     int main = dy > MARGIN * dx ? 1 : 0;
     if (dz > MARGIN * (main == 0 ? dx : dy)) main = 2;
     double a = main == 0 ? at[0] : main == 1 ? at[1] : at[2], da = main == 0 ? along[0] : main == 1 ? along[1] : along[2];
