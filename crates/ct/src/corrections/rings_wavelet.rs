@@ -40,6 +40,8 @@ const LOW: [f64; 10] = [
 const LEAST: f64 = 1e-6;
 /// Frequencies whose sums are made together: a row of numbers is read once for them.
 const TOGETHER: usize = 6;
+/// Rows that are added to a sum together: it is read and written once for them.
+const ROWS: usize = 4;
 
 params! {
     /// Rings are removed by wavelets and Fourier transforms (Münch et al., Opt Express 17:8567, 2009).
@@ -224,8 +226,10 @@ impl RingsWavelet {
         let mut part = Matrix::new(rows, columns);
         for (at, row) in part.values.chunks_exact_mut(columns).enumerate() {
             let from = lines.row(mirrored(at as i64 - above as i64, lines.dim().0));
-            for (column, to) in row.iter_mut().enumerate() {
-                *to = from[mirrored(column as i64 - before as i64, from.len())];
+            let end = before + from.len();
+            row[before..end].iter_mut().zip(from).for_each(|(to, x)| *to = *x);
+            for column in (0..before).chain(end..columns) {
+                row[column] = from[mirrored(column as i64 - before as i64, from.len())];
             }
         }
         let mut stripes = Vec::new();
@@ -257,34 +261,42 @@ impl RingsWavelet {
         let weight = |k: usize| (-0.5 * (k as f64 / self.ring_sigma).powi(2)).exp();
         let waves: Vec<(usize, f64)> =
             (0..=rows / 2).map(|k| (k, weight(k))).take_while(|(_, weight)| *weight >= LEAST).collect();
-        let mut kept = Matrix::new(rows, columns);
-        for waves in waves.chunks(TOGETHER) {
-            // Rows of numbers for the cosines and the sines of some frequencies. Those of no frequency are 0.
-            let mut sums = vec![0.0f32; 2 * TOGETHER * columns];
-            let angle = |row: usize, k: usize| (TAU * (k * row % rows) as f64 / rows as f64).sin_cos();
-            let of_row = |row: usize, scaled: bool| {
-                let mut factors = [0.0f32; 2 * TOGETHER];
-                for (factors, &(k, weight)) in factors.as_chunks_mut::<2>().0.iter_mut().zip(waves) {
-                    let (sine, cosine) = angle(row, k);
-                    let twice = if k == 0 || 2 * k == rows { 1.0 } else { 2.0 };
-                    let scale = if scaled { weight * twice / rows as f64 } else { 1.0 };
-                    *factors = [(scale * cosine) as f32, (scale * sine) as f32];
-                }
-                factors
-            };
-            for row in 0..rows {
-                let x = values.row(row);
-                for (sums, factor) in sums.chunks_exact_mut(columns).zip(of_row(row, false)) {
-                    add_sum(sums, [x], [factor]);
-                }
+        let turn: Vec<[f64; 2]> = (0..rows)
+            .map(|at| (TAU * at as f64 / rows as f64).sin_cos())
+            .map(|(sine, cosine)| [cosine, sine])
+            .collect();
+        // The cosines and the sines that some frequencies have at a row. Those of no frequency are 0.
+        let factors = |row: usize, waves: &[(usize, f64)], scaled: bool| {
+            let mut factors = [0.0f32; 2 * TOGETHER];
+            for (factors, &(k, weight)) in factors.as_chunks_mut::<2>().0.iter_mut().zip(waves) {
+                let twice = if k == 0 || 2 * k == rows { 1.0 } else { 2.0 };
+                let scale = if scaled { weight * twice / rows as f64 } else { 1.0 };
+                *factors = turn[k * row % rows].map(|x| (scale * x) as f32);
             }
-            let sums: [&[f32]; 2 * TOGETHER] =
-                std::array::from_fn(|at| &sums[at * columns..(at + 1) * columns]);
-            for (row, to) in kept.values.chunks_exact_mut(columns).enumerate() {
-                add_sum(to, sums, of_row(row, true));
+            factors
+        };
+        let group = 2 * TOGETHER * columns;
+        let mut sums = vec![0.0f32; waves.len().div_ceil(TOGETHER) * group];
+        for first in (0..rows).step_by(ROWS) {
+            // Rows behind the last one are the last one with a factor of 0.
+            let x: [&[f32]; ROWS] = std::array::from_fn(|at| values.row((first + at).min(rows - 1)));
+            for (sums, waves) in sums.chunks_exact_mut(group).zip(waves.chunks(TOGETHER)) {
+                let of_rows: [_; ROWS] = std::array::from_fn(|at| {
+                    if first + at < rows { factors(first + at, waves, false) } else { [0.0; 2 * TOGETHER] }
+                });
+                for (wave, sums) in sums.chunks_exact_mut(columns).enumerate() {
+                    add_sum(sums, x, of_rows.map(|factors| factors[wave]));
+                }
             }
         }
-        *values = kept;
+        for (row, to) in values.values.chunks_exact_mut(columns).enumerate() {
+            to.fill(0.0);
+            for (sums, waves) in sums.chunks_exact(group).zip(waves.chunks(TOGETHER)) {
+                let sums: [&[f32]; 2 * TOGETHER] =
+                    std::array::from_fn(|at| &sums[at * columns..(at + 1) * columns]);
+                add_sum(to, sums, factors(row, waves, true));
+            }
+        }
     }
 }
 
