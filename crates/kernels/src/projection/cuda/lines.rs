@@ -14,19 +14,10 @@ static SOURCE: Source = Source { name: "projection_lines", files: &[("lines.cu",
 /// Numbers of a mixed line, and those behind it; as `ROOM` and `BEHIND` of the source.
 const ROOM: u32 = 1024;
 const ROOM_BYTES: u32 = 4 * (ROOM + 32);
-/// What a warp takes.
-#[derive(Debug, Clone, Copy)]
-struct Warp {
-    /// Bytes of shared memory.
-    shared: u32,
-    /// Rounds of outputs at most.
-    rounds: u32,
-}
-
-/// Two lines are mixed, with what is read at 32 steps.
-const MIXING: Warp = Warp { shared: ROOM_BYTES + 32 * 32, rounds: 16 };
-/// One line, with 2 columns of pixels for each of 32 views and their number. 16 rounds would spill.
-const GATHERING: Warp = Warp { shared: ROOM_BYTES + 32 * (2 * 32 + 4), rounds: 8 };
+/// Bytes of shared memory of a warp that mixes two lines, with what is read at 32 steps.
+const MIXING: u32 = ROOM_BYTES + 32 * 32;
+/// Those of a warp that gathers from one line, with 2 columns of pixels for each of 32 views and their number.
+const GATHERING: u32 = ROOM_BYTES + 32 * (2 * 32 + 4);
 /// Numbers between two places must be fewer: 32 of them, with a sign, are the 10 bits of a place.
 const FARTHEST: f64 = 15.0;
 /// Numbers of scratch memory behind the last line, which a warp may read and then drops.
@@ -51,7 +42,7 @@ struct Form {
 }
 
 impl Form {
-    /// 16 outputs a lane for long lines, with registers for 24 warps on a multiprocessor, which need 126 KiB of shared memory; 8 or 4 with
+    /// 16 outputs a lane for long lines, with registers for 24 warps on a multiprocessor, which need 123 KiB of shared memory, or 150 KiB where they gather; 8 or 4 with
     /// registers for 32 warps.
     const ALL: [Self; 4] = [
         Self { rounds: 16, across: [4, 6], blocks: 1 },
@@ -151,7 +142,7 @@ struct Tile {
 impl Tile {
     /// For `len` outputs whose places are `gain` numbers apart, None where mixed lines would not hold the numbers of 32 outputs,
     /// or the GPU has too little shared memory.
-    fn new(cuda: &Cuda, gain: f64, len: u32, warp: Warp) -> Option<Self> {
+    fn new(cuda: &Cuda, gain: f64, len: u32, shared: u32) -> Option<Self> {
         let fit = (f64::from(ROOM - 12) / gain - 2.0).floor();
         if gain.is_nan() || gain >= FARTHEST || fit < f64::from(len.min(32)) {
             return None;
@@ -160,7 +151,7 @@ impl Tile {
         let tiles = |form: Form| len.div_ceil(f64::from(32 * form.rounds).min(fit) as u32);
         // A tile costs about as much as 3 outputs of all lanes, and its outputs.
         let cost = |form: &Form| tiles(*form) * (3 + form.rounds);
-        let fits = |form: &Form| form.warps() * warp.shared <= room && form.rounds <= warp.rounds;
+        let fits = |form: &Form| form.warps() * shared <= room;
         let form = Form::ALL.into_iter().filter(fits).min_by_key(cost)?;
         Some(Self { form, outputs: len.div_ceil(tiles(form)) })
     }
@@ -210,8 +201,8 @@ impl Plan {
     }
 
     /// What a warp takes of voxels along z.
-    fn voxels(&self, cuda: &Cuda, reach: &Reach, warp: Warp) -> Option<Tile> {
-        Tile::new(cuda, reach.step, self.shape[2] as u32, warp)
+    fn voxels(&self, cuda: &Cuda, reach: &Reach, shared: u32) -> Option<Tile> {
+        Tile::new(cuda, reach.step, self.shape[2] as u32, shared)
     }
 
     /// The views in parts, `each` bytes a column of pixels.
@@ -264,9 +255,9 @@ impl Plan {
         unsafe { to_lines(cuda, form, values.into(), lines, shape) }
     }
 
-    fn over_voxels_in_lines(&self, Tile { form, outputs }: Tile, warp: Warp) -> Launch {
+    fn over_voxels_in_lines(&self, Tile { form, outputs }: Tile, shared: u32) -> Launch {
         let ([nx, ny, nz], [x, y]) = (self.shape.map(|n| n as u32), form.across);
-        form.launch([nx.div_ceil(x), most(ny.div_ceil(y)), most(nz.div_ceil(outputs))], warp.shared)
+        form.launch([nx.div_ceil(x), most(ny.div_ceil(y)), most(nz.div_ceil(outputs))], shared)
     }
 }
 
@@ -320,7 +311,7 @@ pub(in super::super) fn forward(
     for views in &parts {
         plan.table(cuda, form, views, &mut table)?;
         let blocks = [columns.div_ceil(form.warps()), most(rows.div_ceil(tile.outputs)), most(views.count)];
-        let launch = form.launch(blocks, MIXING.shared);
+        let launch = form.launch(blocks, MIXING);
         let mut all = out.cuda_mut();
         let to = all.part(views.first * view, views.count as usize * view).ok_or_else(missing)?;
         let mut arguments: Vec<Argument<'_>> = vec![
