@@ -15,22 +15,23 @@ pub(crate) fn builds() -> Vec<Build> {
 
 const THREADS: u32 = 256;
 
-/// w ← w / s, of the real parts, for the weights from `first` on.
-pub(super) fn divide(
+/// w ← w s^−ω, of the real parts, for the weights from `first` on.
+pub(super) fn correct(
     cuda: &Cuda,
     weights: &mut Array<C32>,
     first: usize,
     smoothed: &Array<C32>,
+    exponent: f64,
 ) -> Result<()> {
     let len = smoothed.len();
     let (all, mut weights) = (weights.len(), weights.cuda_mut());
     let weights = weights
         .part(first, len)
         .ok_or_else(|| Error::value("smoothed weights", format!("at most {all}"), first + len))?;
-    let arguments = &mut [weights.into(), smoothed.cuda().into(), (len as u64).into()];
+    let arguments = &mut [weights.into(), smoothed.cuda().into(), exponent.into(), (len as u64).into()];
     // SAFETY: the part of the weights has the length of what they are divided by.
     unsafe {
-        cuda.kernel(&SOURCE, &[define::<f32>()], "divide")?.launch(Launch::covering(len, THREADS), arguments)
+        cuda.kernel(&SOURCE, &[define::<f32>()], "correct")?.launch(Launch::covering(len, THREADS), arguments)
     }
 }
 

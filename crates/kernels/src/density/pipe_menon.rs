@@ -18,7 +18,23 @@ pub(crate) fn window() -> Kernel {
     Kernel::new(WIDTH, UPSAMPLING)
 }
 
-/// Repeats w ← w / (C w), which gives weights `[sample]` whose density, smoothed by C, is 1 at every sample.
+/// The exponents ω of the last five steps: the inverses of the zeros of Chebyshev's polynomial of degree 5 on [0.125, 1]. Together they leave a
+/// twentieth of each error of the weights that C takes to 0.125 of itself or more. In this order a rounding error grows less than in rising order.
+const CYCLE: [f64; 5] = [1.778_436_21, 6.849_012_23, 1.021_891_96, 3.278_545_70, 1.220_151_73];
+/// Steps with ω = 1 at least before those: far from the fixed point the exponents are too large.
+const PLAIN: usize = 2;
+
+/// The exponent ω of the step `at` of `steps`: 1, and at the end whole cycles.
+fn exponent(at: usize, steps: usize) -> f64 {
+    let cycles = steps.saturating_sub(PLAIN) / CYCLE.len();
+    let plain = steps - cycles * CYCLE.len();
+    at.checked_sub(plain).map_or(1.0, |at| CYCLE[at % CYCLE.len()])
+}
+
+/// Repeats w ← w (C w)^−ω, which gives weights `[sample]` whose density, smoothed by C, is 1 at every sample.
+///
+/// Pipe and Menon's steps have ω = 1. From 7 steps on, the last ones have exponents from Chebyshev's polynomials, so that 7 steps do what 20 do
+/// with ω = 1 (see the module's page).
 ///
 /// C w at sample i is Σ_j ψ(k_i − k_j) w_j. The kernel ψ = φ∗φ is the NUFFT's kernel convolved with itself, with ∫ψ = 1 in
 /// (cycles per field of view)^d. Spreading to the fine grid and interpolating from it applies ψ. At the fixed point w_j is
@@ -55,9 +71,9 @@ pub fn pipe_menon(
     let mut weights = Array::zeros(device, &[samples])?;
     weights.fill(C32::ONE)?;
     let mut smoothed = Array::zeros(device, &[samples])?;
-    for _ in 0..iterations {
+    for step in 0..iterations {
         plan.convolve(&weights, &mut smoothed)?;
-        update(&mut weights, 0, &smoothed)?;
+        update(&mut weights, 0, &smoothed, exponent(step, iterations))?;
     }
     drop(smoothed);
     scaled(&plan, &weights)
@@ -96,7 +112,7 @@ pub fn pipe_menon_by_blocks(
     let mut plans = Blocks { device, trajectory, matrix, points, last: None };
     let fine = plans.of(0)?.fine_shape().to_vec();
     let mut grid = Array::zeros(device, &fine)?;
-    for _ in 0..iterations {
+    for step in 0..iterations {
         grid.fill(C32::ZERO)?;
         for &first in &firsts {
             plans.of(first)?.spread_onto(&weights, first, &mut grid)?;
@@ -106,7 +122,7 @@ pub fn pipe_menon_by_blocks(
             let plan = plans.of(first)?;
             let mut smoothed = Array::zeros(device, &[plan.samples()])?;
             plan.interp_from(&grid, &mut smoothed)?;
-            update(&mut weights, first, &smoothed)?;
+            update(&mut weights, first, &smoothed, exponent(step, iterations))?;
         }
     }
     drop(grid);
@@ -160,22 +176,23 @@ fn check(trajectory: &Trajectory, matrix: &[usize], iterations: usize) -> Result
     Ok(())
 }
 
-/// w ← w / s, of the real parts, for the weights from `first` on.
-fn update(weights: &mut Array<C32>, first: usize, smoothed: &Array<C32>) -> Result<()> {
+/// w ← w s^−ω, of the real parts, for the weights from `first` on.
+fn update(weights: &mut Array<C32>, first: usize, smoothed: &Array<C32>, exponent: f64) -> Result<()> {
     let device = smoothed.device();
     match device.backend() {
         Backend::Cpu(cpu) => {
             let smoothed = smoothed.cpu();
             let weights = &mut weights.cpu_mut()[first..first + smoothed.len()];
+            let exponent = exponent as f32;
             for_chunks(cpu, 1 << 14, weights, |start, weights| {
                 // C's diagonal is positive, so s exceeds a multiple of w.
                 for (w, s) in weights.iter_mut().zip(&smoothed[start..]) {
-                    *w = (w.re / s.re).into();
+                    *w = (w.re * s.re.powf(-exponent)).into();
                 }
             });
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::divide(cuda, weights, first, smoothed),
+        Backend::Cuda(cuda) => cuda::correct(cuda, weights, first, smoothed, exponent),
     }
 }
 

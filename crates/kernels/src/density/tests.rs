@@ -122,8 +122,8 @@ fn pipe_menon_is_what_the_plain_iteration_gives() {
         for device in rayspin_emu::devices().unwrap() {
             let plan =
                 Nufft::<f32>::with_kernel(&device, &trajectory, &matrix, 2.0, Kernel::new(8, 2.0)).unwrap();
-            let found = pipe_menon(&device, &trajectory, &matrix, 7).unwrap().to_vec().unwrap();
-            let expected = reference::pipe_menon(&trajectory, &matrix, plan.fine_shape(), 8, 7);
+            let found = pipe_menon(&device, &trajectory, &matrix, 8).unwrap().to_vec().unwrap();
+            let expected = reference::pipe_menon(&trajectory, &matrix, plan.fine_shape(), 8, 8);
             for (f, e) in found.iter().zip(&expected) {
                 assert!((f64::from(*f) / e - 1.0).abs() < 1e-3, "{}: {f} {e}", device.describe());
             }

@@ -5,10 +5,10 @@
     for (unsigned long long i = blockIdx.x * (unsigned long long)THREADS + threadIdx.x; i < (n); \
          i += gridDim.x * (unsigned long long)THREADS)
 
-// w ← w / s, of the real parts.
+// w ← w s^−ω, of the real parts.
 extern "C" __global__ void __launch_bounds__(THREADS)
-divide(cplx* __restrict__ weights, const cplx* __restrict__ smoothed, unsigned long long n) {
-    EACH(i, n) weights[i] = make_cplx(weights[i].x / smoothed[i].x, 0);
+correct(cplx* __restrict__ weights, const cplx* __restrict__ smoothed, double exponent, unsigned long long n) {
+    EACH(i, n) weights[i] = make_cplx(weights[i].x * pow(smoothed[i].x, (real)-exponent), 0);
 }
 
 // The real parts times `scale`.
