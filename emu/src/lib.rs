@@ -9,7 +9,6 @@ mod fft;
 mod loops;
 mod memory;
 mod module;
-mod null_driver;
 mod split;
 mod texture;
 mod translate;
@@ -24,12 +23,11 @@ use std::time::Instant;
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
 use rayspin_device::cuda::{
-    Driver, Event, FftPlan, Graph, Launch, Module, Program, Properties, Stream, TextureLayout, TextureMemory,
-    Ticket,
+    Driver, Event, FftPlan, Graph, Launch, Module, NullDriver, Program, Properties, Stream, TextureLayout,
+    TextureMemory, Ticket,
 };
 
 pub use coverage::Coverage;
-pub use null_driver::NullDriver;
 
 use compile::Compiler;
 pub use faulty::{Fault, Faulty};
@@ -216,6 +214,19 @@ fn properties(memory: u64) -> Properties {
         registers_per_multiprocessor: 65_536,
         driver: (13, 0),
     }
+}
+
+/// A GPU that runs nothing, of this compute capability. Its blocks may have `shared_per_block` bytes of shared memory. `compiles` says
+/// whether it has a compiler.
+pub fn null_driver(capability: (u32, u32), shared_per_block: u32, compiles: bool) -> NullDriver {
+    let properties = Properties {
+        name: "GPU that runs nothing".to_owned(),
+        capability,
+        shared_per_block,
+        shared_per_multiprocessor: shared_per_block + 1024,
+        ..properties(1 << 40)
+    };
+    NullDriver::new(properties, compiles)
 }
 
 impl Inner {

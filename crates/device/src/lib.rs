@@ -81,6 +81,26 @@ impl Device {
         Self { backend: Arc::new(Backend::Cuda(Cuda::with_driver(driver, host))) }
     }
 
+    /// Compiles on all cores what `job` loads on this GPU, where it is not in the cache of compiled kernels. Without it each program is
+    /// compiled when it is needed, one after the other.
+    ///
+    /// `job` rehearses the work at hand on a device that has the GPU's properties and runs nothing ([`cuda::NullDriver`]). Its errors and
+    /// panics count for nothing: what it would have loaded behind them is compiled when it is needed. `what` names the job with all that decides
+    /// which programs it loads: a name is rehearsed once. Nothing happens on a CPU, and without a compiler.
+    ///
+    /// ```
+    /// use rayspin_device::{Array, Device};
+    ///
+    /// let device = Device::cpu()?;
+    /// device.compile_ahead("zeros", |device| drop(Array::<f32>::zeros(device, &[4])));
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn compile_ahead(&self, what: &str, job: impl FnOnce(&Self)) {
+        if let Backend::Cuda(cuda) = self.backend() {
+            cuda.compile_ahead(what, job);
+        }
+    }
+
     /// The first GPU if one works; otherwise `host` and the reason.
     pub fn auto(host: Device) -> (Self, Option<String>) {
         match cuda::count() {

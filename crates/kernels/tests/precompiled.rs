@@ -14,7 +14,7 @@ use rayspin_core::{C64, Real, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::cuda::Program;
 use rayspin_device::{Array, Device};
-use rayspin_emu::{Emulator, NullDriver};
+use rayspin_emu::{Emulator, null_driver};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::toeplitz::Toeplitz;
@@ -131,7 +131,7 @@ fn nothing_else_is_asked_for_without_a_compiler() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let mut asked = 0;
     for (capability, shared) in [((8, 0), 163), ((8, 9), 99), ((9, 0), 227), ((12, 0), 99)] {
-        let driver = Arc::new(NullDriver::new(capability, shared << 10, false));
+        let driver = Arc::new(null_driver(capability, shared << 10, false));
         let device = Device::with_driver(driver.clone(), Device::cpu_with_threads(2).unwrap());
         ask::<f32>(&device, &mut rng);
         ask::<f64>(&device, &mut rng);
@@ -143,7 +143,7 @@ fn nothing_else_is_asked_for_without_a_compiler() {
     }
     assert!(asked > 500, "{asked} programs");
     // With a compiler there are other forms: the list is not simply everything.
-    let driver = Arc::new(NullDriver::new((9, 0), 227 << 10, true));
+    let driver = Arc::new(null_driver((9, 0), 227 << 10, true));
     let device = Device::with_driver(driver.clone(), Device::cpu_with_threads(2).unwrap());
     ask::<f32>(&device, &mut rng);
     assert!(driver.take_programs().iter().any(|p| !listed.contains(&(p.name, p.defines.clone()))));

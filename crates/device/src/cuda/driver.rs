@@ -138,6 +138,9 @@ pub trait Graph: Send + Sync {
     fn launch(&self) -> Result<()>;
 }
 
+/// What compiles a program, on any thread.
+pub type Compile<'a> = dyn Fn(&Program) + Sync + 'a;
+
 /// A processor with its own memory. Addresses refer to that memory. The device does all work in the order of the calls.
 /// Errors name the call. A kernel's failure may appear at a later call.
 ///
@@ -174,6 +177,10 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// Whether [`Driver::upload`] and [`Driver::upload_unstaged`] of these bytes may return before the device has read them.
     /// Drivers do so for short copies from memory that the device can reach by itself.
     fn reads_late(&self, from: &[u8]) -> bool;
+    /// Whether zeros become ones when arrays are read, as of a [`NullDriver`](super::NullDriver).
+    fn answers_ones(&self) -> bool {
+        false
+    }
     /// Waits for all work and copies to the host.
     ///
     /// # Safety
@@ -257,6 +264,8 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     fn compiles(&self) -> bool {
         true
     }
+    /// Calls `rehearse` with what compiles a program into the cache, once for each `job`. Drivers without a cache call nothing.
+    fn compile_ahead(&self, _job: &str, _rehearse: &mut dyn FnMut(&Compile<'_>)) {}
     /// Loads a program. Compiles it first if it is not in a cache.
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>>;
     /// Fourier transforms without scaling. `sign` is the sign of the exponent.

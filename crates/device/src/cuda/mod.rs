@@ -12,6 +12,7 @@ mod deferred;
 mod driver;
 mod launched;
 mod machine;
+mod null_driver;
 mod pinned;
 mod pipeline;
 mod precompiled;
@@ -28,12 +29,13 @@ pub use cache::folder as cache_folder;
 pub use compile::{Compiled, Usage, architecture, compile, compiler_missing, compiler_version, usages};
 pub(crate) use deferred::Copying;
 pub use driver::{
-    Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, Stream, TextureMemory,
-    Ticket,
+    Compile, Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, Stream,
+    TextureMemory, Ticket,
 };
 pub use launched::Launched;
 use launched::Trace;
 pub use machine::{NoGpu, Starting, count, driver_installed, fft_version, start};
+pub use null_driver::NullDriver;
 pub(crate) use pinned::PinnedBytes;
 pub use precompiled::{Packed, Precompiled, archive, ignored as ignored_archive, pack};
 pub use program::{Define, Parameter, Program, Source};
@@ -62,6 +64,9 @@ pub struct Cuda {
     /// Number of repetitions from which loops record their work.
     graphs_from: AtomicUsize,
 }
+
+/// Compilations at once at most: each takes memory.
+const MOST_COMPILERS: usize = 16;
 
 /// Programs by the address of their source, then by their macros.
 type Modules = HashMap<usize, HashMap<Vec<Define>, Arc<Loaded>>>;
@@ -189,6 +194,23 @@ impl Cuda {
         };
         kernels.insert(name.to_owned(), kernel.clone());
         Ok(kernel)
+    }
+
+    /// As [`Device::compile_ahead`].
+    pub(crate) fn compile_ahead(&self, what: &str, job: impl FnOnce(&Device)) {
+        let threads = self.host.cpu_side().threads().min(MOST_COMPILERS);
+        let mut job = Some(job);
+        let mut once = |device: &Device| job.take().into_iter().for_each(|job| job(device));
+        self.driver.compile_ahead(what, &mut |compile| {
+            null_driver::for_each_loaded(&self.limits, &self.host, threads, &mut once, compile);
+        });
+    }
+
+    /// The names and macros of the programs that were loaded.
+    pub fn loaded(&self) -> Vec<(&'static str, Vec<Define>)> {
+        let modules = lock(&self.modules);
+        let all = modules.values().flat_map(HashMap::values);
+        all.map(|loaded| (loaded.program.name, loaded.program.defines.clone())).collect()
     }
 
     fn load(&self, source: &'static Source, defines: &[Define]) -> Result<Arc<Loaded>> {

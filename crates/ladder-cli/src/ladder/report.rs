@@ -11,7 +11,7 @@ use rayspin::core::{Error, Progress};
 use rayspin::device::cuda::{self, Launched, Program, Usage};
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::{Config, Ladder, Session, VariantInfo, Which};
-use rayspin_emu::NullDriver;
+use rayspin_emu::null_driver;
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
@@ -430,7 +430,7 @@ fn lacking(
     emulated: &Device,
     limits: &Limits,
 ) -> rayspin::core::Result<Vec<(&'static str, String)>> {
-    let driver = NullDriver::new(limits.capability, limits.shared_per_block, true);
+    let driver = null_driver(limits.capability, limits.shared_per_block, true);
     let device = Device::with_driver(Arc::new(driver), emulated.host());
     let session = ladder.open(which, &device, SEED)?;
     let variants = session.variants().iter().filter(|variant| variant.backend == device.kind());

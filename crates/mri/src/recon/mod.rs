@@ -1,5 +1,6 @@
 //! Reconstruction: from the samples of a frame, or of a series of frames, to images.
 
+mod ahead;
 mod options;
 pub mod plan;
 mod run;
@@ -26,6 +27,7 @@ pub use crate::methods::Solve;
 use crate::methods::Span;
 use crate::prepare::{self, Mixing, Preparation};
 use crate::scan::{Frame, Label, Samples};
+pub use ahead::compile_ahead;
 pub(crate) use options::AXES_OF_SETS;
 pub use options::{BatchSizes, Density, Extent, ReconOptions, RunOptions};
 pub use rayspin_run::{

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
-use rayspin::device::Device;
+use rayspin::device::{BackendKind, Device};
 use rayspin::io;
 use rayspin::mri::methods;
 use rayspin::mri::prepare::Noise;
-use rayspin::mri::recon::{LAMBDA, ReconOptions};
+use rayspin::mri::recon::{LAMBDA, ReconOptions, compile_ahead};
 use rayspin::mri::scan::{Facts, Samples};
 use rayspin::run::{Limits, OverBudget, Plan};
 use rayspin_shell::Context;
@@ -39,6 +39,14 @@ pub(super) struct Read {
     pub(super) shape: plan::Shape,
     /// Bytes of the process before it read anything.
     process: u64,
+}
+
+/// A run that fits.
+pub(super) struct Fitted {
+    pub(super) plan: Plan,
+    pub(super) limits: Limits,
+    pub(super) source: plan::Source,
+    pub(super) shape: plan::Shape,
 }
 
 impl<'a> Session<'a> {
@@ -155,7 +163,7 @@ impl<'a> Session<'a> {
     /// Decides where the run computes and how it is cut; with `--dry-run` it prints the plan and ends.
     ///
     /// Errors: limits that nothing fits.
-    pub(super) fn plan(&mut self, read: Read) -> Result<Option<(Plan, Limits, plan::Source)>> {
+    pub(super) fn plan(&mut self, read: Read) -> Result<Option<Fitted>> {
         let Read { mut source, mut shape, mut process } = read;
         let mut notes = Vec::new();
         if self.context.undecided {
@@ -194,7 +202,7 @@ impl<'a> Session<'a> {
             files::print(&plan::table(&args.scan, &plan, &plan::cut(&plan, &self.options)))?;
             return Ok(None);
         }
-        Ok(Some((plan, limits, source)))
+        Ok(Some(Fitted { plan, limits, source, shape }))
     }
 
     /// Takes a GPU where the CPU is not done before one has started; returns the bytes that starting it took.
@@ -262,8 +270,20 @@ impl<'a> Session<'a> {
         Ok(fitted)
     }
 
+    /// Compiles the kernels of a GPU together. `--memory` counts no compilers, so that they then run one at a time, when a kernel is needed.
+    pub(super) fn compile_ahead(&mut self, fitted: &Fitted) {
+        if self.device.kind() == BackendKind::Cuda
+            && self.args.run.memory.is_none()
+            && let Some(frame) = fitted.shape.frame(&fitted.source)
+        {
+            self.recorder.stage("compile kernels");
+            compile_ahead(&self.device, frame, &self.options);
+        }
+    }
+
     /// Records the plan, and opens what the run keeps from others.
-    pub(super) fn ready(&mut self, plan: &Plan, limits: &Limits, source: &plan::Source) -> Result<()> {
+    pub(super) fn ready(&mut self, fitted: &Fitted) -> Result<()> {
+        let Fitted { plan, limits, source, .. } = fitted;
         plan::expect_memory(plan)?;
         let args = self.args;
         if let Some(folder) = &args.cache {

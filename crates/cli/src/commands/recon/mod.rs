@@ -86,9 +86,11 @@ impl<'a> Ready<'a> {
         let taken = read.shape.taken.clone();
         understood::say(&read.source, &read.shape, context, &mut session.recorder);
         let read = session.choose_method(read, &mut known)?;
-        let Some((plan, limits, source)) = session.plan(read)? else { return Ok(None) };
-        session.ready(&plan, &limits, &source)?;
+        let Some(fitted) = session.plan(read)? else { return Ok(None) };
+        session.ready(&fitted)?;
         let reference = session.read_reference()?;
+        session.compile_ahead(&fitted);
+        let input::Fitted { source, .. } = fitted;
 
         session.recorder.stage("reconstruct");
         let Session { device, monitor, options, scan_options, .. } = &session;

@@ -20,7 +20,9 @@ use std::sync::{Arc, Mutex};
 use cudarc::driver::{DriverError, result as cu, sys};
 use rayspin_core::{Error, Result};
 
-use super::driver::{Driver, Event, FftPlan, Graph, Module, Properties, Stream, TextureMemory, Ticket};
+use super::driver::{
+    Compile, Driver, Event, FftPlan, Graph, Module, Properties, Stream, TextureMemory, Ticket,
+};
 use super::{Program, TextureLayout, compile, lock};
 
 /// The driver's name and description of an error.
@@ -331,6 +333,10 @@ unsafe impl Driver for Machine {
 
     fn compiles(&self) -> bool {
         compile::present()
+    }
+
+    fn compile_ahead(&self, job: &str, rehearse: &mut dyn FnMut(&Compile<'_>)) {
+        module::compile_ahead(&self.properties, job, rehearse);
     }
 
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {

@@ -1,12 +1,14 @@
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::{result as cu, sys};
 use rayspin_core::{Error, Result};
 
 use super::{Shared, failed};
-use crate::cuda::driver::{Function, Launch, Module, Properties, Resources};
+use crate::cuda::driver::{Compile, Function, Launch, Module, Properties, Resources};
 use crate::cuda::{Program, cache, compile, precompiled};
+use crate::private;
 
 /// Dynamic shared memory that a kernel may use without an attribute.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
@@ -32,9 +34,7 @@ impl Loaded {
         if let Some(words) = compile::newer_than_driver(compiler, properties.driver, false) {
             return Err(refused(words));
         }
-        let options = program.options().join(" ");
-        let version = format!("{:?}", Some(compiler));
-        let key = cache::key(&[&program.text, &options, &architecture, &version]);
+        let key = key(program, &architecture, compiler);
         Self::cached(program, &key, &shared, || Ok(compile::compile(program, &architecture, false)?.image))
     }
 
@@ -90,6 +90,43 @@ impl Loaded {
         let module = unsafe { cu::module::load_data(image.as_ptr().cast()) }
             .map_err(failed(&format!("loading {}", program.name)))?;
         Ok(Self { module, name: program.name, shared: shared.clone() })
+    }
+}
+
+/// The cache's file name for the machine code of a program.
+fn key(program: &Program, architecture: &str, compiler: (u32, u32)) -> String {
+    let (options, version) = (program.options().join(" "), format!("{:?}", Some(compiler)));
+    cache::key(&[&program.text, &options, architecture, &version])
+}
+
+/// Compiles what is not in the cache, as [`Driver::compile_ahead`](crate::cuda::Driver::compile_ahead).
+pub(super) fn compile_ahead(properties: &Properties, job: &str, rehearse: &mut dyn FnMut(&Compile<'_>)) {
+    let (Some(compiler), Some(folder)) = (compile::compiler_version(), cache::folder()) else { return };
+    if compile::newer_than_driver(compiler, properties.driver, false).is_some() {
+        return;
+    }
+    let architecture = compile::architecture(properties.capability);
+    // Another version of Rayspin may load other programs for the same job.
+    let mark =
+        cache::key(&[job, env!("CARGO_PKG_VERSION"), &architecture, &format!("{compiler:?} {properties:?}")]);
+    if cache::read(&folder, &mark).is_some() || private::make(&folder).is_err() {
+        return;
+    }
+    let missed = AtomicBool::new(false);
+    rehearse(&|program| {
+        let key = key(program, &architecture, compiler);
+        if cache::read(&folder, &key).is_some() {
+            return;
+        }
+        // A program that does not compile is an error of the run that needs it.
+        let kept = compile::compile(program, &architecture, false)
+            .is_ok_and(|compiled| cache::write(&folder, &key, &compiled.image).is_ok());
+        if !kept {
+            missed.store(true, Ordering::Relaxed);
+        }
+    });
+    if !missed.into_inner() {
+        let _ = cache::write(&folder, &mark, &[]);
     }
 }
 
