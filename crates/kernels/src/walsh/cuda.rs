@@ -21,8 +21,9 @@ const STRIP: usize = 16;
 const TILE: usize = 32;
 /// Blocks of the sum over the whole image at most; with the number of voxels they fix its bits.
 const BLOCKS: usize = 256;
-/// Bytes of the windows' sums that are in memory at once, where the halo of a chunk leaves the choice.
-const CHUNK_BYTES: usize = 256 << 20;
+/// Bytes of the windows' sums that are in memory at once, where the halo of a chunk leaves the choice: a quarter of the images, within
+/// these bounds. The smaller a chunk, the more of it is halo: 256³ with 32 coils stores 13 planes for 7 in 256 MiB, 62 for 56 in 1 GiB.
+const CHUNK_BYTES: [usize; 2] = [256 << 20, 1 << 30];
 /// Planes of a chunk at most: blocks along an axis of a launch.
 const MOST_PLANES: usize = 1 << 15;
 /// Bytes of shared memory that a tile of voxels takes, where there is a choice.
@@ -74,16 +75,18 @@ impl Chunk {
     fn new(problem: &Problem) -> Self {
         let ([nz, ny, _], [_, wanted]) = (problem.shape_zyx, problem.planes);
         let (row, halo) = (row_bytes(problem), 2 * reach(problem));
-        let fit = CHUNK_BYTES / (row * ny).max(1);
+        let most = chunk_bytes(problem);
+        let fit = most / (row * ny).max(1);
         // The planes that the windows of all wanted ones reach.
         let reached = nz.min(wanted.saturating_add(halo));
         if fit >= reached && reached <= MOST_PLANES {
             return Self { planes: wanted, stored: reached, rows: ny };
         }
         // At most as many planes for the windows' sake as are solved.
-        let stored = fit.max(2 * halo + 1).min(reached).min(MOST_PLANES);
+        let strips = most / (row * STRIP.min(ny)).max(1);
+        let stored = fit.max((2 * halo + 1).max(strips)).min(reached).min(MOST_PLANES);
         let planes = if stored == reached { wanted } else { (stored - halo.min(stored - 1)).max(1) };
-        let rows = (CHUNK_BYTES / (row * stored)).clamp(1, ny);
+        let rows = (most / (row * stored)).clamp(1, ny);
         let rows = if rows > STRIP && rows < ny { rows / STRIP * STRIP } else { rows };
         Self { planes, stored, rows }
     }
@@ -91,6 +94,11 @@ impl Chunk {
     fn bytes(&self, problem: &Problem) -> usize {
         row_bytes(problem) * self.rows * self.stored
     }
+}
+
+fn chunk_bytes(problem: &Problem) -> usize {
+    let images = problem.coils * problem.shape_zyx.iter().product::<usize>() * size_of::<C32>();
+    (images / 4).clamp(CHUNK_BYTES[0], CHUNK_BYTES[1])
 }
 
 /// Bytes of the sums of a row of voxels.
@@ -210,7 +218,7 @@ fn maps_by(
             // each thread.
             unsafe { kernel("windows")?.launch(shape, arguments) }?;
             let shape = Launch {
-                blocks: [(rows * nx).div_ceil(tile) as u32, planes as u32, 1],
+                blocks: [((rows * nx).div_ceil(tile) * planes) as u32, 1, 1],
                 ..Launch::linear(1, THREADS as u32).with_shared(shared)
             };
             let arguments = &mut [
@@ -224,6 +232,7 @@ fn maps_by(
                 int(first),
                 int(stored),
                 int(z),
+                int(planes),
                 int(z - first_plane),
                 Argument::count(rows * nx)?,
                 ((y * nx) as u64).into(),
@@ -271,7 +280,10 @@ mod tests {
             assert!(chunk.planes >= 1 && chunk.rows >= 1 && chunk.rows <= ny && chunk.stored <= nz);
             assert!(chunk.stored <= MOST_PLANES);
             assert!(chunk.stored == nz || chunk.planes + 2 * reach(&problem) <= chunk.stored);
-            assert!(chunk.bytes(&problem) <= CHUNK_BYTES || chunk.rows == 1, "{problem:?}: {chunk:?}");
+            assert!(
+                chunk.bytes(&problem) <= chunk_bytes(&problem) || chunk.rows == 1,
+                "{problem:?}: {chunk:?}"
+            );
         }
         let many = Problem::whole(157, [1, 8, 8], 3);
         let long = Problem::whole(2, [1, 8, 900], 70);

@@ -114,20 +114,22 @@ static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx
     }
 }
 
-// Computes the maps of the voxels from first_voxel on in plane z0 + blockIdx.y, `tile` voxels per block. This is plane out0
-// + blockIdx.y of the maps. The first plane of `sums` is plane `first_plane` of the image. The maps have `voxels` voxels per
-// coil. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
+// Computes the maps of the voxels from first_voxel on in `solved` planes from z0 on, `tile` voxels per block. These are the planes from
+// out0 on of the maps. Blocks of the same tile in all planes follow each other, so that the second-level cache still has the sums of
+// their windows. The first plane of `sums` is plane `first_plane` of the image. The maps have `voxels` voxels per coil. Shared memory:
+// the tile's covariances, then two vectors, each [..][tile | 1].
 extern "C" __global__ void __launch_bounds__(THREADS)
 solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* __restrict__ maps, unsigned coils,
-      unsigned long long voxels, int nz, int radius, int first_plane, int planes, int z0, int out0, unsigned inner,
+      unsigned long long voxels, int nz, int radius, int first_plane, int planes, int z0, int solved, int out0, unsigned inner,
       unsigned long long first_voxel, unsigned long long plane_voxels, unsigned tile, unsigned team) {
     extern __shared__ cplx shared[];
     unsigned stride = tile | 1, pairs = coils * (coils + 1) / 2;
     cplx* vectors = shared + pairs * stride;
     cplx* next = vectors + coils * stride;
-    int z = z0 + blockIdx.y;
+    unsigned of_plane = blockIdx.x % solved;
+    int z = z0 + of_plane;
     int from = max(z - radius, 0) - first_plane, to = min(z + radius, nz - 1) - first_plane;
-    unsigned begin = blockIdx.x * tile;
+    unsigned begin = blockIdx.x / solved * tile;
     unsigned count = min(tile, inner - begin);
     for (unsigned t = threadIdx.x; t < pairs * tile; t += THREADS) {
         unsigned voxel = t % tile, pair = t / tile;
@@ -162,7 +164,7 @@ solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* _
     for (unsigned t = threadIdx.x; t < coils * tile; t += THREADS) {
         unsigned voxel = t % tile, coil = t / tile;
         if (voxel < count)
-            maps[coil * voxels + (out0 + blockIdx.y) * plane_voxels + first_voxel + begin + voxel] =
+            maps[coil * voxels + (out0 + of_plane) * plane_voxels + first_voxel + begin + voxel] =
                 vectors[coil * stride + voxel];
     }
 }
