@@ -3,7 +3,7 @@ use rayspin_device::Array;
 use rayspin_kernels::vector::{self, Scalar};
 use rayspin_linop::{LinearOp, Scratch};
 
-use crate::{CgOptions, CgResult, Eigenvalue, LanczosOptions, Watch, cg, largest_eigenvalue};
+use crate::{CgOptions, CgResult, Eigenvalue, LanczosOptions, Watch, cg, largest_eigenvalue_from};
 
 /// Options of [`least_squares`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub struct LeastSquaresOptions {
     pub cg: CgOptions,
     /// The estimate of L. Its tolerance is the relative error that λ may have.
     pub eigenvalue: LanczosOptions,
-    /// L, if it is known already. [`largest_eigenvalue`] then does not run.
+    /// L, if it is known already. [`largest_eigenvalue_from`] then does not run.
     pub largest_eigenvalue: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ pub struct LeastSquaresResult<S: Scalar> {
 /// scaling of F. The solver iterates (FᴴF/L + λ Σ W_iᴴW_i) u = Fᴴd / ‖Fᴴd‖, whose numbers are near 1. Then ρ = u ‖Fᴴd‖ / L.
 ///
 /// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; errors of [`cg`](crate::cg) and
-/// [`largest_eigenvalue`].
+/// [`largest_eigenvalue_from`].
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -75,7 +75,7 @@ pub fn least_squares<'w, S: Scalar>(
     vector::expect_finite("right-hand side of least squares", rhs)?;
     let largest_eigenvalue = match options.largest_eigenvalue {
         Some(value) => Eigenvalue { value, residual: 0.0, iterations: 0, converged: true },
-        None => largest_eigenvalue(normal, rhs.device(), &options.eigenvalue)?,
+        None => largest_eigenvalue_from(normal, rhs, &options.eigenvalue)?,
     };
     let scale = largest_eigenvalue.value;
     if !(scale.is_finite() && scale > 0.0) {

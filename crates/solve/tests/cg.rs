@@ -9,8 +9,9 @@ use common::{Dense, norm, relative, wide};
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Monitor, Progress, Real, Silent};
 use rayspin_device::{Array, Device};
+use rayspin_kernels::vector;
 use rayspin_linop::{Identity, LinearOp, random};
-use rayspin_solve::{CgOptions, LanczosOptions, Watch, cg, largest_eigenvalue};
+use rayspin_solve::{CgOptions, LanczosOptions, Watch, cg, largest_eigenvalue, largest_eigenvalue_from};
 
 fn device() -> Device {
     Device::cpu_with_threads(1).unwrap()
@@ -248,6 +249,35 @@ fn largest_eigenvalues<R: Real>(allowed: f64) {
 fn largest_eigenvalue_finds_the_largest_eigenvalue() {
     largest_eigenvalues::<f32>(1e-5);
     largest_eigenvalues::<f64>(1e-6);
+}
+
+#[test]
+fn a_hint_saves_iterations_and_hides_no_eigenvalue() {
+    let device = device();
+    let eigenvalues: Vec<f64> = (0..40).map(|i| 0.9f64.powi(i)).collect();
+    let system = Dense::<f64>::hermitian(&eigenvalues, 3);
+    let options = LanczosOptions { seed: 5, max_iterations: 200, tolerance: 1e-3 };
+    let by_chance = largest_eigenvalue(&system, &device, &options).unwrap();
+    let mut hint = random::<f64>(&device, &[40], 7).unwrap();
+    for _ in 0..3 {
+        hint = system.forward(&hint).unwrap();
+    }
+    let found = largest_eigenvalue_from(&system, &hint, &options).unwrap();
+    assert!(
+        (found.value - 1.0).abs() < 1e-2 && found.iterations < by_chance.iterations,
+        "{found:?} {by_chance:?}"
+    );
+    // A hint without the largest eigenvector: what A − 1 leaves of a vector.
+    let mut without = system.forward(&hint).unwrap();
+    vector::axpy((-1.0).into(), &hint, &mut without).unwrap();
+    let exact = LanczosOptions { tolerance: 1e-9, ..options };
+    let found = largest_eigenvalue_from(&system, &without, &exact).unwrap();
+    assert!((found.value - 1.0).abs() < 1e-6, "{found:?}");
+    let nothing = Array::zeros(&device, &[40]).unwrap();
+    assert_eq!(largest_eigenvalue_from(&system, &nothing, &options).unwrap(), by_chance);
+    assert!(largest_eigenvalue_from(&system, &Array::zeros(&device, &[39]).unwrap(), &options).is_err());
+    hint.fill(f64::NAN.into()).unwrap();
+    assert!(largest_eigenvalue_from(&system, &hint, &options).is_err());
 }
 
 #[test]

@@ -12,7 +12,7 @@
 use rayspin_core::{Monitor, Result};
 use rayspin_linop::{FiniteDifference, LinearOp};
 use rayspin_run::{About, Step, params};
-use rayspin_solve::{FistaOptions, LanczosOptions, Problem, largest_eigenvalue, sparse_least_squares};
+use rayspin_solve::{FistaOptions, LanczosOptions, Problem, largest_eigenvalue_from, sparse_least_squares};
 
 use super::{Method, iterative};
 use crate::recon::{Solve, Solving, Spec};
@@ -45,7 +45,7 @@ impl Method for TotalVariation {
             let rhs = project.adjoint(&data)?;
             drop(data);
             let normal = project.normal_op();
-            let largest_eigenvalue = largest_eigenvalue(&normal, spec.device(), &EIGENVALUE)?.value;
+            let largest_eigenvalue = largest_eigenvalue_from(&normal, &rhs, &EIGENVALUE)?.value;
             let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue };
             let spacing = spec.grid().spacing_mm();
             // Differences in units of the smallest voxel's, along axes that have several voxels.

@@ -4,10 +4,9 @@ use rayspin_core::{Error, Result};
 use rayspin_kernels::{fft, walsh};
 use rayspin_linop::CoilMaps;
 use rayspin_run::{Bytes, Effort, Memory, Needs, Step};
-use rayspin_solve::LanczosOptions;
 
 use super::points::Points;
-use super::solving::Solving;
+use super::solving::{EIGENVALUE, Solving};
 use super::spec::{Grid, MapSource, Place, Spec};
 use super::{COMPLEX, INDEX, REAL, count};
 use crate::maps;
@@ -339,7 +338,7 @@ impl<'a> Spec<'a> {
         Step::new("largest eigenvalue", |state: &mut Solving<'_>, _| state.find_eigenvalue())
             .unless(|state| state.has_eigenvalue())
             .needs(move || {
-                let iterations = LanczosOptions::default().max_iterations as u64;
+                let iterations = EIGENVALUE.max_iterations as u64;
                 let effort = self.normal_effort(iterations)?.iterations(iterations);
                 Ok(Needs::of(Memory::temporary(self.arrays(3 * self.image_bytes()))).and(effort))
             })

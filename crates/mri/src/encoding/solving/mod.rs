@@ -335,7 +335,12 @@ impl<'a> Solving<'a> {
     }
 
     pub(super) fn find_eigenvalue(&mut self) -> Result<()> {
-        self.eigenvalue = Some(largest(&*self.normal()?, self.spec.device())?);
+        let normal = self.normal()?;
+        self.eigenvalue = Some(match &self.rhs {
+            Some(rhs) => rayspin_solve::largest_eigenvalue_from(&*normal, rhs, &EIGENVALUE)?,
+            // Coil by coil there is none yet.
+            None => rayspin_solve::largest_eigenvalue(&*normal, self.spec.device(), &EIGENVALUE)?,
+        });
         Ok(())
     }
 
@@ -401,10 +406,7 @@ impl Made {
 }
 
 /// λ need not be known better than to 1 %, and each iteration costs as much as one of conjugate gradients.
-fn largest(normal: &dyn LinearOp<C32>, device: &Device) -> Result<Eigenvalue> {
-    let options = LanczosOptions { tolerance: 1e-2, ..LanczosOptions::default() };
-    rayspin_solve::largest_eigenvalue(normal, device, &options)
-}
+pub(super) const EIGENVALUE: LanczosOptions = LanczosOptions { seed: 0, max_iterations: 50, tolerance: 1e-2 };
 
 fn lost(what: &str) -> Error {
     Error::Numerical { what: what.into(), detail: "not there where a method needs it".into() }
@@ -415,6 +417,7 @@ mod tests {
     use std::sync::atomic::{AtomicI32, Ordering};
 
     use rayspin_linop::Identity;
+    use rayspin_solve::largest_eigenvalue;
 
     use super::*;
 
@@ -449,11 +452,11 @@ mod tests {
     fn an_eigenvalue_that_is_not_settled_is_told() {
         let device = Device::cpu_with_threads(1).unwrap();
         let normal = Growing { shape: vec![50], applied: AtomicI32::new(0) };
-        let found = largest(&normal, &device).unwrap();
+        let found = largest_eigenvalue(&normal, &device, &EIGENVALUE).unwrap();
         assert!(!found.converged, "{found:?}");
         let solve = Solve { eigenvalue_converged: found.converged, ..Solve::default() };
         assert!(solve.note().unwrap().contains("eigenvalue"));
-        let fixed = largest(&Identity::new(&[50]), &device).unwrap();
+        let fixed = largest_eigenvalue(&Identity::<C32>::new(&[50]), &device, &EIGENVALUE).unwrap();
         assert!(fixed.converged);
         assert_eq!(Solve { eigenvalue_converged: fixed.converged, ..solve }.note(), None);
     }
