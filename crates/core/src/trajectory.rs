@@ -125,11 +125,13 @@ impl Trajectory {
     }
 
     /// Number of samples.
+    #[inline]
     pub fn samples(&self) -> usize {
         self.points.nrows()
     }
 
     /// Number of dimensions, 1 to 3.
+    #[inline]
     pub fn dims(&self) -> usize {
         self.points.ncols()
     }
@@ -140,6 +142,7 @@ impl Trajectory {
     }
 
     /// One sample's components.
+    #[inline]
     pub fn point(&self, sample: usize) -> &[f64] {
         let dims = self.dims();
         self.points.as_slice().map_or(&[], |all| &all[sample * dims..(sample + 1) * dims])
@@ -147,7 +150,13 @@ impl Trajectory {
 
     /// The largest |k| of each component.
     pub fn extent(&self) -> Vec<f64> {
-        self.points.columns().into_iter().map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs()))).collect()
+        let mut most = vec![0.0f64; self.dims()];
+        for point in self.points.rows() {
+            for (most, k) in most.iter_mut().zip(point) {
+                *most = most.max(k.abs());
+            }
+        }
+        most
     }
 }
 

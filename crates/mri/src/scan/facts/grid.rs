@@ -53,6 +53,7 @@ pub(super) fn of(sampled: &ArrayD<bool>, calibration: Option<&CalibrationLines>,
         list.reverse();
         list
     };
+    let region = Region::of_box(turned(cells));
     Found {
         readouts: rows,
         samples: count,
@@ -61,7 +62,8 @@ pub(super) fn of(sampled: &ArrayD<bool>, calibration: Option<&CalibrationLines>,
         steps: steps.into_iter().rev().collect(),
         calibration: widths.into_iter().rev().collect(),
         coverage: coverage.into_iter().rev().collect(),
-        region: Region::of_box(turned(cells)),
+        counts: region.counts(),
+        region,
         along,
     }
 }

@@ -158,7 +158,7 @@ impl Facts {
             calibration_apart: frame.calibration.is_some(),
             coverage: found.coverage,
             noise_samples: measured.map_or(0, |measured| measured.samples),
-            noise: noise::level(&frame.samples, &found.region, &found.along, measured)?,
+            noise: noise::level(&frame.samples, &found.region, &found.counts, &found.along, measured)?,
         })
     }
 
@@ -178,6 +178,8 @@ struct Found {
     calibration: Vec<usize>,
     coverage: Vec<f64>,
     region: region::Region,
+    /// The number of cells of the region at each rounded distance from the centre.
+    counts: Vec<f64>,
     along: edge::Readouts,
 }
 

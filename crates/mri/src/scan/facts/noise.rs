@@ -70,19 +70,19 @@ struct Coil {
     energy: f64,
 }
 
-/// The noise level of samples that span `region`.
+/// The noise level of samples that span `region`, which has `counts` cells at each rounded distance from the centre.
 pub(super) fn level(
     samples: &Samples,
     region: &Region,
+    counts: &[f64],
     along: &Readouts,
     measured: Option<&NoiseMeasurement>,
 ) -> Result<Option<NoiseLevel>> {
-    let counts = region.counts();
     let places = Places::new(samples, region)?;
     let rim = places.rim();
     let coils: Vec<usize> = (0..samples.coils()).collect();
     let found = coils.par_iter().map(|&coil| {
-        let (energy, outer) = places.of_coil(samples, coil, &counts, rim.as_ref())?;
+        let (energy, outer) = places.of_coil(samples, coil, counts, rim.as_ref())?;
         let by_scan = |measured: &NoiseMeasurement| {
             measured.covariance[[coil, coil]].re / 2.0 * measured.dwell_ratio.unwrap_or(1.0)
         };
@@ -233,6 +233,7 @@ impl Samples {
 }
 
 /// A point of a trajectory as x, y, z.
+#[inline]
 pub(super) fn point(trajectory: &Trajectory, sample: usize) -> [f64; 3] {
     let mut k = [0.0; 3];
     k.iter_mut().zip(trajectory.point(sample)).for_each(|(k, &stated)| *k = stated);

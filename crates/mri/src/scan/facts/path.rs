@@ -1,4 +1,5 @@
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use rayspin_core::{Result, Trajectory};
@@ -9,12 +10,14 @@ use super::noise::point;
 use super::region::{Region, shell};
 use super::{Found, Pattern, covered};
 
-/// Cells along each axis of a block, whose samples count as all of its cells at most.
-const BLOCK: i64 = 8;
+/// Cells along each axis of a block, whose samples count as all of its cells at most: a power of two.
+const BLOCK: usize = 8;
+/// A length of 1 as a whole number.
+const FIXED: f64 = (1u64 << 32) as f64;
 /// A step this many times as long as the usual one leads to another readout.
 const JUMP: f64 = 3.0;
-/// Samples whose cells are found at a time.
-const TOGETHER: usize = 1 << 18;
+/// Samples among which a thread looks for the first long step.
+const STRETCH: usize = 1 << 16;
 /// Readouts that are looked at to tell the pattern, at most, and the part of them that must agree.
 const LOOKED_AT: usize = 64;
 const AGREE: f64 = 0.8;
@@ -35,7 +38,7 @@ pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
     let points = || (0..trajectory.samples()).into_par_iter().with_min_len(1 << 12);
     let region = Region::spanned(&extent, points().map(|sample| point(trajectory, sample)));
     let readouts = readouts(trajectory);
-    let (undersampling, width) = density(trajectory, &region)?;
+    let Density { undersampling, width, counts } = density(trajectory, &region)?;
     let sides = |axis: usize| {
         let along = points().map(|sample| trajectory.point(sample)[axis]).map(|k| [-k, k]);
         along.reduce(|| [0.0f64; 2], |a, b| [a[0].max(b[0]), a[1].max(b[1])])
@@ -51,6 +54,7 @@ pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
         coverage: coverage.collect(),
         along: Readouts::of(trajectory, &readouts),
         region,
+        counts,
     })
 }
 
@@ -69,26 +73,45 @@ pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
 pub fn readouts(trajectory: &Trajectory) -> Vec<Range<usize>> {
     let samples = trajectory.samples();
     let usual = usual_step(trajectory);
-    let mut ends = Vec::new();
-    let mut before: Option<[f64; 3]> = None;
     let (long, known) = ((JUMP * usual).powi(2), (0.25 * usual).powi(2));
-    let mut from = if samples > 0 { point(trajectory, 0) } else { [0.0; 3] };
-    for sample in 1..samples {
-        let to = point(trajectory, sample);
-        let step = std::array::from_fn(|axis| to[axis] - from[axis]);
+    // What a long step ends does not depend on what came before, so that each thread can begin there.
+    let is_long = |&sample: &usize| {
+        let step = step(trajectory, sample);
+        dot(step, step) > long
+    };
+    let firsts = (1..samples).step_by(STRETCH).collect::<Vec<usize>>();
+    let mut cuts: Vec<usize> =
+        firsts.par_iter().filter_map(|&first| (first..samples.min(first + STRETCH)).find(is_long)).collect();
+    cuts.insert(0, 0);
+    let parts: Vec<Vec<usize>> = (0..cuts.len())
+        .into_par_iter()
+        .map(|part| {
+            starts_within(trajectory, cuts[part]..cuts.get(part + 1).copied().unwrap_or(samples), long, known)
+        })
+        .collect();
+    let starts = parts.concat();
+    let ends = starts.iter().skip(1).copied().chain([samples]);
+    starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
+}
+
+/// The samples with which readouts begin, within samples of which the first is one of them. A step whose square is beyond `long` leads to
+/// another readout; the direction of a step is known if its square is beyond `known`.
+fn starts_within(trajectory: &Trajectory, samples: Range<usize>, long: f64, known: f64) -> Vec<usize> {
+    let mut starts = vec![samples.start];
+    let mut before: Option<[f64; 3]> = None;
+    for sample in samples.skip(1) {
+        let step = step(trajectory, sample);
         let square = dot(step, step);
         // Where the path slows down to turn, its direction is not known.
         let is_known = square > known;
         if square > long || (is_known && before.is_some_and(|before| dot(before, step) < 0.0)) {
-            ends.push(sample);
+            starts.push(sample);
             before = None;
         } else if is_known {
             before = Some(step);
         }
-        from = to;
     }
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    starts.zip(ends.iter().copied().chain([samples])).map(|(start, end)| start..end).collect()
+    starts
 }
 
 /// The median length of a step.
@@ -105,6 +128,7 @@ fn usual_step(trajectory: &Trajectory) -> f64 {
 }
 
 /// From the sample before to this one.
+#[inline]
 fn step(trajectory: &Trajectory, sample: usize) -> [f64; 3] {
     let mut step = [0.0; 3];
     let (from, to) = (trajectory.point(sample - 1), trajectory.point(sample));
@@ -122,61 +146,71 @@ fn norm(a: [f64; 3]) -> f64 {
     dot(a, a).sqrt()
 }
 
-/// Undersampling of a region, and the width of the centre that is not undersampled.
-fn density(trajectory: &Trajectory, region: &Region) -> Result<(f64, usize)> {
+/// How densely samples fill a region.
+struct Density {
+    undersampling: f64,
+    /// The width of the centre that is not undersampled.
+    width: usize,
+    /// The number of cells at each rounded distance from the centre.
+    counts: Vec<f64>,
+}
+
+fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
     let shape = region.shape();
-    let blocks: Vec<usize> = shape.iter().map(|n| n.div_ceil(BLOCK as usize)).collect();
-    let what = "cells of k-space";
+    let blocks: Vec<usize> = shape.iter().map(|n| n.div_ceil(BLOCK)).collect();
     let cells_of = |shape: &[usize]| rayspin_core::voxels(shape);
-    // For each block its cells, the cells that samples lie in, and the path through it.
-    let mut all = cpu::zeroed::<[f32; 3]>(what, cells_of(&blocks)?)?;
-    let mut touched = cpu::zeroed::<u64>(what, cells_of(&shape)?.div_ceil(64))?;
-    let place = |cell: &[i64], size: i64, shape: &[usize]| {
-        let axes = cell.iter().zip(&region.cells).zip(shape);
-        axes.rev().fold(0, |at, ((cell, [low, _]), n)| at * n + ((cell - low) / size) as usize)
+    // Of each block the cells that samples lie in, and the path through it. Whole numbers, so that the order of the sums does not matter.
+    let zeros = |len: usize| -> Result<Vec<AtomicU64>> {
+        let mut zeros = cpu::try_with_capacity("cells of k-space", len)?;
+        zeros.resize_with(len, AtomicU64::default);
+        Ok(zeros)
     };
-    let mut cells = vec![0.0; region.shells()];
-    let mut lengths = vec![0.0; cells.len()];
-    region.each(|cell| {
-        all[place(cell, BLOCK, &blocks)][0] += 1.0;
-        cells[shell(cell.iter().map(|&at| at as f64))] += 1.0;
-    });
-    // Where each sample lies, if in the region: its block, its cell, its shell, and the length of the path to it.
-    let found = |sample: usize| {
+    let (path, touched) = (zeros(cells_of(&blocks)?)?, zeros(cells_of(&blocks)?)?);
+    let seen = zeros(cells_of(&shape)?.div_ceil(64))?;
+    let place = |cell: &[i64], shift: u32, shape: &[usize]| {
+        let axes = cell.iter().zip(&region.cells).zip(shape);
+        axes.rev().fold(0, |at, ((cell, [low, _]), n)| at * n + ((cell - low) >> shift) as usize)
+    };
+    let counts = region.counts();
+    let of_blocks = region.counts_by(path.len(), |cell| place(cell, BLOCK.ilog2(), &blocks));
+    let add = |mut lengths: Vec<u64>, sample: usize| {
         // Lines half a cell from the centre fill neighbouring cells, all of them to one side.
         let cell = point(trajectory, sample).map(|k| floor(k + 0.5 + ROUNDING));
         let cell = &cell[..shape.len()];
-        region.contains(cell).then(|| {
+        if region.contains(cell) {
             let length = if sample == 0 { 1.0 } else { norm(step(trajectory, sample)).min(1.0) };
-            let shell = shell(cell.iter().map(|&at| at as f64));
-            (place(cell, BLOCK, &blocks), place(cell, 1, &shape), shell, length)
-        })
-    };
-    let samples = trajectory.samples();
-    let mut some = cpu::try_with_capacity(what, samples.min(TOGETHER))?;
-    for start in (0..samples).step_by(TOGETHER) {
-        let end = samples.min(start + TOGETHER);
-        (start..end).into_par_iter().with_min_len(1 << 12).map(found).collect_into_vec(&mut some);
-        for &(block, bit, shell, length) in some.iter().flatten() {
-            let block = &mut all[block];
-            if touched[bit / 64] & (1 << (bit % 64)) == 0 {
-                touched[bit / 64] |= 1 << (bit % 64);
-                block[1] += 1.0;
+            let length = (length * FIXED) as u64;
+            let (block, at) = (place(cell, BLOCK.ilog2(), &blocks), place(cell, 0, &shape));
+            let bit = 1 << (at % 64);
+            if seen[at / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+                touched[block].fetch_add(1, Ordering::Relaxed);
             }
-            block[2] += length as f32;
-            lengths[shell] += length;
+            path[block].fetch_add(length, Ordering::Relaxed);
+            lengths[shell(cell.iter().map(|&at| at as f64))] += length;
         }
+        lengths
+    };
+    let none = || vec![0; counts.len()];
+    let sum = |mut one: Vec<u64>, other: Vec<u64>| {
+        one.iter_mut().zip(other).for_each(|(one, other)| *one += other);
+        one
+    };
+    let samples = (0..trajectory.samples()).into_par_iter().with_min_len(1 << 14);
+    let lengths = samples.fold(none, add).reduce(none, sum);
+    let lengths: Vec<f64> = lengths.into_iter().map(|length| length as f64 / FIXED).collect();
+    let (mut whole, mut measured) = (0.0, 0.0);
+    for (cells, (touched, path)) in of_blocks.into_iter().zip(touched.into_iter().zip(path)) {
+        whole += cells;
+        measured += cells.min(touched.into_inner() as f64).min(path.into_inner() as f64 / FIXED);
     }
-    let (whole, measured) = all.iter().fold((0.0, 0.0), |(whole, measured), &[cells, touched, length]| {
-        (whole + f64::from(cells), measured + f64::from(cells.min(touched).min(length)))
-    });
     let near = |list: &[f64], shell: usize| {
         let end = (shell + ABOUT + 1).min(list.len());
         list[shell.saturating_sub(ABOUT)..end].iter().sum::<f64>()
     };
-    let dense = |shell: &usize| near(&lengths, *shell) >= DENSE * near(&cells, *shell);
-    let radius = (0..cells.len()).take_while(dense).count();
-    Ok((if measured > 0.0 { whole / measured } else { 1.0 }, 2 * radius))
+    let dense = |shell: &usize| near(&lengths, *shell) >= DENSE * near(&counts, *shell);
+    let radius = (0..counts.len()).take_while(dense).count();
+    let undersampling = if measured > 0.0 { whole / measured } else { 1.0 };
+    Ok(Density { undersampling, width: 2 * radius, counts })
 }
 
 /// The largest whole number that is not larger; without the call that `f64::floor` is on the oldest processors.

@@ -67,38 +67,39 @@ impl Region {
         self.cells.iter().map(|[low, high]| low.unsigned_abs().max(high.unsigned_abs()) as f64).collect()
     }
 
-    /// Calls `take(cell)` with every cell.
-    pub(super) fn each(&self, mut take: impl FnMut(&[i64])) {
-        let mut cell: Vec<i64> = self.cells.iter().map(|[low, _]| *low).collect();
-        if self.cells.iter().any(|[low, high]| low > high) {
-            return;
-        }
-        loop {
-            if self.contains(&cell) {
-                take(&cell);
-            }
-            let mut axis = 0;
-            loop {
-                let Some([low, high]) = self.cells.get(axis) else { return };
-                if cell[axis] < *high {
-                    cell[axis] += 1;
-                    break;
+    /// The number of cells with each key, below `keys`.
+    pub(super) fn counts_by(&self, keys: usize, key: impl Fn(&[i64]) -> usize + Sync) -> Vec<f64> {
+        let Some((&[low, high], inner)) = self.cells.split_last() else { return vec![0.0; keys] };
+        let count = |mut counts: Vec<f64>, outer: i64| {
+            let mut cell: Vec<i64> = inner.iter().map(|[low, _]| *low).chain([outer]).collect();
+            let empty = inner.iter().any(|[low, high]| low > high);
+            let mut going = !empty;
+            while going {
+                if self.contains(&cell)
+                    && let Some(count) = counts.get_mut(key(&cell))
+                {
+                    *count += 1.0;
                 }
-                cell[axis] = *low;
-                axis += 1;
+                // The next cell of this outermost place, with the first axis running fastest.
+                going = inner.iter().zip(&mut cell).any(|([low, high], at)| {
+                    let more = *at < *high;
+                    *at = if more { *at + 1 } else { *low };
+                    more
+                });
             }
-        }
+            counts
+        };
+        let add = |mut one: Vec<f64>, other: Vec<f64>| {
+            one.iter_mut().zip(other).for_each(|(one, other)| *one += other);
+            one
+        };
+        let outer = low..high.saturating_add(1).max(low);
+        outer.into_par_iter().fold(|| vec![0.0; keys], count).reduce(|| vec![0.0; keys], add)
     }
 
     /// The number of cells at each rounded distance from the centre.
     pub(super) fn counts(&self) -> Vec<f64> {
-        let mut counts = vec![0.0; self.shells()];
-        self.each(|cell| {
-            if let Some(count) = counts.get_mut(shell(cell.iter().map(|&at| at as f64))) {
-                *count += 1.0;
-            }
-        });
-        counts
+        self.counts_by(self.shells(), |cell| shell(cell.iter().map(|&at| at as f64)))
     }
 }
 
