@@ -14,7 +14,9 @@ use super::fill_at;
 /// How a heap collection starts.
 const MAGIC: &[u8; 4] = b"GCOL";
 /// Read at a time by a thread, small enough for its second cache.
-const STRETCH: usize = 1 << 20;
+const STRETCH: usize = 1 << 18;
+/// Stretches that a thread reads one after the other.
+const TOGETHER: usize = 16;
 /// The smallest collection, as HDF5 has it.
 const SMALLEST: u64 = 4096;
 
@@ -26,19 +28,23 @@ pub(super) fn endless(file: &File, start: u64) -> io::Result<Option<u64>> {
     let finder = memmem::Finder::new(MAGIC);
     let length = file.metadata()?.len();
     // The magic may lie across a boundary.
-    let stretch = |at: u64| -> io::Result<Option<u64>> {
-        let mut buffer = vec![0; STRETCH + MAGIC.len() - 1];
-        let offset = at * STRETCH as u64;
-        let known = fill_at(file, offset, &mut buffer)?;
-        for found in finder.find_iter(&buffer[..known]) {
+    let stretch = |buffer: &mut Vec<u8>, at: usize| -> io::Result<Option<u64>> {
+        buffer.resize(STRETCH + MAGIC.len() - 1, 0);
+        let offset = at as u64 * STRETCH as u64;
+        let known = fill_at(file, offset, buffer)?;
+        let near = Near { file, offset, bytes: &buffer[..known] };
+        for found in finder.find_iter(near.bytes) {
             let at = offset + found as u64;
-            if walks_for_ever(file, at, width)? {
+            if walks_for_ever(&near, at, width)? {
                 return Ok(Some(at));
             }
         }
         Ok(None)
     };
-    let found = (0..length.div_ceil(STRETCH as u64)).into_par_iter().map(stretch);
+    // Fresh memory costs as much as reading does: a thread reads into the same again.
+    let count = usize::try_from(length.div_ceil(STRETCH as u64)).map_err(io::Error::other)?;
+    let stretches = (0..count).into_par_iter().with_min_len(TOGETHER);
+    let found = stretches.map_init(Vec::new, stretch);
     found.find_first(|found| !matches!(found, Ok(None))).unwrap_or(Ok(None))
 }
 
@@ -57,9 +63,9 @@ fn length_width(file: &File, start: u64) -> io::Result<Option<u64>> {
 }
 
 /// Follows the blocks of the collection at `at` as HDF5 does.
-fn walks_for_ever(file: &File, at: u64, width: u64) -> io::Result<bool> {
+fn walks_for_ever(near: &Near<'_>, at: u64, width: u64) -> io::Result<bool> {
     let head = aligned(8 + width);
-    let Some(start) = read(file, at, head)? else {
+    let Some(start) = near.read(at, head)? else {
         return Ok(false);
     };
     let size = number(&start[8..], width);
@@ -71,7 +77,7 @@ fn walks_for_ever(file: &File, at: u64, width: u64) -> io::Result<bool> {
     };
     let mut place = at + head;
     while place < end && end - place >= head {
-        let Some(block) = read(file, place, head)? else {
+        let Some(block) = near.read(place, head)? else {
             return Ok(false);
         };
         let index = u16::from_le_bytes([block[0], block[1]]);
@@ -100,12 +106,29 @@ fn number(bytes: &[u8], width: u64) -> u64 {
     bytes.iter().take(width as usize).rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// A few bytes at a place, none when the file ends before.
-fn read(file: &File, at: u64, count: u64) -> io::Result<Option<[u8; 16]>> {
-    let mut bytes = [0; 16];
-    match file.read_exact_at(&mut bytes[..count as usize], at) {
-        Ok(()) => Ok(Some(bytes)),
-        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(e) => Err(e),
+/// A file, and those of its bytes that were read.
+struct Near<'a> {
+    file: &'a File,
+    /// Where the bytes begin.
+    offset: u64,
+    bytes: &'a [u8],
+}
+
+impl Near<'_> {
+    /// A few bytes at a place, none when the file ends before.
+    fn read(&self, at: u64, count: u64) -> io::Result<Option<[u8; 16]>> {
+        let mut bytes = [0; 16];
+        let wanted = &mut bytes[..count as usize];
+        let known =
+            at.checked_sub(self.offset).and_then(|from| self.bytes.get(usize::try_from(from).ok()?..));
+        if let Some(known) = known.and_then(|known| known.get(..wanted.len())) {
+            wanted.copy_from_slice(known);
+            return Ok(Some(bytes));
+        }
+        match self.file.read_exact_at(wanted, at) {
+            Ok(()) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! The `data` dataset: its type, its heads, and its samples in blocks.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use hdf5::types::TypeDescriptor;
 use hdf5::{Dataset, H5Type};
 use rayspin_device::cpu::expect_memory;
 
-use super::direct::Direct;
+use super::direct::{Arrays, Direct};
 use super::layout::{DataReIm, DataReal, DataRealImag, DataRi, Head, HeadOnly, OPTIONAL_HEAD, Samples, Traj};
 use super::references;
 use crate::error::{Error, Result};
@@ -37,10 +39,13 @@ pub(super) struct Acquisitions {
     pub(super) count: usize,
     /// Where the trajectory and the samples state their lengths, within an element of the file; the former may be absent.
     references: (Option<usize>, usize),
-    /// Length of the file in bytes.
+    /// The file, and its length in bytes when it was opened.
+    file: File,
     file_bytes: u64,
     /// Reads the arrays past the HDF5 library where their layout is known.
     direct: Option<Direct>,
+    /// What blocks were read into, for the blocks to come: one for each thread.
+    buffers: Mutex<Vec<Arrays>>,
 }
 
 impl Acquisitions {
@@ -55,8 +60,9 @@ impl Acquisitions {
             return Err(Error::field(path, "data", "at least one acquisition", "none"));
         }
         // The dataset may lie in another file, through a link.
-        let own = std::fs::metadata(dataset.filename()).or_else(|_| std::fs::metadata(path));
-        let file_bytes = own.map_err(|e| Error::read(path, e))?.len();
+        let file = File::open(dataset.filename()).or_else(|_| File::open(path));
+        let file = file.map_err(|e| Error::open(path, e))?;
+        let file_bytes = file.metadata().map_err(|e| Error::read(path, e))?.len();
         let most = file_bytes / 16;
         if count as u64 > most {
             return Err(Error::field(
@@ -107,8 +113,10 @@ impl Acquisitions {
             missing,
             count,
             references: (place("traj"), place("data").unwrap_or(0)),
+            file,
             file_bytes,
             direct: None,
+            buffers: Mutex::default(),
         })
     }
 
@@ -144,7 +152,10 @@ impl Acquisitions {
     /// other kinds than their sizes tell.
     fn confirms(&self, heads: &[Head], direct: &Direct) -> bool {
         [0, self.count / 2, self.count - 1].into_iter().all(|at| {
-            let Some(arrays) = direct.arrays(at..at + 1) else { return false };
+            let mut arrays = Arrays::default();
+            if direct.arrays(at..at + 1, &mut arrays).is_none() {
+                return false;
+            }
             let head = self.slice::<HeadOnly>(at..at + 1);
             let Ok([own]) = head.as_deref() else { return false };
             let mut same = bytemuck::bytes_of(&own.head) == bytemuck::bytes_of(&heads[at]);
@@ -214,12 +225,17 @@ impl Acquisitions {
         range: std::ops::Range<usize>,
         mut take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
     ) -> Result<()> {
-        match self.direct.as_ref().and_then(|direct| direct.arrays(range.clone())) {
-            Some(arrays) => range
+        let Some(direct) = &self.direct else { return self.block_of_library(range, take) };
+        let buffers = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arrays = buffers().pop().unwrap_or_default();
+        let done = match direct.arrays(range.clone(), &mut arrays) {
+            Some(()) => range
                 .zip(arrays.iter())
                 .try_for_each(|(index, [points, samples])| take(index, points, samples)),
             None => self.block_of_library(range, take),
-        }
+        };
+        buffers().push(arrays);
+        done
     }
 
     fn block_of_library(
@@ -227,6 +243,13 @@ impl Acquisitions {
         range: std::ops::Range<usize>,
         take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
     ) -> Result<()> {
+        // HDF5 reads zeros behind the end of a file, and goes through a heap of zeros for ever.
+        let found = self.file.metadata().map_err(|e| Error::read(&self.path, e))?.len();
+        if found < self.file_bytes {
+            let what = format!("acquisitions {} to {}", range.start, range.end - 1);
+            let expected = format!("{} bytes, which the file had when it was opened", self.file_bytes);
+            return Err(Error::truncated(&self.path, what, expected, format!("{found} bytes")));
+        }
         match self.samples {
             SampleType::Interleaved => self.block_of::<DataReal>(range, take),
             SampleType::RealImag => self.block_of::<DataRealImag>(range, take),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ndarray::Array2;
+use ndarray::{ArcArray1, ArcArray2, Array2, s};
 use rayspin_core::{C32, all_finite};
 use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, Place, ScanHeader};
 
@@ -125,12 +125,25 @@ impl Checked {
         }
     }
 
-    /// The acquisition, its arrays checked against the head.
+    /// The number of its samples, of all coils.
+    pub(super) fn values(&self) -> usize {
+        self.coils * self.samples
+    }
+
+    /// An acquisition's samples `[coil, sample]`, of which `all` holds those from `at` on.
+    pub(super) fn data(&self, all: &ArcArray1<C32>, at: usize) -> Option<ArcArray2<C32>> {
+        let own = all.clone().slice_move(s![at..at + self.values()]);
+        own.into_shape_with_order((self.coils, self.samples)).ok()
+    }
+
+    /// The acquisition without its samples. Its arrays are checked against the head; the samples, of which there are
+    /// [`Self::values`], are copied to `to`.
     pub(super) fn acquisition(
         &self,
         path: &Path,
         header: &ScanHeader,
         &Stored { head, points, samples }: &Stored<'_>,
+        to: &mut [C32],
         repairs: &mut Repairs,
     ) -> Result<Acquisition> {
         let index = self.index;
@@ -140,7 +153,7 @@ impl Checked {
                 format!("{expected} numbers (2 × {} samples × {} coils)", self.samples, self.coils);
             return Err(field(path, index, "data", expected, samples.len()));
         }
-        let data: Vec<C32> = bytemuck::cast_slice(samples).to_vec();
+        let data: &[C32] = bytemuck::cast_slice(samples);
         if self.image
             && !all_finite(samples)
             && let Some(at) = data.iter().position(|z| !z.re.is_finite() || !z.im.is_finite())
@@ -149,8 +162,7 @@ impl Checked {
             let what = format!("data of coil {coil}, sample {sample}");
             return Err(field(path, index, &what, "finite numbers", data[at]));
         }
-        let data = Array2::from_shape_vec((self.coils, self.samples), data)
-            .map_err(|e| field(path, index, "data", "coils × samples", e))?;
+        to.copy_from_slice(data);
         let trajectory = self.trajectory(path, points, repairs)?;
         let centre_sample = self.centre(header, head, trajectory.is_some(), repairs);
         let mut dirs = [head.read_dir, head.phase_dir, head.slice_dir];
@@ -181,7 +193,7 @@ impl Checked {
             read_dir: dirs[0],
             phase_dir: dirs[1],
             slice_dir: dirs[2],
-            data,
+            data: ArcArray2::default((0, 0)),
             trajectory,
         })
     }

@@ -69,19 +69,66 @@ pub(super) struct Direct {
     arrays: Vec<[Reference; 2]>,
 }
 
-/// The arrays of some acquisitions.
+/// The arrays of some acquisitions. The memory serves again for others: fresh memory costs as much as reading it does.
+#[derive(Default)]
 pub(super) struct Arrays {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// The trajectory and the samples of each acquisition.
     places: Vec<[Range<usize>; 2]>,
+    collections: Vec<(u64, u64)>,
+    spans: Vec<Range<u64>>,
+    objects: Vec<(u64, u32, Range<usize>)>,
 }
 
 impl Arrays {
     /// The trajectories and the samples, in the order in which they were named.
     pub(super) fn iter(&self) -> impl Iterator<Item = [&[f32]; 2]> {
+        let bytes = self.bytes.read();
         self.places
             .iter()
-            .map(|places| [0, 1].map(|array| bytemuck::cast_slice(&self.bytes[places[array].clone()])))
+            .map(|places| [0, 1].map(|array| bytemuck::cast_slice(&bytes[places[array].clone()])))
+    }
+}
+
+/// Bytes of a file, in memory of which the first part is in use.
+#[derive(Default)]
+struct Bytes {
+    all: Vec<u8>,
+    used: usize,
+}
+
+impl Bytes {
+    /// What was read.
+    fn read(&self) -> &[u8] {
+        &self.all[..self.used]
+    }
+
+    /// Room for `more` bytes behind those that were read.
+    fn reserve(&mut self, more: usize) -> Option<()> {
+        let end = self.used.checked_add(more)?;
+        if end > self.all.len() {
+            let more = end - self.all.len();
+            try_reserve("samples of acquisitions", &mut self.all, more).ok()?;
+            self.all.resize(end, 0);
+        }
+        Some(())
+    }
+
+    /// Reads bytes of a file behind those that were read.
+    fn append(&mut self, file: &File, range: Range<u64>) -> Option<()> {
+        let more = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+        self.reserve(more)?;
+        file.read_exact_at(&mut self.all[self.used..self.used + more], range.start).ok()?;
+        self.used += more;
+        Some(())
+    }
+
+    /// Goes on at a multiple of 8.
+    fn align(&mut self) -> Option<()> {
+        let end = self.used.next_multiple_of(8);
+        self.reserve(end - self.used)?;
+        self.used = end;
+        Some(())
     }
 }
 
@@ -195,9 +242,16 @@ impl Direct {
         self.arrays.get(index).map_or([0; 2], |[traj, data]| [traj.count, data.count])
     }
 
-    /// The arrays of some acquisitions, None where something is not as it should be.
-    pub(super) fn arrays(&self, indices: Range<usize>) -> Option<Arrays> {
+    /// Reads the arrays of some acquisitions. None where something is not as it should be.
+    pub(super) fn arrays(&self, indices: Range<usize>, out: &mut Arrays) -> Option<()> {
         let wanted = self.arrays.get(indices)?;
+        let Arrays { bytes: read, places, collections, spans, objects } = out;
+        read.used = 0;
+        collections.clear();
+        spans.clear();
+        objects.clear();
+        places.clear();
+        places.resize(wanted.len(), [0..0, 0..0]);
         // The library reads the object of an empty array, too, where there is one.
         if wanted.iter().flatten().any(|reference| reference.count == 0 && reference.collection != 0) {
             return None;
@@ -207,7 +261,6 @@ impl Direct {
             let numbers = if array == 1 { self.numbers } else { 1 };
             4 * numbers * reference.count as usize
         };
-        let mut collections: Vec<(u64, u64)> = Vec::new();
         for references in wanted {
             for (array, reference) in references.iter().enumerate().filter(|(_, r)| r.count > 0) {
                 collections.push((
@@ -222,74 +275,63 @@ impl Direct {
             kept.1 += if same { next.1 } else { 0 };
             same
         });
-        let mut spans: Vec<Range<u64>> = Vec::new();
-        for &(address, bytes) in &collections {
+        for &(address, bytes) in collections.iter() {
             let end = address.checked_add(bytes.checked_add(HEADER as u64)?.next_multiple_of(SMALLEST))?;
             match spans.last_mut() {
                 Some(span) if address <= span.end.checked_add(GAP)? => span.end = span.end.max(end),
                 _ => spans.push(address..end),
             }
         }
-        let mut out = Arrays { bytes: Vec::new(), places: vec![[0..0, 0..0]; wanted.len()] };
         let total: u64 = spans.iter().map(|span| span.end - span.start).sum();
         let file_bytes = self.file.metadata().ok()?.len();
         if total > file_bytes.checked_add(SMALLEST)? {
             return None;
         }
-        try_reserve("samples of acquisitions", &mut out.bytes, total as usize).ok()?;
-        let mut objects = Vec::new();
+        read.reserve(usize::try_from(total).ok()?)?;
         let mut next = collections.iter().peekable();
-        for span in &spans {
+        for span in spans.iter() {
             // The last collection may be smaller than expected, at the end of the file.
             let mut end = span.end.min(file_bytes);
-            let start = out.bytes.len();
-            self.append(&mut out.bytes, span.start..end)?;
+            let start = read.used;
+            read.append(&self.file, span.start..end)?;
             while let Some(&(address, bytes)) = next.next_if(|(address, _)| *address < span.end) {
                 let at = start + (address - span.start) as usize;
-                let size = size_of_collection(address, out.bytes.get(at..)?)?;
+                let size = size_of_collection(address, read.read().get(at..)?)?;
                 // Objects of other acquisitions may lie before the wanted ones.
                 let known = address.checked_add(size)?.min(address.checked_add(bytes.max(SHARED))?);
                 if known > end {
-                    self.append(&mut out.bytes, end..known)?;
+                    read.append(&self.file, end..known)?;
                     end = known;
                 }
-                let within = out.bytes.len();
-                self.walk(address, size, &out.bytes[at..], |object, range| {
+                let within = read.used;
+                self.walk(address, size, &read.read()[at..], |object, range| {
                     let place = at.checked_add(range.start)?..at.checked_add(range.end)?;
                     objects.push((address, object, if place.end <= within { place } else { 0..0 }));
                     Some(())
                 })?;
             }
             // Objects stay aligned to 4, as in the file.
-            out.bytes.resize(out.bytes.len().next_multiple_of(8), 0);
+            read.align()?;
         }
         objects.sort_unstable_by_key(|&(address, object, _)| (address, object));
         let repeated = |pair: &[(u64, u32, Range<usize>)]| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1);
         if objects.windows(2).any(repeated) {
             return None;
         }
-        for (references, places) in wanted.iter().zip(&mut out.places) {
+        for (references, places) in wanted.iter().zip(places) {
             for (array, reference) in references.iter().enumerate().filter(|(_, r)| r.count > 0) {
                 let key = (reference.collection, reference.object);
                 let found =
                     objects.binary_search_by_key(&key, |&(address, object, _)| (address, object)).ok()?;
                 let place = objects[found].2.clone();
-                if place.len() != bytes_of(array, reference) || place.end > out.bytes.len() {
+                if place.len() != bytes_of(array, reference) || place.end > read.used {
                     return None;
                 }
                 places[array] = place;
             }
         }
         // The buffer of bytes may start anywhere.
-        (out.bytes.as_ptr() as usize).is_multiple_of(4).then_some(out)
-    }
-
-    /// Appends bytes of the file.
-    fn append(&self, to: &mut Vec<u8>, range: Range<u64>) -> Option<()> {
-        let (start, more) = (to.len(), usize::try_from(range.end.checked_sub(range.start)?).ok()?);
-        try_reserve("samples of acquisitions", to, more).ok()?;
-        to.resize(start + more, 0);
-        self.file.read_exact_at(&mut to[start..], range.start).ok()
+        (read.all.as_ptr() as usize).is_multiple_of(4).then_some(())
     }
 
     /// Names every object of a collection of `size` bytes, whose first are `known`, and checks all that the library checks.

@@ -1,12 +1,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
 use hdf5::{Group, H5Type};
+use ndarray::ArcArray1;
 use rayon::prelude::*;
-use rayspin_core::Monitor;
-use rayspin_device::cpu::expect_memory;
+use rayspin_core::{C32, Monitor};
+use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
 use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
@@ -22,8 +24,6 @@ use crate::hdf5_file::reading;
 /// Samples are read in blocks of at most this many bytes and acquisitions, one a thread at a time: a block stays in the second cache.
 const BLOCK_BYTES: u64 = 1 << 20;
 const BLOCK_COUNT: usize = 256;
-/// Blocks of a thread before the acquisitions are handed on.
-const BLOCKS_EACH: usize = 4;
 /// HDF5's own tables.
 const HDF5_BYTES: u64 = 3 << 18;
 /// What HDF5 keeps of a file in its caches and free lists, which is twice what a small file holds.
@@ -179,6 +179,8 @@ struct Reading<'a, 'm> {
     checked: &'a [Checked],
     repairs: &'a mut Repairs,
     monitor: &'a Monitor<'m>,
+    /// Whether the acquisitions stay together.
+    together: bool,
 }
 
 impl Raw {
@@ -230,24 +232,63 @@ impl Raw {
         wanted: impl Iterator<Item = usize>,
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
-        let Reading { path, checked, repairs, monitor } = reading;
-        let read = |block: &Range<usize>| {
+        let Reading { path, checked, repairs, monitor, together } = reading;
+        let blocks = self.blocks(wanted);
+        let values = |block: &Range<usize>| checked[block.clone()].iter().map(Checked::values).sum::<usize>();
+        // Acquisitions that stay together share memory, of which large pages cost a quarter of what small ones do.
+        let mut memory = Vec::new();
+        for some in blocks.chunks(if together { blocks.len().max(1) } else { 1 }) {
+            let all = zeroed("samples of acquisitions", some.iter().map(values).sum());
+            memory.push((some, all.map_err(|e| Error::core(path, e))?));
+        }
+        let mut parts = Vec::with_capacity(blocks.len());
+        for (some, all) in &mut memory {
+            prefer_huge_pages(all);
+            let mut rest = &mut all[..];
+            for block in *some {
+                let (own, behind) = rest.split_at_mut(values(block));
+                parts.push((block, own));
+                rest = behind;
+            }
+        }
+        // The first block that failed: those behind it are not read.
+        let failed = AtomicUsize::new(blocks.len());
+        let read = |block: &Range<usize>, mut to: &mut [C32]| {
+            monitor.check().map_err(|e| Error::core(path, e))?;
             let (mut repairs, mut out) = (Repairs::default(), Vec::with_capacity(block.len()));
             self.acquisitions.block(block.clone(), |index, points, samples| {
                 let stored = Stored { head: &self.heads[index], points, samples };
-                out.push(checked[index].acquisition(path, &self.header, &stored, &mut repairs)?);
+                let (own, behind) = std::mem::take(&mut to).split_at_mut(checked[index].values());
+                out.push(checked[index].acquisition(path, &self.header, &stored, own, &mut repairs)?);
+                to = behind;
                 Ok(())
             })?;
             Ok((out, repairs))
         };
-        for some in self.blocks(wanted).chunks(BLOCKS_EACH * rayon::current_num_threads()) {
-            monitor.check().map_err(|e| Error::core(path, e))?;
-            // In order, so that the error names the first bad acquisition of the file.
-            let done: Vec<Result<(Vec<Acquisition>, Repairs)>> = some.par_iter().map(read).collect();
-            for (block, done) in some.iter().zip(done) {
+        let until_failed = |(number, (block, to))| {
+            let behind = number > failed.load(Ordering::Relaxed);
+            let done = if behind { Ok(Default::default()) } else { read(block, to) };
+            if done.is_err() {
+                failed.fetch_min(number, Ordering::Relaxed);
+            }
+            done
+        };
+        let done: Vec<Result<(Vec<Acquisition>, Repairs)>> =
+            parts.into_par_iter().enumerate().map(until_failed).collect();
+        // In order, so that the error names the first bad acquisition of the file.
+        let mut done = done.into_iter();
+        for (some, all) in memory {
+            let (all, mut at) = (ArcArray1::from_vec(all), 0);
+            for (block, done) in some.iter().zip(&mut done) {
                 let (acquisitions, own) = done?;
                 repairs.add(&own);
-                block.clone().zip(acquisitions).for_each(|(index, acquisition)| take(index, acquisition));
+                for (index, acquisition) in block.clone().zip(acquisitions) {
+                    let shape =
+                        || Error::field(path, format!("acquisition {index}: data"), "its samples", "fewer");
+                    let data = checked[index].data(&all, at).ok_or_else(shape)?;
+                    at += checked[index].values();
+                    take(index, Acquisition { data, ..acquisition });
+                }
             }
         }
         Ok(())
@@ -374,7 +415,9 @@ impl Reader {
         let bytes = bytes.fold(BLOCK_BYTES, u64::saturating_add);
         expect_memory("acquisitions", bytes).map_err(|e| Error::core(path, e))?;
         let mut acquisitions = Vec::with_capacity(wanted.len());
-        self.read(wanted.into_iter(), monitor, &mut |_, acquisition| acquisitions.push(acquisition))?;
+        self.read_some(true, wanted.into_iter(), monitor, &mut |_, acquisition| {
+            acquisitions.push(acquisition)
+        })?;
         let notes = self.notes();
         let Self { raw: Raw { header, heads, acquisitions: file, .. }, checked, .. } = self;
         drop((file, heads, checked));
@@ -419,8 +462,18 @@ impl Reader {
         monitor: &Monitor,
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
+        self.read_some(false, wanted, monitor, take)
+    }
+
+    fn read_some(
+        &mut self,
+        together: bool,
+        wanted: impl Iterator<Item = usize>,
+        monitor: &Monitor,
+        take: &mut dyn FnMut(usize, Acquisition),
+    ) -> Result<()> {
         let Self { path, raw, checked, repairs, .. } = self;
-        raw.acquisitions_of(Reading { path, checked, repairs, monitor }, wanted, take)
+        raw.acquisitions_of(Reading { path, checked, repairs, monitor, together }, wanted, take)
     }
 
     /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far.

@@ -11,7 +11,7 @@ use rand::RngExt;
 use rayspin_core::{C32, ErrorKind, Monitor};
 use rayspin_io::Error;
 use rayspin_io::ismrmrd::{
-    Identity, ReadOptions, is_read_past_library, read, read_by_library, summarise, write,
+    Identity, ReadOptions, Reader, is_read_past_library, read, read_by_library, summarise, write,
 };
 use rayspin_mri::scan::{Flags, Scan};
 
@@ -222,12 +222,12 @@ fn contents_that_make_no_scan_name_the_acquisition_and_the_field() {
     };
     refuse(&spoiled(f32::NEG_INFINITY), &["acquisition 4", "sample 5, component 1", "-inf"]);
     refuse(
-        &|s| s.acquisitions[2].data = Array2::zeros((3, 8)),
+        &|s| s.acquisitions[2].data = Array2::zeros((3, 8)).into(),
         &["acquisition 2", "active_channels", "2, as acquisition 0 has", "found 3"],
     );
-    refuse(&|s| s.acquisitions[2].data = Array2::zeros((2, 0)), &["number_of_samples"]);
+    refuse(&|s| s.acquisitions[2].data = Array2::zeros((2, 0)).into(), &["number_of_samples"]);
     refuse(
-        &|s| s.acquisitions.iter_mut().for_each(|a| a.data = Array2::zeros((0, 8))),
+        &|s| s.acquisitions.iter_mut().for_each(|a| a.data = Array2::zeros((0, 8)).into()),
         &["acquisition 0", "active_channels"],
     );
 }
@@ -237,10 +237,10 @@ fn noise_and_dummies_may_differ() {
     let scan = altered(|s| {
         let noise = &mut s.acquisitions[0];
         noise.flags = Flags::NOISE;
-        noise.data = Array2::from_elem((7, 33), C32::new(f32::NAN, 0.0));
+        noise.data = Array2::from_elem((7, 33), C32::new(f32::NAN, 0.0)).into();
         let dummy = &mut s.acquisitions[1];
         dummy.flags = Flags::DUMMY;
-        dummy.data = Array2::zeros((0, 0));
+        dummy.data = Array2::zeros((0, 0)).into();
     })
     .unwrap();
     assert_eq!(scan.acquisitions[0].data.dim(), (7, 33));
@@ -397,5 +397,34 @@ fn datasets_of_absurd_shape_or_type_are_refused() {
     for (name, make) in cases {
         let error = with(make);
         assert!(error.contains(name), "{name}: {error}");
+    }
+}
+
+/// A file that another program cuts while a reader has it open.
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shrinking.h5");
+    // More than HDF5 keeps in its caches.
+    write(&path, &cartesian(3, 400, 1024), Identity::LeaveOut).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let all = read(&path).unwrap().acquisitions;
+    for part in (0..16).step_by(3) {
+        fs::write(&path, &whole).unwrap();
+        let mut reader = Reader::open(&path, None).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(whole.len() as u64 * part / 16).unwrap();
+        let mut found = Vec::new();
+        let result = reader.read(0..all.len(), &Monitor::silent(), &mut |_, readout| found.push(readout));
+        // What was handed on before the error is as it was.
+        assert!(found.iter().zip(&all).all(|(found, expected)| found == expected), "{part}");
+        match result {
+            Ok(()) => assert_eq!(found.len(), all.len(), "{part}"),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains("shrinking.h5") && !text.contains('\n'), "{part}: {text}");
+            }
+        }
+        assert!(part > 8 || found.len() < all.len(), "{part}");
     }
 }

@@ -101,7 +101,7 @@ fn ismrmrd_python_reads_what_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut raw = cartesian(3, 6, 8);
     for (index, a) in raw.acquisitions.iter_mut().enumerate() {
-        a.data = ndarray::Array2::from_shape_fn((3, 8), |(coil, sample)| value(index, coil, sample));
+        a.data = ndarray::Array2::from_shape_fn((3, 8), |(coil, sample)| value(index, coil, sample)).into();
         a.trajectory =
             Some(ndarray::Array2::from_shape_fn((8, 2), |(s, d)| (10 * index + s) as f32 + d as f32 / 4.0));
         a.flags = Flags::bit(22);

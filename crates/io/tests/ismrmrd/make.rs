@@ -51,7 +51,7 @@ fn encoding(rng: &mut impl Rng) -> Encoding {
 /// A readout of random numbers; `centre_sample` is stated so that no reader needs to guess it.
 pub(crate) fn readout(rng: &mut impl Rng, coils: usize, samples: usize, dims: usize) -> Acquisition {
     let mut number = || rng.random_range(-1.0f32..1.0);
-    let data = Array2::from_shape_simple_fn((coils, samples), || C32::new(number(), number()));
+    let data = Array2::from_shape_simple_fn((coils, samples), || C32::new(number(), number())).into_shared();
     let trajectory = (dims > 0).then(|| Array2::from_shape_simple_fn((samples, dims), &mut number));
     let position = [number(), number(), number()];
     let dwell = number().abs();

@@ -138,7 +138,7 @@ fn unusable_noise_is_noted_and_never_fails() {
     silent.scan.acquisitions[0].data.fill(C32::ZERO);
     assert!(matches!(prepared(&silent.scan), (false, notes) if notes[0].contains("not whitened")));
     let mut others = noisy(1, 0.0);
-    others.scan.acquisitions[0].data = Array2::zeros((3, 256));
+    others.scan.acquisitions[0].data = Array2::zeros((3, 256)).into_shared();
     assert!(matches!(prepared(&others.scan), (false, notes) if notes[0].contains("other coils")));
     assert!(matches!(prepared(&noisy(0, 0.0).scan), (false, notes) if notes.is_empty()));
     let off = PrepareOptions { prewhiten: false, ..with_noise(&noisy(4, 0.0).scan) };

@@ -1,4 +1,4 @@
-use ndarray::Array2;
+use ndarray::{ArcArray2, Array2};
 use rayspin_core::C32;
 
 /// One readout: samples of every coil, with its place in the experiment.
@@ -28,8 +28,8 @@ pub struct Acquisition {
     pub phase_dir: [f32; 3],
     /// Direction cosines of slice, LPS; all zero when not stated.
     pub slice_dir: [f32; 3],
-    /// Samples `[coil, sample]`.
-    pub data: Array2<C32>,
+    /// Samples `[coil, sample]`. Acquisitions of a scan may lie in one piece of memory; one that is changed is copied first.
+    pub data: ArcArray2<C32>,
     /// Trajectory as the file holds it, `[sample, dim]`, in the file's own units; absent when the encoding is Cartesian.
     pub trajectory: Option<Array2<f32>>,
 }

@@ -264,7 +264,7 @@ impl ScanBuilder {
             read_dir: narrow(geometry.read_dir),
             phase_dir: narrow(geometry.phase_dir),
             slice_dir: narrow(geometry.slice_dir),
-            data,
+            data: data.into_shared(),
             trajectory: None,
         }
     }

@@ -1,5 +1,9 @@
-use ndarray::{ArrayD, IxDyn};
+use std::ops::Range;
+
+use ndarray::{ArrayD, ArrayView2, IxDyn, s};
+use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result};
+use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frames::{Samples, note};
 use super::{Acquisition, Encoding, Flags, Limits, times};
@@ -19,7 +23,7 @@ pub(super) fn assemble(
     let [nx, ny, nz] = grid;
     let coils = readouts[0].1.data.nrows();
     let lines = ny * nz;
-    let mut kspace = vec![C32::ZERO; coils * lines * nx];
+    let mut placed = Vec::with_capacity(readouts.len());
     let mut counts = vec![0u32; lines * nx];
     let mut times = timed.then(|| vec![0.0; lines * nx]);
     let centre_1 = centre(encoding.step_1, encoded[1], "phase encoding", notes);
@@ -70,23 +74,10 @@ pub(super) fn assemble(
             let own = own.get(low..=high).unwrap_or_default().iter();
             add(&mut times[taken.clone()], own, reversed);
         }
-        for (coil, row) in readout.data.rows().into_iter().enumerate() {
-            let line = &mut kspace[coil * lines * nx..][taken.clone()];
-            match row.as_slice() {
-                Some(row) => add(line, row[low..=high].iter(), reversed),
-                None => add(line, row.slice(ndarray::s![low..=high]).iter(), reversed),
-            }
-        }
+        placed.push(Placed { samples: readout.data.slice(s![.., low..=high]), taken, reversed });
     }
     if left_out > 0 {
         note(notes, format!("{left_out} outer lines are left out: --matrix is coarser than the scan"));
-    }
-    for coil in kspace.chunks_exact_mut(lines * nx) {
-        for (value, &count) in coil.iter_mut().zip(&counts) {
-            if count > 1 {
-                *value /= count as f32;
-            }
-        }
     }
     for (time, &count) in times.iter_mut().flatten().zip(&counts) {
         *time /= f64::from(count.max(1));
@@ -94,6 +85,7 @@ pub(super) fn assemble(
     if counts.iter().all(|&c| c == 0) {
         return Err(Error::value("acquisitions", "samples that fall on the matrix", "none"));
     }
+    let kspace = fill(&placed, coils, &counts)?;
     let flat = nz == 1 && encoding.recon.matrix[2] == 1;
     let shape = if flat { vec![ny, nx] } else { vec![nz, ny, nx] };
     let [rx, ry, rz] = encoding.recon.matrix;
@@ -105,6 +97,35 @@ pub(super) fn assemble(
     let sampled = ArrayD::from_shape_vec(IxDyn(&shape), counts.iter().map(|&c| c > 0).collect())
         .map_err(|e| Error::value("k-space", "a full grid", e))?;
     Ok((matrix, Samples::Cartesian { kspace: array(&with_coils, kspace)?, sampled }, times))
+}
+
+/// The samples of a readout that fall on the grid.
+struct Placed<'a> {
+    /// `[coil, sample]`
+    samples: ArrayView2<'a, C32>,
+    /// Their places in the grid of a coil.
+    taken: Range<usize>,
+    /// Whether the first sample has the last place.
+    reversed: bool,
+}
+
+/// The grid of all coils: at each place the mean of the samples there. `counts` has the number of samples at each place.
+fn fill(placed: &[Placed<'_>], coils: usize, counts: &[u32]) -> Result<Vec<C32>> {
+    // Nothing has touched the memory of these zeros yet, and all threads write it.
+    let mut kspace: Vec<C32> = zeroed("k-space", coils * counts.len())?;
+    prefer_huge_pages(&mut kspace);
+    let averaged = counts.iter().any(|&count| count > 1);
+    kspace.par_chunks_exact_mut(counts.len()).enumerate().for_each(|(coil, grid)| {
+        for Placed { samples, taken, reversed } in placed {
+            add(&mut grid[taken.clone()], samples.row(coil).iter(), *reversed);
+        }
+        if averaged {
+            for (value, &count) in grid.iter_mut().zip(counts).filter(|(_, count)| **count > 1) {
+                *value /= count as f32;
+            }
+        }
+    });
+    Ok(kspace)
 }
 
 /// Adds numbers to a line, from its end where they run backwards.

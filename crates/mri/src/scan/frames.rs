@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayD, Axis};
-use rayspin_core::{C32, Error, Geometry, Ranges, Result, Trajectory, TrajectoryUnits};
+use rayon::prelude::*;
+use rayspin_core::{C32, Error, Geometry, Ranges, Result, Trajectory, TrajectoryUnits, all_finite};
 
 use super::{Acquisition, Encoding, Scan, ScanHeader, cartesian, geometry, noncartesian};
 use crate::crop::centre_crop;
@@ -429,8 +430,8 @@ pub fn assemble(
                 readout.data.nrows(),
             ));
         }
-        check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
     }
+    expect_finite(readouts)?;
     let place = geometry::of_readout(first.1, &encoding, notes);
     let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
     let (matrix, samples, times) = if with_trajectory == 0 {
@@ -466,9 +467,7 @@ fn calibration_lines(
         note(notes, "calibration readouts have other coils than the images and are left out");
         return Ok(None);
     }
-    for (index, readout) in readouts {
-        check_finite(&format!("acquisition {index} samples"), readout.data.iter())?;
-    }
+    expect_finite(readouts)?;
     match cartesian::assemble(readouts, encoding, false, notes)? {
         (_, Samples::Cartesian { kspace, sampled }, _) if sampled.shape() == grid => {
             let text = "calibration readouts apart from the images tell the coils' sensitivities";
@@ -505,6 +504,19 @@ pub(super) fn check_finite<'a>(what: &str, values: impl Iterator<Item = &'a C32>
         }
     }
     Ok(())
+}
+
+/// That readouts hold numbers alone. Errors: the first that does not.
+fn expect_finite(readouts: &[(usize, &Acquisition)]) -> Result<()> {
+    let finite = |(_, readout): &(usize, &Acquisition)| {
+        readout.data.as_slice().is_some_and(|values| all_finite(bytemuck::cast_slice(values)))
+    };
+    if readouts.par_iter().all(finite) {
+        return Ok(());
+    }
+    readouts.iter().try_for_each(|(index, readout)| {
+        check_finite(&format!("acquisition {index} samples"), readout.data.iter())
+    })
 }
 
 pub(super) fn note(notes: &mut Vec<String>, text: impl Into<String>) {

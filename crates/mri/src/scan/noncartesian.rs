@@ -1,6 +1,7 @@
-use ndarray::parallel::prelude::*;
-use ndarray::{Array2, ArrayView2, Axis, s};
-use rayspin_core::{Error, Result, Trajectory, TrajectoryUnits, all_finite};
+use ndarray::{Array2, ArrayView2, ArrayViewMut1, Axis, s};
+use rayon::prelude::*;
+use rayspin_core::{C32, Error, Result, Trajectory, TrajectoryUnits, all_finite};
+use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frames::{Samples, note};
 use super::units::{is_known, settle_units};
@@ -29,12 +30,12 @@ pub(super) fn assemble(
     // Counters are cycles per field of view whatever the file's unit: only the file's own columns are converted.
     for (d, &fov) in fov.iter().enumerate().take(rows.stated) {
         let factor = units.to_cycles_per_fov(encoding.encoded.matrix[d], fov);
-        points.column_mut(d).mapv_inplace(|k| k * factor);
+        scale(&mut points, d, factor);
     }
     for d in 0..dims {
         let (encoded, recon) = (encoding.encoded.fov_mm[d], encoding.recon.fov_mm[d]);
         if is_known(encoded) && is_known(recon) && (encoded - recon).abs() > 1e-6 * encoded {
-            points.column_mut(d).mapv_inplace(|k| k * recon / encoded);
+            scale(&mut points, d, recon / encoded);
         }
     }
     let coils = readouts[0].1.data.nrows();
@@ -45,15 +46,7 @@ pub(super) fn assemble(
             times.extend_from_slice(&own[kept(readout)]);
         }
     }
-    let mut data = Array2::zeros((coils, points.nrows()));
-    data.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each(|(coil, mut all)| {
-        let mut at = 0;
-        for (_, readout) in readouts {
-            let own = readout.data.slice(s![coil, kept(readout)]);
-            all.slice_mut(s![at..at + own.len()]).assign(&own);
-            at += own.len();
-        }
-    });
+    let data = join_samples(readouts, coils, points.nrows())?;
     let (points, data) = match within_matrix(points.view(), &matrix, notes)? {
         None => (points, data),
         Some(keep) => {
@@ -64,6 +57,44 @@ pub(super) fn assemble(
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let matrix = if dims == 3 { vec![matrix[2], matrix[1], matrix[0]] } else { vec![matrix[1], matrix[0]] };
     Ok((matrix, Samples::NonCartesian { trajectory, data }, times))
+}
+
+/// Readouts of a task that copies samples.
+const READOUTS: usize = 64;
+
+/// The samples of all readouts, `[coil, sample]`.
+fn join_samples(readouts: &[(usize, &Acquisition)], coils: usize, samples: usize) -> Result<Array2<C32>> {
+    // Nothing has touched the memory of these zeros yet, and all threads write it.
+    let mut data: Vec<C32> = zeroed("samples", coils * samples)?;
+    prefer_huge_pages(&mut data);
+    data.par_chunks_exact_mut(samples).enumerate().for_each(|(coil, mut row)| {
+        let mut parts = Vec::with_capacity(readouts.len().div_ceil(READOUTS));
+        for some in readouts.chunks(READOUTS) {
+            let (part, behind) = row.split_at_mut(some.iter().map(|(_, readout)| kept(readout).len()).sum());
+            parts.push((some, part));
+            row = behind;
+        }
+        parts.into_par_iter().for_each(|(some, mut part)| {
+            for (_, readout) in some {
+                let own = readout.data.slice(s![coil, kept(readout)]);
+                let (to, behind) = part.split_at_mut(own.len());
+                ArrayViewMut1::from(to).assign(&own);
+                part = behind;
+            }
+        });
+    });
+    Array2::from_shape_vec((coils, samples), data).map_err(|e| Error::value("samples", "[coil, sample]", e))
+}
+
+/// Scales a component of all points.
+fn scale(points: &mut Array2<f64>, dim: usize, factor: f64) {
+    if factor != 1.0 {
+        points
+            .axis_iter_mut(Axis(0))
+            .into_par_iter()
+            .with_min_len(1 << 12)
+            .for_each(|mut k| k[dim] *= factor);
+    }
 }
 
 /// Beyond n/2 by this many cycles a sample still belongs to the matrix: files round their trajectories.
@@ -150,7 +181,8 @@ fn join_trajectories(
     if count == 0 {
         return Err(Error::value("trajectory", "at least one sample", "0 samples"));
     }
-    let mut rows = vec![[0.0; 3]; count];
+    let mut rows: Vec<[f64; 3]> = zeroed("trajectory", count)?;
+    prefer_huge_pages(&mut rows);
     let mut rest = &mut rows[..];
     let mut parts = Vec::with_capacity(with.len());
     for (readout, trajectory) in with {

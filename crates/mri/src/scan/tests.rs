@@ -37,7 +37,8 @@ fn readout(samples: usize, line: u16, coils: usize) -> Acquisition {
         slice_dir: [0.0, 0.0, 1.0],
         data: Array2::from_shape_fn((coils, samples), |(c, s)| {
             C32::new(1000.0 * f32::from(line) + s as f32, c as f32)
-        }),
+        })
+        .into_shared(),
         trajectory: None,
     }
 }

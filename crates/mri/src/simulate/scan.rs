@@ -423,7 +423,7 @@ fn blank(options: &SimulateOptions, data: Array2<C32>, centre_sample: usize) -> 
         read_dir: [1.0, 0.0, 0.0],
         phase_dir: [0.0, 1.0, 0.0],
         slice_dir: [0.0, 0.0, 1.0],
-        data,
+        data: data.into_shared(),
         trajectory: None,
     }
 }
