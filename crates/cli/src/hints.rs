@@ -118,7 +118,10 @@ const REMEDIES: &[(&[&str], &str)] = &[
     (&["photons"], "--photons sets them; --lines leaves the detector's noise out"),
     (&["electronic noise", "dark signal"], "--electronic and --dark set them"),
     (&["differences of gain", "drift of gains"], "--gain and --drift set them"),
-    (&["flat fields"], "--frames sets how many are simulated"),
+    (
+        &["flat fields"],
+        "--flat gives an image of the beam, or what each pixel counts of it; --frames sets how many are simulated",
+    ),
     (&["tube voltage"], "--kilovolts sets it in a simulation, --tube in a reconstruction"),
     (&["corrections of views that arrive"], "without --stream every correction takes an array in a file"),
     (&["bin"], "--bin-views, --bin-rows and --bin-columns set how many become one"),

@@ -29,9 +29,10 @@ impl Folder {
         let mut found = entries.map_err(|e| Error::read(path, e))?;
         found.retain(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            !name.starts_with('.') && name != INDEX && file.is_file()
+            !name.starts_with('.') && name != INDEX
         });
         found.sort();
+        let (found, within): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.is_file());
         let mut folder: Option<Self> = None;
         let mut others = Vec::new();
         for file in found {
@@ -64,9 +65,17 @@ impl Folder {
             None => {
                 let found = match others.first() {
                     Some(other) => format!("files of no known format such as {}", name(other)),
-                    None => "no files".into(),
+                    None => match within.iter().find(|entry| entry.is_dir()) {
+                        Some(inner) => format!("no files, but the folder {}", name(inner)),
+                        None => "no files".into(),
+                    },
                 };
-                Err(Error::not_this_format(path, expected, found))
+                let error = Error::not_this_format(path, expected, found);
+                Err(if within.is_empty() {
+                    error
+                } else {
+                    error.with_hint("name the folder that holds the files")
+                })
             }
         }
     }
@@ -179,7 +188,7 @@ mod tests {
         write(".hidden", b"");
         write(INDEX, b"");
         std::fs::create_dir(folder.path().join("sub")).unwrap();
-        expect("found no files");
+        expect("found no files, but the folder sub");
         write("notes.txt", b"text");
         expect("files of no known format such as notes.txt");
         write("a.npy", crate::npy::MAGIC);

@@ -124,7 +124,15 @@ impl Property {
 pub(crate) struct ImageRead {
     pub(crate) image: AnyImage,
     pub(crate) layout: Layout,
+    /// Whether the file says that the numbers are Hounsfield units.
+    pub(crate) hounsfield: bool,
     pub(crate) notes: Vec<String>,
+}
+
+impl ImageRead {
+    pub(crate) fn new(image: impl Into<AnyImage>, notes: Vec<String>) -> Self {
+        Self { image: image.into(), layout: Layout::default(), hounsfield: false, notes }
+    }
 }
 
 /// How a format writes images.

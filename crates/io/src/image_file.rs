@@ -5,7 +5,7 @@ use rayspin_core::{C32, Geometry, Image, format_shape};
 
 use crate::cfl::Layout;
 use crate::folder::Folder;
-use crate::format::{Property, any_of};
+use crate::format::{ImageRead, Property, any_of};
 use crate::png::PngOptions;
 use crate::{AnyImage, Error, Format, Input, Pixel, Result, SeriesWriter, Slices, endings};
 
@@ -68,6 +68,8 @@ pub struct ImageFile<I = Image> {
     pub format: &'static Format,
     /// What became of the dimensions of a BART array; [`WriteOptions::layout`] takes it to write one like it.
     pub layout: Layout,
+    /// Whether the file says that the numbers are Hounsfield units, as CT images of DICOM do.
+    pub hounsfield: bool,
     /// What had to be assumed or repaired, one sentence each, for the user to see.
     pub notes: Vec<String>,
 }
@@ -92,8 +94,8 @@ pub struct ImageFile<I = Image> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
-    let ImageFile { image, format, layout, notes } = read_any_image(path)?;
-    Ok(ImageFile { image: image.into_complex(), format, layout, notes })
+    let ImageFile { image, format, layout, hounsfield, notes } = read_any_image(path)?;
+    Ok(ImageFile { image: image.into_complex(), format, layout, hounsfield, notes })
 }
 
 /// Reads an image of real numbers, as [`read_image`] does.
@@ -114,7 +116,7 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
 /// ```
 pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
     let input = Input::of(&path);
-    let ImageFile { image, format, layout, notes } = read_any_image(path)?;
+    let ImageFile { image, format, layout, hounsfield, notes } = read_any_image(path)?;
     if let AnyImage::Complex(image) = &image
         && let Some(value) = image.data().iter().find(|value| value.im != 0.0)
     {
@@ -122,7 +124,7 @@ pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
             .with_hint("rayspin convert writes the magnitudes to .nii.gz"));
     }
     let (image, _) = image.into_real();
-    Ok(ImageFile { image, format, layout, notes })
+    Ok(ImageFile { image, format, layout, hounsfield, notes })
 }
 
 /// Reads an image in the numbers that its file has, as [`read_image`] does.
@@ -144,7 +146,8 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
         read.notes
             .insert(0, "the file holds no geometry: voxels of 1 mm at the isocentre are assumed".into());
     }
-    Ok(ImageFile { image: read.image, format, layout: read.layout, notes: read.notes })
+    let ImageRead { image, layout, hounsfield, notes } = read;
+    Ok(ImageFile { image, format, layout, hounsfield, notes })
 }
 
 /// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each.

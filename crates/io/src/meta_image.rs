@@ -13,7 +13,6 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{Geometry, Image};
 
 use crate::atomic::Pending;
-use crate::cfl::Layout;
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
@@ -150,7 +149,7 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "DimSize", "a shape that fits the numbers", e))?;
     let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes })
+    Ok(ImageRead::new(image, notes))
 }
 
 /// Where the image lies; of four axes the last is time.

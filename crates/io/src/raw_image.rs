@@ -6,7 +6,6 @@ use std::path::Path;
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{Geometry, Image};
 
-use crate::cfl::Layout;
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::format::{ImageRead, Rows};
 use crate::{Error, Result};
@@ -87,5 +86,5 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "size", "a shape that fits the numbers", e))?;
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes: Vec::new() })
+    Ok(ImageRead::new(image, Vec::new()))
 }

@@ -19,7 +19,6 @@ use tiff::tags::Tag;
 use tiff::{ColorType, TiffError};
 
 use crate::atomic::Pending;
-use crate::cfl::Layout;
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::folder::{self, Folder};
 use crate::format::{ImageRead, Target};
@@ -38,7 +37,7 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "pages", "pages of one size", e))?;
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes: Vec::new() })
+    Ok(ImageRead::new(image, Vec::new()))
 }
 
 /// What a decoder stumbled over.

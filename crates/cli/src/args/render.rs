@@ -64,8 +64,9 @@ impl ViewArg {
 #[command(after_help = "\
 Examples and all options: rayspin render --help")]
 #[command(after_long_help = "\
-IMAGE is a volume: {images read}. --hu says that its values are Hounsfield units; else xray and
-presets of volume take attenuations in 1/mm. mip, surface and --transfer take any numbers.
+IMAGE is a volume: {images read}. --hu says that its values are Hounsfield units, which those of
+CT images in DICOM files are anyway; else xray and presets of volume take attenuations in 1/mm.
+mip, surface and --transfer take any numbers.
 
 The name of an output says what is written:
   .png     a picture; with --turntable an animated one
@@ -77,6 +78,7 @@ from 0 to 1, and the opacity per mm; values grow. # begins a comment.
 
 Examples:
   rayspin render head.nii.gz -o skull.png -m surface --hu --view left
+  rayspin render dicom/ -o skull.png -m surface --view left      CT images of a folder
   rayspin render head.nii.gz -o radiograph.png -o integrals.npy --hu --view front
   rayspin render head.nii.gz -o face.png -m volume --preset skin --hu --azimuth 30 --elevation 15
   rayspin render head.nii.gz -o turn.png -m volume --preset bone --hu --turntable 36
@@ -92,7 +94,7 @@ pub(crate) struct Render {
     /// What a pixel shows
     #[arg(long, short, value_enum, default_value = "xray")]
     pub(crate) mode: ModeArg,
-    /// Values are Hounsfield units
+    /// Values are Hounsfield units [default: those of CT images in DICOM files]
     #[arg(long)]
     pub(crate) hu: bool,
     /// Attenuation of water in 1/mm, which converts between Hounsfield units and attenuations
@@ -134,7 +136,7 @@ pub(crate) struct Render {
     /// Transfer function of volume from a text file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) transfer: Option<PathBuf>,
-    /// Value of the isosurface [default: 300 with --hu, else half the 99.5th percentile]
+    /// Value of the isosurface [default: 300 in Hounsfield units, else half the 99.5th percentile]
     #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
     pub(crate) iso: Option<f32>,
     /// Colour of the surface, from 0 to 1 [default: bone's]

@@ -46,7 +46,7 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
         data.index_axis_inplace(Axis(0), 0);
     }
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { image: image.into(), layout, notes })
+    Ok(ImageRead { layout, ..ImageRead::new(image, notes) })
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {

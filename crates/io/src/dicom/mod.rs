@@ -23,7 +23,6 @@ use rayon::prelude::*;
 use rayspin_core::Image;
 use rayspin_device::cpu::zeroed;
 
-use crate::cfl::Layout;
 use crate::folder::Folder;
 use crate::format::{Detail, ImageRead, Rows};
 use crate::{Error, Held, Result};
@@ -87,7 +86,8 @@ pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
     };
     let geometry = stack.geometry(path, grid.shape, grid.step, grid.start)?;
     let image = Image::new(data.into_dyn(), geometry).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes })
+    let hounsfield = stack.planes.iter().all(|plane| plane.hounsfield);
+    Ok(ImageRead { hounsfield, ..ImageRead::new(image, notes) })
 }
 
 /// The numbers of all slices, `[slice, y, x]`. The padding has the lowest of the others.

@@ -32,6 +32,8 @@ pub(super) struct Plane {
     pub(super) padding: Option<(i64, i64)>,
     pub(super) localizer: bool,
     pub(super) modality: String,
+    /// Whether the numbers are Hounsfield units: those of CT, unless another type is stated (PS3.3, C.8.2.1).
+    pub(super) hounsfield: bool,
     /// The UID of the series, and its number.
     pub(super) series: (String, Option<String>),
 }
@@ -118,6 +120,8 @@ fn plane(path: &Path, all: &Dataset<'_>, layout: &Layout, frame: usize) -> Resul
         localizer: all
             .text(tag::IMAGE_TYPE)
             .is_some_and(|text| text.split('\\').any(|word| word == "LOCALIZER")),
+        hounsfield: all.text(tag::MODALITY).is_some_and(|modality| modality == "CT")
+            && all.text(tag::RESCALE_TYPE).is_none_or(|unit| unit.is_empty() || unit == "HU"),
         modality: text(tag::MODALITY).unwrap_or_else(|| "of no stated modality".into()),
         series: (text(tag::SERIES).unwrap_or_default(), text(tag::SERIES_NUMBER)),
     })

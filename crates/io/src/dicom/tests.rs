@@ -22,6 +22,8 @@ struct Slice {
     spacing: [f64; 2],
     thickness: f64,
     scale: (f64, f64),
+    /// The type of the numbers, where it is stated.
+    unit: Option<&'static str>,
     padding: Option<i16>,
     photometric: &'static str,
     image_type: &'static str,
@@ -53,6 +55,7 @@ fn slice(z: f64, numbers: &[i16]) -> Slice {
         spacing: [0.5, 0.25],
         thickness: 2.0,
         scale: (1.0, 0.0),
+        unit: None,
         padding: None,
         photometric: "MONOCHROME2",
         image_type: "ORIGINAL\\PRIMARY\\AXIAL",
@@ -98,6 +101,9 @@ impl Slice {
         }
         set.decimals(tag::INTERCEPT, &[self.scale.1]);
         set.decimals(tag::SLOPE, &[self.scale.0]);
+        if let Some(unit) = self.unit {
+            set.text(tag::RESCALE_TYPE, b"LO", unit);
+        }
         match &self.pixels {
             Pixels::Native(bytes) => set.put(tag::PIXEL_DATA, b"OW", bytes),
             Pixels::Fragments(_) => {}
@@ -183,6 +189,20 @@ fn numbers_are_rescaled_slice_by_slice() {
     let bytes = Pixels::Native((250..=255).chain(0..6).collect());
     let eight = Slice { bits: [8, 8, 7], pixels: bytes, ..slice(0.0, &[]) };
     assert_eq!(values(eight)[..8], [-6.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0]);
+}
+
+#[test]
+fn numbers_of_ct_are_hounsfield_units_unless_another_type_is_stated() {
+    for (units, expected) in [
+        ([None, None], true),
+        ([Some("HU"), None], true),
+        ([Some("US"), Some("US")], false),
+        ([Some("HU"), Some("US")], false),
+    ] {
+        let slices = [0.0, 2.0].into_iter().zip(units).map(|(z, unit)| Slice { unit, ..constant(z, 5) });
+        let folder = folder(&slices.collect::<Vec<_>>());
+        assert_eq!(read_volume(folder.path()).unwrap().hounsfield, expected, "{units:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,6 @@ use rayspin_mri::scan::Scan;
 use super::images::ImageSeries;
 use super::open::{open, scans_of, series_of};
 use super::{Identity, ImageOptions, ReadOptions, read_images, read_with};
-use crate::cfl::Layout;
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Held, Result};
@@ -26,7 +25,7 @@ pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
             .with_hint("rayspin recon mri makes an image of a raw scan"));
     }
     let (image, notes) = read_images(path, series)?;
-    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes })
+    Ok(ImageRead::new(image, notes))
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {

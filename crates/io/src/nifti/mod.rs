@@ -16,7 +16,6 @@ use flate2::bufread::MultiGzDecoder;
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image};
 
-use crate::cfl::Layout;
 use crate::element::{self, Origin, Stop, Value};
 use crate::format::{GZIP, ImageRead, Target};
 use crate::series_file::VolumeWriter;
@@ -46,7 +45,7 @@ pub struct NiftiOptions {
 /// Reads an image for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     let (image, notes) = read_any(path)?;
-    Ok(ImageRead { image, layout: Layout::default(), notes })
+    Ok(ImageRead::new(image, notes))
 }
 
 /// Starts a file for the table of formats.

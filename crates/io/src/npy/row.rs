@@ -30,7 +30,7 @@ where
     AnyImage: From<Image<T>>,
 {
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { image: image.into(), layout: Layout::default(), notes: Vec::new() })
+    Ok(ImageRead::new(image, Vec::new()))
 }
 
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {

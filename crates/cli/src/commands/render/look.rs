@@ -53,7 +53,7 @@ pub(super) fn name(mode: ModeArg) -> &'static str {
 /// Errors: a transfer function that makes no sense, a colour beyond 0 to 1.
 pub(super) fn of(args: &Render, volume: &Volume) -> Result<Look> {
     Ok(match args.mode {
-        ModeArg::Xray if args.hu => Look { mode: Mode::XRay, values: Some(Values::Attenuation) },
+        ModeArg::Xray if volume.hounsfield => Look { mode: Mode::XRay, values: Some(Values::Attenuation) },
         ModeArg::Xray => Look { mode: Mode::XRay, values: None },
         ModeArg::Mip => {
             let missed = volume.values.par_iter().copied().reduce(|| f32::INFINITY, f32::min);
@@ -63,14 +63,14 @@ pub(super) fn of(args: &Render, volume: &Volume) -> Result<Look> {
             Some(path) => Look { mode: Mode::Volume(read_transfer(path)?), values: None },
             None => {
                 let knots = preset(args.preset.unwrap_or(PresetArg::Bone));
-                let values = (!args.hu).then_some(Values::Hounsfield);
+                let values = (!volume.hounsfield).then_some(Values::Hounsfield);
                 Look { mode: Mode::Volume(Transfer::new(knots)?), values }
             }
         },
         ModeArg::Surface => {
             let mut surface = Surface::of(match args.iso {
                 Some(value) => value,
-                None if args.hu => 300.0,
+                None if volume.hounsfield => 300.0,
                 None => 0.5 * high(volume)?,
             });
             if !surface.value.is_finite() {

@@ -16,6 +16,8 @@ pub(super) struct Volume {
     pub(super) geometry: Geometry,
     /// The voxels in coordinates of their own, with the middle at 0.
     pub(super) grid: VolumeGrid,
+    /// Whether the numbers are Hounsfield units.
+    pub(super) hounsfield: bool,
     /// Attenuation of water, 1/mm.
     pub(super) water: f32,
 }
@@ -44,9 +46,12 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
         let message = format!("--water: expected a positive attenuation in 1/mm, found {}", args.water);
         return Err(BadInput::new(message).hint("--water 0.0206 holds at 60 keV").into());
     }
-    let io::ImageFile { image, notes, .. } = io::read_any_image(&args.image)?;
+    let io::ImageFile { image, notes, hounsfield, .. } = io::read_any_image(&args.image)?;
     let (image, magnitudes) = image.into_real();
     notes.iter().for_each(|note| monitor.note(note));
+    if hounsfield && !args.hu {
+        monitor.note("the file holds CT images: their numbers are Hounsfield units");
+    }
     if image.repetitions() > 1 {
         let message = format!("{path}: expected one volume, found {}", image.repetitions());
         let hint = "rayspin convert --repetition 0 takes one of them";
@@ -74,5 +79,5 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
         let hint = "rays sum what they meet: give such voxels a number";
         return Err(BadInput::new(message).hint(hint).into());
     }
-    Ok(Volume { values, geometry, grid, water: args.water })
+    Ok(Volume { values, geometry, grid, hounsfield: args.hu || hounsfield, water: args.water })
 }
