@@ -222,7 +222,9 @@ impl<'a> Session<'a> {
             Some(_) => Ok(0),
             None => {
                 let before = plan::process_bytes();
+                self.recorder.stage("start GPU");
                 self.move_to(rayspin_shell::first_gpu(self.device.clone(), self.context.quiet));
+                self.recorder.stage("plan");
                 Ok(plan::started(self.starting.take(), before))
             }
         }

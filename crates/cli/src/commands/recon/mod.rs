@@ -85,6 +85,7 @@ impl<'a> Ready<'a> {
         let layout = understood::layout(&read.source);
         let taken = read.shape.taken.clone();
         understood::say(&read.source, &read.shape, context, &mut session.recorder);
+        session.recorder.stage("plan");
         let read = session.choose_method(read, &mut known)?;
         let Some(fitted) = session.plan(read)? else { return Ok(None) };
         session.ready(&fitted)?;
