@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{files, ok, rayspin, refused};
+use crate::{PROGRAM, files, ok, rayspin, refused};
 
 /// Four small scans; the last but one is none.
 fn with_scans() -> tempfile::TempDir {
@@ -94,4 +94,74 @@ fn what_cannot_be_a_batch_is_refused_before_anything_is_computed() {
         let arguments: Vec<&str> = ["batch"].into_iter().chain(line.split_whitespace()).collect();
         refused(&arguments, f, &[expected]);
     }
+}
+
+/// Ten scans that take a while.
+#[cfg(unix)]
+fn slow_batch(folder: &Path) -> Vec<String> {
+    std::fs::create_dir(folder.join("scans")).unwrap();
+    let line =
+        "simulate mri -q --no-record -o scans/s0.h5 --matrix 64,64 --trajectory radial --shots 64 --coils 4";
+    ok(&line.split_whitespace().collect::<Vec<_>>(), folder);
+    for number in 1..10 {
+        std::fs::copy(folder.join("scans/s0.h5"), folder.join(format!("scans/s{number}.h5"))).unwrap();
+    }
+    let line = "batch scans/*.h5 -o out/{stem}.npy --device cpu -- -m ls --iterations 60 --tolerance 0";
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The images that are there, and whether each has its record.
+#[cfg(unix)]
+fn done(folder: &Path) -> usize {
+    let there =
+        std::fs::read_dir(folder.join("out")).map_or_else(|_| Vec::new(), |all| all.flatten().collect());
+    there.iter().filter(|entry| entry.path().extension().is_some_and(|ending| ending == "npy")).count()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_batch_that_was_interrupted_or_killed_goes_on_where_it_ended() {
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let line = slow_batch(f);
+    let mut was_killed = false;
+    for signal in ["-INT", "-KILL", "-INT"] {
+        was_killed |= signal == "-KILL";
+        let before = done(f);
+        let mut child = Command::new(PROGRAM)
+            .args(&line)
+            .current_dir(f)
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until two more images are there.
+        while done(f) < before + 2 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended with {} images", done(f));
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), (signal == "-INT").then_some(130), "{status:?}");
+        assert!(done(f) < 10);
+        for file in names(&f.join("out")) {
+            let whole = file.ends_with(".npy") || file.ends_with(".json");
+            // A process that is killed leaves its temporary file, which one that writes the same file later removes.
+            assert!(whole || was_killed && file.ends_with(".part"), "{signal}: {file}");
+        }
+    }
+    let before = done(f);
+    let (code, text) = batch(f, &line[1..].join(" "));
+    assert_eq!(code, 0, "{text}");
+    // An image whose record was not written is made again.
+    let again: usize = text.lines().filter(|line| line.contains(" is there")).count();
+    assert!(
+        again <= before && again + 3 >= before && text.contains("10 scans in"),
+        "{before} before: {text}"
+    );
+    let image = |number: usize| std::fs::read(f.join(format!("out/s{number}.npy"))).unwrap();
+    assert!((1..10).all(|number| image(number) == image(0)));
+    let whole = names(&f.join("out")).into_iter().filter(|file| !file.ends_with(".part"));
+    assert_eq!(whole.count(), 20);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{files, ok, rayspin, simulated, with_scan};
+use crate::{PROGRAM, files, ok, rayspin, simulated, with_scan};
 
 #[cfg(unix)]
 #[test]
@@ -158,5 +158,62 @@ fn a_killed_run_leaves_the_old_file_or_the_new_one() {
         });
         // Killed at once nothing is written yet.
         assert!(old > 0, "{old} old, {done} new");
+    }
+}
+
+/// A limit of the size of files ends a write as a full disk does.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_a_failure_that_leaves_the_old_file() {
+    let folder = with_scan();
+    let f = folder.path();
+    for output in ["x.npy", "x.nii.gz", "x.h5", "x.png", "x.dicom"] {
+        let old = f.join(output);
+        if output != "x.dicom" {
+            std::fs::write(&old, "old").unwrap();
+        }
+        let before = files(f);
+        // One block of 512 bytes; a signal that nobody ignores would end the process.
+        let script = format!(
+            "trap '' XFSZ; ulimit -f 1; exec {PROGRAM} recon mri scan.h5 -q --no-record -o {output} 2>text"
+        );
+        let status = Command::new("sh").args(["-c", &script]).current_dir(f).status().unwrap();
+        let text = std::fs::read_to_string(f.join("text")).unwrap();
+        std::fs::remove_file(f.join("text")).unwrap();
+        assert_eq!(status.code(), Some(1), "{output}: {text}");
+        assert!(text.starts_with("error: ") && text.contains(output) && !text.contains("panicked"), "{text}");
+        assert_eq!(files(f), before, "{output}");
+        if output != "x.dicom" {
+            assert_eq!(std::fs::read(&old).unwrap(), b"old");
+        }
+    }
+}
+
+#[test]
+fn runs_that_write_one_output_leave_the_image_of_one_of_them() {
+    let folder = with_scan();
+    let f = folder.path();
+    let methods = ["gridding", "ls", "cg-sense"];
+    let alone = methods.map(|method| {
+        let output = format!("{method}.npy");
+        ok(&["recon", "mri", "scan.h5", "-q", "--no-record", "-m", method, "-o", &output], f);
+        std::fs::read(f.join(output)).unwrap()
+    });
+    for _ in 0..4 {
+        let together = methods.map(|method| {
+            let mut run = Command::new(PROGRAM);
+            run.args(["recon", "mri", "scan.h5", "-q", "-m", method, "-o", "one.npy"]).current_dir(f);
+            run.spawn().unwrap()
+        });
+        for mut run in together {
+            assert!(run.wait().unwrap().success());
+        }
+        let found = std::fs::read(f.join("one.npy")).unwrap();
+        assert!(alone.contains(&found), "{} bytes of none", found.len());
+        let record = std::fs::read(f.join("one.json")).unwrap();
+        assert!(serde_json::from_slice::<serde_json::Value>(&record).is_ok());
+        let left: Vec<_> =
+            files(f).into_iter().filter(|file| file.to_string_lossy().ends_with(".part")).collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 }
