@@ -203,9 +203,9 @@ Lengths are in mm. Axes, angles and signs: docs/conventions.md.
 Examples:
   rayspin recon ct scan.h5 -o volume.nii.gz                    method by what the rays are
   rayspin recon ct scan.h5 -o volume.nii.gz -o slices.png --window hann
-  rayspin recon ct tooth.h5 -o tooth.png --axis find --correct outliers,rings
+  rayspin recon ct tooth.h5 -o tooth.png --correct outliers,rings
   rayspin recon ct sinogram.npy -o slice.png --arc 180
-  rayspin recon ct counts.tif -o slice.png --arc 360 --flat 65535 --axis find
+  rayspin recon ct counts.tif -o slice.png --arc 360 --flat 65535
   rayspin recon ct projections.npy -o volume.nii.gz --rtk geometry.xml --pixel 0.8
   rayspin recon ct scan.h5 -o small.nii.gz --matrix 64,64,64 --voxel 1
   rayspin recon ct scan.h5 -o volume.nii.gz --view 0-89        a part of the views
@@ -263,7 +263,8 @@ pub(crate) struct ReconCt {
     /// Angle that the evenly spaced views of an array cover, in degrees; negative: clockwise
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,
-    /// Column of the detector on which the axis falls, counted from 0, or find [default: the middle]
+    /// Column of the detector on which the axis falls, counted from 0, or find [default: find for counts whose file states no rays,
+    /// else the middle]
     ///
     /// It is found in the middle row of parallel views over half a turn or more; over a whole turn it may be near the detector's edge.
     /// Columns are counted in the file, before --column and bins.

@@ -94,7 +94,7 @@ pub(crate) struct Render {
     /// What a pixel shows
     #[arg(long, short, value_enum, default_value = "xray")]
     pub(crate) mode: ModeArg,
-    /// Values are Hounsfield units [default: those of CT images in DICOM files]
+    /// Values are Hounsfield units, as in DICOM files of CT
     #[arg(long)]
     pub(crate) hu: bool,
     /// Attenuation of water in 1/mm, which converts between Hounsfield units and attenuations

@@ -132,6 +132,11 @@ pub(super) fn read(
     let (bytes, whole, rays) = (bytes_of(&scan), scan.shape(), scan.geometry.is_some());
     let kept = Part::of(args, whole)?;
     let scan = kept.scan(scan, args).with_context(fail)?;
+    // Files of counts often state no rays, and their axis is seldom in the middle.
+    let is_guessed = matches!(scan.measured, Measured::Counts(_))
+        && scan.geometry.is_none()
+        && args.rtk.is_none()
+        && args.source_to_axis.is_none();
     let stated = args.pixel.as_deref().map(pixel).transpose()?;
     let pixel_mm = scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(stated);
     // The corrections' own, beside what is left of the scan.
@@ -153,17 +158,25 @@ pub(super) fn read(
         ));
     }
     let [together, high, wide] = corrections.bins();
+    let find = |notes: &mut Vec<String>| -> rayspin::core::Result<f64> {
+        let column = find_axis(device, values.view(), &angles)?;
+        // In columns of the file.
+        let column = kept.columns.start as f64 + (column + 0.5) * wide as f64 - 0.5;
+        notes.push(format!(
+            "the axis falls on column {column:.2}, about which views are mirror images of others"
+        ));
+        Ok(column)
+    };
     let axis = match args.axis {
-        Some(AxisArg::Find) => {
-            let column = find_axis(device, values.view(), &angles).with_context(fail)?;
-            // In columns of the file.
-            let column = kept.columns.start as f64 + (column + 0.5) * wide as f64 - 0.5;
-            notes.push(format!(
-                "the axis falls on column {column:.2}, about which views are mirror images of others"
-            ));
-            Some(column)
-        }
+        Some(AxisArg::Find) => Some(find(&mut notes).with_context(fail)?),
         Some(AxisArg::Column(column)) => Some(column),
+        None if is_guessed => match find(&mut notes) {
+            Ok(column) => Some(column),
+            Err(error) => {
+                notes.push(format!("the axis was not found: {error}"));
+                None
+            }
+        },
         None => None,
     };
     let geometry = match (geometry, &args.rtk) {
