@@ -22,3 +22,12 @@ pub fn check_error(error: &rayspin_io::Error) {
     let text = error.to_string();
     assert!(!text.contains('\n') && text.contains("rayspin-fuzz-"), "{text:?}");
 }
+
+/// Reads a CT scan of any format, and its line integrals.
+pub fn read_projections(path: &Path) {
+    let device = rayspin_device::Device::cpu_with_threads(1).expect("a thread");
+    match rayspin_io::Projections::open(path).and_then(|all| all.into_scan(device.cpu_side())) {
+        Ok(scan) => drop(scan.into_lines(device.cpu_side(), &mut Vec::new())),
+        Err(error) => check_error(&error),
+    }
+}

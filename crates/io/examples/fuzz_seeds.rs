@@ -30,6 +30,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         write_image(place("nifti", name)?, &image, &options)?;
     }
     let slice = Image::new(array.mapv(|v| v.re), Geometry::default())?;
+    for (target, name) in [("tiff", "stack.tif"), ("meta_image", "volume.mha")] {
+        write_image(place(target, name)?, &slice, &WriteOptions::default())?;
+    }
     let slices = place("dicom", "slices.dicom")?;
     write_image(&slices, &slice, &WriteOptions::default())?;
     fs::rename(slices.join("IM000001.dcm"), place("dicom", "slice.dcm")?)?;
