@@ -124,7 +124,7 @@ impl Property {
 pub(crate) struct ImageRead {
     pub(crate) image: AnyImage,
     pub(crate) layout: Layout,
-    /// Whether the file says that the numbers are Hounsfield units.
+    /// True if the file states Hounsfield units.
     pub(crate) hounsfield: bool,
     pub(crate) notes: Vec<String>,
 }

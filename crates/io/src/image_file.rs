@@ -68,7 +68,7 @@ pub struct ImageFile<I = Image> {
     pub format: &'static Format,
     /// What became of the dimensions of a BART array; [`WriteOptions::layout`] takes it to write one like it.
     pub layout: Layout,
-    /// Whether the file says that the numbers are Hounsfield units, as CT images of DICOM do.
+    /// True if the file states Hounsfield units. CT images of DICOM do.
     pub hounsfield: bool,
     /// What had to be assumed or repaired, one sentence each, for the user to see.
     pub notes: Vec<String>,

@@ -60,7 +60,7 @@ pub fn random<R: Real>(device: &Device, shape: &[usize], seed: u64) -> Result<Ar
     random_of(device, shape, seed)
 }
 
-/// Numbers that a thread makes in a row.
+/// Random numbers of one task.
 const TOGETHER: usize = 1 << 15;
 /// Words of 32 bits of the generator that a number in [−1, 1) takes.
 const WORDS: u128 = 2;

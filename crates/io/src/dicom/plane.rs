@@ -32,7 +32,7 @@ pub(super) struct Plane {
     pub(super) padding: Option<(i64, i64)>,
     pub(super) localizer: bool,
     pub(super) modality: String,
-    /// Whether the numbers are Hounsfield units: those of CT, unless another type is stated (PS3.3, C.8.2.1).
+    /// True for Hounsfield units. CT images have them unless another type is stated (PS3.3, C.8.2.1).
     pub(super) hounsfield: bool,
     /// The UID of the series, and its number.
     pub(super) series: (String, Option<String>),

@@ -106,7 +106,7 @@ fn number(bytes: &[u8], width: u64) -> u64 {
     bytes.iter().take(width as usize).rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// A file, and those of its bytes that were read.
+/// A file and a part of its bytes, read before.
 struct Near<'a> {
     file: &'a File,
     /// Where the bytes begin.

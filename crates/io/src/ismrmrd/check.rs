@@ -130,14 +130,14 @@ impl Checked {
         self.coils * self.samples
     }
 
-    /// An acquisition's samples `[coil, sample]`, of which `all` holds those from `at` on.
+    /// An acquisition's samples `[coil, sample]`. They begin at index `at` of `all`.
     pub(super) fn data(&self, all: &ArcArray1<C32>, at: usize) -> Option<ArcArray2<C32>> {
         let own = all.clone().slice_move(s![at..at + self.values()]);
         own.into_shape_with_order((self.coils, self.samples)).ok()
     }
 
-    /// The acquisition without its samples. Its arrays are checked against the head; the samples, of which there are
-    /// [`Self::values`], are copied to `to`.
+    /// The acquisition without its samples. Its arrays are checked against the head. Its samples are copied to `to`, which has
+    /// [`Self::values`] elements.
     pub(super) fn acquisition(
         &self,
         path: &Path,

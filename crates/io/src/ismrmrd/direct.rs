@@ -90,7 +90,7 @@ impl Arrays {
     }
 }
 
-/// Bytes of a file, in memory of which the first part is in use.
+/// Bytes of a file. The first `used` bytes of the memory are in use.
 #[derive(Default)]
 struct Bytes {
     all: Vec<u8>,

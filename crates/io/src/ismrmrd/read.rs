@@ -235,7 +235,7 @@ impl Raw {
         let Reading { path, checked, repairs, monitor, together } = reading;
         let blocks = self.blocks(wanted);
         let values = |block: &Range<usize>| checked[block.clone()].iter().map(Checked::values).sum::<usize>();
-        // Acquisitions that stay together share memory, of which large pages cost a quarter of what small ones do.
+        // Acquisitions that stay together share memory. Fresh large pages cost a quarter of fresh small pages.
         let mut memory = Vec::new();
         for some in blocks.chunks(if together { blocks.len().max(1) } else { 1 }) {
             let all = zeroed("samples of acquisitions", some.iter().map(values).sum());

@@ -28,7 +28,7 @@ pub struct Acquisition {
     pub phase_dir: [f32; 3],
     /// Direction cosines of slice, LPS; all zero when not stated.
     pub slice_dir: [f32; 3],
-    /// Samples `[coil, sample]`. Acquisitions of a scan may lie in one piece of memory; one that is changed is copied first.
+    /// Samples `[coil, sample]`. Acquisitions of a scan may share memory. An acquisition is copied before it is changed.
     pub data: ArcArray2<C32>,
     /// Trajectory as the file holds it, `[sample, dim]`, in the file's own units; absent when the encoding is Cartesian.
     pub trajectory: Option<Array2<f32>>,

@@ -338,7 +338,7 @@ impl<'a> Solving<'a> {
         let normal = self.normal()?;
         self.eigenvalue = Some(match &self.rhs {
             Some(rhs) => rayspin_solve::largest_eigenvalue_from(&*normal, rhs, &EIGENVALUE)?,
-            // Coil by coil there is none yet.
+            // A method that goes coil by coil makes each right-hand side later.
             None => rayspin_solve::largest_eigenvalue(&*normal, self.spec.device(), &EIGENVALUE)?,
         });
         Ok(())

@@ -94,8 +94,8 @@ pub fn readouts(trajectory: &Trajectory) -> Vec<Range<usize>> {
     starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// The samples with which readouts begin, within samples of which the first is one of them. A step whose square is beyond `long` leads to
-/// another readout; the direction of a step is known if its square is beyond `known`.
+/// The first sample of each readout among `samples`. The first of `samples` begins a readout. A step whose square is beyond `long`
+/// leads to another readout. The direction of a step is known if the square of its length is beyond `known`.
 fn starts_within(trajectory: &Trajectory, samples: Range<usize>, long: f64, known: f64) -> Vec<usize> {
     let mut starts = vec![samples.start];
     let mut before: Option<[f64; 3]> = None;
@@ -159,7 +159,7 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
     let shape = region.shape();
     let blocks: Vec<usize> = shape.iter().map(|n| n.div_ceil(BLOCK)).collect();
     let cells_of = |shape: &[usize]| rayspin_core::voxels(shape);
-    // Of each block the cells that samples lie in, and the path through it. Whole numbers, so that the order of the sums does not matter.
+    // The path through each block, and its cells with samples. Sums of whole numbers do not depend on their order.
     let zeros = |len: usize| -> Result<Vec<AtomicU64>> {
         let mut zeros = cpu::try_with_capacity("cells of k-space", len)?;
         zeros.resize_with(len, AtomicU64::default);
