@@ -11,7 +11,7 @@ pub struct LanczosOptions {
     pub seed: u64,
     /// The most iterations, each one application of the operator.
     pub max_iterations: usize,
-    /// Stop when an iteration changes the estimate by less than this share of it, or an eigenvalue lies within this share.
+    /// Stop when an iteration changes the estimate by less than this share of it.
     pub tolerance: f64,
 }
 
@@ -163,7 +163,7 @@ fn iterate<S: Scalar>(
         found.residual = beta * last_component(&diagonal, &beside, value).abs();
         // The rest of Av is rounding: A maps the span to itself, and the estimate is an eigenvalue.
         let exhausted = beta <= <S::Real as Real>::EPSILON.to_f64() * value.abs();
-        let changed = (value - found.value).abs().min(found.residual);
+        let changed = (value - found.value).abs();
         found.converged = exhausted || (found.iterations > 1 && changed <= options.tolerance * value.abs());
         found.value = value;
         beside.push(beta);
