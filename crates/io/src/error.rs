@@ -277,7 +277,8 @@ pub(crate) fn parent_folder(path: &Path) -> &Path {
 /// `text` fit for one line of a terminal: control characters escaped, at most 300 characters.
 pub(crate) fn one_line(text: impl ToString) -> String {
     const LONGEST: usize = 300;
-    let text = text.to_string();
+    // Names of types and members come from files, and the HDF5 library does not check that they are Unicode.
+    let text = String::from_utf8_lossy(text.to_string().as_bytes()).into_owned();
     let mut out = String::with_capacity(text.len().min(LONGEST + 4));
     for (count, c) in text.chars().enumerate() {
         if count == LONGEST {

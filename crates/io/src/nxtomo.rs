@@ -19,7 +19,7 @@ use hdf5::{Dataset, Group};
 use ndarray::{Array1, Array3, Ix1};
 use rayspin_device::Cpu;
 
-use crate::data_exchange::{Stored, attribute, numbers, values};
+use crate::data_exchange::{Stored, attribute, lossy, numbers, values};
 use crate::hdf5_file::{open, reading};
 use crate::projections::{Header, Projections, Source};
 use crate::{Error, Result};
@@ -44,9 +44,12 @@ fn entry(group: &Group, depth: usize) -> Option<Group> {
 fn text(data: &Dataset) -> Option<String> {
     use hdf5::types::{FixedAscii, VarLenAscii, VarLenUnicode};
     let first = |texts: Vec<String>| texts.into_iter().next();
-    let unicode = data.read_raw::<VarLenUnicode>().map(|all| all.iter().map(ToString::to_string).collect());
-    let ascii = || data.read_raw::<VarLenAscii>().map(|all| all.iter().map(ToString::to_string).collect());
-    let fixed = || data.read_raw::<FixedAscii<64>>().map(|all| all.iter().map(ToString::to_string).collect());
+    let unicode =
+        data.read_raw::<VarLenUnicode>().map(|all| all.iter().map(|t| lossy(t.as_bytes())).collect());
+    let ascii =
+        || data.read_raw::<VarLenAscii>().map(|all| all.iter().map(|t| lossy(t.as_bytes())).collect());
+    let fixed =
+        || data.read_raw::<FixedAscii<64>>().map(|all| all.iter().map(|t| lossy(t.as_bytes())).collect());
     first(unicode.or_else(|_| ascii()).or_else(|_| fixed()).ok()?)
 }
 

@@ -170,12 +170,17 @@ pub(crate) fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
     values.into_dimensionality().map_err(|e| Error::field(path, name, format!("{axes} axes"), e))
 }
 
+/// Text of a file. The HDF5 library does not check that it is Unicode.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// A text attribute; none where it is absent or no text.
 pub(crate) fn attribute(data: &Dataset, name: &str) -> Option<String> {
     let value = data.attr(name).ok()?;
-    let unicode = value.read_scalar::<VarLenUnicode>().map(|text| text.as_str().to_owned());
+    let unicode = value.read_scalar::<VarLenUnicode>().map(|text| lossy(text.as_bytes()));
     unicode
-        .or_else(|_| value.read_scalar::<hdf5::types::VarLenAscii>().map(|text| text.as_str().to_owned()))
+        .or_else(|_| value.read_scalar::<hdf5::types::VarLenAscii>().map(|text| lossy(text.as_bytes())))
         .ok()
 }
 

@@ -158,3 +158,20 @@ fn a_tooth_is_reconstructed() {
     println!("air over enamel: {at:.4} with the axis at column 296, {beside:.4} at 281");
     assert!(at < 0.05 && beside > 1.15 * at, "{at} {beside}");
 }
+
+/// The HDF5 library hands on text that is no Unicode, and Rust code that walks through it may read beyond its end.
+#[test]
+fn text_that_is_no_unicode_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scan.h5");
+    write(&file, &scan(None, false, false)).unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places: Vec<usize> = memchr::memmem::find_iter(&bytes, b"cone").collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + 4].copy_from_slice(b"con\xf0");
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let error = read(&file, cpu()).unwrap_err().to_string();
+    assert!(error.contains("beam of") && error.contains("con\u{fffd}"), "{error}");
+}

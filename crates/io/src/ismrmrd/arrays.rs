@@ -131,12 +131,13 @@ impl Acquisitions {
         let bytes = self.count.saturating_mul(size_of::<HeadOnly>() + size_of::<Head>()) as u64;
         expect_memory("heads of acquisitions", bytes).map_err(|e| Error::core(&self.path, e))?;
         let direct = past_library.then(|| Direct::new(&self.path, &self.dataset, self.count)).flatten();
-        if let Some((direct, heads)) = direct.and_then(Direct::with_heads) {
-            self.check(&heads, Some(&direct))?;
-            if self.confirms(&heads, &direct) {
-                self.direct = Some(direct);
-                return Ok(heads);
-            }
+        // The library tells what is wrong: types may state other numbers than their sizes do.
+        if let Some((direct, heads)) = direct.and_then(Direct::with_heads)
+            && self.check(&heads, Some(&direct)).is_ok()
+            && self.confirms(&heads, &direct)
+        {
+            self.direct = Some(direct);
+            return Ok(heads);
         }
         let mut heads = vec![HeadOnly::default(); self.count];
         self.dataset

@@ -428,3 +428,11 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error() {
         assert!(part > 8 || found.len() < all.len(), "{part}");
     }
 }
+
+/// What fuzzing found: a type of the heads whose numbers are others than their sizes tell.
+#[test]
+fn types_that_only_the_library_understands_are_left_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = read_bytes(folder.path(), include_bytes!("found/head_of_other_numbers.h5")).unwrap_err();
+    assert!(error.to_string().contains("traj"), "{error}");
+}
