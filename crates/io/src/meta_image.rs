@@ -200,7 +200,11 @@ fn values(
     let apart = header.data_file(path);
     let file = apart.as_deref().unwrap_or(path);
     let bytes = (count * element.size()) as u64;
-    let opened = File::open(file).map_err(|e| Error::open(file, e))?;
+    let opened = File::open(file).map_err(|e| match e.kind() {
+        // A name that no file can have is an error of the header.
+        std::io::ErrorKind::InvalidInput => Error::field(path, "ElementDataFile", "the name of a file", name),
+        _ => Error::open(file, e),
+    })?;
     let length = opened.metadata().map_err(|e| Error::read(file, e))?.len();
     let compressed = header.flag(path, &["CompressedData"])?;
     let skipped = match header.get(&["HeaderSize"]) {
