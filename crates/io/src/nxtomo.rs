@@ -19,8 +19,8 @@ use hdf5::{Dataset, Group};
 use ndarray::{Array1, Array3, Ix1};
 use rayspin_device::Cpu;
 
-use crate::data_exchange::{Stored, attribute, lossy, numbers, values};
-use crate::hdf5_file::{open, reading};
+use crate::data_exchange::{Stored, attribute, numbers, values};
+use crate::hdf5_file::{lossy, open, reading};
 use crate::projections::{Header, Projections, Source};
 use crate::{Error, Result};
 

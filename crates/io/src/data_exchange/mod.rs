@@ -31,7 +31,7 @@ use rayspin_device::cpu::{expect_memory, zeroed};
 
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
-use crate::hdf5_file::{create, group, open, reading, writing};
+use crate::hdf5_file::{create, group, lossy, open, reading, writing};
 use crate::projections::{Header, Projections, Source};
 
 const DATA: &str = "exchange/data";
@@ -168,11 +168,6 @@ pub(crate) fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
     expect_memory(name, 2 * (count * size_of::<T>()) as u64).map_err(|e| Error::core(path, e))?;
     let values: ArrayD<T> = data.read_dyn().map_err(|e| reading(path, &format!("reading {name}"), &e))?;
     values.into_dimensionality().map_err(|e| Error::field(path, name, format!("{axes} axes"), e))
-}
-
-/// Text of a file. The HDF5 library does not check that it is Unicode.
-pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A text attribute; none where it is absent or no text.

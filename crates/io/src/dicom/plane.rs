@@ -121,7 +121,7 @@ fn plane(path: &Path, all: &Dataset<'_>, layout: &Layout, frame: usize) -> Resul
             .text(tag::IMAGE_TYPE)
             .is_some_and(|text| text.split('\\').any(|word| word == "LOCALIZER")),
         hounsfield: all.text(tag::MODALITY).is_some_and(|modality| modality == "CT")
-            && all.text(tag::RESCALE_TYPE).is_none_or(|unit| unit.is_empty() || unit == "HU"),
+            && all.text(tag::RESCALE_TYPE).is_none_or(|unit| unit == "HU"),
         modality: text(tag::MODALITY).unwrap_or_else(|| "of no stated modality".into()),
         series: (text(tag::SERIES).unwrap_or_default(), text(tag::SERIES_NUMBER)),
     })

@@ -126,7 +126,12 @@ pub(crate) fn string(path: &Path, what: &str, text: &str) -> Result<VarLenAscii>
 
 /// What HDF5 says, as text that is certainly valid.
 fn text_of(error: &hdf5::Error) -> String {
-    String::from_utf8_lossy(error.to_string().as_bytes()).into_owned()
+    lossy(error.to_string().as_bytes())
+}
+
+/// Text of a file. The HDF5 library does not check that it is Unicode.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The system's error number in what HDF5 says.
