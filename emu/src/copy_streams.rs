@@ -217,7 +217,8 @@ impl PendingCopies {
 
     fn of(&mut self, stream: Stream) -> Option<&mut Vec<Copy>> {
         match stream {
-            Stream::Work => None,
+            // What another library queues is done when its call returns.
+            Stream::Work | Stream::Foreign(_) => None,
             Stream::Upload => Some(&mut self.pending[0]),
             Stream::Download => Some(&mut self.pending[1]),
         }

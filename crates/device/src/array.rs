@@ -5,7 +5,8 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{Error, Result, expect_shape, voxels};
 
 use crate::cuda::{Buffer, HostCopy, View, ViewMut};
-use crate::{Backend, Device};
+use crate::lent::HostMemory;
+use crate::{Backend, Device, Lent};
 
 /// The element types of arrays: plain numbers, real or complex.
 pub trait Element: Pod + Send + Sync + std::fmt::Debug {}
@@ -30,7 +31,7 @@ pub struct Array<T: Element> {
 }
 
 enum Storage<T> {
-    Host(Vec<T>),
+    Host(HostMemory<T>),
     Cuda(Buffer),
 }
 
@@ -39,7 +40,9 @@ impl<T: Element> Array<T> {
     pub fn zeros(device: &Device, shape: &[usize]) -> Result<Self> {
         let len = voxels(shape)?;
         let storage = match device.backend() {
-            Backend::Cpu(_) => Storage::Host(crate::cpu::zeroed(format_args!("array {shape:?}"), len)?),
+            Backend::Cpu(_) => {
+                Storage::Host(HostMemory::Own(crate::cpu::zeroed(format_args!("array {shape:?}"), len)?))
+            }
             Backend::Cuda(cuda) => {
                 let mut buffer =
                     cuda.allocate(device_bytes::<T>(shape, len)?, &format!("array {shape:?}"))?;
@@ -48,6 +51,43 @@ impl<T: Element> Array<T> {
             }
         };
         Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage })
+    }
+
+    /// An array of `shape` in the memory of another library, without a copy. The memory's owner is kept until the array is dropped, and on a GPU
+    /// until the work that uses the array is ordered before what its owner does next ([`Lent::on`]). Lent memory does not count as the
+    /// device's ([`Cuda::memory_used`](crate::Cuda::memory_used)).
+    ///
+    /// Errors: an address that does not suit the elements: a multiple of their alignment on the CPU, of 16 on a GPU (kernels read 16 bytes
+    /// at once); work that is being recorded.
+    ///
+    /// # Safety
+    /// As many elements as `shape` says, each a valid `T`, lie at the address in this device's memory for as long as the owner lives. While
+    /// the array lives, nothing else writes to them. If something else reads them, the array is used by shared references alone, and so it is
+    /// if the memory is read-only.
+    #[allow(unsafe_code)]
+    pub unsafe fn lent(device: &Device, shape: &[usize], memory: Lent) -> Result<Self> {
+        let len = voxels(shape)?;
+        if len == 0 {
+            return Self::zeros(device, shape);
+        }
+        let storage = match device.backend() {
+            // SAFETY: as the caller promises.
+            Backend::Cpu(_) => Storage::Host(unsafe { HostMemory::lent(memory, len)? }),
+            Backend::Cuda(cuda) => {
+                memory.expect_aligned(16)?;
+                // SAFETY: as the caller promises.
+                Storage::Cuda(unsafe { cuda.lent(memory, device_bytes::<T>(shape, len)?)? })
+            }
+        };
+        Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage })
+    }
+
+    /// The address of the first element in the device's memory. To use it is as unsafe as any raw pointer.
+    pub fn address(&self) -> u64 {
+        match &self.storage {
+            Storage::Host(values) => values.as_ptr().expose_provenance() as u64,
+            Storage::Cuda(buffer) => buffer.view::<T>().address(),
+        }
     }
 
     /// Makes an array of host values in C order. On the CPU it takes over the vector; on a GPU it copies the values. Errors:
@@ -61,7 +101,7 @@ impl<T: Element> Array<T> {
                 device: device.clone(),
                 shape: shape.to_vec(),
                 len: values.len(),
-                storage: Storage::Host(values),
+                storage: Storage::Host(HostMemory::Own(values)),
             }),
             Backend::Cuda(_) => Self::from_slice(device, shape, &values),
         }
@@ -150,7 +190,7 @@ impl<T: Element> Array<T> {
     /// The elements on the host in C order. An array of a CPU gives its own memory away. Errors: as [`Array::to_vec`].
     pub fn into_vec(self) -> Result<Vec<T>> {
         match self.storage {
-            Storage::Host(values) => Ok(values),
+            Storage::Host(values) => values.into_vec(format_args!("array {:?}", self.shape)),
             Storage::Cuda(_) => self.to_vec(),
         }
     }
@@ -158,7 +198,9 @@ impl<T: Element> Array<T> {
     /// Moves the values to the host. On the CPU nothing is copied.
     pub fn into_host(self) -> Result<ArrayD<T>> {
         match self.storage {
-            Storage::Host(values) => into_ndarray(&self.shape, values),
+            Storage::Host(values) => {
+                into_ndarray(&self.shape, values.into_vec(format_args!("array {:?}", self.shape))?)
+            }
             Storage::Cuda(_) => self.to_host(),
         }
     }
@@ -180,8 +222,8 @@ impl<T: Element> Array<T> {
             return Ok(self);
         }
         match self.storage {
-            Storage::Host(values) => Self::from_vec(device, &self.shape, values),
-            Storage::Cuda(_) => self.to_device(device),
+            Storage::Host(HostMemory::Own(values)) => Self::from_vec(device, &self.shape, values),
+            _ => self.to_device(device),
         }
     }
 

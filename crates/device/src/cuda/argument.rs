@@ -51,6 +51,11 @@ impl Home {
 }
 
 impl<'a, T: Element> View<'a, T> {
+    /// The address of the first element.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.len

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use rayspin_core::{C32, C64, Error, Result};
 
 use super::argument::Home;
-use super::{Driver, Memory, View, ViewMut};
-use crate::Element;
+use super::{Driver, ForeignStream, Memory, Stream, View, ViewMut};
+use crate::{Element, Lent};
 
 /// How values are copied between a GPU and pageable host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +19,40 @@ pub enum HostCopy {
     Unstaged,
 }
 
-/// A piece of device memory, freed on drop.
+/// A piece of device memory, freed on drop, or given back to the library that lent it.
 pub(crate) struct Buffer {
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
     address: u64,
     bytes: u64,
+    lender: Option<Lender>,
+}
+
+/// Whose memory a buffer uses. Dropping it makes the owner's stream wait for the device's work so far.
+struct Lender {
+    driver: Arc<dyn Driver>,
+    memory: Arc<Memory>,
+    stream: Option<ForeignStream>,
+    owner: Option<Box<dyn Send + Sync>>,
+}
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        let Some(owner) = self.owner.take() else { return };
+        self.memory.gate.note_free();
+        let ordered = || match self.stream {
+            Some(stream) => {
+                let pass = self.memory.gate.pass_now("giving memory back");
+                pass.and_then(|_pass| self.driver.order_streams(Stream::Work, Stream::Foreign(stream)))
+            }
+            // Without a stream nobody knows what its owner does next: the host waits.
+            None => self.memory.gate.pass_now("giving memory back").and_then(|_pass| self.driver.synchronize()),
+        };
+        if ordered().is_err() && !self.memory.idle(&*self.driver) {
+            let (driver, memory, stream) = (self.driver.clone(), self.memory.clone(), self.stream);
+            self.memory.defer(Lender { driver, memory, stream, owner: Some(owner) });
+        }
+    }
 }
 
 #[allow(unsafe_code)]
@@ -63,7 +91,32 @@ impl Buffer {
             }
         })?;
         memory.peak.fetch_max(used, Ordering::Relaxed);
-        Ok(Self { driver: driver.clone(), memory: memory.clone(), address, bytes })
+        Ok(Self { driver: driver.clone(), memory: memory.clone(), address, bytes, lender: None })
+    }
+
+    /// `bytes` bytes of memory that another library owns. Work that is queued from now on waits for what its stream has queued.
+    ///
+    /// # Safety
+    /// As for [`Array::lent`](crate::Array::lent).
+    pub(super) unsafe fn lent(
+        driver: &Arc<dyn Driver>,
+        memory: &Arc<Memory>,
+        lent: Lent,
+        bytes: u64,
+    ) -> Result<Self> {
+        let pass = memory.gate.pass_now("borrowing memory")?;
+        if let Some(stream) = lent.stream {
+            driver.order_streams(Stream::Foreign(stream), Stream::Work)?;
+        }
+        drop(pass);
+        let (driver, memory, address) = (driver.clone(), memory.clone(), lent.address);
+        let lender = Lender {
+            driver: driver.clone(),
+            memory: memory.clone(),
+            stream: lent.stream,
+            owner: Some(lent.owner),
+        };
+        Ok(Self { driver, memory, address, bytes, lender: Some(lender) })
     }
 
     pub(crate) fn view<T: Element>(&self) -> View<'_, T> {
@@ -216,6 +269,9 @@ pub(super) unsafe fn upload(driver: &dyn Driver, to: u64, from: &[u8], way: Host
 impl Drop for Buffer {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
+        if self.lender.is_some() {
+            return;
+        }
         let _pass = self.memory.gate.pass();
         if self.memory.may_free(self.address, self.bytes.max(1)) {
             // SAFETY: the address is this buffer's own and goes with it.

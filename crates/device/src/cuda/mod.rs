@@ -29,7 +29,7 @@ pub use cache::folder as cache_folder;
 pub use compile::{Compiled, Usage, architecture, compile, compiler_missing, compiler_version, usages};
 pub(crate) use deferred::Copying;
 pub use driver::{
-    Compile, Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, Stream,
+    Compile, Driver, Event, FftPlan, ForeignStream, Function, Graph, Launch, Module, Properties, Resources, Stream,
     TextureMemory, Ticket,
 };
 pub use launched::Launched;
@@ -168,6 +168,14 @@ impl Cuda {
 
     pub(crate) fn allocate(&self, bytes: u64, what: &str) -> Result<Buffer> {
         Buffer::new(&self.driver, &self.memory, bytes, what)
+    }
+
+    /// # Safety
+    /// As for [`Array::lent`](crate::Array::lent).
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn lent(&self, memory: crate::Lent, bytes: u64) -> Result<Buffer> {
+        // SAFETY: as the caller promises.
+        unsafe { Buffer::lent(&self.driver, &self.memory, memory, bytes) }
     }
 
     /// The kernel `name` of `source` with the macros `defines`. Compiles each form at most once.

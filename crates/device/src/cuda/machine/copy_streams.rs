@@ -39,6 +39,9 @@ impl CopyStreams {
     pub(super) fn stream(&self, which: Stream) -> Result<sys::CUstream> {
         let place = match which {
             Stream::Work => return Ok(self.shared.stream),
+            Stream::Foreign(stream) => {
+                return Ok(std::ptr::with_exposed_provenance_mut(stream.handle() as usize));
+            }
             Stream::Upload => &self.streams[0],
             Stream::Download => &self.streams[1],
         };
@@ -55,7 +58,7 @@ impl CopyStreams {
     /// Makes work that is queued on `to` from now on wait for all work queued on `from` so far. The context is current.
     pub(super) fn order(&self, from: Stream, to: Stream) -> Result<()> {
         let (from, to) = (self.stream(from)?, self.stream(to)?);
-        let what = "waiting for a copy";
+        let what = "ordering two streams";
         let event = cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(failed(what))?;
         let event = Copied { event, shared: self.shared.clone() };
         // SAFETY: event and streams are of this context and live; an event that is destroyed while waited for goes later.
