@@ -45,11 +45,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::remove_file(pair)?;
     let options = WriteOptions { values: Some(Values::Complex), ..WriteOptions::default() };
     write_image(place("ismrmrd", "images.h5")?, &image, &options)?;
-    for (name, sampling) in [
-        ("grid.h5", Sampling::Cartesian(CartesianPattern::Full)),
-        ("random.h5", Sampling::Random { shots: 2, samples: 9 }),
+    for (name, sampling, repetitions) in [
+        ("grid.h5", Sampling::Cartesian(CartesianPattern::Full), 1),
+        ("random.h5", Sampling::Random { shots: 2, samples: 9 }, 1),
+        ("dynamic.h5", Sampling::Cartesian(CartesianPattern::Full), 3),
     ] {
-        let options = SimulateOptions { matrix: [8, 4, 1], coils: 2, sampling, ..SimulateOptions::default() };
+        let matrix = [8, 4, if repetitions > 1 { 2 } else { 1 }];
+        let options =
+            SimulateOptions { matrix, coils: 2, sampling, repetitions, ..SimulateOptions::default() };
         let scan = simulate(&options, &Monitor::silent())?.scan;
         let path = place("ismrmrd", name)?;
         ismrmrd::write(&path, &scan, ismrmrd::Identity::LeaveOut)?;

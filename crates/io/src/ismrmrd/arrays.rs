@@ -23,6 +23,9 @@ enum SampleType {
     Ri,
 }
 
+/// Takes an acquisition's number, its trajectory and its interleaved samples.
+type Take<'a> = dyn FnMut(usize, &[f32], &[f32]) -> Result<()> + 'a;
+
 /// The acquisitions of a file, not yet read.
 pub(super) struct Acquisitions {
     path: PathBuf,
@@ -239,33 +242,45 @@ impl Acquisitions {
         done
     }
 
-    fn block_of_library(
-        &self,
-        range: std::ops::Range<usize>,
-        take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
-    ) -> Result<()> {
-        // HDF5 reads zeros behind the end of a file, and goes through a heap of zeros for ever.
-        let found = self.file.metadata().map_err(|e| Error::read(&self.path, e))?.len();
-        if found < self.file_bytes {
-            let what = format!("acquisitions {} to {}", range.start, range.end - 1);
-            let expected = format!("{} bytes, which the file had when it was opened", self.file_bytes);
-            return Err(Error::truncated(&self.path, what, expected, format!("{found} bytes")));
-        }
-        match self.samples {
-            SampleType::Interleaved => self.block_of::<DataReal>(range, take),
-            SampleType::RealImag => self.block_of::<DataRealImag>(range, take),
-            SampleType::ReIm => self.block_of::<DataReIm>(range, take),
-            SampleType::Ri => self.block_of::<DataRi>(range, take),
-        }
+    /// Whether the file has a trajectory of acquisition `index`, whatever its head states. One that cannot be read counts.
+    pub(super) fn has_trajectory(&self, index: usize) -> bool {
+        let mut found = false;
+        let read = self.block(index..index + 1, |_, points, _| {
+            found = !points.is_empty();
+            Ok(())
+        });
+        found || read.is_err()
     }
 
-    fn block_of<S: Samples>(
+    fn block_of_library(
         &self,
         range: std::ops::Range<usize>,
         mut take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
     ) -> Result<()> {
-        let traj = if self.trajectory { self.slice::<Traj>(range.clone())? } else { Vec::new() };
-        let data = self.slice::<S>(range.clone())?;
+        // HDF5 reads zeros behind the end of a file, and goes through a heap of zeros for ever.
+        let found = self.file.metadata().map_err(|e| Error::read(&self.path, e))?.len();
+        if found < self.file_bytes {
+            let what = named(&range);
+            let expected = format!("{} bytes, which the file had when it was opened", self.file_bytes);
+            return Err(Error::truncated(&self.path, what, expected, format!("{found} bytes")));
+        }
+        match self.samples {
+            SampleType::Interleaved => self.block_of::<DataReal>(range, &mut take),
+            SampleType::RealImag => self.block_of::<DataRealImag>(range, &mut take),
+            SampleType::ReIm => self.block_of::<DataReIm>(range, &mut take),
+            SampleType::Ri => self.block_of::<DataRi>(range, &mut take),
+        }
+    }
+
+    /// Where a block cannot be read, its acquisitions are read one by one: the error then names the first bad acquisition, however
+    /// the blocks are cut.
+    fn block_of<S: Samples>(&self, range: std::ops::Range<usize>, take: &mut Take<'_>) -> Result<()> {
+        let (traj, data) = match self.arrays_of::<S>(range.clone()) {
+            Err(_) if range.len() > 1 => {
+                return range.into_iter().try_for_each(|index| self.block_of::<S>(index..index + 1, take));
+            }
+            arrays => arrays?,
+        };
         for (offset, samples) in data.iter().enumerate() {
             let points = traj.get(offset).map_or(&[][..], |t| t.traj.as_slice());
             take(range.start + offset, points, &samples.interleaved())?;
@@ -273,10 +288,23 @@ impl Acquisitions {
         Ok(())
     }
 
+    fn arrays_of<S: H5Type>(&self, range: std::ops::Range<usize>) -> Result<(Vec<Traj>, Vec<S>)> {
+        let traj = if self.trajectory { self.slice(range.clone())? } else { Vec::new() };
+        Ok((traj, self.slice(range)?))
+    }
+
     fn slice<T: H5Type>(&self, range: std::ops::Range<usize>) -> Result<Vec<T>> {
-        let what = format!("acquisitions {} to {}", range.start, range.end - 1);
+        let what = named(&range);
         let values = self.dataset.read_slice_1d::<T, _>(range).map_err(|e| reading(&self.path, &what, &e))?;
         Ok(values.into_raw_vec_and_offset().0)
+    }
+}
+
+/// Some acquisitions, as errors name them.
+fn named(range: &std::ops::Range<usize>) -> String {
+    match range.len() {
+        1 => format!("acquisition {}", range.start),
+        _ => format!("acquisitions {} to {}", range.start, range.end - 1),
     }
 }
 

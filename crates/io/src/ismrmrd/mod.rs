@@ -29,7 +29,7 @@ pub use images::{ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};
 pub use read::{Contents, ReadOptions, Reader, contents, header, read, read_with};
 #[doc(hidden)]
-pub use read::{is_read_past_library, read_by_library};
+pub use read::{is_read_past_library, open_by_library, read_by_library};
 pub use series::SeriesSource;
 pub use summary::{CounterSummary, EncodingSummary, ScanSummary, TrajectorySummary, summarise};
 pub use write::write;

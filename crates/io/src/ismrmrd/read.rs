@@ -123,6 +123,12 @@ pub fn read_by_library(path: impl AsRef<Path>, options: &ReadOptions, monitor: &
     read_past(path.as_ref(), options, monitor, false)
 }
 
+/// [`Reader::open`] by the HDF5 library alone, which the faster reader is compared with.
+#[doc(hidden)]
+pub fn open_by_library(path: impl AsRef<Path>) -> Result<Reader> {
+    Reader::of(path.as_ref(), Raw::open(path.as_ref(), None, false)?)
+}
+
 /// Whether the samples of a file are read past the HDF5 library.
 #[doc(hidden)]
 pub fn is_read_past_library(path: impl AsRef<Path>) -> Result<bool> {
@@ -178,6 +184,8 @@ struct Reading<'a, 'm> {
     path: &'a Path,
     checked: &'a [Checked],
     repairs: &'a mut Repairs,
+    /// Acquisitions that were read before: their repairs are counted.
+    counted: &'a mut [bool],
     monitor: &'a Monitor<'m>,
     /// Whether the acquisitions stay together.
     together: bool,
@@ -209,7 +217,7 @@ impl Raw {
         // A thread's block is in memory twice where HDF5 reads it: as it hands the block out and as it converts it.
         let threads = rayon::current_num_threads() as u64;
         let block = 2 * all.min(largest.max(BLOCK_BYTES).saturating_mul(threads));
-        let heads = size_of::<Head>() + size_of::<Checked>() + direct::EACH_BYTES;
+        let heads = size_of::<Head>() + size_of::<Checked>() + size_of::<bool>() + direct::EACH_BYTES;
         arrays.saturating_add((heads * self.heads.len()) as u64 + block).saturating_add(self.library_bytes())
     }
 
@@ -232,7 +240,7 @@ impl Raw {
         wanted: impl Iterator<Item = usize>,
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
-        let Reading { path, checked, repairs, monitor, together } = reading;
+        let Reading { path, checked, repairs, counted, monitor, together } = reading;
         let blocks = self.blocks(wanted);
         let values = |block: &Range<usize>| checked[block.clone()].iter().map(Checked::values).sum::<usize>();
         // Acquisitions that stay together share memory. Fresh large pages cost a quarter of fresh small pages.
@@ -253,13 +261,16 @@ impl Raw {
         }
         // The first block that failed: those behind it are not read.
         let failed = AtomicUsize::new(blocks.len());
+        let before = &*counted;
         let read = |block: &Range<usize>, mut to: &mut [C32]| {
             monitor.check().map_err(|e| Error::core(path, e))?;
             let (mut repairs, mut out) = (Repairs::default(), Vec::with_capacity(block.len()));
+            let mut again = Repairs::default();
             self.acquisitions.block(block.clone(), |index, points, samples| {
                 let stored = Stored { head: &self.heads[index], points, samples };
                 let (own, behind) = std::mem::take(&mut to).split_at_mut(checked[index].values());
-                out.push(checked[index].acquisition(path, &self.header, &stored, own, &mut repairs)?);
+                let repairs = if before[index] { &mut again } else { &mut repairs };
+                out.push(checked[index].acquisition(path, &self.header, &stored, own, repairs)?);
                 to = behind;
                 Ok(())
             })?;
@@ -282,6 +293,7 @@ impl Raw {
             for (block, done) in some.iter().zip(&mut done) {
                 let (acquisitions, own) = done?;
                 repairs.add(&own);
+                counted[block.clone()].fill(true);
                 for (index, acquisition) in block.clone().zip(acquisitions) {
                     let shape =
                         || Error::field(path, format!("acquisition {index}: data"), "its samples", "fewer");
@@ -362,6 +374,7 @@ pub struct Reader {
     raw: Raw,
     checked: Vec<Checked>,
     repairs: Repairs,
+    counted: Vec<bool>,
     coils: Option<usize>,
 }
 
@@ -378,8 +391,9 @@ impl Reader {
         let (mut repairs, mut coils) = (Repairs::default(), None);
         let heads = raw.heads.iter().enumerate();
         let check = |(index, head)| Checked::new(path, &raw.header, index, head, &mut coils, &mut repairs);
-        let checked = heads.map(check).collect::<Result<_>>()?;
-        Ok(Self { path: path.to_owned(), raw, checked, repairs, coils: coils.map(|(_, n)| n as usize) })
+        let checked = heads.map(check).collect::<Result<Vec<_>>>()?;
+        let (counted, coils) = (vec![false; checked.len()], coils.map(|(_, n)| n as usize));
+        Ok(Self { path: path.to_owned(), raw, checked, repairs, counted, coils })
     }
 
     /// What the file holds.
@@ -436,10 +450,19 @@ impl Reader {
         &self.raw.header
     }
 
-    /// The place of every acquisition, in file order.
+    /// The place of every acquisition, in file order. A calibration readout whose head states a trajectory is read, since the file
+    /// may hold none.
     pub fn places(&self) -> Vec<Place> {
-        let places = self.raw.heads.iter().zip(&self.checked);
-        places.map(|(head, checked)| checked.place(head, Raw::resident(head))).collect()
+        let places = self.raw.heads.iter().zip(&self.checked).enumerate();
+        let place = |(index, (head, checked)): (usize, (&Head, &Checked))| {
+            let place = checked.place(head, Raw::resident(head));
+            let unsure = place.trajectory && place.flags.is_calibration_line();
+            Place {
+                trajectory: place.trajectory && (!unsure || self.raw.acquisitions.has_trajectory(index)),
+                ..place
+            }
+        };
+        places.map(place).collect()
     }
 
     /// Bytes that reading takes besides the acquisitions that it returns: their heads, and what HDF5 keeps.
@@ -472,8 +495,8 @@ impl Reader {
         monitor: &Monitor,
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
-        let Self { path, raw, checked, repairs, .. } = self;
-        raw.acquisitions_of(Reading { path, checked, repairs, monitor, together }, wanted, take)
+        let Self { path, raw, checked, repairs, counted, .. } = self;
+        raw.acquisitions_of(Reading { path, checked, repairs, counted, monitor, together }, wanted, take)
     }
 
     /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far.

@@ -11,3 +11,4 @@ mod real;
 #[path = "../../../../tests/real_data.rs"]
 mod real_data;
 mod round_trip;
+mod ways;
