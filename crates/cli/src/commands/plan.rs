@@ -5,13 +5,12 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
-use rayspin::io::{
-    self, ArrayFrame, ArraySeries, ArraySource, Input, ScanFile, ScanOptions, SeriesWriter, ismrmrd,
-};
+use rayspin::io::ismrmrd::{Reader, SeriesSource};
+use rayspin::io::{self, ArrayFrame, ArraySeries, ArraySource, Input, ScanFile, ScanOptions, SeriesWriter};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::plan::{self as core, Planned};
 use rayspin::mri::recon::{Extent, ReconOptions, Selection};
-use rayspin::mri::scan::{Frame, Label, Scan};
+use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan, Series};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, Stage};
@@ -266,10 +265,12 @@ pub(crate) fn read(
     let read = contents.memory_bytes.saturating_sub(all) + bytes;
     refuse(args.run.memory, process + read, path)?;
     cpu::expect_memory(path.display(), read)?;
-    let scan = reader.into_scan(Some(largest), monitor)?;
-    let frame = assemble(&scan, &mut Vec::new())?;
-    let noise = Some(measure(&scan));
-    notes.extend(scan.notes);
+    let mut source = source_of(reader, largest, &frame_options)?;
+    let frame = Box::new(source.image(0, &mut Vec::new(), monitor)?);
+    let noise = Some(measure(&source.noise(monitor)?));
+    notes.extend(source.notes());
+    drop(source);
+    cpu::trim_memory();
     let (frames, kept, coils) = (labels.len(), contents.library_bytes, frame.coils());
     let read = read.saturating_sub(kept);
     let frame = Some(frame);
@@ -324,11 +325,24 @@ fn read_arrays(
     Ok((Source::Arrays { series, labels, slices, notes }, shape))
 }
 
-/// The acquisitions of one image.
-pub(crate) fn read_part(path: &Path, label: Label, monitor: &Monitor<'_>) -> Result<Scan> {
-    let Input { file, name: group } = Input::of(path);
-    let read = ismrmrd::ReadOptions { group, only: Some(label), ..ismrmrd::ReadOptions::default() };
-    Ok(ismrmrd::read_with(file, &read, monitor)?)
+/// One image of a scan that does not fit in memory. Its acquisitions keep their numbers in the file, which errors state.
+pub(crate) fn read_part(
+    path: &Path,
+    label: Label,
+    options: &FrameOptions,
+    notes: &mut Vec<String>,
+    monitor: &Monitor<'_>,
+) -> Result<Frame> {
+    let Input { file, name } = Input::of(path);
+    let frame = source_of(Reader::open(file, name.as_deref())?, label, options)?.image(0, notes, monitor)?;
+    cpu::trim_memory();
+    Ok(frame)
+}
+
+fn source_of(reader: Reader, label: Label, options: &FrameOptions) -> Result<SeriesSource> {
+    let series = Series::of_repetitions(reader.places(), &[label], options.readouts.as_ref());
+    let series = series.with_context(|| reader.path().display().to_string())?;
+    Ok(SeriesSource::new(reader, series, options.clone()))
 }
 
 impl Shape {

@@ -104,6 +104,16 @@ fn a_run_fits_its_memory_or_is_refused_with_the_number() {
     assert_eq!(parameters["read image by image"], true);
     assert!(parts == whole, "another image");
     assert!(peak < 1.1 * limit as f64, "{peak} of {limit}");
+    // However a scan is read, an error names the acquisition by its number in the file.
+    let mut scan = rayspin::io::ismrmrd::read(f.join("scan.h5")).unwrap();
+    let last = scan.acquisitions.len() - 1;
+    scan.acquisitions[last].counters.step_1 = 5000;
+    rayspin::io::ismrmrd::write(f.join("wrong.h5"), &scan, rayspin::io::ismrmrd::Identity::Keep).unwrap();
+    let (named, limit) = (format!("acquisition {last} "), limit.to_string());
+    let run = ["recon", "mri", "wrong.h5", "-o", "a.npy", "--method", "cartesian", "--memory", &limit];
+    for words in [&run[..7], &run] {
+        refused(words, f, &["wrong.h5", &named, "5000"]);
+    }
     refused(
         &["recon", "mri", "scan.h5", "-o", "a.npy", "--memory", "1M"],
         f,

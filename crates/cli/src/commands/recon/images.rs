@@ -59,6 +59,14 @@ impl Images {
         }
     }
 
+    /// What was assumed of the acquisitions that were read.
+    pub(super) fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Scan(source) => source.notes(),
+            Self::Arrays(_) => Vec::new(),
+        }
+    }
+
     /// Bytes that the source holds beside the frames that it gives.
     pub(super) fn held_bytes(&self) -> u64 {
         match self {

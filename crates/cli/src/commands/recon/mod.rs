@@ -183,14 +183,12 @@ fn reconstruct(
         plan::Source::Parts { labels, slices, notes } => {
             // The command reports an error in the file as such, and not as the reconstruction's.
             let mut broken = None;
-            let mut read = |label, notes: &mut Vec<String>| match plan::read_part(&args.scan, label, monitor)
-            {
-                Ok(scan) => scan.frames()?.assemble(label, &assembly, notes),
-                Err(error) => {
+            let mut read = |label, notes: &mut Vec<String>| {
+                plan::read_part(&args.scan, label, &assembly, notes, monitor).map_err(|error| {
                     let text = error.to_string();
                     broken = Some(error);
-                    Err(rayspin::core::Error::value("scan", "images that can be read", text))
-                }
+                    rayspin::core::Error::value("scan", "images that can be read", text)
+                })
             };
             let frames = Frames { labels: &labels, slices: &slices, notes };
             let result = reconstruct_frames(device, frames, &mut read, options, monitor);

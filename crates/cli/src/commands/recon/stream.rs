@@ -74,7 +74,6 @@ pub(crate) fn open(
     let noise = measure(&source.noise(monitor)?);
     let count = source.series().repetitions();
     let frame = source.image(0, &mut Vec::new(), monitor)?;
-    notes.extend(source.notes());
     let taken = Taken::of(all.iter().copied(), &labels);
     let taken = Some(if args.window.is_some() { taken.joined() } else { taken });
     let mut shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
@@ -210,6 +209,8 @@ pub(super) fn run(
         }
     }
     let StreamEnd { solves, maps, mut notes, certificates, searched, mut times } = end;
+    // Only now is every acquisition read that the images need.
+    notes.extend(source.notes());
     let begun = std::time::Instant::now();
     let image = files.finish(&mut notes)?;
     let closing = begun.elapsed().as_secs_f64();
