@@ -30,14 +30,14 @@ SHAPE = (256, 256)
 RADIUS = 12  # of the calibration centre, cycles per field of view
 
 
-def read(path):
-    """Trajectory [spoke, sample, (x, y)] in cycles per field of view and data [coil, spoke, sample]."""
+def read(path, dims=2):
+    """Trajectory [spoke, sample, (x, y[, z])] in cycles per field of view and data [coil, spoke, sample]."""
     import ismrmrd
     import numpy as np
 
     with ismrmrd.Dataset(path, "dataset", mode="r") as dataset:
         acquisitions = [dataset.read_acquisition(i) for i in range(dataset.number_of_acquisitions())]
-    trajectory = np.stack([a.traj[:, :2] for a in acquisitions]).astype(np.float32)
+    trajectory = np.stack([a.traj[:, :dims] for a in acquisitions]).astype(np.float32)
     return trajectory, np.stack([a.data for a in acquisitions], axis=1).astype(np.complex64)
 
 
@@ -66,15 +66,16 @@ def sigpy_reconstruct(path, output, iterations, lam, maps=None):
 class Bart:
     """BART's commands on .cfl files in a folder of their own."""
 
-    def __init__(self, folder, path, threads):
+    def __init__(self, folder, path, threads, shape=SHAPE):
         import numpy as np
 
         self.folder = folder
+        self.shape = shape
         self.pics = []  # seconds of the iterative reconstruction alone
         self.environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-        trajectory, ksp = read(path)
+        trajectory, ksp = read(path, len(shape))
         coordinates = np.zeros((*trajectory.shape[:2], 3), np.complex64)
-        coordinates[..., :2] = trajectory
+        coordinates[..., : len(shape)] = trajectory
         self.write("trajectory", coordinates.transpose(2, 1, 0))
         self.write("kspace", ksp.transpose(2, 1, 0)[None])
         self.coils = len(ksp)
@@ -95,23 +96,33 @@ class Bart:
             stderr=subprocess.DEVNULL,
         )
 
+    def maps(self):
+        """Maps from the centre of k-space, the cheapest way that BART has."""
+        width, axes = 2 * RADIUS, len(self.shape)
+        size = ":".join(map(str, [width] * axes + [1] * (3 - axes)))
+        self.run("nufft", "-i", "-m", 8, "-d", size, "trajectory", "kspace", "low")
+        self.run("fft", "-u", 2**axes - 1, "low", "centre")
+        sizes = [word for axis, n in enumerate(reversed(self.shape)) for word in (axis, n)]
+        self.run("resize", "-c", *sizes, "centre", "calibration")
+        self.run("caldir", width, "calibration", "maps")
+
+    def write_maps(self, maps):
+        """Maps [coil, (z,) y, x]."""
+        self.write("maps", maps.T if maps.ndim == 4 else maps.T[:, :, None])
+
     def reconstruct(self, iterations, lam, maps=None):
         import numpy as np
 
         if maps is None:
-            width = 2 * RADIUS
-            self.run("nufft", "-i", "-m", 8, "-d", f"{width}:{width}:1", "trajectory", "kspace", "low")
-            self.run("fft", "-u", 3, "low", "centre")
-            self.run("resize", "-c", 0, SHAPE[1], 1, SHAPE[0], "centre", "calibration")
-            self.run("caldir", width, "calibration", "maps")
+            self.maps()
         else:
-            self.write("maps", maps.transpose(2, 1, 0)[:, :, None])
+            self.write_maps(maps)
         start = time.perf_counter()
         self.run(
             "pics", "-S", "-l2", "-r", lam, "-i", iterations, "-t", "trajectory", "kspace", "maps", "image"
         )
         self.pics.append(time.perf_counter() - start)
-        return np.fromfile(f"{self.folder}/image.cfl", np.complex64).reshape(SHAPE)
+        return np.fromfile(f"{self.folder}/image.cfl", np.complex64).reshape(self.shape)
 
 
 def timed(call):

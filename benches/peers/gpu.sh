@@ -1,17 +1,17 @@
 #!/bin/sh
 # Peers beside Rayspin on a machine with an NVIDIA GPU and the CUDA toolkit: raw files in a folder, each with the versions and flags of its peers.
 #
-#     PYTHON=python3 BIN=dist/gpu/bin benches/peers/gpu.sh FOLDER [histogram pi sum fft ladders_gpu nufft launch ladders whole]
+#     PYTHON=python3 BIN=dist/gpu/bin benches/peers/gpu.sh FOLDER [histogram pi sum fft ladders_gpu nufft launch ladders whole file_to_file]
 #
 # BIN has rayspin, rayspin-ladder and the examples nufft_gpu_bench, nudft_gpu, gpu_fft and sum_calls; PYTHON has torch and, for nufft,
-# cufinufft, which `cufinufft.sh` makes. Parts without a name: all.
+# cufinufft, which `cufinufft.sh` makes, for file_to_file SigPy, ismrmrd and CuPy. Parts without a name: all.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${BIN:-$here/../../dist/gpu/bin}" && pwd)
 python=${PYTHON:-python3}
 out=$1
 shift
-[ $# -gt 0 ] || set -- histogram pi sum fft ladders_gpu nufft launch ladders whole
+[ $# -gt 0 ] || set -- histogram pi sum fft ladders_gpu nufft launch ladders whole file_to_file
 mkdir -p "$out"
 made=$(mktemp -d)
 trap 'rm -r "$made"' EXIT
@@ -104,6 +104,11 @@ ladders() {
 whole() {
     echo "$ $python benches/whole_run.py"
     "$python" "$here/../whole_run.py" "$bin/rayspin"
+}
+
+file_to_file() {
+    echo "$ $python benches/peers/file_to_file.py --device cuda --matrix 128 --spokes 6000"
+    RAYSPIN="$bin/rayspin" "$python" "$here/file_to_file.py" --device cuda --matrix 128 --spokes 6000
 }
 
 for part in "$@"; do

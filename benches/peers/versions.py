@@ -14,6 +14,7 @@ import sys
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / ".tools" / "bench"
 PEERS = {
     "cardiac": ["sigpy", "bart", "finufft"],
+    "file_to_file": ["sigpy", "bart"],
     "fft": ["scipy", "fftw", "ducc0"],
     "filters": ["opencv"],
     "histogram": ["opencv"],
