@@ -214,7 +214,8 @@ impl Covariance {
             (Sums::Gpu(sums), Backend::Cuda(cuda)) => cuda::principal(cuda, self.coils, sums),
             (Sums::Gpu(_), Backend::Cpu(_)) => Err(Error::value("device", "a GPU", self.device.describe())),
             (Sums::Host(sums), _) => {
-                Array::from_vec(&self.device, &[self.coils], cpu::principal(self.coils, sums))
+                let level = self.device.cpu_side().level();
+                Array::from_vec(&self.device, &[self.coils], cpu::principal(level, self.coils, sums))
             }
         }
     }

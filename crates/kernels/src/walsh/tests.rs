@@ -227,6 +227,24 @@ fn true_sensitivities_are_recovered_up_to_the_common_phase() {
     }
 }
 
+/// Rows that fill vectors of every width, and such that do not.
+#[test]
+fn every_instruction_set_agrees_with_the_oracle() {
+    for level in rayspin_device::cpu::simd::levels() {
+        let device = Device::cpu_with_level(2, level).unwrap();
+        for (coils, shape) in [(5, [1, 6, 47]), (3, [4, 5, 16]), (12, [1, 9, 3])] {
+            let images = coil_images(coils, shape, 0.1, 21);
+            let of: Vec<usize> = [&[coils], &shape[..]].concat();
+            for radius in [1, 3, 20] {
+                let wanted = reference_maps(coils, shape, radius, &images);
+                let found = maps(&Array::from_slice(&device, &of, &images).unwrap(), radius).unwrap();
+                let relative = distance(&wanted, &found.to_vec().unwrap());
+                assert!(relative < 1e-4, "{level:?}, {coils} coils {shape:?} radius {radius}: {relative:e}");
+            }
+        }
+    }
+}
+
 #[test]
 fn silence_gives_zero_maps_and_bad_shapes_are_named() {
     for device in rayspin_emu::devices().unwrap() {

@@ -18,7 +18,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
     Variant::new(
         "rows",
         BackendKind::Cpu,
-        "running window sums of the covariance along x, power iteration per voxel, one row a task",
+        "one row a task, a SIMD lane a voxel: window sums of the covariance, then power iteration",
         on_host as Launch,
         work,
     )
