@@ -31,6 +31,11 @@ const PROGRAM: Program = Program { name: "rayspin", hint: hints::hint };
 /// Runs the command line `args`, the program's name first, with these methods of reconstruction. The methods of the first call
 /// hold for the process.
 pub fn run(methods: Methods, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    ExitCode::from(code_of(methods, args))
+}
+
+/// [`run`], with the exit code as a number: 0, 1 for a failure, 2 for bad input, 130 after an interruption.
+pub fn code_of(methods: Methods, args: impl IntoIterator<Item = OsString>) -> u8 {
     methods::take(methods);
     PROGRAM.main_from(args::command(), args, start)
 }

@@ -44,7 +44,9 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 /// Runs the command line `args`, the program's name first, with these ladders. Where two have one name, the later replaces the earlier.
 pub fn run(ladders: Vec<Box<dyn Ladder>>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let (ladders, line) = (Ladders::new(ladders), Vec::from_iter(args));
-    PROGRAM.main_from(args::command(&ladders), line.clone(), |cli, given| start(cli, given, &ladders, &line))
+    let code = PROGRAM
+        .main_from(args::command(&ladders), line.clone(), |cli, given| start(cli, given, &ladders, &line));
+    ExitCode::from(code)
 }
 
 /// What to do about an error of a library, in the options of this program.

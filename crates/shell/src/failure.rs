@@ -1,7 +1,5 @@
 //! From an error to what the user reads and the exit code the shell gets.
 
-use std::process::ExitCode;
-
 use rayspin_core::ErrorKind;
 
 use crate::Program;
@@ -35,9 +33,9 @@ impl std::fmt::Display for BadInput {
 impl std::error::Error for BadInput {}
 
 /// Prints the error and its hint on stderr; 2 when the input is at fault, 130 when interrupted, 1 otherwise.
-pub(crate) fn report(program: &Program, error: &anyhow::Error) -> ExitCode {
+pub(crate) fn report(program: &Program, error: &anyhow::Error) -> u8 {
     if broken_pipe(error) {
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let mut message = String::new();
     for cause in error.chain() {
@@ -54,7 +52,7 @@ pub(crate) fn report(program: &Program, error: &anyhow::Error) -> ExitCode {
     if let Some(hint) = hint(program, error) {
         say!("hint: {hint}");
     }
-    ExitCode::from(code(error))
+    code(error)
 }
 
 fn code(error: &anyhow::Error) -> u8 {

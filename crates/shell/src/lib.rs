@@ -47,16 +47,16 @@ impl Program {
         command: clap::Command,
         run: impl FnOnce(C, effect::Given) -> anyhow::Result<()>,
     ) -> ExitCode {
-        self.main_from(command, std::env::args_os(), run)
+        ExitCode::from(self.main_from(command, std::env::args_os(), run))
     }
 
-    /// [`Self::main`] with a command line of the caller's, the program's name first.
+    /// [`Self::main`] with a command line of the caller's, the program's name first. Returns the exit code as a number.
     pub fn main_from<C: FromArgMatches>(
         &self,
         mut command: clap::Command,
         args: impl IntoIterator<Item = std::ffi::OsString>,
         run: impl FnOnce(C, effect::Given) -> anyhow::Result<()>,
-    ) -> ExitCode {
+    ) -> u8 {
         rayspin_device::cpu::return_freed_memory();
         let args: Vec<std::ffi::OsString> = args.into_iter().collect();
         let words = parse::command_of(&command, &args);
@@ -70,13 +70,13 @@ impl Program {
             Err(error) => return self.unparsed(&error, &words),
         };
         match run(parsed, given) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => 0,
             Err(error) => failure::report(self, &error),
         }
     }
 
     /// Prints help where this is what the parser ended with, and else what it refused.
-    fn unparsed(&self, error: &clap::Error, command: &str) -> ExitCode {
+    fn unparsed(&self, error: &clap::Error, command: &str) -> u8 {
         use clap::error::ErrorKind;
         match error.kind() {
             ErrorKind::DisplayHelp
@@ -84,7 +84,7 @@ impl Program {
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 // A reader that is gone is no failure.
                 let _ = error.print();
-                ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+                if error.use_stderr() { 2 } else { 0 }
             }
             _ => failure::report(self, &parse::refusal(error, command).into()),
         }

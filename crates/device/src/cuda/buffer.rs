@@ -25,7 +25,7 @@ pub(crate) struct Buffer {
     memory: Arc<Memory>,
     address: u64,
     bytes: u64,
-    lender: Option<Lender>,
+    lender: Option<Box<Lender>>,
 }
 
 /// Whose memory a buffer uses. Dropping it makes the owner's stream wait for the device's work so far.
@@ -46,7 +46,9 @@ impl Drop for Lender {
                 pass.and_then(|_pass| self.driver.order_streams(Stream::Work, Stream::Foreign(stream)))
             }
             // Without a stream nobody knows what its owner does next: the host waits.
-            None => self.memory.gate.pass_now("giving memory back").and_then(|_pass| self.driver.synchronize()),
+            None => {
+                self.memory.gate.pass_now("giving memory back").and_then(|_pass| self.driver.synchronize())
+            }
         };
         if ordered().is_err() && !self.memory.idle(&*self.driver) {
             let (driver, memory, stream) = (self.driver.clone(), self.memory.clone(), self.stream);
@@ -110,12 +112,12 @@ impl Buffer {
         }
         drop(pass);
         let (driver, memory, address) = (driver.clone(), memory.clone(), lent.address);
-        let lender = Lender {
+        let lender = Box::new(Lender {
             driver: driver.clone(),
             memory: memory.clone(),
             stream: lent.stream,
             owner: Some(lent.owner),
-        };
+        });
         Ok(Self { driver, memory, address, bytes, lender: Some(lender) })
     }
 

@@ -29,8 +29,8 @@ pub use cache::folder as cache_folder;
 pub use compile::{Compiled, Usage, architecture, compile, compiler_missing, compiler_version, usages};
 pub(crate) use deferred::Copying;
 pub use driver::{
-    Compile, Driver, Event, FftPlan, ForeignStream, Function, Graph, Launch, Module, Properties, Resources, Stream,
-    TextureMemory, Ticket,
+    Compile, Driver, Event, FftPlan, ForeignStream, Function, Graph, Launch, Module, Properties, Resources,
+    Stream, TextureMemory, Ticket,
 };
 pub use launched::Launched;
 use launched::Trace;
