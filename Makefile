@@ -2,13 +2,14 @@
 # make test   format, lints, documentation and tests: what must hold before a change is taken
 # make build  the program that reconstructs, target/release/rayspin
 # make ladder the program of ladders and tuning, target/release/rayspin-ladder
+# make wheel  the wheel of Python's package, in dist/wheels
 # make bench  peers beside Rayspin, on this machine
 
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build ladder demo test lint bench tools python ptx gpu-pack gpu-test gpu-bench clean
+.PHONY: build ladder demo test wheel lint bench tools python ptx gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
@@ -22,6 +23,10 @@ demo: build
 test: tools python lint
 	RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python RAYSPIN_NVRTC_REQUIRED=1 \
 		RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --workspace --locked
+	scripts/wheel.sh test
+
+wheel: tools
+	scripts/wheel.sh
 
 lint: tools
 	$(CARGO) fmt --all --check

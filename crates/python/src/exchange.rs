@@ -1,0 +1,368 @@
+//! Arrays of the caller, used where they lie: NumPy's by their address, all others (CuPy, torch, JAX) through DLPack.
+
+// What Python says about memory cannot be checked. Every call states what it relies on.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::ffi::c_void;
+
+use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType};
+use dlpark::python::consumer::stream::no_sync;
+use dlpark::python::{DlpackStream, ImportRequest, StreamArg};
+use ndarray::ArrayD;
+use num_complex::Complex;
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use rayspin::core::format_shape;
+use rayspin::device::cuda::ForeignStream;
+use rayspin::device::{Array, Device, Element, HostCopy, Lent};
+
+use crate::error::{raised, wrong_type};
+use crate::processor::{Place, Processor};
+
+/// The types of elements that are exchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dtype {
+    F32,
+    F64,
+    C64,
+    C128,
+}
+
+impl Dtype {
+    const ALL: [Self; 4] = [Self::F32, Self::F64, Self::C64, Self::C128];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+            Self::C64 => "complex64",
+            Self::C128 => "complex128",
+        }
+    }
+
+    fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> Option<Self> {
+        let (py, found) = (array.py(), array.dtype());
+        Self::ALL.into_iter().find(|dtype| {
+            found.is_equiv_to(&match dtype {
+                Self::F32 => numpy::dtype::<f32>(py),
+                Self::F64 => numpy::dtype::<f64>(py),
+                Self::C64 => numpy::dtype::<Complex<f32>>(py),
+                Self::C128 => numpy::dtype::<Complex<f64>>(py),
+            })
+        })
+    }
+
+    fn of_dlpack(dtype: DLDataType) -> Option<Self> {
+        let known = [DLDataType::F32, DLDataType::F64, DLDataType::C64, DLDataType::C128];
+        known.iter().position(|one| *one == dtype).map(|at| Self::ALL[at])
+    }
+}
+
+/// An element type with its name in Python.
+pub(crate) trait Item: Element + numpy::Element {
+    const DTYPE: Dtype;
+}
+
+impl Item for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+}
+impl Item for f64 {
+    const DTYPE: Dtype = Dtype::F64;
+}
+impl Item for Complex<f32> {
+    const DTYPE: Dtype = Dtype::C64;
+}
+impl Item for Complex<f64> {
+    const DTYPE: Dtype = Dtype::C128;
+}
+
+/// An array of the caller.
+pub(crate) struct Given<'py> {
+    /// What errors call it.
+    what: &'static str,
+    object: Bound<'py, PyAny>,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) dtype: Dtype,
+    pub(crate) place: Place,
+    read_only: bool,
+    lent: Lent,
+    address: usize,
+}
+
+impl<'py> Given<'py> {
+    /// Takes an array as the caller has it. Errors: a `TypeError` for what is no array, another element type or another order of the
+    /// elements, each with what to do.
+    pub(crate) fn new(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<PyUntypedArray>() {
+            return Self::of_numpy(what, array);
+        }
+        if object.hasattr("__dlpack__")? {
+            return Self::of_dlpack(what, object);
+        }
+        let expected = "an array of NumPy, CuPy, torch or another library with DLPack";
+        Err(wrong_type(what, expected, object.get_type().name()?))
+    }
+
+    fn of_numpy(what: &'static str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
+        let Some(dtype) = Dtype::of_numpy(array) else { return Err(unknown(what, array.dtype())) };
+        if !array.is_c_contiguous() {
+            return Err(strided(what));
+        }
+        // SAFETY: the pointer is a live NumPy array's, whose fields may be read while the interpreter is attached.
+        let (address, flags) = unsafe {
+            let fields = &*array.as_array_ptr();
+            (fields.fields.data.expose_provenance(), fields.fields.flags)
+        };
+        let owner: Py<PyAny> = array.clone().into_any().unbind();
+        Ok(Self {
+            what,
+            object: array.clone().into_any(),
+            shape: array.shape().to_vec(),
+            dtype,
+            place: Place::Cpu,
+            read_only: flags & numpy::npyffi::flags::NPY_ARRAY_WRITEABLE == 0,
+            lent: Lent::new(address as u64, owner),
+            address,
+        })
+    }
+
+    fn of_dlpack(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let request = ImportRequest::new(object.as_borrowed())?;
+        let device = request.device()?;
+        let on_gpu = matches!(device.device_type, DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED);
+        let place = match device.device_type {
+            DLDeviceType::CPU | DLDeviceType::CUDAHOST => Place::Cpu,
+            _ if on_gpu => Place::Cuda(device.device_id.max(0) as usize),
+            _ => return Err(wrong_type(what, "an array on the CPU or an NVIDIA GPU", "another device")),
+        };
+        let stream = CallersStream::default();
+        let stream_of_import: Option<&dyn DlpackStream> = if on_gpu { Some(&stream) } else { None };
+        let tensor = request.import(stream_of_import, None)?;
+        let view = tensor.validate().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))?;
+        let Some(dtype) = Dtype::of_dlpack(view.dtype()) else {
+            return Err(unknown(what, object.getattr("dtype")?));
+        };
+        if !view.is_compact().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))? {
+            return Err(strided(what));
+        }
+        let shape = view.shape().iter().map(|&n| n as usize).collect();
+        let address = view.data_ptr().expose_provenance().wrapping_add(view.byte_offset() as usize);
+        let read_only = tensor.flags().contains(dlpark::DlpackFlags::READ_ONLY);
+        let handle = match stream.seen.get() {
+            Some(handle) => Some(handle),
+            None if on_gpu => stream_of(object)?,
+            None => None,
+        };
+        let mut lent = Lent::new(address as u64, tensor.into_deleter());
+        if let Some(handle) = handle {
+            // SAFETY: it is the current stream of the library that owns the array, on the array's GPU. Libraries keep their streams.
+            lent = lent.on(unsafe { ForeignStream::new(handle) });
+        }
+        Ok(Self { what, object: object.clone(), shape, dtype, place, read_only, lent, address })
+    }
+
+    pub(crate) fn python(&self) -> Python<'py> {
+        self.object.py()
+    }
+
+    /// Errors: a `TypeError` for another element type.
+    fn expect<T: Item>(&self) -> PyResult<()> {
+        if self.dtype == T::DTYPE {
+            return Ok(());
+        }
+        let (expected, found) = (T::DTYPE.name(), self.dtype.name());
+        let text = format!(
+            "{}: expected {expected}, found {found}; convert it with .astype('{expected}') (torch: .to(torch.{expected})), or make the \
+             plan with another dtype",
+            self.what
+        );
+        Err(PyTypeError::new_err(text))
+    }
+
+    /// Errors: a `TypeError` for an array of a GPU where `processor` is another device. Arrays of the host are copied to a GPU.
+    pub(crate) fn expect_within_reach(&self, processor: &Processor) -> PyResult<()> {
+        if self.place == processor.place || self.place == Place::Cpu {
+            return Ok(());
+        }
+        Err(elsewhere(self.what, self.place, processor.place))
+    }
+
+    fn bytes(&self) -> std::ops::Range<usize> {
+        let item = match self.dtype {
+            Dtype::F32 => 4,
+            Dtype::F64 | Dtype::C64 => 8,
+            Dtype::C128 => 16,
+        };
+        self.address..self.address + self.shape.iter().product::<usize>() * item
+    }
+
+    /// The array in its own memory. The caller uses it by shared references alone unless it is writable.
+    fn lend<T: Item>(self, device: &Device) -> PyResult<Array<T>> {
+        self.expect::<T>()?;
+        // SAFETY: the library that owns the memory says that these elements are there, and its owner is kept. Rayspin writes only to arrays
+        // that were given to be written to, which `Output` checks to be writable and apart from the inputs. A program that changes an
+        // array in another thread while a call uses it gets wrong numbers, as with every library that releases the interpreter.
+        unsafe { Array::lent(device, &self.shape, self.lent) }.map_err(raised)
+    }
+
+    /// The array on the processor: where it lies, or copied to the GPU.
+    ///
+    /// Errors: a `TypeError` for another element type, and for an array of a GPU that this is not.
+    pub(crate) fn read<T: Item>(self, processor: &Processor) -> PyResult<Array<T>> {
+        if self.place == processor.place {
+            return self.lend(&processor.device);
+        }
+        self.expect_within_reach(processor)?;
+        let host = self.lend::<T>(&processor.device.host())?;
+        host.to_device(&processor.device).map_err(raised)
+    }
+}
+
+/// An array that a call fills: the caller's `out`, or a new one of the kind that the input is.
+pub(crate) struct Output<'py, T: Item> {
+    object: Bound<'py, PyAny>,
+    pub(crate) array: Array<T>,
+    /// The caller's array where the call fills a copy on a GPU.
+    host: Option<Array<T>>,
+}
+
+impl<'py, T: Item> Output<'py, T> {
+    /// `out` of this shape, or a new array beside `input`.
+    ///
+    /// Errors: `out` is read-only, of another shape or element type, on another device, or overlaps the input.
+    pub(crate) fn new(
+        out: Option<&Bound<'py, PyAny>>,
+        shape: &[usize],
+        input: &Given<'py>,
+        processor: &Processor,
+    ) -> PyResult<Self> {
+        let object = match out {
+            Some(out) => out.clone(),
+            None => empty(&input.object, shape, T::DTYPE)?,
+        };
+        let given = Given::new("out", &object)?;
+        given.expect::<T>()?;
+        if given.shape != shape {
+            let (expected, found) = (format_shape(shape), format_shape(&given.shape));
+            return Err(PyValueError::new_err(format!("out: expected shape {expected}, found {found}")));
+        }
+        if given.read_only {
+            return Err(PyValueError::new_err("out: expected a writable array, found a read-only one"));
+        }
+        let (a, b) = (given.bytes(), input.bytes());
+        if given.place == input.place && a.start < b.end && b.start < a.end {
+            return Err(PyValueError::new_err(
+                "out: expected memory apart from the input, found an array that shares it",
+            ));
+        }
+        if given.place == processor.place {
+            return Ok(Self { array: given.lend(&processor.device)?, object, host: None });
+        }
+        given.expect_within_reach(processor)?;
+        let host = given.lend(&processor.device.host())?;
+        let array = Array::zeros(&processor.device, shape).map_err(raised)?;
+        Ok(Self { array, object, host: Some(host) })
+    }
+
+    /// Splits it into the array that a call fills and the end of the call.
+    pub(crate) fn finish(mut self) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(mut host) = self.host.take() {
+            let values = host.cpu_mut();
+            self.object.py().detach(|| self.array.get(0, values, HostCopy::Staged)).map_err(raised)?;
+        }
+        Ok(self.object)
+    }
+}
+
+/// The values of an array anywhere, on the host, without a copy where they lie there.
+pub(crate) fn on_host<T: Item>(given: Given<'_>) -> PyResult<Array<T>> {
+    let place = given.place;
+    let processor = Processor::at(place)?;
+    let array = given.read::<T>(&processor)?;
+    let host = processor.device.host();
+    array.into_device(&host).map_err(raised)
+}
+
+/// A new NumPy array that takes over the values.
+pub(crate) fn to_numpy<'py, T: Item>(py: Python<'py>, values: ArrayD<T>) -> Bound<'py, PyAny> {
+    numpy::PyArray::from_owned_array(py, values).into_any()
+}
+
+/// An array of the library that `like` is of, on its device, not initialised.
+fn empty<'py>(like: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+    let py = like.py();
+    let shape = PyTuple::new(py, shape)?;
+    match library(like)?.as_deref() {
+        Some("torch") => {
+            let torch = py.import("torch")?;
+            let options = pyo3::types::PyDict::new(py);
+            options.set_item("dtype", torch.getattr(dtype.name())?)?;
+            options.set_item("device", like.getattr("device")?)?;
+            torch.call_method("empty", (shape,), Some(&options))
+        }
+        Some("cupy") => py.import("cupy")?.call_method1("empty", (shape, dtype.name())),
+        _ => py.import("numpy")?.call_method1("empty", (shape, dtype.name())),
+    }
+}
+
+/// The stream on which the library of an array works now; none for libraries that do not say.
+fn stream_of(object: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    let py = object.py();
+    match library(object)?.as_deref() {
+        Some("torch") => {
+            let stream =
+                py.import("torch.cuda")?.call_method1("current_stream", (object.getattr("device")?,))?;
+            stream.getattr("cuda_stream")?.extract().map(Some)
+        }
+        Some("cupy") => {
+            py.import("cupy.cuda")?.call_method0("get_current_stream")?.getattr("ptr")?.extract().map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The first part of the name of the module that has an object's type.
+fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let module = object.get_type().module()?;
+    Ok(module.to_str()?.split('.').next().map(str::to_owned))
+}
+
+/// The consumer's side of an import: the producer orders nothing, and says which stream it works on where it can.
+#[derive(Default)]
+struct CallersStream {
+    seen: Cell<Option<u64>>,
+}
+
+// SAFETY: `no_sync` names no stream.
+unsafe impl DlpackStream for CallersStream {
+    fn as_python_arg(&self, _: Python<'_>, _: DLDevice) -> PyResult<StreamArg> {
+        Ok(no_sync())
+    }
+
+    unsafe fn wait_for_producer(&self, _: DLDevice, producer: *mut c_void) -> PyResult<bool> {
+        self.seen.set(Some(producer.expose_provenance() as u64));
+        Ok(true)
+    }
+}
+
+fn unknown(what: &str, dtype: impl std::fmt::Display) -> PyErr {
+    wrong_type(what, "float32, float64, complex64 or complex128", dtype)
+}
+
+fn strided(what: &str) -> PyErr {
+    let text = format!(
+        "{what}: expected elements in C order without gaps, found another order; numpy.ascontiguousarray({what}) (torch: \
+         {what}.contiguous()) makes a copy"
+    );
+    PyValueError::new_err(text)
+}
+
+fn elsewhere(what: &str, found: Place, expected: Place) -> PyErr {
+    let text = format!(
+        "{what}: expected an array on {expected}, found one on {found}; make the plan with device='{found}', or move the array"
+    );
+    PyTypeError::new_err(text)
+}

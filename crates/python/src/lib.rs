@@ -1,0 +1,37 @@
+//! Rayspin in Python: the compiled half of the package `rayspin`, as the module `rayspin._rayspin`.
+//!
+//! Arrays of the caller are used where they lie ([`exchange`]), the interpreter is released while Rayspin computes, and errors become
+//! exceptions ([`error`]). The package's Python files hold what needs no compiled code.
+
+mod error;
+mod exchange;
+mod nufft;
+mod processor;
+mod recon;
+mod scan;
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| {
+        let methods = rayspin::mri::methods::Methods::default();
+        rayspin_cli::code_of(methods, arguments)
+    })
+}
+
+#[pymodule]
+fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<nufft::Plan>()?;
+    module.add_class::<scan::Scan>()?;
+    module.add_class::<recon::Reconstruction>()?;
+    module.add_function(wrap_pyfunction!(scan::read_scan, module)?)?;
+    module.add_function(wrap_pyfunction!(recon::recon, module)?)?;
+    module.add_function(wrap_pyfunction!(recon::methods, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,388 @@
+//! `rayspin.nufft`: plans of non-uniform fast Fourier transforms with the habits of finufft.
+
+use std::f64::consts::TAU;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ndarray::Array2;
+use num_complex::Complex;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use rayspin::core::{Error, Real, Trajectory};
+use rayspin::device::Array;
+use rayspin::kernels::nufft::{Nufft, Options, Type3};
+
+use crate::error::{raised, wrong_type};
+use crate::exchange::{Dtype, Given, Item, Output, on_host};
+use crate::processor::Processor;
+
+/// A transform whose points are set.
+enum Transform<R: Real> {
+    /// Types 1 and 2.
+    Grid(Box<Nufft<R>>),
+    Free(Box<Type3<R>>),
+}
+
+enum Engine {
+    Single(Transform<f32>),
+    Double(Transform<f64>),
+}
+
+/// Which way a plan's transform goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Forward,
+    Adjoint,
+}
+
+/// A non-uniform fast Fourier transform: type 1 (points → grid), type 2 (grid → points) or type 3 (points → points).
+#[pyclass(frozen, module = "rayspin.nufft")]
+pub(crate) struct Plan {
+    kind: u8,
+    /// The grid; empty for type 3.
+    modes: Vec<usize>,
+    dims: usize,
+    transforms: Option<usize>,
+    eps: f64,
+    sign: f64,
+    double: bool,
+    processor: Processor,
+    engine: RwLock<Option<Arc<Engine>>>,
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
+    #[pyo3(signature = (nufft_type, n_modes_or_dim, n_trans=None, eps=1e-6, isign=None, dtype=None, *, device="auto"))]
+    fn new(
+        nufft_type: u8,
+        n_modes_or_dim: &Bound<'_, PyAny>,
+        n_trans: Option<usize>,
+        eps: f64,
+        isign: Option<i32>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        device: &str,
+    ) -> PyResult<Self> {
+        if !(1..=3).contains(&nufft_type) {
+            return Err(raised(Error::value("nufft_type", "1, 2 or 3", nufft_type)));
+        }
+        let (modes, dims) = match (nufft_type, n_modes_or_dim.extract::<usize>()) {
+            (3, Ok(dims)) => (Vec::new(), dims),
+            (3, Err(_)) => {
+                return Err(wrong_type(
+                    "n_modes_or_dim",
+                    "the number of dimensions for type 3",
+                    n_modes_or_dim,
+                ));
+            }
+            (_, Ok(modes)) => (vec![modes], 1),
+            _ => {
+                let modes: Vec<usize> = n_modes_or_dim.extract().map_err(|_| {
+                    wrong_type("n_modes_or_dim", "a tuple of the grid's lengths", n_modes_or_dim)
+                })?;
+                let dims = modes.len();
+                (modes, dims)
+            }
+        };
+        if !(1..=3).contains(&dims) {
+            return Err(raised(Error::value("n_modes_or_dim", "1 to 3 dimensions", dims)));
+        }
+        let (double, processor) = (is_double(dtype)?, Processor::named(device)?);
+        let checked = match double {
+            false => Nufft::<f32>::upsampling_for(&processor.device, eps, &vec![8; dims], 8),
+            true => Nufft::<f64>::upsampling_for(&processor.device, eps, &vec![8; dims], 8),
+        };
+        checked.map_err(raised)?;
+        let default_sign = if nufft_type == 2 { -1 } else { 1 };
+        Ok(Self {
+            kind: nufft_type,
+            modes,
+            dims,
+            transforms: n_trans,
+            eps,
+            sign: if isign.unwrap_or(default_sign) < 0 { -1.0 } else { 1.0 },
+            double,
+            processor,
+            engine: RwLock::new(None),
+        })
+    }
+
+    #[pyo3(signature = (x, y=None, z=None, s=None, t=None, u=None))]
+    #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
+    fn setpts(
+        &self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        y: Option<&Bound<'_, PyAny>>,
+        z: Option<&Bound<'_, PyAny>>,
+        s: Option<&Bound<'_, PyAny>>,
+        t: Option<&Bound<'_, PyAny>>,
+        u: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.processor.expect_own()?;
+        let sources = self.points([("x", Some(x)), ("y", y), ("z", z)])?;
+        let given = [("s", s), ("t", t), ("u", u)];
+        if self.kind != 3 {
+            if let Some((name, _)) = given.iter().find(|(_, axis)| axis.is_some()) {
+                return Err(PyValueError::new_err(format!("{name}: only type 3 has target frequencies")));
+            }
+            return py.detach(|| self.set_grid(sources));
+        }
+        let targets = self.points(given)?;
+        py.detach(|| self.set_free(&sources, &targets))
+    }
+
+    /// The transform of `data`, in `out` or a new array.
+    #[pyo3(signature = (data, out=None))]
+    fn execute<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let natural = if self.kind == 1 { Direction::Adjoint } else { Direction::Forward };
+        self.run(data, out, natural)
+    }
+
+    /// The adjoint transform of `data`.
+    #[pyo3(signature = (data, out=None))]
+    fn execute_adjoint<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let natural = if self.kind == 1 { Direction::Forward } else { Direction::Adjoint };
+        self.run(data, out, natural)
+    }
+
+    /// The type: 1, 2 or 3.
+    #[getter]
+    fn nufft_type(&self) -> u8 {
+        self.kind
+    }
+
+    /// The grid's lengths; empty for type 3.
+    #[getter]
+    fn n_modes(&self) -> Vec<usize> {
+        self.modes.clone()
+    }
+
+    /// The transforms of a call; none where any number is taken.
+    #[getter]
+    fn n_trans(&self) -> Option<usize> {
+        self.transforms
+    }
+
+    /// The tolerance.
+    #[getter]
+    fn eps(&self) -> f64 {
+        self.eps
+    }
+
+    /// The sign of the exponent.
+    #[getter]
+    fn isign(&self) -> i32 {
+        self.sign as i32
+    }
+
+    /// The name of the element type of data: complex64 or complex128.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        if self.double { Dtype::C128.name() } else { Dtype::C64.name() }
+    }
+
+    /// Where the plan computes: cpu, cuda:0 and so on.
+    #[getter]
+    fn device(&self) -> String {
+        self.processor.place.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let what = match self.kind {
+            3 => format!("{} dimensions", self.dims),
+            _ => format!("n_modes {:?}", self.modes),
+        };
+        format!("Plan(type {}, {what}, eps {:e}, {}, {})", self.kind, self.eps, self.dtype(), self.device())
+    }
+}
+
+impl Plan {
+    /// The components of points, x first, as they were given.
+    fn points(&self, axes: [(&'static str, Option<&Bound<'_, PyAny>>); 3]) -> PyResult<Vec<Vec<f64>>> {
+        if let Some((name, _)) = axes[self.dims..].iter().find(|(_, axis)| axis.is_some()) {
+            let text = format!("{name}: expected none in {} dimensions, found an array", self.dims);
+            return Err(PyValueError::new_err(text));
+        }
+        let mut all = Vec::with_capacity(self.dims);
+        for (name, axis) in &axes[..self.dims] {
+            let Some(axis) = axis else {
+                let text = format!("{name}: expected an array in {} dimensions, found none", self.dims);
+                return Err(PyValueError::new_err(text));
+            };
+            all.push(numbers(name, axis)?);
+            let (first, last) = (&all[0], &all[all.len() - 1]);
+            if first.len() != last.len() {
+                return Err(raised(Error::shape(*name, &[first.len()], &[last.len()])));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's are in cycles per field of view,
+    /// its last axis is x.
+    fn set_grid(&self, axes: Vec<Vec<f64>>) -> PyResult<()> {
+        let dims = self.dims;
+        // Type 2 is the forward transform with e^{−i}, type 1 its adjoint with e^{+i}: another sign is the mirrored point.
+        let natural = if self.kind == 2 { -1.0 } else { 1.0 };
+        let factors: Vec<f64> = self.modes.iter().map(|&n| self.sign * natural * n as f64 / TAU).collect();
+        let points = Array2::from_shape_fn((axes[0].len(), dims), |(sample, dim)| {
+            let axis = dims - 1 - dim;
+            axes[axis][sample] * factors[axis]
+        });
+        drop(axes);
+        let trajectory = Trajectory::from_cycles_per_fov(points).map_err(raised)?;
+        let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+        // A call that runs in another thread keeps the engine that it began with.
+        match engine.as_mut().and_then(Arc::get_mut) {
+            Some(Engine::Single(Transform::Grid(plan))) => plan.set_points(&trajectory).map_err(raised)?,
+            Some(Engine::Double(Transform::Grid(plan))) => plan.set_points(&trajectory).map_err(raised)?,
+            _ => {
+                let (device, options) = (&self.processor.device, Options::tolerance(self.eps));
+                let made = match self.double {
+                    false => Nufft::new(device, &trajectory, &self.modes, &options)
+                        .map(|plan| Engine::Single(Transform::Grid(Box::new(plan)))),
+                    true => Nufft::new(device, &trajectory, &self.modes, &options)
+                        .map(|plan| Engine::Double(Transform::Grid(Box::new(plan)))),
+                };
+                *engine = Some(Arc::new(made.map_err(raised)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Type 3: Σ c_j e^{±i s·x}; Rayspin's exponent is −i2πs·x.
+    fn set_free(&self, sources: &[Vec<f64>], targets: &[Vec<f64>]) -> PyResult<()> {
+        let stacked = |axes: &[Vec<f64>], factor: f64| {
+            Array2::from_shape_fn((axes[0].len(), self.dims), |(point, dim)| axes[dim][point] * factor)
+        };
+        let (positions, frequencies) = (stacked(sources, 1.0), stacked(targets, -self.sign / TAU));
+        let (device, options) = (&self.processor.device, Options::tolerance(self.eps));
+        let made = match self.double {
+            false => Type3::new(device, positions.view(), frequencies.view(), &options)
+                .map(|plan| Engine::Single(Transform::Free(Box::new(plan)))),
+            true => Type3::new(device, positions.view(), frequencies.view(), &options)
+                .map(|plan| Engine::Double(Transform::Free(Box::new(plan)))),
+        };
+        *self.engine.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(made.map_err(raised)?));
+        Ok(())
+    }
+
+    fn run<'py>(
+        &self,
+        data: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        direction: Direction,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.processor.expect_own()?;
+        let given = Given::new("data", data)?;
+        given.expect_within_reach(&self.processor)?;
+        let engine = match self.engine.try_read() {
+            Ok(engine) => engine.clone(),
+            // `setpts` in another thread has the lock, and may want the interpreter.
+            Err(_) => data.py().detach(|| self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()),
+        };
+        match engine.as_deref() {
+            None => Err(PyRuntimeError::new_err("the plan has no points yet: call setpts first")),
+            Some(Engine::Single(transform)) => self.run_in(transform, given, out, direction),
+            Some(Engine::Double(transform)) => self.run_in(transform, given, out, direction),
+        }
+    }
+
+    fn run_in<'py, R: Real>(
+        &self,
+        transform: &Transform<R>,
+        given: Given<'py>,
+        out: Option<&Bound<'py, PyAny>>,
+        direction: Direction,
+    ) -> PyResult<Bound<'py, PyAny>>
+    where
+        Complex<R>: Item,
+    {
+        let (from, to) = match (transform, direction) {
+            (Transform::Grid(plan), Direction::Forward) => (self.modes.clone(), vec![plan.samples()]),
+            (Transform::Grid(plan), Direction::Adjoint) => (vec![plan.samples()], self.modes.clone()),
+            (Transform::Free(plan), Direction::Forward) => (vec![plan.positions()], vec![plan.frequencies()]),
+            (Transform::Free(plan), Direction::Adjoint) => (vec![plan.frequencies()], vec![plan.positions()]),
+        };
+        let py = given.python();
+        let batch = self.batch(&given.shape, &from)?;
+        let shape = [batch, to].concat();
+        let mut output = Output::<Complex<R>>::new(out, &shape, &given, &self.processor)?;
+        let input = given.read::<Complex<R>>(&self.processor)?;
+        let target = &mut output.array;
+        py.detach(|| apply(transform, &input, target, direction)).map_err(raised)?;
+        drop(input);
+        output.finish()
+    }
+
+    /// The leading axes of data. Errors: other trailing axes, another number of transforms than the plan's.
+    fn batch(&self, shape: &[usize], trailing: &[usize]) -> PyResult<Vec<usize>> {
+        let leading =
+            shape.strip_suffix(trailing).ok_or_else(|| raised(Error::shape("data", trailing, shape)))?;
+        let count: usize = leading.iter().product();
+        match self.transforms {
+            Some(expected) if expected != count => {
+                Err(raised(Error::value("data", format!("{expected} transforms (n_trans)"), count)))
+            }
+            _ => Ok(leading.to_vec()),
+        }
+    }
+}
+
+fn apply<R: Real>(
+    transform: &Transform<R>,
+    input: &Array<Complex<R>>,
+    out: &mut Array<Complex<R>>,
+    direction: Direction,
+) -> rayspin::core::Result<()> {
+    match (transform, direction) {
+        (Transform::Grid(plan), Direction::Forward) => plan.forward(input, out),
+        (Transform::Grid(plan), Direction::Adjoint) => plan.adjoint(input, out),
+        (Transform::Free(plan), Direction::Forward) => plan.forward(input, out),
+        (Transform::Free(plan), Direction::Adjoint) => plan.adjoint(input, out),
+    }
+}
+
+/// Real numbers of a one-dimensional array, anywhere.
+fn numbers(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    let given = Given::new(what, object)?;
+    if given.shape.len() != 1 {
+        return Err(raised(Error::Shape {
+            what: what.to_owned(),
+            expected: "one axis".to_owned(),
+            found: rayspin::core::format_shape(&given.shape),
+        }));
+    }
+    match given.dtype {
+        Dtype::F64 => on_host::<f64>(given)?.into_vec().map_err(raised),
+        Dtype::F32 => {
+            let values = on_host::<f32>(given)?;
+            Ok(values.cpu().iter().map(|&value| f64::from(value)).collect())
+        }
+        found => Err(wrong_type(what, "float32 or float64", found.name())),
+    }
+}
+
+/// Whether a plan computes in double precision: by the name of a real or a complex type. finufft's default is complex128.
+fn is_double(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    let Some(dtype) = dtype else { return Ok(true) };
+    // A type such as numpy.complex64 has a name; an object such as numpy.dtype("complex64") or torch.complex64 prints it.
+    let name = match dtype.getattr("__name__") {
+        Ok(name) => name.str()?.to_string(),
+        Err(_) => dtype.str()?.to_string(),
+    };
+    match name.rsplit('.').next().unwrap_or_default() {
+        "complex64" | "float32" | "single" => Ok(false),
+        "complex128" | "float64" | "double" | "complex" => Ok(true),
+        _ => Err(wrong_type("dtype", "complex64 or complex128", name)),
+    }
+}

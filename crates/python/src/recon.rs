@@ -1,0 +1,300 @@
+//! `rayspin.recon`: reconstruction in memory, with the methods and parameters of the command.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayspin::core::{Error, Image, Monitor, Progress};
+use rayspin::device::Device;
+use rayspin::io::WriteOptions;
+use rayspin::mri::methods::{Kind, Method, Methods, Param, Value, suited_to, with};
+use rayspin::mri::prepare;
+use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
+use rayspin::mri::scan::{Facts, Frame, FrameOptions};
+
+use crate::error::{of_file, raised, wrong_type};
+use crate::exchange::{Given, on_host, to_numpy};
+use crate::processor::Processor;
+use crate::scan::{Held, Scan};
+
+/// The images of a scan and how they came about.
+#[pyclass(frozen, module = "rayspin")]
+pub(crate) struct Reconstruction {
+    /// The image, complex64 `[z, y, x]`, or `[repetition, z, y, x]` of several.
+    #[pyo3(get)]
+    image: Py<PyAny>,
+    /// Sensitivity maps `[coil, z, y, x]`, where the method used any.
+    #[pyo3(get)]
+    maps: Option<Py<PyAny>>,
+    /// The method's name.
+    #[pyo3(get)]
+    method: &'static str,
+    /// The method's parameters, as they were used.
+    #[pyo3(get)]
+    parameters: Py<PyDict>,
+    /// What was assumed, one sentence each.
+    #[pyo3(get)]
+    notes: Vec<String>,
+    /// Seconds of each stage, in their order.
+    #[pyo3(get)]
+    stages: Vec<(String, f64)>,
+    /// The relative residuals of each image that was solved for by iterations.
+    #[pyo3(get)]
+    residuals: Vec<Vec<f64>>,
+    kept: Image,
+}
+
+#[pymethods]
+impl Reconstruction {
+    /// Voxel size along x, y and z in mm.
+    #[getter]
+    fn spacing_mm(&self) -> [f64; 3] {
+        self.kept.geometry().spacing_mm
+    }
+
+    /// The centre of the centre voxel (index n/2 along each axis) in the patient's coordinates (LPS) in mm.
+    #[getter]
+    fn position_mm(&self) -> [f64; 3] {
+        self.kept.geometry().position_mm
+    }
+
+    /// Unit vectors along x, y and z in the patient's coordinates (LPS).
+    #[getter]
+    fn directions(&self) -> [[f64; 3]; 3] {
+        let geometry = self.kept.geometry();
+        [geometry.read_dir, geometry.phase_dir, geometry.slice_dir]
+    }
+
+    /// Writes the image in the format of the file's name. Returns notes on what the format cannot hold.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+        let written = py.detach(|| rayspin::io::write_image(&path, &self.kept, &WriteOptions::default()));
+        written.map_err(|error| of_file(&error))
+    }
+
+    fn __repr__(&self) -> String {
+        let shape = rayspin::core::format_shape(self.kept.data().shape());
+        format!("Reconstruction({shape} by {})", self.method)
+    }
+}
+
+/// Tells Python about progress, and stops where Python has a signal (Ctrl-C).
+struct Listener {
+    progress: Option<Py<PyAny>>,
+    stop: AtomicBool,
+    stage: Mutex<(String, usize, usize)>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Listener {
+    fn tell(&self) {
+        let (stage, step, steps) = self.stage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.progress {
+                Some(progress) => progress.call1(py, (stage, step, steps)).map(drop),
+                None => Ok(()),
+            }
+        });
+        if let Err(error) = told {
+            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The exception that stopped the run, or the one for its error.
+    fn exception(&self, error: Error) -> PyErr {
+        let raised_before = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised_before.unwrap_or_else(|| raised(error))
+    }
+}
+
+impl Progress for Listener {
+    fn begin(&self, stage: &str, steps: usize) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = (stage.to_owned(), 0, steps);
+        self.tell();
+    }
+    fn step(&self, _: &str) {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner).1 += 1;
+        self.tell();
+    }
+    fn end(&self, _: &str, _: f64) {
+        self.tell();
+    }
+    fn note(&self, _: &str) {}
+}
+
+/// The methods of reconstruction: for each its name, what it does, and its parameters with default, range and help.
+#[pyfunction]
+pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for method in Methods::default().iter() {
+        let rows = PyDict::new(py);
+        for param in method.table() {
+            let row = PyDict::new(py);
+            let default = method.get(param.name).unwrap_or(Value::Nothing);
+            row.set_item("default", python_of(py, &default)?)?;
+            row.set_item("range", range_of(&param))?;
+            row.set_item("help", param.help)?;
+            rows.set_item(param.name, row)?;
+        }
+        all.set_item(method.about().name, (method.about().help, rows))?;
+    }
+    Ok(all)
+}
+
+fn range_of(param: &Param) -> String {
+    match param.kind {
+        Kind::Choice(choices) => choices.iter().map(|choice| choice.name).collect::<Vec<_>>().join(", "),
+        _ => param.expected.to_owned(),
+    }
+}
+
+/// Reconstructs a scan. The method is the one that suits the scan where none is named; its parameters are keywords.
+#[pyfunction]
+#[pyo3(signature = (scan, method=None, *, device="auto", progress=None, **parameters))]
+pub(crate) fn recon(
+    py: Python<'_>,
+    scan: &Scan,
+    method: Option<&str>,
+    device: &str,
+    progress: Option<Py<PyAny>>,
+    parameters: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Reconstruction> {
+    let processor = Processor::named(device)?;
+    let held = scan.held.clone();
+    let mut notes = Vec::new();
+    let facts = py.detach(|| facts_of(&held)).map_err(raised)?;
+    let all = Methods::default();
+    let named = match method {
+        Some(name) => all.named(name).map_err(raised)?,
+        None => {
+            let suited = all.suited(&facts, false);
+            let none = || Error::value("method", "one that suits the scan", "none");
+            let (method, reason) = suited.ok_or_else(none).map_err(raised)?;
+            notes.push(format!("method {}: {reason} (method= chooses another)", method.about().name));
+            method
+        }
+    };
+    let given = values_of(named, parameters)?;
+    let chosen = with(named, given.iter().cloned()).map_err(raised)?;
+    let is_given = |name: &str| given.iter().any(|(one, _)| one == name);
+    let (chosen, rules) = suited_to(&*chosen, &facts, is_given).map_err(raised)?;
+    for rule in rules {
+        notes.push(format!("{} {}: {} ({}= overrides)", rule.name, rule.value, rule.reason, rule.name));
+    }
+    let used = PyDict::new(py);
+    for param in chosen.table() {
+        used.set_item(param.name, python_of(py, &chosen.get(param.name).unwrap_or(Value::Nothing))?)?;
+    }
+    let name = chosen.about().name;
+    let options = ReconOptions { method: chosen, keep_maps: true, ..ReconOptions::default() };
+    let listener = Listener {
+        progress,
+        stop: AtomicBool::new(false),
+        stage: Mutex::default(),
+        raised: Mutex::default(),
+    };
+    let (found, stages) = py.detach(|| {
+        let monitor = Monitor::new(&listener, Some(&listener.stop));
+        let found = reconstruct(&processor.device, &held, &options, &monitor);
+        (found, monitor.stages())
+    });
+    let ScanImage { image, solves, maps, notes: more, .. } =
+        found.map_err(|error| listener.exception(error))?;
+    notes.extend(more);
+    Ok(Reconstruction {
+        image: to_numpy(py, image.data().clone()).unbind(),
+        maps: maps.map(|maps| to_numpy(py, maps).unbind()),
+        method: name,
+        parameters: used.unbind(),
+        notes,
+        stages,
+        residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
+        kept: image,
+    })
+}
+
+fn reconstruct(
+    device: &Device,
+    held: &Held,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> rayspin::core::Result<ScanImage> {
+    match held {
+        Held::Whole(scan) => {
+            let (selection, frames) = (Selection::default(), FrameOptions::default());
+            reconstruct_scan(device, scan, &selection, &frames, options, monitor)
+        }
+        Held::Image(array) => {
+            reconstruct_frame(device, array.frame.clone(), array.notes.clone(), options, monitor)
+        }
+    }
+}
+
+/// The facts that choose a method and its parameters, of the first image.
+fn facts_of(held: &Held) -> rayspin::core::Result<Facts> {
+    match held {
+        Held::Image(array) => Facts::of(&array.frame, None, 1),
+        Held::Whole(scan) => {
+            let (index, mut notes) = (scan.frames()?, Vec::new());
+            let labels = Selection::default().labels(&index, &mut notes)?;
+            let first = labels.first().ok_or_else(|| Error::value("scan", "at least one image", 0))?;
+            let frame: Frame = index.assemble(*first, &FrameOptions::default(), &mut notes)?;
+            Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())
+        }
+    }
+}
+
+/// Keywords as values of a method's parameters. Errors: a `TypeError` for a keyword that the method has not, or of another kind.
+fn values_of(method: &dyn Method, given: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Value)>> {
+    let table = method.table();
+    let mut values = Vec::new();
+    for (name, value) in given.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let Some(param) = table.iter().find(|param| param.name == name) else {
+            let known: Vec<_> = table.iter().map(|param| param.name).collect();
+            let text = format!(
+                "{name}: no parameter of method {}, which has {}",
+                method.about().name,
+                known.join(", ")
+            );
+            return Err(PyTypeError::new_err(text));
+        };
+        values.push((name, value_of(param, &value)?));
+    }
+    Ok(values)
+}
+
+fn value_of(param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_none() {
+        return Ok(Value::Nothing);
+    }
+    let wrong = |expected: &str| wrong_type(param.name, expected, value);
+    match param.kind {
+        Kind::Number => value.extract().map(Value::Number).map_err(|_| wrong("a number")),
+        Kind::Count => value.extract().map(Value::Count).map_err(|_| wrong("a whole number from 0")),
+        Kind::Choice(choices) => {
+            let name: String = value.extract().map_err(|_| wrong("a name"))?;
+            let found = choices.iter().find(|choice| choice.name == name);
+            let names = || raised(Error::value(param.name, range_of(param), &name));
+            found.map(|choice| Value::Choice(choice.name)).ok_or_else(names)
+        }
+        Kind::Image => {
+            let image = on_host::<f32>(Given::new("image", value)?)?;
+            Ok(Value::Image(Arc::new(image.into_host().map_err(raised)?)))
+        }
+    }
+}
+
+fn python_of(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
+    Ok(match value {
+        Value::Nothing => py.None(),
+        Value::Number(number) => number.into_pyobject(py)?.into_any().unbind(),
+        Value::Count(count) => count.into_pyobject(py)?.into_any().unbind(),
+        Value::Choice(name) => name.into_pyobject(py)?.into_any().unbind(),
+        Value::Image(image) => to_numpy(py, image.as_ref().clone()).unbind(),
+    })
+}
