@@ -7,6 +7,8 @@ mod frames;
 mod lanczos;
 mod least_squares;
 mod low_rank_sparse;
+mod pdhg;
+mod penalties;
 mod problem;
 mod proximal;
 mod repeat;
@@ -22,6 +24,8 @@ pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, least_squares};
 pub use low_rank_sparse::{
     LowRankSparseOptions, LowRankSparseResult, low_rank_plus_sparse, low_rank_plus_sparse_memory,
 };
+pub use pdhg::{PdhgOptions, PdhgResult, Term, pdhg};
+pub use penalties::{Distance, GroupNorms, Magnitudes, NonNegative};
 pub use problem::{Problem, SCALE_PERCENTILE};
 pub use proximal::{Proximal, TotalVariation, WaveletSparsity};
 pub use sart::{Positive, SartOptions, SartResult, Subset, mlem, sart};
