@@ -248,6 +248,27 @@ impl<R: Real> ToeplitzNormal<R> {
         Ok(Self::new(batch, toeplitz::Toeplitz::from_kernel(device, matrix, &q)?))
     }
 
+    /// [`ToeplitzNormal::exact`] with Q by the adjoint transform of `plan`, which is at `trajectory`.
+    ///
+    /// Errors: another number of samples or dimensions than the plan's, other weights than samples, memory.
+    pub fn by_plan(
+        batch: &[usize],
+        plan: &nufft::Nufft<R>,
+        trajectory: &Trajectory,
+        weights: Option<&Array<R>>,
+    ) -> Result<Self> {
+        let device = plan.device();
+        let mut weighted = Array::zeros(device, &[plan.samples()])?;
+        let adjoint = &mut |phases: &Array<Complex<R>>, block: &mut Array<Complex<R>>| match weights {
+            None => plan.adjoint(phases, block),
+            Some(weights) => {
+                vector::weight(weights, phases, &mut weighted)?;
+                plan.adjoint(&weighted, block)
+            }
+        };
+        Ok(Self::new(batch, toeplitz::Toeplitz::from_adjoint(device, trajectory, plan.matrix(), adjoint)?))
+    }
+
     /// The convolution.
     pub fn toeplitz(&self) -> &Arc<toeplitz::Toeplitz<R>> {
         &self.toeplitz

@@ -43,6 +43,28 @@ impl Dtype {
         }
     }
 
+    /// Whether its real numbers have 64 bits.
+    pub(crate) fn is_double(self) -> bool {
+        matches!(self, Self::F64 | Self::C128)
+    }
+
+    /// The type that a name, a type or an object such as `numpy.dtype("complex64")` or `torch.complex64` stands for. A name of a real type is that
+    /// real type.
+    pub(crate) fn named(dtype: Option<&Bound<'_, PyAny>>, default: Self) -> PyResult<Self> {
+        let Some(dtype) = dtype else { return Ok(default) };
+        let name = match dtype.getattr("__name__") {
+            Ok(name) => name.str()?.to_string(),
+            Err(_) => dtype.str()?.to_string(),
+        };
+        match name.rsplit('.').next().unwrap_or_default() {
+            "float32" | "single" => Ok(Self::F32),
+            "float64" | "double" | "float" => Ok(Self::F64),
+            "complex64" => Ok(Self::C64),
+            "complex128" | "complex" => Ok(Self::C128),
+            _ => Err(unknown("dtype", name)),
+        }
+    }
+
     fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> Option<Self> {
         let (py, found) = (array.py(), array.dtype());
         Self::ALL.into_iter().find(|dtype| {
@@ -176,7 +198,7 @@ impl<'py> Given<'py> {
         let (expected, found) = (T::DTYPE.name(), self.dtype.name());
         let text = format!(
             "{}: expected {expected}, found {found}; convert it with .astype('{expected}') (torch: .to(torch.{expected})), or make the \
-             plan with another dtype",
+             plan or operator with another dtype",
             self.what
         );
         Err(PyTypeError::new_err(text))
@@ -219,6 +241,33 @@ impl<'py> Given<'py> {
         let host = self.lend::<T>(&processor.device.host())?;
         host.to_device(&processor.device).map_err(raised)
     }
+}
+
+impl Given<'_> {
+    /// A copy on the processor that outlives the call: what the caller does with the array later does not matter.
+    ///
+    /// Errors: as [`Given::read`], and memory.
+    pub(crate) fn keep<T: Item>(self, processor: &Processor) -> PyResult<Array<T>> {
+        let lies_there = self.place == processor.place;
+        let array = self.read(processor)?;
+        if lies_there { array.try_clone().map_err(raised) } else { Ok(array) }
+    }
+}
+
+/// An array as one of the library that `like` is of, on its device. For NumPy it takes over the memory.
+pub(crate) fn give<'py, T: Item>(
+    array: Array<T>,
+    like: &Bound<'py, PyAny>,
+    processor: &Processor,
+) -> PyResult<Bound<'py, PyAny>> {
+    let given = Given::new("array", like)?;
+    if given.place == Place::Cpu && like.cast::<PyUntypedArray>().is_ok() {
+        return Ok(to_numpy(like.py(), array.into_host().map_err(raised)?));
+    }
+    let shape = array.shape().to_vec();
+    let mut output = Output::new(None, &shape, &given, processor)?;
+    output.array.copy_from(&array).map_err(raised)?;
+    output.finish()
 }
 
 /// An array that a call fills: the caller's `out`, or a new one of the kind that the input is.
@@ -286,13 +335,27 @@ pub(crate) fn on_host<T: Item>(given: Given<'_>) -> PyResult<Array<T>> {
     array.into_device(&host).map_err(raised)
 }
 
+/// Real numbers of an array anywhere, in double precision on the host.
+pub(crate) fn real_on_host(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<ArrayD<f64>> {
+    let given = Given::new(what, object)?;
+    match given.dtype {
+        Dtype::F64 => on_host::<f64>(given)?.into_host().map_err(raised),
+        Dtype::F32 => Ok(on_host::<f32>(given)?.into_host().map_err(raised)?.mapv(f64::from)),
+        found => Err(wrong_type(what, "float32 or float64", found.name())),
+    }
+}
+
 /// A new NumPy array that takes over the values.
 pub(crate) fn to_numpy<'py, T: Item>(py: Python<'py>, values: ArrayD<T>) -> Bound<'py, PyAny> {
     numpy::PyArray::from_owned_array(py, values).into_any()
 }
 
 /// An array of the library that `like` is of, on its device, not initialised.
-fn empty<'py>(like: &Bound<'py, PyAny>, shape: &[usize], dtype: Dtype) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn empty<'py>(
+    like: &Bound<'py, PyAny>,
+    shape: &[usize],
+    dtype: Dtype,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = like.py();
     let shape = PyTuple::new(py, shape)?;
     match library(like)?.as_deref() {
@@ -362,7 +425,7 @@ fn strided(what: &str) -> PyErr {
 
 fn elsewhere(what: &str, found: Place, expected: Place) -> PyErr {
     let text = format!(
-        "{what}: expected an array on {expected}, found one on {found}; make the plan with device='{found}', or move the array"
+        "{what}: expected an array on {expected}, found one on {found}; make the plan or operator with device='{found}', or move the array"
     );
     PyTypeError::new_err(text)
 }

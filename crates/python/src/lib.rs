@@ -3,12 +3,17 @@
 //! Arrays of the caller are used where they lie ([`exchange`]), the interpreter is released while Rayspin computes, and errors become
 //! exceptions ([`error`]). The package's Python files hold what needs no compiled code.
 
+mod call;
 mod error;
 mod exchange;
+mod linop;
 mod nufft;
 mod processor;
+mod progress;
+mod prox;
 mod recon;
 mod scan;
+mod solve;
 
 use std::ffi::OsString;
 
@@ -33,5 +38,8 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(recon::recon, module)?)?;
     module.add_function(wrap_pyfunction!(recon::methods, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
+    linop::register(module)?;
+    prox::register(module)?;
+    solve::register(module)?;
     Ok(())
 }

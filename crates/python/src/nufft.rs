@@ -12,7 +12,7 @@ use rayspin::device::Array;
 use rayspin::kernels::nufft::{Nufft, Options, Type3};
 
 use crate::error::{raised, wrong_type};
-use crate::exchange::{Dtype, Given, Item, Output, on_host};
+use crate::exchange::{Dtype, Given, Item, Output, real_on_host};
 use crate::processor::Processor;
 
 /// A transform whose points are set.
@@ -87,7 +87,7 @@ impl Plan {
         if !(1..=3).contains(&dims) {
             return Err(raised(Error::value("n_modes_or_dim", "1 to 3 dimensions", dims)));
         }
-        let (double, processor) = (is_double(dtype)?, Processor::named(device)?);
+        let (double, processor) = (Dtype::named(dtype, Dtype::C128)?.is_double(), Processor::named(device)?);
         let checked = match double {
             false => Nufft::<f32>::upsampling_for(&processor.device, eps, &vec![8; dims], 8),
             true => Nufft::<f64>::upsampling_for(&processor.device, eps, &vec![8; dims], 8),
@@ -354,35 +354,13 @@ fn apply<R: Real>(
 
 /// Real numbers of a one-dimensional array, anywhere.
 fn numbers(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    let given = Given::new(what, object)?;
-    if given.shape.len() != 1 {
+    let values = real_on_host(what, object)?;
+    if values.ndim() != 1 {
         return Err(raised(Error::Shape {
             what: what.to_owned(),
             expected: "one axis".to_owned(),
-            found: rayspin::core::format_shape(&given.shape),
+            found: rayspin::core::format_shape(values.shape()),
         }));
     }
-    match given.dtype {
-        Dtype::F64 => on_host::<f64>(given)?.into_vec().map_err(raised),
-        Dtype::F32 => {
-            let values = on_host::<f32>(given)?;
-            Ok(values.cpu().iter().map(|&value| f64::from(value)).collect())
-        }
-        found => Err(wrong_type(what, "float32 or float64", found.name())),
-    }
-}
-
-/// Whether a plan computes in double precision: by the name of a real or a complex type. finufft's default is complex128.
-fn is_double(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-    let Some(dtype) = dtype else { return Ok(true) };
-    // A type such as numpy.complex64 has a name; an object such as numpy.dtype("complex64") or torch.complex64 prints it.
-    let name = match dtype.getattr("__name__") {
-        Ok(name) => name.str()?.to_string(),
-        Err(_) => dtype.str()?.to_string(),
-    };
-    match name.rsplit('.').next().unwrap_or_default() {
-        "complex64" | "float32" | "single" => Ok(false),
-        "complex128" | "float64" | "double" | "complex" => Ok(true),
-        _ => Err(wrong_type("dtype", "complex64 or complex128", name)),
-    }
+    Ok(values.into_raw_vec_and_offset().0)
 }

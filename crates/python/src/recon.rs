@@ -1,23 +1,24 @@
 //! `rayspin.recon`: reconstruction in memory, with the methods and parameters of the command.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use ndarray::ArrayD;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::{Error, Image, Monitor, Progress};
+use rayspin::core::{C32, C64, Error, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
 use rayspin::mri::methods::{Kind, Method, Methods, Param, Value, suited_to, with};
-use rayspin::mri::prepare;
+use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
 use rayspin::mri::scan::{Facts, Frame, FrameOptions};
 
 use crate::error::{of_file, raised, wrong_type};
-use crate::exchange::{Given, on_host, to_numpy};
+use crate::exchange::{Given, Item, on_host, real_on_host, to_numpy};
 use crate::processor::Processor;
+use crate::progress::Listener;
 use crate::scan::{Held, Scan};
 
 /// The images of a scan and how they came about.
@@ -74,56 +75,15 @@ impl Reconstruction {
         written.map_err(|error| of_file(&error))
     }
 
+    /// The picture and the notes, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rayspin._html")?.call_method1("html", (slf,))
+    }
+
     fn __repr__(&self) -> String {
         let shape = rayspin::core::format_shape(self.kept.data().shape());
         format!("Reconstruction({shape} by {})", self.method)
     }
-}
-
-/// Tells Python about progress, and stops where Python has a signal (Ctrl-C).
-struct Listener {
-    progress: Option<Py<PyAny>>,
-    stop: AtomicBool,
-    stage: Mutex<(String, usize, usize)>,
-    raised: Mutex<Option<PyErr>>,
-}
-
-impl Listener {
-    fn tell(&self) {
-        let (stage, step, steps) = self.stage.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            match &self.progress {
-                Some(progress) => progress.call1(py, (stage, step, steps)).map(drop),
-                None => Ok(()),
-            }
-        });
-        if let Err(error) = told {
-            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            self.stop.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// The exception that stopped the run, or the one for its error.
-    fn exception(&self, error: Error) -> PyErr {
-        let raised_before = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-        raised_before.unwrap_or_else(|| raised(error))
-    }
-}
-
-impl Progress for Listener {
-    fn begin(&self, stage: &str, steps: usize) {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = (stage.to_owned(), 0, steps);
-        self.tell();
-    }
-    fn step(&self, _: &str) {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner).1 += 1;
-        self.tell();
-    }
-    fn end(&self, _: &str, _: f64) {
-        self.tell();
-    }
-    fn note(&self, _: &str) {}
 }
 
 /// The methods of reconstruction: for each its name, what it does, and its parameters with default, range and help.
@@ -152,14 +112,26 @@ fn range_of(param: &Param) -> String {
     }
 }
 
-/// Reconstructs a scan. The method is the one that suits the scan where none is named; its parameters are keywords.
+/// Reconstructs a scan. The method is the one that suits the scan where none is named; its parameters are keywords. `maps` are
+/// sensitivities `[coil, z, y, x]` instead of estimated ones; `field_map` `[z, y, x]` in Hz corrects off-resonance; `noise_covariance`
+/// `[coil, coil]` whitens instead of the scan's own noise; `coils` compresses to that many, or, below 1, to that part of the energy.
 #[pyfunction]
-#[pyo3(signature = (scan, method=None, *, device="auto", progress=None, **parameters))]
+#[pyo3(signature = (
+    scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
+    nufft_tolerance=None, progress=None, **parameters
+))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
     py: Python<'_>,
     scan: &Scan,
     method: Option<&str>,
     device: &str,
+    maps: Option<&Bound<'_, PyAny>>,
+    field_map: Option<&Bound<'_, PyAny>>,
+    prewhiten: bool,
+    noise_covariance: Option<&Bound<'_, PyAny>>,
+    coils: Option<f64>,
+    nufft_tolerance: Option<f64>,
     progress: Option<Py<PyAny>>,
     parameters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Reconstruction> {
@@ -190,13 +162,24 @@ pub(crate) fn recon(
         used.set_item(param.name, python_of(py, &chosen.get(param.name).unwrap_or(Value::Nothing))?)?;
     }
     let name = chosen.about().name;
-    let options = ReconOptions { method: chosen, keep_maps: true, ..ReconOptions::default() };
-    let listener = Listener {
-        progress,
-        stop: AtomicBool::new(false),
-        stage: Mutex::default(),
-        raised: Mutex::default(),
+    let mut options = ReconOptions { method: chosen, keep_maps: true, ..ReconOptions::default() };
+    options.maps = maps.map(|maps| host_array::<C32>("maps", maps)).transpose()?.map(Arc::new);
+    options.field_map = match field_map {
+        Some(map) => Some(Arc::new(real_on_host("field_map", map)?.mapv(|hertz| hertz as f32))),
+        None => None,
     };
+    options.nufft_tolerance = nufft_tolerance.unwrap_or(options.nufft_tolerance);
+    options.prepare.prewhiten = prewhiten;
+    options.prepare.compression = coils.map(compression).transpose()?;
+    if let Some(covariance) = noise_covariance {
+        let covariance = host_array::<C64>("noise_covariance", covariance)?;
+        let found = rayspin::core::format_shape(covariance.shape());
+        let wrong = |_| {
+            raised(Error::Shape { what: "noise_covariance".into(), expected: "[coil, coil]".into(), found })
+        };
+        options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
+    }
+    let listener = Listener::new(py, progress)?;
     let (found, stages) = py.detach(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         let found = reconstruct(&processor.device, &held, &options, &monitor);
@@ -217,6 +200,20 @@ pub(crate) fn recon(
     })
 }
 
+fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {
+    on_host::<T>(Given::new(what, array)?)?.into_host().map_err(raised)
+}
+
+/// Whole numbers count coils; less than 1 is a part of the energy.
+fn compression(coils: f64) -> PyResult<Compression> {
+    let coils = match coils {
+        energy if energy > 0.0 && energy < 1.0 => VirtualCoils::Energy(energy),
+        count if count >= 1.0 && count.fract() == 0.0 => VirtualCoils::Count(count as usize),
+        other => return Err(raised(Error::value("coils", "a whole number from 1, or a part of 1", other))),
+    };
+    Ok(Compression { coils, kind: CompressionKind::default() })
+}
+
 fn reconstruct(
     device: &Device,
     held: &Held,
@@ -225,7 +222,8 @@ fn reconstruct(
 ) -> rayspin::core::Result<ScanImage> {
     match held {
         Held::Whole(scan) => {
-            let (selection, frames) = (Selection::default(), FrameOptions::default());
+            let selection = Selection::default();
+            let frames = FrameOptions { times: options.field_map.is_some(), ..FrameOptions::default() };
             reconstruct_scan(device, scan, &selection, &frames, options, monitor)
         }
         Held::Image(array) => {

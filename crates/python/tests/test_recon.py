@@ -97,3 +97,87 @@ def test_the_command_has_its_exit_codes(folder):
     assert command("--version").stdout.split() == ["rayspin", rayspin.__version__]
     wrong = command("recon", "mri", "none.h5", "-o", "image.npy", cwd=folder)
     assert wrong.returncode == 2 and wrong.stderr.startswith("error: ")
+
+
+def test_arrays_are_reconstructed_as_the_scan_that_they_come_from(folder):
+    scan = rayspin.read_scan(folder / "scan.h5")
+    expected = rayspin.recon(scan, "cg-sense", device="cpu", iterations=5)
+    samples, points = scan.arrays()
+    assert scan.images == 1 and samples.shape[0] == 4 and points.shape == (samples.shape[1], 2)
+    again = rayspin.Scan.from_arrays(samples, points, shape=(32, 32), units="cycles/fov")
+    found = rayspin.recon(again, "cg-sense", device="cpu", iterations=5)
+    np.testing.assert_array_equal(found.image, expected.image)
+    # Spokes and readouts, in radians per voxel, whose unit the range tells.
+    readout = next(n for n in range(64, 0, -1) if len(points) % n == 0)
+    runs = points.reshape(-1, readout, 2) * (2 * np.pi / 32)
+    again = rayspin.Scan.from_arrays(samples.reshape(4, -1, readout), runs, shape=(32, 32), fov_mm=(320, 160))
+    assert any("radians/voxel" in note for note in again.notes)
+    found = rayspin.recon(again, "cg-sense", device="cpu", iterations=5)
+    assert np.linalg.norm(found.image - expected.image) < 1e-4 * np.linalg.norm(expected.image)
+    assert found.spacing_mm[:2] == [10, 5]
+
+
+def test_maps_noise_and_coils_are_what_the_command_makes_of_them(folder):
+    scan = rayspin.read_scan(folder / "scan.h5")
+    rng = np.random.default_rng(1)
+    maps = (rng.normal(size=(4, 1, 32, 32)) + 1j * rng.normal(size=(4, 1, 32, 32))).astype(np.complex64)
+    mixing = np.eye(4) + 0.2 * rng.normal(size=(4, 4))
+    np.save(folder / "maps.npy", maps)
+    np.save(folder / "noise.npy", (mixing @ mixing.T).astype(np.complex64))
+    words = "recon mri scan.h5 -o given.npy -m cg-sense --iterations 4 --device cpu --coils 3".split()
+    done = command(*words, "--noise-covariance", "noise.npy", "--maps", "maps.npy", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    noise = np.load(folder / "noise.npy").astype(np.complex128)
+    found = rayspin.recon(
+        scan, "cg-sense", device="cpu", iterations=4, maps=maps, noise_covariance=noise, coils=3
+    )
+    np.testing.assert_array_equal(found.image, np.load(folder / "given.npy"))
+    plain = rayspin.recon(scan, "cg-sense", device="cpu", iterations=4, maps=maps)
+    assert np.linalg.norm(plain.image - found.image) > 1e-3 * np.linalg.norm(plain.image)
+
+
+def test_grids_and_field_maps(folder):
+    words = "simulate mri --matrix 24,20 --coils 2 -t spiral --field-map-hz 60 -o field.h5 --save-field-map field.npy"
+    done = command(*words.split(), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    words = "recon mri field.h5 -o corrected.npy -m cg-sense --iterations 6 --device cpu --field-map field.npy"
+    done = command(*words.split(), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    scan, field = rayspin.read_scan(folder / "field.h5"), np.load(folder / "field.npy").real
+    found = rayspin.recon(
+        scan, "cg-sense", device="cpu", iterations=6, field_map=np.ascontiguousarray(field, np.float32)
+    )
+    np.testing.assert_array_equal(found.image, np.load(folder / "corrected.npy"))
+    rng = np.random.default_rng(2)
+    kspace = (rng.normal(size=(3, 12, 10)) + 1j * rng.normal(size=(3, 12, 10))).astype(np.complex64)
+    found = rayspin.recon(rayspin.Scan.from_arrays(kspace), "cartesian", device="cpu")
+    images = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(kspace, axes=(1, 2)), norm="ortho"), axes=(1, 2))
+    magnitude = np.sqrt((np.abs(images) ** 2).sum(axis=0))
+    ratio = np.abs(found.image[0]) / magnitude
+    np.testing.assert_allclose(ratio, ratio.mean(), rtol=1e-4)
+
+
+def test_results_show_themselves(folder):
+    found = rayspin.recon(rayspin.read_scan(folder / "scan.h5"), device="cpu")
+    assert "data:image/png;base64,iVBOR" in found._repr_html_() and "<li>" in found._repr_html_()
+
+
+def test_wrong_arrays_of_scans_are_refused():
+    samples, points = np.ones((2, 6), np.complex64), np.zeros((6, 2))
+    make = rayspin.Scan.from_arrays
+    for call, error, words in [
+        (lambda: make(samples), ValueError, "coil"),
+        (lambda: make(samples.astype(np.complex128), points, shape=(4, 4)), TypeError, "astype"),
+        (lambda: make(samples, points), ValueError, "shape"),
+        (lambda: make(samples, points[:5], shape=(4, 4)), ValueError, "trajectory"),
+        (lambda: make(samples, points, shape=(4, 4, 4)), ValueError, "2 numbers"),
+        (lambda: make(samples, points, shape=(4, 0)), ValueError, "from 1"),
+        (lambda: make(samples, points, shape=(4, 4), units="miles"), ValueError, "radians/voxel"),
+        (lambda: make(samples, points * np.nan, shape=(4, 4)), ValueError, "finite"),
+        (lambda: make(samples * np.nan, points, shape=(4, 4), units="cycles/fov"), ValueError, "finite"),
+        (lambda: make(samples, points, shape=(4, 4), units="cycles/fov", times=np.zeros(5)), ValueError, "times"),
+        (lambda: make(samples.reshape(2, 3, 2), points.reshape(2, 3, 2), shape=(4, 4), units="cycles/fov").arrays(1),
+         ValueError, "image"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()

@@ -1,12 +1,29 @@
-"""Rayspin: raw MRI scans into images, on CPUs and NVIDIA GPUs.
+"""Rayspin: raw MRI and CT scans into images, on CPUs and NVIDIA GPUs.
 
 >>> import rayspin
 >>> scan = rayspin.read_scan("scan.h5")  # doctest: +SKIP
 >>> found = rayspin.recon(scan, method="cg-sense", iterations=20)  # doctest: +SKIP
 >>> found.save("image.nii.gz")  # doctest: +SKIP
+
+`rayspin.nufft` has plans with finufft's habits, `rayspin.linop` linear operators, `rayspin.solve` and `rayspin.prox` solvers and
+penalties. `rayspin.torch` and `rayspin.mrinufft` are imported by name.
 """
 
-from . import nufft
-from ._rayspin import Reconstruction, Scan, __version__, methods, read_scan, recon
+from . import linop, nufft, prox, solve
+from ._rayspin import Reconstruction, Scan, __version__, fft, methods, nudft, read_scan, recon, toeplitz
 
-__all__ = ["Reconstruction", "Scan", "__version__", "methods", "nufft", "read_scan", "recon"]
+__all__ = [
+    "Reconstruction",
+    "Scan",
+    "__version__",
+    "fft",
+    "linop",
+    "methods",
+    "nudft",
+    "nufft",
+    "prox",
+    "read_scan",
+    "recon",
+    "solve",
+    "toeplitz",
+]

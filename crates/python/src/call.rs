@@ -1,0 +1,83 @@
+//! Work that releases the interpreter and may call functions of the caller's on the way.
+
+use std::cell::RefCell;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayspin::core::{Error, Result, format_shape};
+use rayspin::device::{Array, Backend};
+
+use crate::error::raised;
+use crate::exchange::{Given, Item, empty, to_numpy};
+use crate::processor::{Place, Processor};
+
+thread_local! {
+    /// The array that the call in this thread began with: functions of the caller's get arrays of its library.
+    static LIKE: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+    /// The exception that a function of the caller's raised.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Releases the interpreter while `work` runs in this thread. `like` is an array of the caller.
+pub(crate) fn run<T: Send>(like: &Bound<'_, PyAny>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let before = LIKE.replace(Some(like.clone().unbind()));
+    let done = like.py().detach(work);
+    LIKE.set(before);
+    done
+}
+
+/// Calls `work` with the interpreter. Its exception becomes an error, from which [`exception`] makes the exception again.
+pub(crate) fn attached<T>(what: &str, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    let done = Python::try_attach(|py| {
+        work(py).map_err(|error| {
+            let detail = error.to_string();
+            RAISED.set(Some(error));
+            Error::Numerical { what: what.to_owned(), detail }
+        })
+    });
+    // The interpreter is shutting down.
+    done.unwrap_or(Err(Error::Interrupted))
+}
+
+/// The exception for an error: the one that a function of the caller's raised, where it was the cause.
+pub(crate) fn exception(error: Error) -> PyErr {
+    RAISED.take().unwrap_or_else(|| raised(error))
+}
+
+/// A copy of an array for a function of the caller's.
+pub(crate) fn shown<'py, S: Item>(py: Python<'py>, x: &Array<S>) -> PyResult<Bound<'py, PyAny>> {
+    if let Backend::Cuda(_) = x.device().backend() {
+        let like = LIKE.with_borrow(|like| like.as_ref().map(|like| like.bind(py).clone()));
+        if let Some(like) = like
+            && let given = Given::new("x", &like)?
+            && let Place::Cuda(_) = given.place
+        {
+            let copy = empty(&like, x.shape(), S::DTYPE)?;
+            let processor = Processor::at(given.place)?;
+            let mut target = Given::new("x", &copy)?.read::<S>(&processor)?;
+            target.copy_from(x).map_err(raised)?;
+            return Ok(copy);
+        }
+    }
+    Ok(to_numpy(py, x.to_host().map_err(raised)?))
+}
+
+/// Copies what a function of the caller's returned. Errors: another shape or element type.
+pub(crate) fn taken<S: Item>(
+    result: &Bound<'_, PyAny>,
+    processor: &Processor,
+    to: &mut Array<S>,
+) -> PyResult<()> {
+    let result = match result.hasattr("__dlpack_device__")? && !result.hasattr("__array_interface__")? {
+        true => result.clone(),
+        false => result.py().import("numpy")?.call_method1("ascontiguousarray", (result,))?,
+    };
+    let given = Given::new("result of a function", &result)?;
+    if given.shape != to.shape() {
+        let (expected, found) = (format_shape(to.shape()), format_shape(&given.shape));
+        return Err(PyValueError::new_err(format!(
+            "result of a function: expected shape {expected}, found {found}"
+        )));
+    }
+    to.copy_from(&given.read::<S>(processor)?).map_err(raised)
+}

@@ -1,0 +1,307 @@
+//! `rayspin.linop`: linear operators over the caller's arrays.
+
+mod custom;
+mod make;
+
+use std::sync::Arc;
+
+use num_complex::Complex;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use rayspin::core::{C32, C64, Error, format_shape};
+use rayspin::kernels::vector::Scalar;
+use rayspin::linop::{LinearOp, Op, Scaled, Sum};
+
+pub(crate) use self::custom::expect_to_be_called;
+pub(crate) use self::make::family;
+use crate::call;
+use crate::error::{raised, wrong_type};
+use crate::exchange::{Dtype, Given, Item, Output};
+use crate::processor::Processor;
+
+/// An operator over numbers of any type.
+#[derive(Clone)]
+pub(crate) enum AnyOp {
+    F32(Op<f32>),
+    F64(Op<f64>),
+    C64(Op<C32>),
+    C128(Op<C64>),
+}
+
+/// The type of an operator's numbers.
+pub(crate) trait Number: Scalar + Item + crate::prox::Penalised {
+    /// An operator over numbers of this type, as one of any type.
+    fn any(op: Op<Self>) -> AnyOp;
+
+    /// The operator, where its numbers are of this type.
+    fn of(op: &AnyOp) -> Option<&Op<Self>>;
+}
+
+macro_rules! number {
+    ($type:ty, $variant:ident) => {
+        impl Number for $type {
+            fn any(op: Op<Self>) -> AnyOp {
+                AnyOp::$variant(op)
+            }
+            fn of(op: &AnyOp) -> Option<&Op<Self>> {
+                match op {
+                    AnyOp::$variant(op) => Some(op),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+number!(f32, F32);
+number!(f64, F64);
+number!(C32, C64);
+number!(C64, C128);
+
+/// `$body` with `$op`, whatever the type of its numbers.
+macro_rules! each {
+    ($any:expr, $op:ident => $body:expr) => {
+        match $any {
+            AnyOp::F32($op) => $body,
+            AnyOp::F64($op) => $body,
+            AnyOp::C64($op) => $body,
+            AnyOp::C128($op) => $body,
+        }
+    };
+}
+pub(crate) use each;
+
+/// `$body` with the type `$S` of numbers.
+macro_rules! number_type {
+    ($dtype:expr, $S:ident => $body:expr) => {
+        match $dtype {
+            $crate::exchange::Dtype::F32 => {
+                type $S = f32;
+                $body
+            }
+            $crate::exchange::Dtype::F64 => {
+                type $S = f64;
+                $body
+            }
+            $crate::exchange::Dtype::C64 => {
+                type $S = ::num_complex::Complex<f32>;
+                $body
+            }
+            $crate::exchange::Dtype::C128 => {
+                type $S = ::num_complex::Complex<f64>;
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use number_type;
+
+/// A linear map A between arrays, with its adjoint.
+#[pyclass(frozen, module = "rayspin.linop")]
+pub(crate) struct LinearOperator {
+    pub(crate) op: AnyOp,
+    pub(crate) processor: Processor,
+}
+
+impl LinearOperator {
+    fn new<S: Number>(op: impl LinearOp<S> + 'static, processor: &Processor) -> Self {
+        Self { op: S::any(Arc::new(op)), processor: processor.clone() }
+    }
+
+    fn with(&self, op: AnyOp) -> Self {
+        Self { op, processor: self.processor.clone() }
+    }
+
+    pub(crate) fn number(&self) -> Dtype {
+        match &self.op {
+            AnyOp::F32(_) => Dtype::F32,
+            AnyOp::F64(_) => Dtype::F64,
+            AnyOp::C64(_) => Dtype::C64,
+            AnyOp::C128(_) => Dtype::C128,
+        }
+    }
+
+    /// Another operator's, over the same numbers. Errors: a `TypeError` for other numbers or another device.
+    pub(crate) fn same<'a, S: Number>(&self, other: &'a Self) -> PyResult<&'a Op<S>> {
+        if self.processor.place != other.processor.place {
+            let (expected, found) = (self.processor.place.to_string(), other.processor.place);
+            return Err(wrong_type("operator", format!("one on {expected}"), format!("one on {found}")));
+        }
+        let found = other.number().name();
+        S::of(&other.op).ok_or_else(|| wrong_type("operator", format!("one of {}", S::DTYPE.name()), found))
+    }
+
+    fn scaled(&self, factor: Complex<f64>) -> PyResult<Self> {
+        if factor.im != 0.0 && matches!(self.op, AnyOp::F32(_) | AnyOp::F64(_)) {
+            return Err(PyTypeError::new_err(format!(
+                "factor: expected a real number, for the operator is of {}",
+                self.number().name()
+            )));
+        }
+        Ok(self.with(each!(&self.op, op => Number::any(Arc::new(Scaled::new(factor, op.clone()))))))
+    }
+
+    fn plus(&self, factor: f64, other: &Self) -> PyResult<Self> {
+        each!(&self.op, op => {
+            let terms = vec![(1.0.into(), op.clone()), (factor.into(), self.same(other)?.clone())];
+            Ok(self.with(Number::any(Arc::new(Sum::new(terms).map_err(raised)?))))
+        })
+    }
+
+    fn after(&self, inner: &Self) -> PyResult<Self> {
+        each!(&self.op, op => {
+            let both = rayspin::linop::Compose::new(op.clone(), self.same(inner)?.clone());
+            Ok(self.with(Number::any(Arc::new(both.map_err(raised)?))))
+        })
+    }
+
+    fn apply<'py>(
+        &self,
+        x: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.processor.expect_own()?;
+        each!(&self.op, op => apply(op, &self.processor, x, out))
+    }
+}
+
+fn apply<'py, S: Number>(
+    op: &Op<S>,
+    processor: &Processor,
+    x: &Bound<'py, PyAny>,
+    out: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let given = Given::new("x", x)?;
+    given.expect_within_reach(processor)?;
+    if given.shape != op.domain() {
+        let what = format!("{}: x", op.name());
+        return Err(raised(Error::shape(what, op.domain(), &given.shape)));
+    }
+    let mut output = Output::<S>::new(out, op.range(), &given, processor)?;
+    let input = given.read::<S>(processor)?;
+    let target = &mut output.array;
+    call::run(x, || op.forward_into(&input, target)).map_err(call::exception)?;
+    drop(input);
+    output.finish()
+}
+
+#[pymethods]
+impl LinearOperator {
+    /// NumPy's scalars and arrays leave `2 * A` to the operator.
+    #[classattr]
+    #[expect(non_upper_case_globals, reason = "NumPy's name")]
+    const __array_ufunc__: Option<bool> = None;
+
+    /// Ax, in `out` or a new array of the library that x is of.
+    #[pyo3(signature = (x, out=None))]
+    fn __call__<'py>(
+        &self,
+        x: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.apply(x, out)
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match other.cast::<Self>() {
+            Ok(inner) => Ok(Bound::new(slf.py(), slf.get().after(inner.get())?)?.into_any()),
+            Err(_) => slf.get().apply(other, None),
+        }
+    }
+
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let array = other.hasattr("shape")? && other.getattr("shape")?.len()? > 0;
+        match other.extract::<Complex<f64>>() {
+            Ok(factor) if !array => Ok(Bound::new(slf.py(), slf.get().scaled(factor)?)?.into_any()),
+            _ => Self::__matmul__(slf, other),
+        }
+    }
+
+    fn __rmul__(&self, factor: Complex<f64>) -> PyResult<Self> {
+        self.scaled(factor)
+    }
+
+    fn __neg__(&self) -> PyResult<Self> {
+        self.scaled((-1.0).into())
+    }
+
+    fn __add__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+        self.plus(1.0, other.get())
+    }
+
+    fn __sub__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
+        self.plus(-1.0, other.get())
+    }
+
+    /// Aᴴ.
+    #[getter]
+    #[pyo3(name = "H")]
+    fn adjoint(&self) -> Self {
+        self.with(each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Adjoint::new(op.clone())))))
+    }
+
+    /// AᴴA, by the operator's own short cut where it has one.
+    #[getter]
+    #[pyo3(name = "N")]
+    fn normal(&self) -> Self {
+        self.with(each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Normal::new(op.clone())))))
+    }
+
+    /// The shape of x.
+    #[getter]
+    fn ishape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, each!(&self.op, op => op.domain()))
+    }
+
+    /// The shape of Ax.
+    #[getter]
+    fn oshape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, each!(&self.op, op => op.range()))
+    }
+
+    /// The name of the element type of x and Ax.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.number().name()
+    }
+
+    /// Where the operator computes: cpu, cuda:0 and so on.
+    #[getter]
+    fn device(&self) -> String {
+        self.processor.place.to_string()
+    }
+
+    /// The operator as SciPy's `LinearOperator` on flat vectors. Needs SciPy.
+    fn as_scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rayspin._scipy")?.call_method1("as_scipy", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        each!(&self.op, op => format!(
+            "LinearOperator({}: {} -> {}, {}, {})",
+            op.name(),
+            format_shape(op.domain()),
+            format_shape(op.range()),
+            self.dtype(),
+            self.device()
+        ))
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<LinearOperator>()?;
+    module.add_function(wrap_pyfunction!(make::identity, module)?)?;
+    module.add_function(wrap_pyfunction!(make::fft, module)?)?;
+    module.add_function(wrap_pyfunction!(make::nufft_operator, module)?)?;
+    module.add_function(wrap_pyfunction!(make::nudft, module)?)?;
+    module.add_function(wrap_pyfunction!(make::toeplitz, module)?)?;
+    module.add_function(wrap_pyfunction!(make::sense, module)?)?;
+    module.add_function(wrap_pyfunction!(make::diagonal, module)?)?;
+    module.add_function(wrap_pyfunction!(make::mask, module)?)?;
+    module.add_function(wrap_pyfunction!(make::differences, module)?)?;
+    module.add_function(wrap_pyfunction!(make::wavelet, module)?)?;
+    module.add_function(wrap_pyfunction!(make::stack, module)?)?;
+    module.add_function(wrap_pyfunction!(make::block_diagonal, module)?)?;
+    module.add_function(wrap_pyfunction!(custom::custom, module)?)?;
+    Ok(())
+}

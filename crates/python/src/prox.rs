@@ -1,0 +1,256 @@
+//! `rayspin.prox`: penalties by their proximal maps.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use rayspin::core::{Error, Result};
+use rayspin::device::{Array, Device};
+use rayspin::linop::{FiniteDifference, Wavelet};
+use rayspin::solve::{
+    Distance, GroupNorms, Magnitudes, NonNegative, Proximal, TotalVariation, WaveletSparsity,
+};
+
+use crate::call::{self, attached};
+use crate::error::wrong_type;
+use crate::exchange::{Given, Output};
+use crate::linop::{Number, expect_to_be_called, family, number_type};
+use crate::processor::Processor;
+
+/// A penalty g, by its proximal map.
+#[pyclass(frozen, module = "rayspin.prox")]
+pub(crate) struct Penalty(Kind);
+
+enum Kind {
+    Magnitudes,
+    Groups,
+    NonNegative,
+    Distance(Py<PyAny>),
+    Wavelet { shape: Vec<usize>, family: String, levels: Option<usize>, seed: Option<u64> },
+    TotalVariation { shape: Vec<usize>, steps: usize },
+}
+
+#[pymethods]
+impl Penalty {
+    /// prox_{tg}(x): argmin_u 1/2 |u - x|^2 + t g(u).
+    fn __call__<'py>(&self, t: f64, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let given = Given::new("x", x)?;
+        let processor = Processor::at(given.place)?;
+        number_type!(given.dtype, S => {
+            let shape = given.shape.clone();
+            let mut output = Output::<S>::new(None, &shape, &given, &processor)?;
+            let input = given.read::<S>(&processor)?;
+            let target = &mut output.array;
+            let data = self.data::<S>(x.py(), &processor)?;
+            let done = call::run(x, || {
+                target.copy_from(&input)?;
+                let kept = OnceCell::new();
+                self.proximal::<S>(&processor.device, data, &kept)?.apply(t, target)
+            });
+            done.map_err(call::exception)?;
+            drop(input);
+            output.finish()
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let name = match &self.0 {
+            Kind::Magnitudes => "l1",
+            Kind::Groups => "groups",
+            Kind::NonNegative => "nonnegative",
+            Kind::Distance(_) => "l2",
+            Kind::Wavelet { .. } => "wavelet",
+            Kind::TotalVariation { .. } => "total_variation",
+        };
+        format!("Penalty({name})")
+    }
+}
+
+impl Penalty {
+    /// The data that a distance is to.
+    fn data<S: Number>(&self, py: Python<'_>, processor: &Processor) -> PyResult<Option<Arc<Array<S>>>> {
+        match &self.0 {
+            Kind::Distance(data) => {
+                Given::new("data", data.bind(py))?.keep(processor).map(Arc::new).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn proximal<'a, S: Number>(
+        &self,
+        device: &Device,
+        data: Option<Arc<Array<S>>>,
+        kept: &'a OnceCell<FiniteDifference<S>>,
+    ) -> Result<Box<dyn Proximal<S> + 'a>> {
+        Ok(match (&self.0, data) {
+            (Kind::Distance(_), Some(data)) => Box::new(Distance::new(data)),
+            (Kind::Magnitudes | Kind::Distance(_), _) => Box::new(Magnitudes::default()),
+            (Kind::Groups, _) => Box::new(GroupNorms::default()),
+            (Kind::NonNegative, _) => S::non_negative()?,
+            (Kind::Wavelet { shape, family, levels, seed }, _) => {
+                S::wavelet_sparsity(device, shape, family, *levels, *seed)?
+            }
+            (Kind::TotalVariation { shape, steps }, _) => {
+                let made = FiniteDifference::new(shape)?;
+                let differences = kept.get_or_init(|| made);
+                Box::new(TotalVariation::new(device, differences, differences.bound(), *steps)?)
+            }
+        })
+    }
+}
+
+/// Σ |x_i|.
+#[pyfunction]
+pub(crate) fn l1() -> Penalty {
+    Penalty(Kind::Magnitudes)
+}
+
+/// Σ_i sqrt(Σ_a |x_a(i)|^2), a the first axis: isotropic total variation of differences.
+#[pyfunction]
+pub(crate) fn groups() -> Penalty {
+    Penalty(Kind::Groups)
+}
+
+/// 0 where no number is negative, else infinite. Real numbers only.
+#[pyfunction]
+pub(crate) fn nonnegative() -> Penalty {
+    Penalty(Kind::NonNegative)
+}
+
+/// 1/2 |x - data|^2.
+#[pyfunction]
+pub(crate) fn l2(data: Py<PyAny>) -> Penalty {
+    Penalty(Kind::Distance(data))
+}
+
+/// Σ |(Wx)_i| over the details of an orthogonal wavelet transform; with `seed`, of an image that is shifted anew each time.
+#[pyfunction]
+#[pyo3(signature = (shape, family="db2", levels=None, seed=None))]
+pub(crate) fn wavelet_penalty(
+    shape: Vec<usize>,
+    family: &str,
+    levels: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<Penalty> {
+    self::family(family)?;
+    Ok(Penalty(Kind::Wavelet { shape, family: family.to_owned(), levels, seed }))
+}
+
+/// Isotropic total variation of an image, its proximal map by `steps` inner steps.
+#[pyfunction]
+#[pyo3(signature = (shape, steps=10))]
+pub(crate) fn total_variation(shape: Vec<usize>, steps: usize) -> Penalty {
+    Penalty(Kind::TotalVariation { shape, steps })
+}
+
+/// Penalties that not every type of numbers has.
+pub(crate) trait Penalised: Sized + rayspin::kernels::vector::Scalar {
+    fn non_negative<'a>() -> Result<Box<dyn Proximal<Self> + 'a>> {
+        Err(Error::value("penalty", "one of complex numbers", "nonnegative, which is of real ones"))
+    }
+
+    fn wavelet_sparsity<'a>(
+        _: &Device,
+        _: &[usize],
+        _: &str,
+        _: Option<usize>,
+        _: Option<u64>,
+    ) -> Result<Box<dyn Proximal<Self> + 'a>> {
+        Err(Error::value("penalty", "one of real numbers", "wavelet, which is of complex ones"))
+    }
+}
+
+macro_rules! real {
+    ($type:ty) => {
+        impl Penalised for $type {
+            fn non_negative<'a>() -> Result<Box<dyn Proximal<Self> + 'a>> {
+                Ok(Box::new(NonNegative))
+            }
+        }
+    };
+}
+real!(f32);
+real!(f64);
+
+macro_rules! complex {
+    ($type:ty) => {
+        impl Penalised for num_complex::Complex<$type> {
+            fn wavelet_sparsity<'a>(
+                device: &Device,
+                shape: &[usize],
+                name: &str,
+                levels: Option<usize>,
+                seed: Option<u64>,
+            ) -> Result<Box<dyn Proximal<Self> + 'a>> {
+                let family = family(name).map_err(|_| Error::value("family", "haar or db2", name))?;
+                let wavelet = Wavelet::<$type>::with_levels(shape, family, levels)?;
+                Ok(Box::new(WaveletSparsity::new(device, wavelet, seed)?))
+            }
+        }
+    };
+}
+complex!(f32);
+complex!(f64);
+
+/// A proximal map of the caller's: `f(t, x)` returns the array, or the array and g of it.
+struct Own {
+    function: Py<PyAny>,
+    processor: Processor,
+}
+
+impl<S: Number> Proximal<S> for Own {
+    fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64> {
+        expect_to_be_called(x.device())?;
+        attached("proximal map", |py| {
+            let found = self.function.bind(py).call1((t, call::shown(py, x)?))?;
+            let (image, value) = match found.extract::<(Bound<'_, PyAny>, f64)>() {
+                Ok(both) => both,
+                Err(_) => (found, 0.0),
+            };
+            call::taken(&image, &self.processor, x)?;
+            Ok(value)
+        })
+    }
+}
+
+/// What a solver takes as a penalty, before it runs.
+pub(crate) enum Asked<S: Number> {
+    Known(Py<Penalty>, Option<Arc<Array<S>>>),
+    Own(Py<PyAny>),
+}
+
+impl<S: Number> Asked<S> {
+    pub(crate) fn new(what: &str, penalty: &Bound<'_, PyAny>, processor: &Processor) -> PyResult<Self> {
+        if let Ok(known) = penalty.cast::<Penalty>() {
+            let data = known.get().data(penalty.py(), processor)?;
+            return Ok(Self::Known(known.clone().unbind(), data));
+        }
+        if penalty.is_callable() {
+            return Ok(Self::Own(penalty.clone().unbind()));
+        }
+        Err(wrong_type(what, "a penalty of rayspin.prox, or a function f(t, x)", penalty.get_type()))
+    }
+
+    pub(crate) fn proximal<'a>(
+        self,
+        processor: &Processor,
+        kept: &'a OnceCell<FiniteDifference<S>>,
+    ) -> Result<Box<dyn Proximal<S> + 'a>> {
+        match self {
+            Self::Known(penalty, data) => penalty.get().proximal(&processor.device, data, kept),
+            Self::Own(function) => Ok(Box::new(Own { function, processor: processor.clone() })),
+        }
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Penalty>()?;
+    module.add_function(wrap_pyfunction!(l1, module)?)?;
+    module.add_function(wrap_pyfunction!(groups, module)?)?;
+    module.add_function(wrap_pyfunction!(nonnegative, module)?)?;
+    module.add_function(wrap_pyfunction!(l2, module)?)?;
+    module.add_function(wrap_pyfunction!(wavelet_penalty, module)?)?;
+    module.add_function(wrap_pyfunction!(total_variation, module)?)?;
+    Ok(())
+}
