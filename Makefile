@@ -3,13 +3,14 @@
 # make build  the program that reconstructs, target/release/rayspin
 # make ladder the program of ladders and tuning, target/release/rayspin-ladder
 # make wheel  the wheel of Python's package, in dist/wheels
+# make python-gpu-pack  the tests of Python's package, for a machine with a GPU: dist/python-gpu
 # make bench  peers beside Rayspin, on this machine
 
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build ladder demo test wheel lint bench tools python ptx gpu-pack gpu-test gpu-bench clean
+.PHONY: build ladder demo test wheel lint bench tools python ptx gpu-pack python-gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
@@ -51,6 +52,10 @@ bench: tools python
 # What a machine with a GPU needs, built here; the folder dist/gpu travels, and holds both scripts.
 gpu-pack: tools
 	scripts/gpu-pack.sh
+
+# The same of Python's package: dist/python-gpu holds python-gpu-test.sh.
+python-gpu-pack: tools
+	scripts/python-gpu-pack.sh
 
 # On a machine with a GPU; from dist/gpu where that is there.
 gpu-test:

@@ -1,9 +1,17 @@
-"""Seconds of rayspin.nufft.Plan.execute from arrays of NumPy, CuPy and torch: python benches/peers/arrays.py [cpu|cuda]
+"""Seconds of NUFFTs from arrays of NumPy, CuPy and torch: python benches/peers/arrays.py [cpu|cuda]
 
-A call of a small transform shows what a call costs; type 2 of 12 images of 256 x 256 to 200,000 points shows real work. On a GPU
-"queued" is until the call returns, "done" until the GPU is idle. finufft and cufinufft, where they are, run in turns with Rayspin.
+A call of a small transform shows what a call costs; type 2 of 12 images of 256 x 256 to 200,000 points shows real work. On a GPU "queued"
+is until the call returns, "done" until the GPU is idle. The peers that are installed (finufft or cufinufft, SigPy, torchkbnufft) run
+in turns with Rayspin on the same arrays, each with its points set beforehand where it has plans. "error" is measured against a
+transform in double precision to 1e-12.
+
+    Rayspin, finufft, cufinufft   tolerance 1e-4
+    SigPy                         oversampling 1.25, width 4 (its defaults); plans nothing
+    torchkbnufft                  6 neighbours, oversampling 2 (its defaults); the sparse matrix is not used
 """
 
+import contextlib
+import importlib.metadata
 import sys
 import time
 
@@ -11,7 +19,7 @@ import numpy as np
 
 from rayspin.nufft import Plan
 
-ROUNDS = 7
+ROUNDS, EPS = 7, 1e-4
 
 
 def rate(call, wait, times):
@@ -25,67 +33,116 @@ def rate(call, wait, times):
     return queued / times * 1e6, (time.perf_counter() - start) / times * 1e6
 
 
-def show(name, calls, wait, times):
+def show(name, calls, exact, wait, times):
     found = {key: [] for key in calls}
+    errors = {}
+    for key, call in calls.items():
+        values = host(call()).reshape(exact.shape)
+        errors[key] = np.linalg.norm(values - exact) / np.linalg.norm(exact)
     for _ in range(ROUNDS):
         for key, call in calls.items():
-            found[key].append(rate(call, wait, times))
+            found[key].append(rate(call, wait, max(1, times // 20) if "kbnufft" in key or "SigPy" in key else times))
     for key, values in found.items():
         queued, done = (np.sort([value[which] for value in values]) for which in (0, 1))
-        text = f"queued {queued[ROUNDS // 2]:8.1f} us, done {done[ROUNDS // 2]:8.1f} us ({done[0]:.1f} to {done[-1]:.1f})"
-        print(f"{name:14} {key:18} {text}", flush=True)
+        text = f"queued {queued[ROUNDS // 2]:9.1f} us, done {done[ROUNDS // 2]:9.1f} us ({done[0]:.1f} to {done[-1]:.1f})"
+        print(f"{name:11} {key:26} {text}, error {errors[key]:.1e}", flush=True)
 
 
-def peers(device, points, grid, batch, eps):
-    """finufft or cufinufft, where it is installed."""
-    try:
+def host(array):
+    if hasattr(array, "get"):
+        return array.get()
+    return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)
+
+
+def named(package):
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+def plans_of_finufft(device, points, grid, batch):
+    """finufft or cufinufft."""
+    with contextlib.suppress(ImportError):
         if device == "cpu":
             import finufft
 
-            plan = finufft.Plan(2, grid, batch, eps, dtype="complex64")
+            plan = finufft.Plan(2, grid, batch, EPS, dtype="complex64")
             plan.setpts(*(axis.astype(np.float32) for axis in points))
-            yield f"finufft {finufft.__version__}", lambda a, out: plan.execute(a, out=out)
-        else:
-            import cufinufft
-            import cupy
+            return {named("finufft"): lambda a, out: plan.execute(a, out=out)}
+        import cufinufft
+        import cupy
 
-            plan = cufinufft.Plan(2, grid, batch, eps, dtype="complex64")
-            plan.setpts(*(cupy.asarray(axis, dtype=np.float32) for axis in points))
-            yield f"cufinufft {cufinufft.__version__}", lambda a, out: plan.execute(a, out=out)
-    except ImportError as error:
-        print(f"no peer: {error}")
+        plan = cufinufft.Plan(2, grid, batch, EPS, dtype="complex64")
+        plan.setpts(*(cupy.asarray(axis, dtype=np.float32) for axis in points))
+        return {named("cufinufft"): lambda a, out: plan.execute(a, out=out)}
+    return {}
+
+
+def sigpy(take, points, grid):
+    with contextlib.suppress(ImportError):
+        sys.path.insert(0, __file__.rsplit("/", 1)[0])
+        from file_to_file import without_numba
+
+        without_numba()
+        import sigpy
+
+        # SigPy's points are in cycles per field of view, and its transform is unitary.
+        where = take(np.stack(points, axis=-1).astype(np.float32) * (np.array(grid) / (2 * np.pi)).astype(np.float32))
+        scale = np.float32(np.sqrt(np.prod(grid)))
+        return {named("sigpy").replace("sigpy", "SigPy"): lambda a, out: sigpy.nufft(a, where) * scale}
+    return {}
+
+
+def torchkbnufft(device, points, grid):
+    with contextlib.suppress(ImportError):
+        import torch
+        import torchkbnufft
+
+        transform = torchkbnufft.KbNufft(im_size=grid).to(device=device, dtype=torch.complex64)
+        where = torch.tensor(np.stack(points), dtype=torch.float32, device=device)
+        return {named("torchkbnufft"): lambda a, out: transform(a[None], where)}
+    return {}
 
 
 def main(device):
     rng = np.random.default_rng(1)
     kinds, wait = {"NumPy": (np.asarray, np.empty)}, lambda: None
-    if device == "cuda":
+    with contextlib.suppress(ImportError):
         import torch
 
-        wait = torch.cuda.synchronize
-        empty = lambda shape, dtype: torch.empty(shape, dtype=getattr(torch, dtype), device="cuda")
-        kinds = {"torch": (lambda a: torch.from_numpy(a).cuda(), empty)}
-        print("torch", torch.__version__, torch.cuda.get_device_name())
-        try:
+        if device == "cuda":
+            wait = torch.cuda.synchronize
+            kinds = {}
+            print(torch.cuda.get_device_name())
+        kinds["torch"] = (
+            lambda a: torch.from_numpy(a).to(device),
+            lambda shape, dtype: torch.empty(shape, dtype=getattr(torch, dtype), device=device),
+        )
+        print(named("torch"))
+    with contextlib.suppress(ImportError):
+        if device == "cuda":
             import cupy
 
             kinds["CuPy"] = (cupy.asarray, cupy.empty)
             print("CuPy", cupy.__version__)
-        except ImportError:
-            pass
     for name, grid, count, batch, times in [("small", (16, 16), 4, 1, 500), ("12 x 256^2", (256, 256), 200_000, 12, 20)]:
         points = [rng.uniform(-np.pi, np.pi, count) for _ in grid]
-        plan = Plan(2, grid, eps=1e-4, dtype="complex64", device=device)
+        data = (rng.normal(size=(batch, *grid)) + 1j * rng.normal(size=(batch, *grid))).astype(np.complex64)
+        plan = Plan(2, grid, eps=EPS, dtype="complex64", device=device)
         plan.setpts(*points)
-        others = dict(peers(device, points, grid, batch, 1e-4))
+        best = Plan(2, grid, eps=1e-12, device="cpu")
+        best.setpts(*points)
+        exact = best.execute(data.astype(np.complex128))
+        of_finufft = plans_of_finufft(device, points, grid, batch)
         for kind, (take, empty) in kinds.items():
-            data = take((rng.normal(size=(batch, *grid)) + 1j * rng.normal(size=(batch, *grid))).astype(np.complex64))
-            out = empty((batch, count), "complex64")
-            calls = {f"Rayspin, {kind}": lambda: plan.execute(data, out=out)}
+            given, out = take(data), empty((batch, count), "complex64")
+            calls = {f"Rayspin, {kind}": lambda: plan.execute(given, out=out)}
+            others = {}
             if kind in ("NumPy", "CuPy"):
-                for peer, execute in others.items():
-                    calls[peer] = lambda execute=execute: execute(data, out)
-            show(name, calls, wait, times)
+                others = {**of_finufft, **sigpy(take, points, grid)}
+            elif kind == "torch":
+                others = torchkbnufft(device, points, grid)
+            for peer, execute in others.items():
+                calls[f"{peer}, {kind}"] = lambda execute=execute: execute(given, out)
+            show(name, calls, exact, wait, times)
 
 
 main(sys.argv[1] if len(sys.argv) > 1 else "cpu")

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ndarray::ArrayD;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{C32, C64, Error, Image, Monitor};
@@ -14,12 +15,15 @@ use rayspin::mri::methods::{Kind, Method, Methods, Param, Value, suited_to, with
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
 use rayspin::mri::scan::{Facts, Frame, FrameOptions};
+use rayspin::report::RunRecorder;
 
 use crate::error::{of_file, raised, wrong_type};
 use crate::exchange::{Given, Item, on_host, real_on_host, to_numpy};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::scan::{Held, Scan};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The images of a scan and how they came about.
 #[pyclass(frozen, module = "rayspin")]
@@ -46,10 +50,17 @@ pub(crate) struct Reconstruction {
     #[pyo3(get)]
     residuals: Vec<Vec<f64>>,
     kept: Image,
+    record: String,
 }
 
 #[pymethods]
 impl Reconstruction {
+    /// The run record, as the command writes it: program, version, device, parameters, stages, residuals, notes.
+    #[getter]
+    fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (&self.record,))
+    }
+
     /// Voxel size along x, y and z in mm.
     #[getter]
     fn spacing_mm(&self) -> [f64; 3] {
@@ -136,6 +147,9 @@ pub(crate) fn recon(
     parameters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Reconstruction> {
     let processor = Processor::named(device)?;
+    let threads = processor.device.cpu_side().threads();
+    let mut recorder =
+        RunRecorder::start("rayspin (Python)", VERSION, [""; 0], processor.device.describe(), threads);
     let held = scan.held.clone();
     let mut notes = Vec::new();
     let facts = py.detach(|| facts_of(&held)).map_err(raised)?;
@@ -158,8 +172,11 @@ pub(crate) fn recon(
         notes.push(format!("{} {}: {} ({}= overrides)", rule.name, rule.value, rule.reason, rule.name));
     }
     let used = PyDict::new(py);
+    let mut recorded = Vec::new();
     for param in chosen.table() {
-        used.set_item(param.name, python_of(py, &chosen.get(param.name).unwrap_or(Value::Nothing))?)?;
+        let value = chosen.get(param.name).unwrap_or(Value::Nothing);
+        used.set_item(param.name, python_of(py, &value)?)?;
+        recorded.push((param.name, recorded_of(&value)));
     }
     let name = chosen.about().name;
     let mut options = ReconOptions { method: chosen, keep_maps: true, ..ReconOptions::default() };
@@ -188,7 +205,24 @@ pub(crate) fn recon(
     let ScanImage { image, solves, maps, notes: more, .. } =
         found.map_err(|error| listener.exception(error))?;
     notes.extend(more);
+    for (name, seconds) in &stages {
+        recorder.within(name.as_str(), Duration::from_secs_f64(*seconds));
+    }
+    recorder.parameter("method", name);
+    for (name, value) in recorded {
+        recorder.parameter(name, value);
+    }
+    for (image, solve) in solves.iter().enumerate() {
+        recorder.parameter("largest eigenvalue", solve.eigenvalue);
+        recorder.converged(format!("image {image}"), solve.residuals.iter().copied());
+    }
+    for note in &notes {
+        recorder.note(note.as_str());
+    }
+    let record = recorder.finish(rayspin::device::cpu::peak_memory());
+    let record = record.to_json().map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     Ok(Reconstruction {
+        record,
         image: to_numpy(py, image.data().clone()).unbind(),
         maps: maps.map(|maps| to_numpy(py, maps).unbind()),
         method: name,
@@ -198,6 +232,17 @@ pub(crate) fn recon(
         residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
         kept: image,
     })
+}
+
+/// A value in a record; of an image its shape.
+fn recorded_of(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Nothing => serde_json::Value::Null,
+        Value::Number(number) => serde_json::json!(number),
+        Value::Count(count) => serde_json::json!(count),
+        Value::Choice(name) => serde_json::json!(name),
+        Value::Image(image) => serde_json::json!(image.shape()),
+    }
 }
 
 fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {

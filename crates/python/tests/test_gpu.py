@@ -1,8 +1,12 @@
 """Arrays of CuPy and torch on a GPU: no copies, the caller's stream, what is refused. Skipped without torch and a GPU."""
 
+import multiprocessing
+
 import numpy as np
 import pytest
 
+import rayspin
+from rayspin import linop, solve
 from rayspin.nufft import Plan
 
 torch = pytest.importorskip("torch")
@@ -125,3 +129,105 @@ def test_wrong_arrays_of_a_gpu_are_refused(case):
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_operators_solvers_and_functions_of_the_caller_on_a_gpu():
+    rng = np.random.default_rng(3)
+    where = rng.uniform(-8, 8, (900, 2))
+    maps = (rng.normal(size=(3, 16, 16)) + 1j * rng.normal(size=(3, 16, 16))).astype(np.complex64)
+    data = (rng.normal(size=(3, 900)) + 1j * rng.normal(size=(3, 900))).astype(np.complex64)
+    kinds = set()
+
+    def weigh(x):
+        kinds.add((type(x), str(getattr(x, "device", "cpu"))))
+        return x * 2
+
+    def threshold(t, x):
+        kinds.add((type(x), str(getattr(x, "device", "cpu"))))
+        size = abs(x)
+        return x * (size - t).clip(0) / (size + 1e-30)
+
+    found = {}
+    for device, given in [("cpu", data), ("cuda", torch.from_numpy(data).cuda())]:
+        encode = linop.sense(maps, where, eps=1e-5, device=device)
+        twice = linop.custom(weigh, weigh, (16, 16), (16, 16), device=device)
+        heard = []
+        solved = solve.cg(
+            (encode @ twice).N, (encode @ twice).H(given), iterations=200, tolerance=0, callback=lambda *a: heard.append(a)
+        )
+        sparse = solve.fista(encode, given, threshold, 30.0, iterations=60, tolerance=0)
+        assert len(heard) == len(solved.residuals) - 1 and type(heard[0][2]) is type(given)
+        found[device] = [solved.x, sparse.x, encode(solved.x), encode.N(solved.x)]
+        if device == "cuda":
+            assert all(isinstance(one, torch.Tensor) and one.is_cuda for one in found[device])
+            found[device] = [one.cpu().numpy() for one in found[device]]
+    assert kinds == {(np.ndarray, "cpu"), (torch.Tensor, "cuda:0")}
+    for one, other in zip(found["cuda"], found["cpu"]):
+        assert close(one, other)
+
+
+def test_scans_are_reconstructed_on_a_gpu():
+    rng = np.random.default_rng(4)
+    angles = np.pi * np.arange(40) / 40
+    radius = np.arange(-32, 32)
+    where = np.stack([np.outer(np.cos(angles), radius), np.outer(np.sin(angles), radius)], axis=-1)
+    samples = (rng.normal(size=(4, 40, 64)) + 1j * rng.normal(size=(4, 40, 64))).astype(np.complex64)
+    on_cpu = rayspin.Scan.from_arrays(samples, where, shape=(64, 64), units="cycles/fov")
+    on_gpu = rayspin.Scan.from_arrays(torch.from_numpy(samples).cuda(), where, shape=(64, 64), units="cycles/fov")
+    images = [
+        rayspin.recon(scan, "cg-sense", device=device, iterations=5).image
+        for scan, device in [(on_cpu, "cpu"), (on_gpu, "cuda")]
+    ]
+    assert close(*images)
+
+
+def child(queue, plan, data):
+    try:
+        plan.execute(data)
+    except RuntimeError as error:
+        queue.put(str(error))
+    try:
+        Plan(1, 4, device="cuda")
+    except RuntimeError as error:
+        queue.put(str(error))
+    plan = Plan(1, 4, device="cpu")
+    plan.setpts(np.zeros(3))
+    queue.put(plan.execute(np.ones(3, complex))[0])
+
+
+def test_a_forked_process_has_no_gpu(case):
+    plan, _, data, _ = case
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue, plan, data))
+    process.start()
+    assert "forked" in queue.get(timeout=60) and "forked" in queue.get(timeout=60)
+    assert abs(queue.get(timeout=60) - 3) < 1e-5
+    process.join()
+
+
+def test_large_arrays_are_not_copied():
+    x = torch.ones(1 << 27, dtype=torch.complex64, device="cuda")
+    out = torch.empty_like(x)
+    op = linop.identity((1 << 27,), device="cuda")
+    where = out.data_ptr()
+    before = torch.cuda.mem_get_info()[0]
+    assert op(x, out=out) is out and out.data_ptr() == where
+    assert before - torch.cuda.mem_get_info()[0] < 1 << 28
+    assert torch.equal(x, out)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU")
+def test_the_caller_s_current_gpu_stays(case):
+    plan, _, data, expected = case
+    with torch.cuda.device(1):
+        given = torch.from_numpy(data).to("cuda:0")
+        found = plan.execute(given)
+        other = Plan(2, GRID, eps=1e-4, dtype="complex64", device="cuda:1")
+        other.setpts(*[np.zeros(3)] * 2)
+        mine = torch.empty(3, device="cuda")
+        assert mine.device.index == 1 and torch.cuda.current_device() == 1
+        with pytest.raises(TypeError, match="cuda:0"):
+            plan.execute(torch.from_numpy(data).to("cuda:1"))
+    assert found.device.index == 0 and close(found.cpu().numpy(), expected)
+    assert torch.empty(3, device="cuda").device.index == 0

@@ -41,6 +41,11 @@ def test_a_scan_is_reconstructed_as_the_command_does_it(folder):
     assert [name for name, _ in found.stages][-1] == "conjugate gradients"
     found.save(folder / "saved.npy")
     np.testing.assert_array_equal(np.load(folder / "saved.npy"), found.image)
+    record = found.record
+    assert record["parameters"]["method"] == "cg-sense" and record["parameters"]["iterations"] == 7
+    assert record["convergence"][0]["residual"] == found.residuals[0] and record["notes"] == found.notes
+    assert [stage["name"] for stage in record["stages"]].count("conjugate gradients") == 1
+    assert 0 < sum(seconds for _, seconds in found.stages) <= record["total_seconds"]
     assert len(found.spacing_mm) == 3 and np.allclose(found.directions, np.eye(3))
 
 

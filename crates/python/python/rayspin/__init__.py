@@ -9,8 +9,22 @@
 penalties. `rayspin.torch` and `rayspin.mrinufft` are imported by name.
 """
 
-from . import linop, nufft, prox, solve
-from ._rayspin import Reconstruction, Scan, __version__, fft, methods, nudft, read_scan, recon, toeplitz
+from . import _compiler
+
+_compiler.name_it()
+
+from . import linop, nufft, prox, solve  # noqa: E402
+from ._rayspin import (  # noqa: E402
+    Reconstruction,
+    Scan,
+    __version__,
+    fft,
+    methods,
+    nudft,
+    read_scan,
+    recon,
+    toeplitz,
+)
 
 __all__ = [
     "Reconstruction",

@@ -127,13 +127,13 @@ unsafe fn wait_event(stream: sys::CUstream, event: sys::CUevent) -> Result<()> {
 
 impl Ticket for Copied {
     fn join(&self) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: stream and event live.
         unsafe { wait_event(self.shared.stream, self.event) }
     }
 
     fn wait(&self) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: the event lives and was recorded.
         unsafe { cu::event::synchronize(self.event) }.map_err(failed("waiting for a copy"))
     }
@@ -141,7 +141,7 @@ impl Ticket for Copied {
 
 impl Drop for Copied {
     fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
+        if let Ok(_entered) = self.shared.enter() {
             // SAFETY: the event is our own.
             let _ = unsafe { cu::event::destroy(self.event) };
         }
@@ -150,9 +150,7 @@ impl Drop for Copied {
 
 impl Drop for CopyStreams {
     fn drop(&mut self) {
-        if self.shared.enter().is_err() {
-            return;
-        }
+        let Ok(_entered) = self.shared.enter() else { return };
         for stream in &self.streams {
             if let Some(OwnedStream(stream)) = lock(stream).take() {
                 // SAFETY: the stream is our own; its copies are done first.

@@ -63,6 +63,8 @@ struct Machine {
 /// The context and the stream, which everything on the device needs.
 struct Shared {
     context: sys::CUcontext,
+    /// Whether it is the GPU that CUDA takes where none is chosen.
+    first: bool,
     stream: sys::CUstream,
 }
 
@@ -74,9 +76,44 @@ unsafe impl Send for Machine {}
 unsafe impl Sync for Machine {}
 
 impl Shared {
-    fn enter(&self) -> Result<()> {
+    fn enter(&self) -> Result<Entered> {
         // SAFETY: the context is retained as long as the machine lives.
-        unsafe { cu::ctx::set_current(self.context) }.map_err(failed("making the GPU current"))
+        unsafe { Entered::new(self.context, self.first) }
+    }
+}
+
+/// The context is this thread's until this is dropped. Then the thread has again the context that it had: another library of the process
+/// may work on another GPU.
+#[must_use = "the context is current as long as this lives"]
+struct Entered {
+    before: Option<sys::CUcontext>,
+}
+
+impl Entered {
+    /// A thread without a context keeps the context of the first GPU, which it would get anyway: most threads enter it again.
+    ///
+    /// # Safety
+    /// The context lives as long as this does.
+    unsafe fn new(context: sys::CUcontext, first: bool) -> Result<Self> {
+        let what = "making the GPU current";
+        let before = match cu::ctx::get_current().map_err(failed(what))? {
+            Some(current) if current == context => return Ok(Self { before: None }),
+            None if first => None,
+            None => Some(std::ptr::null_mut()),
+            Some(other) => Some(other),
+        };
+        // SAFETY: as the caller promises.
+        unsafe { cu::ctx::set_current(context) }.map_err(failed(what))?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // SAFETY: it was this thread's context a moment ago. A context that its owner has destroyed since is an error, not undefined.
+            let _ = unsafe { cu::ctx::set_current(before) };
+        }
     }
 }
 
@@ -88,7 +125,9 @@ impl Machine {
         // SAFETY: the device was just found. Its primary context stays retained until the process ends, so that arrays may
         // be dropped in any order.
         let context = unsafe { cu::primary_ctx::retain(device) }.map_err(failed("opening the GPU"))?;
-        unsafe { cu::ctx::set_current(context) }.map_err(failed("making the GPU current"))?;
+        let first = ordinal == 0;
+        // SAFETY: as above.
+        let _entered = unsafe { Entered::new(context, first) }?;
         let stream =
             cu::stream::create(cu::stream::StreamKind::NonBlocking).map_err(failed("making a stream"))?;
         let pool = attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)
@@ -109,7 +148,7 @@ impl Machine {
                     Some(pool)
                 }
             });
-        let shared = Arc::new(Shared { context, stream });
+        let shared = Arc::new(Shared { context, first, stream });
         Ok(Self {
             device,
             properties,
@@ -145,7 +184,7 @@ unsafe impl Driver for Machine {
     }
 
     fn free_memory(&self) -> Result<u64> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let (free, _) = cu::mem_get_info().map_err(failed("reading the GPU's free memory"))?;
         let Some(pool) = self.pool else { return Ok(free as u64) };
         let read = |which| {
@@ -160,7 +199,7 @@ unsafe impl Driver for Machine {
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let refused = match self.try_allocate(bytes) {
             Ok(address) => return Ok(address),
             Err(e) if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => e,
@@ -184,7 +223,7 @@ unsafe impl Driver for Machine {
 
     unsafe fn free(&self, address: u64, _bytes: u64) {
         // A context that ended with an earlier error has no memory to free.
-        if self.shared.enter().is_ok() {
+        if let Ok(_entered) = self.shared.enter() {
             // SAFETY: as the caller promises.
             let _ = unsafe {
                 match self.pool {
@@ -196,7 +235,7 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { lock(&self.staging).upload(to, from) }.map_err(failed("copying to the GPU"))
     }
@@ -204,17 +243,17 @@ unsafe impl Driver for Machine {
     fn reads_late(&self, from: &[u8]) -> bool {
         // CUDA copies directly from memory whose address it knows. Longer copies are staged or waited for. If CUDA knows
         // only the end of a slice, the slice begins in pageable memory, and its copy goes through the driver's own buffer.
-        from.len() <= staging::SMALL && (self.shared.enter().is_err() || known(from.as_ptr()))
+        from.len() <= staging::SMALL && self.shared.enter().map_or(true, |_entered| known(from.as_ptr()))
     }
 
     unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { lock(&self.staging).download(from, to) }.map_err(failed("copying from the GPU"))
     }
 
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
         // SAFETY: the context is current; all of the new memory is set.
         unsafe {
@@ -232,14 +271,14 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn unpin(&self, at: *mut u8, _bytes: u64) {
-        if self.shared.enter().is_ok() {
+        if let Ok(_entered) = self.shared.enter() {
             // SAFETY: as the caller promises.
             let _ = unsafe { cu::free_host(at.cast()) };
         }
     }
 
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe {
             let from = std::slice::from_raw_parts(from, bytes as usize);
@@ -248,7 +287,7 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn download_async(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe {
             let to = std::slice::from_raw_parts_mut(to, bytes as usize);
@@ -257,7 +296,7 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe {
             let to = std::slice::from_raw_parts_mut(to, bytes as usize);
@@ -266,12 +305,12 @@ unsafe impl Driver for Machine {
     }
 
     fn order_streams(&self, from: Stream, to: Stream) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         self.copy_streams.order(from, to)
     }
 
     unsafe fn queue_upload(&self, stream: Stream, to: u64, from: *const u8, bytes: u64) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let stream = self.copy_streams.stream(stream)?;
         // SAFETY: as the caller promises.
         unsafe {
@@ -281,7 +320,7 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn queue_download(&self, stream: Stream, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let stream = self.copy_streams.stream(stream)?;
         // SAFETY: as the caller promises.
         unsafe {
@@ -291,7 +330,7 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let mut address = 0;
         // SAFETY: a place to write to, and pinned memory as the caller promises.
         unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, at.cast(), 0) }
@@ -301,33 +340,33 @@ unsafe impl Driver for Machine {
     }
 
     unsafe fn upload_unstaged(&self, to: u64, from: &[u8]) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { staging::upload_unstaged(&self.shared, to, from) }.map_err(failed("copying to the GPU"))
     }
 
     unsafe fn download_unstaged(&self, from: u64, to: &mut [u8]) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { staging::download_unstaged(&self.shared, from, to) }.map_err(failed("copying from the GPU"))
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { cu::memcpy_dtod_async(to, from, bytes as usize, self.shared.stream) }
             .map_err(failed("copying on the GPU"))
     }
 
     unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { cu::memset_d8_async(at, byte, bytes as usize, self.shared.stream) }
             .map_err(failed("filling GPU memory"))
     }
 
     fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         Ok(Arc::new(texture::Surface::new(layout, self.shared.clone())?))
     }
 
@@ -340,18 +379,18 @@ unsafe impl Driver for Machine {
     }
 
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         Ok(Arc::new(module::Loaded::load(program, &self.properties, self.shared.clone())?))
     }
 
     unsafe fn fft(&self, plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
         unsafe { lock(&self.plans).run(plan, sign, from, to) }
     }
 
     fn mark(&self) -> Result<Box<dyn Event>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let event =
             cu::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(failed("making an event"))?;
         let mark = Mark { event, shared: self.shared.clone() };
@@ -361,7 +400,7 @@ unsafe impl Driver for Machine {
     }
 
     fn seconds(&self, from: &dyn Event, to: &dyn Event) -> Result<f64> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let of = |event: &dyn Event| event.as_any().downcast_ref::<Mark>().map(|mark| mark.event);
         let (Some(from), Some(to)) = (of(from), of(to)) else {
             return Err(Error::value("event", "one of this device", "another device's"));
@@ -374,7 +413,7 @@ unsafe impl Driver for Machine {
     }
 
     fn begin_recording(&self) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: the stream is our own.
         unsafe {
             cu::stream::begin_capture(
@@ -386,7 +425,7 @@ unsafe impl Driver for Machine {
     }
 
     fn end_recording(&self) -> Result<Option<Box<dyn Graph>>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: the stream is our own and was recording. The graph is used once, to make the executable graph.
         unsafe {
             let graph = match cu::stream::end_capture(self.shared.stream) {
@@ -403,13 +442,13 @@ unsafe impl Driver for Machine {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: the stream is our own.
         unsafe { cu::stream::synchronize(self.shared.stream) }.map_err(failed("work on the GPU"))
     }
 
     fn idle(&self) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         cu::ctx::synchronize().map_err(failed("waiting for all of the GPU's work"))
     }
 }
@@ -451,7 +490,7 @@ impl Event for Mark {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
+        if let Ok(_entered) = self.shared.enter() {
             // SAFETY: the event is this mark's own.
             let _ = unsafe { cu::event::destroy(self.event) };
         }
@@ -469,7 +508,7 @@ unsafe impl Sync for Recorded {}
 
 impl Graph for Recorded {
     fn launch(&self) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         // SAFETY: both handles live.
         unsafe { cu::graph::launch(self.graph, self.shared.stream) }.map_err(failed("launching a graph"))
     }
@@ -477,7 +516,7 @@ impl Graph for Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
+        if let Ok(_entered) = self.shared.enter() {
             // SAFETY: the graph is this recording's own.
             let _ = unsafe { cu::graph::exec_destroy(self.graph) };
         }

@@ -175,7 +175,7 @@ fn link(program: &Program, ptx: &[u8]) -> Result<Vec<u8>> {
 
 impl Module for Loaded {
     fn function(&self, name: &str) -> Result<Arc<dyn Function>> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let symbol = CString::new(name).map_err(|_| Error::value("kernel", "a name", name))?;
         // SAFETY: the module is loaded, for good.
         let function = unsafe { cu::module::get_function(self.module, symbol) }
@@ -184,7 +184,7 @@ impl Module for Loaded {
     }
 
     fn variable(&self, name: &str) -> Result<(u64, u64)> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let symbol = CString::new(name).map_err(|_| Error::value("variable", "a name", name))?;
         // SAFETY: the module is loaded, for good.
         let (address, bytes) = unsafe { cu::module::get_global(self.module, symbol) }
@@ -252,7 +252,7 @@ impl Function for Entry {
     }
 
     fn occupancy(&self, threads: u32, shared: u32) -> Result<u32> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let mut blocks = 0;
         // SAFETY: a number to write to; the function belongs to a loaded module.
         unsafe {
@@ -269,7 +269,7 @@ impl Function for Entry {
     }
 
     unsafe fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let [x, y, z] = launch.blocks;
         let [a, b, c] = launch.threads;
         // SAFETY: as the caller promises.
@@ -291,7 +291,7 @@ impl Function for Entry {
             // SAFETY: as the caller promises.
             return unsafe { self.launch(launch, arguments) };
         }
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let [x, y, z] = launch.blocks;
         let [a, b, c] = launch.threads;
         // SAFETY: a union of plain data, for which all bits 0 is a valid value.

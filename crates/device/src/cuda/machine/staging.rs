@@ -200,9 +200,7 @@ impl Pinned {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if self.shared.enter().is_err() {
-            return;
-        }
+        let Ok(_entered) = self.shared.enter() else { return };
         for buffer in self.lanes.iter().flatten() {
             // SAFETY: both belong to the buffer. The stream is waited for, so that no copy is under way.
             unsafe {

@@ -83,7 +83,7 @@ impl TextureMemory for Surface {
     }
 
     unsafe fn fill(&self, from: u64) -> Result<()> {
-        self.shared.enter()?;
+        let _entered = self.shared.enter()?;
         let [x, y, z] = self.layout.size;
         let row = x * self.layout.kind.bytes();
         let copy = sys::CUDA_MEMCPY3D {
@@ -122,9 +122,7 @@ impl TextureMemory for Surface {
 
 impl Drop for Surface {
     fn drop(&mut self) {
-        if self.shared.enter().is_err() {
-            return;
-        }
+        let Ok(_entered) = self.shared.enter() else { return };
         // SAFETY: both are our own; who drops a texture has waited for the kernels that read it.
         unsafe {
             if self.object != 0 {
