@@ -2,6 +2,7 @@
 
 mod arriving;
 mod grid;
+mod prepare;
 mod solving;
 mod spec;
 
@@ -18,6 +19,7 @@ use serde::Serialize;
 use crate::methods::Method;
 pub use arriving::{Arriving, arriving_budget, slices_at_a_time};
 pub use grid::{GridOptions, even_angles, grid};
+pub use prepare::{AxisOn, Prepared, RayOptions, prepare};
 pub use solving::{Certificate, Solve, Solving};
 pub use spec::Spec;
 

@@ -2,10 +2,12 @@
 
 mod axis;
 mod lines;
+mod part;
 
 pub use axis::find_axis;
 pub use lines::Light;
 use ndarray::Array3;
+pub use part::Part;
 use rayspin_core::{Error, ProjectionGeometry, Result};
 
 /// What a detector measured.

@@ -1,14 +1,12 @@
 //! From a file to line integrals and their rays.
 
-use std::ops::Range;
-
 use anyhow::{Context as _, Result};
-use ndarray::{Array3, ArrayD, Axis, s};
-use rayspin::core::{Orbit, ProjectionGeometry, Ranges};
-use rayspin::ct::corrections::{Corrections, binned};
+use ndarray::{Array3, ArrayD, Axis};
+use rayspin::core::ProjectionGeometry;
+use rayspin::ct::corrections::Corrections;
 use rayspin::ct::geometry::from_rtk;
-use rayspin::ct::recon::even_angles;
-use rayspin::ct::scan::{Counts, Measured, Scan, find_axis};
+use rayspin::ct::recon::{AxisOn, Prepared, RayOptions, even_angles, prepare};
+use rayspin::ct::scan::{Counts, Measured, Part, Scan};
 use rayspin::device::Device;
 use rayspin::io::npy::NpyStream;
 use rayspin::io::{self, Format, Projections};
@@ -16,9 +14,6 @@ use rayspin_shell::BadInput;
 
 use super::{flat, pixel};
 use crate::args::ct::{AxisArg, FieldArg, ReconCt};
-
-/// exp(-80) is less than one photon in 10^34: larger numbers are no line integrals of what was measured.
-const MOST_OPAQUE: f32 = 80.0;
 
 /// Line integrals, all of them or as they arrive.
 pub(super) enum Source {
@@ -130,66 +125,20 @@ pub(super) fn read(
         return Err(no_axis("a fan or cone beam"));
     }
     let (bytes, whole, rays) = (bytes_of(&scan), scan.shape(), scan.geometry.is_some());
-    let kept = Part::of(args, whole)?;
-    let scan = kept.scan(scan, args).with_context(fail)?;
-    // Files of counts often state no rays, and their axis is seldom in the middle.
-    let is_guessed = matches!(scan.measured, Measured::Counts(_))
-        && scan.geometry.is_none()
-        && args.rtk.is_none()
-        && args.source_to_axis.is_none();
-    let stated = args.pixel.as_deref().map(pixel).transpose()?;
-    let pixel_mm = scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(stated);
+    let part = Part::of(whole, args.view.as_ref(), args.row.as_ref(), args.column.as_ref())?;
+    let scan = part.scan(scan).with_context(fail)?;
+    let mut options = ray_options(args)?;
+    let pixel_mm = scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(options.pixel_mm);
     // The corrections' own, beside what is left of the scan.
     let threads = device.cpu_side().threads();
     let bytes = bytes.max(bytes_of(&scan) / 2 + corrections.bytes(scan.shape(), threads));
-    let views = scan.shape()[0];
-    let scan = corrections.lines(device, scan, stated, &mut notes).with_context(fail)?;
-    let Scan { measured, angles, geometry } = scan;
-    let values = match measured {
-        Measured::Lines(lines) => lines,
-        Measured::Counts(_) => {
-            return Err(BadInput::new(format!("{}: expected line integrals", fail())).into());
-        }
-    };
-    let largest = values.iter().fold(0.0f32, |most, value| most.max(value.abs()));
-    if largest > MOST_OPAQUE {
-        notes.push(format!(
-            "line integrals as large as {largest} let nothing through: give what a detector counts with --flat"
-        ));
+    let [views, rows, columns] = [scan.shape()[0], whole[1], whole[2]];
+    if args.rtk.is_some() {
+        options.rays = Some(rtk(args, [views, rows, columns])?);
     }
-    let [together, high, wide] = corrections.bins();
-    let find = |notes: &mut Vec<String>| -> rayspin::core::Result<f64> {
-        let column = find_axis(device, values.view(), &angles)?;
-        // In columns of the file.
-        let column = kept.columns.start as f64 + (column + 0.5) * wide as f64 - 0.5;
-        notes.push(format!(
-            "the axis falls on column {column:.2}, about which views are mirror images of others"
-        ));
-        Ok(column)
-    };
-    let axis = match args.axis {
-        Some(AxisArg::Find) => Some(find(&mut notes).with_context(fail)?),
-        Some(AxisArg::Column(column)) => Some(column),
-        None if is_guessed => match find(&mut notes) {
-            Ok(column) => Some(column),
-            Err(error) => {
-                notes.push(format!("the axis was not found: {error}"));
-                None
-            }
-        },
-        None => None,
-    };
-    let geometry = match (geometry, &args.rtk) {
-        (_, Some(_)) => {
-            binned(&kept.rays(&rtk(args, [views, whole[1], whole[2]])?)?, [together, high, wide])?
-        }
-        (Some(geometry), None) => geometry,
-        (None, None) => {
-            let rays = orbit(args, whole, &angles, axis, &mut notes)?;
-            binned(&kept.rays(&rays)?, [1, high, wide])?
-        }
-    };
-    Ok((Lines { values: Source::Whole(values), geometry, axis, notes, bytes, pixel_mm }, rays))
+    let made = prepare(device, scan, (&part, [rows, columns]), corrections, &options, &mut notes);
+    let Prepared { lines, geometry, axis } = made.with_context(fail)?;
+    Ok((Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm }, rays))
 }
 
 /// Bytes that a scan took while it was read and made into line integrals.
@@ -223,14 +172,14 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
         None => None,
     };
     let (stated, angles) = (views.geometry().cloned(), views.angles().to_vec());
+    let options = ray_options(args)?;
     let rays = stated.is_some();
     let geometry = match (stated, &args.rtk) {
         (_, Some(_)) => rtk(args, shape)?,
         (Some(geometry), None) => geometry,
-        (None, None) => orbit(args, shape, &angles, axis, &mut notes)?,
+        (None, None) => options.orbit([shape[1], shape[2]], &angles, axis, &mut notes)?,
     };
-    let stated = args.pixel.as_deref().map(pixel).transpose()?;
-    let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(stated);
+    let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(options.pixel_mm);
     let passes = Passes { args: Box::new(args.clone()), kind, opened: Some(Box::new(views)) };
     Ok((Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0, pixel_mm }, rays))
 }
@@ -325,103 +274,6 @@ fn with_fields(projections: Projections, args: &ReconCt) -> Result<Projections> 
     Ok(projections.with_fields(field(flat, "--flat")?, dark))
 }
 
-/// The part of the detector that `--row` and `--column` leave.
-struct Part {
-    rows: Range<usize>,
-    columns: Range<usize>,
-}
-
-impl Part {
-    /// Errors: rows or columns that the detector lacks, or that are not side by side.
-    fn of(args: &ReconCt, [_, rows, columns]: [usize; 3]) -> Result<Self> {
-        Ok(Self {
-            rows: side_by_side("row", args.row.as_ref(), rows)?,
-            columns: side_by_side("column", args.column.as_ref(), columns)?,
-        })
-    }
-
-    /// The scan of this part, and of the views that `--view` names.
-    fn scan(&self, scan: Scan, args: &ReconCt) -> Result<Scan> {
-        let [views, rows, columns] = scan.shape();
-        let kept = match &args.view {
-            None => None,
-            Some(wanted) => {
-                wanted.expect_among("view", &Vec::from_iter(0..views))?;
-                Some(wanted.below(views).collect::<Vec<usize>>())
-            }
-        };
-        let whole = self.rows.len() == rows && self.columns.len() == columns;
-        if whole && kept.is_none() {
-            return Ok(scan);
-        }
-        let cut = |values: Array3<f32>| match whole {
-            true => values,
-            false => values.slice(s![.., self.rows.clone(), self.columns.clone()]).to_owned(),
-        };
-        let chosen = |values: Array3<f32>| match &kept {
-            Some(kept) => values.select(Axis(0), kept),
-            None => values,
-        };
-        let measured = match scan.measured {
-            Measured::Lines(lines) => Measured::Lines(cut(chosen(lines))),
-            Measured::Counts(Counts { views, flats, darks }) => {
-                let darks = if darks.is_empty() { darks } else { cut(darks) };
-                Measured::Counts(Counts { views: cut(chosen(views)), flats: cut(flats), darks })
-            }
-        };
-        let (mut angles, mut geometry) = (scan.angles, scan.geometry);
-        if let Some(kept) = &kept {
-            angles = kept.iter().map(|&view| angles[view]).collect();
-            geometry = geometry.map(|geometry| geometry.select(kept.iter().copied())).transpose()?;
-        }
-        let geometry = geometry.map(|geometry| self.rays(&geometry)).transpose()?;
-        Ok(Scan::new(measured, angles, geometry)?)
-    }
-
-    /// The rays of this part of the detector.
-    fn rays(&self, geometry: &ProjectionGeometry) -> Result<ProjectionGeometry> {
-        let mut detector = *geometry.detector();
-        let (rows, columns) = (detector.rows, detector.columns);
-        if self.rows.len() == rows && self.columns.len() == columns {
-            return Ok(geometry.clone());
-        }
-        // How far the middle of the part is from the middle of the detector.
-        let shift = |part: &Range<usize>, all: usize, pitch: f64| {
-            (part.start as f64 + 0.5 * (part.len() as f64 - all as f64)) * pitch
-        };
-        let across = shift(&self.columns, columns, detector.pitch_mm[0]);
-        let along = shift(&self.rows, rows, detector.pitch_mm[1]);
-        if detector.radius_mm.is_some() && across != 0.0 {
-            let message = format!(
-                "--column: expected as many columns left out on both sides of a curved detector, found {}-{}",
-                self.columns.start,
-                self.columns.end - 1
-            );
-            return Err(BadInput::new(message).into());
-        }
-        detector.rows = self.rows.len();
-        detector.columns = self.columns.len();
-        let moved = geometry.views().iter().map(|view| rayspin::core::View {
-            detector_mm: std::array::from_fn(|axis| {
-                view.detector_mm[axis] + across * view.u[axis] + along * view.v[axis]
-            }),
-            ..*view
-        });
-        Ok(ProjectionGeometry::new(detector, moved.collect())?)
-    }
-}
-
-/// Numbers side by side; all of them where none are named.
-fn side_by_side(what: &str, wanted: Option<&Ranges>, all: usize) -> Result<Range<usize>> {
-    let Some(wanted) = wanted else { return Ok(0..all) };
-    wanted.expect_among(what, &Vec::from_iter(0..all))?;
-    let kept: Vec<usize> = wanted.below(all).collect();
-    match (kept.first(), kept.last()) {
-        (Some(first), Some(last)) if last - first + 1 == kept.len() => Ok(*first..last + 1),
-        _ => Err(BadInput::new(format!("--{what}: expected {what}s side by side, found {wanted}")).into()),
-    }
-}
-
 /// The rays of a geometry file of RTK.
 fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionGeometry> {
     let path = args.rtk.as_deref().unwrap_or(std::path::Path::new(""));
@@ -443,33 +295,17 @@ fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionG
     from_rtk(&projections, detector, [0.0; 2]).with_context(|| path.display().to_string())
 }
 
-/// The rays that the options say: an orbit with the scan's angles, and the axis on this column or the middle one.
-fn orbit(
-    args: &ReconCt,
-    [_, rows, columns]: [usize; 3],
-    angles: &[f64],
-    axis: Option<f64>,
-    notes: &mut Vec<String>,
-) -> Result<ProjectionGeometry> {
-    let pitch = args.pixel.as_deref().map_or(Ok([1.0; 2]), pixel)?;
-    let middle = 0.5 * (columns - 1) as f64;
-    let axis = axis.unwrap_or(middle);
-    if !(axis.is_finite() && axis >= 0.0 && axis <= (columns - 1) as f64) {
-        let message = format!("--axis: expected a column from 0 to {}, found {axis}", columns - 1);
-        return Err(BadInput::new(message).into());
-    }
-    let beam = if args.source_to_axis.is_some() { "a fan or cone beam" } else { "parallel rays" };
-    notes.push(format!(
-        "the file states no rays: {beam}, pixels of {} mm and the axis at column {} are taken",
-        pitch[0],
-        (axis * 100.0).round() / 100.0
-    ));
-    let orbit = Orbit {
-        angles: angles.to_vec(),
+/// What the options say of rays.
+fn ray_options(args: &ReconCt) -> Result<RayOptions> {
+    let axis = args.axis.map(|axis| match axis {
+        AxisArg::Column(column) => AxisOn::Column(column),
+        AxisArg::Find => AxisOn::Found,
+    });
+    Ok(RayOptions {
+        pixel_mm: args.pixel.as_deref().map(pixel).transpose()?,
+        axis,
         source_to_axis_mm: args.source_to_axis,
         axis_to_detector_mm: args.axis_to_detector.unwrap_or(0.0),
-        offset_mm: [(middle - axis) * pitch[0], 0.0],
-        ..Orbit::default()
-    };
-    Ok(ProjectionGeometry::orbit(flat(rows, columns, pitch), &orbit)?)
+        rays: None,
+    })
 }

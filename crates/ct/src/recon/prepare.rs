@@ -1,0 +1,165 @@
+use ndarray::Array3;
+use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, Result};
+use rayspin_device::Device;
+
+use crate::corrections::{Corrections, binned};
+use crate::scan::{Measured, Part, Scan, find_axis};
+
+/// exp(-80) is less than one photon in 10^34: larger numbers are no line integrals of what was measured.
+const MOST_OPAQUE: f32 = 80.0;
+
+/// Where the axis of rotation falls on the detector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AxisOn {
+    /// On this column, counted from 0 at the middle of the first one.
+    Column(f64),
+    /// Where [`find_axis`] finds it.
+    Found,
+}
+
+/// What a user says of the rays of a scan that does not state them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RayOptions {
+    /// The distance between pixels along columns and rows, mm; 1 when absent.
+    pub pixel_mm: Option<[f64; 2]>,
+    /// Where the axis falls. When absent it is found in counts of parallel rays, and is in the middle of others.
+    pub axis: Option<AxisOn>,
+    /// Distance from the source to the axis, mm; none for parallel rays.
+    pub source_to_axis_mm: Option<f64>,
+    /// Distance from the axis to the detector, mm.
+    pub axis_to_detector_mm: f64,
+    /// The rays of these views on the whole detector, in place of those that the scan states.
+    pub rays: Option<ProjectionGeometry>,
+}
+
+impl RayOptions {
+    /// A circle with these angles, whose axis falls on the column `axis`, or on the middle one. `notes` says what is taken.
+    ///
+    /// Errors: an axis beyond the detector; those of [`ProjectionGeometry::orbit`].
+    pub fn orbit(
+        &self,
+        [rows, columns]: [usize; 2],
+        angles: &[f64],
+        axis: Option<f64>,
+        notes: &mut Vec<String>,
+    ) -> Result<ProjectionGeometry> {
+        let pitch_mm = self.pixel_mm.unwrap_or([1.0; 2]);
+        let middle = 0.5 * (columns - 1) as f64;
+        let axis = axis.unwrap_or(middle);
+        if !(axis.is_finite() && axis >= 0.0 && axis <= (columns - 1) as f64) {
+            return Err(Error::value("axis", format!("a column from 0 to {}", columns - 1), axis));
+        }
+        let beam = if self.source_to_axis_mm.is_some() { "a fan or cone beam" } else { "parallel rays" };
+        notes.push(format!(
+            "the scan states no rays: {beam}, pixels of {} mm and the axis at column {} are taken",
+            pitch_mm[0],
+            (axis * 100.0).round() / 100.0
+        ));
+        let orbit = Orbit {
+            angles: angles.to_vec(),
+            source_to_axis_mm: self.source_to_axis_mm,
+            axis_to_detector_mm: self.axis_to_detector_mm,
+            offset_mm: [(middle - axis) * pitch_mm[0], 0.0],
+            ..Orbit::default()
+        };
+        ProjectionGeometry::orbit(Detector { rows, columns, pitch_mm, radius_mm: None }, &orbit)
+    }
+}
+
+/// Corrected line integrals and their rays.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// Line integrals `[view, row, column]`.
+    pub lines: Array3<f32>,
+    /// Their rays.
+    pub geometry: ProjectionGeometry,
+    /// The column of the whole detector on which the axis falls, where an option says it or it was found.
+    pub axis: Option<f64>,
+}
+
+/// Makes line integrals of a scan, and finds the rays that it does not state. `scan` is `part` of a scan whose detector has
+/// `whole` rows and columns. `notes` says what was assumed.
+///
+/// Errors: counts that cannot be corrected; an axis that is to be found in fan or cone beams, or is not found; as
+/// [`RayOptions::orbit`].
+///
+/// ```
+/// use ndarray::Array3;
+/// use rayspin_ct::corrections::Corrections;
+/// use rayspin_ct::recon::{RayOptions, even_angles, prepare};
+/// use rayspin_ct::scan::{Counts, Measured, Part, Scan};
+/// use rayspin_device::Device;
+///
+/// let counts = Counts {
+///     views: Array3::from_elem((4, 1, 8), 50.0),
+///     flats: Array3::from_elem((1, 1, 8), 100.0),
+///     darks: Array3::zeros((0, 1, 8)),
+/// };
+/// let scan = Scan::new(Measured::Counts(counts), even_angles(4, 3.14), None)?;
+/// let part = Part::of(scan.shape(), None, None, None)?;
+/// let options = RayOptions { pixel_mm: Some([0.5; 2]), ..RayOptions::default() };
+/// let mut notes = Vec::new();
+/// let made = prepare(&Device::cpu()?, scan, (&part, [1, 8]), &Corrections::default(), &options, &mut notes)?;
+/// assert!((made.lines[[0, 0, 0]] - 2f32.ln()).abs() < 1e-6);
+/// // Four views are too few to find the axis: it is taken in the middle, and a note says so.
+/// assert!(made.axis.is_none() && notes.iter().any(|note| note.contains("not found")));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn prepare(
+    device: &Device,
+    scan: Scan,
+    (part, whole): (&Part, [usize; 2]),
+    corrections: &Corrections,
+    options: &RayOptions,
+    notes: &mut Vec<String>,
+) -> Result<Prepared> {
+    let diverging = options.source_to_axis_mm.is_some();
+    if options.axis == Some(AxisOn::Found) && diverging {
+        return Err(Error::value("rays to find the axis in", "parallel ones", "a fan or cone beam"));
+    }
+    // Files of counts often state no rays, and their axis is seldom in the middle.
+    let is_guessed = matches!(scan.measured, Measured::Counts(_))
+        && scan.geometry.is_none()
+        && options.rays.is_none()
+        && !diverging;
+    let Scan { measured, angles, geometry } = corrections.lines(device, scan, options.pixel_mm, notes)?;
+    let Measured::Lines(lines) = measured else {
+        return Err(Error::value("corrected scan", "line integrals", "counts"));
+    };
+    let largest = lines.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+    if largest > MOST_OPAQUE {
+        notes.push(format!(
+            "line integrals as large as {largest} let nothing through: what a detector counts needs a flat field (flat)"
+        ));
+    }
+    let bins @ [_, high, wide] = corrections.bins();
+    let find = |notes: &mut Vec<String>| -> Result<f64> {
+        let column = find_axis(device, lines.view(), &angles)?;
+        let column = part.columns().start as f64 + (column + 0.5) * wide as f64 - 0.5;
+        notes.push(format!(
+            "the axis falls on column {column:.2}, about which views are mirror images of others"
+        ));
+        Ok(column)
+    };
+    let axis = match options.axis {
+        Some(AxisOn::Found) => Some(find(notes)?),
+        Some(AxisOn::Column(column)) => Some(column),
+        None if is_guessed => match find(notes) {
+            Ok(column) => Some(column),
+            Err(error) => {
+                notes.push(format!("the axis was not found: {error}"));
+                None
+            }
+        },
+        None => None,
+    };
+    let geometry = match (geometry, &options.rays) {
+        (_, Some(rays)) => binned(&part.rays(rays)?, bins)?,
+        (Some(geometry), None) => geometry,
+        (None, None) => {
+            let rays = options.orbit(whole, &angles, axis, notes)?;
+            binned(&part.rays(&rays)?, [1, high, wide])?
+        }
+    };
+    Ok(Prepared { lines, geometry, axis })
+}
