@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array3, ArrayD, ArrayViewMut3};
+use ndarray::{Array3, ArrayD, ArrayViewMut3, Axis};
 use rayspin_core::{ProjectionGeometry, expect_len, expect_shape, voxels};
 use rayspin_ct::scan::{Counts, Light, Measured, Scan};
 use rayspin_device::Cpu;
@@ -248,5 +248,24 @@ impl Projections {
             Some([flats, darks]) => Measured::Counts(Counts { views, flats, darks }),
         };
         Scan::new(measured, self.angles, self.geometry).map_err(|e| Error::core(&self.path, e))
+    }
+}
+
+/// The numbers of an array or image: `[view, row, column]`, or `[view, column]`. The slices of an image are views, and one slice is a
+/// sinogram.
+///
+/// Errors: a file of another kind; numbers with imaginary parts.
+pub fn read_views(path: impl AsRef<Path>) -> Result<ArrayD<f32>> {
+    let path = path.as_ref();
+    if !crate::detect(path)?.reads_arrays() {
+        let image = crate::read_volume(path)?.image.into_data();
+        return Ok(if image.shape()[0] == 1 { image.index_axis_move(Axis(0), 0) } else { image });
+    }
+    let array = crate::read_array(path, "line integrals")?;
+    match array.iter().find(|value| value.im != 0.0) {
+        Some(value) => {
+            Err(Error::field(path, "line integrals", "real numbers", format!("the number {value}")))
+        }
+        None => Ok(array.mapv(|value| value.re)),
     }
 }

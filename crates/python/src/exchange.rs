@@ -335,22 +335,6 @@ pub(crate) fn on_host<T: Item>(given: Given<'_>) -> PyResult<Array<T>> {
     array.into_device(&host).map_err(raised)
 }
 
-/// Real numbers of an array anywhere, in double precision on the host. They are copied in any case, so that NumPy's may have any strides.
-pub(crate) fn real_on_host(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<ArrayD<f64>> {
-    let given = match object.cast::<PyUntypedArray>() {
-        Ok(_) => {
-            let numpy = object.py().import("numpy")?;
-            Given::new(what, &numpy.call_method1("ascontiguousarray", (object,))?)?
-        }
-        Err(_) => Given::new(what, object)?,
-    };
-    match given.dtype {
-        Dtype::F64 => on_host::<f64>(given)?.into_host().map_err(raised),
-        Dtype::F32 => Ok(on_host::<f32>(given)?.into_host().map_err(raised)?.mapv(f64::from)),
-        found => Err(wrong_type(what, "float32 or float64", found.name())),
-    }
-}
-
 /// A new NumPy array that takes over the values.
 pub(crate) fn to_numpy<'py, T: Item>(py: Python<'py>, values: ArrayD<T>) -> Bound<'py, PyAny> {
     numpy::PyArray::from_owned_array(py, values).into_any()

@@ -4,9 +4,12 @@
 //! exceptions ([`error`]). The package's Python files hold what needs no compiled code.
 
 mod call;
+mod copied;
+mod ct;
 mod error;
 mod exchange;
 mod linop;
+mod metrics;
 mod nufft;
 mod processor;
 mod progress;
@@ -38,7 +41,9 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(recon::recon, module)?)?;
     module.add_function(wrap_pyfunction!(recon::methods, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
+    ct::register(module)?;
     linop::register(module)?;
+    metrics::register(module)?;
     prox::register(module)?;
     solve::register(module)?;
     Ok(())

@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ndarray::Array2;
+use ndarray::{Array2, Ix1};
 use num_complex::Complex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,8 +11,9 @@ use rayspin::core::{Error, Real, Trajectory};
 use rayspin::device::Array;
 use rayspin::kernels::nufft::{Nufft, Options, Type3};
 
+use crate::copied::doubles;
 use crate::error::{raised, wrong_type};
-use crate::exchange::{Dtype, Given, Item, Output, real_on_host};
+use crate::exchange::{Dtype, Given, Item, Output};
 use crate::processor::Processor;
 
 /// A transform whose points are set.
@@ -218,7 +219,7 @@ impl Plan {
                 let text = format!("{name}: expected an array in {} dimensions, found none", self.dims);
                 return Err(PyValueError::new_err(text));
             };
-            all.push(numbers(name, axis)?);
+            all.push(doubles::<Ix1>(name, "[point]", axis)?.to_vec());
             let (first, last) = (&all[0], &all[all.len() - 1]);
             if first.len() != last.len() {
                 return Err(raised(Error::shape(*name, &[first.len()], &[last.len()])));
@@ -350,17 +351,4 @@ fn apply<R: Real>(
         (Transform::Free(plan), Direction::Forward) => plan.forward(input, out),
         (Transform::Free(plan), Direction::Adjoint) => plan.adjoint(input, out),
     }
-}
-
-/// Real numbers of a one-dimensional array, anywhere.
-fn numbers(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    let values = real_on_host(what, object)?;
-    if values.ndim() != 1 {
-        return Err(raised(Error::Shape {
-            what: what.to_owned(),
-            expected: "one axis".to_owned(),
-            found: rayspin::core::format_shape(values.shape()),
-        }));
-    }
-    Ok(values.into_raw_vec_and_offset().0)
 }

@@ -11,14 +11,15 @@ use pyo3::types::PyDict;
 use rayspin::core::{C32, C64, Error, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
-use rayspin::mri::methods::{Kind, Method, Methods, Param, Value, suited_to, with};
+use rayspin::mri::methods::{Kind, Methods, Param, Parameters, Value, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
 use rayspin::mri::scan::{Facts, Frame, FrameOptions};
 use rayspin::report::RunRecorder;
 
+use crate::copied::singles;
 use crate::error::{of_file, raised, wrong_type};
-use crate::exchange::{Given, Item, on_host, real_on_host, to_numpy};
+use crate::exchange::{Given, Item, on_host, to_numpy};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::scan::{Held, Scan};
@@ -102,18 +103,38 @@ impl Reconstruction {
 pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     for method in Methods::default().iter() {
-        let rows = PyDict::new(py);
-        for param in method.table() {
-            let row = PyDict::new(py);
-            let default = method.get(param.name).unwrap_or(Value::Nothing);
-            row.set_item("default", python_of(py, &default)?)?;
-            row.set_item("range", range_of(&param))?;
-            row.set_item("help", param.help)?;
-            rows.set_item(param.name, row)?;
-        }
-        all.set_item(method.about().name, (method.about().help, rows))?;
+        all.set_item(method.about().name, (method.about().help, table_of(py, method)?))?;
     }
     Ok(all)
+}
+
+/// The default, range and help of each parameter.
+pub(crate) fn table_of<'py>(
+    py: Python<'py>,
+    of: &(impl Parameters + ?Sized),
+) -> PyResult<Bound<'py, PyDict>> {
+    let rows = PyDict::new(py);
+    for param in of.table() {
+        let row = PyDict::new(py);
+        let default = of.get(param.name).unwrap_or(Value::Nothing);
+        row.set_item("default", python_of(py, &default)?)?;
+        row.set_item("range", range_of(&param))?;
+        row.set_item("help", param.help)?;
+        rows.set_item(param.name, row)?;
+    }
+    Ok(rows)
+}
+
+/// The value of each parameter.
+pub(crate) fn values_in<'py>(
+    py: Python<'py>,
+    of: &(impl Parameters + ?Sized),
+) -> PyResult<Bound<'py, PyDict>> {
+    let used = PyDict::new(py);
+    for param in of.table() {
+        used.set_item(param.name, python_of(py, &of.get(param.name).unwrap_or(Value::Nothing))?)?;
+    }
+    Ok(used)
 }
 
 fn range_of(param: &Param) -> String {
@@ -164,25 +185,22 @@ pub(crate) fn recon(
             method
         }
     };
-    let given = values_of(named, parameters)?;
+    let given = values_of(&format!("method {}", named.about().name), &named.table(), parameters)?;
     let chosen = with(named, given.iter().cloned()).map_err(raised)?;
     let is_given = |name: &str| given.iter().any(|(one, _)| one == name);
     let (chosen, rules) = suited_to(&*chosen, &facts, is_given).map_err(raised)?;
     for rule in rules {
         notes.push(format!("{} {}: {} ({}= overrides)", rule.name, rule.value, rule.reason, rule.name));
     }
-    let used = PyDict::new(py);
-    let mut recorded = Vec::new();
-    for param in chosen.table() {
-        let value = chosen.get(param.name).unwrap_or(Value::Nothing);
-        used.set_item(param.name, python_of(py, &value)?)?;
-        recorded.push((param.name, recorded_of(&value)));
-    }
+    let used = values_in(py, &*chosen)?;
+    let recorded: Vec<_> = (chosen.table().iter())
+        .map(|param| (param.name, recorded_of(&chosen.get(param.name).unwrap_or(Value::Nothing))))
+        .collect();
     let name = chosen.about().name;
     let mut options = ReconOptions { method: chosen, keep_maps: true, ..ReconOptions::default() };
     options.maps = maps.map(|maps| host_array::<C32>("maps", maps)).transpose()?.map(Arc::new);
     options.field_map = match field_map {
-        Some(map) => Some(Arc::new(real_on_host("field_map", map)?.mapv(|hertz| hertz as f32))),
+        Some(map) => Some(Arc::new(singles("field_map", "[z, y, x] or [y, x]", map)?)),
         None => None,
     };
     options.nufft_tolerance = nufft_tolerance.unwrap_or(options.nufft_tolerance);
@@ -291,19 +309,18 @@ fn facts_of(held: &Held) -> rayspin::core::Result<Facts> {
     }
 }
 
-/// Keywords as values of a method's parameters. Errors: a `TypeError` for a keyword that the method has not, or of another kind.
-fn values_of(method: &dyn Method, given: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Value)>> {
-    let table = method.table();
+/// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has not, or of another kind.
+pub(crate) fn values_of(
+    whose: &str,
+    table: &[Param],
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Vec<(String, Value)>> {
     let mut values = Vec::new();
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
         let Some(param) = table.iter().find(|param| param.name == name) else {
             let known: Vec<_> = table.iter().map(|param| param.name).collect();
-            let text = format!(
-                "{name}: no parameter of method {}, which has {}",
-                method.about().name,
-                known.join(", ")
-            );
+            let text = format!("{name}: no parameter of {whose}, which has {}", known.join(", "));
             return Err(PyTypeError::new_err(text));
         };
         values.push((name, value_of(param, &value)?));

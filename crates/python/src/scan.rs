@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, IxDyn};
 use pyo3::prelude::*;
 use rayspin::core::{C32, Error, Geometry, Monitor, Result, Trajectory, TrajectoryUnits, format_shape};
 use rayspin::io::cfl::Layout;
 use rayspin::io::{ArrayFrame, ScanFile, ScanOptions};
 use rayspin::mri::scan::{Frame, FrameOptions, Samples, settle_units};
 
+use crate::copied::doubles;
 use crate::error::{of_file, raised};
-use crate::exchange::{Given, on_host, real_on_host, to_numpy};
+use crate::exchange::{Given, on_host, to_numpy};
 
 /// What was read.
 pub(crate) enum Held {
@@ -54,14 +55,15 @@ impl Scan {
         let frame = match trajectory {
             None => on_grid(kspace, shape.as_deref(), &fov_mm),
             Some(points) => {
-                let points = real_on_host("trajectory", points)?;
+                let points =
+                    doubles::<IxDyn>("trajectory", "[sample, dim] or [spoke, readout, dim]", points)?;
                 let units = units.map(str::parse).transpose().map_err(raised)?;
                 along_trajectory(kspace, points, (shape, &fov_mm, units), &mut notes)
             }
         };
         let mut frame = frame.map_err(raised)?;
         if let Some(times) = times {
-            let times = real_on_host("times", times)?.into_raw_vec_and_offset().0;
+            let times = doubles::<IxDyn>("times", "those of the samples", times)?.into_raw_vec_and_offset().0;
             let expected = match &frame.samples {
                 Samples::Cartesian { sampled, .. } => sampled.len(),
                 Samples::NonCartesian { trajectory, .. } => trajectory.samples(),

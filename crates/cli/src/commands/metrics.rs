@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
-use rayspin::imaging::metrics::{CompareOptions, Compared, Numbers, Quality, Sample, compare};
+use rayspin::imaging::metrics::{
+    Better, CompareOptions, Compared, Numbers, Quality, Sample, better, compare,
+};
 use rayspin::io::{self, Format};
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
@@ -14,11 +16,6 @@ use serde::Serialize;
 
 use super::files;
 use crate::args::Metrics;
-
-/// Another way to compare is worth a word where its error is below this part of the one at hand.
-const BETTER: f64 = 0.5;
-/// A fitted factor farther from 1 than this says that two scales are compared.
-const OTHER_SCALE: f64 = 0.2;
 
 /// Compares images with their references and prints a table or JSON.
 pub(crate) fn run(context: &Context, args: &Metrics) -> Result<()> {
@@ -264,32 +261,21 @@ pub(crate) fn judge<T: Sample>(
     let repeated = (alike && reference.repetitions() == 1).then(|| image.repetitions()).filter(|&n| n > 1);
     let broadcast = repeated.and_then(|_| reference.data().broadcast(image.data().raw_dim()));
     let reference = broadcast.unwrap_or_else(|| reference.data().view());
-    let compared = |numbers, fit| {
-        let options = CompareOptions { numbers, fit, mask: None };
-        compare(image.data().view(), reference.view(), &options)
-    };
-    let quality = compared(numbers, fit)?;
-    let complex = quality.compared == Compared::ComplexValues;
-    let fitted = if fit { None } else { Some(compared(numbers, true)?) };
-    let magnitudes = if complex { Some(compared(Numbers::Magnitudes, fit)?) } else { None };
-    let other_scale = fitted.filter(|fitted| {
-        let [re, im] = fitted.scale;
-        (re - 1.0).hypot(im) > OTHER_SCALE && fitted.nrmse < BETTER * quality.nrmse
-    });
-    let other_phase = magnitudes.filter(|of| of.nrmse < BETTER * quality.nrmse);
-    let hint = match (other_scale, other_phase) {
-        (scale, Some(of)) if scale.is_none_or(|scale| of.nrmse < BETTER * scale.nrmse) => Some(format!(
+    let options = CompareOptions { numbers, fit, mask: None };
+    let quality = compare(image.data().view(), reference.view(), &options)?;
+    let other = better(image.data().view(), reference.view(), &options, &quality)?;
+    let hint = other.map(|better| match better {
+        Better::Magnitudes(of) => format!(
             "the images differ most in phase: the error of magnitudes is {:.3} %; rayspin metrics --magnitude compares these",
             of.error_percent
-        )),
-        (Some(scale), _) => Some(format!(
+        ),
+        Better::Fitted(scale) => format!(
             "the images differ in scale{}: times {:.4} the error is {:.3} %; --fit takes that out",
-            if complex { " and phase" } else { "" },
+            if quality.compared == Compared::ComplexValues { " and phase" } else { "" },
             scale.scale[0].hypot(scale.scale[1]),
             scale.error_percent
-        )),
-        (None, _) => None,
-    };
+        ),
+    });
     Ok(Judgement { quality, repeated, hint })
 }
 

@@ -14,6 +14,7 @@
 //!
 //! Every sum is in f64.
 
+mod better;
 mod sample;
 mod serial;
 mod ssim;
@@ -23,6 +24,7 @@ use rayon::prelude::*;
 use rayspin_core::{C64, Error, Result, expect_shape, format_shape};
 use serde::{Deserialize, Serialize};
 
+pub use better::{Better, better};
 pub use sample::Sample;
 
 /// Chooses the numbers of two images for [`compare`].

@@ -13,7 +13,7 @@ from . import _compiler
 
 _compiler.name_it()
 
-from . import linop, nufft, prox, solve  # noqa: E402
+from . import ct, linop, metrics, nufft, prox, solve  # noqa: E402
 from ._rayspin import (  # noqa: E402
     Reconstruction,
     Scan,
@@ -30,9 +30,11 @@ __all__ = [
     "Reconstruction",
     "Scan",
     "__version__",
+    "ct",
     "fft",
     "linop",
     "methods",
+    "metrics",
     "nudft",
     "nufft",
     "prox",

@@ -1,16 +1,61 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, final, overload
+from typing import Any, Literal, final, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ._types import Array, Callback, Heard, Map
+from ._types import Array, Callback, Corrections, Heard, Map
 
 __all__ = [
-    "LinearOperator", "Penalty", "Plan", "Reconstruction", "Scan", "Solution", "__version__", "block_diagonal", "cg", "command", "custom",
-    "diagonal", "differences", "fft", "fista", "groups", "identity", "l1", "l2", "largest_eigenvalue", "least_squares", "mask", "methods",
-    "nonnegative", "nudft", "nufft_operator", "pdhg", "read_scan", "recon", "sense", "stack", "toeplitz", "total_variation", "wavelet",
+    "CtGeometry",
+    "CtGrid",
+    "CtProjector",
+    "CtReconstruction",
+    "CtScan",
+    "LinearOperator",
+    "Penalty",
+    "Plan",
+    "Quality",
+    "Reconstruction",
+    "Scan",
+    "Solution",
+    "__version__",
+    "block_diagonal",
+    "cg",
+    "command",
+    "compare",
+    "ct_corrections",
+    "ct_methods",
+    "custom",
+    "diagonal",
+    "differences",
+    "fft",
+    "fista",
+    "groups",
+    "identity",
+    "l1",
+    "l2",
+    "largest_eigenvalue",
+    "least_squares",
+    "mask",
+    "methods",
+    "nonnegative",
+    "nrmse",
+    "nudft",
+    "nufft_operator",
+    "pdhg",
+    "psnr",
+    "read_ct_scan",
+    "read_scan",
+    "recon",
+    "recon_ct",
+    "sense",
+    "ssim",
+    "stack",
+    "toeplitz",
+    "total_variation",
+    "wavelet",
     "wavelet_penalty",
 ]
 
@@ -294,3 +339,262 @@ def pdhg(
     callback: Callback = None,
 ) -> Solution: ...
 def largest_eigenvalue(a: LinearOperator, *, tolerance: float = 1e-3) -> float: ...
+
+@final
+class CtGeometry:
+    """The rays of a CT scan: a detector and its place in each view."""
+
+    @classmethod
+    def parallel(
+        cls,
+        angles: ArrayLike,
+        rows: int,
+        columns: int,
+        pitch_mm: float | Sequence[float] | None = None,
+        *,
+        axis: float | None = None,
+        offset_mm: tuple[float, float] = (0.0, 0.0),
+        tilt: float = 0.0,
+        height_mm: float = 0.0,
+    ) -> CtGeometry: ...
+    @classmethod
+    def cone(
+        cls,
+        angles: ArrayLike,
+        rows: int,
+        columns: int,
+        pitch_mm: float | Sequence[float] | None = None,
+        *,
+        source_to_axis_mm: float,
+        axis_to_detector_mm: float,
+        curved: bool = False,
+        axis: float | None = None,
+        offset_mm: tuple[float, float] = (0.0, 0.0),
+        tilt: float = 0.0,
+        height_mm: float = 0.0,
+    ) -> CtGeometry: ...
+    @classmethod
+    def helix(
+        cls,
+        angles: ArrayLike,
+        rows: int,
+        columns: int,
+        pitch_mm: float | Sequence[float] | None = None,
+        *,
+        source_to_axis_mm: float,
+        axis_to_detector_mm: float,
+        advance_mm: float,
+        curved: bool = False,
+        axis: float | None = None,
+        offset_mm: tuple[float, float] = (0.0, 0.0),
+        tilt: float = 0.0,
+        height_mm: float = 0.0,
+    ) -> CtGeometry: ...
+    @classmethod
+    def from_vectors(
+        cls,
+        vectors: ArrayLike,
+        rows: int,
+        columns: int,
+        *,
+        parallel: bool = False,
+        radius_mm: float | None = None,
+    ) -> CtGeometry: ...
+    @classmethod
+    def read_rtk(
+        cls,
+        path: str | PathLike[str],
+        rows: int,
+        columns: int,
+        pitch_mm: float | Sequence[float] | None = None,
+    ) -> CtGeometry: ...
+    def select(self, views: Sequence[int]) -> CtGeometry: ...
+    def grid(
+        self,
+        matrix: Sequence[int] | None = None,
+        voxel_mm: float | Sequence[float] | None = None,
+        centre_mm: Sequence[float] | None = None,
+    ) -> CtGrid: ...
+    def pixel_mm(self, view: int, row: float, column: float) -> tuple[float, float, float]: ...
+    def project(self, view: int, point_mm: Sequence[float]) -> tuple[float, float] | None: ...
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+    @property
+    def pitch_mm(self) -> tuple[float, float]: ...
+    @property
+    def radius_mm(self) -> float | None: ...
+    @property
+    def is_parallel(self) -> bool: ...
+    @property
+    def angles(self) -> NDArray[np.float64]: ...
+    @property
+    def vectors(self) -> NDArray[np.float64]: ...
+    def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class CtGrid:
+    """The voxels of a CT volume."""
+
+    def __new__(
+        cls,
+        shape: Sequence[int],
+        spacing_mm: float | Sequence[float],
+        centre_mm: Sequence[float] | None = None,
+    ) -> CtGrid: ...
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+    @property
+    def spacing_mm(self) -> tuple[float, float, float]: ...
+    @property
+    def centre_mm(self) -> tuple[float, float, float]: ...
+    @property
+    def first_mm(self) -> tuple[float, float, float]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class CtProjector:
+    """The line integrals of a volume along the rays of a scan, and their transpose."""
+
+    def __new__(
+        cls, geometry: CtGeometry, grid: CtGrid, *, device: str = "auto", dtype: Any = None
+    ) -> CtProjector: ...
+    def forward(self, volume: Any, out: Any = None) -> Any: ...
+    def adjoint(self, projections: Any, out: Any = None) -> Any: ...
+    @property
+    def geometry(self) -> CtGeometry: ...
+    @property
+    def grid(self) -> CtGrid: ...
+    @property
+    def operator(self) -> LinearOperator: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+@final
+class CtScan:
+    """A CT scan: line integrals or counts, angles and rays."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        projections: Any,
+        geometry: CtGeometry | None = None,
+        *,
+        angles: ArrayLike | None = None,
+        flats: Any = None,
+        darks: Any = None,
+    ) -> CtScan: ...
+    def with_geometry(self, geometry: CtGeometry) -> CtScan: ...
+    def select(
+        self,
+        views: slice | Sequence[int] | None = None,
+        rows: slice | Sequence[int] | None = None,
+        columns: slice | Sequence[int] | None = None,
+    ) -> CtScan: ...
+    def line_integrals(
+        self, *, correct: Corrections | None = None, device: str = "auto"
+    ) -> NDArray[np.float32]: ...
+    def find_axis(self, *, device: str = "auto") -> float: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    @property
+    def projections(self) -> NDArray[np.float32]: ...
+    @property
+    def flats(self) -> NDArray[np.float32] | None: ...
+    @property
+    def darks(self) -> NDArray[np.float32] | None: ...
+    @property
+    def angles(self) -> NDArray[np.float64]: ...
+    @property
+    def geometry(self) -> CtGeometry | None: ...
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+
+@final
+class CtReconstruction:
+    """A volume of a CT scan, and how it came about."""
+
+    @property
+    def volume(self) -> NDArray[np.float32]: ...
+    @property
+    def grid(self) -> CtGrid: ...
+    @property
+    def geometry(self) -> CtGeometry: ...
+    @property
+    def axis(self) -> float | None: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def stages(self) -> list[tuple[str, float]]: ...
+    @property
+    def residuals(self) -> list[float]: ...
+    def save(self, path: str | PathLike[str]) -> list[str]: ...
+
+def read_ct_scan(
+    path: str | PathLike[str], *, geometry: CtGeometry | None = None, arc: float | None = None
+) -> CtScan: ...
+def recon_ct(
+    scan: CtScan,
+    method: str | None = None,
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    **parameters: Any,
+) -> CtReconstruction: ...
+def ct_methods() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
+def ct_corrections() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
+
+@final
+class Quality:
+    """The metrics of an image against the truth."""
+
+    @property
+    def nrmse(self) -> float: ...
+    @property
+    def error_percent(self) -> float: ...
+    @property
+    def mse(self) -> float: ...
+    @property
+    def psnr_db(self) -> float: ...
+    @property
+    def snr_db(self) -> float: ...
+    @property
+    def ssim(self) -> float | None: ...
+    @property
+    def max_error(self) -> float: ...
+    @property
+    def reference_max(self) -> float: ...
+    @property
+    def voxels(self) -> int: ...
+    @property
+    def compared(self) -> str: ...
+    @property
+    def scale(self) -> complex: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def hint(self) -> str | None: ...
+
+def compare(
+    image: Any, truth: Any, *, magnitude: bool = False, fit: bool = False, mask: Any = None
+) -> Quality: ...
+def nrmse(image: Any, truth: Any) -> float: ...
+def ssim(image: Any, truth: Any) -> float: ...
+def psnr(image: Any, truth: Any) -> float: ...

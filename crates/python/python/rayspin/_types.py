@@ -1,6 +1,6 @@
 """Types of arguments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Union
 
 Array: TypeAlias = Any
@@ -14,3 +14,6 @@ Callback: TypeAlias = Union[Callable[[int, float, Array], object], None]
 
 Map: TypeAlias = Callable[[float, Array], Union[Array, tuple[Array, float]]]
 """A proximal map of the caller's: f(t, x)."""
+
+Corrections: TypeAlias = Union[str, Sequence[str], dict[str, dict[str, Any]]]
+"""Corrections of CT scans: their names, or names with parameters."""

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::Array2;
+use ndarray::Ix1;
 use num_complex::Complex;
 use pyo3::prelude::*;
 use rayspin::core::{Error, Real, Trajectory, format_shape};
@@ -14,8 +14,9 @@ use rayspin::linop::{
 };
 
 use super::{AnyOp, LinearOperator, Number, each, number_type};
+use crate::copied::doubles;
 use crate::error::{raised, wrong_type};
-use crate::exchange::{Dtype, Given, real_on_host};
+use crate::exchange::{Dtype, Given};
 use crate::processor::Processor;
 
 /// `$body` with the type `$R` of real numbers of a precision; complex and real types alike.
@@ -36,12 +37,7 @@ macro_rules! precision {
 
 /// A trajectory from points `[sample, dim]` in cycles per field of view.
 pub(crate) fn trajectory(points: &Bound<'_, PyAny>) -> PyResult<Trajectory> {
-    let points = real_on_host("points", points)?;
-    let found = format_shape(points.shape());
-    let points: Array2<f64> = points.into_dimensionality().map_err(|_| {
-        raised(Error::Shape { what: "points".to_owned(), expected: "[sample, dim]".to_owned(), found })
-    })?;
-    Trajectory::from_cycles_per_fov(points).map_err(raised)
+    Trajectory::from_cycles_per_fov(doubles("points", "[sample, dim]", points)?).map_err(raised)
 }
 
 fn complex_only(dtype: Dtype, name: &str) -> PyResult<Dtype> {
@@ -146,15 +142,15 @@ pub(crate) fn toeplitz(
 ) -> PyResult<LinearOperator> {
     let (py, processor, trajectory) = (points.py(), Processor::named(device)?, trajectory(points)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "toeplitz")?;
-    let weights = weights.map(|weights| real_on_host("weights", weights)).transpose()?;
+    let weights = weights.map(|weights| doubles::<Ix1>("weights", "[sample]", weights)).transpose()?;
     if maps.is_some() && !batch.is_empty() {
         return Err(raised(Error::value("batch", "none with maps", format_shape(&batch))));
     }
     precision!(dtype, R => {
         let device = &processor.device;
         let weights = weights.map(|weights| {
-            let values = weights.mapv(|w| w as R);
-            Array::<R>::from_host(device, values.view())
+            let values: Vec<R> = weights.iter().map(|&w| w as R).collect();
+            Array::from_vec(device, &[values.len()], values)
         });
         let weights = weights.transpose().map_err(raised)?;
         let plan = plan::<R>(py, &processor, &trajectory, &shape, eps)?;

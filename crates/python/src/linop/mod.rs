@@ -104,7 +104,7 @@ pub(crate) struct LinearOperator {
 }
 
 impl LinearOperator {
-    fn new<S: Number>(op: impl LinearOp<S> + 'static, processor: &Processor) -> Self {
+    pub(crate) fn new<S: Number>(op: impl LinearOp<S> + 'static, processor: &Processor) -> Self {
         Self { op: S::any(Arc::new(op)), processor: processor.clone() }
     }
 
@@ -155,26 +155,27 @@ impl LinearOperator {
         })
     }
 
-    fn apply<'py>(
+    pub(crate) fn apply<'py>(
         &self,
+        what: &'static str,
         x: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.processor.expect_own()?;
-        each!(&self.op, op => apply(op, &self.processor, x, out))
+        each!(&self.op, op => apply(op, &self.processor, (what, x), out))
     }
 }
 
 fn apply<'py, S: Number>(
     op: &Op<S>,
     processor: &Processor,
-    x: &Bound<'py, PyAny>,
+    (what, x): (&'static str, &Bound<'py, PyAny>),
     out: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let given = Given::new("x", x)?;
+    let given = Given::new(what, x)?;
     given.expect_within_reach(processor)?;
     if given.shape != op.domain() {
-        let what = format!("{}: x", op.name());
+        let what = format!("{}: {what}", op.name());
         return Err(raised(Error::shape(what, op.domain(), &given.shape)));
     }
     let mut output = Output::<S>::new(out, op.range(), &given, processor)?;
@@ -199,13 +200,13 @@ impl LinearOperator {
         x: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.apply(x, out)
+        self.apply("x", x, out)
     }
 
     fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match other.cast::<Self>() {
             Ok(inner) => Ok(Bound::new(slf.py(), slf.get().after(inner.get())?)?.into_any()),
-            Err(_) => slf.get().apply(other, None),
+            Err(_) => slf.get().apply("x", other, None),
         }
     }
 
@@ -236,7 +237,7 @@ impl LinearOperator {
     /// Aᴴ.
     #[getter]
     #[pyo3(name = "H")]
-    fn adjoint(&self) -> Self {
+    pub(crate) fn adjoint(&self) -> Self {
         self.with(each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Adjoint::new(op.clone())))))
     }
 

@@ -1,7 +1,7 @@
 //! From a file to line integrals and their rays.
 
 use anyhow::{Context as _, Result};
-use ndarray::{Array3, ArrayD, Axis};
+use ndarray::Array3;
 use rayspin::core::ProjectionGeometry;
 use rayspin::ct::corrections::Corrections;
 use rayspin::ct::geometry::from_rtk;
@@ -213,28 +213,12 @@ fn open(args: &ReconCt, kind: Kind) -> Result<Projections> {
             Projections::of_stream(&args.scan, stream, angles)?
         }
         Kind { .. } => {
-            let array = read_array(args)?;
+            let array = io::read_views(&args.scan)?;
             let angles = even(array.shape()[0])?;
             Projections::of_array(&args.scan, array, angles)?
         }
     };
     with_fields(projections, args)
-}
-
-/// The numbers of an array; of an image its slices are views, and one slice is a sinogram.
-fn read_array(args: &ReconCt) -> Result<ArrayD<f32>> {
-    let format = io::detect(&args.scan)?;
-    if !format.reads_arrays() {
-        let image = io::read_volume(&args.scan)?.image.into_data();
-        return Ok(if image.shape()[0] == 1 { image.index_axis_move(Axis(0), 0) } else { image });
-    }
-    let array = io::read_array(&args.scan, "line integrals")?;
-    let shown = args.scan.display();
-    if let Some(value) = array.iter().find(|value| value.im != 0.0) {
-        let message = format!("{shown}: expected real line integrals, found the complex number {value}");
-        return Err(BadInput::new(message).into());
-    }
-    Ok(array.mapv(|value| value.re))
 }
 
 /// Projections with the flat and dark fields that the options say.

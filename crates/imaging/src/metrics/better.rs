@@ -1,0 +1,61 @@
+use ndarray::{ArrayView, Dimension};
+use rayspin_core::Result;
+
+use super::{CompareOptions, Compared, Numbers, Quality, Sample, compare};
+
+/// Another way to compare is worth a word where its error is below this part of the one at hand.
+const BETTER: f64 = 0.5;
+/// A fitted factor farther from 1 than this says that two scales are compared.
+const OTHER_SCALE: f64 = 0.2;
+
+/// A way to compare two images in which they differ much less.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Better {
+    /// With a fitted scale, and phase where complex values are compared.
+    Fitted(Quality),
+    /// Magnitudes of complex values.
+    Magnitudes(Quality),
+}
+
+/// Whether images whose `quality` was found with `options` differ in scale or phase more than in anything else: another way to compare
+/// them has less than half the error.
+///
+/// Errors: as [`compare`].
+///
+/// ```
+/// use ndarray::array;
+/// use rayspin_imaging::metrics::{Better, CompareOptions, better, compare};
+///
+/// let (image, reference) = (array![[2.0, 4.0], [6.0, 8.0]], array![[1.0, 2.0], [3.0, 4.0]]);
+/// let options = CompareOptions::default();
+/// let quality = compare(image.view(), reference.view(), &options)?;
+/// let other = better(image.view(), reference.view(), &options, &quality)?;
+/// assert!(matches!(other, Some(Better::Fitted(quality)) if quality.scale == [0.5, 0.0]));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn better<T: Sample, U: Sample, D: Dimension>(
+    image: ArrayView<'_, T, D>,
+    reference: ArrayView<'_, U, D>,
+    options: &CompareOptions<'_>,
+    quality: &Quality,
+) -> Result<Option<Better>> {
+    let compared = |numbers, fit| {
+        let options = CompareOptions { numbers, fit, mask: options.mask.clone() };
+        compare(image.view(), reference.view(), &options)
+    };
+    let complex = quality.compared == Compared::ComplexValues;
+    let fitted = if options.fit { None } else { Some(compared(options.numbers, true)?) };
+    let magnitudes = if complex { Some(compared(Numbers::Magnitudes, options.fit)?) } else { None };
+    let other_scale = fitted.filter(|fitted| {
+        let [re, im] = fitted.scale;
+        (re - 1.0).hypot(im) > OTHER_SCALE && fitted.nrmse < BETTER * quality.nrmse
+    });
+    let other_phase = magnitudes.filter(|of| of.nrmse < BETTER * quality.nrmse);
+    Ok(match (other_scale, other_phase) {
+        (scale, Some(of)) if scale.is_none_or(|scale| of.nrmse < BETTER * scale.nrmse) => {
+            Some(Better::Magnitudes(of))
+        }
+        (Some(scale), _) => Some(Better::Fitted(scale)),
+        (None, _) => None,
+    })
+}

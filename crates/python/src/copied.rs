@@ -1,0 +1,129 @@
+//! Arrays and numbers of the caller that a call copies: any numeric array of NumPy or list, and arrays of other libraries.
+
+use ndarray::{ArrayD, Dimension, IxDyn};
+use num_complex::Complex;
+use numpy::{PyArrayDyn, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use rayspin::core::format_shape;
+
+use crate::error::{raised, wrong_type};
+use crate::exchange::{Dtype, Given, Item, on_host};
+
+/// Real or complex numbers of any array.
+pub(crate) enum Numbers {
+    Single(ArrayD<f32>),
+    Double(ArrayD<f64>),
+    Complex(ArrayD<Complex<f64>>),
+}
+
+impl Numbers {
+    /// The numbers of an array. Whole numbers and booleans become double precision.
+    ///
+    /// Errors: a `TypeError` for what is no array of numbers.
+    pub(crate) fn of(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let numpy = object.py().import("numpy")?;
+        let is_numpy = object.is_instance(&numpy.getattr("ndarray")?)?;
+        if !is_numpy && object.hasattr("__dlpack__")? {
+            let given = Given::new(what, object)?;
+            return Ok(match given.dtype {
+                Dtype::F32 => Self::Single(host(given)?),
+                Dtype::F64 => Self::Double(host(given)?),
+                Dtype::C64 => {
+                    let values = host::<Complex<f32>>(given)?;
+                    Self::Complex(values.mapv(|value| Complex::new(value.re.into(), value.im.into())))
+                }
+                Dtype::C128 => Self::Complex(host(given)?),
+            });
+        }
+        let array = numpy.call_method1("asarray", (object,))?;
+        let dtype = array.getattr("dtype")?;
+        let kind: String = dtype.getattr("kind")?.extract()?;
+        let bytes: usize = dtype.getattr("itemsize")?.extract()?;
+        match (&kind[..], bytes) {
+            ("f", ..=4) => Ok(Self::Single(copied(&array, "float32")?)),
+            ("f" | "i" | "u" | "b", _) => Ok(Self::Double(copied(&array, "float64")?)),
+            ("c", _) => Ok(Self::Complex(copied(&array, "complex128")?)),
+            _ => Err(wrong_type(what, "an array of numbers", dtype)),
+        }
+    }
+}
+
+fn host<T: Item>(given: Given<'_>) -> PyResult<ArrayD<T>> {
+    on_host::<T>(given)?.into_host().map_err(raised)
+}
+
+fn copied<T: Item>(array: &Bound<'_, PyAny>, dtype: &str) -> PyResult<ArrayD<T>> {
+    let array = array.call_method1("astype", (dtype,))?;
+    let array = array.cast::<PyArrayDyn<T>>().map_err(|error| PyTypeError::new_err(error.to_string()))?;
+    Ok(array.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?.as_array().to_owned())
+}
+
+/// Real numbers in single precision, with the axes that `D` has.
+///
+/// Errors: a `TypeError` for complex numbers and what is no array; a `ValueError` for another number of axes.
+pub(crate) fn singles<D: Dimension>(
+    what: &'static str,
+    axes: &str,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<ndarray::Array<f32, D>> {
+    let values = match Numbers::of(what, object)? {
+        Numbers::Single(values) => values,
+        Numbers::Double(values) => values.mapv(|value| value as f32),
+        _ => return Err(wrong_type(what, "real numbers", "complex ones")),
+    };
+    with_axes(what, axes, values)
+}
+
+/// Real numbers in double precision, with the axes that `D` has. Errors: as [`singles`].
+pub(crate) fn doubles<D: Dimension>(
+    what: &'static str,
+    axes: &str,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<ndarray::Array<f64, D>> {
+    let values = match Numbers::of(what, object)? {
+        Numbers::Single(values) => values.mapv(f64::from),
+        Numbers::Double(values) => values,
+        _ => return Err(wrong_type(what, "real numbers", "complex ones")),
+    };
+    with_axes(what, axes, values)
+}
+
+fn with_axes<T, D: Dimension>(
+    what: &str,
+    axes: &str,
+    values: ndarray::Array<T, IxDyn>,
+) -> PyResult<ndarray::Array<T, D>> {
+    let found = format_shape(values.shape());
+    let text = || PyValueError::new_err(format!("{what}: expected the axes {axes}, found shape {found}"));
+    values.into_dimensionality().map_err(|_| text())
+}
+
+/// `N` numbers: of a sequence, or one number for all of them. Errors: a `TypeError` for anything else.
+pub(crate) fn several<'py, T, const N: usize>(
+    what: &str,
+    expected: &str,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<[T; N]>
+where
+    T: Copy + for<'a> FromPyObject<'a, 'py>,
+{
+    if let Ok(one) = object.extract::<T>() {
+        return Ok([one; N]);
+    }
+    exactly(what, expected, object)
+}
+
+/// `N` numbers of a sequence. Errors: a `TypeError` for anything else.
+pub(crate) fn exactly<'py, T, const N: usize>(
+    what: &str,
+    expected: &str,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<[T; N]>
+where
+    T: Copy + for<'a> FromPyObject<'a, 'py>,
+{
+    let wrong = || wrong_type(what, expected, object);
+    let values: Vec<T> = object.extract().map_err(|_| wrong())?;
+    values.try_into().map_err(|_| wrong())
+}

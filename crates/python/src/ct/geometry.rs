@@ -1,0 +1,386 @@
+use std::f64::consts::{PI, TAU};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ndarray::{Array1, Array2, Ix1, Ix2};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use rayspin::core::{Detector, Error, Orbit, ProjectionGeometry, VolumeGrid};
+use rayspin::ct::geometry::{from_rtk, from_vectors, to_vectors};
+use rayspin::ct::recon::{GridOptions, grid};
+
+use crate::copied::{doubles, exactly, several};
+use crate::error::{of_file, raised};
+use crate::exchange::to_numpy;
+
+const PAIR: &str = "a length in mm, or two along columns and rows (u, v)";
+const THREE: &str = "three numbers (x, y, z)";
+
+/// The rays of a CT scan: a detector and its place in each view.
+///
+/// The axis of rotation is z and passes through the origin. At angle 0 rays run along +y, columns of the detector are numbered along
+/// +x and rows along +z. The angle grows from x to y. Angles are in radian, lengths in mm, projections are arrays
+/// `[view, row, column]`. `parallel`, `cone` and `helix` turn source and detector together around z:
+///
+///     source   = -source_to_axis e2 + h e3            (parallel rays run along e2)
+///     detector = axis_to_detector e2 + offset_u e1 + (h + offset_v) e3
+///     u = cos(tilt) e1 + sin(tilt) e3,  v = -sin(tilt) e1 + cos(tilt) e3
+///
+/// with e1 = (cos, sin, 0), e2 = (-sin, cos, 0), e3 = (0, 0, 1) and the height h. `from_vectors` takes any path.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import ct
+/// >>> angles = np.linspace(0, 2 * np.pi, 8, endpoint=False)
+/// >>> rays = ct.Geometry.cone(angles, 3, 5, 2.0, source_to_axis_mm=600, axis_to_detector_mm=400)
+/// >>> rays.shape
+/// (8, 3, 5)
+/// >>> rays.vectors[0, :6].tolist()  # the source, the middle of the detector
+/// [0.0, -600.0, 0.0, 0.0, 400.0, 0.0]
+#[pyclass(frozen, name = "Geometry", module = "rayspin.ct")]
+pub(crate) struct CtGeometry {
+    pub(crate) rays: Arc<ProjectionGeometry>,
+    pub(crate) angles: Vec<f64>,
+}
+
+/// What `parallel`, `cone` and `helix` share.
+struct Common<'a, 'py> {
+    angles: &'a Bound<'py, PyAny>,
+    size: [usize; 2],
+    pitch_mm: Option<&'a Bound<'py, PyAny>>,
+    axis: Option<f64>,
+    offset_mm: [f64; 2],
+    tilt: f64,
+    height_mm: f64,
+}
+
+impl Common<'_, '_> {
+    /// An orbit with these, its distances from the axis, the height of a turn, and whether the detector is bent around the source.
+    fn orbit(&self, distances: Option<[f64; 2]>, advance_mm: f64, curved: bool) -> PyResult<CtGeometry> {
+        let angles = doubles::<Ix1>("angles", "[view]", self.angles)?.to_vec();
+        let ([rows, columns], pitch_mm) = (self.size, pitch(self.pitch_mm)?);
+        let mut offset_mm = self.offset_mm;
+        if let Some(axis) = self.axis {
+            if offset_mm[0] != 0.0 {
+                let found = format!("both, {axis} and {} mm", offset_mm[0]);
+                return Err(raised(Error::value("axis", "the axis or an offset along u", found)));
+            }
+            if !axis.is_finite() {
+                return Err(raised(Error::value("axis", "a column of the detector", axis)));
+            }
+            offset_mm[0] = (0.5 * (columns as f64 - 1.0) - axis) * pitch_mm[0];
+        }
+        let [source, detector] = distances.unwrap_or_default();
+        let orbit = Orbit {
+            source_to_axis_mm: distances.map(|_| source),
+            axis_to_detector_mm: detector,
+            offset_mm,
+            tilt: self.tilt,
+            height_mm: self.height_mm,
+            advance_mm,
+            angles,
+        };
+        let radius_mm = curved.then_some(source + detector);
+        let rays = ProjectionGeometry::orbit(Detector { rows, columns, pitch_mm, radius_mm }, &orbit);
+        Ok(CtGeometry { rays: Arc::new(rays.map_err(raised)?), angles: orbit.angles })
+    }
+}
+
+fn pitch(given: Option<&Bound<'_, PyAny>>) -> PyResult<[f64; 2]> {
+    given.map_or(Ok([1.0; 2]), |given| several("pitch_mm", PAIR, given))
+}
+
+impl CtGeometry {
+    /// Rays without the angles of their views: these follow from the detectors.
+    pub(crate) fn of(rays: ProjectionGeometry) -> Self {
+        let mut angles: Vec<f64> = Vec::with_capacity(rays.views().len());
+        for view in rays.views() {
+            let normal = view.towards_source();
+            let angle = normal[0].atan2(-normal[1]);
+            // The next angle is less than half a turn from the last.
+            let angle = match angles.last() {
+                Some(last) => last + (angle - last + PI).rem_euclid(TAU) - PI,
+                None => angle,
+            };
+            angles.push(angle);
+        }
+        Self { rays: Arc::new(rays), angles }
+    }
+
+    /// The same rays, for views at these angles.
+    pub(crate) fn with_angles(rays: ProjectionGeometry, angles: Vec<f64>) -> Self {
+        Self { rays: Arc::new(rays), angles }
+    }
+
+    fn expect_pixel(&self, view: usize) -> PyResult<()> {
+        let views = self.rays.views().len();
+        if view < views {
+            return Ok(());
+        }
+        Err(raised(Error::value("view", format!("one of 0 to {}", views - 1), view)))
+    }
+}
+
+#[pymethods]
+impl CtGeometry {
+    /// Parallel rays at these angles. `axis` is the column on which the axis of rotation falls, the middle one unless it is given.
+    #[classmethod]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, axis=None, offset_mm=(0.0, 0.0), tilt=0.0, height_mm=0.0))]
+    fn parallel(
+        _class: &Bound<'_, PyType>,
+        angles: &Bound<'_, PyAny>,
+        rows: usize,
+        columns: usize,
+        pitch_mm: Option<&Bound<'_, PyAny>>,
+        axis: Option<f64>,
+        offset_mm: (f64, f64),
+        tilt: f64,
+        height_mm: f64,
+    ) -> PyResult<Self> {
+        let (size, offset_mm) = ([rows, columns], offset_mm.into());
+        Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm }.orbit(None, 0.0, false)
+    }
+
+    /// A cone beam on a circle; a fan beam with one row. A curved detector is bent around the source.
+    #[classmethod]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, curved=false, axis=None,
+        offset_mm=(0.0, 0.0), tilt=0.0, height_mm=0.0))]
+    fn cone(
+        _class: &Bound<'_, PyType>,
+        angles: &Bound<'_, PyAny>,
+        rows: usize,
+        columns: usize,
+        pitch_mm: Option<&Bound<'_, PyAny>>,
+        source_to_axis_mm: f64,
+        axis_to_detector_mm: f64,
+        curved: bool,
+        axis: Option<f64>,
+        offset_mm: (f64, f64),
+        tilt: f64,
+        height_mm: f64,
+    ) -> PyResult<Self> {
+        let (size, offset_mm) = ([rows, columns], offset_mm.into());
+        let common = Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm };
+        common.orbit(Some([source_to_axis_mm, axis_to_detector_mm]), 0.0, curved)
+    }
+
+    /// A cone beam on a helix, which gains `advance_mm` of height in a turn. Its middle view has the height `height_mm`.
+    #[classmethod]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords")]
+    #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, advance_mm, curved=false,
+        axis=None, offset_mm=(0.0, 0.0), tilt=0.0, height_mm=0.0))]
+    fn helix(
+        _class: &Bound<'_, PyType>,
+        angles: &Bound<'_, PyAny>,
+        rows: usize,
+        columns: usize,
+        pitch_mm: Option<&Bound<'_, PyAny>>,
+        source_to_axis_mm: f64,
+        axis_to_detector_mm: f64,
+        advance_mm: f64,
+        curved: bool,
+        axis: Option<f64>,
+        offset_mm: (f64, f64),
+        tilt: f64,
+        height_mm: f64,
+    ) -> PyResult<Self> {
+        let (size, offset_mm) = ([rows, columns], offset_mm.into());
+        let common = Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm };
+        common.orbit(Some([source_to_axis_mm, axis_to_detector_mm]), advance_mm, curved)
+    }
+
+    /// Any path: the vectors `[view, 12]` of ASTRA's `cone_vec`, or of `parallel3d_vec` if `parallel`. Each row has the source (or the
+    /// direction of the rays), the middle of the detector, the step from a pixel to its neighbour along a row, and along a column.
+    #[classmethod]
+    #[pyo3(signature = (vectors, rows, columns, *, parallel=false, radius_mm=None))]
+    fn from_vectors(
+        _class: &Bound<'_, PyType>,
+        vectors: &Bound<'_, PyAny>,
+        rows: usize,
+        columns: usize,
+        parallel: bool,
+        radius_mm: Option<f64>,
+    ) -> PyResult<Self> {
+        let vectors = doubles::<Ix2>("vectors", "[view, 12]", vectors)?;
+        from_vectors(vectors.view(), [rows, columns], parallel, radius_mm).map(Self::of).map_err(raised)
+    }
+
+    /// The rays of a geometry file of RTK (XML); the middle of the detector is the origin of RTK's projections.
+    #[classmethod]
+    #[pyo3(signature = (path, rows, columns, pitch_mm=None))]
+    fn read_rtk(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        path: PathBuf,
+        rows: usize,
+        columns: usize,
+        pitch_mm: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let file = py.detach(|| rayspin::io::rtk::read(&path)).map_err(|error| of_file(&error))?;
+        let detector = Detector { rows, columns, pitch_mm: pitch(pitch_mm)?, radius_mm: file.radius_mm };
+        from_rtk(&file.projections, detector, [0.0; 2]).map(Self::of).map_err(raised)
+    }
+
+    /// The rays of some of the views, in this order.
+    fn select(&self, views: Vec<usize>) -> PyResult<Self> {
+        let rays = self.rays.select(views.iter().copied()).map_err(raised)?;
+        Ok(Self { rays: Arc::new(rays), angles: views.iter().map(|&view| self.angles[view]).collect() })
+    }
+
+    /// The voxels that the detector resolves at the axis, or as many and as large as `matrix` (x, y, z), `voxel_mm` and `centre_mm`
+    /// (from the axis and the middle of the orbit) say.
+    #[pyo3(signature = (matrix=None, voxel_mm=None, centre_mm=None))]
+    fn grid(
+        &self,
+        matrix: Option<&Bound<'_, PyAny>>,
+        voxel_mm: Option<&Bound<'_, PyAny>>,
+        centre_mm: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Grid> {
+        let options = grid_options(matrix, voxel_mm, centre_mm)?;
+        Ok(Grid { grid: grid(&self.rays, &options).map_err(raised)? })
+    }
+
+    /// The centre of a pixel, (x, y, z) in mm. Rows and columns may lie between pixels.
+    fn pixel_mm(&self, view: usize, row: f64, column: f64) -> PyResult<(f64, f64, f64)> {
+        self.expect_pixel(view)?;
+        Ok(self.rays.pixel_mm(view, row, column).into())
+    }
+
+    /// The row and column at which the ray through a point (x, y, z) in mm meets the detector; none where it does not.
+    fn project(&self, view: usize, point_mm: &Bound<'_, PyAny>) -> PyResult<Option<(f64, f64)>> {
+        self.expect_pixel(view)?;
+        Ok(self.rays.project(view, exactly("point_mm", THREE, point_mm)?).map(Into::into))
+    }
+
+    /// The shape of projections, (views, rows, columns).
+    #[getter]
+    fn shape(&self) -> (usize, usize, usize) {
+        self.rays.shape().into()
+    }
+
+    /// Distance between pixels along columns and rows (u, v) in mm.
+    #[getter]
+    fn pitch_mm(&self) -> (f64, f64) {
+        self.rays.detector().pitch_mm.into()
+    }
+
+    /// Radius of a curved detector in mm; none where it is flat.
+    #[getter]
+    fn radius_mm(&self) -> Option<f64> {
+        self.rays.detector().radius_mm
+    }
+
+    /// Whether the rays of a view are parallel.
+    #[getter]
+    fn is_parallel(&self) -> bool {
+        self.rays.is_parallel()
+    }
+
+    /// The angle of each view, radian.
+    #[getter]
+    fn angles<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        to_numpy(py, Array1::from(self.angles.clone()).into_dyn())
+    }
+
+    /// Source or direction, detector, u and v of each view, `[view, 12]`, as `from_vectors` takes them.
+    #[getter]
+    fn vectors<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        let vectors: Array2<f64> = to_vectors(&self.rays);
+        to_numpy(py, vectors.into_dyn())
+    }
+
+    /// The number of views.
+    fn __len__(&self) -> usize {
+        self.rays.views().len()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.rays == other.rays
+    }
+
+    fn __repr__(&self) -> String {
+        let [views, rows, columns] = self.rays.shape();
+        let rays = if self.rays.is_parallel() { "parallel rays" } else { "rays from a point" };
+        format!("Geometry({views} views of {rows} x {columns} pixels, {rays})")
+    }
+}
+
+/// Options of a grid.
+pub(crate) fn grid_options(
+    matrix: Option<&Bound<'_, PyAny>>,
+    voxel_mm: Option<&Bound<'_, PyAny>>,
+    centre_mm: Option<&Bound<'_, PyAny>>,
+) -> PyResult<GridOptions> {
+    let matrix = matrix.map(|given| match given.extract::<[usize; 2]>() {
+        Ok([x, y]) => Ok([x, y, 1]),
+        Err(_) => exactly("matrix", "whole numbers (x, y) or (x, y, z)", given),
+    });
+    let voxel = |given| several("voxel_mm", "a length in mm, or three (x, y, z)", given);
+    Ok(GridOptions {
+        matrix: matrix.transpose()?,
+        voxel_mm: voxel_mm.map(voxel).transpose()?,
+        centre_mm: centre_mm.map_or(Ok([0.0; 3]), |given| exactly("centre_mm", THREE, given))?,
+    })
+}
+
+/// The voxels of a volume `[z, y, x]`: their number `shape`, their size `spacing_mm` along (x, y, z), and the middle of their box
+/// `centre_mm` (x, y, z), in the coordinates of `Geometry`.
+///
+/// The centre of voxel `[k, j, i]` lies at centre + ((i, j, k) - (n - 1)/2) spacing.
+///
+/// >>> from rayspin import ct
+/// >>> ct.Grid((1, 4, 5), (0.5, 0.5, 2.0), (0, 0, 10)).first_mm
+/// (-1.0, -0.75, 10.0)
+#[pyclass(frozen, module = "rayspin.ct")]
+pub(crate) struct Grid {
+    pub(crate) grid: VolumeGrid,
+}
+
+#[pymethods]
+impl Grid {
+    #[new]
+    #[pyo3(signature = (shape, spacing_mm, centre_mm=None))]
+    fn new(
+        shape: &Bound<'_, PyAny>,
+        spacing_mm: &Bound<'_, PyAny>,
+        centre_mm: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let shape = exactly("shape", "three whole numbers (z, y, x)", shape)?;
+        let spacing = several("spacing_mm", "a length in mm, or three (x, y, z)", spacing_mm)?;
+        let centre = centre_mm.map_or(Ok([0.0; 3]), |given| exactly("centre_mm", THREE, given))?;
+        Ok(Self { grid: VolumeGrid::new(shape, spacing, centre).map_err(raised)? })
+    }
+
+    /// Number of voxels along (z, y, x), the shape of volumes.
+    #[getter]
+    fn shape(&self) -> (usize, usize, usize) {
+        self.grid.shape_zyx().into()
+    }
+
+    /// Voxel size along (x, y, z) in mm.
+    #[getter]
+    fn spacing_mm(&self) -> (f64, f64, f64) {
+        self.grid.spacing_mm().into()
+    }
+
+    /// The middle of the box, (x, y, z) in mm.
+    #[getter]
+    fn centre_mm(&self) -> (f64, f64, f64) {
+        self.grid.centre_mm().into()
+    }
+
+    /// The centre of voxel `[0, 0, 0]`, (x, y, z) in mm.
+    #[getter]
+    fn first_mm(&self) -> (f64, f64, f64) {
+        self.grid.first_mm().into()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.grid == other.grid
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Grid({:?}, {:?}, {:?})", self.shape(), self.spacing_mm(), self.centre_mm())
+    }
+}

@@ -1,0 +1,128 @@
+use pyo3::prelude::*;
+use rayspin::core::Error;
+use rayspin::device::BackendKind;
+use rayspin::linop::Projection;
+
+use super::{CtGeometry, Grid};
+use crate::error::{raised, wrong_type};
+use crate::exchange::Dtype;
+use crate::linop::LinearOperator;
+use crate::processor::Processor;
+
+/// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's method:
+///
+///     p(ray) = l sum_i w_i f(i, b_i, c_i)
+///
+/// The ray crosses plane i of voxels at (b_i, c_i), where f is linear between four voxels; l is its length between two planes in mm. Of an
+/// attenuation in 1/mm the line integrals have no unit. `adjoint` is the exact transpose, with the same weights. float64 works on a
+/// CPU only.
+///
+/// Arrays are those of NumPy, CuPy, torch or another library with DLPack, in C order and of the projector's dtype; they are used where
+/// they lie. An array of another shape raises a ValueError, of another dtype or device a TypeError.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import ct
+/// >>> rays = ct.Geometry.parallel(np.linspace(0, np.pi, 4, endpoint=False), 1, 9)
+/// >>> project = ct.Projector(rays, ct.Grid((1, 8, 8), 1.0), device="cpu")
+/// >>> water = np.full((1, 8, 8), 0.02, np.float32)  # 1/mm
+/// >>> projections = project.forward(water)
+/// >>> round(float(projections[0, 0, 4]), 5)  # the middle ray is 8 mm long
+/// 0.16
+/// >>> back = project.adjoint(projections)
+/// >>> bool(np.isclose(np.vdot(projections, projections), np.vdot(water, back)))
+/// True
+#[pyclass(frozen, name = "Projector", module = "rayspin.ct")]
+pub(crate) struct CtProjector {
+    geometry: Py<CtGeometry>,
+    grid: Py<Grid>,
+    forward: Py<LinearOperator>,
+    adjoint: LinearOperator,
+}
+
+#[pymethods]
+impl CtProjector {
+    #[new]
+    #[pyo3(signature = (geometry, grid, *, device="auto", dtype=None))]
+    fn new(
+        py: Python<'_>,
+        geometry: Py<CtGeometry>,
+        grid: Py<Grid>,
+        device: &str,
+        dtype: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let processor = Processor::named(device)?;
+        let (rays, voxels) = (&geometry.get().rays, &grid.get().grid);
+        let forward = match Dtype::named(dtype, Dtype::F32)? {
+            Dtype::F32 => {
+                let op = py.detach(|| Projection::<f32>::new(&processor.device, rays, voxels));
+                LinearOperator::new(op.map_err(raised)?, &processor)
+            }
+            Dtype::F64 if processor.device.kind() == BackendKind::Cuda => {
+                let expected = "float32 on a GPU (device='cpu' has float64)";
+                return Err(raised(Error::value("dtype", expected, "float64")));
+            }
+            Dtype::F64 => {
+                let op = py.detach(|| Projection::<f64>::new(&processor.device, rays, voxels));
+                LinearOperator::new(op.map_err(raised)?, &processor)
+            }
+            other => return Err(wrong_type("dtype", "float32 or float64", other.name())),
+        };
+        let adjoint = forward.adjoint();
+        Ok(Self { geometry, grid, forward: Py::new(py, forward)?, adjoint })
+    }
+
+    /// The line integrals `[view, row, column]` of a volume `[z, y, x]`, in `out` or a new array.
+    #[pyo3(signature = (volume, out=None))]
+    fn forward<'py>(
+        &self,
+        volume: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.forward.get().apply("volume", volume, out)
+    }
+
+    /// The transpose of `forward`, of projections `[view, row, column]`: a volume `[z, y, x]`, in `out` or a new array.
+    #[pyo3(signature = (projections, out=None))]
+    fn adjoint<'py>(
+        &self,
+        projections: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.adjoint.apply("projections", projections, out)
+    }
+
+    /// The projector as an operator of `rayspin.linop`.
+    #[getter]
+    fn operator(&self, py: Python<'_>) -> Py<LinearOperator> {
+        self.forward.clone_ref(py)
+    }
+
+    /// The rays.
+    #[getter]
+    fn geometry(&self, py: Python<'_>) -> Py<CtGeometry> {
+        self.geometry.clone_ref(py)
+    }
+
+    /// The voxels.
+    #[getter]
+    fn grid(&self, py: Python<'_>) -> Py<Grid> {
+        self.grid.clone_ref(py)
+    }
+
+    /// The name of the element type: float32 or float64.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.adjoint.number().name()
+    }
+
+    /// Where the projector computes: cpu, cuda:0 and so on.
+    #[getter]
+    fn device(&self) -> String {
+        self.adjoint.processor.place.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let (from, to) = (self.grid.get().grid.shape_zyx(), self.geometry.get().rays.shape());
+        format!("Projector({from:?} to {to:?}, {}, {})", self.dtype(), self.device())
+    }
+}

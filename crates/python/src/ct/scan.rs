@@ -1,0 +1,352 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ndarray::{Array1, Array3, ArrayD, Axis, Ix1, Ix3, IxDyn};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PySlice, PyString, PyType};
+use rayspin::core::{Error, Ranges, format_shape};
+use rayspin::ct::corrections::{Corrections, Table, with};
+use rayspin::ct::recon::even_angles;
+use rayspin::ct::scan::{Counts, Measured, Part, Scan, find_axis};
+use rayspin::io::{Projections, data_exchange, read_views};
+
+use super::CtGeometry;
+use crate::copied::{doubles, singles};
+use crate::error::{of_file, raised, wrong_type};
+use crate::exchange::to_numpy;
+use crate::processor::Processor;
+use crate::recon::values_of;
+
+/// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles, and the rays where they
+/// are known. Properties that are arrays are copies.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import ct
+/// >>> rays = ct.Geometry.parallel(np.linspace(0, np.pi, 4, endpoint=False), 2, 8)
+/// >>> counts = np.full((4, 2, 8), 50, np.uint16)
+/// >>> scan = ct.Scan.from_arrays(counts, rays, flats=100)
+/// >>> scan.shape, round(float(scan.line_integrals(device="cpu")[0, 0, 0]), 4)  # -ln(50 / 100)
+/// ((4, 2, 8), 0.6931)
+#[pyclass(frozen, name = "Scan", module = "rayspin.ct")]
+pub(crate) struct CtScan {
+    pub(crate) scan: Arc<Scan>,
+    /// What the reader assumed or repaired.
+    #[pyo3(get)]
+    notes: Vec<String>,
+}
+
+impl CtScan {
+    pub(crate) fn of(scan: Scan) -> Self {
+        Self { scan: Arc::new(scan), notes: Vec::new() }
+    }
+
+    fn changed(&self, change: impl FnOnce(Scan) -> rayspin::core::Result<Scan>) -> PyResult<Self> {
+        let scan = change((*self.scan).clone()).map_err(raised)?;
+        Ok(Self { scan: Arc::new(scan), notes: self.notes.clone() })
+    }
+}
+
+#[pymethods]
+impl CtScan {
+    /// A scan of `projections` `[view, row, column]` or `[view, column]`: line integrals, or counts if `flats` are given. Flat fields
+    /// (without the object) and dark fields (without the beam; 0 unless they are given) are one number, or an image or several
+    /// `[frame, row, column]`. Either `geometry` or `angles` (radian) states the views; without rays `recon` assumes some.
+    #[classmethod]
+    #[pyo3(signature = (projections, geometry=None, *, angles=None, flats=None, darks=None))]
+    fn from_arrays(
+        _class: &Bound<'_, PyType>,
+        projections: &Bound<'_, PyAny>,
+        geometry: Option<&CtGeometry>,
+        angles: Option<&Bound<'_, PyAny>>,
+        flats: Option<&Bound<'_, PyAny>>,
+        darks: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let axes = "[view, row, column] or [view, column]";
+        let views = singles::<IxDyn>("projections", axes, projections)?;
+        let views = if views.ndim() == 2 { views.insert_axis(Axis(1)) } else { views };
+        let found = format_shape(views.shape());
+        let wrong = |_| PyValueError::new_err(format!("projections: expected {axes}, found shape {found}"));
+        let views = views.into_dimensionality::<Ix3>().map_err(wrong)?;
+        let (_, rows, columns) = views.dim();
+        let angles = match (geometry, angles) {
+            (_, Some(angles)) => doubles::<Ix1>("angles", "[view]", angles)?.to_vec(),
+            (Some(geometry), None) => geometry.angles.clone(),
+            (None, None) => {
+                return Err(PyTypeError::new_err("from_arrays: expected geometry or angles, found neither"));
+            }
+        };
+        let measured = match (flats, darks) {
+            (None, None) => Measured::Lines(views),
+            (None, Some(_)) => {
+                return Err(PyTypeError::new_err("darks: expected flats beside them, found none"));
+            }
+            (Some(flats), darks) => Measured::Counts(Counts {
+                views,
+                flats: frames("flats", flats, [rows, columns])?,
+                darks: match darks {
+                    Some(darks) => frames("darks", darks, [rows, columns])?,
+                    None => Array3::zeros((0, rows, columns)),
+                },
+            }),
+        };
+        let rays = geometry.map(|geometry| (*geometry.rays).clone());
+        Ok(Self::of(Scan::new(measured, angles, rays).map_err(raised)?))
+    }
+
+    /// The same scan with these rays, in place of those that it has.
+    fn with_geometry(&self, geometry: &CtGeometry) -> PyResult<Self> {
+        let (rays, angles) = ((*geometry.rays).clone(), geometry.angles.clone());
+        self.changed(|scan| Scan::new(scan.measured, angles, Some(rays)))
+    }
+
+    /// Some views, and the rows and columns of the detector that lie side by side: slices, ranges or lists of numbers from 0.
+    #[pyo3(signature = (views=None, rows=None, columns=None))]
+    fn select(
+        &self,
+        views: Option<&Bound<'_, PyAny>>,
+        rows: Option<&Bound<'_, PyAny>>,
+        columns: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let shape = self.scan.shape();
+        let chosen = |what: &str, given: Option<&Bound<'_, PyAny>>, axis: usize| {
+            given.map(|given| ranges(what, given, shape[axis])).transpose()
+        };
+        let (views, rows) = (chosen("views", views, 0)?, chosen("rows", rows, 1)?);
+        let columns = chosen("columns", columns, 2)?;
+        let part = Part::of(shape, views.as_ref(), rows.as_ref(), columns.as_ref()).map_err(raised)?;
+        self.changed(|scan| part.scan(scan))
+    }
+
+    /// The line integrals `[view, row, column]`: of counts -ln((counts - dark) / (flat - dark)), after the corrections that `correct`
+    /// names, as `recon` takes them.
+    #[pyo3(signature = (*, correct=None, device="auto"))]
+    fn line_integrals<'py>(
+        &self,
+        py: Python<'py>,
+        correct: Option<&Bound<'py, PyAny>>,
+        device: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (processor, corrections) = (Processor::named(device)?, corrections_of(correct)?);
+        let scan = (*self.scan).clone();
+        let lines = py.detach(|| corrections.lines(&processor.device, scan, None, &mut Vec::new()));
+        match lines.map_err(raised)?.measured {
+            Measured::Lines(lines) => Ok(to_numpy(py, lines.into_dyn())),
+            Measured::Counts(_) => Err(raised(Error::value("corrected scan", "line integrals", "counts"))),
+        }
+    }
+
+    /// The column on which the axis of rotation falls in the middle row of parallel rays, counted from 0 at the middle of the first
+    /// column. Views cover half a turn or more in even steps.
+    #[pyo3(signature = (*, device="auto"))]
+    fn find_axis(&self, py: Python<'_>, device: &str) -> PyResult<f64> {
+        if self.scan.geometry.as_ref().is_some_and(|rays| !rays.is_parallel()) {
+            return Err(raised(Error::value(
+                "rays to find the axis in",
+                "parallel ones",
+                "a fan or cone beam",
+            )));
+        }
+        let processor = Processor::named(device)?;
+        let scan = (*self.scan).clone();
+        let found = py.detach(|| {
+            let angles = scan.angles.clone();
+            let lines = scan.into_lines(processor.device.cpu_side(), &mut Vec::new())?;
+            find_axis(&processor.device, lines.view(), &angles)
+        });
+        found.map_err(raised)
+    }
+
+    /// Writes the scan as Data Exchange HDF5, with the rays of each view.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| data_exchange::write(&path, &self.scan)).map_err(|error| of_file(&error))
+    }
+
+    /// What was measured, `[view, row, column]`: line integrals, or counts where there are flat fields.
+    #[getter]
+    fn projections<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        let (Measured::Lines(views) | Measured::Counts(Counts { views, .. })) = &self.scan.measured;
+        to_numpy(py, views.clone().into_dyn())
+    }
+
+    /// Flat fields `[frame, row, column]`; none where the projections are line integrals.
+    #[getter]
+    fn flats<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match &self.scan.measured {
+            Measured::Lines(_) => None,
+            Measured::Counts(counts) => Some(to_numpy(py, counts.flats.clone().into_dyn())),
+        }
+    }
+
+    /// Dark fields `[frame, row, column]`; none where the projections are line integrals.
+    #[getter]
+    fn darks<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match &self.scan.measured {
+            Measured::Lines(_) => None,
+            Measured::Counts(counts) => Some(to_numpy(py, counts.darks.clone().into_dyn())),
+        }
+    }
+
+    /// The angle of each view, radian.
+    #[getter]
+    fn angles<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        to_numpy(py, Array1::from(self.scan.angles.clone()).into_dyn())
+    }
+
+    /// The rays; none where they are not known.
+    #[getter]
+    fn geometry(&self) -> Option<CtGeometry> {
+        let rays = self.scan.geometry.clone()?;
+        Some(CtGeometry::with_angles(rays, self.scan.angles.clone()))
+    }
+
+    /// The shape of the projections, (views, rows, columns).
+    #[getter]
+    fn shape(&self) -> (usize, usize, usize) {
+        self.scan.shape().into()
+    }
+
+    /// The number of views.
+    fn __len__(&self) -> usize {
+        self.scan.shape()[0]
+    }
+
+    fn __repr__(&self) -> String {
+        let [views, rows, columns] = self.scan.shape();
+        let what = match self.scan.measured {
+            Measured::Lines(_) => "line integrals",
+            Measured::Counts(_) => "counts",
+        };
+        format!("Scan({views} views of {rows} x {columns} {what})")
+    }
+}
+
+/// Flat or dark fields.
+fn frames(
+    what: &'static str,
+    given: &Bound<'_, PyAny>,
+    [rows, columns]: [usize; 2],
+) -> PyResult<Array3<f32>> {
+    let axes = "[frame, row, column]";
+    let values: ArrayD<f32> = singles(what, axes, given)?;
+    let shape = match *values.shape() {
+        [] => {
+            let value = values.first().copied().unwrap_or_default();
+            return Ok(Array3::from_elem((1, rows, columns), value));
+        }
+        [wide] if rows == 1 => [1, 1, wide],
+        [count, wide] if rows == 1 => [count, 1, wide],
+        [high, wide] => [1, high, wide],
+        [count, high, wide] => [count, high, wide],
+        ref other => return Err(raised(Error::value(what, format!("axes {axes}"), format_shape(other)))),
+    };
+    values.into_shape_with_order(shape).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
+}
+
+/// Numbers from 0 to `count`.
+fn ranges(what: &str, given: &Bound<'_, PyAny>, count: usize) -> PyResult<Ranges> {
+    let numbers: Vec<usize> = match given.cast::<PySlice>() {
+        Ok(slice) => {
+            let builtins = given.py().import("builtins")?;
+            let bounds = slice.call_method1("indices", (count,))?;
+            let bounds = bounds.cast::<pyo3::types::PyTuple>()?;
+            builtins
+                .getattr("range")?
+                .call1(bounds)?
+                .try_iter()?
+                .map(|one| one?.extract())
+                .collect::<PyResult<_>>()?
+        }
+        Err(_) => {
+            let wrong = |_| wrong_type(what, "a slice, a range or a list of numbers from 0", given);
+            given.extract().map_err(wrong)?
+        }
+    };
+    let text: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    let none = |_| raised(Error::value(what, "at least one number", "none"));
+    text.join(",").parse().map_err(none)
+}
+
+/// Corrections by name: one, several, or with parameters `{name: {parameter: value}}`.
+///
+/// Errors: names and parameters that there are not; a correction that lacks a parameter.
+pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corrections> {
+    let Some(given) = given else { return Ok(Corrections::default()) };
+    let expected = "names of corrections, or {name: {parameter: value}}";
+    let table = Table::default();
+    let mut chosen = Vec::new();
+    let mut add = |name: &str, parameters: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
+        let named = table.iter().find(|one| one.about().name == name);
+        let names = || raised(Error::value("correct", table.names(|_| true), name));
+        let correction = named.ok_or_else(names)?;
+        let values = values_of(&format!("correction {name}"), &correction.table(), parameters)?;
+        chosen.push(with(correction, values).map_err(raised)?);
+        Ok(())
+    };
+    if let Ok(by_name) = given.cast::<PyDict>() {
+        for (name, parameters) in by_name {
+            let name: String = name.extract().map_err(|_| wrong_type("correct", expected, given))?;
+            let parameters =
+                parameters.cast::<PyDict>().map_err(|_| wrong_type("correct", expected, given))?;
+            add(&name, Some(parameters))?;
+        }
+    } else if given.is_instance_of::<PyString>() {
+        add(&given.extract::<String>()?, None)?;
+    } else {
+        let names: Vec<String> = given.extract().map_err(|_| wrong_type("correct", expected, given))?;
+        names.iter().try_for_each(|name| add(name, None))?;
+    }
+    Corrections::of(chosen).map_err(raised)
+}
+
+/// Reads a CT scan: Data Exchange or NXtomo (`.h5`), Zeiss (`.txrm`), or an array or image `[view, row, column]` of line integrals with
+/// `geometry`, or with the `arc` in radian over which its views are spread evenly. `geometry` replaces the rays that a file states.
+#[pyfunction]
+#[pyo3(signature = (path, *, geometry=None, arc=None))]
+pub(crate) fn read_ct_scan(
+    py: Python<'_>,
+    path: PathBuf,
+    geometry: Option<&CtGeometry>,
+    arc: Option<f64>,
+) -> PyResult<CtScan> {
+    let has_angles = py.detach(|| Projections::are_in(&path));
+    if has_angles && arc.is_some() {
+        let found = "one that states its angles";
+        return Err(raised(Error::value("arc", "a file without angles", found)));
+    }
+    let angles = |views: usize| match (geometry, arc) {
+        (Some(geometry), None) => Some(geometry.angles.clone()),
+        (None, Some(arc)) => Some(even_angles(views, arc)),
+        _ => None,
+    };
+    let stated = geometry.is_some() != arc.is_some();
+    let processor = Processor::named("cpu")?;
+    let read = py.detach(|| {
+        let projections = match has_angles {
+            true => Projections::open(&path)?,
+            // Arrays come without angles; a file of no kind at all says so here.
+            false => {
+                let views = read_views(&path)?;
+                if !stated {
+                    return Ok(None);
+                }
+                let angles = angles(views.shape()[0]).unwrap_or_default();
+                Projections::of_array(&path, views, angles)?
+            }
+        };
+        let notes = projections.notes();
+        Ok(Some((projections.into_scan(processor.device.cpu_side())?, notes)))
+    });
+    let Some((scan, notes)) = read.map_err(|error: rayspin::io::Error| of_file(&error))? else {
+        let text = format!(
+            "{}: expected geometry= or arc= for an array without angles, found neither or both",
+            path.display()
+        );
+        return Err(PyValueError::new_err(text));
+    };
+    let scan = CtScan { scan: Arc::new(scan), notes };
+    match geometry {
+        Some(geometry) => scan.with_geometry(geometry),
+        None => Ok(scan),
+    }
+}

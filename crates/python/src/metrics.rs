@@ -1,0 +1,269 @@
+//! `rayspin.metrics`: how far an image is from the truth.
+
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
+use num_complex::Complex;
+use pyo3::prelude::*;
+use pyo3::types::PyComplex;
+use rayspin::core::Result;
+use rayspin::imaging::metrics::{self, Better, CompareOptions, Sample, better};
+
+use crate::copied::{Numbers, singles};
+use crate::error::raised;
+
+/// The metrics of an image I against the truth I0, of N voxels.
+///
+/// An infinite PSNR or SNR is that of equal images.
+#[pyclass(frozen, module = "rayspin.metrics")]
+pub(crate) struct Quality {
+    quality: metrics::Quality,
+    rule: String,
+    /// What would compare the images better, where they differ in scale or phase more than in anything else.
+    #[pyo3(get)]
+    hint: Option<String>,
+}
+
+#[pymethods]
+impl Quality {
+    /// Normalised root-mean-square error, sqrt(sum |I - I0|^2 / sum |I0|^2).
+    #[getter]
+    fn nrmse(&self) -> f64 {
+        self.quality.nrmse
+    }
+
+    /// 100 times the NRMSE.
+    #[getter]
+    fn error_percent(&self) -> f64 {
+        self.quality.error_percent
+    }
+
+    /// Mean square error, sum |I - I0|^2 / N.
+    #[getter]
+    fn mse(&self) -> f64 {
+        self.quality.mse
+    }
+
+    /// Peak signal-to-noise ratio in dB, 20 log10(max |I0| / sqrt(MSE)).
+    #[getter]
+    fn psnr_db(&self) -> f64 {
+        self.quality.psnr_db
+    }
+
+    /// Signal-to-noise ratio in dB, 20 log10(sqrt(sum |I0|^2 / N) / sqrt(MSE)).
+    #[getter]
+    fn snr_db(&self) -> f64 {
+        self.quality.snr_db
+    }
+
+    /// Mean structural similarity; none of complex values, and where no window's centre lies inside the mask.
+    #[getter]
+    fn ssim(&self) -> Option<f64> {
+        self.quality.ssim
+    }
+
+    /// The largest |I - I0|.
+    #[getter]
+    fn max_error(&self) -> f64 {
+        self.quality.max_error
+    }
+
+    /// max |I0|.
+    #[getter]
+    fn reference_max(&self) -> f64 {
+        self.quality.reference_max
+    }
+
+    /// Voxels that were compared.
+    #[getter]
+    fn voxels(&self) -> usize {
+        self.quality.voxels
+    }
+
+    /// What was compared: real values, complex values or magnitudes.
+    #[getter]
+    fn compared(&self) -> &'static str {
+        self.quality.compared.name()
+    }
+
+    /// The factor that the image was multiplied by, 1 without a fit.
+    #[getter]
+    fn scale<'py>(&self, py: Python<'py>) -> Bound<'py, PyComplex> {
+        let [re, im] = self.quality.scale;
+        PyComplex::from_doubles(py, re, im)
+    }
+
+    /// What was compared, and whether a scale was fitted, in words.
+    #[getter]
+    fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    fn __repr__(&self) -> String {
+        let metrics::Quality { error_percent, psnr_db, ssim, .. } = self.quality;
+        let ssim = ssim.map_or_else(String::new, |ssim| format!(", SSIM {ssim:.4}"));
+        format!("Quality(error {error_percent:.3} %, PSNR {psnr_db:.2} dB{ssim}: {})", self.rule)
+    }
+}
+
+/// Numbers in double precision, as metrics compare them.
+enum Doubles {
+    Real(ArrayD<f64>),
+    Complex(ArrayD<Complex<f64>>),
+}
+
+impl Doubles {
+    fn of(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(match Numbers::of(what, object)? {
+            Numbers::Single(values) => Self::Real(values.mapv(f64::from)),
+            Numbers::Double(values) => Self::Real(values),
+            Numbers::Complex(values) => Self::Complex(values),
+        })
+    }
+}
+
+/// What is done with two images of any kinds.
+trait Pair: Send {
+    type Output: Send;
+
+    fn run<T: Sample, U: Sample>(
+        self,
+        image: ArrayViewD<'_, T>,
+        truth: ArrayViewD<'_, U>,
+    ) -> Result<Self::Output>;
+}
+
+fn with_images<P: Pair>(
+    py: Python<'_>,
+    image: &Bound<'_, PyAny>,
+    truth: &Bound<'_, PyAny>,
+    pair: P,
+) -> PyResult<P::Output> {
+    use Doubles::{Complex, Real};
+    let (image, truth) = (Doubles::of("image", image)?, Doubles::of("truth", truth)?);
+    let done = py.detach(|| match (&image, &truth) {
+        (Real(image), Real(truth)) => pair.run(image.view(), truth.view()),
+        (Real(image), Complex(truth)) => pair.run(image.view(), truth.view()),
+        (Complex(image), Real(truth)) => pair.run(image.view(), truth.view()),
+        (Complex(image), Complex(truth)) => pair.run(image.view(), truth.view()),
+    });
+    done.map_err(raised)
+}
+
+struct Compare {
+    numbers: metrics::Numbers,
+    fit: bool,
+    mask: Option<ArrayD<bool>>,
+}
+
+impl Pair for Compare {
+    type Output = Quality;
+
+    fn run<T: Sample, U: Sample>(
+        self,
+        image: ArrayViewD<'_, T>,
+        truth: ArrayViewD<'_, U>,
+    ) -> Result<Quality> {
+        // One truth for all repetitions.
+        let repeated = (image.ndim() == truth.ndim() + 1 && image.shape()[1..] == *truth.shape())
+            .then(|| image.shape()[0]);
+        let broadcast = repeated.and_then(|_| truth.broadcast(image.raw_dim()));
+        let truth = broadcast.unwrap_or_else(|| truth.view());
+        let mask = self.mask.as_ref().map(|mask| mask.view());
+        let options = CompareOptions { numbers: self.numbers, fit: self.fit, mask };
+        let quality = metrics::compare(image.view(), truth.view(), &options)?;
+        let rule = match repeated {
+            Some(count) => format!("{}, one truth for {count} repetitions", quality.rule()),
+            None => quality.rule(),
+        };
+        let hint = better(image, truth, &options, &quality)?.map(|other| match other {
+            Better::Magnitudes(of) => format!(
+                "the images differ most in phase: the error of magnitudes is {:.3} %; magnitude=True compares these",
+                of.error_percent
+            ),
+            Better::Fitted(of) => format!(
+                "the images differ in scale: times {:.4} the error is {:.3} %; fit=True takes that out",
+                of.scale[0].hypot(of.scale[1]),
+                of.error_percent
+            ),
+        });
+        Ok(Quality { quality, rule, hint })
+    }
+}
+
+/// Compares an image with the truth, of one shape `[y, x]` with any axes before these. One truth serves for all repetitions of an image
+/// with one axis more. Two real images are compared with their signs, two complex ones with their phases, else magnitudes.
+///
+/// `magnitude` compares magnitudes in any case. `fit` first multiplies the image by the factor that brings it nearest to the truth.
+/// `mask` says which voxels count, in the shape of the images or of their last axes.
+#[pyfunction]
+#[pyo3(signature = (image, truth, *, magnitude=false, fit=false, mask=None))]
+pub(crate) fn compare(
+    py: Python<'_>,
+    image: &Bound<'_, PyAny>,
+    truth: &Bound<'_, PyAny>,
+    magnitude: bool,
+    fit: bool,
+    mask: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Quality> {
+    let mask = mask.map(|mask| singles::<IxDyn>("mask", "of the images", mask)).transpose()?;
+    let mask = mask.map(|mask| mask.mapv(|value| value != 0.0));
+    let numbers = if magnitude { metrics::Numbers::Magnitudes } else { metrics::Numbers::ByKind };
+    with_images(py, image, truth, Compare { numbers, fit, mask })
+}
+
+struct Nrmse;
+
+impl Pair for Nrmse {
+    type Output = f64;
+
+    fn run<T: Sample, U: Sample>(self, image: ArrayViewD<'_, T>, truth: ArrayViewD<'_, U>) -> Result<f64> {
+        metrics::nrmse(image, truth)
+    }
+}
+
+struct Ssim;
+
+impl Pair for Ssim {
+    type Output = f64;
+
+    fn run<T: Sample, U: Sample>(self, image: ArrayViewD<'_, T>, truth: ArrayViewD<'_, U>) -> Result<f64> {
+        metrics::ssim(image, truth)
+    }
+}
+
+struct Psnr;
+
+impl Pair for Psnr {
+    type Output = f64;
+
+    fn run<T: Sample, U: Sample>(self, image: ArrayViewD<'_, T>, truth: ArrayViewD<'_, U>) -> Result<f64> {
+        Ok(metrics::compare(image, truth, &CompareOptions::default())?.psnr_db)
+    }
+}
+
+/// The normalised root-mean-square error sqrt(sum |I - I0|^2 / sum |I0|^2) of the values as they are.
+#[pyfunction]
+pub(crate) fn nrmse(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
+    with_images(py, image, truth, Nrmse)
+}
+
+/// Mean structural similarity with Gaussian windows of 11 x 11 pixels and the truth's range (Wang 2004). Complex values enter as
+/// magnitudes.
+#[pyfunction]
+pub(crate) fn ssim(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
+    with_images(py, image, truth, Ssim)
+}
+
+/// Peak signal-to-noise ratio in dB, 20 log10(max |I0| / sqrt(MSE)), of the numbers that `compare` takes.
+#[pyfunction]
+pub(crate) fn psnr(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
+    with_images(py, image, truth, Psnr)
+}
+
+/// Adds the class and functions of `rayspin.metrics`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Quality>()?;
+    module.add_function(wrap_pyfunction!(compare, module)?)?;
+    module.add_function(wrap_pyfunction!(nrmse, module)?)?;
+    module.add_function(wrap_pyfunction!(ssim, module)?)?;
+    module.add_function(wrap_pyfunction!(psnr, module)?)
+}

@@ -1,0 +1,286 @@
+"""Rays, line integrals, scans and reconstructions of CT, beside exact numbers and the command."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from rayspin import ct
+
+
+def command(folder, words):
+    program = os.path.join(os.path.dirname(sys.executable), "rayspin")
+    done = subprocess.run([program, *words.split()], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+TURN = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+CONE = {"source_to_axis_mm": 200.0, "axis_to_detector_mm": 100.0}
+
+
+def geometries():
+    yield "parallel", ct.Geometry.parallel(TURN / 2, 9, 31, 0.8)
+    yield "cone", ct.Geometry.cone(TURN, 9, 31, (1.2, 1.0), **CONE)
+    yield "helix", ct.Geometry.helix(TURN * 2, 9, 31, 1.5, advance_mm=6.0, **CONE)
+    yield "curved", ct.Geometry.cone(TURN, 9, 31, 1.2, curved=True, offset_mm=(3.0, -1.0), tilt=0.05, **CONE)
+
+
+def box_integral(source, pixel, low, high):
+    """The length of the segment from source to pixel in a box, by its entry and exit."""
+    step = pixel - source
+    enter, leave = 0.0, 1.0
+    for axis in range(3):
+        if abs(step[axis]) < 1e-12:
+            if not low[axis] < source[axis] < high[axis]:
+                return 0.0
+            continue
+        ends = sorted(((low[axis] - source[axis]) / step[axis], (high[axis] - source[axis]) / step[axis]))
+        enter, leave = max(enter, ends[0]), min(leave, ends[1])
+    return max(0.0, leave - enter) * np.linalg.norm(step)
+
+
+@pytest.mark.parametrize("name,rays", geometries())
+def test_projections_are_line_integrals(name, rays):
+    # Small voxels of a box between voxel faces: Joseph's sums differ from the exact length by parts of a voxel at the edges.
+    grid = ct.Grid((20, 40, 40), 0.5)
+    volume = np.zeros(grid.shape)
+    volume[4:16, 8:30, 10:34] = 0.03
+    low = np.array(grid.first_mm) + 0.5 * (np.array([10, 8, 4]) - 0.5)
+    high = low + 0.5 * np.array([24, 22, 12])
+    found = ct.Projector(rays, grid, device="cpu", dtype="float64").forward(volume)
+    views, rows, columns = rays.shape
+    checked = 0
+    for view in range(0, views, 5):
+        for row in range(rows):
+            for column in range(columns):
+                pixel = np.array(rays.pixel_mm(view, row, column))
+                first = rays.vectors[view, :3]
+                source = pixel - 500 * first if rays.is_parallel else first
+                end = pixel + 500 * first if rays.is_parallel else pixel
+                exact = 0.03 * box_integral(source, end, low, high)
+                assert abs(found[view, row, column] - exact) <= 0.03 * 1.5, (view, row, column)
+                checked += exact > 0.2
+    assert checked > 200
+    middle = found[0, rows // 2]
+    exact_middle = 0.03 * 11.0
+    if name == "parallel":
+        assert np.isclose(middle.max(), exact_middle, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype,rounding", [("float32", 1e-6), ("float64", 1e-14)])
+@pytest.mark.parametrize("name,rays", geometries())
+def test_projectors_are_adjoint_pairs(name, rays, dtype, rounding):
+    rng = np.random.default_rng(1)
+    project = ct.Projector(rays, ct.Grid((7, 12, 11), (1.1, 0.9, 1.3), (1.0, -2.0, 0.5)), device="cpu", dtype=dtype)
+    x = rng.uniform(0.5, 1, project.grid.shape).astype(dtype)
+    y = rng.uniform(0.5, 1, rays.shape).astype(dtype)
+    forward, back = project.forward(x), project.adjoint(y)
+    assert forward.dtype == dtype and forward.shape == rays.shape and back.shape == x.shape
+    left, right = np.vdot(forward.astype(float), y), np.vdot(x, back.astype(float))
+    assert left > 0 and abs(left - right) <= rounding * left
+    out = np.full(rays.shape, np.nan, dtype)
+    assert project.forward(x, out=out) is out
+    np.testing.assert_array_equal(out, forward)
+
+
+def test_geometries_say_where_rays_run():
+    rays = ct.Geometry.cone(TURN, 3, 5, 2.0, axis=1.0, **CONE)
+    assert len(rays) == 24 and rays.shape == (24, 3, 5) and rays.pitch_mm == (2.0, 2.0) and not rays.is_parallel
+    # The axis falls on column 1 in every view, and the ray of a pixel comes back to it.
+    assert all(np.allclose(rays.project(view, (0, 0, 0)), (1, 1)) for view in range(24))
+    assert np.allclose(rays.project(7, rays.pixel_mm(7, 0.3, 3.2)), (0.3, 3.2))
+    back = ct.Geometry.from_vectors(rays.vectors, 3, 5)
+    assert np.allclose(back.vectors, rays.vectors) and np.allclose(back.angles, TURN)
+    assert rays.select([3, 5]).angles.tolist() == TURN[[3, 5]].tolist()
+    assert rays.select(list(range(24))) == rays != rays.select([0])
+    assert rays.grid(voxel_mm=1.0, matrix=(8, 9)).shape == (1, 9, 8)
+    helix = ct.Geometry.helix([0, 2 * np.pi], 3, 5, advance_mm=10.0, **CONE)
+    assert np.allclose(helix.vectors[:, 2], [-5, 5])
+    assert ct.Geometry.parallel(TURN, 1, 4, 0.5).vectors[0].tolist() == [0, 1, 0, 0, 0, 0, 0.5, 0, 0, 0, 0, 0.5]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ct")
+    command(folder, "simulate ct -o scan.h5 -g parallel --matrix 48,48 --views 60 --truth truth.npy --drift 0.02")
+    command(folder, "simulate ct -o cone.h5 --matrix 16,16,8 --views 40 --lines")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words,named",
+    [
+        ("scan.h5", {}),
+        ("scan.h5 --method cgls --iterations 4", {"method": "cgls", "iterations": 4}),
+        ("scan.h5 --correct outliers,rings", {"correct": ["outliers", "rings"]}),
+        ("scan.h5 --correct bin --bin-columns 2", {"correct": {"bin": {"bin_columns": 2}}}),
+        ("scan.h5 --matrix 20,20 --voxel 3", {"matrix": (20, 20), "voxel_mm": 3}),
+        ("cone.h5 --window hann", {"window": "hann"}),
+        ("cone.h5 --centre 4,0,2 --method sirt", {"centre_mm": (4, 0, 2), "method": "sirt"}),
+    ],
+)
+def test_a_scan_is_reconstructed_as_the_command_does_it(folder, words, named):
+    file, *_ = words.split()
+    command(folder, f"recon ct {words} -o volume.npy --device cpu")
+    found = ct.recon(ct.read_scan(folder / file), device="cpu", **named)
+    expected = np.load(folder / "volume.npy")
+    assert found.volume.dtype == np.float32 and found.volume.shape == found.grid.shape
+    np.testing.assert_array_equal(found.volume, expected.reshape(found.volume.shape))
+    found.save(folder / "saved.npy")
+    np.testing.assert_array_equal(np.load(folder / "saved.npy"), found.volume)
+    assert found.method in ct.methods() and set(found.parameters) == set(ct.methods()[found.method][1])
+    if found.method in ("cgls", "sirt"):
+        assert len(found.residuals) == found.parameters["iterations"] + 1
+    else:
+        assert any("chooses another" in note for note in found.notes)
+
+
+def test_pictures_are_those_of_the_command(folder):
+    command(folder, "recon ct cone.h5 -o command.png --device cpu")
+    ct.recon(ct.read_scan(folder / "cone.h5"), device="cpu").save(folder / "library.png")
+    assert (folder / "library.png").read_bytes() == (folder / "command.png").read_bytes()
+
+
+def test_scans_are_made_of_arrays(folder):
+    scan = ct.read_scan(folder / "scan.h5")
+    assert len(scan) == 60 and scan.shape == (60, 1, 48) and scan.flats.shape == (10, 1, 48)
+    again = ct.Scan.from_arrays(
+        scan.projections[:, 0], scan.geometry, flats=scan.flats[:, 0], darks=scan.darks[:, 0]
+    )
+    np.testing.assert_array_equal(
+        ct.recon(again, device="cpu").volume, ct.recon(scan, device="cpu").volume
+    )
+    lines = scan.line_integrals(device="cpu")
+    flat, dark = scan.flats.mean(0), scan.darks.mean(0)
+    expected = -np.log((scan.projections - dark) / (flat - dark))
+    assert np.allclose(lines, expected, atol=1e-5)
+    scan.save(folder / "saved.h5")
+    np.testing.assert_array_equal(ct.read_scan(folder / "saved.h5").projections, scan.projections)
+    assert ct.read_scan(folder / "saved.h5").geometry == scan.geometry
+    whole = ct.Scan.from_arrays(lines.astype(float), scan.geometry)
+    assert whole.flats is None and whole.darks is None
+    part = whole.select(views=slice(0, 60, 2), columns=range(10, 30))
+    np.testing.assert_array_equal(part.projections, lines[::2, :, 10:30])
+    for column in (0, 7):
+        assert np.allclose(part.geometry.pixel_mm(3, 0, column), whole.geometry.pixel_mm(6, 0, 10 + column))
+    # 16-bit counts, as cameras give them.
+    counts = np.full((4, 2, 8), 500, np.uint16)
+    plain = ct.Scan.from_arrays(counts, angles=TURN[:4], flats=np.full((2, 8), 1100), darks=100)
+    assert np.allclose(plain.line_integrals(device="cpu"), -np.log(0.4)) and plain.geometry is None
+
+
+def test_the_axis_is_found(folder):
+    rays = ct.Geometry.parallel(np.linspace(0, np.pi, 90, endpoint=False), 1, 64, axis=28.5)
+    grid = ct.Grid((1, 128, 128), (0.5, 0.5, 1))
+    y, x = np.mgrid[:128, :128] / 2 - 31.75
+    volume = (((x - 6) / 14) ** 2 + ((y - 2) / 9) ** 2 < 1).astype(np.float32)[None] * 0.02
+    lines = ct.Projector(rays, grid, device="cpu").forward(volume)
+    scan = ct.Scan.from_arrays(lines, angles=rays.angles)
+    assert abs(scan.find_axis(device="cpu") - 28.5) < 0.1
+    found = ct.recon(scan, axis="find", matrix=(64, 64), voxel_mm=1, device="cpu")
+    assert abs(found.axis - 28.5) < 0.1 and any("states no rays" in note for note in found.notes)
+    given = ct.recon(scan, axis=28.5, matrix=(64, 64), voxel_mm=1, device="cpu").volume
+    means = volume.reshape(1, 64, 2, 64, 2).mean((2, 4))
+    middle = means == np.float32(0.02)
+    assert np.abs(given - means)[middle].mean() < 6e-4
+    # As the command takes the same numbers from a file.
+    np.save(folder / "lines.npy", lines)
+    command(folder, "recon ct lines.npy --arc 180 --axis 28.5 --matrix 64,64 --voxel 1 -o axis.npy --device cpu")
+    np.testing.assert_array_equal(np.load(folder / "axis.npy").reshape(given.shape), given)
+    read = ct.read_scan(folder / "lines.npy", arc=np.pi)
+    np.testing.assert_array_equal(ct.read_scan(folder / "lines.npy", geometry=rays).projections, lines)
+    np.testing.assert_array_equal(read.projections, lines)
+
+
+def test_rtk_geometries_are_read(folder):
+    (folder / "rtk.xml").write_text(
+        "<?xml version='1.0'?><RTKThreeDCircularGeometry version='3'><SourceToIsocenterDistance>200</SourceToIsocenterDistance>"
+        "<SourceToDetectorDistance>300</SourceToDetectorDistance>"
+        + "".join(f"<Projection><GantryAngle>{angle}</GantryAngle></Projection>" for angle in (0, 90))
+        + "</RTKThreeDCircularGeometry>"
+    )
+    rays = ct.Geometry.read_rtk(folder / "rtk.xml", 3, 5, 2.0)
+    assert len(rays) == 2 and rays.pitch_mm == (2.0, 2.0)
+    assert np.allclose(np.linalg.norm(rays.vectors[:, :3], axis=1), 200)
+    assert np.allclose(np.linalg.norm(rays.vectors[:, 3:6] - rays.vectors[:, :3], axis=1), 300)
+
+
+def test_wrong_input_is_refused_with_what_is_wrong(folder):
+    rays = ct.Geometry.parallel(TURN, 3, 8)
+    grid = ct.Grid((3, 8, 8), 1.0)
+    project = ct.Projector(rays, grid, device="cpu")
+    volume, lines = np.zeros(grid.shape, np.float32), np.zeros(rays.shape, np.float32)
+    scan, stated = ct.Scan.from_arrays(lines, angles=TURN), ct.Scan.from_arrays(lines, rays)
+    for call, error, words in [
+        (lambda: project.forward(volume.astype(float)), TypeError, "volume: expected float32"),
+        (lambda: project.forward(volume[:2].copy()), ValueError, "volume: expected shape"),
+        (lambda: project.adjoint(volume), ValueError, "projections: expected shape"),
+        (lambda: project.forward(np.asfortranarray(volume)), ValueError, "ascontiguousarray"),
+        (lambda: project.forward(volume, out=volume.copy()), ValueError, "out: expected shape"),
+        (lambda: project.forward("volume"), TypeError, "str"),
+        (lambda: ct.Projector(rays, grid, dtype="int8"), TypeError, "float64"),
+        (lambda: ct.Projector(rays, grid, device="tpu"), ValueError, "auto"),
+        (lambda: ct.Projector(grid, rays), TypeError, ""),
+        (lambda: ct.Grid((3, 0, 8), 1.0), ValueError, "at least one voxel"),
+        (lambda: ct.Grid((8, 8), 1.0), TypeError, "shape: expected three"),
+        (lambda: ct.Grid((3, 8, 8), -1.0), ValueError, "spacing"),
+        (lambda: ct.Geometry.parallel([0.0, np.nan], 1, 8), ValueError, "angles"),
+        (lambda: ct.Geometry.parallel([[0.0]], 1, 8), ValueError, r"angles: expected the axes \[view\]"),
+        (lambda: ct.Geometry.parallel(TURN, 1, 8, (1.0, 1.0, 1.0)), TypeError, "pitch_mm"),
+        (lambda: ct.Geometry.parallel(TURN, 1, 8, axis=2.0, offset_mm=(1.0, 0.0)), ValueError, "axis"),
+        (lambda: ct.Geometry.cone(TURN, 1, 8, source_to_axis_mm=-5, axis_to_detector_mm=1), ValueError, "source"),
+        (lambda: ct.Geometry.from_vectors(np.zeros((2, 11)), 1, 8), ValueError, "vectors"),
+        (lambda: rays.pixel_mm(24, 0, 0), ValueError, "one of 0 to 23"),
+        (lambda: rays.select([30]), ValueError, "view"),
+        (lambda: ct.Scan.from_arrays(lines), TypeError, "geometry or angles"),
+        (lambda: ct.Scan.from_arrays(lines[:, :2], rays), ValueError, "projections: expected shape"),
+        (lambda: ct.Scan.from_arrays(lines + 1j, rays), TypeError, "real"),
+        (lambda: ct.Scan.from_arrays(lines, rays, flats=np.ones((4, 4))), ValueError, "flat fields"),
+        (lambda: ct.Scan.from_arrays(lines, rays, darks=1), TypeError, "flats"),
+        (lambda: ct.Scan.from_arrays(np.array(["a"]), rays), TypeError, "numbers"),
+        (lambda: stated.select(columns=[1, 3]), ValueError, "side by side"),
+        (lambda: stated.select(views=[]), ValueError, "views"),
+        (lambda: ct.recon(stated, "magic"), ValueError, "fdk"),
+        (lambda: ct.recon(stated, "fbp", iterations=3), TypeError, "no parameter of method fbp"),
+        (lambda: ct.recon(stated, "cgls", iterations=0), ValueError, "iterations"),
+        (lambda: ct.recon(stated, correct="magic"), ValueError, "rings"),
+        (lambda: ct.recon(stated, correct={"rings": {"magic": 1}}), TypeError, "correction rings"),
+        (lambda: ct.recon(stated, axis=3.0), ValueError, "does not state its rays"),
+        (lambda: ct.recon(scan, axis=30.0), ValueError, "column from 0 to 7"),
+        (lambda: ct.recon(scan, axis="middle"), TypeError, "find"),
+        (lambda: ct.recon(stated, grid=grid, matrix=(8, 8)), ValueError, "grid"),
+        (lambda: ct.recon(ct.Scan.from_arrays(lines * np.nan, rays)), ValueError, "finite"),
+        (lambda: ct.read_scan(folder / "truth.npy"), ValueError, "geometry= or arc="),
+        (lambda: ct.read_scan(folder / "scan.h5", arc=3.0), ValueError, "states its angles"),
+        (lambda: ct.read_scan(folder / "none.h5"), OSError, "none.h5"),
+    ]:
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_progress_is_told_and_its_exception_stops_the_run(folder):
+    scan, heard = ct.read_scan(folder / "cone.h5"), []
+    ct.recon(scan, "cgls", device="cpu", iterations=3, progress=lambda *one: heard.append(one))
+    assert ("conjugate gradients", 3, 3) in heard and heard[0][0] == "line integrals"
+
+    def stop(stage, step, steps):
+        if stage == "conjugate gradients" and step == 2:
+            raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        ct.recon(scan, "cgls", device="cpu", progress=stop)
+
+
+def test_ctrl_c_stops_a_run(folder):
+    scan = ct.read_scan(folder / "cone.h5")
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(1000):
+            ct.recon(scan, "sirt", device="cpu", iterations=10000)
+    timer.join()
