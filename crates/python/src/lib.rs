@@ -11,6 +11,7 @@ mod exchange;
 mod linop;
 mod metrics;
 mod nufft;
+mod parameters;
 mod processor;
 mod progress;
 mod prox;

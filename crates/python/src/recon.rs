@@ -5,21 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ndarray::ArrayD;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{C32, C64, Error, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
-use rayspin::mri::methods::{Kind, Methods, Param, Parameters, Value, suited_to, with};
+use rayspin::mri::methods::{Methods, Value, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
 use rayspin::mri::scan::{Facts, Frame, FrameOptions};
 use rayspin::report::RunRecorder;
 
 use crate::copied::singles;
-use crate::error::{of_file, raised, wrong_type};
+use crate::error::{of_file, raised};
 use crate::exchange::{Given, Item, on_host, to_numpy};
+use crate::parameters::{keyword, recorded_of, table_of, values_in, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::scan::{Held, Scan};
@@ -108,42 +109,6 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// The default, range and help of each parameter.
-pub(crate) fn table_of<'py>(
-    py: Python<'py>,
-    of: &(impl Parameters + ?Sized),
-) -> PyResult<Bound<'py, PyDict>> {
-    let rows = PyDict::new(py);
-    for param in of.table() {
-        let row = PyDict::new(py);
-        let default = of.get(param.name).unwrap_or(Value::Nothing);
-        row.set_item("default", python_of(py, &default)?)?;
-        row.set_item("range", range_of(&param))?;
-        row.set_item("help", param.help)?;
-        rows.set_item(param.name, row)?;
-    }
-    Ok(rows)
-}
-
-/// The value of each parameter.
-pub(crate) fn values_in<'py>(
-    py: Python<'py>,
-    of: &(impl Parameters + ?Sized),
-) -> PyResult<Bound<'py, PyDict>> {
-    let used = PyDict::new(py);
-    for param in of.table() {
-        used.set_item(param.name, python_of(py, &of.get(param.name).unwrap_or(Value::Nothing))?)?;
-    }
-    Ok(used)
-}
-
-fn range_of(param: &Param) -> String {
-    match param.kind {
-        Kind::Choice(choices) => choices.iter().map(|choice| choice.name).collect::<Vec<_>>().join(", "),
-        _ => param.expected.to_owned(),
-    }
-}
-
 /// Reconstructs a scan. The method is the one that suits the scan where none is named; its parameters are keywords. `maps` are
 /// sensitivities `[coil, z, y, x]` instead of estimated ones; `field_map` `[z, y, x]` in Hz corrects off-resonance; `noise_covariance`
 /// `[coil, coil]` whitens instead of the scan's own noise; `coils` compresses to that many, or, below 1, to that part of the energy.
@@ -190,7 +155,8 @@ pub(crate) fn recon(
     let is_given = |name: &str| given.iter().any(|(one, _)| one == name);
     let (chosen, rules) = suited_to(&*chosen, &facts, is_given).map_err(raised)?;
     for rule in rules {
-        notes.push(format!("{} {}: {} ({}= overrides)", rule.name, rule.value, rule.reason, rule.name));
+        let name = keyword(rule.name);
+        notes.push(format!("{name} {}: {} ({name}= overrides)", rule.value, rule.reason));
     }
     let used = values_in(py, &*chosen)?;
     let recorded: Vec<_> = (chosen.table().iter())
@@ -252,17 +218,6 @@ pub(crate) fn recon(
     })
 }
 
-/// A value in a record; of an image its shape.
-fn recorded_of(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Nothing => serde_json::Value::Null,
-        Value::Number(number) => serde_json::json!(number),
-        Value::Count(count) => serde_json::json!(count),
-        Value::Choice(name) => serde_json::json!(name),
-        Value::Image(image) => serde_json::json!(image.shape()),
-    }
-}
-
 fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {
     on_host::<T>(Given::new(what, array)?)?.into_host().map_err(raised)
 }
@@ -307,54 +262,4 @@ fn facts_of(held: &Held) -> rayspin::core::Result<Facts> {
             Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())
         }
     }
-}
-
-/// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has not, or of another kind.
-pub(crate) fn values_of(
-    whose: &str,
-    table: &[Param],
-    given: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Vec<(String, Value)>> {
-    let mut values = Vec::new();
-    for (name, value) in given.into_iter().flatten() {
-        let name: String = name.extract()?;
-        let Some(param) = table.iter().find(|param| param.name == name) else {
-            let known: Vec<_> = table.iter().map(|param| param.name).collect();
-            let text = format!("{name}: no parameter of {whose}, which has {}", known.join(", "));
-            return Err(PyTypeError::new_err(text));
-        };
-        values.push((name, value_of(param, &value)?));
-    }
-    Ok(values)
-}
-
-fn value_of(param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if value.is_none() {
-        return Ok(Value::Nothing);
-    }
-    let wrong = |expected: &str| wrong_type(param.name, expected, value);
-    match param.kind {
-        Kind::Number => value.extract().map(Value::Number).map_err(|_| wrong("a number")),
-        Kind::Count => value.extract().map(Value::Count).map_err(|_| wrong("a whole number from 0")),
-        Kind::Choice(choices) => {
-            let name: String = value.extract().map_err(|_| wrong("a name"))?;
-            let found = choices.iter().find(|choice| choice.name == name);
-            let names = || raised(Error::value(param.name, range_of(param), &name));
-            found.map(|choice| Value::Choice(choice.name)).ok_or_else(names)
-        }
-        Kind::Image => {
-            let image = on_host::<f32>(Given::new("image", value)?)?;
-            Ok(Value::Image(Arc::new(image.into_host().map_err(raised)?)))
-        }
-    }
-}
-
-fn python_of(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
-    Ok(match value {
-        Value::Nothing => py.None(),
-        Value::Number(number) => number.into_pyobject(py)?.into_any().unbind(),
-        Value::Count(count) => count.into_pyobject(py)?.into_any().unbind(),
-        Value::Choice(name) => name.into_pyobject(py)?.into_any().unbind(),
-        Value::Image(image) => to_numpy(py, image.as_ref().clone()).unbind(),
-    })
 }

@@ -152,6 +152,9 @@ def read_scan(
     trajectory: str | PathLike[str] | None = None,
     matrix: Sequence[int] | None = None,
 ) -> Scan: ...
+# Made by stubs.py: recon
+# End of recon
+@overload
 def recon(
     scan: Scan,
     method: str | None = None,
@@ -541,6 +544,9 @@ class CtReconstruction:
 def read_ct_scan(
     path: str | PathLike[str], *, geometry: CtGeometry | None = None, arc: float | None = None
 ) -> CtScan: ...
+# Made by stubs.py: recon_ct
+# End of recon_ct
+@overload
 def recon_ct(
     scan: CtScan,
     method: str | None = None,

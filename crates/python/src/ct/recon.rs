@@ -20,9 +20,9 @@ use super::{CtGeometry, CtScan, Grid};
 use crate::copied::several;
 use crate::error::{of_file, raised, wrong_type};
 use crate::exchange::to_numpy;
+use crate::parameters::{table_of, values_in, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
-use crate::recon::{table_of, values_in, values_of};
 
 /// A volume of a CT scan, and how it came about.
 #[pyclass(frozen, name = "Reconstruction", module = "rayspin.ct")]

@@ -15,8 +15,8 @@ use super::CtGeometry;
 use crate::copied::{doubles, singles};
 use crate::error::{of_file, raised, wrong_type};
 use crate::exchange::to_numpy;
+use crate::parameters::values_of;
 use crate::processor::Processor;
-use crate::recon::values_of;
 
 /// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles, and the rays where they
 /// are known. Properties that are arrays are copies.
