@@ -14,6 +14,7 @@
 mod args;
 mod commands;
 mod hints;
+pub mod in_memory;
 mod methods;
 
 use std::ffi::OsString;

@@ -11,13 +11,16 @@ mod exchange;
 mod linop;
 mod metrics;
 mod nufft;
+mod options;
 mod parameters;
 mod processor;
 mod progress;
 mod prox;
 mod recon;
+mod render;
 mod scan;
 mod solve;
+mod simulate;
 
 use std::ffi::OsString;
 
@@ -47,5 +50,7 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     metrics::register(module)?;
     prox::register(module)?;
     solve::register(module)?;
+    simulate::register(module)?;
+    render::register(module)?;
     Ok(())
 }

@@ -23,57 +23,38 @@ TURN = np.linspace(0, 2 * np.pi, 24, endpoint=False)
 CONE = {"source_to_axis_mm": 200.0, "axis_to_detector_mm": 100.0}
 
 
-def geometries():
-    yield "parallel", ct.Geometry.parallel(TURN / 2, 9, 31, 0.8)
-    yield "cone", ct.Geometry.cone(TURN, 9, 31, (1.2, 1.0), **CONE)
-    yield "helix", ct.Geometry.helix(TURN * 2, 9, 31, 1.5, advance_mm=6.0, **CONE)
-    yield "curved", ct.Geometry.cone(TURN, 9, 31, 1.2, curved=True, offset_mm=(3.0, -1.0), tilt=0.05, **CONE)
+GEOMETRIES = [
+    ("parallel", ct.Geometry.parallel(TURN / 2, 9, 31, 0.8)),
+    ("cone", ct.Geometry.cone(TURN, 9, 31, (1.2, 1.0), **CONE)),
+    ("helix", ct.Geometry.helix(TURN * 2, 9, 31, 1.5, advance_mm=6.0, **CONE)),
+    ("curved", ct.Geometry.cone(TURN, 9, 31, 1.2, curved=True, offset_mm=(3.0, -1.0), tilt=0.05, **CONE)),
+]
 
 
-def box_integral(source, pixel, low, high):
-    """The length of the segment from source to pixel in a box, by its entry and exit."""
-    step = pixel - source
-    enter, leave = 0.0, 1.0
-    for axis in range(3):
-        if abs(step[axis]) < 1e-12:
-            if not low[axis] < source[axis] < high[axis]:
-                return 0.0
-            continue
-        ends = sorted(((low[axis] - source[axis]) / step[axis], (high[axis] - source[axis]) / step[axis]))
-        enter, leave = max(enter, ends[0]), min(leave, ends[1])
-    return max(0.0, leave - enter) * np.linalg.norm(step)
-
-
-@pytest.mark.parametrize("name,rays", geometries())
+@pytest.mark.parametrize("name,rays", GEOMETRIES)
 def test_projections_are_line_integrals(name, rays):
-    # Small voxels of a box between voxel faces: Joseph's sums differ from the exact length by parts of a voxel at the edges.
-    grid = ct.Grid((20, 40, 40), 0.5)
-    volume = np.zeros(grid.shape)
-    volume[4:16, 8:30, 10:34] = 0.03
-    low = np.array(grid.first_mm) + 0.5 * (np.array([10, 8, 4]) - 0.5)
-    high = low + 0.5 * np.array([24, 22, 12])
-    found = ct.Projector(rays, grid, device="cpu", dtype="float64").forward(volume)
+    # A Gaussian's line integral is sqrt(2 pi) sigma exp(-d^2 / 2 sigma^2) at the distance d of the ray. Linear interpolation between
+    # voxels of h errs by at most h^2 / 8 times the second derivative, peak / sigma^2, along each of two axes.
+    sigma, place, h = 2.2, np.array([1.0, -0.5, 0.25]), 0.5
+    grid = ct.Grid((40, 40, 40), h)
+    z, y, x = np.meshgrid(*(np.arange(40) * h + grid.first_mm[0] for _ in range(3)), indexing="ij")
+    square = (x - place[0]) ** 2 + (y - place[1]) ** 2 + (z - place[2]) ** 2
+    found = ct.Projector(rays, grid, device="cpu", dtype="float64").forward(0.02 * np.exp(-square / (2 * sigma**2)))
     views, rows, columns = rays.shape
-    checked = 0
-    for view in range(0, views, 5):
-        for row in range(rows):
-            for column in range(columns):
-                pixel = np.array(rays.pixel_mm(view, row, column))
-                first = rays.vectors[view, :3]
-                source = pixel - 500 * first if rays.is_parallel else first
-                end = pixel + 500 * first if rays.is_parallel else pixel
-                exact = 0.03 * box_integral(source, end, low, high)
-                assert abs(found[view, row, column] - exact) <= 0.03 * 1.5, (view, row, column)
-                checked += exact > 0.2
-    assert checked > 200
-    middle = found[0, rows // 2]
-    exact_middle = 0.03 * 11.0
-    if name == "parallel":
-        assert np.isclose(middle.max(), exact_middle, rtol=1e-12)
+    peak = 0.02 * np.sqrt(2 * np.pi) * sigma
+    exact = np.zeros(rays.shape)
+    for view, row, column in np.ndindex(rays.shape):
+        pixel = np.array(rays.pixel_mm(view, row, column))
+        source = rays.vectors[view, :3]
+        along = source if rays.is_parallel else pixel - source
+        distance = np.linalg.norm(np.cross(place - pixel, along)) / np.linalg.norm(along)
+        exact[view, row, column] = peak * np.exp(-(distance**2) / (2 * sigma**2))
+    assert exact.max() > 0.9 * peak and exact.min() < 0.01 * peak
+    assert np.abs(found - exact).max() < h**2 / 4 / sigma**2 * peak
 
 
 @pytest.mark.parametrize("dtype,rounding", [("float32", 1e-6), ("float64", 1e-14)])
-@pytest.mark.parametrize("name,rays", geometries())
+@pytest.mark.parametrize("name,rays", GEOMETRIES)
 def test_projectors_are_adjoint_pairs(name, rays, dtype, rounding):
     rng = np.random.default_rng(1)
     project = ct.Projector(rays, ct.Grid((7, 12, 11), (1.1, 0.9, 1.3), (1.0, -2.0, 0.5)), device="cpu", dtype=dtype)
@@ -135,7 +116,7 @@ def test_a_scan_is_reconstructed_as_the_command_does_it(folder, words, named):
     np.testing.assert_array_equal(np.load(folder / "saved.npy"), found.volume)
     assert found.method in ct.methods() and set(found.parameters) == set(ct.methods()[found.method][1])
     if found.method in ("cgls", "sirt"):
-        assert len(found.residuals) == found.parameters["iterations"] + 1
+        assert len(found.residuals) >= found.parameters["iterations"] and found.residuals[-1] < found.residuals[0] == 1
     else:
         assert any("chooses another" in note for note in found.notes)
 
@@ -161,7 +142,7 @@ def test_scans_are_made_of_arrays(folder):
     assert np.allclose(lines, expected, atol=1e-5)
     scan.save(folder / "saved.h5")
     np.testing.assert_array_equal(ct.read_scan(folder / "saved.h5").projections, scan.projections)
-    assert ct.read_scan(folder / "saved.h5").geometry == scan.geometry
+    assert np.allclose(ct.read_scan(folder / "saved.h5").geometry.vectors, scan.geometry.vectors)
     whole = ct.Scan.from_arrays(lines.astype(float), scan.geometry)
     assert whole.flats is None and whole.darks is None
     part = whole.select(views=slice(0, 60, 2), columns=range(10, 30))
@@ -225,7 +206,7 @@ def test_wrong_input_is_refused_with_what_is_wrong(folder):
         (lambda: project.forward("volume"), TypeError, "str"),
         (lambda: ct.Projector(rays, grid, dtype="int8"), TypeError, "float64"),
         (lambda: ct.Projector(rays, grid, device="tpu"), ValueError, "auto"),
-        (lambda: ct.Projector(grid, rays), TypeError, ""),
+        (lambda: ct.Projector(grid, rays), TypeError, "Geometry"),
         (lambda: ct.Grid((3, 0, 8), 1.0), ValueError, "at least one voxel"),
         (lambda: ct.Grid((8, 8), 1.0), TypeError, "shape: expected three"),
         (lambda: ct.Grid((3, 8, 8), -1.0), ValueError, "spacing"),

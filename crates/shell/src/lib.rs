@@ -61,17 +61,29 @@ impl Program {
         let args: Vec<std::ffi::OsString> = args.into_iter().collect();
         let words = parse::command_of(&command, &args);
         let line = args.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        let given_and_parsed = command.try_get_matches_from_mut(args).and_then(|matches| {
-            let parsed = C::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-            Ok((effect::Given::of(&command, &matches).with_line(line), parsed))
-        });
-        let (given, parsed) = match given_and_parsed {
-            Ok(both) => both,
+        let (given, parsed) = match parsed(&mut command, args) {
+            Ok((given, parsed)) => (given.with_line(line), parsed),
             Err(error) => return self.unparsed(&error, &words),
         };
         match run(parsed, given) {
             Ok(()) => 0,
             Err(error) => failure::report(self, &error),
+        }
+    }
+
+    /// Parses a command line without running it, the program's name first.
+    ///
+    /// Errors: what the parser refuses; help, which it ends with.
+    pub fn parse<C: FromArgMatches>(
+        &self,
+        mut command: clap::Command,
+        args: impl IntoIterator<Item = std::ffi::OsString>,
+    ) -> Result<(C, effect::Given), BadInput> {
+        let args: Vec<std::ffi::OsString> = args.into_iter().collect();
+        let words = parse::command_of(&command, &args);
+        match parsed(&mut command, args) {
+            Ok((given, parsed)) => Ok((parsed, given)),
+            Err(error) => Err(parse::refusal(&error, &words)),
         }
     }
 
@@ -96,4 +108,13 @@ impl Program {
         clap_complete::generate(shell, &mut command, self.name, &mut script);
         script
     }
+}
+
+fn parsed<C: FromArgMatches>(
+    command: &mut clap::Command,
+    args: Vec<std::ffi::OsString>,
+) -> Result<(effect::Given, C), clap::Error> {
+    let matches = command.try_get_matches_from_mut(args)?;
+    let parsed = C::from_arg_matches(&matches).map_err(|error| error.format(command))?;
+    Ok((effect::Given::of(command, &matches), parsed))
 }

@@ -9,7 +9,7 @@ use rayspin::mri::simulate::{
     Contrast, Dynamics, FieldMap, FieldShape, SimulateOptions, TruthWindow, neighbour_covariance, simulate,
 };
 use rayspin::report::RunRecorder;
-use rayspin_shell::effect::{Need, Row, any_of, refuse_idle};
+use rayspin_shell::effect::{Given, Need, Row, any_of, refuse_idle};
 use rayspin_shell::{BadInput, Context, say, stdout};
 
 use super::files;
@@ -152,8 +152,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     let outputs =
         std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&args.save_field_map);
     files::check_distinct(std::iter::empty(), outputs.chain(&record))?;
-    refuse_idle(TABLE, &context.given, &args)?;
-    let options = options(args)?;
+    let options = options(args, &context.given)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
 
@@ -221,7 +220,9 @@ fn parameters(recorder: &mut RunRecorder, options: &SimulateOptions) -> Result<(
     Ok(())
 }
 
-fn options(args: &Mri) -> Result<SimulateOptions> {
+/// What the options say. Errors: one that does nothing, or makes no sense.
+pub(crate) fn options(args: &Mri, given: &Given) -> Result<SimulateOptions> {
+    refuse_idle(TABLE, given, &args)?;
     use TrajectoryArg as T;
     let volume = matches!(args.trajectory, T::Kooshball | T::StackOfStars | T::StackOfSpirals);
     let matrix = args.matrix.as_deref().map(|t| numbers::<usize>("--matrix", t, &[2, 3])).transpose()?;

@@ -13,7 +13,7 @@ from . import _compiler
 
 _compiler.name_it()
 
-from . import ct, linop, metrics, nufft, prox, solve  # noqa: E402
+from . import ct, linop, metrics, nufft, prox, render, simulate, solve  # noqa: E402
 from ._rayspin import (  # noqa: E402
     Reconstruction,
     Scan,
@@ -40,6 +40,8 @@ __all__ = [
     "prox",
     "read_scan",
     "recon",
+    "render",
+    "simulate",
     "solve",
     "toeplitz",
 ]

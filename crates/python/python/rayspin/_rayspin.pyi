@@ -13,7 +13,9 @@ __all__ = [
     "CtProjector",
     "CtReconstruction",
     "CtScan",
+    "CtSimulation",
     "LinearOperator",
+    "MriSimulation",
     "Penalty",
     "Plan",
     "Quality",
@@ -50,7 +52,12 @@ __all__ = [
     "read_scan",
     "recon",
     "recon_ct",
+    "render_options",
+    "render_volume",
     "sense",
+    "simulate_ct",
+    "simulate_mri",
+    "simulate_options",
     "ssim",
     "stack",
     "toeplitz",
@@ -356,7 +363,7 @@ class CtGeometry:
         pitch_mm: float | Sequence[float] | None = None,
         *,
         axis: float | None = None,
-        offset_mm: tuple[float, float] = (0.0, 0.0),
+        offset_mm: Sequence[float] | None = None,
         tilt: float = 0.0,
         height_mm: float = 0.0,
     ) -> CtGeometry: ...
@@ -372,7 +379,7 @@ class CtGeometry:
         axis_to_detector_mm: float,
         curved: bool = False,
         axis: float | None = None,
-        offset_mm: tuple[float, float] = (0.0, 0.0),
+        offset_mm: Sequence[float] | None = None,
         tilt: float = 0.0,
         height_mm: float = 0.0,
     ) -> CtGeometry: ...
@@ -389,7 +396,7 @@ class CtGeometry:
         advance_mm: float,
         curved: bool = False,
         axis: float | None = None,
-        offset_mm: tuple[float, float] = (0.0, 0.0),
+        offset_mm: Sequence[float] | None = None,
         tilt: float = 0.0,
         height_mm: float = 0.0,
     ) -> CtGeometry: ...
@@ -497,7 +504,7 @@ class CtScan:
         columns: slice | Sequence[int] | None = None,
     ) -> CtScan: ...
     def line_integrals(
-        self, *, correct: Corrections | None = None, device: str = "auto"
+        self, *, correct: _Corrections | None = None, device: str = "auto"
     ) -> NDArray[np.float32]: ...
     def find_axis(self, *, device: str = "auto") -> float: ...
     def save(self, path: str | PathLike[str]) -> None: ...
@@ -556,7 +563,7 @@ def recon_ct(
     matrix: Sequence[int] | None = None,
     voxel_mm: float | Sequence[float] | None = None,
     centre_mm: Sequence[float] | None = None,
-    correct: Corrections | None = None,
+    correct: _Corrections | None = None,
     axis: float | Literal["find"] | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
@@ -604,3 +611,52 @@ def compare(
 def nrmse(image: Any, truth: Any) -> float: ...
 def ssim(image: Any, truth: Any) -> float: ...
 def psnr(image: Any, truth: Any) -> float: ...
+
+@final
+class MriSimulation:
+    """A simulated MRI scan and what is in it."""
+
+    @property
+    def scan(self) -> Scan: ...
+    @property
+    def truth(self) -> NDArray[np.complex64]: ...
+    @property
+    def maps(self) -> NDArray[np.complex64]: ...
+    @property
+    def field_hz(self) -> NDArray[np.float32] | None: ...
+    @property
+    def noise_std(self) -> float: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def spacing_mm(self) -> tuple[float, float, float]: ...
+
+@final
+class CtSimulation:
+    """A simulated CT scan and what is in it."""
+
+    @property
+    def scan(self) -> CtScan: ...
+    @property
+    def truth(self) -> NDArray[np.float32]: ...
+    @property
+    def grid(self) -> CtGrid: ...
+
+def simulate_mri(
+    *, progress: Callable[[str, int, int], object] | None = None, **options: Any
+) -> MriSimulation: ...
+def simulate_ct(
+    *, progress: Callable[[str, int, int], object] | None = None, **options: Any
+) -> CtSimulation: ...
+def simulate_options(kind: Literal["mri", "ct"]) -> dict[str, dict[str, Any]]: ...
+def render_volume(
+    mode: str,
+    volume: Any,
+    spacing_mm: float | Sequence[float],
+    *,
+    device: str = "auto",
+    transfer: ArrayLike | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
+    **options: Any,
+) -> Any: ...
+def render_options() -> dict[str, dict[str, Any]]: ...

@@ -125,7 +125,7 @@ impl CtGeometry {
     /// Parallel rays at these angles. `axis` is the column on which the axis of rotation falls, the middle one unless it is given.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
-    #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, axis=None, offset_mm=(0.0, 0.0), tilt=0.0, height_mm=0.0))]
+    #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, axis=None, offset_mm=None, tilt=0.0, height_mm=0.0))]
     fn parallel(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
@@ -133,11 +133,11 @@ impl CtGeometry {
         columns: usize,
         pitch_mm: Option<&Bound<'_, PyAny>>,
         axis: Option<f64>,
-        offset_mm: (f64, f64),
+        offset_mm: Option<[f64; 2]>,
         tilt: f64,
         height_mm: f64,
     ) -> PyResult<Self> {
-        let (size, offset_mm) = ([rows, columns], offset_mm.into());
+        let (size, offset_mm) = ([rows, columns], offset_mm.unwrap_or_default());
         Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm }.orbit(None, 0.0, false)
     }
 
@@ -145,7 +145,7 @@ impl CtGeometry {
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, curved=false, axis=None,
-        offset_mm=(0.0, 0.0), tilt=0.0, height_mm=0.0))]
+        offset_mm=None, tilt=0.0, height_mm=0.0))]
     fn cone(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
@@ -156,11 +156,11 @@ impl CtGeometry {
         axis_to_detector_mm: f64,
         curved: bool,
         axis: Option<f64>,
-        offset_mm: (f64, f64),
+        offset_mm: Option<[f64; 2]>,
         tilt: f64,
         height_mm: f64,
     ) -> PyResult<Self> {
-        let (size, offset_mm) = ([rows, columns], offset_mm.into());
+        let (size, offset_mm) = ([rows, columns], offset_mm.unwrap_or_default());
         let common = Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm };
         common.orbit(Some([source_to_axis_mm, axis_to_detector_mm]), 0.0, curved)
     }
@@ -169,7 +169,7 @@ impl CtGeometry {
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, advance_mm, curved=false,
-        axis=None, offset_mm=(0.0, 0.0), tilt=0.0, height_mm=0.0))]
+        axis=None, offset_mm=None, tilt=0.0, height_mm=0.0))]
     fn helix(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
@@ -181,11 +181,11 @@ impl CtGeometry {
         advance_mm: f64,
         curved: bool,
         axis: Option<f64>,
-        offset_mm: (f64, f64),
+        offset_mm: Option<[f64; 2]>,
         tilt: f64,
         height_mm: f64,
     ) -> PyResult<Self> {
-        let (size, offset_mm) = ([rows, columns], offset_mm.into());
+        let (size, offset_mm) = ([rows, columns], offset_mm.unwrap_or_default());
         let common = Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm };
         common.orbit(Some([source_to_axis_mm, axis_to_detector_mm]), advance_mm, curved)
     }

@@ -4,10 +4,12 @@ use anyhow::Result;
 use ndarray::Array3;
 use rayspin::core::{Detector, Error, Image, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
 use rayspin::ct::phantom::Phantom;
+use rayspin::ct::scan::Scan;
 use rayspin::ct::simulate::{Beam, DetectorOptions, Motion, Spectrum, beam_lines, counted};
+use rayspin::device::Cpu;
 use rayspin::imaging::phantom::Contrast;
 use rayspin::io::{Format, data_exchange};
-use rayspin_shell::effect::{Need, Row, refuse_idle};
+use rayspin_shell::effect::{Given, Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context, say, stdout};
 
 use super::{flat, matrix, pixel, place};
@@ -103,14 +105,39 @@ impl Need for Needs {
 }
 
 /// What is scanned, and how.
-struct Setup {
+pub(crate) struct Setup {
     phantom: Phantom,
-    grid: VolumeGrid,
+    pub(crate) grid: VolumeGrid,
     angles: Vec<f64>,
     geometry: ProjectionGeometry,
     motion: Option<Motion>,
     spectrum: Option<Spectrum>,
     detector: Option<DetectorOptions>,
+    rays: usize,
+}
+
+impl Setup {
+    /// What the detector measures.
+    pub(crate) fn scan(&self, cpu: &Cpu, monitor: &Monitor<'_>) -> rayspin::core::Result<Scan> {
+        let beam = Beam { motion: self.motion.as_ref(), spectrum: self.spectrum.as_ref(), rays: self.rays };
+        let scan = monitor.stage("line integrals", 0, || {
+            beam_lines(cpu, &self.phantom, &self.geometry, &self.angles, &beam)
+        })?;
+        let scan = match &self.detector {
+            Some(detector) => monitor.stage("detector", 0, || counted(cpu, scan, detector))?,
+            None => scan,
+        };
+        monitor.check()?;
+        Ok(scan)
+    }
+
+    /// The attenuation at 60 keV and at the object's first place.
+    pub(crate) fn truth(&self, cpu: &Cpu, monitor: &Monitor<'_>) -> rayspin::core::Result<Image<f32>> {
+        let volume = monitor.stage("truth", 0, || self.phantom.volume(cpu, &self.grid))?;
+        let volume = Array3::from_shape_vec(self.grid.shape_zyx(), volume)
+            .map_err(|e| Error::value("truth", "one number a voxel", e))?;
+        Image::new(volume.into_dyn(), self.grid.geometry())
+    }
 }
 
 /// Simulates a scan and writes it, its truth and the run record.
@@ -124,31 +151,19 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
         std::iter::empty(),
         std::iter::once(&args.output).chain(&args.truth).chain(&record),
     )?;
-    refuse_idle(TABLE, &context.given, &args)?;
-    let setup = setup(args)?;
+    let setup = setup(args, &context.given)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
     let cpu = context.device.cpu_side();
 
     recorder.stage("simulate");
-    let beam = Beam { motion: setup.motion.as_ref(), spectrum: setup.spectrum.as_ref(), rays: args.rays };
-    let scan = monitor.stage("line integrals", 0, || {
-        beam_lines(cpu, &setup.phantom, &setup.geometry, &setup.angles, &beam)
-    })?;
-    let scan = match &setup.detector {
-        Some(detector) => monitor.stage("detector", 0, || counted(cpu, scan, detector))?,
-        None => scan,
-    };
-    monitor.check()?;
+    let scan = setup.scan(cpu, &monitor)?;
     recorder.stage("write");
     monitor.stage("write", 0, || data_exchange::write(&args.output, &scan))?;
     drop(scan);
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
-        let volume = monitor.stage("truth", 0, || setup.phantom.volume(cpu, &setup.grid))?;
-        let volume = Array3::from_shape_vec(setup.grid.shape_zyx(), volume)
-            .map_err(|e| Error::value("truth", "one number a voxel", e))?;
-        let image = Image::new(volume.into_dyn(), setup.grid.geometry())?;
+        let image = setup.truth(cpu, &monitor)?;
         for note in files::write_image(truth, &image, Default::default(), None)? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
@@ -182,7 +197,9 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
     Ok(())
 }
 
-fn setup(args: &SimulateCt) -> Result<Setup> {
+/// What the options say. Errors: one that does nothing, or makes no sense.
+pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
+    refuse_idle(TABLE, given, &args)?;
     use GeometryArg as G;
     let planar = matches!(args.geometry, G::Parallel | G::Fan);
     let shape = match &args.matrix {
@@ -249,6 +266,7 @@ fn setup(args: &SimulateCt) -> Result<Setup> {
             frames: args.frames,
             seed: args.seed,
         }),
+        rays: args.rays,
     })
 }
 

@@ -50,8 +50,10 @@ pub(super) fn name(mode: ModeArg) -> &'static str {
     }
 }
 
-/// Errors: a transfer function that makes no sense, a colour beyond 0 to 1.
-pub(super) fn of(args: &Render, volume: &Volume) -> Result<Look> {
+/// `transfer` is the user's own transfer function.
+///
+/// Errors: a colour beyond 0 to 1; an isosurface without a finite value.
+pub(super) fn of(args: &Render, volume: &Volume, transfer: Option<Transfer>) -> Result<Look> {
     Ok(match args.mode {
         ModeArg::Xray if volume.hounsfield => Look { mode: Mode::XRay, values: Some(Values::Attenuation) },
         ModeArg::Xray => Look { mode: Mode::XRay, values: None },
@@ -59,8 +61,8 @@ pub(super) fn of(args: &Render, volume: &Volume) -> Result<Look> {
             let missed = volume.values.par_iter().copied().reduce(|| f32::INFINITY, f32::min);
             Look { mode: Mode::Maximum { missed }, values: None }
         }
-        ModeArg::Volume => match &args.transfer {
-            Some(path) => Look { mode: Mode::Volume(read_transfer(path)?), values: None },
+        ModeArg::Volume => match transfer {
+            Some(transfer) => Look { mode: Mode::Volume(transfer), values: None },
             None => {
                 let knots = preset(args.preset.unwrap_or(PresetArg::Bone));
                 let values = (!volume.hounsfield).then_some(Values::Hounsfield);
@@ -133,7 +135,7 @@ fn preset(preset: PresetArg) -> Vec<Knot> {
 }
 
 /// Errors: a file that cannot be read; a line that does not hold five numbers; points that [`Transfer::new`] refuses.
-fn read_transfer(path: &Path) -> Result<Transfer> {
+pub(super) fn read_transfer(path: &Path) -> Result<Transfer> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut knots = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use ndarray::{Array3, Array4, Axis};
-use rayspin::core::{Error, ErrorKind, Monitor, VolumeGrid};
-use rayspin::device::Array;
+use rayspin::core::{Error, ErrorKind, Image, Monitor, VolumeGrid};
+use rayspin::device::{Array, Device};
 use rayspin::io::Format;
-use rayspin::kernels::render::{Renderer, Scene};
-use rayspin_shell::effect::{Need, Row, refuse_idle};
+use rayspin::kernels::render::{Renderer, Scene, Transfer};
+use rayspin_shell::effect::{Given, Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context, say, stdout};
 
 use super::files;
@@ -121,29 +121,19 @@ impl Need for Needs {
 pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
     check_outputs(args)?;
     refuse_idle(TABLE, &context.given, &args)?;
-    let size = camera::size(args)?;
+    camera::size(args)?;
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
-    let mut volume = monitor.stage("read", 0, || volume::read(args, &monitor))?;
+    let volume = monitor.stage("read", 0, || volume::read(args, &monitor))?;
     let (pages, others): (Vec<&Path>, Vec<&Path>) =
         args.outputs.iter().map(AsRef::as_ref).partition(|path| output::is_page(path));
     for page in pages {
         monitor.stage("page", 0, || output::write_page(page, &volume, args, &monitor))?;
     }
     if !others.is_empty() {
-        let look = look::of(args, &volume)?;
-        let camera::Views { cameras, pitch_mm } = camera::views(args, &volume, size)?;
-        let scenes: Vec<Scene> = cameras
-            .into_iter()
-            .map(|camera| {
-                let step = args.step.unwrap_or_else(|| volume.finest_mm());
-                Scene::new(camera, look.mode.clone()).step(&volume.grid, step)
-            })
-            .collect::<rayspin::core::Result<_>>()
-            .context("--step")?;
-        if let Some(values) = look.values {
-            values.of(&mut volume);
-        }
-        let drawn = draw(context, volume, &scenes, &monitor)?;
+        let transfer = args.transfer.as_deref().map(look::read_transfer).transpose()?;
+        let (device, finish_on_cpu) = (&context.device, context.finish_on_cpu);
+        let Drawn { pixels: drawn, pitch_mm } =
+            pictures(args, volume, transfer, (device, finish_on_cpu), &monitor)?;
         for path in others {
             let notes = monitor.stage("write", 0, || match output::is_picture(path) {
                 true => output::write_picture(path, &drawn, args),
@@ -178,21 +168,88 @@ fn check_outputs(args: &Render) -> Result<()> {
     files::check_distinct(inputs, args.outputs.iter())
 }
 
+/// Pictures `[view, row, column, channel]`, and the size of a pixel at the middle of the volume.
+struct Drawn {
+    pixels: Array4<f32>,
+    pitch_mm: f64,
+}
+
+/// Draws a volume, on the CPU where the device fails and the CPU may take over.
+fn pictures(
+    args: &Render,
+    mut volume: Volume,
+    transfer: Option<Transfer>,
+    device: (&Device, bool),
+    monitor: &Monitor<'_>,
+) -> Result<Drawn> {
+    let look = look::of(args, &volume, transfer)?;
+    let camera::Views { cameras, pitch_mm } = camera::views(args, &volume, camera::size(args)?)?;
+    let scenes: Vec<Scene> = cameras
+        .into_iter()
+        .map(|camera| {
+            let step = args.step.unwrap_or_else(|| volume.finest_mm());
+            Scene::new(camera, look.mode.clone()).step(&volume.grid, step)
+        })
+        .collect::<rayspin::core::Result<_>>()
+        .context("--step")?;
+    if let Some(values) = look.values {
+        values.of(&mut volume);
+    }
+    Ok(Drawn { pixels: draw(device, volume, &scenes, monitor)?, pitch_mm })
+}
+
+/// A picture of a volume in memory.
+#[derive(Debug, Clone)]
+pub enum Picture {
+    /// Numbers `[view, row, column]` of line integrals or maxima.
+    Numbers(Array3<f32>),
+    /// Red, green and blue `[view, row, column, 3]`.
+    Colours(Array4<u8>),
+}
+
+/// Draws a volume; numbers of the modes that have them, else colours. Returns the size of a pixel at the middle of the volume in mm too.
+///
+/// Errors: options that do nothing or make no sense; a volume that cannot be drawn.
+pub(crate) fn in_memory(
+    args: &Render,
+    given: &Given,
+    image: Image<f32>,
+    transfer: Option<Transfer>,
+    device: (&Device, bool),
+    monitor: &Monitor<'_>,
+) -> Result<(Picture, f64)> {
+    refuse_idle(TABLE, given, &args)?;
+    let volume = volume::of_image(args, image, false)?;
+    let Drawn { pixels, pitch_mm } = pictures(args, volume, transfer, device, monitor)?;
+    let picture = match pixels.shape()[3] {
+        1 => Picture::Numbers(pixels.index_axis_move(Axis(3), 0)),
+        _ => {
+            Picture::Colours(output::coloured(pixels.view(), look::colour("--background", &args.background)?))
+        }
+    };
+    Ok((picture, pitch_mm))
+}
+
 /// The pictures `[view, row, column, channel]`. A GPU that has too little memory leaves them to the CPU, unless the user chose it.
-fn draw(context: &Context, volume: Volume, scenes: &[Scene], monitor: &Monitor<'_>) -> Result<Array4<f32>> {
+fn draw(
+    (device, finish_on_cpu): (&Device, bool),
+    volume: Volume,
+    scenes: &[Scene],
+    monitor: &Monitor<'_>,
+) -> Result<Array4<f32>> {
     let Volume { values, grid, .. } = volume;
     let shape = grid.shape_zyx();
-    let on_gpu = context.device.kind() == rayspin::device::BackendKind::Cuda;
+    let on_gpu = device.kind() == rayspin::device::BackendKind::Cuda;
     if on_gpu {
         // The numbers stay here for the CPU.
-        match draw_on(&grid, || Array::from_slice(&context.device, &shape, &values), scenes, monitor) {
-            Err(error) if context.finish_on_cpu && error.kind() == ErrorKind::Failure => {
+        match draw_on(&grid, || Array::from_slice(device, &shape, &values), scenes, monitor) {
+            Err(error) if finish_on_cpu && error.kind() == ErrorKind::Failure => {
                 monitor.note(&format!("the CPU takes over: {error}"));
             }
             other => return Ok(other?),
         }
     }
-    Ok(draw_on(&grid, || Array::from_vec(&context.device.host(), &shape, values), scenes, monitor)?)
+    Ok(draw_on(&grid, || Array::from_vec(&device.host(), &shape, values), scenes, monitor)?)
 }
 
 fn draw_on(

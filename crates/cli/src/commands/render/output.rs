@@ -61,7 +61,7 @@ fn grey(drawn: &Array4<f32>, args: &Render) -> Result<(Array4<u8>, Vec<String>)>
 }
 
 /// Colours over a background.
-fn coloured(drawn: ArrayView4<'_, f32>, background: [f32; 3]) -> Array4<u8> {
+pub(super) fn coloured(drawn: ArrayView4<'_, f32>, background: [f32; 3]) -> Array4<u8> {
     let (views, rows, columns, _) = drawn.dim();
     Array4::from_shape_fn((views, rows, columns, 3), |(view, row, column, channel)| {
         let behind = background[channel] * (1.0 - drawn[[view, row, column, 3]]);

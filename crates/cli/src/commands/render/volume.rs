@@ -4,7 +4,7 @@ use anyhow::Result;
 use ndarray::{ArrayView3, Axis};
 use rayon::prelude::*;
 use rayspin::core::vector::{cross, dot};
-use rayspin::core::{Geometry, Monitor, VolumeGrid};
+use rayspin::core::{Geometry, Image, Monitor, VolumeGrid};
 use rayspin::io;
 use rayspin_shell::BadInput;
 
@@ -39,18 +39,26 @@ impl Volume {
     }
 }
 
-/// Errors: a file without an image; a series; numbers that are not finite; an attenuation of water that is not positive.
+/// Errors: a file without an image; as [`of_image`].
 pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
-    let path = args.image.display();
-    if !(args.water > 0.0 && args.water.is_finite()) {
-        let message = format!("--water: expected a positive attenuation in 1/mm, found {}", args.water);
-        return Err(BadInput::new(message).hint("--water 0.0206 holds at 60 keV").into());
-    }
     let io::ImageFile { image, notes, hounsfield, .. } = io::read_any_image(&args.image)?;
     let (image, magnitudes) = image.into_real();
     notes.iter().for_each(|note| monitor.note(note));
     if hounsfield && !args.hu {
         monitor.note("the file holds CT images: their numbers are Hounsfield units");
+    }
+    if magnitudes {
+        monitor.note("magnitudes of complex numbers are drawn");
+    }
+    of_image(args, image, hounsfield)
+}
+
+/// Errors: a series; numbers that are not finite; an attenuation of water that is not positive.
+pub(super) fn of_image(args: &Render, image: Image<f32>, hounsfield: bool) -> Result<Volume> {
+    let path = args.image.display();
+    if !(args.water > 0.0 && args.water.is_finite()) {
+        let message = format!("--water: expected a positive attenuation in 1/mm, found {}", args.water);
+        return Err(BadInput::new(message).hint("--water 0.0206 holds at 60 keV").into());
     }
     if image.repetitions() > 1 {
         let message = format!("{path}: expected one volume, found {}", image.repetitions());
@@ -58,9 +66,6 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
         return Err(BadInput::new(message).hint(hint).into());
     }
     let (shape, mut geometry) = (image.shape_zyx(), *image.geometry());
-    if magnitudes {
-        monitor.note("magnitudes of complex numbers are drawn");
-    }
     let mut values = image.into_data().into_shape_with_order(shape)?;
     // A mirrored volume would make mirrored pictures: its slices are taken the other way round.
     if dot(cross(geometry.read_dir, geometry.phase_dir), geometry.slice_dir) < 0.0 {

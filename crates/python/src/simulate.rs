@@ -1,0 +1,141 @@
+//! `rayspin.simulate`: scans of phantoms, with the options of the command.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayspin::core::Monitor;
+use rayspin_cli::in_memory::{CtSimulation, Task};
+
+use crate::ct::{CtScan, Grid};
+use crate::exchange::to_numpy;
+use crate::options::{listed, raised_by, words};
+use crate::processor::Processor;
+use crate::recon::Listener;
+use crate::scan::{Held, Scan};
+
+/// A simulated MRI scan and what is in it.
+#[pyclass(frozen, module = "rayspin.simulate")]
+pub(crate) struct MriSimulation {
+    /// The scan.
+    #[pyo3(get)]
+    scan: Py<Scan>,
+    /// The object's voxel means, complex64 `[z, y, x]`, or `[image, z, y, x]` of one that changes.
+    #[pyo3(get)]
+    truth: Py<PyAny>,
+    /// The coil sensitivities at the voxel centres, complex64 `[coil, z, y, x]`.
+    #[pyo3(get)]
+    maps: Py<PyAny>,
+    /// The field at the voxel centres in Hz, float32 `[z, y, x]`, where it is inhomogeneous.
+    #[pyo3(get)]
+    field_hz: Option<Py<PyAny>>,
+    /// Standard deviation of the real part of the noise of a sample.
+    #[pyo3(get)]
+    noise_std: f64,
+    /// What was chosen, one sentence each.
+    #[pyo3(get)]
+    notes: Vec<String>,
+    /// Voxel size along (x, y, z) in mm.
+    #[pyo3(get)]
+    spacing_mm: (f64, f64, f64),
+}
+
+#[pymethods]
+impl MriSimulation {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("MriSimulation({})", self.scan.bind(py).repr()?))
+    }
+}
+
+/// A simulated CT scan and what is in it.
+#[pyclass(frozen, name = "CtSimulation", module = "rayspin.simulate")]
+pub(crate) struct SimulatedCt {
+    /// The scan.
+    #[pyo3(get)]
+    scan: Py<CtScan>,
+    /// The attenuation at 60 keV, voxel means in 1/mm, float32 `[z, y, x]`.
+    #[pyo3(get)]
+    truth: Py<PyAny>,
+    /// The voxels of the truth.
+    #[pyo3(get)]
+    grid: Py<Grid>,
+}
+
+#[pymethods]
+impl SimulatedCt {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("CtSimulation({})", self.scan.bind(py).repr()?))
+    }
+}
+
+/// Simulates an MRI scan of a phantom, whose k-space is known in closed form. Keywords are the options of the command
+/// `rayspin simulate mri`; `simulate.options('mri')` lists them.
+#[pyfunction]
+#[pyo3(signature = (*, progress=None, **options))]
+pub(crate) fn simulate_mri(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<MriSimulation> {
+    let words = words(Task::SimulateMri, "simulate.mri", options)?;
+    let (processor, listener) = (Processor::named("cpu")?, Listener::new(progress));
+    let made = py.detach(|| {
+        let monitor = Monitor::new(&listener, Some(&listener.stop));
+        rayspin_cli::in_memory::simulate_mri(processor.device.cpu_side(), words, &monitor)
+    });
+    let made = made.map_err(|error| raised_by(error, &listener))?;
+    let scan = Scan { held: Arc::new(Held::Whole(Box::new(made.scan))) };
+    let spacing_mm = made.truth.geometry().spacing_mm.into();
+    Ok(MriSimulation {
+        scan: Py::new(py, scan)?,
+        truth: to_numpy(py, made.truth.into_data()).unbind(),
+        maps: to_numpy(py, made.maps.into_dyn()).unbind(),
+        field_hz: made.field.map(|field| to_numpy(py, field.data().mapv(|value| value.re)).unbind()),
+        noise_std: made.noise_std,
+        notes: made.notes,
+        spacing_mm,
+    })
+}
+
+/// Simulates a CT scan of a phantom from exact line integrals. Keywords are the options of the command `rayspin simulate ct`, with
+/// angles in radian; `simulate.options('ct')` lists them.
+#[pyfunction]
+#[pyo3(signature = (*, progress=None, **options))]
+pub(crate) fn simulate_ct(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<SimulatedCt> {
+    let words = words(Task::SimulateCt, "simulate.ct", options)?;
+    let (processor, listener) = (Processor::named("cpu")?, Listener::new(progress));
+    let made = py.detach(|| {
+        let monitor = Monitor::new(&listener, Some(&listener.stop));
+        rayspin_cli::in_memory::simulate_ct(processor.device.cpu_side(), words, &monitor)
+    });
+    let CtSimulation { scan, truth, grid } = made.map_err(|error| raised_by(error, &listener))?;
+    Ok(SimulatedCt {
+        scan: Py::new(py, CtScan::of(scan))?,
+        truth: to_numpy(py, truth.into_data()).unbind(),
+        grid: Py::new(py, Grid { grid })?,
+    })
+}
+
+/// The options of `mri` or `ct`: for each its default as text (none: it follows from the others), the names that it takes, and what it
+/// is.
+#[pyfunction]
+pub(crate) fn simulate_options<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyDict>> {
+    match kind {
+        "mri" => listed(py, Task::SimulateMri),
+        "ct" => listed(py, Task::SimulateCt),
+        _ => Err(crate::error::raised(rayspin::core::Error::value("kind", "mri or ct", kind))),
+    }
+}
+
+/// Adds the classes and functions of `rayspin.simulate`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<MriSimulation>()?;
+    module.add_class::<SimulatedCt>()?;
+    module.add_function(wrap_pyfunction!(simulate_mri, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate_ct, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate_options, module)?)
+}
