@@ -176,6 +176,12 @@ def test_the_axis_is_found(folder):
     read = ct.read_scan(folder / "lines.npy", arc=np.pi)
     np.testing.assert_array_equal(ct.read_scan(folder / "lines.npy", geometry=rays).projections, lines)
     np.testing.assert_array_equal(read.projections, lines)
+    np.save(folder / "counts.npy", (1e4 * np.exp(-lines)).astype(np.float32))
+    counts = ct.read_scan(folder / "counts.npy", geometry=rays, flats=1e4)
+    assert np.allclose(counts.line_integrals(device="cpu"), lines, atol=1e-5)
+    # The fields that are given replace those of the file.
+    dimmed = ct.read_scan(folder / "scan.h5", flats=np.full(48, 2e5), darks=100)
+    assert dimmed.flats.shape == dimmed.darks.shape == (1, 1, 48) and dimmed.geometry is not None
 
 
 def test_rtk_geometries_are_read(folder):
@@ -237,7 +243,8 @@ def test_wrong_input_is_refused_with_what_is_wrong(folder):
         (lambda: ct.recon(stated, grid=grid, matrix=(8, 8)), ValueError, "grid"),
         (lambda: ct.recon(ct.Scan.from_arrays(lines * np.nan, rays)), ValueError, "finite"),
         (lambda: ct.read_scan(folder / "truth.npy"), ValueError, "geometry= or arc="),
-        (lambda: ct.read_scan(folder / "scan.h5", arc=3.0), ValueError, "states its angles"),
+        (lambda: ct.read_scan(folder / "scan.h5", arc=3.0), ValueError, "one that states them"),
+        (lambda: ct.read_scan(folder / "scan.h5", darks=3.0), TypeError, "flats"),
         (lambda: ct.read_scan(folder / "none.h5"), OSError, "none.h5"),
     ]:
         with pytest.raises(error, match=words):

@@ -64,7 +64,7 @@ def test_numbers_are_those_of_the_command(folder, draw, words, named):
     found = draw(np.load(folder / "volume.npy"), 1.0, size=(48, 40), device="cpu", **named)
     expected = np.load(folder / "found.npy")
     assert found.dtype == np.float32 and found.shape == ((3,) if "turntable" in named else ()) + (40, 48)
-    assert np.allclose(found, expected.reshape(found.shape), rtol=1e-5, atol=1e-6) and found.max() > 0.02
+    assert np.allclose(found, expected.reshape(found.shape), rtol=1e-5, atol=1e-6) and found.max() > 0.01
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_pictures_are_those_of_the_command(folder, draw, words, named):
     found = draw(np.load(folder / "volume.npy"), 1.0, size=(24, 20), device="cpu", **named)
     assert found.dtype == np.uint8 and found.shape == (20, 24, 3)
     np.testing.assert_array_equal(found, picture(folder / "found.png"))
-    assert found.std() > 10
+    assert len(np.unique(found)) > 10
 
 
 def test_line_integrals_have_the_length_of_the_voxels():

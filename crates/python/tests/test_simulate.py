@@ -28,8 +28,8 @@ def command(folder, words):
             {"trajectory": "spiral", "shots": 8, "coils": 3, "matrix": [32, 32], "snr": 20.0, "seed": 5, "field_map_hz": 40},
         ),
         (
-            "--dims 3 --matrix 16,16,8 -t poisson --acceleration 2.5",
-            {"dims": 3, "matrix": np.array([16, 16, 8]), "trajectory": "poisson", "acceleration": 2.5},
+            "--dims 3 --matrix 16,24,24 -t poisson --acceleration 2 --calibration 8",
+            {"dims": 3, "matrix": np.array([16, 24, 24]), "trajectory": "poisson", "acceleration": 2.0, "calibration": 8},
         ),
     ],
 )

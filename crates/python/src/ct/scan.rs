@@ -221,7 +221,22 @@ impl CtScan {
     }
 }
 
-/// Flat or dark fields.
+/// Flat and dark fields. Errors: dark fields alone; as [`frames`].
+fn fields(
+    flats: Option<&Bound<'_, PyAny>>,
+    darks: Option<&Bound<'_, PyAny>>,
+    size: [usize; 2],
+) -> PyResult<[Array3<f32>; 2]> {
+    let none = || PyTypeError::new_err("darks: expected flats beside them, found none");
+    let flats = frames("flats", flats.ok_or_else(none)?, size)?;
+    let darks = match darks {
+        Some(darks) => frames("darks", darks, size)?,
+        None => Array3::zeros((0, size[0], size[1])),
+    };
+    Ok([flats, darks])
+}
+
+/// Flat or dark fields. Errors: what is no number, image or stack of images.
 fn frames(
     what: &'static str,
     given: &Bound<'_, PyAny>,
@@ -299,51 +314,46 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
     Corrections::of(chosen).map_err(raised)
 }
 
-/// Reads a CT scan: Data Exchange or NXtomo (`.h5`), Zeiss (`.txrm`), or an array or image `[view, row, column]` of line integrals with
-/// `geometry`, or with the `arc` in radian over which its views are spread evenly. `geometry` replaces the rays that a file states.
+/// Reads a CT scan: Data Exchange or NXtomo (`.h5`), Zeiss (`.txrm`), or an array or image `[view, row, column]` with `geometry`, or with
+/// the `arc` in radian over which its views are spread evenly. `geometry` replaces the rays that a file states, `flats` and `darks` its
+/// flat and dark fields, as `Scan.from_arrays` takes them; an array without them holds line integrals.
 #[pyfunction]
-#[pyo3(signature = (path, *, geometry=None, arc=None))]
+#[pyo3(signature = (path, *, geometry=None, arc=None, flats=None, darks=None))]
 pub(crate) fn read_ct_scan(
     py: Python<'_>,
     path: PathBuf,
     geometry: Option<&CtGeometry>,
     arc: Option<f64>,
+    flats: Option<&Bound<'_, PyAny>>,
+    darks: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<CtScan> {
+    let file = |error: rayspin::io::Error| of_file(&error);
     let has_angles = py.detach(|| Projections::are_in(&path));
-    if has_angles && arc.is_some() {
-        let found = "one that states its angles";
-        return Err(raised(Error::value("arc", "a file without angles", found)));
-    }
-    let angles = |views: usize| match (geometry, arc) {
-        (Some(geometry), None) => Some(geometry.angles.clone()),
-        (None, Some(arc)) => Some(even_angles(views, arc)),
-        _ => None,
-    };
-    let stated = geometry.is_some() != arc.is_some();
-    let processor = Processor::named("cpu")?;
-    let read = py.detach(|| {
-        let projections = match has_angles {
-            true => Projections::open(&path)?,
-            // Arrays come without angles; a file of no kind at all says so here.
-            false => {
-                let views = read_views(&path)?;
-                if !stated {
-                    return Ok(None);
+    let mut projections = match (has_angles, geometry, arc) {
+        (true, _, None) => py.detach(|| Projections::open(&path)).map_err(file)?,
+        (true, _, Some(_)) => {
+            return Err(raised(Error::value("arc", "a file without angles", "one that states them")));
+        }
+        (false, _, _) => {
+            let views = py.detach(|| read_views(&path)).map_err(file)?;
+            let angles = match (geometry, arc) {
+                (Some(geometry), None) => geometry.angles.clone(),
+                (None, Some(arc)) => even_angles(views.shape()[0], arc),
+                _ => {
+                    let expected = "geometry= or arc= for an array without angles";
+                    return Err(raised(Error::value(path.display().to_string(), expected, "neither or both")));
                 }
-                let angles = angles(views.shape()[0]).unwrap_or_default();
-                Projections::of_array(&path, views, angles)?
-            }
-        };
-        let notes = projections.notes();
-        Ok(Some((projections.into_scan(processor.device.cpu_side())?, notes)))
-    });
-    let Some((scan, notes)) = read.map_err(|error: rayspin::io::Error| of_file(&error))? else {
-        let text = format!(
-            "{}: expected geometry= or arc= for an array without angles, found neither or both",
-            path.display()
-        );
-        return Err(PyValueError::new_err(text));
+            };
+            Projections::of_array(&path, views, angles).map_err(file)?
+        }
     };
+    let [_, rows, columns] = projections.shape();
+    if flats.is_some() || darks.is_some() {
+        let [flats, darks] = fields(flats, darks, [rows, columns])?;
+        projections = projections.with_fields(flats, darks);
+    }
+    let (processor, notes) = (Processor::named("cpu")?, projections.notes());
+    let scan = py.detach(|| projections.into_scan(processor.device.cpu_side())).map_err(file)?;
     let scan = CtScan { scan: Arc::new(scan), notes };
     match geometry {
         Some(geometry) => scan.with_geometry(geometry),
