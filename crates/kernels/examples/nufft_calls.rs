@@ -13,7 +13,8 @@ const ROUNDS: usize = 7;
 fn main() -> Result<()> {
     let cpu = Device::cpu()?;
     let device = if std::env::args().nth(1).as_deref() == Some("cuda") { Device::cuda(0, cpu)? } else { cpu };
-    for (name, side, count, batch, times) in [("small", 16, 4, 1, 500), ("12 x 256^2", 256, 200_000, 12, 20)] {
+    for (name, side, count, batch, times) in [("small", 16, 4, 1, 500), ("12 x 256^2", 256, 200_000, 12, 20)]
+    {
         // Fractions of multiples of irrational numbers fill the plane evenly, as random points do.
         let points = Array2::from_shape_fn((count, 2), |(i, dim)| {
             ((i as f64 + 0.5) * [2f64.sqrt(), 3f64.sqrt()][dim]).fract() * side as f64 - side as f64 / 2.0
@@ -44,7 +45,11 @@ fn main() -> Result<()> {
             all.sort_by(f64::total_cmp);
             all[ROUNDS / 2]
         };
-        println!("{name:11} Rust, its own arrays       queued {:9.1} us, done {:9.1} us", median(0), median(1));
+        println!(
+            "{name:11} Rust, its own arrays       queued {:9.1} us, done {:9.1} us",
+            median(0),
+            median(1)
+        );
     }
     Ok(())
 }

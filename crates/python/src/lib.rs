@@ -19,8 +19,8 @@ mod prox;
 mod recon;
 mod render;
 mod scan;
-mod solve;
 mod simulate;
+mod solve;
 
 use std::ffi::OsString;
 

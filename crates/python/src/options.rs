@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyDict};
 use rayspin_cli::in_memory::{CommandOption, Task};
 
 use crate::error::{of_file, wrong_type};
-use crate::recon::Listener;
+use crate::progress::Listener;
 
 /// Options in degrees, whose keywords are in radian.
 const ANGLES: &[&str] = &["arc", "tilt", "azimuth", "elevation", "perspective"];

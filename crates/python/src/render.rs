@@ -13,7 +13,7 @@ use crate::error::raised;
 use crate::exchange::to_numpy;
 use crate::options::{listed, raised_by, words};
 use crate::processor::Processor;
-use crate::recon::Listener;
+use crate::progress::Listener;
 
 /// Draws a volume `[z, y, x]` with voxels of `spacing_mm` (x, y, z) in the `mode` xray, mip, volume or surface of `rayspin render`.
 #[pyfunction]
@@ -39,7 +39,7 @@ pub(crate) fn render_volume<'py>(
     let values = singles::<Ix3>("volume", "[z, y, x]", volume)?;
     let image = Image::new(values.into_dyn(), geometry.map_err(raised)?).map_err(raised)?;
     let knots = transfer.map(knots_of).transpose()?;
-    let listener = Listener::new(progress);
+    let listener = Listener::new(py, progress)?;
     let drawn = py.detach(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         let device = (&processor.device, device == "auto");

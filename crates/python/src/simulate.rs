@@ -11,7 +11,7 @@ use crate::ct::{CtScan, Grid};
 use crate::exchange::to_numpy;
 use crate::options::{listed, raised_by, words};
 use crate::processor::Processor;
-use crate::recon::Listener;
+use crate::progress::Listener;
 use crate::scan::{Held, Scan};
 
 /// A simulated MRI scan and what is in it.
@@ -78,7 +78,7 @@ pub(crate) fn simulate_mri(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<MriSimulation> {
     let words = words(Task::SimulateMri, "simulate.mri", options)?;
-    let (processor, listener) = (Processor::named("cpu")?, Listener::new(progress));
+    let (processor, listener) = (Processor::named("cpu")?, Listener::new(py, progress)?);
     let made = py.detach(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         rayspin_cli::in_memory::simulate_mri(processor.device.cpu_side(), words, &monitor)
@@ -107,7 +107,7 @@ pub(crate) fn simulate_ct(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<SimulatedCt> {
     let words = words(Task::SimulateCt, "simulate.ct", options)?;
-    let (processor, listener) = (Processor::named("cpu")?, Listener::new(progress));
+    let (processor, listener) = (Processor::named("cpu")?, Listener::new(py, progress)?);
     let made = py.detach(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         rayspin_cli::in_memory::simulate_ct(processor.device.cpu_side(), words, &monitor)

@@ -504,7 +504,7 @@ class CtScan:
         columns: slice | Sequence[int] | None = None,
     ) -> CtScan: ...
     def line_integrals(
-        self, *, correct: _Corrections | None = None, device: str = "auto"
+        self, *, correct: Corrections | None = None, device: str = "auto"
     ) -> NDArray[np.float32]: ...
     def find_axis(self, *, device: str = "auto") -> float: ...
     def save(self, path: str | PathLike[str]) -> None: ...
@@ -568,7 +568,7 @@ def recon_ct(
     matrix: Sequence[int] | None = None,
     voxel_mm: float | Sequence[float] | None = None,
     centre_mm: Sequence[float] | None = None,
-    correct: _Corrections | None = None,
+    correct: Corrections | None = None,
     axis: float | Literal["find"] | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
@@ -648,10 +648,10 @@ class CtSimulation:
     def grid(self) -> CtGrid: ...
 
 def simulate_mri(
-    *, progress: Callable[[str, int, int], object] | None = None, **options: Any
+    *, progress: Heard = None, **options: Any
 ) -> MriSimulation: ...
 def simulate_ct(
-    *, progress: Callable[[str, int, int], object] | None = None, **options: Any
+    *, progress: Heard = None, **options: Any
 ) -> CtSimulation: ...
 def simulate_options(kind: Literal["mri", "ct"]) -> dict[str, dict[str, Any]]: ...
 def render_volume(
@@ -661,7 +661,7 @@ def render_volume(
     *,
     device: str = "auto",
     transfer: ArrayLike | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Heard = None,
     **options: Any,
 ) -> Any: ...
 def render_options() -> dict[str, dict[str, Any]]: ...

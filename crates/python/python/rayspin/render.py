@@ -16,7 +16,7 @@ keywords. `hu=True` says that values are Hounsfield units.
 (24, 32, 3)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._rayspin import render_options as options
 from ._rayspin import render_volume
+from ._types import Heard
 
 __all__ = ["drr", "mip", "options", "surface", "transfer"]
 
-_Progress = Callable[[str, int, int], object] | None
-
 
 def drr(
-    volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: _Progress = None, **options: Any
+    volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: Heard = None, **options: Any
 ) -> NDArray[np.float32]:
     """A radiograph: line integrals of the attenuation in 1/mm (or of Hounsfield units with `hu=True`), float32 `[row, column]`."""
     found: NDArray[np.float32] = render_volume(
@@ -41,7 +40,7 @@ def drr(
 
 
 def mip(
-    volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: _Progress = None, **options: Any
+    volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: Heard = None, **options: Any
 ) -> NDArray[np.float32]:
     """The largest value along each ray, float32 `[row, column]`; the smallest of the volume where a ray misses it."""
     found: NDArray[np.float32] = render_volume(
@@ -56,7 +55,7 @@ def transfer(
     points: ArrayLike | None = None,
     *,
     device: str = "auto",
-    progress: _Progress = None,
+    progress: Heard = None,
     **options: Any,
 ) -> NDArray[np.uint8]:
     """Emission and absorption of voxels that a transfer function colours, uint8 `[row, column, 3]`.
@@ -71,7 +70,7 @@ def transfer(
 
 
 def surface(
-    volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: _Progress = None, **options: Any
+    volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: Heard = None, **options: Any
 ) -> NDArray[np.uint8]:
     """The shaded isosurface of the value `iso`, uint8 `[row, column, 3]`.
 

@@ -341,7 +341,11 @@ pub(crate) fn read_ct_scan(
                 (None, Some(arc)) => even_angles(views.shape()[0], arc),
                 _ => {
                     let expected = "geometry= or arc= for an array without angles";
-                    return Err(raised(Error::value(path.display().to_string(), expected, "neither or both")));
+                    return Err(raised(Error::value(
+                        path.display().to_string(),
+                        expected,
+                        "neither or both",
+                    )));
                 }
             };
             Projections::of_array(&path, views, angles).map_err(file)?
