@@ -72,6 +72,11 @@ impl CtReconstruction {
         written.map_err(|error| of_file(&error))
     }
 
+    /// The picture and the notes, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rayspin._html")?.call_method1("html", (slf,))
+    }
+
     fn __repr__(&self) -> String {
         let shape = rayspin::core::format_shape(self.kept.data().shape());
         format!("Reconstruction({shape} by {})", self.method)
