@@ -187,7 +187,7 @@ class MRIRayspin(FourierOperatorBase):  # type: ignore[misc, unused-ignore]
         wide = cls(kspace_loc, grid, **named)
         window = np.ones((), wide.dtype)
         for n in grid:
-            window = window[..., None] * (1 - np.abs(np.arange(n) - n // 2) / (n / 2 + 1)).astype(wide.dtype)
+            window = window[..., None] * (1 - np.abs(np.arange(n) - n // 2) / (n / 2)).astype(wide.dtype)
         weights = _beside(np.ones(wide.n_samples, wide.cpx_dtype), kspace_loc)
         window = _beside(window, weights)
         for _ in range(max_iter):
@@ -209,7 +209,7 @@ class MRIRayspin(FourierOperatorBase):  # type: ignore[misc, unused-ignore]
         self._plan.setpts(*(_ready(samples[:, axis], self.dtype.name) for axis in range(self.ndim)))
         self._samples = samples
 
-    def _apply(self, transform: Callable[[Any], Any], data: Any, axes: tuple[int, ...]) -> Any:
+    def _apply(self, transform: Callable[[Any], Any], data: Any, axes: Sequence[int]) -> Any:
         """The transform of data where the plan can read them, with the axes and the place that the caller expects."""
         away = _on_gpu(data) and self._plan.device == "cpu"
         ready = _ready(_beside(data, np.empty(0)) if away else data, self.cpx_dtype.name)
