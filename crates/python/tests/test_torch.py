@@ -113,7 +113,7 @@ def test_first_and_second_derivatives_pass_gradcheck(device, shape):
         (lambda d, k: nufft_adjoint(d, k, shape, **FINE), (samples, points)),
     ]:
         assert torch.autograd.gradcheck(function, given)
-        assert torch.autograd.gradgradcheck(function, given)
+        assert torch.autograd.gradgradcheck(function, given, fast_mode=True)
 
 
 @devices
@@ -299,11 +299,12 @@ def test_sense_and_its_gradients_are_those_of_the_exact_sum(device, shape, lead,
 @devices
 def test_sense_passes_gradcheck(device):
     image, maps, points, field_map, times = sense_case(device, (3, 2), (2,))
+    maps, points, times = maps[:2].clone(), points[:4].clone(), times[:4] / 10
     given = tuple(one.requires_grad_() for one in (image, maps, points, field_map))
     off = lambda f, c, k, b: sense(f, c, k, field_map=b, times=times, **FINE)
     assert torch.autograd.gradcheck(off, given)
-    assert torch.autograd.gradgradcheck(off, given)
-    samples = Numbers(device, 14).complex(2, 3, 15).requires_grad_()
+    assert torch.autograd.gradgradcheck(off, given, fast_mode=True)
+    samples = Numbers(device, 14).complex(2, 2, 4).requires_grad_()
     back = lambda d, c, k, b: sense_adjoint(d, c, k, field_map=b, times=times, **FINE)
     assert torch.autograd.gradcheck(back, (samples, *given[1:]))
 
