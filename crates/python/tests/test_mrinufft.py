@@ -183,9 +183,7 @@ def test_pipe_s_weights_flatten_the_response(device):
     radius = (np.arange(readout) + 0.5) / readout - 0.5
     angles = np.pi * np.arange(spokes) / spokes
     points = (radius[None, :, None] * np.stack([np.cos(angles), np.sin(angles)], -1)[:, None]).astype("float32")
-    for density in [True, "pipe", {"name": "pipe", "osf": 2, "max_iter": 20}]:
-        if density == "pipe":
-            density = {"name": "pipe", "backend": "rayspin"}
+    for density in [True, "pipe", {"name": "pipe", "backend": "rayspin"}, {"name": "pipe", "osf": 3, "max_iter": 20}]:
         operator = mrinufft.get_operator("rayspin")(points, (n, n), density=density, device=device)
         weights = operator.density.reshape(spokes, readout)
         assert weights.min() > 0

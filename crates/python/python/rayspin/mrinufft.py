@@ -112,12 +112,16 @@ class MRIRayspin(FourierOperatorBase):  # type: ignore[misc, unused-ignore]
         self.compute_density(self._density_method)
 
     def compute_density(self, method: Any = None) -> None:
-        """Sets the density: weights `[sample]` of any library, or what mri-nufft's operators take."""
+        """Sets the density: weights `[sample]` of any library, or what mri-nufft's operators take. True and "pipe" mean `pipe`."""
         self._forget("density")
         if hasattr(method, "shape"):
             self.density = method
-        else:
-            super().compute_density(method)
+            return
+        if method is True or method == "pipe":
+            method = {"name": "pipe"}
+        if isinstance(method, dict) and method.get("name") == "pipe" and "backend" not in method:
+            method = {"device": self._plan.device, **method}
+        super().compute_density(method)
 
     def compute_smaps(self, method: Any = None) -> None:
         """Sets the sensitivities: `[coil, *shape]` of any library, or what mri-nufft's operators take."""
