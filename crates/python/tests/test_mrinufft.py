@@ -113,8 +113,9 @@ def test_maps_and_weights_of_any_library_serve_data_of_any_other(device, shape):
     # Other maps and weights take the place of the copies.
     ours.smaps, ours.density = maps[:, ::-1], weights[::-1]
     theirs.smaps, theirs.density = np.ascontiguousarray(maps[:, ::-1]), weights[::-1].astype("float32")
-    assert distance(ours.op(image), theirs.op(image)) < 1e-5
-    assert distance(ours.adj_op(samples), theirs.adj_op(samples)) < 1e-5
+    for put, leave in kinds(device).values():
+        assert distance(leave(ours.op(put(image))), theirs.op(image)) < 1e-5
+        assert distance(leave(ours.adj_op(put(samples))), theirs.adj_op(samples)) < 1e-5
 
 
 @devices

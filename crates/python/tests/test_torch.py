@@ -136,6 +136,17 @@ def test_only_what_wants_a_gradient_gets_one(device, data_wants, points_want):
 
 
 @devices
+def test_second_derivatives_over_the_image_alone(device):
+    make, shape = Numbers(device, 17), (4, 5)
+    points, image, step = make.points(9, shape), make.complex(*shape).requires_grad_(), make.complex(*shape)
+    results = []
+    for function in (lambda f: nufft(f, points, **FINE), lambda f: exact(f, points, shape)):
+        (slope,) = torch.autograd.grad(function(image).abs().pow(3).sum(), image, create_graph=True)
+        results.append(torch.autograd.grad((slope * step.conj()).real.sum(), image)[0])
+    assert distance(*results) < 1e-9
+
+
+@devices
 def test_a_gradient_lies_where_its_points_lie(device):
     make, shape = Numbers(device, 5), (4, 5)
     points = make.points(9, shape).cpu().float().requires_grad_()

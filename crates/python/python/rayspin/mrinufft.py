@@ -285,13 +285,15 @@ def _ready(array: Any, dtype: str) -> Any:
 
 def _beside(array: Any, like: Any) -> Any:
     """The array in the library and on the device of another."""
-    source, target = _library(array), _library(like)
-    if source.__name__ == "torch":
+    source, target = _library(array).__name__, _library(like).__name__
+    if source == "torch":
         array = array.detach().resolve_conj().resolve_neg()
-    if target.__name__ == "torch":
-        return target.as_tensor(array, device=like.device)
-    if target.__name__ == "cupy":
-        return target.asarray(array)
-    if source.__name__ == "torch":
-        return array.cpu().numpy()
-    return array.get() if source.__name__ == "cupy" else array
+        if target == "numpy" or not array.is_cuda:
+            array = array.cpu().numpy()
+    elif source == "numpy":
+        array = np.ascontiguousarray(array)
+    elif target == "numpy":
+        array = array.get()
+    if target == "torch":
+        return _library(like).as_tensor(array, device=like.device)
+    return array if target == "numpy" else _library(like).asarray(array)

@@ -11,7 +11,7 @@ other units: radians, and the first axis of the array first.
 Data are complex64 or complex128, on the CPU or an NVIDIA GPU, where the transform runs. Points are float32 or float64, anywhere. The
 relative l2 error of a transform is about `eps`, and at most 3 eps. Every function can be differentiated again.
 
-The last plans are kept. A call uses one again where its points equal the plan's points in every number, so a change of the
+The last eight plans are kept. A call uses one again where its points equal the plan's points in every number, so a change of the
 points in place is never missed.
 
 >>> import torch
@@ -113,7 +113,8 @@ def sense(
     With a field map, exp(-i 2 pi f t) is interpolated between Chebyshev nodes in time, with an error of at most `eps` at each pixel
     and time besides rounding. So a sample is wrong by at most eps sum |c image|, besides the transforms' error. The gradient for the
     field map is the gradient of that sum. L nodes cost L transforms of all coils; L is about (pi / 2) F T and some more, where F is the
-    range of the field map in Hz and T the range of the times in s.
+    range of the field map in Hz and T the range of the times in s. For the gradient, L images are kept, and those of all coils where points
+    want one.
 
     >>> image, maps = torch.ones(4, 4, dtype=torch.complex64), torch.ones(3, 4, 4, dtype=torch.complex64)
     >>> sense(image, maps, torch.zeros(5, 2)).shape
