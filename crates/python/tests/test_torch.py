@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rayspin.torch as rt
-from rayspin.torch import nufft, nufft_adjoint, sense, sense_adjoint
+from rayspin import ct, linop
+from rayspin.torch import apply, nufft, nufft_adjoint, sense, sense_adjoint
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 SHAPES = [(7,), (8,), (1,), (5, 6), (6, 5), (1, 4), (3, 4, 5), (4, 1, 3)]
@@ -374,3 +375,24 @@ def test_wrong_arguments_are_refused_with_what_to_do():
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_operators_and_projectors_have_gradients(device):
+    rays = ct.Geometry.cone(np.linspace(0, 6, 4), 3, 7, 2.0, source_to_axis_mm=50, axis_to_detector_mm=50)
+    grid = ct.Grid((3, 5, 6), 1.0)
+    if device == "cpu":
+        project = ct.Projector(rays, grid, device=device, dtype="float64").operator
+        volume = torch.rand(3, 5, 6, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x: apply(project, x), volume)
+        assert torch.autograd.gradgradcheck(lambda x: apply(project, x), volume)
+        twice = 2j * linop.fft((4, 3), dtype="complex128", device=device)
+        image = torch.rand(4, 3, dtype=torch.complex128, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x: apply(twice, x), image)
+    project = ct.Projector(rays, grid, device=device).operator
+    volume = torch.rand(3, 5, 6, device=device, requires_grad=True)
+    lines = apply(project, volume)
+    weights = torch.rand_like(lines)
+    (lines * weights).sum().backward()
+    assert volume.grad.device == volume.device
+    assert torch.allclose(volume.grad, project.H(weights), atol=1e-5)

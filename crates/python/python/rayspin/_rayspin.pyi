@@ -160,6 +160,235 @@ def read_scan(
     matrix: Sequence[int] | None = None,
 ) -> Scan: ...
 # Made by stubs.py: recon
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["cartesian"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    combine: Literal["rss", "maps", "none"] | None = ...,
+    partial_fourier: Literal["pocs", "homodyne", "none"] | None = ...,
+) -> Reconstruction:
+    """Inverse FFT of the grid, coil by coil.
+
+    combine: How coil images become one (rss, maps, none)
+    partial_fourier: How the unmeasured side of k-space is filled (pocs, homodyne, none)
+    """
+
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["grappa"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    combine: Literal["rss", "maps", "none"] | None = ...,
+    partial_fourier: Literal["pocs", "homodyne", "none"] | None = ...,
+) -> Reconstruction:
+    """Missing lines of a regularly undersampled grid from their neighbours, then inverse FFT.
+
+    combine: How coil images become one (rss, maps, none)
+    partial_fourier: How the unmeasured side of k-space is filled (pocs, homodyne, none)
+    """
+
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["gridding"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    combine: Literal["rss", "maps", "none"] | None = ...,
+) -> Reconstruction:
+    """Density-compensated adjoint NUFFT, coil by coil.
+
+    combine: How coil images become one (rss, maps, none)
+    """
+
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["ls"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    combine: Literal["rss", "maps", "none"] | None = ...,
+    lambda_: float = ...,
+    regulariser: Literal["none", "identity", "differences"] = ...,
+    anatomy: ArrayLike | None = ...,
+    anatomy_edge: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+) -> Reconstruction:
+    """Regularised least squares by conjugate gradients, coil by coil.
+
+    combine: How coil images become one (rss, maps, none)
+    lambda_: Weight of the penalty, relative to the largest eigenvalue of the normal operator; with an L1 penalty
+        also to the image's brightness (99th percentile) (a finite number >= 0; default 0.001)
+    regulariser: Quantity that the penalty keeps small; differences are scaled to a distance of 1/256 of the field
+        of view (none, identity, differences; default identity)
+    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs -W differences
+        or --method tv)
+    anatomy_edge: Difference between neighbours in the reference image, as a fraction of its brightness, above
+        which the penalty smooths less (a positive number; default 0.05)
+    iterations: Largest number of iterations (1 to 100000; default 30)
+    tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 1e-05)
+    """
+
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["cg-sense"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    lambda_: float = ...,
+    regulariser: Literal["none", "identity", "differences"] = ...,
+    anatomy: ArrayLike | None = ...,
+    anatomy_edge: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+) -> Reconstruction:
+    """Regularised least squares of one image seen by all coils.
+
+    lambda_: Weight of the penalty, relative to the largest eigenvalue of the normal operator; with an L1 penalty
+        also to the image's brightness (99th percentile) (a finite number >= 0; default 0.001)
+    regulariser: Quantity that the penalty keeps small; differences are scaled to a distance of 1/256 of the field
+        of view (none, identity, differences; default identity)
+    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs -W differences
+        or --method tv)
+    anatomy_edge: Difference between neighbours in the reference image, as a fraction of its brightness, above
+        which the penalty smooths less (a positive number; default 0.05)
+    iterations: Largest number of iterations (1 to 100000; default 30)
+    tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 1e-05)
+    """
+
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["wavelet"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    lambda_: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+    wavelet: Literal["haar", "db2"] = ...,
+    wavelet_levels: int | None = ...,
+    wavelet_seed: int = ...,
+) -> Reconstruction:
+    """One image seen by all coils with few wavelet coefficients (L1-wavelet, FISTA).
+
+    lambda_: Weight of the penalty, relative to the largest eigenvalue of the normal operator; with an L1 penalty
+        also to the image's brightness (99th percentile) (a finite number >= 0; default 0.003)
+    iterations: Largest number of iterations (1 to 100000; default 50)
+    tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.0)
+    wavelet: Wavelet family (haar, db2; default db2)
+    wavelet_levels: Largest number of wavelet levels per axis (at least 1)
+    wavelet_seed: Seed of the random shifts of the wavelet transform
+    """
+
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["tv"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    lambda_: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+    anatomy: ArrayLike | None = ...,
+    anatomy_edge: float = ...,
+) -> Reconstruction:
+    """One image seen by all coils with few edges (total variation, FISTA).
+
+    lambda_: Weight of the penalty, relative to the largest eigenvalue of the normal operator; with an L1 penalty
+        also to the image's brightness (99th percentile) (a finite number >= 0; default 0.002)
+    iterations: Largest number of iterations (1 to 100000; default 100)
+    tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.0003)
+    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs -W differences
+        or --method tv)
+    anatomy_edge: Difference between neighbours in the reference image, as a fraction of its brightness, above
+        which the penalty smooths less (a positive number; default 0.05)
+    """
+
+@overload
+def recon(
+    scan: Scan,
+    method: Literal["low-rank-sparse"],
+    *,
+    device: str = "auto",
+    maps: Array | None = None,
+    field_map: Array | None = None,
+    prewhiten: bool = True,
+    noise_covariance: Array | None = None,
+    coils: float | None = None,
+    nufft_tolerance: float | None = None,
+    progress: Heard = None,
+    low_rank: float = ...,
+    sparse: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+) -> Reconstruction:
+    """All images of a series together: a low-rank background plus a moving part of few temporal frequencies (L+S).
+
+    low_rank: Weight of the background's nuclear norm (not a rank), relative to its largest singular value (a
+        finite number >= 0; default 0.004)
+    sparse: Weight of the moving part's temporal frequencies (L1 norm), relative to the images' brightness (99th
+        percentile) (a finite number >= 0; default 0.02)
+    iterations: Largest number of iterations (1 to 100000; default 50)
+    tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.001)
+    """
+
 # End of recon
 @overload
 def recon(
@@ -558,6 +787,231 @@ def read_ct_scan(
     darks: Any = None,
 ) -> CtScan: ...
 # Made by stubs.py: recon_ct
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["fbp"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
+    cutoff: float = ...,
+) -> CtReconstruction:
+    """Filtered back-projection of parallel and fan beams on a circle.
+
+    window: Window by which the ramp filter is multiplied (ram-lak, shepp-logan, cosine, hamming, hann; default
+        ram-lak)
+    cutoff: Frequency at which the window ends, as a part of the highest frequency; lower values smooth (above 0
+        and at most 1; default 1.0)
+    """
+
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["fdk"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
+    cutoff: float = ...,
+) -> CtReconstruction:
+    """Filtered back-projection of cone beams on a circle (Feldkamp, Davis, Kress).
+
+    window: Window by which the ramp filter is multiplied (ram-lak, shepp-logan, cosine, hamming, hann; default
+        ram-lak)
+    cutoff: Frequency at which the window ends, as a part of the highest frequency; lower values smooth (above 0
+        and at most 1; default 1.0)
+    """
+
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["fourier"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
+    cutoff: float = ...,
+    accuracy: float = ...,
+) -> CtReconstruction:
+    """Filtered back-projection of parallel rays through Fourier space: the fastest for several slices.
+
+    window: Window by which the ramp filter is multiplied (ram-lak, shepp-logan, cosine, hamming, hann; default
+        ram-lak)
+    cutoff: Frequency at which the window ends, as a part of the highest frequency; lower values smooth (above 0
+        and at most 1; default 1.0)
+    accuracy: Relative error of the non-uniform transform (1e-6 to 0.1; default 0.0001)
+    """
+
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["cgls"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    iterations: int = ...,
+    tolerance: float = ...,
+) -> CtReconstruction:
+    """Least squares by conjugate gradients (CGLS); few iterations.
+
+    iterations: Largest number of iterations (1 to 100000; default 10)
+    tolerance: Relative residual (TV: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.0001)
+    """
+
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["sirt"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    iterations: int = ...,
+    tolerance: float = ...,
+    relaxation: float = ...,
+) -> CtReconstruction:
+    """All rays update the volume at once (SIRT); slow and smooth.
+
+    iterations: Largest number of iterations (1 to 100000; default 100)
+    tolerance: Relative residual (TV: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.0)
+    relaxation: Part of the full step that each update takes; less is slower and less noisy (above 0 and below 2;
+        default 1.0)
+    """
+
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["os-sart"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    iterations: int = ...,
+    tolerance: float = ...,
+    relaxation: float = ...,
+    subsets: int = ...,
+) -> CtReconstruction:
+    """Subsets of views update the volume one after another (OS-SART, SART).
+
+    iterations: Largest number of iterations (1 to 100000; default 10)
+    tolerance: Relative residual (TV: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.0)
+    relaxation: Part of the full step that each update takes; less is slower and less noisy (above 0 and below 2;
+        default 0.5)
+    subsets: Number of subsets of views, each of which updates the volume; at most the number of views (1 to
+        100000; default 10)
+    """
+
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["mlem"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    iterations: int = ...,
+    tolerance: float = ...,
+) -> CtReconstruction:
+    """Expectation maximisation (MLEM): no negative numbers.
+
+    iterations: Largest number of iterations (1 to 100000; default 50)
+    tolerance: Relative residual (TV: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.0)
+    """
+
+@overload
+def recon_ct(
+    scan: CtScan,
+    method: Literal["tv"],
+    *,
+    device: str = "auto",
+    grid: CtGrid | None = None,
+    matrix: Sequence[int] | None = None,
+    voxel_mm: float | Sequence[float] | None = None,
+    centre_mm: Sequence[float] | None = None,
+    correct: Corrections | None = None,
+    axis: float | Literal["find"] | None = None,
+    pixel_mm: float | Sequence[float] | None = None,
+    source_to_axis_mm: float | None = None,
+    axis_to_detector_mm: float = 0.0,
+    progress: Heard = None,
+    lambda_: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+) -> CtReconstruction:
+    """A volume with few edges (total variation, FISTA); for few views.
+
+    lambda_: Weight of the penalty, relative to the largest eigenvalue of AᵀA and to the volume's brightness (99th
+        percentile) (a finite number >= 0; default 0.003)
+    iterations: Largest number of iterations (1 to 100000; default 100)
+    tolerance: Relative residual (TV: relative change) at which iterations stop; 0 runs all of them (0 <=
+        tolerance < 1; default 0.0001)
+    """
+
 # End of recon_ct
 @overload
 def recon_ct(

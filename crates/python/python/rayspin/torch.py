@@ -3,6 +3,7 @@
     nufft           d(k) = sum_x image(x) exp(-i 2 pi k.x)                       image to samples
     nufft_adjoint   image(x) = sum_k d(k) exp(+i 2 pi k.x)                       samples to image
     sense           d(c, k) = sum_x c(x) image(x) exp(-i 2 pi (f(x) t + k.x))    image to samples of all coils
+    apply           A x                                                          any operator of rayspin.linop
 
 Images are `[..., z, y, x]` (2-D `[..., y, x]`), points `[sample, dim]` with the components x, y, z in cycles per field of view
 (-n/2 to n/2). The position of index i on an axis of n pixels is x = (i - n // 2) / n. Nothing is scaled. `rayspin.nufft.Plan` has
@@ -40,9 +41,10 @@ try:
 except ImportError as error:
     raise ImportError("rayspin.torch needs PyTorch: pip install torch") from error
 
+from .linop import LinearOperator
 from .nufft import Plan
 
-__all__ = ["nufft", "nufft_adjoint", "sense", "sense_adjoint"]
+__all__ = ["apply", "nufft", "nufft_adjoint", "sense", "sense_adjoint"]
 
 _KEPT = 8
 _plans: list[tuple[tuple[Any, ...], Tensor, Plan]] = []
@@ -168,6 +170,34 @@ def sense_adjoint(
         image = part if image is None else image + part
     assert image is not None
     return image
+
+
+def apply(operator: LinearOperator, x: Tensor) -> Tensor:
+    """Any linear operator A of `rayspin.linop`, a projector's (`rayspin.ct.Projector(...).operator`) too: A x, with the gradient A.H g.
+
+    x: a tensor of the operator's shape, element type and device. Returns a tensor. Can be differentiated again. Raises as A does.
+
+    >>> from rayspin import linop
+    >>> differences = linop.differences((4,), dtype="float32", device="cpu")
+    >>> x = torch.tensor([0.0, 1.0, 3.0, 3.0], requires_grad=True)
+    >>> apply(differences, x).square().sum().backward()
+    >>> x.grad
+    tensor([-2., -2.,  4.,  0.])
+    """
+    applied: Tensor = _Apply.apply(x, operator)  # type: ignore[no-untyped-call, unused-ignore]
+    return applied
+
+
+class _Apply(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, operator: LinearOperator) -> Tensor:
+        ctx.operator = operator
+        applied: Tensor = operator(_plain(x))
+        return applied
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:  # type: ignore[override, unused-ignore]
+        return apply(ctx.operator.H, slope), None
 
 
 class _Forward(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
