@@ -18,6 +18,8 @@ SHAPES = [(7,), (8,), (1,), (5, 6), (6, 5), (1, 4), (3, 4, 5), (4, 1, 3)]
 devices = pytest.mark.parametrize("device", DEVICES)
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
 FINE = {"eps": 1e-12}
+# A GPU adds in any order, so two runs differ by rounding.
+ROUNDING = {"cpu": 0.0, "cuda": 1e-9}
 
 
 class Numbers:
@@ -113,8 +115,8 @@ def test_first_and_second_derivatives_pass_gradcheck(device, shape):
         (lambda f, k: nufft(f, k, **FINE), (image, points)),
         (lambda d, k: nufft_adjoint(d, k, shape, **FINE), (samples, points)),
     ]:
-        assert torch.autograd.gradcheck(function, given)
-        assert torch.autograd.gradgradcheck(function, given, fast_mode=True)
+        assert torch.autograd.gradcheck(function, given, nondet_tol=ROUNDING[device])
+        assert torch.autograd.gradgradcheck(function, given, nondet_tol=ROUNDING[device], fast_mode=True)
 
 
 @devices
@@ -314,11 +316,11 @@ def test_sense_passes_gradcheck(device):
     maps, points, times = maps[:2].clone(), points[:4].clone(), times[:4] / 10
     given = tuple(one.requires_grad_() for one in (image, maps, points, field_map))
     off = lambda f, c, k, b: sense(f, c, k, field_map=b, times=times, **FINE)
-    assert torch.autograd.gradcheck(off, given)
-    assert torch.autograd.gradgradcheck(off, given, fast_mode=True)
+    assert torch.autograd.gradcheck(off, given, nondet_tol=ROUNDING[device])
+    assert torch.autograd.gradgradcheck(off, given, nondet_tol=ROUNDING[device], fast_mode=True)
     samples = Numbers(device, 14).complex(2, 2, 4).requires_grad_()
     back = lambda d, c, k, b: sense_adjoint(d, c, k, field_map=b, times=times, **FINE)
-    assert torch.autograd.gradcheck(back, (samples, *given[1:]))
+    assert torch.autograd.gradcheck(back, (samples, *given[1:]), nondet_tol=ROUNDING[device])
 
 
 @devices
