@@ -6,7 +6,9 @@ cd "$(dirname "$0")"
 mkdir -p packages
 tar -xJf packages.tar.xz -C packages
 export PYTHONPATH="$PWD/packages"
-python3 -m venv --system-site-packages --clear venv
+python3 -m venv --clear venv
+# The packages of the Python that has torch, which may be an environment itself.
+python3 -c 'import site; print("\n".join(site.getsitepackages()))' > "$(venv/bin/python -c 'import site; print(site.getsitepackages()[0])')/parent.pth"
 venv/bin/python -m pip install --quiet --no-index --no-deps rayspin-*.whl
 echo "== tests"
 failed=0

@@ -57,11 +57,13 @@ def test_cupy_arrays_are_used_where_they_lie(case):
 
 def late(data, factor):
     """`data` times `factor`, which the GPU writes only after some milliseconds of other work."""
+    # A copy from the host would wait for that work.
+    source = torch.from_numpy(data).cuda()
     values = torch.zeros(data.shape, dtype=torch.complex64, device="cuda")
     slow = big = torch.ones(6000, 6000, device="cuda")
     for _ in range(3):
         slow = slow @ big * 1e-4
-    values.copy_(torch.from_numpy(data).cuda())
+    values.copy_(source)
     return values.mul_(factor)
 
 
