@@ -256,8 +256,8 @@ unsafe impl Driver for Faulty {
         self.inner.texture(layout)
     }
 
-    fn compiles(&self) -> bool {
-        self.inner.compiles()
+    fn offers(&self, program: &Program) -> bool {
+        self.inner.offers(program)
     }
 
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {

@@ -469,12 +469,12 @@ unsafe impl Driver for Emulator {
         Ok(Arc::new(texture::Surface::new(layout, self.inner.clone())?))
     }
 
-    fn compiles(&self) -> bool {
-        self.programs.is_none()
+    fn offers(&self, program: &Program) -> bool {
+        self.programs.as_ref().is_none_or(|list| list.contains(program))
     }
 
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>> {
-        if self.programs.as_ref().is_some_and(|list| !list.contains(program)) {
+        if !self.offers(program) {
             return Err(Error::Device {
                 what: format!("loading {}", program.name),
                 detail: format!("not among the precompiled programs: {:?}", program.defines),

@@ -1,6 +1,7 @@
 //! Helpers of all CUDA kernels, and the list of all programs.
 
-use rayspin_core::Real;
+use rayspin_core::{Real, Result};
+use rayspin_device::Cuda;
 use rayspin_device::cuda::{Define, Properties, Source};
 use rayspin_tune::{Build, distinct};
 
@@ -76,10 +77,22 @@ pub fn programs() -> Vec<Build> {
     distinct(folders.iter().flat_map(|builds| builds()))
 }
 
+/// A form of a kernel for one problem where the GPU offers its program, or else the general form. Each is what a launch needs,
+/// and its macros.
+pub(crate) fn exact_or_general<T>(
+    cuda: &Cuda,
+    source: &'static Source,
+    exact: (T, Vec<Define>),
+    general: impl FnOnce() -> Result<(T, Vec<Define>)>,
+) -> Result<(T, Vec<Define>)> {
+    if cuda.offers(source, &exact.1) { Ok(exact) } else { general() }
+}
+
 /// Bytes of shared memory that a block may have: capabilities 8.6, 8.9 and 12; 8.0 and 8.7; 9, 10 and 11.
 const SHARED: [u32; 3] = [99 << 10, 163 << 10, 227 << 10];
 
-/// Every program that a machine without a compiler loads ([`rayspin_device::Cuda::compiles`]), with Fourier transforms of up
+/// The general programs, which a machine without a compiler loads where exact ones are not precompiled
+/// ([`rayspin_device::Cuda::offers`]), with Fourier transforms of up
 /// to `longest` points. `usize::MAX` gives all lengths that have kernels.
 pub fn precompiled(longest: usize) -> Vec<Build> {
     let mut all = programs();
@@ -96,6 +109,9 @@ fn of_type<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
     let longest = longest.min(crate::fft::cuda::line::LONGEST);
     let mut all = crate::fft::cuda::precompiled::<R>(longest, shared);
     all.extend(crate::toeplitz::precompiled::<R>(longest, shared));
+    if size_of::<R>() == 4 {
+        all.extend(crate::row_filter::precompiled(longest, shared));
+    }
     all.extend(crate::nufft::cuda::precompiled::<R>(shared, &[crate::density::window()]));
     all
 }

@@ -93,8 +93,8 @@ fn number_before(text: &str, unit: &str) -> Option<u32> {
 
 /// The compiler's name of the architecture for a processor of this capability: `sm_80`, `sm_90a`.
 pub fn architecture((major, minor): (u32, u32)) -> String {
-    // The `a` allows instructions that exist in one generation only. Machine code is made for one processor anyway.
-    format!("sm_{major}{minor}{}", if major >= 9 { "a" } else { "" })
+    // The `a` allows instructions that exist in one generation only. Such machine code serves no later processor.
+    format!("sm_{major}{minor}{}", if (major, minor) == (9, 0) { "a" } else { "" })
 }
 
 /// Why this driver cannot load this compiler's machine code or PTX, if it cannot.
@@ -115,8 +115,14 @@ pub(super) fn newer_than_driver(compiler: (u32, u32), driver: (u32, u32), ptx: b
     })
 }
 
+/// NVRTC's version if the driver loads what it makes, or else why not.
+pub(super) fn usable(driver: (u32, u32)) -> std::result::Result<(u32, u32), String> {
+    let version = compiler_version().ok_or_else(missing)?;
+    newer_than_driver(version, driver, false).map_or(Ok(version), Err)
+}
+
 /// Whether NVRTC is installed and `RAYSPIN_PRECOMPILED_ONLY` does not forbid its use.
-pub(super) fn present() -> bool {
+fn present() -> bool {
     static LOADED: std::sync::Once = std::sync::Once::new();
     LOADED.call_once(|| {
         // NVRTC loads this library by name, and the loader does not search the folder of a package.
@@ -193,7 +199,7 @@ pub fn compile(program: &Program, architecture: &str, verbose: bool) -> Result<C
 }
 
 /// Names the missing library and how to get it.
-pub(super) fn missing() -> String {
+fn missing() -> String {
     if precompiled_only() {
         return "RAYSPIN_PRECOMPILED_ONLY forbids NVRTC".to_owned();
     }

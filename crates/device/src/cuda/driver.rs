@@ -281,13 +281,13 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()>;
     /// Allocates memory for a texture, not initialised. Errors: no memory.
     fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>>;
-    /// Whether programs can be compiled. Otherwise only precompiled programs are available.
-    fn compiles(&self) -> bool {
+    /// Whether [`Driver::load`] has code of this program: a compiler makes it, or it is precompiled.
+    fn offers(&self, _program: &Program) -> bool {
         true
     }
     /// Calls `rehearse` with what compiles a program into the cache, once for each `job`. Drivers without a cache call nothing.
     fn compile_ahead(&self, _job: &str, _rehearse: &mut dyn FnMut(&Compile<'_>)) {}
-    /// Loads a program. Compiles it first if it is not in a cache.
+    /// Loads a program. Compiles it first if it is neither in a cache nor precompiled.
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>>;
     /// Fourier transforms without scaling. `sign` is the sign of the exponent.
     ///

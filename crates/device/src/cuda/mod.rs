@@ -4,9 +4,11 @@
 //! are compiled at run time for the processor at hand and cached on disk. Building this crate needs neither a GPU nor a
 //! toolkit.
 
+mod archive;
 mod argument;
 mod buffer;
 mod cache;
+mod code;
 mod compile;
 mod deferred;
 mod driver;
@@ -21,6 +23,7 @@ mod record;
 mod scratch_pool;
 mod texture;
 
+pub use archive::{Code, Form, Precompiled, pack};
 use argument::Home;
 pub use argument::{Argument, Kernel, View, ViewMut};
 pub(crate) use buffer::Buffer;
@@ -37,7 +40,7 @@ use launched::Trace;
 pub use machine::{NoGpu, Starting, count, driver_installed, fft_version, start};
 pub use null_driver::NullDriver;
 pub(crate) use pinned::PinnedBytes;
-pub use precompiled::{Packed, Precompiled, archive, ignored as ignored_archive, pack};
+pub use precompiled::{archive, ignored as ignored_archive};
 pub use program::{Define, Parameter, Program, Source};
 pub use record::{Recorded, Recording};
 pub use texture::{AddressMode, Filter, Sampling, Texel, TexelKind, Texture, TextureLayout};
@@ -54,7 +57,9 @@ use crate::Device;
 pub struct Cuda {
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
-    modules: Mutex<Modules>,
+    modules: Mutex<Forms<Arc<Loaded>>>,
+    /// Whether programs can be loaded.
+    offered: Mutex<Forms<bool>>,
     scratch: scratch_pool::ScratchPools,
     /// The limits that launches are checked against.
     limits: Arc<Properties>,
@@ -69,7 +74,7 @@ pub struct Cuda {
 const MOST_COMPILERS: usize = 16;
 
 /// Programs by the address of their source, then by their macros.
-type Modules = HashMap<usize, HashMap<Vec<Define>, Arc<Loaded>>>;
+type Forms<T> = HashMap<usize, HashMap<Vec<Define>, T>>;
 
 /// The memory that arrays of a device take, and its limit.
 #[derive(Debug, Default)]
@@ -111,6 +116,7 @@ impl Cuda {
             driver,
             memory: Arc::default(),
             modules: Mutex::default(),
+            offered: Mutex::default(),
             scratch: Mutex::default(),
             limits,
             host,
@@ -125,10 +131,16 @@ impl Cuda {
         self.driver.properties()
     }
 
-    /// Whether any program can be compiled. If not, only the programs of [`Precompiled`] exist, and an algorithm whose
-    /// kernels depend on the problem uses the general kernels of that list.
-    pub fn compiles(&self) -> bool {
-        self.driver.compiles()
+    /// Whether a program of `source` with the macros `defines` can be loaded. On a machine without a compiler only the programs
+    /// of [`Precompiled`] can. An algorithm whose kernels depend on the problem has general kernels in that list for the others.
+    pub fn offers(&self, source: &'static Source, defines: &[Define]) -> bool {
+        let address = std::ptr::from_ref(source).addr();
+        if let Some(&offered) = lock(&self.offered).get(&address).and_then(|forms| forms.get(defines)) {
+            return offered;
+        }
+        let offered = self.driver.offers(&Program::new(source, defines));
+        lock(&self.offered).entry(address).or_default().insert(defines.to_vec(), offered);
+        offered
     }
 
     /// The CPU that does the work that is not worth a kernel, such as setting up small problems.

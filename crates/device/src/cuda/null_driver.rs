@@ -250,7 +250,7 @@ unsafe impl Driver for NullDriver {
         Ok(Arc::new(Now))
     }
 
-    fn compiles(&self) -> bool {
+    fn offers(&self, _program: &Program) -> bool {
         self.compiles
     }
 

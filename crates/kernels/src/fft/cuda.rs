@@ -17,7 +17,7 @@ use rayspin_device::{Array, Backend, Cuda, Device};
 
 use rayspin_tune::Build;
 
-use crate::cuda::limits;
+use crate::cuda::{exact_or_general, limits};
 use line::{Block, HEAVY, LIGHT, Line, even_length, unit};
 
 pub(crate) const LINE: (&str, &str) = ("line.cuh", include_str!("cuda/line.cuh"));
@@ -49,8 +49,12 @@ impl Lie {
         if inner == 1 { Self::Rows(outer) } else { Self::Columns(inner) }
     }
 
-    /// Enough rows and columns for whole blocks. Without a compiler only these forms exist.
+    /// Enough rows and columns for whole blocks. The general programs have these forms alone.
     const GENERAL: [Self; 2] = [Self::Rows(1 << 16), Self::Columns(1 << 16)];
+
+    pub(crate) fn general(self) -> Self {
+        Self::GENERAL[usize::from(matches!(self, Self::Columns(_)))]
+    }
 
     fn fit<R: Real>(self, line: &Line, limits: &Properties) -> Option<Block> {
         match self {
@@ -60,14 +64,25 @@ impl Lie {
     }
 
     pub(crate) fn block<R: Real>(self, line: &Line, cuda: &Cuda) -> Result<Block> {
-        let lie = match self {
-            _ if cuda.compiles() => self,
-            Self::Rows(_) => Self::GENERAL[0],
-            Self::Columns(_) => Self::GENERAL[1],
-        };
-        lie.fit::<R>(line, cuda.properties()).ok_or_else(|| Error::Device {
+        self.fit::<R>(line, cuda.properties()).ok_or_else(|| Error::Device {
             what: format!("Fourier transform of {} points", line.n),
             detail: "more shared memory than a block of this GPU may have".to_owned(),
+        })
+    }
+
+    /// The block and the macros of a program of `source` for lines of `line`: exact, or else general. `defines` takes a block
+    /// and whether the program leaves out the half of a line that holds nothing.
+    pub(crate) fn program<R: Real>(
+        self,
+        cuda: &Cuda,
+        source: &'static Source,
+        line: &Line,
+        defines: impl Fn(&Block, bool) -> Vec<Define>,
+    ) -> Result<(Block, Vec<Define>)> {
+        let exact = self.block::<R>(line, cuda)?;
+        exact_or_general(cuda, source, (exact, defines(&exact, true)), || {
+            let general = self.general().block::<R>(line, cuda)?;
+            Ok((general, defines(&general, false)))
         })
     }
 }
@@ -246,11 +261,17 @@ impl<R: Real> LinePass<R> {
         to: Option<usize>,
     ) -> Result<Self> {
         let cuda = gpu(device)?;
-        let lower = |count: Option<usize>| cuda.compiles() && count.is_some_and(|count| line.halves(count));
+        let lower = |count: Option<usize>| count.is_some_and(|count| line.halves(count));
+        let (from, to) = (lower(from), lower(to) && !lower(from));
+        let form = |line: Line, lie: Lie, from, to| -> Result<_> {
+            let block = lie.block::<R>(&line, cuda)?;
+            let defines = pass::<R>(&line, &block, from, to);
+            Ok(((line, block), defines))
+        };
         // The radix at the end that is halved must be even.
-        let line = if lower(to) && !lower(from) { line.reversed() } else { line.clone() };
-        let block = lie.block::<R>(&line, cuda)?;
-        let defines = pass::<R>(&line, &block, lower(from), lower(to) && !lower(from));
+        let exact = form(if to { line.reversed() } else { line.clone() }, lie, from, to)?;
+        let ((line, block), defines) =
+            exact_or_general(cuda, &PASS, exact, || form(line.clone(), lie.general(), false, false))?;
         Ok(Self {
             n: line.n,
             kernel: cuda.kernel(&PASS, &defines, "pass")?,
@@ -499,7 +520,8 @@ impl<R: Real> Chirp<R> {
     fn new(device: &Device, n: usize, lie: Lie) -> Result<Option<Self>> {
         let cuda = gpu(device)?;
         let Some(line) = even_length(2 * n).and_then(Line::new) else { return Ok(None) };
-        let block = lie.block::<R>(&line, cuda)?;
+        let (block, defines) =
+            lie.program::<R>(cuda, &CHIRP, &line, |block, _| line.defines::<R>(block, 1, HEAVY))?;
         // j² modulo 2n, in integers.
         let chirp = |j: usize| unit::<f64>(j * j % (2 * n), 2 * n);
         let mut spectrum = vec![Complex::new(0.0, 0.0); line.n];
@@ -515,7 +537,7 @@ impl<R: Real> Chirp<R> {
         let upload = |values: Vec<Complex<R>>| Array::from_vec(device, &[values.len()], values);
         Ok(Some(Self {
             n,
-            kernel: cuda.kernel(&CHIRP, &line.defines::<R>(&block, 1, HEAVY), "chirp")?,
+            kernel: cuda.kernel(&CHIRP, &defines, "chirp")?,
             block,
             tables: [upload(line.table())?, upload(line.reversed().table())?],
             factors: upload((0..n).map(|j| narrow(chirp(j))).collect())?,

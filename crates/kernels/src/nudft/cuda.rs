@@ -117,7 +117,7 @@ impl<'a> Work<'a> {
         let whole = out.len() / batch;
         variant.expect_on(self.cuda)?;
         let shape = target.rows();
-        let tiling = Tiling::new(variant, shape.columns, config, self.cuda.compiles())?;
+        let tiling = Tiling::offered(self.cuda, variant, shape.columns, config, &[define::<R>()])?;
         let (depth, tiles) = (tiling.depth, tiling.columns);
         let element = if variant == CudaVariant::Double { 16 } else { 8 };
         let column_tiles = shape.columns.next_multiple_of(2).div_ceil(8 * tiles);

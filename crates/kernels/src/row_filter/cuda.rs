@@ -11,7 +11,7 @@ use rayspin_tune::Build;
 use super::Weights;
 use crate::cuda::limits;
 use crate::fft::cuda::line::{Block, HEAVY, Line, even_length};
-use crate::fft::cuda::{LIGHT_SPILL, LINE, Lie, launch};
+use crate::fft::cuda::{LIGHT_SPILL, LINE, Lie, general, launch};
 
 static SOURCE: Source =
     Source { name: "row filter", files: &[LINE, ("filter.cu", include_str!("cuda/filter.cu"))] };
@@ -36,6 +36,31 @@ pub(crate) fn builds() -> Vec<Build> {
         spill_bytes: LIGHT_SPILL,
     };
     vec![build(false), build(true)]
+}
+
+/// The general programs: rows whose transforms are no longer than `longest`.
+pub(crate) fn precompiled(longest: usize, shared: u32) -> Vec<Build> {
+    let lines = (4..=longest).step_by(4).filter_map(Line::new);
+    let blocks = lines.filter_map(|line| {
+        let [rows, _] = general::<f32>(&line, shared);
+        rows.map(|block| (line, block))
+    });
+    blocks
+        .flat_map(|(line, block)| {
+            [false, true].map(|weighted| Build {
+                source: &SOURCE,
+                defines: defines(&line, &block, false, weighted),
+                spill_bytes: LIGHT_SPILL,
+            })
+        })
+        .collect()
+}
+
+/// Whether a GPU has the kernels of rows of `len` elements.
+pub(super) fn offered(cuda: &Cuda, len: usize) -> bool {
+    let Some(line) = length(len).and_then(Line::new) else { return false };
+    let Ok(block) = Lie::Rows(1).general().block::<f32>(&line, cuda) else { return false };
+    [false, true].iter().all(|&weighted| cuda.offers(&SOURCE, &defines(&line, &block, false, weighted)))
 }
 
 /// The length of the transforms of rows of `len` elements; none where they are too long.
@@ -79,9 +104,10 @@ impl Plan {
             return Ok(());
         }
         let lines = total.div_ceil(2);
-        let block = Lie::Rows(lines).block::<f32>(&self.line, cuda)?;
-        let lower = self.line.halves(len);
-        let defines = defines(&self.line, &block, lower, weights.is_some());
+        let (block, defines) =
+            Lie::Rows(lines).program::<f32>(cuda, &SOURCE, &self.line, |block, lower| {
+                defines(&self.line, block, lower && self.line.halves(len), weights.is_some())
+            })?;
         let kernel = cuda.kernel(&SOURCE, &defines, "filter_rows")?;
         let narrow =
             |n: usize| u32::try_from(n).map_err(|_| Error::value("rows of a filter", "less than 2^32", n));

@@ -4,7 +4,7 @@ mod cpu;
 mod cuda;
 pub mod reference;
 
-pub(crate) use cuda::builds;
+pub(crate) use cuda::{builds, precompiled};
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
@@ -158,11 +158,11 @@ impl RowFilter {
         &self.device
     }
 
-    /// Whether a device filters rows of `len` elements: a GPU needs a compiler of kernels, and rows of at most 4096.
+    /// Whether a device filters rows of `len` elements: a GPU takes rows of at most 4096, and without a compiler of kernels needs precompiled ones.
     pub fn takes(device: &Device, len: usize) -> bool {
         match device.backend() {
             Backend::Cpu(_) => true,
-            Backend::Cuda(cuda) => cuda.compiles() && cuda::length(len).is_some(),
+            Backend::Cuda(cuda) => cuda::offered(cuda, len),
         }
     }
 

@@ -29,7 +29,9 @@ pub fn compile_ahead(device: &Device, frame: &Frame, options: &ReconOptions) {
     device.compile_ahead(&name(frame, options), |device| rehearse(device, frame, options));
 }
 
-fn rehearse(device: &Device, frame: &Frame, options: &ReconOptions) {
+/// Does what a reconstruction of this frame does, on a device that runs nothing and records the programs that are loaded
+/// ([`rayspin_device::cuda::NullDriver`]).
+pub fn rehearse(device: &Device, frame: &Frame, options: &ReconOptions) {
     let run = RunOptions { batch_sizes: options.run.batch_sizes, ..RunOptions::default() };
     let options = ReconOptions { search_lambda: false, certify: None, run, ..options.clone() };
     // What a method refuses as an image ends the list of programs.

@@ -27,7 +27,7 @@ pub use crate::methods::Solve;
 use crate::methods::Span;
 use crate::prepare::{self, Mixing, Preparation};
 use crate::scan::{Frame, Label, Samples};
-pub use ahead::compile_ahead;
+pub use ahead::{compile_ahead, rehearse};
 pub(crate) use options::AXES_OF_SETS;
 pub use options::{BatchSizes, Density, Extent, ReconOptions, RunOptions};
 pub use rayspin_run::{

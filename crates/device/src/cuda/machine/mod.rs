@@ -23,7 +23,7 @@ use rayspin_core::{Error, Result};
 use super::driver::{
     Compile, Driver, Event, FftPlan, Graph, Module, Properties, Stream, TextureMemory, Ticket,
 };
-use super::{Program, TextureLayout, compile, lock};
+use super::{Program, TextureLayout, code, lock};
 
 /// The driver's name and description of an error.
 fn words(error: DriverError) -> String {
@@ -370,8 +370,8 @@ unsafe impl Driver for Machine {
         Ok(Arc::new(texture::Surface::new(layout, self.shared.clone())?))
     }
 
-    fn compiles(&self) -> bool {
-        compile::present()
+    fn offers(&self, program: &Program) -> bool {
+        code::origin(program, &self.properties).is_ok()
     }
 
     fn compile_ahead(&self, job: &str, rehearse: &mut dyn FnMut(&Compile<'_>)) {

@@ -6,8 +6,9 @@ use cudarc::driver::{result as cu, sys};
 use rayspin_core::{Error, Result};
 
 use super::{Shared, failed};
+use crate::cuda::code::{self, Origin};
 use crate::cuda::driver::{Compile, Function, Launch, Module, Properties, Resources};
-use crate::cuda::{Program, cache, compile, precompiled};
+use crate::cuda::{Precompiled, Program, cache, compile, precompiled};
 use crate::private;
 
 /// Dynamic shared memory that a kernel may use without an attribute.
@@ -25,64 +26,11 @@ unsafe impl Sync for Loaded {}
 
 impl Loaded {
     pub(super) fn load(program: &Program, properties: &Properties, shared: Arc<Shared>) -> Result<Self> {
-        let architecture = compile::architecture(properties.capability);
-        let refused =
-            |words: String| Error::Device { what: format!("loading {}", program.name), detail: words };
-        let Some(compiler) = compile::compiler_version() else {
-            return Self::from_precompiled(program, properties, &architecture, &shared);
-        };
-        if let Some(words) = compile::newer_than_driver(compiler, properties.driver, false) {
-            return Err(refused(words));
-        }
-        let key = key(program, &architecture, compiler);
-        Self::cached(program, &key, &shared, || Ok(compile::compile(program, &architecture, false)?.image))
-    }
-
-    /// Loads precompiled PTX. The driver compiles it to machine code.
-    fn from_precompiled(
-        program: &Program,
-        properties: &Properties,
-        architecture: &str,
-        shared: &Arc<Shared>,
-    ) -> Result<Self> {
-        let refused =
-            |words: String| Error::Device { what: format!("loading {}", program.name), detail: words };
-        let archive = precompiled::archive()?.ok_or_else(|| {
-            let none = match precompiled::ignored() {
-                Some(why) => format!("precompiled kernels are ignored: {why}"),
-                None => "no precompiled kernels are there either".to_owned(),
-            };
-            let missing = compile::missing();
-            refused(format!("{missing}; {none}; RAYSPIN_PTX may name a file of `cargo xtask ptx`"))
-        })?;
-        if let Some(words) = compile::newer_than_driver(archive.compiler(), properties.driver, true) {
-            return Err(refused(format!("{words} ({})", archive.origin())));
-        }
-        let ptx = archive.find(program, properties.capability)?;
-        let key = precompiled::cache_key(program, &ptx, architecture, properties.driver);
-        Self::cached(program, &key, shared, || link(program, &ptx))
-    }
-
-    /// Loads the machine code cached under `key`. Otherwise makes it with `make` and caches it.
-    fn cached(
-        program: &Program,
-        key: &str,
-        shared: &Arc<Shared>,
-        make: impl FnOnce() -> Result<Vec<u8>>,
-    ) -> Result<Self> {
-        let folder = cache::folder();
-        if let Some(image) = folder.as_deref().and_then(|folder| cache::read(folder, key))
-            && let Ok(module) = Self::from_image(program, &image, shared)
-        {
-            return Ok(module);
-        }
-        let image = make()?;
-        let module = Self::from_image(program, &image, shared)?;
-        if let Some(folder) = folder {
-            // Without the cache the next start compiles again. Nothing else depends on it.
-            let _ = cache::write(&folder, key, &image);
-        }
-        Ok(module)
+        let origin = code::origin(program, properties)?;
+        let make = || origin.code(program, properties, |ptx| link(program, ptx));
+        code::cached(cache::folder().as_deref(), &origin.key(program, properties), make, |image| {
+            Self::from_image(program, image, &shared)
+        })
     }
 
     fn from_image(program: &Program, image: &[u8], shared: &Arc<Shared>) -> Result<Self> {
@@ -93,32 +41,25 @@ impl Loaded {
     }
 }
 
-/// The cache's file name for the machine code of a program.
-fn key(program: &Program, architecture: &str, compiler: (u32, u32)) -> String {
-    let (options, version) = (program.options().join(" "), format!("{:?}", Some(compiler)));
-    cache::key(&[&program.text, &options, architecture, &version])
-}
-
-/// Compiles what is not in the cache, as [`Driver::compile_ahead`](crate::cuda::Driver::compile_ahead).
+/// Compiles what is neither in the cache nor precompiled, as [`Driver::compile_ahead`](crate::cuda::Driver::compile_ahead).
 pub(super) fn compile_ahead(properties: &Properties, job: &str, rehearse: &mut dyn FnMut(&Compile<'_>)) {
-    let (Some(compiler), Some(folder)) = (compile::compiler_version(), cache::folder()) else { return };
-    if compile::newer_than_driver(compiler, properties.driver, false).is_some() {
-        return;
-    }
-    let architecture = compile::architecture(properties.capability);
-    // Another version of Rayspin may load other programs for the same job.
-    let mark =
-        cache::key(&[job, env!("CARGO_PKG_VERSION"), &architecture, &format!("{compiler:?} {properties:?}")]);
+    let (Ok(compiler), Some(folder)) = (compile::usable(properties.driver), cache::folder()) else { return };
+    // Another version of Rayspin, or with other precompiled programs, may have to compile others for the same job.
+    let precompiled = precompiled::archive().ok().flatten().map(Precompiled::fingerprint);
+    let version = format!("{} {compiler:?} {properties:?} {precompiled:?}", env!("CARGO_PKG_VERSION"));
+    let mark = cache::key(&[job, &version]);
     if cache::read(&folder, &mark).is_some() || private::make(&folder).is_err() {
         return;
     }
     let missed = AtomicBool::new(false);
     rehearse(&|program| {
-        let key = key(program, &architecture, compiler);
+        let Ok(origin @ Origin::Compiler(_)) = code::origin(program, properties) else { return };
+        let key = origin.key(program, properties);
         if cache::read(&folder, &key).is_some() {
             return;
         }
         // A program that does not compile is an error of the run that needs it.
+        let architecture = compile::architecture(properties.capability);
         let kept = compile::compile(program, &architecture, false)
             .is_ok_and(|compiled| cache::write(&folder, &key, &compiled.image).is_ok());
         if !kept {

@@ -25,7 +25,7 @@ pub(crate) struct Line {
     /// Powers of two first: half of the input of an even radix may be known to be 0.
     radices: Vec<usize>,
     /// Threads a line.
-    team: usize,
+    pub(crate) team: usize,
 }
 
 /// How a block's threads lie on lines.

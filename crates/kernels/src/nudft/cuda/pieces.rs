@@ -26,10 +26,9 @@ struct Form {
 }
 
 impl Form {
-    /// Where nothing can be compiled, the default's macros.
-    fn of(variant: CudaVariant, config: &Config, compiles: bool) -> Result<Self> {
+    /// The macros are those of `compiled`.
+    fn of(variant: CudaVariant, config: &Config, compiled: &Config) -> Result<Self> {
         let default = variant.space::<f32>().default_config();
-        let compiled = if compiles { config } else { &default };
         let plain = |config: &Config, name| value(config, name, default.find(name).unwrap_or(1));
         Ok(Self {
             threads: plain(config, "threads")?,
@@ -37,6 +36,10 @@ impl Form {
             unroll: plain(compiled, "unroll")?,
             voxels: plain(compiled, "voxels")?.max(1),
         })
+    }
+
+    fn macros<R: Real>(&self, variant: CudaVariant) -> Vec<Define> {
+        [vec![define::<R>()], defines(variant, self.unroll, self.voxels)].concat()
     }
 }
 
@@ -82,9 +85,11 @@ impl Work<'_> {
             CudaVariant::Sfu => &SFU,
             _ => &TUNED,
         };
-        let form = Form::of(variant, config, self.cuda.compiles())?;
-        let mut macros = vec![define::<R>()];
-        macros.extend(defines(variant, form.unroll, form.voxels));
+        let exact = Form::of(variant, config, config)?;
+        let general = Form::of(variant, config, &variant.space::<f32>().default_config())?;
+        let exact = (exact.macros::<R>(variant), exact);
+        let general = (general.macros::<R>(variant), general);
+        let (macros, form) = if self.cuda.offers(source, &exact.0) { exact } else { general };
         let adjoint = self.cuda.kernel(source, &macros, "adjoint")?;
         let table = self.cuda.kernel(source, &macros, "table")?;
         let (capacity, bytes) = capacity::<R>(variant);

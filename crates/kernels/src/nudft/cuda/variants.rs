@@ -201,12 +201,25 @@ pub(super) struct Tiling {
 }
 
 impl Tiling {
-    /// Where nothing can be compiled, a form that was beforehand.
-    pub(super) fn new(variant: CudaVariant, columns: usize, config: &Config, compiles: bool) -> Result<Self> {
+    /// The form of the parameters where the GPU offers its program, or else the usual one.
+    pub(super) fn offered(
+        cuda: &Cuda,
+        variant: CudaVariant,
+        columns: usize,
+        config: &Config,
+        more: &[Define],
+    ) -> Result<Self> {
+        let exact = Self::new(variant, columns, config, value(config, "threads", DOUBLE_THREADS.into())?)?;
+        let (source, defines) = variant.product(&exact);
+        match cuda.offers(source, &[more, &defines].concat()) {
+            true => Ok(exact),
+            false => Self::new(variant, columns, config, DOUBLE_THREADS),
+        }
+    }
+
+    fn new(variant: CudaVariant, columns: usize, config: &Config, threads: u32) -> Result<Self> {
         let wide = columns > 64 && value(config, "columns", 128)? > 64;
         let tensor = TENSOR_TILES[usize::from(wide)];
-        let threads =
-            if compiles { value(config, "threads", DOUBLE_THREADS.into())? } else { DOUBLE_THREADS };
         if variant == CudaVariant::Double && !(threads.is_multiple_of(32) && (32..=512).contains(&threads)) {
             let whole = "whole warps, 32 to 512 threads";
             return Err(Error::value(format!("threads of {}", variant.name()), whole, threads));

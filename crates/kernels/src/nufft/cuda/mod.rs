@@ -441,9 +441,17 @@ impl<R: Real> Engine<R> {
         cuda(&self.device)?.kernel(source, &form.defines(&self.program), name)
     }
 
-    /// Items of a batch per block. Without a compiler there are forms for one item and for many.
-    fn wanted(&self, items: usize) -> Result<usize> {
-        Ok(if items == 1 || cuda(&self.device)?.compiles() { items } else { MOST_ITEMS })
+    /// The usual form of `form` for this number of items. General programs take one item, or many.
+    fn usual_form(
+        &self,
+        source: &'static Source,
+        items: usize,
+        form: impl Fn(usize) -> Form,
+    ) -> Result<Form> {
+        let (exact, cuda) = (form(items), cuda(&self.device)?);
+        let general = if items == 1 { 1 } else { MOST_ITEMS };
+        let offered = cuda.offers(source, &exact.defines(&self.program));
+        Ok(if offered { exact } else { form(general) })
     }
 
     /// The form of type 1: the wanted one, or else the tuned one if this GPU can run it, or else the usual one.
@@ -451,11 +459,11 @@ impl<R: Real> Engine<R> {
         if asked.is_some() {
             return Ok(spread_form::<R>(&self.tiles, items, asked));
         }
-        let usual = spread_form::<R>(&self.tiles, self.wanted(items)?, None);
+        let usual = self.usual_spread(items)?;
         let tuned = self.tuned(true, items, &usual)?;
         Ok(tuned
             .map(|form| spread_form::<R>(&self.tiles, items, Some(form)))
-            .filter(|f| self.fits(f))
+            .filter(|form| self.takes(&SPREAD, form))
             .unwrap_or(usual))
     }
 
@@ -466,31 +474,41 @@ impl<R: Real> Engine<R> {
         if asked.is_some() {
             return Ok(form(items, asked));
         }
-        let usual = form(self.wanted(items)?, None);
+        let usual = self.usual_interp(items)?;
         let tuned = self.tuned(false, items, &usual)?;
-        Ok(tuned.map(|asked| form(items, Some(asked))).filter(|f| self.fits(f)).unwrap_or(usual))
+        Ok(tuned
+            .map(|asked| form(items, Some(asked)))
+            .filter(|form| self.takes(&INTERP, form))
+            .unwrap_or(usual))
+    }
+
+    fn usual_spread(&self, items: usize) -> Result<Form> {
+        self.usual_form(&SPREAD, items, |items| spread_form::<R>(&self.tiles, items, None))
+    }
+
+    fn usual_interp(&self, items: usize) -> Result<Form> {
+        let most = cuda(&self.device)?.properties().shared_per_block;
+        self.usual_form(&INTERP, items, |items| interp_form::<R>(&self.tiles, items, most, None))
     }
 
     /// The form without tuning.
     pub(super) fn usual(&self, to_image: bool, items: usize) -> Result<Asked> {
-        let most = cuda(&self.device)?.properties().shared_per_block;
-        let items = self.wanted(items)?;
-        let form = match to_image {
-            true => spread_form::<R>(&self.tiles, items, None),
-            false => interp_form::<R>(&self.tiles, items, most, None),
-        };
+        let form = if to_image { self.usual_spread(items)? } else { self.usual_interp(items)? };
         Ok(form.asked())
     }
 
-    fn fits(&self, form: &Form) -> bool {
-        let most = cuda(&self.device).map_or(0, |cuda| cuda.properties().shared_per_block as usize);
-        form.shared <= most && form.threads <= 1024
+    /// Whether the GPU has room for a form of `source`, and offers its program.
+    fn takes(&self, source: &'static Source, form: &Form) -> bool {
+        cuda(&self.device).is_ok_and(|cuda| {
+            form.shared <= cuda.properties().shared_per_block as usize
+                && form.threads <= 1024
+                && cuda.offers(source, &form.defines(&self.program))
+        })
     }
 
-    /// The tuned form for several items in f32. A single item has no choice, and without a compiler only the usual forms
-    /// exist.
+    /// The tuned form for several items in f32. A single item has no choice.
     fn tuned(&self, to_image: bool, items: usize, usual: &Form) -> Result<Option<Asked>> {
-        if size_of::<R>() != 4 || items == 1 || !cuda(&self.device)?.compiles() {
+        if size_of::<R>() != 4 || items == 1 {
             return Ok(None);
         }
         let problem = (self.tiles.width, self.matrix.as_slice(), self.samples, items);

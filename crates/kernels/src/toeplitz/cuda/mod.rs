@@ -49,10 +49,9 @@ pub(super) struct Convolution<R: Real> {
     spectrum: Option<Array<R>>,
     tables: [[Array<Complex<R>>; 2]; 2],
     last: Line,
-    pad_fft: [Kernel; 2],
+    pad_fft: [(Kernel, Block); 2],
     fused: (Kernel, Block),
-    ifft_crop: Kernel,
-    rows: Block,
+    ifft_crop: (Kernel, Block),
     middle: Option<[LinePass<R>; 2]>,
     work: Arc<WorkspaceCache<Work<R>>>,
 }
@@ -153,16 +152,19 @@ impl<R: Real> Convolution<R> {
             })
         };
         let (first, middle, last) = (line(0)?, line(1)?, line(2)?);
-        let rows = Lie::Rows(sizes[0] * sizes[1]).block::<R>(&last, cuda)?;
-        let pad_fft = |sense: bool| {
-            let mut defines = last.defines::<R>(&rows, 1, LIGHT);
-            defines.extend([("LOWER", lower(cuda, &last, sizes[2])), ("SENSE", flag(sense))]);
-            cuda.kernel(&PAD_FFT, &defines, "pad_fft")
+        let rows = Lie::Rows(sizes[0] * sizes[1]);
+        let pad_fft = |sense: bool| -> Result<_> {
+            let (block, defines) = rows.program::<R>(cuda, &PAD_FFT, &last, |block, lower| {
+                let more = [lower_half(&last, sizes[2], lower), ("SENSE", flag(sense))];
+                [last.defines::<R>(block, 1, LIGHT), more.into()].concat()
+            })?;
+            Ok((cuda.kernel(&PAD_FFT, &defines, "pad_fft")?, block))
         };
-        let columns = Lie::Columns(padded[1] * cut.width).block::<R>(&first, cuda)?;
-        let mut defines = first.defines::<R>(&columns, 1, HEAVY);
-        defines.push(("LOWER", lower(cuda, &first, sizes[0])));
-        let fused = cuda.kernel(&FUSED, &defines, "fused")?;
+        let columns = Lie::Columns(padded[1] * cut.width);
+        let (block, defines) = columns.program::<R>(cuda, &FUSED, &first, |block, lower| {
+            [first.defines::<R>(block, 1, HEAVY), vec![lower_half(&first, sizes[0], lower)]].concat()
+        })?;
+        let fused = (cuda.kernel(&FUSED, &defines, "fused")?, block);
         let passes = if padded[1] == 1 {
             None
         } else {
@@ -183,9 +185,8 @@ impl<R: Real> Convolution<R> {
             spectrum: None,
             tables: [both(&first)?, both(&last)?],
             pad_fft: [pad_fft(false)?, pad_fft(true)?],
-            fused: (fused, columns),
-            ifft_crop: ifft_crop::<R>(cuda, &last, &rows, sizes[2], None)?,
-            rows,
+            fused,
+            ifft_crop: rows_out::<R>(cuda, &last, rows, sizes[2], false)?,
             last,
             middle: passes,
             work: Arc::default(),
@@ -205,10 +206,11 @@ impl<R: Real> Convolution<R> {
                 self.pad_fft(&self.pad_fft[0], x, x, work, count)?;
                 self.inside(work, count)?;
                 let rows = count * self.matrix[0] * self.matrix[1];
-                let launch = Launch { shared: self.rows.shared as u32, ..launch(&self.rows, rows, 1)? };
+                let (kernel, block) = &self.ifft_crop;
+                let launch = Launch { shared: block.shared as u32, ..launch(block, rows, 1)? };
                 let work = work.rows.cuda();
                 let last = Last { work, maps: work, image: y, coils: 1, rows, add: false };
-                self.ifft_crop(&self.ifft_crop, launch, last)?;
+                self.ifft_crop(kernel, launch, last)?;
             }
             Ok(())
         })
@@ -233,8 +235,7 @@ impl<R: Real> Convolution<R> {
                 };
                 self.pad_fft(&self.pad_fft[1], x, maps, work, count)?;
                 self.inside(work, count)?;
-                let (block, groups) = self.groups(cuda, rows, count)?;
-                let kernel = ifft_crop::<R>(cuda, &self.last, &block, self.matrix[2], Some(groups))?;
+                let (kernel, block, groups) = self.sums(cuda, rows, count)?;
                 let sums =
                     (groups - 1) * self.last.elements() * block.threads as usize * size_of::<Complex<R>>();
                 let mut launch = launch(&block, rows, 1)?.with_shared((groups * block.shared).max(sums));
@@ -247,13 +248,28 @@ impl<R: Real> Convolution<R> {
         })
     }
 
-    /// How many coils' rows a block adds up side by side: more where there are too few rows to fill the GPU.
-    fn groups(&self, cuda: &Cuda, rows: usize, coils: usize) -> Result<(Block, usize)> {
+    /// The kernel that adds up the coils, with its block, and how many coils' rows a block adds up side by side: more where
+    /// there are too few rows to fill the GPU.
+    fn sums(&self, cuda: &Cuda, rows: usize, coils: usize) -> Result<(Kernel, Block, usize)> {
+        let n = self.matrix[2];
+        if let Some((block, groups)) = self.groups(cuda, rows, coils)? {
+            let defines =
+                rows_out_defines::<R>(&self.last, &block, lower_half(&self.last, n, true), Some(groups));
+            if cuda.offers(&IFFT_CROP, &defines) {
+                return Ok((cuda.kernel(&IFFT_CROP, &defines, "ifft_crop")?, block, groups));
+            }
+        }
+        let (kernel, block) = rows_out::<R>(cuda, &self.last, Lie::Rows(rows), n, true)?;
+        Ok((kernel, block, 1))
+    }
+
+    /// `None` where a block takes one coil at a time.
+    fn groups(&self, cuda: &Cuda, rows: usize, coils: usize) -> Result<Option<(Block, usize)>> {
         let limits = cuda.properties();
         let wanted = limits.multiprocessors as usize * 1024;
-        let team = self.rows.threads as usize / self.rows.lines;
-        if rows * team >= wanted || coils == 1 || !cuda.compiles() {
-            return Ok((self.rows, 1));
+        let team = self.last.team;
+        if rows * team >= wanted || coils == 1 {
+            return Ok(None);
         }
         let block = Lie::Rows((32usize.div_ceil(team)).next_power_of_two()).block::<R>(&self.last, cuda)?;
         let threads = block.threads as usize;
@@ -266,19 +282,19 @@ impl<R: Real> Convolution<R> {
         let most = (1..=coils).rev().find(|&groups| fits(groups)).unwrap_or(1);
         // As even as may be.
         let groups = coils.div_ceil(coils.div_ceil(most));
-        Ok(if groups == 1 { (self.rows, 1) } else { (block, groups) })
+        Ok((groups > 1).then_some((block, groups)))
     }
 
     fn pad_fft(
         &self,
-        kernel: &Kernel,
+        (kernel, block): &(Kernel, Block),
         x: View<'_, Complex<R>>,
         maps: View<'_, Complex<R>>,
         work: &mut Work<R>,
         coils: usize,
     ) -> Result<()> {
         let rows = self.matrix[0] * self.matrix[1];
-        let mut launch = launch(&self.rows, rows, 1)?;
+        let mut launch = launch(block, rows, 1)?;
         launch.blocks[0] = u32::try_from(launch.blocks[0] as usize * coils)
             .map_err(|_| Error::value("Toeplitz", "2^32 blocks of rows", coils))?;
         let arguments = &mut [
@@ -464,9 +480,9 @@ pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
     all
 }
 
-/// Whether the kernels leave out half of a line that holds `n` elements.
-fn lower(cuda: &Cuda, line: &Line, n: usize) -> String {
-    flag(cuda.compiles() && line.halves(n))
+/// Whether a kernel leaves out half of a line that holds `n` elements. General kernels do not.
+fn lower_half(line: &Line, n: usize, exact: bool) -> Define {
+    ("LOWER", flag(exact && line.halves(n)))
 }
 
 /// Every program in the forms that images of 256 voxels an axis take.
@@ -501,20 +517,23 @@ fn builds_in<R: Real>() -> Vec<Build> {
     all
 }
 
-/// The kernel of the last axis on the way out; with `groups`, of coils that are added up.
-fn ifft_crop<R: Real>(
-    cuda: &Cuda,
+/// The kernel of the last axis on the way out, of one coil at a time. With `sense` it adds up the coils.
+fn rows_out<R: Real>(cuda: &Cuda, last: &Line, rows: Lie, n: usize, sense: bool) -> Result<(Kernel, Block)> {
+    let (block, defines) = rows.program::<R>(cuda, &IFFT_CROP, last, |block, lower| {
+        rows_out_defines::<R>(last, block, lower_half(last, n, lower), sense.then_some(1))
+    })?;
+    Ok((cuda.kernel(&IFFT_CROP, &defines, "ifft_crop")?, block))
+}
+
+/// Its macros; with `groups`, of coils that are added up.
+fn rows_out_defines<R: Real>(
     last: &Line,
     block: &Block,
-    n: usize,
+    lower: Define,
     groups: Option<usize>,
-) -> Result<Kernel> {
+) -> Vec<Define> {
     let count = groups.unwrap_or(1);
     let mut defines = last.defines::<R>(block, count, HEAVY);
-    defines.extend([
-        ("LOWER", lower(cuda, last, n)),
-        ("SENSE", flag(groups.is_some())),
-        ("GROUPS", count.to_string()),
-    ]);
-    cuda.kernel(&IFFT_CROP, &defines, "ifft_crop")
+    defines.extend([lower, ("SENSE", flag(groups.is_some())), ("GROUPS", count.to_string())]);
+    defines
 }

@@ -71,9 +71,11 @@ impl<R: Real> Convolution<R> {
                 p0,
             ));
         };
-        let block = Lie::Columns(p1 * p2).block::<R>(&line, cuda)?;
+        let columns = Lie::Columns(p1 * p2);
+        let (block, defines) =
+            columns.program::<R>(cuda, &SPECTRUM, &line, |block, _| line.defines::<R>(block, 1, LIGHT))?;
         let mut spectrum = Array::zeros(&device, &[p0 * p1 * p2])?;
-        let kernel = cuda.kernel(&SPECTRUM, &line.defines::<R>(&block, 1, LIGHT), "spectrum")?;
+        let kernel = cuda.kernel(&SPECTRUM, &defines, "spectrum")?;
         let arguments = &mut [
             half.cuda().into(),
             spectrum.cuda_mut().into(),

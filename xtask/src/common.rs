@@ -1,0 +1,304 @@
+//! Common runs, rehearsed on a GPU that runs nothing: the programs that they load are worth compiling beforehand.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use anyhow::Result;
+use ndarray::{Array2, Array3, ArrayD, s};
+use num_complex::Complex;
+use rayon::prelude::*;
+use rayspin_core::{Detector, Geometry, Image, Monitor, Orbit, ProjectionGeometry, Real, Trajectory};
+use rayspin_ct::recon::GridOptions;
+use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cuda::{NullDriver, Program, Properties};
+use rayspin_device::{Array, Device};
+use rayspin_filter::Filters;
+use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::nufft::{Nufft, Options, Type3};
+use rayspin_kernels::render::{Camera, Knot, Lens, Mode, Renderer, Scene, Surface, Transfer};
+use rayspin_mri::methods::Methods;
+use rayspin_mri::recon::{ReconOptions, rehearse};
+use rayspin_mri::scan::{Frame, Label, Samples};
+use rayspin_mri::simulate::trajectory::{Grid, Hardware, Sampling, SphereOrder, SpokeAngles};
+
+/// Voxels along each axis of slices, and of volumes `[z, y, x]`.
+const SLICES: [usize; 12] = [128, 160, 192, 208, 224, 256, 288, 320, 352, 384, 448, 512];
+const VOLUMES: [[usize; 3]; 12] = [
+    [64; 3],
+    [96; 3],
+    [128; 3],
+    [160; 3],
+    [192; 3],
+    [208; 3],
+    [224; 3],
+    [256; 3],
+    [32, 256, 256],
+    [64, 256, 256],
+    [128, 256, 256],
+    [192, 256, 256],
+];
+const COILS: [usize; 8] = [1, 4, 8, 12, 16, 20, 24, 32];
+/// Columns of a detector of parallel beams or of a fan, and pixels along both sides of a flat panel.
+const ROWS: [usize; 8] = [256, 367, 512, 736, 888, 1024, 1536, 2048];
+const PANELS: [usize; 5] = [256, 384, 512, 768, 1024];
+/// Tolerances of plans in Python, and grids along an axis of 1, 2 and 3 dimensions.
+const TOLERANCES: [f64; 7] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-9, 1e-12];
+const GRIDS: [&[usize]; 3] = [&[1000, 1024, 4096], &[128, 256, 320, 512], &[64, 128, 256]];
+const ITEMS: [usize; 4] = [1, 2, 4, 8];
+
+type Job = Box<dyn Fn(&Device) + Send + Sync>;
+
+/// The programs that common runs load on a GPU with these properties. With `few`, those of a handful of small runs.
+pub(crate) fn programs(properties: &Properties, few: bool) -> Result<Vec<Program>> {
+    let mut jobs = mri(few)?;
+    jobs.extend(ct(few)?);
+    if !few {
+        jobs.extend(transforms());
+        jobs.extend(images()?);
+    }
+    let host = Device::cpu()?;
+    let found: Vec<Vec<Program>> = jobs
+        .par_iter()
+        .map(|job| {
+            let driver = Arc::new(NullDriver::new(properties.clone(), true));
+            job(&Device::with_driver(driver.clone(), host.clone()));
+            driver.take_programs()
+        })
+        .collect();
+    let mut seen = HashSet::new();
+    let mut all = found.concat();
+    all.retain(|program| seen.insert((program.name, program.text.len(), program.defines.clone())));
+    Ok(all)
+}
+
+/// Every method with its defaults on grids and on trajectories.
+fn mri(few: bool) -> Result<Vec<Job>> {
+    let mut frames: Vec<Arc<dyn Fn() -> Result<Frame> + Send + Sync>> = Vec::new();
+    let (slices, coils) = if few { (&SLICES[..1], &COILS[1..2]) } else { (&SLICES[..], &COILS[..]) };
+    for &n in slices {
+        for &coils in coils {
+            for acceleration in [1, 2] {
+                frames.push(Arc::new(move || Ok(on_grid(&[n, n], coils, acceleration))));
+            }
+            for spokes in [n / 8, n / 2, 3 * n / 2] {
+                let sampling = Sampling::Radial { spokes, angles: SpokeAngles::Golden };
+                frames.push(Arc::new(move || on_trajectory(&[n, n], coils, &sampling)));
+            }
+        }
+    }
+    for &shape in if few { &[][..] } else { &VOLUMES[..] } {
+        for &coils in coils {
+            for acceleration in [1, 2] {
+                frames.push(Arc::new(move || Ok(on_grid(&shape, coils, acceleration))));
+            }
+            let [nz, n, _] = shape;
+            let samplings = if nz == n {
+                let of = |spokes| Sampling::Kooshball { spokes, order: SphereOrder::GoldenMeans };
+                vec![of(n * n / 64), of(n * n / 8)]
+            } else {
+                vec![Sampling::StackOfStars { spokes: n / 4, angles: SpokeAngles::Golden }]
+            };
+            for sampling in samplings {
+                frames.push(Arc::new(move || on_trajectory(&shape, coils, &sampling)));
+            }
+        }
+    }
+    let mut jobs: Vec<Job> = Vec::new();
+    for frame in frames {
+        jobs.push(Box::new(move |device| {
+            let Ok(frame) = frame() else { return };
+            for method in Methods::default().iter() {
+                // A method that does not take these samples loads nothing.
+                rehearse(device, &frame, &ReconOptions::with_method(method.copy().into()));
+            }
+        }));
+    }
+    Ok(jobs)
+}
+
+/// Zeros on a grid, with every `acceleration`-th line and the centre measured.
+fn on_grid(matrix: &[usize], coils: usize, acceleration: usize) -> Frame {
+    let mut sampled = ArrayD::from_elem(matrix, false);
+    let (lines, n) = (matrix.len() - 2, matrix[matrix.len() - 2]);
+    for line in (0..n).filter(|line| line % acceleration == 0 || line.abs_diff(n / 2) < 12) {
+        sampled.index_axis_mut(ndarray::Axis(lines), line).fill(true);
+    }
+    let kspace = ArrayD::zeros([&[coils], matrix].concat());
+    frame(matrix, Samples::Cartesian { kspace, sampled })
+}
+
+fn on_trajectory(matrix: &[usize], coils: usize, sampling: &Sampling) -> Result<Frame> {
+    let mut along = [1; 3];
+    along.iter_mut().zip(matrix.iter().rev()).for_each(|(to, &n)| *to = n);
+    let grid = Grid { dims: matrix.len(), matrix: along, fov_mm: [220.0; 3], oversampling: 2 };
+    let layout = sampling.layout(&grid, &Hardware::default(), 0, 0)?;
+    let samples: usize = layout.shots.iter().map(|shot| shot.points.nrows()).sum();
+    let mut points = Array2::zeros((samples, matrix.len()));
+    let mut first = 0;
+    for shot in &layout.shots {
+        let end = first + shot.points.nrows();
+        points.slice_mut(s![first..end, ..]).assign(&shot.points);
+        first = end;
+    }
+    let trajectory = Trajectory::from_cycles_per_fov(points)?;
+    Ok(frame(matrix, Samples::NonCartesian { trajectory, data: Array2::zeros((coils, samples)) }))
+}
+
+fn frame(matrix: &[usize], samples: Samples) -> Frame {
+    Frame {
+        label: Label::default(),
+        matrix: matrix.to_vec(),
+        geometry: Geometry::default(),
+        samples,
+        times: None,
+        calibration: None,
+    }
+}
+
+/// Every method with its defaults on parallel beams, fans and cones.
+fn ct(few: bool) -> Result<Vec<Job>> {
+    let detector = |rows, columns, radius_mm| Detector { rows, columns, pitch_mm: [1.0; 2], radius_mm };
+    let distant = |columns: usize| Orbit {
+        source_to_axis_mm: Some(2.0 * columns as f64),
+        axis_to_detector_mm: columns as f64,
+        ..Orbit::default()
+    };
+    let mut scans = Vec::new();
+    for &columns in if few { &ROWS[..1] } else { &ROWS[..] } {
+        for views in [columns / 4, columns] {
+            let half_turn = Orbit::default().arc(0.0, std::f64::consts::PI, views);
+            scans.push(ProjectionGeometry::orbit(detector(1, columns, None), &half_turn)?);
+            scans.push(ProjectionGeometry::orbit(detector(1, columns, None), &distant(columns).turn(views))?);
+        }
+    }
+    for &n in if few { &PANELS[..1] } else { &PANELS[..] } {
+        let orbit = distant(n).turn(n);
+        scans.push(ProjectionGeometry::orbit(detector(n, n, None), &orbit)?);
+        scans.push(ProjectionGeometry::orbit(detector(64, n, Some(3.0 * n as f64)), &orbit)?);
+    }
+    let mut jobs: Vec<Job> = Vec::new();
+    for geometry in scans {
+        jobs.push(Box::new(move |device| {
+            let Ok(grid) = rayspin_ct::recon::grid(&geometry, &GridOptions::default()) else { return };
+            for method in rayspin_ct::methods::Methods::default().iter() {
+                let mut options =
+                    rayspin_ct::recon::ReconOptions::new(rayspin_ct::methods::Fbp::default(), grid);
+                options.method = method.copy().into();
+                let lines = Array3::zeros(geometry.shape());
+                // A method that does not take these rays loads nothing.
+                let _ =
+                    rayspin_ct::recon::reconstruct(device, lines, &geometry, &options, &Monitor::silent());
+            }
+        }));
+    }
+    Ok(jobs)
+}
+
+/// Plans of NUFFTs and FFTs in both precisions.
+fn transforms() -> Vec<Job> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for tolerance in TOLERANCES {
+        for (lengths, dims) in GRIDS.iter().zip(1..) {
+            jobs.push(Box::new(move |device| {
+                for &n in *lengths {
+                    let matrix = vec![n; dims];
+                    let cells: usize = matrix.iter().product();
+                    for samples in [1000, cells.min(1 << 19)] {
+                        nufft::<f32>(device, &matrix, samples, tolerance);
+                        nufft::<f64>(device, &matrix, samples, tolerance);
+                    }
+                }
+            }));
+        }
+    }
+    jobs.push(Box::new(|device| {
+        for (lengths, dims) in GRIDS.iter().zip(1..) {
+            for &n in *lengths {
+                fft::<f32>(device, &vec![n; dims]);
+                fft::<f64>(device, &vec![n; dims]);
+            }
+        }
+    }));
+    jobs
+}
+
+fn zeros<R: Real>(device: &Device, shape: &[usize]) -> Option<Array<Complex<R>>> {
+    Array::zeros(device, shape).ok()
+}
+
+/// Points spread over ±`half` along each axis.
+fn points(samples: usize, dims: usize, half: f64) -> Array2<f64> {
+    // Multiples of irrational numbers fill a box evenly.
+    let steps = [0.819_172_513_396, 0.671_043_606_704, 0.549_700_477_901];
+    Array2::from_shape_fn((samples, dims), |(i, d)| half * (2.0 * (i as f64 * steps[d]).fract() - 1.0))
+}
+
+fn nufft<R: SimdReal>(device: &Device, matrix: &[usize], samples: usize, tolerance: f64) {
+    let dims = matrix.len();
+    let Ok(trajectory) = Trajectory::from_cycles_per_fov(points(samples, dims, 0.49 * matrix[0] as f64))
+    else {
+        return;
+    };
+    for upsampling in [None, Some(2.0), Some(1.5), Some(1.25)] {
+        // A tolerance beyond a precision has no plan.
+        let options = Options { tolerance, upsampling };
+        let Ok(plan) = Nufft::<R>::new(device, &trajectory, matrix, &options) else { continue };
+        for items in ITEMS {
+            let images = zeros::<R>(device, &[&[items], matrix].concat());
+            let Some((mut images, mut data)) = images.zip(zeros::<R>(device, &[items, samples])) else {
+                return;
+            };
+            let _ = plan.forward(&images, &mut data).and_then(|()| plan.adjoint(&data, &mut images));
+        }
+    }
+    let (from, to) = (points(samples, dims, 3.0), points(samples, dims, 0.2 * matrix[0] as f64));
+    let options = Options { tolerance, upsampling: None };
+    if let Ok(plan) = Type3::<R>::new(device, from.view(), to.view(), &options)
+        && let Some((mut a, mut b)) = zeros::<R>(device, &[1, samples]).zip(zeros::<R>(device, &[1, samples]))
+    {
+        let _ = plan.forward(&a, &mut b).and_then(|()| plan.adjoint(&b, &mut a));
+    }
+}
+
+fn fft<R: SimdReal>(device: &Device, shape: &[usize]) {
+    if let (Ok(fft), Some(mut data)) = (Fft::<R>::new(device, shape, Norm::None), zeros::<R>(device, shape)) {
+        let _ = fft.forward(&mut data).and_then(|()| fft.inverse(&mut data));
+    }
+}
+
+/// Every mode of rendering, and every filter with its defaults.
+fn images() -> Result<Vec<Job>> {
+    let knot = |value, opacity| Knot { value, colour: [1.0; 3], opacity };
+    let modes = vec![
+        Mode::XRay,
+        Mode::Maximum { missed: 0.0 },
+        Mode::Volume(Transfer::new(vec![knot(0.0, 0.0), knot(1.0, 0.5)])?),
+        Mode::Surface(Surface::of(0.5)),
+    ];
+    let render = move |device: &Device| -> Result<()> {
+        let grid = rayspin_core::VolumeGrid::new([64; 3], [1.0; 3], [0.0; 3])?;
+        let renderer = Renderer::new(&grid, Array::zeros(device, &[64; 3])?)?;
+        for lens in [Lens::Perspective { field_of_view: 0.5 }, Lens::Orthographic { width_mm: 100.0 }] {
+            let camera = Camera::new(lens, [0.0, -300.0, 0.0], [0.0; 3], [0.0, 0.0, 1.0], [256, 256])?;
+            for mode in &modes {
+                let scene = Scene::new(camera.clone(), mode.clone());
+                renderer.draw(&scene, &mut Array::zeros(device, &scene.shape())?)?;
+            }
+        }
+        Ok(())
+    };
+    let filter = |device: &Device| -> Result<()> {
+        for filter in Filters::default().iter() {
+            for shape in [[1, 256, 256], [64, 64, 64]] {
+                let image = Image::new(ArrayD::zeros(&shape[..]), Geometry::default())?;
+                // A filter without defaults refuses.
+                let _ = rayspin_filter::run(device, &[filter.copy().into()], image, &Monitor::silent());
+            }
+        }
+        Ok(())
+    };
+    let mut jobs: Vec<Job> = Vec::new();
+    jobs.push(Box::new(move |device| drop(render(device))));
+    jobs.push(Box::new(move |device| drop(filter(device))));
+    Ok(jobs)
+}

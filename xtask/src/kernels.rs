@@ -1,0 +1,138 @@
+//! Compiles programs on all cores, and packs them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use rayon::prelude::*;
+use rayspin_device::cuda::{Code, Form, Program, architecture, compile, compiler_version, pack};
+use rayspin_kernels::precompiled;
+
+use crate::common;
+use crate::gpus::gpus;
+
+/// The lowest capability that Rayspin runs on: PTX for it is PTX for all.
+const LOWEST: (u32, u32) = (8, 0);
+/// Bytes of code that are compressed together.
+const BLOCK: usize = 2 << 20;
+/// The strongest level of zstd, and the base-2 logarithm of a window that spans a block.
+const LEVEL: i32 = 22;
+const WINDOW: u32 = 24;
+
+/// A program in one form for one capability.
+type Wanted = (Form, (u32, u32), Program);
+
+pub(crate) fn run(arguments: &crate::Kernels) -> Result<()> {
+    let start = Instant::now();
+    let wanted = wanted(arguments)?;
+    for ((form, capability), count) in
+        count(wanted.iter().map(|(form, capability, _)| (*form, *capability, 1)))
+    {
+        println!("{}: {count} programs", name(form, capability));
+    }
+    println!("{:.0} s for the list", start.elapsed().as_secs_f64());
+    if arguments.count {
+        return Ok(());
+    }
+    let Some(compiler) = compiler_version() else {
+        bail!("NVRTC was not found: scripts/kernels.sh installs one and calls this");
+    };
+    let codes = compile_all(wanted)?;
+    for ((form, capability), bytes) in
+        count(codes.iter().map(|(form, capability, code)| (*form, *capability, code.len())))
+    {
+        println!("{}: {:.1} MB", name(form, capability), bytes as f64 / 1e6);
+    }
+    println!(
+        "{:.0} s with compilation by NVRTC {}.{}",
+        start.elapsed().as_secs_f64(),
+        compiler.0,
+        compiler.1
+    );
+    let codes = codes.into_iter().map(|(_, _, code)| code).collect();
+    let archive = pack(compiler, codes, BLOCK, compress)?;
+    let out = &arguments.out;
+    if let Some(folder) = out.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    let part = out.with_extension("part");
+    std::fs::write(&part, &archive)
+        .and_then(|()| std::fs::rename(&part, out))
+        .with_context(|| format!("writing {}", out.display()))?;
+    let (seconds, bytes) = (start.elapsed().as_secs_f64(), archive.len() as f64 / 1e6);
+    println!("{}: {bytes:.1} MB, {seconds:.0} s", out.display());
+    Ok(())
+}
+
+fn name(form: Form, (major, minor): (u32, u32)) -> String {
+    let form = match form {
+        Form::Machine => "machine code",
+        Form::Ptx => "PTX",
+    };
+    format!("{form} for {major}.{minor}")
+}
+
+fn count(all: impl Iterator<Item = (Form, (u32, u32), usize)>) -> BTreeMap<(Form, (u32, u32)), usize> {
+    let mut found = BTreeMap::new();
+    all.for_each(|(form, capability, n)| *found.entry((form, capability)).or_default() += n);
+    found
+}
+
+/// Machine code of what common runs load on each GPU, and PTX of all general programs.
+fn wanted(arguments: &crate::Kernels) -> Result<Vec<Wanted>> {
+    let only = &arguments.only;
+    let chosen = |(major, minor): (u32, u32)| only.is_empty() || only.contains(&format!("{major}.{minor}"));
+    let gpus: Vec<_> = gpus().into_iter().filter(|(_, capability)| chosen(*capability)).collect();
+    if gpus.is_empty() {
+        bail!("--only: expected 8.0, 9.0, 10.0 or 12.0, found {}", only.join(","));
+    }
+    let general = precompiled(if arguments.few { 64 } else { arguments.longest });
+    let mut wanted = Vec::new();
+    for (properties, capability) in &gpus {
+        let common = common::programs(properties, arguments.few)?;
+        wanted.extend(common.into_iter().map(|program| (Form::Machine, *capability, program)));
+        // The text that all others take has not the instructions of this capability alone.
+        let own = general.iter().filter(|build| {
+            *capability == (9, 0)
+                && build.source.files.iter().any(|(_, text)| text.contains("__CUDA_ARCH_FEAT"))
+        });
+        let own = own.map(|build| (Form::Machine, *capability, Program::new(build.source, &build.defines)));
+        wanted.extend(own);
+    }
+    if only.is_empty() {
+        wanted.extend(
+            general.iter().map(|build| (Form::Ptx, LOWEST, Program::new(build.source, &build.defines))),
+        );
+    }
+    let mut seen = HashSet::new();
+    wanted.retain(|(form, capability, program)| {
+        seen.insert((*form, *capability, program.name, program.text.len(), program.options()))
+    });
+    Ok(wanted)
+}
+
+fn compile_all(wanted: Vec<Wanted>) -> Result<Vec<(Form, (u32, u32), Code)>> {
+    let (done, all) = (AtomicUsize::new(0), wanted.len());
+    let codes = wanted.into_par_iter().map(|(form, capability, program)| {
+        let to = match form {
+            Form::Machine => architecture(capability),
+            Form::Ptx => format!("compute_{}{}", capability.0, capability.1),
+        };
+        let image = compile(&program, &to, false)?.image;
+        let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_multiple_of(200) {
+            eprintln!("{count} of {all}");
+        }
+        Ok((form, capability, Code::new(&program, form, capability, image)))
+    });
+    codes.collect()
+}
+
+fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    use std::io::Write;
+    let mut packer = zstd::Encoder::new(Vec::new(), LEVEL)?;
+    packer.window_log(WINDOW)?;
+    packer.write_all(bytes)?;
+    packer.finish()
+}
