@@ -1,12 +1,12 @@
 //! Common runs, rehearsed on a GPU that runs nothing: the programs that they load are worth compiling beforehand.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use ndarray::{Array2, Array3, ArrayD, s};
 use num_complex::Complex;
-use rayon::prelude::*;
 use rayspin_core::{Detector, Geometry, Image, Monitor, Orbit, ProjectionGeometry, Real, Trajectory};
 use rayspin_ct::recon::GridOptions;
 use rayspin_device::cpu::simd::SimdReal;
@@ -37,7 +37,9 @@ const VOLUMES: [[usize; 3]; 12] = [
     [128, 256, 256],
     [192, 256, 256],
 ];
-const COILS: [usize; 8] = [1, 4, 8, 12, 16, 20, 24, 32];
+/// Every method is rehearsed with the first number, CG-SENSE with each.
+const COILS: [usize; 8] = [8, 1, 4, 12, 16, 20, 24, 32];
+const COILS_OF_VOLUMES: [usize; 3] = [8, 1, 12];
 /// Columns of a detector of parallel beams or of a fan, and pixels along both sides of a flat panel.
 const ROWS: [usize; 8] = [256, 367, 512, 736, 888, 1024, 1536, 2048];
 const PANELS: [usize; 5] = [256, 384, 512, 768, 1024];
@@ -57,16 +59,22 @@ pub(crate) fn programs(properties: &Properties, few: bool) -> Result<Vec<Program
         jobs.extend(images()?);
     }
     let host = Device::cpu()?;
-    let found: Vec<Vec<Program>> = jobs
-        .par_iter()
-        .map(|job| {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let driver = Arc::new(NullDriver::new(properties.clone(), true));
             job(&Device::with_driver(driver.clone(), host.clone()));
-            driver.take_programs()
-        })
-        .collect();
+            found.lock().unwrap_or_else(PoisonError::into_inner).append(&mut driver.take_programs());
+        }
+    };
+    // A thread of a pool that waits for another pool would begin further jobs on its stack.
+    std::thread::scope(|scope| {
+        for _ in 0..host.cpu_side().threads() {
+            scope.spawn(work);
+        }
+    });
+    let mut all = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut seen = HashSet::new();
-    let mut all = found.concat();
     all.retain(|program| seen.insert((program.name, program.text.len(), program.defines.clone())));
     Ok(all)
 }
@@ -74,40 +82,37 @@ pub(crate) fn programs(properties: &Properties, few: bool) -> Result<Vec<Program
 /// Every method with its defaults on grids and on trajectories.
 fn mri(few: bool) -> Result<Vec<Job>> {
     let mut frames: Vec<Arc<dyn Fn() -> Result<Frame> + Send + Sync>> = Vec::new();
-    let (slices, coils) = if few { (&SLICES[..1], &COILS[1..2]) } else { (&SLICES[..], &COILS[..]) };
+    let (slices, coils) = if few { (&SLICES[..1], &COILS[..1]) } else { (&SLICES[..], &COILS[..]) };
     for &n in slices {
         for &coils in coils {
             for acceleration in [1, 2] {
                 frames.push(Arc::new(move || Ok(on_grid(&[n, n], coils, acceleration))));
             }
-            for spokes in [n / 8, n / 2, 3 * n / 2] {
+            for spokes in [n / 4, 3 * n / 2] {
                 let sampling = Sampling::Radial { spokes, angles: SpokeAngles::Golden };
                 frames.push(Arc::new(move || on_trajectory(&[n, n], coils, &sampling)));
             }
         }
     }
     for &shape in if few { &[][..] } else { &VOLUMES[..] } {
-        for &coils in coils {
+        for &coils in &COILS_OF_VOLUMES {
             for acceleration in [1, 2] {
                 frames.push(Arc::new(move || Ok(on_grid(&shape, coils, acceleration))));
             }
             let [nz, n, _] = shape;
-            let samplings = if nz == n {
-                let of = |spokes| Sampling::Kooshball { spokes, order: SphereOrder::GoldenMeans };
-                vec![of(n * n / 64), of(n * n / 8)]
-            } else {
-                vec![Sampling::StackOfStars { spokes: n / 4, angles: SpokeAngles::Golden }]
+            let sampling = match nz == n {
+                true => Sampling::Kooshball { spokes: n * n / 64, order: SphereOrder::GoldenMeans },
+                false => Sampling::StackOfStars { spokes: n / 16, angles: SpokeAngles::Golden },
             };
-            for sampling in samplings {
-                frames.push(Arc::new(move || on_trajectory(&shape, coils, &sampling)));
-            }
+            frames.push(Arc::new(move || on_trajectory(&shape, coils, &sampling)));
         }
     }
     let mut jobs: Vec<Job> = Vec::new();
     for frame in frames {
         jobs.push(Box::new(move |device| {
             let Ok(frame) = frame() else { return };
-            for method in Methods::default().iter() {
+            let all = frame.coils() == COILS[0];
+            for method in Methods::default().iter().filter(|m| all || m.about().name == "cg-sense") {
                 // A method that does not take these samples loads nothing.
                 rehearse(device, &frame, &ReconOptions::with_method(method.copy().into()));
             }
@@ -203,13 +208,16 @@ fn transforms() -> Vec<Job> {
                 for &n in *lengths {
                     let matrix = vec![n; dims];
                     let cells: usize = matrix.iter().product();
-                    for samples in [1000, cells.min(1 << 19)] {
-                        nufft::<f32>(device, &matrix, samples, tolerance);
-                        nufft::<f64>(device, &matrix, samples, tolerance);
-                    }
+                    nufft::<f32>(device, &matrix, cells.min(10_000), tolerance);
+                    nufft::<f64>(device, &matrix, cells.min(10_000), tolerance);
                 }
             }));
         }
+    }
+    // The grids of images, at each upsampling: which one a plan takes depends on the number of samples.
+    let matrices = SLICES.iter().map(|&n| vec![n; 2]).chain(VOLUMES.iter().map(|shape| shape.to_vec()));
+    for matrix in matrices {
+        jobs.push(Box::new(move |device| nufft::<f32>(device, &matrix, 1000, 1e-4)));
     }
     jobs.push(Box::new(|device| {
         for (lengths, dims) in GRIDS.iter().zip(1..) {
@@ -235,7 +243,8 @@ fn points(samples: usize, dims: usize, half: f64) -> Array2<f64> {
 
 fn nufft<R: SimdReal>(device: &Device, matrix: &[usize], samples: usize, tolerance: f64) {
     let dims = matrix.len();
-    let Ok(trajectory) = Trajectory::from_cycles_per_fov(points(samples, dims, 0.49 * matrix[0] as f64))
+    let shortest = matrix.iter().copied().min().unwrap_or(1) as f64;
+    let Ok(trajectory) = Trajectory::from_cycles_per_fov(points(samples, dims, 0.49 * shortest))
     else {
         return;
     };
@@ -251,7 +260,7 @@ fn nufft<R: SimdReal>(device: &Device, matrix: &[usize], samples: usize, toleran
             let _ = plan.forward(&images, &mut data).and_then(|()| plan.adjoint(&data, &mut images));
         }
     }
-    let (from, to) = (points(samples, dims, 3.0), points(samples, dims, 0.2 * matrix[0] as f64));
+    let (from, to) = (points(samples, dims, 3.0), points(samples, dims, 0.2 * shortest));
     let options = Options { tolerance, upsampling: None };
     if let Ok(plan) = Type3::<R>::new(device, from.view(), to.view(), &options)
         && let Some((mut a, mut b)) = zeros::<R>(device, &[1, samples]).zip(zeros::<R>(device, &[1, samples]))

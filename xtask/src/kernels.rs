@@ -16,9 +16,8 @@ use crate::gpus::gpus;
 const LOWEST: (u32, u32) = (8, 0);
 /// Bytes of code that are compressed together.
 const BLOCK: usize = 2 << 20;
-/// The strongest level of zstd, and the base-2 logarithm of a window that spans a block.
+/// The strongest level of zstd, whose window spans a block.
 const LEVEL: i32 = 22;
-const WINDOW: u32 = 24;
 
 /// A program in one form for one capability.
 type Wanted = (Form, (u32, u32), Program);
@@ -51,7 +50,7 @@ pub(crate) fn run(arguments: &crate::Kernels) -> Result<()> {
         compiler.1
     );
     let codes = codes.into_iter().map(|(_, _, code)| code).collect();
-    let archive = pack(compiler, codes, BLOCK, compress)?;
+    let archive = pack(compiler, codes, BLOCK, |bytes| zstd::bulk::compress(bytes, LEVEL))?;
     let out = &arguments.out;
     if let Some(folder) = out.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
@@ -127,12 +126,4 @@ fn compile_all(wanted: Vec<Wanted>) -> Result<Vec<(Form, (u32, u32), Code)>> {
         Ok((form, capability, Code::new(&program, form, capability, image)))
     });
     codes.collect()
-}
-
-fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    use std::io::Write;
-    let mut packer = zstd::Encoder::new(Vec::new(), LEVEL)?;
-    packer.window_log(WINDOW)?;
-    packer.write_all(bytes)?;
-    packer.finish()
 }
