@@ -4,13 +4,14 @@
 # make ladder the program of ladders and tuning, target/release/rayspin-ladder
 # make wheel  the wheel of Python's package, in dist/wheels
 # make python-gpu-pack  the tests of Python's package, for a machine with a GPU: dist/python-gpu
+# make kernels  kernels compiled beforehand, target/kernels/rayspin.kernels
 # make bench  peers beside Rayspin, on this machine
 
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build ladder demo test wheel lint bench tools python ptx gpu-pack python-gpu-pack gpu-test gpu-bench clean
+.PHONY: build ladder demo test wheel lint bench tools python kernels gpu-pack python-gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
@@ -42,9 +43,9 @@ tools:
 python:
 	@scripts/python.sh
 
-# Every kernel compiled to PTX, for machines with a driver and no NVRTC: target/ptx/rayspin.ptx.
-ptx: tools python
-	RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) xtask ptx
+# For machines with a driver and no NVRTC, and for the first run on the others.
+kernels: tools
+	scripts/kernels.sh
 
 bench: tools python
 	benches/peers/run.sh

@@ -31,7 +31,7 @@ for example in crates/kernels/examples/*gpu*.rs; do
 done
 built bin "" build --release -p rayspin-solve --example direct_gpu
 built bin "" build --release -p rayspin-primitives --example sum_calls
-# Where `make ptx` has made them, the commands need no NVRTC; tests take them with RAYSPIN_PTX and RAYSPIN_PRECOMPILED_ONLY=1.
-if [ -f target/ptx/rayspin.ptx ]; then cp target/ptx/rayspin.ptx $out/bin/; fi
+# Where `make kernels` has made them, the commands need no NVRTC; tests take them with RAYSPIN_KERNELS and RAYSPIN_PRECOMPILED_ONLY=1.
+if [ -f target/kernels/rayspin.kernels ]; then cp target/kernels/rayspin.kernels $out/bin/; fi
 cp scripts/gpu-test.sh scripts/gpu-bench.sh $out/
 du -sh $out

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Real, Trajectory};
 use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::cuda::Program;
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Backend, Device};
 use rayspin_emu::{Emulator, null_driver};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Nufft, Options};
@@ -212,6 +212,40 @@ fn general_programs_give_what_the_cpu_gives() {
     // What is not among them is named, not compiled.
     let error = Fft::<f32>::new(&gpu, &[4, 250], Norm::None).unwrap_err().to_string();
     assert!(error.contains("not among the precompiled programs") && error.contains("250"), "{error}");
+}
+
+/// A Fourier transform, a NUFFT and a normal operator of three coils.
+fn small_problem(device: &Device) {
+    let t = trajectory(&mut ChaCha8Rng::seed_from_u64(14), &[6, 5], 60);
+    Fft::<f32>::new(device, &[12, 10], Norm::None).unwrap().forward(&mut array(device, &[12, 10])).unwrap();
+    let plan = Nufft::<f32>::new(device, &t, &[6, 5], &Options::tolerance(1e-4)).unwrap();
+    let (mut images, mut data) = (array(device, &[3, 6, 5]), array(device, &[3, 60]));
+    plan.forward(&images, &mut data).unwrap();
+    plan.adjoint(&data, &mut images).unwrap();
+    let toeplitz = Toeplitz::<f32>::from_kernel(device, &[6, 5], &array(device, &[12, 10])).unwrap();
+    toeplitz.apply_sense(&array(device, &[6, 5]), &images, &mut array(device, &[6, 5])).unwrap();
+}
+
+#[test]
+fn exact_programs_are_taken_where_they_are_precompiled() {
+    let cpu = Device::cpu_with_threads(2).unwrap();
+    let driver = Arc::new(null_driver((9, 0), 227 << 10, true));
+    small_problem(&Device::with_driver(driver.clone(), cpu.clone()));
+    let exact = driver.take_programs();
+    let general: Vec<_> = precompiled(64).iter().map(|b| Program::new(b.source, &b.defines)).collect();
+    let named = |programs: &[Program]| -> HashSet<_> {
+        programs.iter().map(|program| (program.name, program.defines.clone())).collect()
+    };
+    let loaded = |programs| -> HashSet<_> {
+        let emulator = Emulator::new().unwrap().without_compiler(programs);
+        let device = Device::with_driver(Arc::new(emulator), cpu.clone());
+        small_problem(&device);
+        let Backend::Cuda(cuda) = device.backend() else { unreachable!("the emulator is a CUDA device") };
+        cuda.loaded().into_iter().collect()
+    };
+    assert_eq!(loaded([exact.clone(), general.clone()].concat()), named(&exact));
+    let others = loaded(general.clone());
+    assert!(others.is_subset(&named(&general)) && others != named(&exact));
 }
 
 #[test]

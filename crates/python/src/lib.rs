@@ -37,6 +37,8 @@ fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 
 #[pymodule]
 fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    #[cfg(feature = "precompiled")]
+    rayspin::device::cuda::carry_archive(include_bytes!(env!("RAYSPIN_KERNELS_EMBED")));
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<nufft::Plan>()?;
     module.add_class::<scan::Scan>()?;

@@ -40,7 +40,7 @@ use launched::Trace;
 pub use machine::{NoGpu, Starting, count, driver_installed, fft_version, start};
 pub use null_driver::NullDriver;
 pub(crate) use pinned::PinnedBytes;
-pub use precompiled::{archive, ignored as ignored_archive};
+pub use precompiled::{archive, carry as carry_archive, ignored as ignored_archive};
 pub use program::{Define, Parameter, Program, Source};
 pub use record::{Recorded, Recording};
 pub use texture::{AddressMode, Filter, Sampling, Texel, TexelKind, Texture, TextureLayout};

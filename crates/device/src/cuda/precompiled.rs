@@ -1,6 +1,5 @@
 //! Kernels compiled beforehand ([`Precompiled`]): where this process finds them.
 
-#[cfg(any(test, not(feature = "precompiled")))]
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,15 +7,19 @@ use std::sync::OnceLock;
 use rayspin_core::{Error, Result};
 
 use super::archive::Precompiled;
-#[cfg(any(test, not(feature = "precompiled")))]
 use crate::private;
 
-/// The archive inside the executable.
-#[cfg(feature = "precompiled")]
-static EMBEDDED: &[u8] = include_bytes!(env!(
-    "RAYSPIN_KERNELS_EMBED",
-    "the feature `precompiled` embeds the file that RAYSPIN_KERNELS_EMBED names: make one with `cargo xtask kernels`"
-));
+/// The archive that the program carries.
+static CARRIED: OnceLock<&[u8]> = OnceLock::new();
+
+/// Makes the bytes of an archive that the program carries the archive of this process. Call this before the first GPU is used.
+/// Only the first call counts. The archive is trusted like the program itself.
+///
+/// The feature `precompiled` of the command and of the Python package calls this with the file that `RAYSPIN_KERNELS_EMBED` names
+/// when they are built.
+pub fn carry(archive: &'static [u8]) {
+    let _ = CARRIED.set(archive);
+}
 
 /// The result of the search for this process's archive.
 #[derive(Default)]
@@ -26,7 +29,8 @@ struct Found {
     ignored: Option<String>,
 }
 
-/// The archive of this process: the file that `RAYSPIN_KERNELS` names, or else the one inside the executable, or else
+/// The archive of this process: the file that `RAYSPIN_KERNELS` names, or else the one that the program
+/// [carries](carry), or else
 /// `rayspin.kernels` beside the executable. That last file is [`ignored`] if others may write to it.
 ///
 /// Errors: a file that is no archive.
@@ -44,16 +48,16 @@ pub fn ignored() -> Option<&'static str> {
 
 fn found() -> &'static std::result::Result<Found, String> {
     static FOUND: OnceLock<std::result::Result<Found, String>> = OnceLock::new();
-    FOUND.get_or_init(|| look().map_err(|error| error.to_string()))
+    FOUND.get_or_init(|| look(CARRIED.get().copied()).map_err(|error| error.to_string()))
 }
 
-fn look() -> Result<Found> {
+fn look(carried: Option<&'static [u8]>) -> Result<Found> {
     if let Some(path) = std::env::var_os("RAYSPIN_KERNELS").filter(|path| !path.is_empty()) {
         return Ok(Found { archive: Some(open(&PathBuf::from(path))?), ignored: None });
     }
-    #[cfg(feature = "precompiled")]
-    return Ok(Found { archive: Some(Precompiled::parse("this executable", EMBEDDED)?), ignored: None });
-    #[cfg(not(feature = "precompiled"))]
+    if let Some(carried) = carried {
+        return Ok(Found { archive: Some(Precompiled::parse("this program", carried)?), ignored: None });
+    }
     std::env::current_exe().map_or_else(|_| Ok(Found::default()), |executable| beside(&executable))
 }
 
@@ -65,7 +69,6 @@ fn open(path: &Path) -> Result<Precompiled> {
 }
 
 /// The archive beside this executable. Errors: a file that cannot be read or is no archive.
-#[cfg(any(test, not(feature = "precompiled")))]
 fn beside(executable: &Path) -> Result<Found> {
     const NAME: &str = "rayspin.kernels";
     let origin = executable.with_file_name(NAME).display().to_string();
@@ -124,10 +127,12 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    #[cfg(feature = "precompiled")]
     #[test]
-    fn an_executable_carries_its_own() {
-        let own = super::archive().unwrap().unwrap();
-        assert!(own.origin() == "this executable" && !own.is_empty(), "{own:?}");
+    fn what_the_program_carries_is_its_archive() {
+        let all = archive(&[(&program(1), Form::Ptx, (8, 0), "one")], 100);
+        let own = look(Some(all.leak())).unwrap().archive.unwrap();
+        assert_eq!((own.origin(), own.len()), ("this program", 1));
+        let broken = look(Some(b"another file")).err().unwrap().to_string();
+        assert!(broken.contains("this program"), "{broken}");
     }
 }

@@ -57,6 +57,7 @@ struct Gpu {
 #[derive(Serialize)]
 struct Precompiled {
     programs: usize,
+    capabilities: Vec<[u32; 2]>,
     cuda: Option<[u32; 2]>,
     origin: Option<String>,
     ignored: Option<String>,
@@ -117,8 +118,13 @@ impl Machine {
         }
         let words = match &self.precompiled_kernels {
             Precompiled { ignored: Some(why), .. } => format!("ignored: {why}"),
-            Precompiled { programs, cuda: Some(cuda), origin: Some(origin), .. } => {
-                format!("{programs} programs, PTX of CUDA {}, {origin}", dotted(*cuda))
+            Precompiled { programs, capabilities, cuda: Some(cuda), origin: Some(origin), .. } => {
+                let listed: Vec<_> = capabilities.iter().map(|capability| dotted(*capability)).collect();
+                let machine = match listed.is_empty() {
+                    true => String::new(),
+                    false => format!("machine code for {}, ", listed.join(", ")),
+                };
+                format!("{programs} programs of CUDA {}, {machine}{origin}", dotted(*cuda))
             }
             _ => "none".into(),
         };
@@ -232,12 +238,14 @@ fn gpu(context: &Context, ordinal: usize) -> Gpu {
 }
 
 fn precompiled() -> Precompiled {
-    let none = Precompiled { programs: 0, cuda: None, origin: None, ignored: None };
+    let none = Precompiled { programs: 0, capabilities: Vec::new(), cuda: None, origin: None, ignored: None };
     match cuda::archive() {
         Ok(Some(archive)) => {
             let (major, minor) = archive.compiler();
             let origin = Some(archive.origin().to_string());
-            Precompiled { programs: archive.len(), cuda: Some([major, minor]), origin, ignored: None }
+            let capabilities = archive.machine_code().into_keys().map(|(major, minor)| [major, minor]).collect();
+            let programs = archive.len();
+            Precompiled { programs, capabilities, cuda: Some([major, minor]), origin, ignored: None }
         }
         Ok(None) => Precompiled { ignored: cuda::ignored_archive().map(|why| why.to_string()), ..none },
         Err(error) => Precompiled { ignored: Some(error.to_string()), ..none },
