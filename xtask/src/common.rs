@@ -244,8 +244,7 @@ fn points(samples: usize, dims: usize, half: f64) -> Array2<f64> {
 fn nufft<R: SimdReal>(device: &Device, matrix: &[usize], samples: usize, tolerance: f64) {
     let dims = matrix.len();
     let shortest = matrix.iter().copied().min().unwrap_or(1) as f64;
-    let Ok(trajectory) = Trajectory::from_cycles_per_fov(points(samples, dims, 0.49 * shortest))
-    else {
+    let Ok(trajectory) = Trajectory::from_cycles_per_fov(points(samples, dims, 0.49 * shortest)) else {
         return;
     };
     for upsampling in [None, Some(2.0), Some(1.5), Some(1.25)] {
@@ -306,8 +305,5 @@ fn images() -> Result<Vec<Job>> {
         }
         Ok(())
     };
-    let mut jobs: Vec<Job> = Vec::new();
-    jobs.push(Box::new(move |device| drop(render(device))));
-    jobs.push(Box::new(move |device| drop(filter(device))));
-    Ok(jobs)
+    Ok(vec![Box::new(move |device| drop(render(device))), Box::new(move |device| drop(filter(device)))])
 }

@@ -111,7 +111,10 @@ fn wanted(arguments: &crate::Kernels) -> Result<Vec<Wanted>> {
     Ok(wanted)
 }
 
-fn compile_all(wanted: Vec<Wanted>) -> Result<Vec<(Form, (u32, u32), Code)>> {
+/// Compiled code, its form and the compute capability that it is for.
+type Compiled = (Form, (u32, u32), Code);
+
+fn compile_all(wanted: Vec<Wanted>) -> Result<Vec<Compiled>> {
     let (done, all) = (AtomicUsize::new(0), wanted.len());
     let codes = wanted.into_par_iter().map(|(form, capability, program)| {
         let to = match form {

@@ -59,7 +59,7 @@ pub struct Cuda {
     memory: Arc<Memory>,
     modules: Mutex<Forms<Arc<Loaded>>>,
     /// Whether programs can be loaded.
-    offered: Mutex<Forms<bool>>,
+    offered: Box<Mutex<Forms<bool>>>,
     scratch: scratch_pool::ScratchPools,
     /// The limits that launches are checked against.
     limits: Arc<Properties>,
@@ -116,7 +116,7 @@ impl Cuda {
             driver,
             memory: Arc::default(),
             modules: Mutex::default(),
-            offered: Mutex::default(),
+            offered: Box::default(),
             scratch: Mutex::default(),
             limits,
             host,

@@ -243,7 +243,8 @@ fn precompiled() -> Precompiled {
         Ok(Some(archive)) => {
             let (major, minor) = archive.compiler();
             let origin = Some(archive.origin().to_string());
-            let capabilities = archive.machine_code().into_keys().map(|(major, minor)| [major, minor]).collect();
+            let capabilities =
+                archive.machine_code().into_keys().map(|(major, minor)| [major, minor]).collect();
             let programs = archive.len();
             Precompiled { programs, capabilities, cuda: Some([major, minor]), origin, ignored: None }
         }
