@@ -270,7 +270,7 @@ pub(crate) fn give<'py, T: Item>(
     output.finish()
 }
 
-/// An array that a call fills: the caller's `out`, or a new one of the kind that the input is.
+/// The array that a call fills: the caller's `out`, or a new array of the input's library.
 pub(crate) struct Output<'py, T: Item> {
     object: Bound<'py, PyAny>,
     pub(crate) array: Array<T>,

@@ -67,7 +67,7 @@ impl Penalty {
 }
 
 impl Penalty {
-    /// The data that a distance is to.
+    /// The data of a distance.
     fn data<S: Number>(&self, py: Python<'_>, processor: &Processor) -> PyResult<Option<Arc<Array<S>>>> {
         match &self.0 {
             Kind::Distance(data) => {

@@ -109,9 +109,11 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Reconstructs a scan. The method is the one that suits the scan where none is named; its parameters are keywords. `maps` are
-/// sensitivities `[coil, z, y, x]` instead of estimated ones; `field_map` `[z, y, x]` in Hz corrects off-resonance; `noise_covariance`
-/// `[coil, coil]` whitens instead of the scan's own noise; `coils` compresses to that many, or, below 1, to that part of the energy.
+/// Reconstructs a scan. Without a method it takes the one that suits the scan. The method's parameters are keywords.
+///
+/// `maps`: sensitivities `[coil, z, y, x]` instead of estimated ones. `field_map`: `[z, y, x]` in Hz, corrects off-resonance.
+/// `noise_covariance`: `[coil, coil]`, whitens instead of the scan's own noise. `coils`: compresses to that many coils; a number below 1 is
+/// the part of the energy that stays.
 #[pyfunction]
 #[pyo3(signature = (
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,

@@ -33,11 +33,12 @@ type Arrays<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl Scan {
-    /// A scan of one image from arrays. `kspace` is complex64 on a grid, `[coil, y, x]` or `[coil, z, y, x]`, zero where nothing was
-    /// measured; or, with a trajectory, `[coil, sample]` or `[coil, spoke, readout]`. The trajectory is `[sample, dim]` or
-    /// `[spoke, readout, dim]`, its components in the order x, y, z; `units` is cycles/fov, cycles/voxel, radians/voxel, cycles/m or
-    /// radians/m, and by its range where it is absent. `shape` is the image's, `[z, y, x]` or `[y, x]`; `fov_mm` is x, y and z; `times`
-    /// are those of the samples in s, for a field map.
+    /// A scan of one image from arrays.
+    ///
+    /// `kspace`: complex64. On a grid `[coil, y, x]` or `[coil, z, y, x]`, zero where nothing was measured. With a trajectory `[coil, sample]`
+    /// or `[coil, spoke, readout]`. `trajectory`: `[sample, dim]` or `[spoke, readout, dim]`, components x, y, z. `units`: cycles/fov,
+    /// cycles/voxel, radians/voxel, cycles/m or radians/m; the range tells them where they are absent. `shape`: the image's, `[z, y, x]` or
+    /// `[y, x]`. `fov_mm`: x, y and z. `times`: of the samples in s, for a field map.
     #[staticmethod]
     #[pyo3(signature = (kspace, trajectory=None, *, shape=None, fov_mm=None, units=None, times=None))]
     fn from_arrays(

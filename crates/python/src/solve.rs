@@ -22,7 +22,7 @@ use crate::prox::Asked;
 /// What a solver found.
 #[pyclass(frozen, module = "rayspin.solve")]
 pub(crate) struct Solution {
-    /// The solution, an array of the library that the data are of.
+    /// The solution, an array of the data's library.
     #[pyo3(get)]
     x: Py<PyAny>,
     /// The solver's residual: after each iteration, and for conjugate gradients also before the first.

@@ -13,11 +13,11 @@ use crate::processor::Processor;
 ///
 ///     p(ray) = l sum_i w_i f(i, b_i, c_i)
 ///
-/// The ray crosses plane i of voxels at (b_i, c_i), where f is linear between four voxels; l is its length between two planes in mm. Of an
-/// attenuation in 1/mm the line integrals have no unit. `adjoint` is the exact transpose, with the same weights. float64 works on a
+/// The ray crosses plane i of voxels at (b_i, c_i), where f is linear between four voxels; l is its length between two planes in mm. Line
+/// integrals of an attenuation in 1/mm have no unit. `adjoint` is the exact transpose, with the same weights. float64 works on a
 /// CPU only.
 ///
-/// Arrays are those of NumPy, CuPy, torch or another library with DLPack, in C order and of the projector's dtype; they are used where
+/// Arrays come from NumPy, CuPy, torch or another library with DLPack. They have C order and the projector's dtype, and are used where
 /// they lie. An array of another shape raises a ValueError, of another dtype or device a TypeError.
 ///
 /// >>> import numpy as np

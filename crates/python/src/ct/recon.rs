@@ -51,7 +51,7 @@ pub(crate) struct CtReconstruction {
     /// Seconds of each stage, in their order.
     #[pyo3(get)]
     stages: Vec<(String, f64)>,
-    /// The relative residuals of the iterations, of which the first is 1; empty for methods that do not iterate.
+    /// The relative residuals of the iterations, from 1 on; empty for methods that do not iterate.
     #[pyo3(get)]
     residuals: Vec<f64>,
     kept: Image<f32>,
