@@ -129,7 +129,7 @@ pub fn prepare(
     let largest = lines.iter().fold(0.0f32, |most, value| most.max(value.abs()));
     if largest > MOST_OPAQUE {
         notes.push(format!(
-            "line integrals as large as {largest} let nothing through: what a detector counts needs a flat field (flat)"
+            "line integrals as large as {largest} let nothing through: what a detector counts needs flat fields (--flat)"
         ));
     }
     let bins @ [_, high, wide] = corrections.bins();

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use ndarray::Array3;
-use rayspin::core::ProjectionGeometry;
+use rayspin::core::{Error, ProjectionGeometry};
 use rayspin::ct::corrections::Corrections;
 use rayspin::ct::geometry::from_rtk;
 use rayspin::ct::recon::{AxisOn, Prepared, RayOptions, even_angles, prepare};
@@ -125,7 +125,8 @@ pub(super) fn read(
         return Err(no_axis("a fan or cone beam"));
     }
     let (bytes, whole, rays) = (bytes_of(&scan), scan.shape(), scan.geometry.is_some());
-    let part = Part::of(whole, args.view.as_ref(), args.row.as_ref(), args.column.as_ref())?;
+    let part = Part::of(whole, args.view.as_ref(), args.row.as_ref(), args.column.as_ref());
+    let part = part.map_err(of_option)?;
     let scan = part.scan(scan).with_context(fail)?;
     let mut options = ray_options(args)?;
     let pixel_mm = scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(options.pixel_mm);
@@ -137,8 +138,18 @@ pub(super) fn read(
         options.rays = Some(rtk(args, [views, rows, columns])?);
     }
     let made = prepare(device, scan, (&part, [rows, columns]), corrections, &options, &mut notes);
-    let Prepared { lines, geometry, axis } = made.with_context(fail)?;
+    let Prepared { lines, geometry, axis } = made.map_err(of_option).with_context(fail)?;
     Ok((Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm }, rays))
+}
+
+/// The error of the library with the name of the option whose value is wrong.
+fn of_option(error: Error) -> Error {
+    match error {
+        Error::Value { what, expected, found } if ["axis", "row", "column"].contains(&&what[..]) => {
+            Error::Value { what: format!("--{what}"), expected, found }
+        }
+        other => other,
+    }
 }
 
 /// Bytes that a scan took while it was read and made into line integrals.
@@ -177,7 +188,7 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
     let geometry = match (stated, &args.rtk) {
         (_, Some(_)) => rtk(args, shape)?,
         (Some(geometry), None) => geometry,
-        (None, None) => options.orbit([shape[1], shape[2]], &angles, axis, &mut notes)?,
+        (None, None) => options.orbit([shape[1], shape[2]], &angles, axis, &mut notes).map_err(of_option)?,
     };
     let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(options.pixel_mm);
     let passes = Passes { args: Box::new(args.clone()), kind, opened: Some(Box::new(views)) };
