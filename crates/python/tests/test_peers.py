@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "python-peers.md"
-# The module of each table, and how far lines agree that say nothing. Numbers are of 32 bits: 1e-5 is their rounding after some hundred
-# operations. In mri-nufft's table each side has a NUFFT of its own, with a tolerance of 1e-5 or less.
-PEERS = {"SigPy": ("sigpy", 1e-5), "mri-nufft": ("mrinufft", 1e-4), "ASTRA": ("astra", 1e-5), "BART's Python": ("bart", 1e-5)}
+# The module of each table, and how far lines agree that state no tolerance. 1e-5 is rounding of 32-bit numbers: some hundred units in
+# the last place. mri-nufft's lines are NUFFTs: Rayspin's have the tolerance 1e-5 and err by at most three times that.
+PEERS = {"SigPy": ("sigpy", 1e-5), "mri-nufft": ("mrinufft", 3e-5), "ASTRA": ("astra", 1e-5), "BART's Python": ("bart", 1e-5)}
+# For filters and kernels that differ. A sign, an axis or a factor that is wrong changes more.
 LOOSEST = 5e-2
+pytestmark = pytest.mark.filterwarnings("ignore:Samples will be rescaled")
 
 
 def chapters():
