@@ -134,9 +134,10 @@ pub(crate) fn cg(
     }))
 }
 
-/// Minimises |Ax - y|^2 + weight L Σ |W_i x|^2 by conjugate gradients, L the largest eigenvalue of AᴴA. Without operators W, W = 1.
+/// Minimises |Ax - y|^2 + weight L Σ |W_i x|^2 by conjugate gradients, L the largest eigenvalue of AᴴA: the given one, or an estimate,
+/// which may be 1 % too small. Without operators W, W = 1.
 #[pyfunction]
-#[pyo3(signature = (a, y, *, weight=0.0, regularisers=vec![], normal=None, iterations=30, tolerance=1e-4, progress=None, callback=None))]
+#[pyo3(signature = (a, y, *, weight=0.0, regularisers=vec![], normal=None, iterations=30, tolerance=1e-4, largest_eigenvalue=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn least_squares(
     a: &Bound<'_, LinearOperator>,
@@ -146,6 +147,7 @@ pub(crate) fn least_squares(
     normal: Option<&Bound<'_, LinearOperator>>,
     iterations: usize,
     tolerance: f64,
+    largest_eigenvalue: Option<f64>,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Solution> {
@@ -157,7 +159,7 @@ pub(crate) fn least_squares(
         let (normal, squares) = (normal_of(a, op, normal)?, squared(a, op, &regularisers)?);
         run.solve(|y, _, watch| {
             let squares: Vec<_> = squares.iter().map(|w| w as &dyn LinearOp<_>).collect();
-            let options = LeastSquaresOptions { cg, ..LeastSquaresOptions::default() };
+            let options = LeastSquaresOptions { cg, largest_eigenvalue, ..LeastSquaresOptions::default() };
             let found =
                 rayspin::solve::least_squares(&normal, &op.adjoint(y)?, weight, &squares, &options, watch)?;
             let course = Course {

@@ -147,6 +147,8 @@ def test_solvers_find_what_dense_algebra_finds():
     found = solve.least_squares(op, y, weight=weight, **exactly)
     # λ is relative to an estimate of the eigenvalue.
     np.testing.assert_allclose(found.x.ravel(), ridge, rtol=0, atol=2e-3 * np.abs(ridge).max())
+    exact_weight = solve.least_squares(op, y, weight=weight, largest_eigenvalue=largest, **exactly)
+    np.testing.assert_allclose(exact_weight.x.ravel(), ridge, rtol=0, atol=1e-8 * np.abs(ridge).max())
     assert found.converged and abs(found.largest_eigenvalue / largest - 1) < 1e-2
 
     def value(x, weight):

@@ -545,6 +545,7 @@ def least_squares(
     normal: LinearOperator | None = None,
     iterations: int = 30,
     tolerance: float = 1e-4,
+    largest_eigenvalue: float | None = None,
     progress: Heard = None,
     callback: Callback = None,
 ) -> Solution: ...
