@@ -1,6 +1,10 @@
 //! Work that releases the interpreter and may call functions of the caller's on the way.
 
 use std::cell::RefCell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,16 +22,85 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
+/// Whether the interpreter is about to end.
+static CLOSING: AtomicBool = AtomicBool::new(false);
+/// The thread that ends the interpreter.
+static LAST: OnceLock<ThreadId> = OnceLock::new();
+/// Calls that have released the interpreter, and the process that they are in: a forked process has none of its parent's.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Releases the interpreter.
+pub(crate) trait Detached {
+    /// Releases the interpreter while `work` runs in this thread. A thread that comes back to an interpreter that has ended dies within
+    /// the code that called Python, so [`finish`] waits for all, and a thread that comes later stays here for good.
+    fn detached<T: Send>(self, work: impl FnOnce() -> T + Send) -> T;
+}
+
+impl Detached for Python<'_> {
+    fn detached<T: Send>(self, work: impl FnOnce() -> T + Send) -> T {
+        if is_closing() && LAST.get() != Some(&std::thread::current().id()) {
+            self.detach(|| {
+                loop {
+                    std::thread::park();
+                }
+            })
+        }
+        // The interpreter is held here, so that no other thread counts at the same time.
+        let process = std::process::id();
+        if PROCESS.swap(process, Ordering::SeqCst) != process {
+            RUNNING.store(0, Ordering::SeqCst);
+        }
+        RUNNING.fetch_add(1, Ordering::SeqCst);
+        let counted = Counted;
+        let done = self.detach(work);
+        drop(counted);
+        done
+    }
+}
+
+/// One of [`RUNNING`].
+struct Counted;
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether runs are to stop, because the interpreter is about to end.
+pub(crate) fn is_closing() -> bool {
+    CLOSING.load(Ordering::SeqCst)
+}
+
+/// How long the end of the interpreter waits for runs of other threads. Runs with steps stop at their next step.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until no thread is within a call: what the interpreter does before it ends.
+#[pyfunction]
+pub(crate) fn finish(py: Python<'_>) {
+    let _ = LAST.set(std::thread::current().id());
+    CLOSING.store(true, Ordering::SeqCst);
+    let end = Instant::now() + PATIENCE;
+    let own = PROCESS.load(Ordering::SeqCst) == std::process::id();
+    while own && RUNNING.load(Ordering::SeqCst) > 0 && Instant::now() < end {
+        py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+    }
+}
+
 /// Releases the interpreter while `work` runs in this thread. `like` is an array of the caller.
 pub(crate) fn run<T: Send>(like: &Bound<'_, PyAny>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let before = LIKE.replace(Some(like.clone().unbind()));
-    let done = like.py().detach(work);
+    let done = like.py().detached(work);
     LIKE.set(before);
     done
 }
 
 /// Calls `work` with the interpreter. Its exception becomes an error, from which [`exception`] makes the exception again.
 pub(crate) fn attached<T>(what: &str, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    if is_closing() {
+        return Err(Error::Interrupted);
+    }
     let done = Python::try_attach(|py| {
         work(py).map_err(|error| {
             let detail = error.to_string();

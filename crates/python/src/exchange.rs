@@ -19,6 +19,7 @@ use rayspin::core::format_shape;
 use rayspin::device::cuda::ForeignStream;
 use rayspin::device::{Array, Device, Element, HostCopy, Lent};
 
+use crate::call::Detached;
 use crate::error::{raised, wrong_type};
 use crate::processor::{Place, Processor};
 
@@ -320,7 +321,7 @@ impl<'py, T: Item> Output<'py, T> {
     pub(crate) fn finish(mut self) -> PyResult<Bound<'py, PyAny>> {
         if let Some(mut host) = self.host.take() {
             let values = host.cpu_mut();
-            self.object.py().detach(|| self.array.get(0, values, HostCopy::Staged)).map_err(raised)?;
+            self.object.py().detached(|| self.array.get(0, values, HostCopy::Staged)).map_err(raised)?;
         }
         Ok(self.object)
     }

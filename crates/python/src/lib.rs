@@ -26,10 +26,12 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
+use crate::call::Detached;
+
 /// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code.
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| {
+    py.detached(|| {
         let methods = rayspin::mri::methods::Methods::default();
         rayspin_cli::code_of(methods, arguments)
     })
@@ -39,6 +41,7 @@ fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "precompiled")]
     rayspin::device::cuda::carry_archive(include_bytes!(env!("RAYSPIN_KERNELS_EMBED")));
+    module.py().import("atexit")?.call_method1("register", (wrap_pyfunction!(call::finish, module)?,))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<nufft::Plan>()?;
     module.add_class::<scan::Scan>()?;

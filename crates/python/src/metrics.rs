@@ -7,6 +7,7 @@ use pyo3::types::PyComplex;
 use rayspin::core::Result;
 use rayspin::imaging::metrics::{self, Better, CompareOptions, Sample, better};
 
+use crate::call::Detached;
 use crate::copied::{Numbers, singles};
 use crate::error::raised;
 
@@ -139,7 +140,7 @@ fn with_images<P: Pair>(
 ) -> PyResult<P::Output> {
     use Doubles::{Complex, Real};
     let (image, truth) = (Doubles::of("image", image)?, Doubles::of("truth", truth)?);
-    let done = py.detach(|| match (&image, &truth) {
+    let done = py.detached(|| match (&image, &truth) {
         (Real(image), Real(truth)) => pair.run(image.view(), truth.view()),
         (Real(image), Complex(truth)) => pair.run(image.view(), truth.view()),
         (Complex(image), Real(truth)) => pair.run(image.view(), truth.view()),

@@ -11,6 +11,7 @@ use rayspin::core::{Error, Real, Trajectory};
 use rayspin::device::Array;
 use rayspin::kernels::nufft::{Nufft, Options, Type3};
 
+use crate::call::Detached;
 use crate::copied::doubles;
 use crate::error::{raised, wrong_type};
 use crate::exchange::{Dtype, Given, Item, Output};
@@ -127,10 +128,10 @@ impl Plan {
             if let Some((name, _)) = given.iter().find(|(_, axis)| axis.is_some()) {
                 return Err(PyValueError::new_err(format!("{name}: only type 3 has target frequencies")));
             }
-            return py.detach(|| self.set_grid(sources));
+            return py.detached(|| self.set_grid(sources));
         }
         let targets = self.points(given)?;
-        py.detach(|| self.set_free(&sources, &targets))
+        py.detached(|| self.set_free(&sources, &targets))
     }
 
     /// The transform of `data`, in `out` or a new array.
@@ -289,7 +290,9 @@ impl Plan {
         let engine = match self.engine.try_read() {
             Ok(engine) => engine.clone(),
             // `setpts` in another thread has the lock, and may want the interpreter.
-            Err(_) => data.py().detach(|| self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()),
+            Err(_) => {
+                data.py().detached(|| self.engine.read().unwrap_or_else(PoisonError::into_inner).clone())
+            }
         };
         match engine.as_deref() {
             None => Err(PyRuntimeError::new_err("the plan has no points yet: call setpts first")),
@@ -320,7 +323,7 @@ impl Plan {
         let mut output = Output::<Complex<R>>::new(out, &shape, &given, &self.processor)?;
         let input = given.read::<Complex<R>>(&self.processor)?;
         let target = &mut output.array;
-        py.detach(|| apply(transform, &input, target, direction)).map_err(raised)?;
+        py.detached(|| apply(transform, &input, target, direction)).map_err(raised)?;
         drop(input);
         output.finish()
     }

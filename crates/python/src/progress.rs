@@ -26,6 +26,10 @@ impl Listener {
     }
 
     fn tell(&self) {
+        if call::is_closing() {
+            self.stop.store(true, Ordering::Relaxed);
+            return;
+        }
         let (stage, step, steps) = self.stage.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let told = Python::try_attach(|py| {
             py.check_signals()?;

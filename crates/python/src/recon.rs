@@ -17,6 +17,7 @@ use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame,
 use rayspin::mri::scan::{Facts, Frame, FrameOptions};
 use rayspin::report::RunRecorder;
 
+use crate::call::Detached;
 use crate::copied::singles;
 use crate::error::{of_file, raised};
 use crate::exchange::{Given, Item, on_host, to_numpy};
@@ -84,7 +85,7 @@ impl Reconstruction {
 
     /// Writes the image in the format of the file's name. Returns notes on what the format cannot hold.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
-        let written = py.detach(|| rayspin::io::write_image(&path, &self.kept, &WriteOptions::default()));
+        let written = py.detached(|| rayspin::io::write_image(&path, &self.kept, &WriteOptions::default()));
         written.map_err(|error| of_file(&error))
     }
 
@@ -140,7 +141,7 @@ pub(crate) fn recon(
         RunRecorder::start("rayspin (Python)", VERSION, [""; 0], processor.device.describe(), threads);
     let held = scan.held.clone();
     let mut notes = Vec::new();
-    let facts = py.detach(|| facts_of(&held)).map_err(raised)?;
+    let facts = py.detached(|| facts_of(&held)).map_err(raised)?;
     let all = Methods::default();
     let named = match method {
         Some(name) => all.named(name).map_err(raised)?,
@@ -183,7 +184,7 @@ pub(crate) fn recon(
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
     }
     let listener = Listener::new(py, progress)?;
-    let (found, stages) = py.detach(|| {
+    let (found, stages) = py.detached(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         let found = reconstruct(&processor.device, &held, &options, &monitor);
         (found, monitor.stages())

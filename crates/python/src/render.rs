@@ -8,6 +8,7 @@ use rayspin::core::{Geometry, Image, Monitor, format_shape};
 use rayspin::kernels::render::Knot;
 use rayspin_cli::in_memory::{Picture, Task};
 
+use crate::call::Detached;
 use crate::copied::{doubles, several, singles};
 use crate::error::raised;
 use crate::exchange::to_numpy;
@@ -40,7 +41,7 @@ pub(crate) fn render_volume<'py>(
     let image = Image::new(values.into_dyn(), geometry.map_err(raised)?).map_err(raised)?;
     let knots = transfer.map(knots_of).transpose()?;
     let listener = Listener::new(py, progress)?;
-    let drawn = py.detach(|| {
+    let drawn = py.detached(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         let device = (&processor.device, device == "auto");
         rayspin_cli::in_memory::render(device, words, image, knots, &monitor)

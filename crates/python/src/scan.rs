@@ -10,6 +10,7 @@ use rayspin::io::cfl::Layout;
 use rayspin::io::{ArrayFrame, ScanFile, ScanOptions};
 use rayspin::mri::scan::{Frame, FrameOptions, Samples, settle_units};
 
+use crate::call::Detached;
 use crate::copied::doubles;
 use crate::error::{of_file, raised};
 use crate::exchange::{Given, on_host, to_numpy};
@@ -83,7 +84,7 @@ impl Scan {
     #[pyo3(signature = (image=0))]
     fn arrays<'py>(&self, py: Python<'py>, image: usize) -> PyResult<Arrays<'py>> {
         let held = self.held.clone();
-        let frame = py.detach(|| held.frame(image)).map_err(raised)?;
+        let frame = py.detached(|| held.frame(image)).map_err(raised)?;
         Ok(match frame.samples {
             Samples::Cartesian { kspace, .. } => (to_numpy(py, kspace), None),
             Samples::NonCartesian { trajectory, data } => {
@@ -98,7 +99,7 @@ impl Scan {
     fn images(&self, py: Python<'_>) -> PyResult<usize> {
         match &*self.held {
             Held::Image(_) => Ok(1),
-            Held::Whole(scan) => py.detach(|| Ok(scan.frames()?.labels().count())).map_err(raised),
+            Held::Whole(scan) => py.detached(|| Ok(scan.frames()?.labels().count())).map_err(raised),
         }
     }
 
@@ -226,7 +227,7 @@ pub(crate) fn read_scan(
     matrix: Option<Vec<usize>>,
 ) -> PyResult<Scan> {
     let options = ScanOptions { trajectory, matrix, ..ScanOptions::default() };
-    let read = py.detach(|| rayspin::io::read_scan(&path, &options, &Monitor::silent()));
+    let read = py.detached(|| rayspin::io::read_scan(&path, &options, &Monitor::silent()));
     let held = match read.map_err(|error| of_file(&error))? {
         ScanFile::Scan(scan) => Held::Whole(scan),
         ScanFile::Frame(array) => Held::Image(array),

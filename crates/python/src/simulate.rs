@@ -7,6 +7,7 @@ use pyo3::types::PyDict;
 use rayspin::core::Monitor;
 use rayspin_cli::in_memory::{CtSimulation, Task};
 
+use crate::call::Detached;
 use crate::ct::{CtScan, Grid};
 use crate::exchange::to_numpy;
 use crate::options::{listed, raised_by, words};
@@ -79,7 +80,7 @@ pub(crate) fn simulate_mri(
 ) -> PyResult<MriSimulation> {
     let words = words(Task::SimulateMri, "simulate.mri", options)?;
     let (processor, listener) = (Processor::named("cpu")?, Listener::new(py, progress)?);
-    let made = py.detach(|| {
+    let made = py.detached(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         rayspin_cli::in_memory::simulate_mri(processor.device.cpu_side(), words, &monitor)
     });
@@ -108,7 +109,7 @@ pub(crate) fn simulate_ct(
 ) -> PyResult<SimulatedCt> {
     let words = words(Task::SimulateCt, "simulate.ct", options)?;
     let (processor, listener) = (Processor::named("cpu")?, Listener::new(py, progress)?);
-    let made = py.detach(|| {
+    let made = py.detached(|| {
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         rayspin_cli::in_memory::simulate_ct(processor.device.cpu_side(), words, &monitor)
     });

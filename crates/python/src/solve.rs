@@ -12,7 +12,7 @@ use rayspin::solve::{
     Step, Term, Watch,
 };
 
-use crate::call::{self, attached};
+use crate::call::{self, Detached, attached};
 use crate::exchange::{Given, give};
 use crate::linop::{AnyOp, LinearOperator, Number, each};
 use crate::processor::Processor;
@@ -334,7 +334,7 @@ pub(crate) fn largest_eigenvalue(a: &Bound<'_, LinearOperator>, tolerance: f64) 
     a.processor.expect_own()?;
     let options = LanczosOptions { tolerance, ..LanczosOptions::default() };
     let device = &a.processor.device;
-    let found = each!(&a.op, op => py.detach(|| rayspin::solve::largest_eigenvalue(op, device, &options)));
+    let found = each!(&a.op, op => py.detached(|| rayspin::solve::largest_eigenvalue(op, device, &options)));
     found.map(|found| found.value).map_err(call::exception)
 }
 

@@ -9,6 +9,7 @@ use rayspin::core::{Detector, Error, Orbit, ProjectionGeometry, VolumeGrid};
 use rayspin::ct::geometry::{from_rtk, from_vectors, to_vectors};
 use rayspin::ct::recon::{GridOptions, grid};
 
+use crate::call::Detached;
 use crate::copied::{doubles, exactly, several};
 use crate::error::{of_file, raised};
 use crate::exchange::to_numpy;
@@ -217,7 +218,7 @@ impl CtGeometry {
         columns: usize,
         pitch_mm: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let file = py.detach(|| rayspin::io::rtk::read(&path)).map_err(|error| of_file(&error))?;
+        let file = py.detached(|| rayspin::io::rtk::read(&path)).map_err(|error| of_file(&error))?;
         let detector = Detector { rows, columns, pitch_mm: pitch(pitch_mm)?, radius_mm: file.radius_mm };
         from_rtk(&file.projections, detector, [0.0; 2]).map(Self::of).map_err(raised)
     }

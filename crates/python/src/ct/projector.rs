@@ -4,6 +4,7 @@ use rayspin::device::BackendKind;
 use rayspin::linop::Projection;
 
 use super::{CtGeometry, Grid};
+use crate::call::Detached;
 use crate::error::{raised, wrong_type};
 use crate::exchange::Dtype;
 use crate::linop::LinearOperator;
@@ -54,7 +55,7 @@ impl CtProjector {
         let (rays, voxels) = (&geometry.get().rays, &grid.get().grid);
         let forward = match Dtype::named(dtype, Dtype::F32)? {
             Dtype::F32 => {
-                let op = py.detach(|| Projection::<f32>::new(&processor.device, rays, voxels));
+                let op = py.detached(|| Projection::<f32>::new(&processor.device, rays, voxels));
                 LinearOperator::new(op.map_err(raised)?, &processor)
             }
             Dtype::F64 if processor.device.kind() == BackendKind::Cuda => {
@@ -62,7 +63,7 @@ impl CtProjector {
                 return Err(raised(Error::value("dtype", expected, "float64")));
             }
             Dtype::F64 => {
-                let op = py.detach(|| Projection::<f64>::new(&processor.device, rays, voxels));
+                let op = py.detached(|| Projection::<f64>::new(&processor.device, rays, voxels));
                 LinearOperator::new(op.map_err(raised)?, &processor)
             }
             other => return Err(wrong_type("dtype", "float32 or float64", other.name())),

@@ -17,6 +17,7 @@ use rayspin::io::{Values, WriteOptions};
 use super::geometry::grid_options;
 use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
+use crate::call::Detached;
 use crate::copied::several;
 use crate::error::{of_file, raised, wrong_type};
 use crate::exchange::to_numpy;
@@ -68,7 +69,7 @@ impl CtReconstruction {
             values: self.signed.then_some(Values::Real),
             ..WriteOptions::default()
         };
-        let written = py.detach(|| rayspin::io::write_image(&path, &self.kept, &options));
+        let written = py.detached(|| rayspin::io::write_image(&path, &self.kept, &options));
         written.map_err(|error| of_file(&error))
     }
 
@@ -189,7 +190,7 @@ pub(crate) fn recon_ct(
     let mut notes = Vec::new();
     let held = scan.scan.clone();
     let [_, rows, columns] = held.shape();
-    let prepared = py.detach(|| {
+    let prepared = py.detached(|| {
         monitor.stage("line integrals", 0, || {
             let part = Part::of(held.shape(), None, None, None)?;
             let scan = (*held).clone();
@@ -218,7 +219,7 @@ pub(crate) fn recon_ct(
         batch_sizes: BatchSizes::default(),
         finish_on_cpu: device == "auto",
     };
-    let found: Result<Reconstruction> = py.detach(|| {
+    let found: Result<Reconstruction> = py.detached(|| {
         let mut made = reconstruct(&processor.device, lines, &geometry, &options, &monitor)?;
         corrections.volume(processor.device.cpu_side(), &mut made.volume)?;
         Ok(made)

@@ -12,6 +12,7 @@ use rayspin::ct::scan::{Counts, Measured, Part, Scan, find_axis};
 use rayspin::io::{Projections, data_exchange, read_views};
 
 use super::CtGeometry;
+use crate::call::Detached;
 use crate::copied::{doubles, singles};
 use crate::error::{of_file, raised, wrong_type};
 use crate::exchange::to_numpy;
@@ -129,7 +130,7 @@ impl CtScan {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (processor, corrections) = (Processor::named(device)?, corrections_of(correct)?);
         let scan = (*self.scan).clone();
-        let lines = py.detach(|| corrections.lines(&processor.device, scan, None, &mut Vec::new()));
+        let lines = py.detached(|| corrections.lines(&processor.device, scan, None, &mut Vec::new()));
         match lines.map_err(raised)?.measured {
             Measured::Lines(lines) => Ok(to_numpy(py, lines.into_dyn())),
             Measured::Counts(_) => Err(raised(Error::value("corrected scan", "line integrals", "counts"))),
@@ -149,7 +150,7 @@ impl CtScan {
         }
         let processor = Processor::named(device)?;
         let scan = (*self.scan).clone();
-        let found = py.detach(|| {
+        let found = py.detached(|| {
             let angles = scan.angles.clone();
             let lines = scan.into_lines(processor.device.cpu_side(), &mut Vec::new())?;
             find_axis(&processor.device, lines.view(), &angles)
@@ -159,7 +160,7 @@ impl CtScan {
 
     /// Writes the scan as Data Exchange HDF5, with the rays of each view.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| data_exchange::write(&path, &self.scan)).map_err(|error| of_file(&error))
+        py.detached(|| data_exchange::write(&path, &self.scan)).map_err(|error| of_file(&error))
     }
 
     /// What was measured, `[view, row, column]`: line integrals, or counts where there are flat fields.
@@ -328,14 +329,14 @@ pub(crate) fn read_ct_scan(
     darks: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<CtScan> {
     let file = |error: rayspin::io::Error| of_file(&error);
-    let has_angles = py.detach(|| Projections::are_in(&path));
+    let has_angles = py.detached(|| Projections::are_in(&path));
     let mut projections = match (has_angles, geometry, arc) {
-        (true, _, None) => py.detach(|| Projections::open(&path)).map_err(file)?,
+        (true, _, None) => py.detached(|| Projections::open(&path)).map_err(file)?,
         (true, _, Some(_)) => {
             return Err(raised(Error::value("arc", "a file without angles", "one that states them")));
         }
         (false, _, _) => {
-            let views = py.detach(|| read_views(&path)).map_err(file)?;
+            let views = py.detached(|| read_views(&path)).map_err(file)?;
             let angles = match (geometry, arc) {
                 (Some(geometry), None) => geometry.angles.clone(),
                 (None, Some(arc)) => even_angles(views.shape()[0], arc),
@@ -357,7 +358,7 @@ pub(crate) fn read_ct_scan(
         projections = projections.with_fields(flats, darks);
     }
     let (processor, notes) = (Processor::named("cpu")?, projections.notes());
-    let scan = py.detach(|| projections.into_scan(processor.device.cpu_side())).map_err(file)?;
+    let scan = py.detached(|| projections.into_scan(processor.device.cpu_side())).map_err(file)?;
     let scan = CtScan { scan: Arc::new(scan), notes };
     match geometry {
         Some(geometry) => scan.with_geometry(geometry),

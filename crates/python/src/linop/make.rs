@@ -14,6 +14,7 @@ use rayspin::linop::{
 };
 
 use super::{AnyOp, LinearOperator, Number, each, number_type};
+use crate::call::Detached;
 use crate::copied::doubles;
 use crate::error::{raised, wrong_type};
 use crate::exchange::{Dtype, Given};
@@ -55,7 +56,9 @@ fn plan<R: Real>(
     eps: Option<f64>,
 ) -> PyResult<Arc<nufft::Nufft<R>>> {
     let options = eps.map_or_else(Options::default, Options::tolerance);
-    py.detach(|| nufft::Nufft::new(&processor.device, points, matrix, &options)).map(Arc::new).map_err(raised)
+    py.detached(|| nufft::Nufft::new(&processor.device, points, matrix, &options))
+        .map(Arc::new)
+        .map_err(raised)
 }
 
 /// x itself.
@@ -154,7 +157,7 @@ pub(crate) fn toeplitz(
         });
         let weights = weights.transpose().map_err(raised)?;
         let plan = plan::<R>(py, &processor, &trajectory, &shape, eps)?;
-        let normal = py.detach(|| ToeplitzNormal::by_plan(&batch, &plan, &trajectory, weights.as_ref()));
+        let normal = py.detached(|| ToeplitzNormal::by_plan(&batch, &plan, &trajectory, weights.as_ref()));
         let normal = normal.map_err(raised)?;
         match maps {
             None => Ok(LinearOperator::new(normal, &processor)),
