@@ -12,6 +12,8 @@ if ! cmp -s $requirements $folder/requirements.installed; then
     echo "fetching the compiler of kernels into $folder ..."
     rm -rf $folder
     .tools/venv/bin/python -m pip install --quiet --disable-pip-version-check --target $folder -r $requirements
+    # By these names it is found before a toolkit's.
+    ln -s libnvrtc.so.12 $folder/nvidia/cuda_nvrtc/lib/libnvrtc.so
     cp $requirements $folder/requirements.installed
 fi
-RAYSPIN_CUDA_PATH=$PWD/$folder/nvidia/cuda_nvrtc/lib exec "${CARGO:-cargo}" xtask kernels "$@"
+LD_LIBRARY_PATH=$PWD/$folder/nvidia/cuda_nvrtc/lib exec "${CARGO:-cargo}" xtask kernels --nvrtc 12.8 "$@"

@@ -14,7 +14,7 @@ use rayspin_device::cuda::{NullDriver, Program, Properties};
 use rayspin_device::{Array, Device};
 use rayspin_filter::Filters;
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::nufft::{Nufft, Options, Type3};
+use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_kernels::render::{Camera, Knot, Lens, Mode, Renderer, Scene, Surface, Transfer};
 use rayspin_mri::methods::Methods;
 use rayspin_mri::recon::{ReconOptions, rehearse};
@@ -37,9 +37,12 @@ const VOLUMES: [[usize; 3]; 12] = [
     [128, 256, 256],
     [192, 256, 256],
 ];
-/// Every method is rehearsed with the first number, CG-SENSE with each.
+/// Every method is rehearsed with the first number, CG-SENSE with each. On grids of volumes no program depends on the number.
 const COILS: [usize; 8] = [8, 1, 4, 12, 16, 20, 24, 32];
 const COILS_OF_VOLUMES: [usize; 3] = [8, 1, 12];
+const COILS_OF_GRIDS: usize = 2;
+/// Runs over volumes at once: some hold a few GiB.
+const VOLUMES_AT_ONCE: usize = 4;
 /// Columns of a detector. Its rows and the number of views decide no program.
 const COLUMNS: [usize; 10] = [256, 367, 384, 512, 736, 768, 888, 1024, 1536, 2048];
 const VIEWS: usize = 64;
@@ -52,13 +55,24 @@ type Job = Box<dyn Fn(&Device) + Send + Sync>;
 
 /// The programs that common runs load on a GPU with these properties. With `few`, those of a handful of small runs.
 pub(crate) fn programs(properties: &Properties, few: bool) -> Result<Vec<Program>> {
-    let mut jobs = mri(few)?;
+    let mut jobs = slices(few);
     jobs.extend(ct(few)?);
+    let host = Device::cpu()?;
+    let threads = host.cpu_side().threads();
+    let mut all = Vec::new();
     if !few {
         jobs.extend(transforms());
         jobs.extend(images()?);
+        all.append(&mut loaded(&volumes(), properties, &host, threads.min(VOLUMES_AT_ONCE)));
     }
-    let host = Device::cpu()?;
+    all.append(&mut loaded(&jobs, properties, &host, threads));
+    let mut seen = HashSet::new();
+    all.retain(|program| seen.insert((program.name, program.text.len(), program.defines.clone())));
+    Ok(all)
+}
+
+/// The programs that these jobs load, some of them often.
+fn loaded(jobs: &[Job], properties: &Properties, host: &Device, threads: usize) -> Vec<Program> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -69,57 +83,61 @@ pub(crate) fn programs(properties: &Properties, few: bool) -> Result<Vec<Program
     };
     // A thread of a pool that waits for another pool would begin further jobs on its stack.
     std::thread::scope(|scope| {
-        for _ in 0..host.cpu_side().threads() {
+        for _ in 0..threads {
             scope.spawn(work);
         }
     });
-    let mut all = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut seen = HashSet::new();
-    all.retain(|program| seen.insert((program.name, program.text.len(), program.defines.clone())));
-    Ok(all)
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Every method with its defaults on grids and on trajectories.
-fn mri(few: bool) -> Result<Vec<Job>> {
-    let mut frames: Vec<Arc<dyn Fn() -> Result<Frame> + Send + Sync>> = Vec::new();
-    let (slices, coils) = if few { (&SLICES[..1], &COILS[..1]) } else { (&SLICES[..], &COILS[..]) };
-    for &n in slices {
+/// Slices on grids and on spokes.
+fn slices(few: bool) -> Vec<Job> {
+    let (sizes, coils) = if few { (&SLICES[..1], &COILS[..1]) } else { (&SLICES[..], &COILS[..]) };
+    let mut jobs = Vec::new();
+    for &n in sizes {
         for &coils in coils {
+            let all = coils == COILS[0];
             for acceleration in [1, 2] {
-                frames.push(Arc::new(move || Ok(on_grid(&[n, n], coils, acceleration))));
+                jobs.push(methods(all, move || Ok(on_grid(&[n, n], coils, acceleration))));
             }
             for spokes in [n / 4, 3 * n / 2] {
                 let sampling = Sampling::Radial { spokes, angles: SpokeAngles::Golden };
-                frames.push(Arc::new(move || on_trajectory(&[n, n], coils, &sampling)));
+                jobs.push(methods(all, move || on_trajectory(&[n, n], coils, &sampling)));
             }
         }
     }
-    for &shape in if few { &[][..] } else { &VOLUMES[..] } {
-        for &coils in &COILS_OF_VOLUMES {
-            for acceleration in [1, 2] {
-                frames.push(Arc::new(move || Ok(on_grid(&shape, coils, acceleration))));
-            }
+    jobs
+}
+
+/// Volumes on grids, and on spokes or stacks of them.
+fn volumes() -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for shape in VOLUMES {
+        for acceleration in [1, 2] {
+            jobs.push(methods(true, move || Ok(on_grid(&shape, COILS_OF_GRIDS, acceleration))));
+        }
+        for coils in COILS_OF_VOLUMES {
             let [nz, n, _] = shape;
             let sampling = match nz == n {
                 true => Sampling::Kooshball { spokes: n * n / 64, order: SphereOrder::GoldenMeans },
                 false => Sampling::StackOfStars { spokes: n / 16, angles: SpokeAngles::Golden },
             };
-            frames.push(Arc::new(move || on_trajectory(&shape, coils, &sampling)));
+            jobs.push(methods(coils == COILS_OF_VOLUMES[0], move || on_trajectory(&shape, coils, &sampling)));
         }
     }
-    let mut jobs: Vec<Job> = Vec::new();
-    for frame in frames {
-        jobs.push(Box::new(move |device| {
-            let Ok(frame) = frame() else { return };
-            let all = frame.coils() == COILS[0];
-            for method in Methods::default().iter().filter(|m| all || m.about().name == "cg-sense") {
-                // A method that does not take these samples loads nothing.
-                let options = ReconOptions::with_method(method.copy().into());
-                rehearse(device, &frame, &ReconOptions { keep_maps: false, ..options });
-            }
-        }));
-    }
-    Ok(jobs)
+    jobs
+}
+
+/// Every method with its defaults, or CG-SENSE alone.
+fn methods(all: bool, frame: impl Fn() -> Result<Frame> + Send + Sync + 'static) -> Job {
+    Box::new(move |device| {
+        let Ok(frame) = frame() else { return };
+        for method in Methods::default().iter().filter(|m| all || m.about().name == "cg-sense") {
+            // A method that does not take these samples loads nothing.
+            let options = ReconOptions::with_method(method.copy().into());
+            rehearse(device, &frame, &ReconOptions { keep_maps: false, ..options });
+        }
+    })
 }
 
 /// Zeros on a grid, with every `acceleration`-th line and the centre measured.
@@ -257,13 +275,6 @@ fn nufft<R: SimdReal>(device: &Device, matrix: &[usize], samples: usize, toleran
             };
             let _ = plan.forward(&images, &mut data).and_then(|()| plan.adjoint(&data, &mut images));
         }
-    }
-    let (from, to) = (points(samples, dims, 3.0), points(samples, dims, 0.2 * shortest));
-    let options = Options { tolerance, upsampling: None };
-    if let Ok(plan) = Type3::<R>::new(device, from.view(), to.view(), &options)
-        && let Some((mut a, mut b)) = zeros::<R>(device, &[1, samples]).zip(zeros::<R>(device, &[1, samples]))
-    {
-        let _ = plan.forward(&a, &mut b).and_then(|()| plan.adjoint(&b, &mut a));
     }
 }
 

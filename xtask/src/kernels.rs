@@ -24,6 +24,10 @@ type Wanted = (Form, (u32, u32), Program);
 
 pub(crate) fn run(arguments: &crate::Kernels) -> Result<()> {
     let start = Instant::now();
+    let version = compiler_version().map(|(major, minor)| format!("{major}.{minor}"));
+    if let Some(wanted) = arguments.nvrtc.as_ref().filter(|wanted| version.as_ref() != Some(wanted)) {
+        bail!("--nvrtc: expected version {wanted}, found {}", version.as_deref().unwrap_or("none"));
+    }
     let wanted = wanted(arguments)?;
     for ((form, capability), count) in
         count(wanted.iter().map(|(form, capability, _)| (*form, *capability, 1)))

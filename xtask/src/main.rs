@@ -35,6 +35,9 @@ struct Kernels {
     /// Only machine code for these capabilities, as 9.0, and no PTX
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Refuse any other version of NVRTC
+    #[arg(long, value_name = "VERSION")]
+    nvrtc: Option<String>,
     /// Only what a few small runs load
     #[arg(long)]
     few: bool,
