@@ -16,8 +16,17 @@ use crate::gpus::gpus;
 const LOWEST: (u32, u32) = (8, 0);
 /// Bytes of code that are compressed together.
 const BLOCK: usize = 2 << 20;
-/// The strongest level of zstd, whose window spans a block.
-const LEVEL: i32 = 22;
+/// A block as zstd, by its strongest level, whose window spans a block.
+#[cfg(feature = "strong")]
+fn compressed(block: &[u8]) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::compress(block, 22)
+}
+
+/// A block as zstd, half as small as the feature `strong` makes it.
+#[cfg(not(feature = "strong"))]
+fn compressed(block: &[u8]) -> std::io::Result<Vec<u8>> {
+    Ok(ruzstd::encoding::compress_to_vec(block, ruzstd::encoding::CompressionLevel::Fastest))
+}
 
 /// A program in one form for one capability.
 type Wanted = (Form, (u32, u32), Program);
@@ -54,7 +63,7 @@ pub(crate) fn run(arguments: &crate::Kernels) -> Result<()> {
         compiler.1
     );
     let codes = codes.into_iter().map(|(_, _, code)| code).collect();
-    let archive = pack(compiler, codes, BLOCK, |bytes| zstd::bulk::compress(bytes, LEVEL))?;
+    let archive = pack(compiler, codes, BLOCK, compressed)?;
     let out = &arguments.out;
     if let Some(folder) = out.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
