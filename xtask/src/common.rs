@@ -43,7 +43,7 @@ const COILS_OF_VOLUMES: [usize; 3] = [8, 1, 12];
 const COILS_OF_GRIDS: usize = 2;
 /// Runs over volumes at once: some hold a few GiB.
 const VOLUMES_AT_ONCE: usize = 4;
-/// Columns of a detector. Its rows and the number of views decide no program.
+/// Columns of a detector. Its rows and the number of views only decide between programs of fixed forms.
 const COLUMNS: [usize; 10] = [256, 367, 384, 512, 736, 768, 888, 1024, 1536, 2048];
 const VIEWS: usize = 64;
 /// Tolerances of plans in Python, and grids along an axis of 1, 2 and 3 dimensions.

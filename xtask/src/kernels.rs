@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use rayspin_device::cuda::{Code, Form, Program, architecture, compile, compiler_version, pack};
-use rayspin_kernels::precompiled;
+use rayspin_kernels::{precompiled, programs};
 
 use crate::common;
 use crate::gpus::gpus;
@@ -30,6 +30,8 @@ fn compressed(block: &[u8]) -> std::io::Result<Vec<u8>> {
 
 /// A program in one form for one capability.
 type Wanted = (Form, (u32, u32), Program);
+/// Its code.
+type Compiled = (Form, (u32, u32), Code);
 
 pub(crate) fn run(arguments: &crate::Kernels) -> Result<()> {
     let start = Instant::now();
@@ -91,31 +93,28 @@ fn count(all: impl Iterator<Item = (Form, (u32, u32), usize)>) -> BTreeMap<(Form
     found
 }
 
-/// Machine code of what common runs load on each GPU, and PTX of all general programs.
+/// Machine code of what common runs load on each GPU and of programs in fixed forms, and PTX of all general programs.
 fn wanted(arguments: &crate::Kernels) -> Result<Vec<Wanted>> {
     let only = &arguments.only;
-    let chosen = |(major, minor): (u32, u32)| only.is_empty() || only.contains(&format!("{major}.{minor}"));
-    let gpus: Vec<_> = gpus().into_iter().filter(|(_, capability)| chosen(*capability)).collect();
-    if gpus.is_empty() {
-        bail!("--only: expected 8.0, 9.0, 10.0 or 12.0, found {}", only.join(","));
-    }
-    let general = precompiled(if arguments.few { 64 } else { arguments.longest });
+    let chosen = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let mut wanted = Vec::new();
-    for (properties, capability) in &gpus {
-        let common = common::programs(properties, arguments.few)?;
-        wanted.extend(common.into_iter().map(|program| (Form::Machine, *capability, program)));
-        // The text that all others take has not the instructions of this capability alone.
-        let own = general.iter().filter(|build| {
-            *capability == (9, 0)
-                && build.source.files.iter().any(|(_, text)| text.contains("__CUDA_ARCH_FEAT"))
-        });
-        let own = own.map(|build| (Form::Machine, *capability, Program::new(build.source, &build.defines)));
-        wanted.extend(own);
+    for (properties, capability) in gpus() {
+        if !chosen(&format!("{}.{}", capability.0, capability.1)) {
+            continue;
+        }
+        let mut found = common::programs(&properties, arguments.few)?;
+        if !arguments.few {
+            found.extend(programs().iter().map(|build| Program::new(build.source, &build.defines)));
+        }
+        wanted.extend(found.into_iter().map(|program| (Form::Machine, capability, program)));
     }
-    if only.is_empty() {
-        wanted.extend(
-            general.iter().map(|build| (Form::Ptx, LOWEST, Program::new(build.source, &build.defines))),
-        );
+    if chosen("ptx") {
+        let general = precompiled(if arguments.few { 64 } else { arguments.longest });
+        let texts = general.iter().map(|build| Program::new(build.source, &build.defines));
+        wanted.extend(texts.map(|program| (Form::Ptx, LOWEST, program)));
+    }
+    if wanted.is_empty() {
+        bail!("--only: expected 8.0, 9.0, 10.0, 12.0 or ptx, found {}", only.join(","));
     }
     let mut seen = HashSet::new();
     wanted.retain(|(form, capability, program)| {
@@ -123,9 +122,6 @@ fn wanted(arguments: &crate::Kernels) -> Result<Vec<Wanted>> {
     });
     Ok(wanted)
 }
-
-/// Compiled code, its form and the compute capability that it is for.
-type Compiled = (Form, (u32, u32), Code);
 
 fn compile_all(wanted: Vec<Wanted>) -> Result<Vec<Compiled>> {
     let (done, all) = (AtomicUsize::new(0), wanted.len());

@@ -32,7 +32,7 @@ struct Kernels {
     /// There are kernels for up to 8192
     #[arg(long, default_value_t = 1024)]
     longest: usize,
-    /// Only machine code for these capabilities, as 9.0, and no PTX
+    /// Only machine code for these capabilities, as 9.0, and text where `ptx` is among them
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Refuse any other version of NVRTC

@@ -1,7 +1,7 @@
 //! Rayspin in Python: the compiled half of the package `rayspin`, as the module `rayspin._rayspin`.
 //!
-//! Arrays of the caller are used where they lie ([`exchange`]), the interpreter is released while Rayspin computes, and errors become
-//! exceptions ([`error`]). The package's Python files hold what needs no compiled code.
+//! Arrays of the caller are used where they lie, the interpreter is released while Rayspin computes, and errors become exceptions. The
+//! package's Python files hold what needs no compiled code.
 
 mod call;
 mod copied;
