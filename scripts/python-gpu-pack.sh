@@ -17,6 +17,8 @@ trap 'rm -rf "$packages"' EXIT
 # Half of their bytes are tests of their own.
 find "$packages" -type d -name tests -prune -exec rm -rf {} +
 tar -cJf $out/packages.tar.xz -C "$packages" .
-${CARGO:-cargo} build --release --locked -p rayspin-kernels --example nufft_calls
-strip -o $out/nufft_calls target/release/examples/nufft_calls
+${CARGO:-cargo} build --release --locked -p rayspin-kernels -p rayspin --example nufft_calls --example cardiac_calls
+for program in nufft_calls cardiac_calls; do
+    strip -o $out/$program target/release/examples/$program
+done
 du -sh $out

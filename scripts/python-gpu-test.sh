@@ -17,6 +17,7 @@ echo "== speeds of calls"
 for device in cuda cpu; do
     echo "$device"
     ./nufft_calls $device
+    ./cardiac_calls "${RAYSPIN_DATA:-../../../shared/data}/mri/cardiac_radial_12ch.h5" $device
     venv/bin/python arrays.py $device
 done
 exit $failed

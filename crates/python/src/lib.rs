@@ -17,6 +17,7 @@ mod processor;
 mod progress;
 mod prox;
 mod recon;
+mod record;
 mod render;
 mod scan;
 mod simulate;

@@ -2,31 +2,27 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ndarray::ArrayD;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::{C32, C64, Error, Image, Monitor};
+use rayspin::core::{C32, C64, Error, Geometry, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
-use rayspin::mri::methods::{Methods, Value, suited_to, with};
+use rayspin::mri::methods::{Methods, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
 use rayspin::mri::scan::{Facts, Frame, FrameOptions};
-use rayspin::report::RunRecorder;
 
 use crate::call::Detached;
 use crate::copied::singles;
 use crate::error::{of_file, raised};
 use crate::exchange::{Given, Item, on_host, to_numpy};
-use crate::parameters::{keyword, recorded_of, table_of, values_in, values_of};
+use crate::parameters::{keyword, table_of, values_in, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
+use crate::record;
 use crate::scan::{Held, Scan};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The images of a scan and how they came about.
 #[pyclass(frozen, module = "rayspin")]
@@ -34,7 +30,7 @@ pub(crate) struct Reconstruction {
     /// The image, complex64 `[z, y, x]`, or `[repetition, z, y, x]` of several.
     #[pyo3(get)]
     image: Py<PyAny>,
-    /// Sensitivity maps `[coil, z, y, x]`, where the method used any.
+    /// Sensitivity maps `[coil, z, y, x]`, where the method used any and `keep_maps` is true.
     #[pyo3(get)]
     maps: Option<Py<PyAny>>,
     /// The method's name.
@@ -52,7 +48,8 @@ pub(crate) struct Reconstruction {
     /// The relative residuals of each image that was solved for by iterations.
     #[pyo3(get)]
     residuals: Vec<Vec<f64>>,
-    kept: Image,
+    geometry: Geometry,
+    shape: Vec<usize>,
     record: String,
 }
 
@@ -61,31 +58,32 @@ impl Reconstruction {
     /// The run record, as the command writes it: program, version, device, parameters, stages, residuals, notes.
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("json")?.call_method1("loads", (&self.record,))
+        record::read(py, &self.record)
     }
 
     /// Voxel size along x, y and z in mm.
     #[getter]
     fn spacing_mm(&self) -> [f64; 3] {
-        self.kept.geometry().spacing_mm
+        self.geometry.spacing_mm
     }
 
     /// The centre of the centre voxel (index n/2 along each axis) in the patient's coordinates (LPS) in mm.
     #[getter]
     fn position_mm(&self) -> [f64; 3] {
-        self.kept.geometry().position_mm
+        self.geometry.position_mm
     }
 
     /// Unit vectors along x, y and z in the patient's coordinates (LPS).
     #[getter]
     fn directions(&self) -> [[f64; 3]; 3] {
-        let geometry = self.kept.geometry();
-        [geometry.read_dir, geometry.phase_dir, geometry.slice_dir]
+        [self.geometry.read_dir, self.geometry.phase_dir, self.geometry.slice_dir]
     }
 
-    /// Writes the image in the format of the file's name. Returns notes on what the format cannot hold.
+    /// Writes `image`, as it stands now, in the format of the file's name. Returns notes on what the format cannot hold.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
-        let written = py.detached(|| rayspin::io::write_image(&path, &self.kept, &WriteOptions::default()));
+        let image =
+            Image::new(host_array::<C32>("image", self.image.bind(py))?, self.geometry).map_err(raised)?;
+        let written = py.detached(|| rayspin::io::write_image(&path, &image, &WriteOptions::default()));
         written.map_err(|error| of_file(&error))
     }
 
@@ -95,8 +93,7 @@ impl Reconstruction {
     }
 
     fn __repr__(&self) -> String {
-        let shape = rayspin::core::format_shape(self.kept.data().shape());
-        format!("Reconstruction({shape} by {})", self.method)
+        format!("Reconstruction({} by {})", rayspin::core::format_shape(&self.shape), self.method)
     }
 }
 
@@ -114,11 +111,11 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// `maps`: sensitivities `[coil, z, y, x]` instead of estimated ones. `field_map`: `[z, y, x]` in Hz, corrects off-resonance.
 /// `noise_covariance`: `[coil, coil]`, whitens instead of the scan's own noise. `coils`: compresses to that many coils; a number below 1 is
-/// the part of the energy that stays.
+/// the part of the energy that stays. `keep_maps=False` leaves out the result's `maps`, which take time and memory for large volumes.
 #[pyfunction]
 #[pyo3(signature = (
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
-    nufft_tolerance=None, progress=None, **parameters
+    nufft_tolerance=None, keep_maps=true, progress=None, **parameters
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
@@ -132,13 +129,12 @@ pub(crate) fn recon(
     noise_covariance: Option<&Bound<'_, PyAny>>,
     coils: Option<f64>,
     nufft_tolerance: Option<f64>,
+    keep_maps: bool,
     progress: Option<Py<PyAny>>,
     parameters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Reconstruction> {
     let processor = Processor::named(device)?;
-    let threads = processor.device.cpu_side().threads();
-    let mut recorder =
-        RunRecorder::start("rayspin (Python)", VERSION, [""; 0], processor.device.describe(), threads);
+    let mut recorder = record::start(&processor.device);
     let held = scan.held.clone();
     let mut notes = Vec::new();
     let facts = py.detached(|| facts_of(&held)).map_err(raised)?;
@@ -162,11 +158,9 @@ pub(crate) fn recon(
         notes.push(format!("{name} {}: {} ({name}= overrides)", rule.value, rule.reason));
     }
     let used = values_in(py, &*chosen)?;
-    let recorded: Vec<_> = (chosen.table().iter())
-        .map(|param| (param.name, recorded_of(&chosen.get(param.name).unwrap_or(Value::Nothing))))
-        .collect();
     let name = chosen.about().name;
-    let mut options = ReconOptions { method: chosen, keep_maps: true, ..ReconOptions::default() };
+    record::method(&mut recorder, name, &*chosen);
+    let mut options = ReconOptions { method: chosen, keep_maps, ..ReconOptions::default() };
     options.maps = maps.map(|maps| host_array::<C32>("maps", maps)).transpose()?.map(Arc::new);
     options.field_map = match field_map {
         Some(map) => Some(Arc::new(singles("field_map", "[z, y, x] or [y, x]", map)?)),
@@ -184,44 +178,32 @@ pub(crate) fn recon(
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
     }
     let listener = Listener::new(py, progress)?;
-    let (found, stages) = py.detached(|| {
-        let monitor = Monitor::new(&listener, Some(&listener.stop));
-        let found = reconstruct(&processor.device, &held, &options, &monitor);
-        (found, monitor.stages())
-    });
+    let monitor = Monitor::new(&listener, Some(&listener.stop));
+    let found = py.detached(|| reconstruct(&processor.device, &held, &options, &monitor));
     let ScanImage { image, solves, maps, notes: more, .. } =
         found.map_err(|error| listener.exception(error))?;
     notes.extend(more);
-    for (name, seconds) in &stages {
-        recorder.within(name.as_str(), Duration::from_secs_f64(*seconds));
-    }
-    recorder.parameter("method", name);
-    for (name, value) in recorded {
-        recorder.parameter(name, value);
-    }
     for (image, solve) in solves.iter().enumerate() {
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
         recorder.converged(format!("image {image}"), solve.residuals.iter().copied());
     }
-    for note in &notes {
-        recorder.note(note.as_str());
-    }
-    let record = recorder.finish(rayspin::device::cpu::peak_memory());
-    let record = record.to_json().map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let geometry = *image.geometry();
+    let image = image.into_data();
     Ok(Reconstruction {
-        record,
-        image: to_numpy(py, image.data().clone()).unbind(),
+        record: record::finish(recorder, &monitor, &notes)?,
+        geometry,
+        shape: image.shape().to_vec(),
+        image: to_numpy(py, image).unbind(),
         maps: maps.map(|maps| to_numpy(py, maps).unbind()),
         method: name,
         parameters: used.unbind(),
         notes,
-        stages,
+        stages: monitor.stages(),
         residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
-        kept: image,
     })
 }
 
-fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {
+pub(crate) fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {
     on_host::<T>(Given::new(what, array)?)?.into_host().map_err(raised)
 }
 

@@ -1,5 +1,6 @@
 """Rays, line integrals, scans and reconstructions of CT, beside exact numbers and the command."""
 
+import json
 import os
 import signal
 import subprocess
@@ -114,6 +115,9 @@ def test_a_scan_is_reconstructed_as_the_command_does_it(folder, words, named):
     np.testing.assert_array_equal(found.volume, expected.reshape(found.volume.shape))
     found.save(folder / "saved.npy")
     np.testing.assert_array_equal(np.load(folder / "saved.npy"), found.volume)
+    told = json.loads((folder / "volume.json").read_text())["parameters"]
+    assert {name: told.get(name) for name in found.record["parameters"]} == found.record["parameters"]
+    assert {"method", "voxels", "corrections"} < set(found.record["parameters"])
     assert found.method in ct.methods() and set(found.parameters) == set(ct.methods()[found.method][1])
     if found.method in ("cgls", "sirt"):
         assert len(found.residuals) >= found.parameters["iterations"] and found.residuals[-1] < found.residuals[0] == 1

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use ndarray::ArrayD;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::{Error, Image, Monitor, Result};
+use rayspin::core::{Error, Geometry, Image, Monitor, Result};
 use rayspin::ct::corrections::{Place, Table};
 use rayspin::ct::methods::{Facts, Method, Methods, with};
 use rayspin::ct::recon::{
@@ -24,6 +24,8 @@ use crate::exchange::to_numpy;
 use crate::parameters::{table_of, values_in, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
+use crate::recon::host_array;
+use crate::record;
 
 /// A volume of a CT scan, and how it came about.
 #[pyclass(frozen, name = "Reconstruction", module = "rayspin.ct")]
@@ -55,21 +57,31 @@ pub(crate) struct CtReconstruction {
     /// The relative residuals of the iterations, from 1 on; empty for methods that do not iterate.
     #[pyo3(get)]
     residuals: Vec<f64>,
-    kept: Image<f32>,
+    placed: Geometry,
+    shape: Vec<usize>,
+    record: String,
     /// Whether black is not 0 in pictures.
     signed: bool,
 }
 
 #[pymethods]
 impl CtReconstruction {
-    /// Writes the volume in the format of the file's name. Returns notes on what the format cannot hold.
+    /// The run record, as the command writes it: program, version, device, parameters, stages, residuals, notes.
+    #[getter]
+    fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        record::read(py, &self.record)
+    }
+
+    /// Writes `volume`, as it stands now, in the format of the file's name. Returns notes on what the format cannot hold.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+        let volume =
+            Image::new(host_array::<f32>("volume", self.volume.bind(py))?, self.placed).map_err(raised)?;
         let options = WriteOptions {
-            png: PngOptions::preview(self.kept.shape_zyx()[0], 1),
+            png: PngOptions::preview(volume.shape_zyx()[0], 1),
             values: self.signed.then_some(Values::Real),
             ..WriteOptions::default()
         };
-        let written = py.detached(|| rayspin::io::write_image(&path, &self.kept, &options));
+        let written = py.detached(|| rayspin::io::write_image(&path, &volume, &options));
         written.map_err(|error| of_file(&error))
     }
 
@@ -79,8 +91,7 @@ impl CtReconstruction {
     }
 
     fn __repr__(&self) -> String {
-        let shape = rayspin::core::format_shape(self.kept.data().shape());
-        format!("Reconstruction({shape} by {})", self.method)
+        format!("Reconstruction({} by {})", rayspin::core::format_shape(&self.shape), self.method)
     }
 }
 
@@ -159,6 +170,7 @@ pub(crate) fn recon_ct(
     parameters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<CtReconstruction> {
     let processor = Processor::named(device)?;
+    let mut recorder = record::start(&processor.device);
     let all = Methods::default();
     let mut chosen = match method {
         Some(name) => Some(chosen_of(all.named(name).map_err(raised)?, parameters)?),
@@ -212,6 +224,7 @@ pub(crate) fn recon_ct(
     };
     corrections.expect_volume(grid.shape_zyx()).map_err(raised)?;
     let (name, used) = (method.about().name, values_in(py, &*method)?);
+    record::method(&mut recorder, name, &*method);
     let options = ReconOptions {
         method,
         grid,
@@ -226,9 +239,17 @@ pub(crate) fn recon_ct(
     });
     let made = found.map_err(|error| listener.exception(error))?;
     notes.extend(made.notes);
+    recorder.parameter("voxels", serde_json::json!(grid));
+    recorder
+        .parameter("corrections", corrections.iter().map(record::correction).collect::<serde_json::Value>());
+    recorder.parameter("axis", axis);
+    recorder.parameter("iterations done", serde_json::json!(made.solve));
+    let residuals = made.solve.map_or_else(Vec::new, |solve| solve.residuals);
     let volume: ArrayD<f32> = made.volume.into_dyn();
-    let kept = Image::new(volume.clone(), grid.geometry()).map_err(raised)?;
     Ok(CtReconstruction {
+        record: record::finish(recorder, &monitor, &notes)?,
+        placed: grid.geometry(),
+        shape: volume.shape().to_vec(),
         volume: to_numpy(py, volume).unbind(),
         grid: Py::new(py, Grid { grid })?,
         geometry: Py::new(py, CtGeometry::of(geometry))?,
@@ -237,8 +258,7 @@ pub(crate) fn recon_ct(
         parameters: used.unbind(),
         notes,
         stages: monitor.stages(),
-        residuals: made.solve.map_or_else(Vec::new, |solve| solve.residuals),
-        kept,
+        residuals,
         signed: corrections.iter().any(|one| one.place() == Place::Volume),
     })
 }
