@@ -36,6 +36,7 @@ def test_a_scan_is_reconstructed_as_the_command_does_it(folder):
     np.testing.assert_array_equal(found.image, np.load(folder / "image.npy"))
     assert found.image.shape == (1, 32, 32) and found.image.dtype == np.complex64
     assert found.maps.shape == (4, 1, 32, 32)
+    assert rayspin.recon(scan, "cg-sense", device="cpu", iterations=1, keep_maps=False).maps is None
     assert found.parameters["iterations"] == 7 and len(found.residuals[0]) <= 8
     assert ("conjugate gradients", 7, 7) in heard
     assert [name for name, _ in found.stages][-1] == "conjugate gradients"
