@@ -2,6 +2,8 @@
 //!
 //! [`applications!`] is the table that registers them, a line each. [`ladders`] makes ladders of its lines.
 
+mod cone;
+
 use rayspin_tune::{Build, Ladder, distinct};
 
 /// The table of applications: a line each, the folder and the ladder in it. It passes all lines to the macro `$with`.
@@ -12,6 +14,7 @@ macro_rules! applications {
     ($with:ident) => {
         $with! {
             // A line each, by name: folder: Ladder,
+            lbm: Lbm,
         }
     };
 }
