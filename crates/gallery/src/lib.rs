@@ -14,6 +14,7 @@ macro_rules! applications {
     ($with:ident) => {
         $with! {
             // A line each, by name: folder: Ladder,
+            fdtd: Fdtd,
             lbm: Lbm,
         }
     };
