@@ -15,6 +15,7 @@ macro_rules! applications {
         $with! {
             // A line each, by name: folder: Ladder,
             fdtd: Fdtd,
+            fem: Fem,
             lbm: Lbm,
         }
     };
