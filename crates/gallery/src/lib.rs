@@ -17,6 +17,7 @@ macro_rules! applications {
             fdtd: Fdtd,
             fem: Fem,
             lbm: Lbm,
+            linpack: Linpack,
         }
     };
 }
