@@ -22,6 +22,7 @@ built tests "" test --release --no-run -p rayspin-kernels --lib
 built tests kernels_ test --release --no-run -p rayspin-kernels --test devices
 built tests kernels_ test --release --no-run -p rayspin-kernels --test conformance
 built tests primitives_ test --release --no-run -p rayspin-primitives --test conformance
+built tests gallery_ test --release --no-run -p rayspin-gallery --test conformance
 built tests mri_ test --release --no-run -p rayspin-mri --test devices
 built tests emu_ test --release --no-run -p rayspin-emu --test kernels --test transfers --test textures
 built bin "" build --release -p rayspin-cli

@@ -42,6 +42,7 @@ fn variants(ladder: &dyn Ladder, trials: &[usize], wanted: &[&str]) -> Vec<(&'st
 fn ladders() -> Vec<Box<dyn Ladder>> {
     let mut all = rayspin_primitives::ladders();
     all.extend(rayspin_kernels::ladders());
+    all.extend(rayspin_gallery::ladders());
     all
 }
 
@@ -85,6 +86,7 @@ fn all_ways() -> BTreeMap<String, Vec<How>> {
     let emulator = Emulator::new().unwrap();
     let mut all = rayspin_kernels::programs();
     all.extend(rayspin_primitives::programs());
+    all.extend(rayspin_gallery::programs());
     all.extend(rayspin_lab::limits::programs());
     let each: Vec<_> = all
         .par_iter()

@@ -15,6 +15,7 @@ const CAPABILITIES: [(u32, u32); 3] = [(8, 0), (9, 0), (12, 0)];
 fn programs() -> Vec<Build> {
     let mut all = rayspin_kernels::programs();
     all.extend(rayspin_primitives::programs());
+    all.extend(rayspin_gallery::programs());
     all.extend(rayspin_lab::limits::programs());
     all
 }

@@ -13,6 +13,7 @@ fn every_program_loads_with_all_its_kernels() {
     let emulator = Emulator::new().unwrap();
     let mut programs = rayspin_kernels::programs();
     programs.extend(rayspin_primitives::programs());
+    programs.extend(rayspin_gallery::programs());
     programs.extend(rayspin_lab::limits::programs());
     programs.par_iter().for_each(|build| {
         let program = Program::new(build.source, &build.defines);

@@ -33,10 +33,11 @@ use without::Missing;
 
 const PROGRAM: Program = Program { name: "rayspin-ladder", hint };
 
-/// The ladders of this program: the algorithms of `rayspin-primitives` and of `rayspin-kernels`, by name.
+/// The ladders of this program: the algorithms of `rayspin-primitives`, of `rayspin-kernels` and of `rayspin-gallery`, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
     let mut all = rayspin_primitives::ladders();
     all.extend(rayspin::kernels::ladders());
+    all.extend(rayspin_gallery::ladders());
     all.sort_by_key(|ladder| ladder.about().name);
     all
 }

@@ -1,9 +1,9 @@
-//! What kernels ask of their blocks of threads.
+//! What kernels ask of their blocks of threads: launches of any crate check it.
 
 use rayspin_core::{Error, Result};
 
 /// Errors: `threads` of a block that are not one warp or several whole ones, or more than a block has.
-pub(crate) fn whole_warps(threads: u32) -> Result<()> {
+pub fn whole_warps(threads: u32) -> Result<()> {
     if (32..=1024).contains(&threads) && threads.is_multiple_of(32) {
         return Ok(());
     }
@@ -11,7 +11,7 @@ pub(crate) fn whole_warps(threads: u32) -> Result<()> {
 }
 
 /// Errors: `what` outside of `within`.
-pub(crate) fn expect(what: &str, within: std::ops::RangeInclusive<u32>, found: u32) -> Result<()> {
+pub fn expect(what: &str, within: std::ops::RangeInclusive<u32>, found: u32) -> Result<()> {
     if within.contains(&found) {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 
 pub mod access;
 pub mod bicubic;
-mod blocks;
+pub mod blocks;
 pub mod box_filter;
 pub mod convolution;
 pub mod coulomb;

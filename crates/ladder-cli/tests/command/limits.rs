@@ -3,7 +3,7 @@
 use crate::program::{least, refusals};
 use crate::refused;
 
-/// For each ladder a size whose product overflows, and the options of a run of some ten megabytes. A ladder
+/// For each ladder of primitives and kernels a size whose product overflows, and the options of a run of some ten megabytes. A ladder
 /// without a variant for a CPU has no options; neither has one whose oracle takes its memory without a word. The ladders of pictures share
 /// their arrays: one of them has options.
 const LADDERS: [(&str, &str, Option<&str>); 38] = [
@@ -62,6 +62,13 @@ fn sizes_beyond_the_address_space_are_refused() {
     for (name, size, _) in LADDERS {
         refused(&[name, "--size", size, "--device", "cpu"], f, &["expected"]);
         refused(&["tune", name, "--size", size, "--device", "cpu"], f, &["expected"]);
+    }
+    for ladder in rayspin_gallery::ladders() {
+        let name = ladder.about().name;
+        for sides in 1..6 {
+            let size = vec![usize::MAX.to_string(); sides].join("x");
+            refused(&[name, "--size", &size, "--device", "cpu"], f, &["expected"]);
+        }
     }
     let texture = ["access", "--case", "texture", "--size", "4294967295", "--device", "cpu"];
     refused(&texture, f, &["address space"]);

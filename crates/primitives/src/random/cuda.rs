@@ -11,7 +11,7 @@ use super::poisson::Table;
 use super::ziggurat;
 
 /// The generator, for kernels of others.
-pub(crate) const PHILOX: (&str, &str) = ("philox.cuh", include_str!("cuda/philox.cuh"));
+pub const PHILOX: (&str, &str) = ("philox.cuh", include_str!("cuda/philox.cuh"));
 
 static REALS: Source =
     Source { name: "random_reals", files: &[PHILOX, ("reals.cu", include_str!("cuda/reals.cu"))] };

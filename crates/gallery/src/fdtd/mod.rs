@@ -1,0 +1,232 @@
+//! Maxwell's equations in time (FDTD): Yee's grid in a box of perfect conductor, in two dimensions (TM) and three.
+
+mod cpu;
+mod cuda;
+pub mod reference;
+#[cfg(test)]
+mod tests;
+mod variants;
+
+use std::fmt;
+
+use rayon::prelude::*;
+use rayspin_core::{Error, Result, expect_shape, voxels};
+use rayspin_device::{Array, Backend, Device};
+use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit, input, tuned};
+
+use crate::cone;
+
+/// c Δt / Δx: stable up to 1/√3 in three dimensions.
+pub const COURANT: f32 = 0.5;
+
+/// Cells and steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Problem {
+    /// Cells along z, y, x; one along z is a problem in two dimensions.
+    pub shape: [usize; 3],
+    /// Steps, at least 1.
+    pub steps: usize,
+}
+
+impl Problem {
+    fn cells(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether nothing varies along z: then Ez, Hx and Hy are all.
+    fn flat(&self) -> bool {
+        self.shape[0] == 1
+    }
+
+    fn fields(&self) -> usize {
+        if self.flat() { 3 } else { 6 }
+    }
+
+    /// Which of the arrays holds a component (Ex, Ey, Ez, Hx, Hy, Hz), if any.
+    fn field(&self, component: usize) -> Option<usize> {
+        match (self.flat(), component) {
+            (false, component) => Some(component),
+            (true, 2..5) => Some(component - 2),
+            _ => None,
+        }
+    }
+
+    /// Errors: no cells, no steps, more cells than kernels count.
+    fn checked(self) -> Result<Self> {
+        let [nz, ny, nx] = self.shape;
+        if self.steps == 0 || self.shape.contains(&0) || self.shape.iter().any(|&n| n >= 1 << 30) {
+            let expected = "cells from 1 to 2^30 - 1 along each axis, and at least one step";
+            return Err(Error::value("size of fdtd", expected, self));
+        }
+        voxels(&[nz, ny, nx, 2 * self.fields(), size_of::<f32>()])?;
+        Ok(self)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [nz, ny, nx] = self.shape;
+        write!(f, "{nz} x {ny} x {nx} cells, {} steps", self.steps)
+    }
+}
+
+/// The fields after `steps` steps from `start`: `[6, z, y, x]` (Ex, Ey, Ez, Hx, Hy, Hz) or in two dimensions `[3, y, x]` (Ez, Hx, Hy).
+///
+/// ∂H/∂t = −∇ × E, ∂E/∂t = ∇ × H, where H is times the impedance of free space and a step is c Δt = [`COURANT`] Δx. Cell (z, y, x) holds
+/// the components at its Yee places: Ex at (x + ½, y, z), Hx at (x, y + ½, z + ½), and so on. H is half a step behind E. The box is a perfect
+/// conductor: components of E in its faces are 0, and must be in `start` where x, y or z is 0; at the far faces none are stored.
+///
+/// Errors: other shapes, arrays on different devices, no steps, memory.
+pub fn advance(steps: usize, start: &Array<f32>, out: &mut Array<f32>) -> Result<()> {
+    let shape = match *start.shape() {
+        [3, ny, nx] => [1, ny, nx],
+        [6, nz, ny, nx] if nz > 1 => [nz, ny, nx],
+        _ => return Err(Error::shape("fields", &[6, 0, 0, 0], start.shape())),
+    };
+    expect_shape("fields", start.shape(), out.shape())?;
+    let device = start.device().clone();
+    if !device.same_as(out.device()) {
+        return Err(Error::value("fields", "arrays on one device", out.device().describe()));
+    }
+    let problem = Problem { shape, steps }.checked()?;
+    match device.backend() {
+        Backend::Cpu(cpu) => {
+            cpu::rows(cpu.level(), Some(cpu), &problem, start.cpu(), out.cpu_mut());
+            Ok(())
+        }
+        Backend::Cuda(cuda) => {
+            let config = tuned(&Fdtd, &problem, &variants::gpu_blocked(), &device);
+            let mut room = Array::zeros(&device, start.shape())?;
+            cuda::blocked(cuda, &config, &problem, (start, &mut room, out))
+        }
+    }
+}
+
+/// Start, result and room for one problem.
+pub struct Data {
+    problem: Problem,
+    start: Array<f32>,
+    /// The same for the oracle.
+    host: Vec<f32>,
+    room: Array<f32>,
+    out: Array<f32>,
+    seed: u64,
+}
+
+/// The ladder.
+#[derive(Debug, Clone, Copy)]
+pub struct Fdtd;
+
+/// Problems of more updates than this are checked at some cells, each with the cells that it depends on.
+const WHOLE: usize = 1 << 21;
+/// How many of them.
+const CHECKED: u64 = 8;
+
+impl Algorithm for Fdtd {
+    type Problem = Problem;
+    type Data = Data;
+
+    fn about(&self) -> About {
+        About {
+            name: "fdtd",
+            title: "Maxwell's equations in time on Yee's grid",
+            readme: include_str!("README.md"),
+            unit: Unit::Items("updates"),
+        }
+    }
+
+    fn cases(&self) -> Vec<Case<Problem>> {
+        let case = |name, summary, shape, steps| Case { name, summary, problem: Problem { shape, steps } };
+        vec![
+            case("256", "256 x 256 x 256 cells, all six components", [256; 3], 20),
+            case("tm-2048", "2048 x 2048 cells in two dimensions: Ez, Hx, Hy", [1, 2048, 2048], 40),
+        ]
+    }
+
+    fn trials(&self) -> Vec<Problem> {
+        [([1, 1, 1], 1), ([1, 5, 7], 2), ([3, 1, 4], 3), ([3, 4, 5], 5), ([1, 40, 70], 7), ([7, 35, 29], 6)]
+            .map(|(shape, steps)| Problem { shape, steps })
+            .to_vec()
+    }
+
+    fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
+        let (shape, steps) = match *size {
+            [ny, nx] if problem.flat() => ([1, ny, nx], problem.steps),
+            [nz, ny, nx] => ([nz, ny, nx], problem.steps),
+            [nz, ny, nx, steps] => ([nz, ny, nx], steps),
+            _ => {
+                let expected = "NZxNYxNX or NZxNYxNXxSTEPS, each at least 1";
+                return Err(Error::value("size of fdtd", expected, format!("{size:?}")));
+            }
+        };
+        Problem { shape, steps }.checked()
+    }
+
+    fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
+        variants::rows()
+    }
+
+    fn counts(&self, problem: &Problem) -> Counts {
+        Counts { items: problem.cells() as f64 * problem.steps as f64, ..Counts::default() }
+    }
+
+    fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
+        let cells = problem.cells();
+        let [_, ny, nx] = problem.shape;
+        let tangential = |at: usize| {
+            let (field, cell) = (at / cells, at % cells);
+            let [z, y, x] = [cell / nx / ny, cell / nx % ny, cell % nx].map(|at| at == 0);
+            match (problem.flat(), field) {
+                (false, 0) => z || y,
+                (false, 1) => z || x,
+                (false, 2) | (true, 0) => y || x,
+                _ => false,
+            }
+        };
+        let host = input::filled(device.cpu_side(), "fields", problem.fields() * cells, |at| {
+            if tangential(at) { 0.0 } else { input::signed_unit(seed, at) }
+        })?;
+        let shape = [&[problem.fields()][..], &problem.shape].concat();
+        Ok(Data {
+            problem: *problem,
+            start: Array::from_slice(device, &shape, &host)?,
+            host,
+            room: Array::zeros(device, &shape)?,
+            out: Array::zeros(device, &shape)?,
+            seed,
+        })
+    }
+
+    fn poison(&self, data: &mut Data) -> Result<()> {
+        data.room.fill(f32::NAN)?;
+        data.out.fill(f32::NAN)
+    }
+
+    /// The largest |error| of a component; at the start they are at most 1.
+    fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
+        let (out, cells) = (data.out.read()?, problem.cells());
+        let apart = |cell: usize, want: &[f64; 6]| {
+            let one = |c: usize| {
+                problem.field(c).map_or(0.0, |f| (f64::from(out[f * cells + cell]) - want[c]).abs())
+            };
+            (0..6).map(one).fold(0.0, |a: f64, b| if b.is_nan() { f64::INFINITY } else { a.max(b) })
+        };
+        if cells.saturating_mul(problem.steps) <= WHOLE {
+            let want = reference::window(problem, &data.host, [0; 3], problem.shape);
+            return Ok(want.iter().enumerate().map(|(cell, want)| apart(cell, want)).fold(0.0, f64::max));
+        }
+        let error = |turn: u64| {
+            let cell = match turn {
+                0 => cells - 1,
+                _ => (input::bits(data.seed ^ 0x1b3, turn) % cells as u64) as usize,
+            };
+            let [_, ny, nx] = problem.shape;
+            let at = [cell / nx / ny, cell / nx % ny, cell % nx];
+            let window = cone::window(problem.shape, [true; 3], problem.steps, at);
+            let want = reference::window(problem, &data.host, window.0, window.1);
+            apart(cell, &want[cone::index(at, window)])
+        };
+        let cpu = data.out.device().cpu_side();
+        Ok(cpu.run(|| (0..CHECKED).into_par_iter().map(error).reduce(|| 0.0, f64::max)))
+    }
+}

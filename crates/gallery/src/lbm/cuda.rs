@@ -1,0 +1,115 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use rayspin_core::{Error, Result, expect_len};
+use rayspin_device::cuda::{Argument, Define, Launch, Source};
+use rayspin_device::{Array, Cuda};
+use rayspin_tune::{Build, Config};
+
+use super::Problem;
+
+const LATTICE: (&str, &str) = ("lattice.cuh", include_str!("cuda/lattice.cuh"));
+const KERNELS: (&str, &str) = ("kernels.cuh", include_str!("cuda/kernels.cuh"));
+
+static TWO_ARRAYS: Source = Source {
+    name: "lbm",
+    files: &[LATTICE, ("two_arrays.cuh", include_str!("cuda/two_arrays.cuh")), KERNELS],
+};
+static IN_PLACE: Source = Source {
+    name: "lbm_in_place",
+    files: &[LATTICE, ("in_place.cuh", include_str!("cuda/in_place.cuh")), KERNELS],
+};
+
+/// Which program, and cells of a thread.
+#[derive(Debug, Clone)]
+pub(super) struct Form {
+    build: Build,
+    cells: u32,
+    /// Numbers of f32 that populations take, per population and cell: 2 for two arrays.
+    arrays: usize,
+}
+
+impl Form {
+    pub(super) fn two_arrays(pull: bool, records: bool) -> Self {
+        let defines = define([("PULL", pull.into()), ("RECORDS", records.into())]);
+        Self { build: Build { defines, ..Build::plain(&TWO_ARRAYS) }, cells: 1, arrays: 2 }
+    }
+
+    pub(super) fn in_place(config: &Config, half: bool) -> Result<Self> {
+        let cells = config.get("cells")?;
+        if ![1, 2, 4].contains(&cells) {
+            return Err(Error::value("cells of a thread", "1, 2 or 4", cells));
+        }
+        Ok(Self::of_cells(cells, half))
+    }
+
+    fn of_cells(cells: u32, half: bool) -> Self {
+        let defines = define([("CELLS", cells), ("HALF", half.into())]);
+        Self { build: Build { defines, ..Build::plain(&IN_PLACE) }, cells, arrays: 1 }
+    }
+
+    pub(super) fn build(self) -> Build {
+        self.build
+    }
+}
+
+fn define(values: [(&'static str, u32); 2]) -> Vec<Define> {
+    values.map(|(name, value)| (name, value.to_string())).to_vec()
+}
+
+pub(super) fn forms(half: bool) -> Vec<Build> {
+    [1, 2, 4].map(|cells| Form::of_cells(cells, half).build()).to_vec()
+}
+
+/// Along y and z a grid has at most this number of blocks.
+const MOST: usize = 65_535;
+
+pub(super) fn refuses(p: &Problem) -> Option<String> {
+    (p.shape[0].max(p.shape[1]) > MOST)
+        .then(|| format!("{p}: a grid has at most {MOST} blocks along y and z"))
+}
+
+/// All steps, from `start` to `out`.
+pub(super) fn run(
+    cuda: &Cuda,
+    form: Form,
+    config: &Config,
+    p: &Problem,
+    (start, f, out): (&Array<f32>, &mut Array<f32>, &mut Array<f32>),
+) -> Result<()> {
+    let p = p.checked()?;
+    let [nz, ny, nx] = p.shape;
+    expect_len("start of a flow", &[4, p.cells()], start.len())?;
+    expect_len("result of a flow", &[4, p.cells()], out.len())?;
+    if f.len() < form.arrays * 19 * p.cells() {
+        return Err(Error::shape("populations", &[form.arrays, 19, p.cells()], f.shape()));
+    }
+    if !nx.is_multiple_of(form.cells as usize) {
+        return Err(Error::value("cells along x", format!("a multiple of {}", form.cells), nx));
+    }
+    if let Some(reason) = refuses(&p) {
+        return Err(Error::value("cells of a flow", "as many as a grid covers", reason));
+    }
+    let (x, y) = (config.get("x")?.max(1), config.get("y")?.max(1));
+    let across = (nx as u32).div_ceil(form.cells.saturating_mul(x));
+    let shape =
+        Launch { blocks: [across, (ny as u32).div_ceil(y), nz as u32], threads: [x, y, 1], shared: 0 };
+    let walls = p.flow.walls.iter().fold(0, |bits, &wall| 2 * bits + i32::from(wall));
+    let sizes = [(nx as i32).into(), (ny as i32).into(), (nz as i32).into(), walls.into()];
+    let (omega, lid, force) = (p.flow.omega.into(), p.flow.lid.into(), p.flow.force.into());
+    let kernel = |name| cuda.kernel(form.build.source, &form.build.defines, name);
+    let launch = |name, arrays: [Argument<'_>; 2], rest: &[Argument<'_>]| {
+        let arguments = &mut [&arrays[..], &sizes, rest].concat();
+        // SAFETY: start and result have four numbers a cell and the populations 19 (or 38), of at most 4 bytes; threads beyond the box end.
+        unsafe { kernel(name)?.launch(shape, arguments) }
+    };
+    launch("start", [start.cuda().into(), f.cuda_mut().into()], &[lid, force])?;
+    let step = kernel("step")?;
+    for turn in 1..p.steps {
+        let turn = i32::from(turn % 2 == 1).into();
+        let arguments = &mut [&[f.cuda_mut().into()], &sizes[..], &[omega, lid, force, turn]].concat();
+        // SAFETY: as above; a step reads and writes populations alone, each thread those of its own cells.
+        unsafe { step.launch(shape, arguments) }?;
+    }
+    let turn = i32::from(p.steps % 2 == 1).into();
+    launch("finish", [f.cuda().into(), out.cuda_mut().into()], &[lid, force, turn])
+}

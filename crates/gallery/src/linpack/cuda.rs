@@ -1,0 +1,217 @@
+#![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
+
+use std::ops::Range;
+
+use rayspin_core::{Error, Result, expect_len};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
+use rayspin_device::{Array, Cuda, Device};
+use rayspin_primitives::blocks::whole_warps;
+use rayspin_tune::{Build, Config};
+
+const PIVOT: (&str, &str) = ("pivot.cuh", include_str!("cuda/pivot.cuh"));
+static SAXPY: Source =
+    Source { name: "linpack_saxpy", files: &[("01_saxpy.cu", include_str!("cuda/01_saxpy.cu"))] };
+static COLUMNS: Source = Source {
+    name: "linpack_columns",
+    files: &[PIVOT, ("02_columns.cu", include_str!("cuda/02_columns.cu"))],
+};
+static BLOCKED: Source = Source {
+    name: "linpack_blocked",
+    files: &[PIVOT, ("03_blocked.cu", include_str!("cuda/03_blocked.cu"))],
+};
+static TILED: Source =
+    Source { name: "linpack_tiled", files: &[("04_tiled.cu", include_str!("cuda/04_tiled.cu"))] };
+
+/// Columns of a strip, as the kernels have it.
+const STRIP: usize = 16;
+/// The most blocks that look for a pivot.
+const MOST_BLOCKS: usize = 256;
+
+pub(super) fn saxpy_forms() -> Vec<Build> {
+    vec![Build::plain(&SAXPY)]
+}
+
+pub(super) fn columns_forms() -> Vec<Build> {
+    vec![Build::plain(&COLUMNS)]
+}
+
+pub(super) fn blocked_forms() -> Vec<Build> {
+    vec![Build::plain(&BLOCKED)]
+}
+
+pub(super) fn tiled_forms() -> Vec<Build> {
+    let tiled = [[64, 64], [128, 64]].map(|tile| Build { defines: defines(tile), ..Build::plain(&TILED) });
+    [vec![Build::plain(&BLOCKED)], tiled.to_vec()].concat()
+}
+
+fn defines([bm, bn]: [u32; 2]) -> Vec<Define> {
+    vec![("BM", bm.to_string()), ("BN", bn.to_string())]
+}
+
+/// The kernel `name`: `each` or `wide`.
+pub(super) fn saxpy(
+    cuda: &Cuda,
+    name: &str,
+    threads: u32,
+    a: f32,
+    (x, y, z): (&Array<f32>, &Array<f32>, &mut Array<f32>),
+) -> Result<()> {
+    whole_warps(threads)?;
+    let n = x.len();
+    expect_len("second vector", &[n], y.len())?;
+    expect_len("sum of vectors", &[n], z.len())?;
+    let items = if name == "wide" { n.div_ceil(4) } else { n };
+    let shape = Launch::covering(items, threads);
+    let arguments = &mut [a.into(), x.cuda().into(), y.cuda().into(), z.cuda_mut().into(), (n as u64).into()];
+    // SAFETY: the vectors have n numbers, and threads beyond the last end.
+    unsafe { cuda.kernel(&SAXPY, &[], name)?.launch(shape, arguments) }
+}
+
+/// What the blocks of a kernel leave for the last of them.
+pub(super) struct Room {
+    sizes: Array<f64>,
+    rows: Array<i32>,
+    ticket: Array<u32>,
+}
+
+impl Room {
+    /// Errors: memory.
+    pub(super) fn new(device: &Device) -> Result<Self> {
+        Ok(Self {
+            sizes: Array::zeros(device, &[MOST_BLOCKS])?,
+            rows: Array::zeros(device, &[MOST_BLOCKS])?,
+            ticket: Array::zeros(device, &[1])?,
+        })
+    }
+}
+
+/// Errors: a matrix or pivots of another size, more rows than a grid has.
+fn check(n: usize, lu: &Array<f64>, pivots: &Array<i32>) -> Result<()> {
+    super::checked(super::Problem::Lu(n))?;
+    expect_len("factors of a matrix", &[n, n], lu.len())?;
+    expect_len("pivots of a matrix", &[n], pivots.len())
+}
+
+fn int<'a>(n: usize) -> Argument<'a> {
+    (n as i32).into()
+}
+
+/// A column after another, each step over all of the matrix that is left.
+pub(super) fn columns(cuda: &Cuda, n: usize, lu: &mut Array<f64>, pivots: &mut Array<i32>) -> Result<()> {
+    check(n, lu, pivots)?;
+    let [pivot, scale, eliminate] =
+        ["pivot", "scale", "eliminate"].map(|name| cuda.kernel(&COLUMNS, &[], name));
+    let (pivot, scale, eliminate) = (pivot?, scale?, eliminate?);
+    for k in 0..n {
+        let arguments = &mut [lu.cuda_mut().into(), pivots.cuda_mut().into(), int(n), int(k)];
+        // SAFETY: the matrix has n rows of n numbers, there are n pivots, and the row that is found is one of these.
+        unsafe { pivot.launch(Launch::linear(1, 256), arguments) }?;
+        let left = n - k - 1;
+        if left == 0 {
+            break;
+        }
+        let arguments = &mut [lu.cuda_mut().into(), int(n), int(k)];
+        // SAFETY: as above, and threads beyond the last row or column end.
+        unsafe { scale.launch(Launch::covering(left, 256), arguments) }?;
+        let blocks = [left.div_ceil(32) as u32, left.div_ceil(8) as u32, 1];
+        // SAFETY: as above.
+        unsafe { eliminate.launch(Launch { blocks, threads: [32, 8, 1], shared: 0 }, arguments) }?;
+    }
+    Ok(())
+}
+
+/// The kernel of rows − L U, and the numbers of its blocks.
+struct Update {
+    kernel: Kernel,
+    tile: [usize; 2],
+    threads: u32,
+}
+
+impl Update {
+    fn new(cuda: &Cuda, tiled: bool, config: &Config) -> Result<Self> {
+        if !tiled {
+            let kernel = cuda.kernel(&BLOCKED, &[], "update_each")?;
+            return Ok(Self { kernel, tile: [8, 32], threads: 256 });
+        }
+        let (bm, bn) = (config.get("bm")?, config.get("bn")?);
+        if ![64, 128].contains(&bm) || bn != 64 {
+            return Err(Error::value("tile of an update", "64 or 128 x 64", config));
+        }
+        let kernel = cuda.kernel(&TILED, &defines([bm, bn]), "update_tiled")?;
+        Ok(Self { kernel, tile: [bm as usize, bn as usize], threads: bm / 8 * (bn / 4) })
+    }
+
+    /// Rows and columns less L U, with these columns of L.
+    fn launch(&self, n: usize, lu: &mut Array<f64>, [rows, columns, inner]: [Range<usize>; 3]) -> Result<()> {
+        if rows.is_empty() || columns.is_empty() {
+            return Ok(());
+        }
+        let blocks =
+            [columns.len().div_ceil(self.tile[1]) as u32, rows.len().div_ceil(self.tile[0]) as u32, 1];
+        let ranges = [rows, columns, inner].map(|range| [int(range.start), int(range.end)]).concat();
+        let arguments = &mut [&[lu.cuda_mut().into(), int(n)], &ranges[..]].concat();
+        // SAFETY: the ranges lie in the matrix of n x n numbers, and threads beyond them end. What is written is not what is read.
+        unsafe { self.kernel.launch(Launch { blocks, threads: [self.threads, 1, 1], shared: 0 }, arguments) }
+    }
+}
+
+/// Strips and panels of columns. `tiled`: the update sums in registers.
+pub(super) fn blocked(
+    cuda: &Cuda,
+    config: &Config,
+    tiled: bool,
+    n: usize,
+    (lu, pivots, room): (&mut Array<f64>, &mut Array<i32>, &mut Room),
+) -> Result<()> {
+    check(n, lu, pivots)?;
+    let width = config.get("panel")? as usize;
+    if width == 0 || !width.is_multiple_of(STRIP) {
+        return Err(Error::value("columns of a panel", format!("a multiple of {STRIP}"), width));
+    }
+    let update = Update::new(cuda, tiled, config)?;
+    let [column, exchange, solve] =
+        ["column", "exchange", "solve"].map(|name| cuda.kernel(&BLOCKED, &[], name));
+    let (column, exchange, solve) = (column?, exchange?, solve?);
+    let strips = |panel: &Range<usize>| {
+        let end = panel.end;
+        panel.clone().step_by(STRIP).map(move |from| from..(from + STRIP).min(end))
+    };
+    let solve = |lu: &mut Array<f64>, strip: &Range<usize>, columns: Range<usize>| {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let shape = Launch::covering(columns.len(), 64);
+        let ranges = [int(strip.start), int(strip.end), int(columns.start), int(columns.end)];
+        let arguments = &mut [&[lu.cuda_mut().into(), int(n)], &ranges[..]].concat();
+        // SAFETY: strip and columns lie in the matrix, and threads beyond the last column end.
+        unsafe { solve.launch(shape, arguments) }
+    };
+    for first in (0..n).step_by(width) {
+        let panel = first..(first + width).min(n);
+        for strip in strips(&panel) {
+            let of_strip = [int(strip.start), int(strip.end)];
+            // The last turn makes the last column of L.
+            for j in strip.start..(strip.end + 1).min(n) {
+                let shape = Launch::linear((n - j).div_ceil(64).min(MOST_BLOCKS) as u32, 256);
+                let Room { sizes, rows, ticket } = &mut *room;
+                let kept = [sizes.cuda_mut().into(), rows.cuda_mut().into(), ticket.cuda_mut().into()];
+                let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into()];
+                let arguments = &mut [&arrays[..], &kept, &[int(n)], &of_strip, &[int(j)]].concat();
+                // SAFETY: the strip lies in the matrix of n x n numbers, there are n pivots, and there is room for what each block leaves.
+                unsafe { column.launch(shape, arguments) }?;
+            }
+            let arguments =
+                &mut [&[lu.cuda_mut().into(), pivots.cuda().into(), int(n)], &of_strip[..]].concat();
+            // SAFETY: as above; the pivots of the strip are rows of the matrix, as `column` has just written them.
+            unsafe { exchange.launch(Launch::covering(n, 64), arguments) }?;
+            solve(lu, &strip, strip.end..panel.end)?;
+            update.launch(n, lu, [strip.end..n, strip.end..panel.end, strip])?;
+        }
+        for strip in strips(&panel) {
+            solve(lu, &strip, panel.end..n)?;
+            update.launch(n, lu, [strip.end..panel.end, panel.end..n, strip])?;
+        }
+        update.launch(n, lu, [panel.end..n, panel.end..n, panel])?;
+    }
+    Ok(())
+}
