@@ -11,7 +11,7 @@ use rayspin_tune::{Build, Ladder, distinct};
 macro_rules! applications {
     ($with:ident) => {
         $with! {
-            // A line each, by name: folder: Ladder,
+            tpacf: Tpacf,
         }
     };
 }
