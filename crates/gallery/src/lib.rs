@@ -11,6 +11,7 @@ use rayspin_tune::{Build, Ladder, distinct};
 macro_rules! applications {
     ($with:ident) => {
         $with! {
+            rc5: Rc5,
             tpacf: Tpacf,
         }
     };
