@@ -12,6 +12,7 @@ macro_rules! applications {
     ($with:ident) => {
         $with! {
             rc5: Rc5,
+            rpes: Rpes,
             tpacf: Tpacf,
         }
     };
