@@ -32,6 +32,7 @@ wheel: tools
 
 lint: tools
 	$(CARGO) fmt --all --check
+	rustfmt --check --edition 2024 crates/gallery/src/*/mod.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS=--deny=warnings $(CARGO) doc --workspace --no-deps --locked
 

@@ -18,6 +18,9 @@ macro_rules! applications {
             fem: Fem,
             lbm: Lbm,
             linpack: Linpack,
+            rc5: Rc5,
+            rpes: Rpes,
+            tpacf: Tpacf,
         }
     };
 }

@@ -8,7 +8,6 @@ use rayspin_gallery::ladders;
 use rayspin_lab::Conformance;
 use rayspin_tune::{Ladder, Which};
 
-#[allow(dead_code, reason = "the table may be empty")]
 /// With `--nocapture` the largest error of every variant.
 fn check(ladder: impl Ladder + 'static) {
     let name = ladder.about().name;
