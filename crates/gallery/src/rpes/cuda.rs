@@ -32,8 +32,8 @@ fn defines(form: Form, [bra, ket]: [usize; 2], threads: u32) -> Vec<Define> {
 }
 
 fn forms(form: Form) -> Vec<Build> {
-    // The compiler takes 48 registers for four s shells and keeps a number of 4 bytes in memory, rather than take one more.
-    let spill_bytes = if form.ready { 4 } else { 0 };
+    // For a few classes the compiler keeps one or two numbers of 4 bytes in memory, rather than take one more register.
+    let spill_bytes = if form.ready { 8 } else { 0 };
     CLASSES.map(|class| Build { source: &CLASS, defines: defines(form, class, 64), spill_bytes }).to_vec()
 }
 
