@@ -32,9 +32,7 @@ fn defines(form: Form, [bra, ket]: [usize; 2], threads: u32) -> Vec<Define> {
 }
 
 fn forms(form: Form) -> Vec<Build> {
-    // For a few classes the compiler keeps one or two numbers of 4 bytes in memory, rather than take one more register.
-    let spill_bytes = if form.ready { 8 } else { 0 };
-    CLASSES.map(|class| Build { source: &CLASS, defines: defines(form, class, 64), spill_bytes }).to_vec()
+    CLASSES.map(|class| Build { defines: defines(form, class, 64), ..Build::plain(&CLASS) }).to_vec()
 }
 
 pub(super) fn naive_forms() -> Vec<Build> {

@@ -109,8 +109,18 @@ static __device__ __forceinline__ real of(const Line& line, int i, int j, int k,
     return fma(ab, low, high);
 }
 
+// Threads that a multiprocessor is to hold; with 0 the compiler chooses. For these classes its choice keeps one or two values in local memory, to save a few
+// registers.
+#if MADE && (DOUBLE ? BRA == 0 : BRA == 1 && KET == 1)
+#define RESIDENT 1024
+#elif MADE && !DOUBLE && BRA == 2 && KET == 1
+#define RESIDENT 640
+#else
+#define RESIDENT 0
+#endif
+
 // The first pairs are those from `bras` on, the second `kets` of them from `first` on. Integrals of the class begin at `integrals`.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 quartets(const real* __restrict__ shells, const uint2* __restrict__ pairs, const real* __restrict__ rows, unsigned count,
          unsigned bras, unsigned first, unsigned kets, unsigned all, const real* __restrict__ table,
          double* __restrict__ integrals, unsigned long long from) {
