@@ -9,12 +9,11 @@ mod variants;
 
 use std::fmt;
 
-use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit, input, tuned};
 
-use crate::cone;
+use crate::cone::Cells;
 
 /// c Δt / Δx: stable up to 1/√3 in three dimensions.
 pub const COURANT: f32 = 0.5;
@@ -117,11 +116,6 @@ pub struct Data {
 #[derive(Debug, Clone, Copy)]
 pub struct Fdtd;
 
-/// Problems of more updates than this are checked at some cells, each with the cells that it depends on.
-const WHOLE: usize = 1 << 21;
-/// How many of them.
-const CHECKED: u64 = 8;
-
 impl Algorithm for Fdtd {
     type Problem = Problem;
     type Data = Data;
@@ -211,22 +205,9 @@ impl Algorithm for Fdtd {
             };
             (0..6).map(one).fold(0.0, |a: f64, b| if b.is_nan() { f64::INFINITY } else { a.max(b) })
         };
-        if cells.saturating_mul(problem.steps) <= WHOLE {
-            let want = reference::window(problem, &data.host, [0; 3], problem.shape);
-            return Ok(want.iter().enumerate().map(|(cell, want)| apart(cell, want)).fold(0.0, f64::max));
-        }
-        let error = |turn: u64| {
-            let cell = match turn {
-                0 => cells - 1,
-                _ => (input::bits(data.seed ^ 0x1b3, turn) % cells as u64) as usize,
-            };
-            let [_, ny, nx] = problem.shape;
-            let at = [cell / nx / ny, cell / nx % ny, cell % nx];
-            let window = cone::window(problem.shape, [true; 3], problem.steps, at);
-            let want = reference::window(problem, &data.host, window.0, window.1);
-            apart(cell, &want[cone::index(at, window)])
-        };
+        let (shape, steps) = (problem.shape, problem.steps);
+        let of = |low, size| reference::window(problem, &data.host, low, size);
         let cpu = data.out.device().cpu_side();
-        Ok(cpu.run(|| (0..CHECKED).into_par_iter().map(error).reduce(|| 0.0, f64::max)))
+        Ok(Cells { shape, closed: [true; 3], steps }.error((cpu, data.seed), of, apart))
     }
 }
