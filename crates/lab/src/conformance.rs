@@ -75,6 +75,37 @@ impl Conformance<'_> {
     }
 }
 
+/// What ladders leave unexplained, a line each: a README without a title or of a few words, a variant that it does not name, a variant
+/// that reproduces a row which is not among the [published](Ladder::published) ones.
+///
+/// Errors: as [`Ladder::outline`].
+///
+/// ```
+/// # fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> { Vec::new() }
+/// let wrong = rayspin_lab::unexplained(&ladders())?;
+/// assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn unexplained(ladders: &[Box<dyn Ladder>]) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for ladder in ladders {
+        let about = ladder.about();
+        let mut say = |text: String| wrong.push(format!("{}: {text}", about.name));
+        if !about.readme.starts_with("# ") || about.readme.len() <= 300 {
+            say("its README has no title, or a few words only".to_owned());
+        }
+        for variant in ladder.outline(Which::Trial(0))?.variants {
+            if !about.readme.contains(variant.name) {
+                say(format!("its README does not name {}", variant.name));
+            }
+            if variant.reproduces.is_some_and(|row| ladder.published().iter().all(|p| p.row != row)) {
+                say(format!("{} reproduces an unknown row", variant.name));
+            }
+        }
+    }
+    Ok(wrong)
+}
+
 /// The check of one ladder.
 struct One<'a> {
     how: &'a Conformance<'a>,

@@ -20,7 +20,7 @@ mod search;
 
 pub use benchmark::{BenchmarkRun, Outcome, Step, Timed, benchmark, sets};
 pub use clock::Clock;
-pub use conformance::{Conformance, Conformed};
+pub use conformance::{Conformance, Conformed, unexplained};
 pub use cost_model::{Bounds, CostModel, pareto};
 pub use measure::{LaunchMode, Protocol, Timing, measure};
 pub use on_device::OnDevice;

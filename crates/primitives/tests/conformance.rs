@@ -67,24 +67,9 @@ conformance! {
 }
 
 #[test]
-fn rows_are_named_once_and_explain_themselves() {
-    for ladder in ladders() {
-        let about = ladder.about();
-        assert!(about.readme.starts_with("# ") && about.readme.len() > 300, "{}: README", about.name);
-        let cpu = &Device::cpu_with_threads(1).unwrap();
-        let session = ladder.open(Which::Trial(0), cpu, 1).unwrap();
-        let mut names: Vec<_> = session.variants().iter().map(|r| r.name).collect();
-        for name in &names {
-            assert!(about.readme.contains(name), "{}: its README does not name {name}", about.name);
-        }
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), session.variants().len(), "{}: names are not unique", about.name);
-        for variant in session.variants() {
-            let known = variant.reproduces.is_none_or(|row| ladder.published().iter().any(|p| p.row == row));
-            assert!(known, "{}: {} reproduces an unknown row", about.name, variant.name);
-        }
-    }
+fn ladders_explain_themselves() {
+    let wrong = rayspin_lab::unexplained(&ladders()).unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

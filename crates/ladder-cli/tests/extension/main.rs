@@ -12,7 +12,7 @@ use rayspin::device::cuda::Source;
 use rayspin::device::{BackendKind, Device};
 use rayspin::tune::variant::{Run, Variant};
 use rayspin::tune::{Algorithm, Build, Ladder, Own, Row, Space, With, sources};
-use rayspin_lab::Conformance;
+use rayspin_lab::{Conformance, unexplained};
 use rayspin_primitives::matrix_add::{MatrixAdd, Problem};
 use serde_json::Value as Json;
 
@@ -223,6 +223,17 @@ fn they_conform() {
         };
         holds(&coverage, &rows);
     }
+}
+
+#[test]
+fn what_readmes_leave_out_is_found() {
+    let wrong = unexplained(&own()).unwrap().join("\n");
+    let left = [
+        "matrix-add: its README does not name gpu-stride",
+        "scale: its README has no title, or a few words only",
+    ];
+    holds(&wrong, &left);
+    assert!(!wrong.contains("gpu-thread-each"), "{wrong}");
 }
 
 #[test]
