@@ -22,7 +22,7 @@ fn compressed(block: &[u8]) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(block, 22)
 }
 
-/// A block as zstd, half as small as the feature `strong` makes it.
+/// A block as zstd, by a library without C code and a weak level: for tests, whose build the C code would lengthen.
 #[cfg(not(feature = "strong"))]
 fn compressed(block: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(ruzstd::encoding::compress_to_vec(block, ruzstd::encoding::CompressionLevel::Fastest))

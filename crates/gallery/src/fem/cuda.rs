@@ -50,7 +50,7 @@ pub(super) enum Product {
     Nodes,
 }
 
-/// Blocks along a vector: few enough that what they leave is soon added up.
+/// Blocks along a vector: few enough that their sums are soon added up.
 fn along(items: usize) -> Launch {
     Launch::linear(items.div_ceil(THREADS as usize).clamp(1, 1024) as u32, THREADS)
 }

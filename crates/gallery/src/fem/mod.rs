@@ -44,7 +44,7 @@ impl Problem {
         [node / mx / my, node / mx % my, node % mx]
     }
 
-    /// Whether a node has an unknown: those of the boundary are 0.
+    /// Whether a node has an unknown: u is 0 on the boundary.
     fn inner(&self, node: [usize; 3]) -> bool {
         node.iter().zip(self.shape).all(|(&at, n)| at > 0 && at < n)
     }

@@ -4,7 +4,8 @@ use rayon::prelude::*;
 
 use super::Problem;
 
-/// 12 times the stiffness between two corners of a cube of side 1 that differ along so many axes: ∫ ∇φ_a · ∇φ_b of trilinear φ.
+/// 12 times the stiffness ∫ ∇φ_a · ∇φ_b of trilinear φ between two corners of a cube of side 1. The index is the number of axes along which
+/// the corners differ.
 pub const STIFFNESS: [f64; 4] = [4.0, 0.0, -1.0, -1.0];
 
 /// u after all steps, on all nodes.

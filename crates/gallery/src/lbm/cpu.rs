@@ -194,7 +194,7 @@ fn over_rows(
     }
 }
 
-/// A row: its ends by themselves, what lies between in vectors, the last of which may overlap the one before.
+/// A row: its ends by themselves, the cells between them in vectors. The last vector may overlap the one before.
 #[inline(always)]
 fn one_row<S: Simd>(simd: S, p: &Problem, from: &[f32], row: usize, to: &mut [&mut [f32]]) {
     let ([nz, ny, nx], cells, lanes) = (p.shape, p.cells(), S::f32s::LEN);

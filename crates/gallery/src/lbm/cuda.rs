@@ -107,7 +107,7 @@ pub(super) fn run(
     for turn in 1..p.steps {
         let turn = i32::from(turn % 2 == 1).into();
         let arguments = &mut [&[f.cuda_mut().into()], &sizes[..], &[omega, lid, force, turn]].concat();
-        // SAFETY: as above; a step reads and writes populations alone, each thread those of its own cells.
+        // SAFETY: as above; each thread of a step reads and writes populations of its own cells alone.
         unsafe { step.launch(shape, arguments) }?;
     }
     let turn = i32::from(p.steps % 2 == 1).into();

@@ -88,8 +88,8 @@ impl Room {
     }
 }
 
-/// Panels of columns; what is right of a panel is updated once for all of its columns, by sums in registers. On one thread or on those of
-/// `cpu`.
+/// Panels of columns. The matrix on the right of a panel is updated once for all columns of the panel, by sums in registers. One thread does the
+/// work, or all threads of `cpu`.
 pub(super) fn blocked(
     level: Level,
     cpu: Option<&Cpu>,

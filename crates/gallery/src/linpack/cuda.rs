@@ -104,7 +104,7 @@ pub(super) fn columns(cuda: &Cuda, n: usize, lu: &mut Array<f64>, pivots: &mut A
     let (pivot, scale, eliminate) = (pivot?, scale?, eliminate?);
     for k in 0..n {
         let arguments = &mut [lu.cuda_mut().into(), pivots.cuda_mut().into(), int(n), int(k)];
-        // SAFETY: the matrix has n rows of n numbers, there are n pivots, and the row that is found is one of these.
+        // SAFETY: the matrix has n rows of n numbers, there are n pivots, and a pivot is the index of a row.
         unsafe { pivot.launch(Launch::linear(1, 256), arguments) }?;
         let left = n - k - 1;
         if left == 0 {

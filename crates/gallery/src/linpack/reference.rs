@@ -1,4 +1,4 @@
-//! The oracle: what a factorization is worth is the residual of a system that it solves.
+//! The oracle: the residual of a system that the factorization solves.
 
 use std::iter::zip;
 

@@ -12,7 +12,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Device};
 use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Row, Unit, input, tuned};
 
-/// Words of a key's schedule: two before the first round and two a round, of which there are 12.
+/// Words of a key's schedule: two before the first round, and two in each of 12 rounds.
 pub const WORDS: usize = 26;
 /// Keys of a search, at most.
 pub const MOST_KEYS: usize = (1 << 31) - 1;
@@ -59,7 +59,7 @@ impl Search {
         key
     }
 
-    /// The three words that the cipher makes of key `at`.
+    /// Key `at` as three words of 32 bits, as the cipher reads it.
     #[inline(always)]
     fn words(&self, at: u32) -> [u32; 3] {
         let (upper, lower) = self.number(at);
@@ -203,7 +203,7 @@ impl Algorithm for Rc5 {
         data.found.fill(u32::MAX)
     }
 
-    /// Candidates that are missing or wrong over all candidates; of many keys all that were found, and those of windows that should have been.
+    /// Missing and wrong candidates over all candidates. Where keys are many, every candidate found is checked; missing ones are looked for in some windows.
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
         let Data { search, found, secret, seed } = data;
         let cpu = found.device().cpu_side();

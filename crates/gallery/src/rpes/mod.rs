@@ -283,7 +283,7 @@ impl Data {
 #[derive(Debug, Clone, Copy)]
 pub struct Rpes;
 
-/// Of more integrals so many are checked, at random.
+/// Integrals that are checked: all of a problem with at most this number, or this number at random.
 const WHOLE: usize = 700;
 
 impl Algorithm for Rpes {
@@ -380,7 +380,7 @@ impl Algorithm for Rpes {
             if found.is_nan() { f64::INFINITY } else { (found - want).abs() / want.abs().max(1.0) }
         };
         let cpu = data.integrals.device().cpu_side();
-        // Of small problems every integral of every class.
+        // Small problems: every integral of every class.
         let turns = if found.len() <= WHOLE { CLASSES.len() * found.len() } else { count };
         Ok(cpu.run(|| (0..turns).into_par_iter().map(error).reduce(|| 0.0, f64::max)))
     }

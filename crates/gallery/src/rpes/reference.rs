@@ -71,7 +71,7 @@ pub(super) struct Product {
 }
 
 impl Product {
-    /// Of primitives `i` and `j` of two shells, and components `c` (x, y, z for p).
+    /// The product of primitives `i` and `j` of two shells, with components `c` (x, y, z for p).
     pub(super) fn new([a, b]: [&Shell; 2], [i, j]: [usize; 2], c: [usize; 2]) -> Self {
         let (ea, eb) = (a.exponents[i], b.exponents[j]);
         let p = ea + eb;

@@ -1,4 +1,4 @@
-//! Rys quadrature: points and weights for ∫ f(t²) e^(−X t²) dt from 0 to 1 that are exact for polynomials f of degree 2n − 1 (Dupuis, Rys and King,
+//! Rys quadrature: points and weights for ∫ f(t²) e^(−X t²) dt from 0 to 1. They are exact for polynomials f of degree 2n − 1 (Dupuis, Rys and King,
 //! "Evaluation of molecular integrals over Gaussian basis functions", 1976).
 
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ pub fn quadrature(n: usize, x: f64) -> ([f64; MOST], [f64; MOST]) {
         (norms[k], a[k]) = (norm, first / norm);
         b[k] = if k == 0 { 0.0 } else { norm / norms[k - 1] };
     }
-    // Zeros of a polynomial lie between those of the one before.
+    // A zero of a polynomial lies between each two neighbouring zeros of the polynomial before.
     let mut zeros: Vec<f64> = Vec::new();
     for k in 1..=n {
         let bounds: Vec<f64> = [0.0].into_iter().chain(zeros).chain([1.0]).collect();
@@ -80,8 +80,8 @@ pub const fn start(n: usize) -> usize {
     n * (n - 1) * (INTERVALS * TERMS + 1)
 }
 
-/// For n = 1, 2, 3: of every interval polynomials in y = 4 X − (2 interval + 1) from −1 to 1, the highest coefficient first, of n points and n
-/// weights; then X t² and √X w of large X.
+/// For n = 1, 2, 3 and every interval: the polynomials of n points and n weights in y = 4 X − (2 interval + 1) from −1 to 1, the highest
+/// coefficient first. Then X t² and √X w for large X.
 pub fn table() -> &'static [f64] {
     static TABLE: LazyLock<Vec<f64>> = LazyLock::new(make_table);
     &TABLE

@@ -1,5 +1,5 @@
-//! The energy of water in the basis STO-3G, by a self-consistent field of closed shells (Roothaan, "New developments in molecular orbital theory", 1951): repulsion
-//! integrals are those of each device, all others come from the oracle's Hermite functions.
+//! The energy of water in the basis STO-3G, by a self-consistent field of closed shells (Roothaan, "New developments in molecular orbital theory", 1951). Each
+//! device makes the repulsion integrals; the oracle's Hermite functions make all others.
 
 #![allow(clippy::unwrap_used, clippy::needless_range_loop, reason = "tests; matrices by their indices")]
 

@@ -45,11 +45,11 @@ pub(super) fn search(points: &[f32], counts: &mut [u32], p: &Problem) {
 const DROPPED: u32 = 22;
 /// Smaller squared chords are below the first edge like this one.
 const LEAST: f32 = 1.0 / (1 << 24) as f32;
-/// The first interval is that of [`LEAST`], the last that of infinity.
+/// The first interval begins with [`LEAST`], the last holds infinity.
 const FIRST: u32 = LEAST.to_bits() >> DROPPED;
 pub(super) const INTERVALS: usize = ((f32::INFINITY.to_bits() >> DROPPED) - FIRST + 1) as usize;
 
-/// Of each interval the edge in it, or infinity, and the number of edges before.
+/// For each interval: the edge in it, or infinity, and the number of edges before.
 pub(super) fn intervals() -> [(f32, u32); INTERVALS] {
     let edges = edges();
     std::array::from_fn(|at| {

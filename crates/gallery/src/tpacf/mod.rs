@@ -17,7 +17,7 @@ const A_DECADE: usize = 5;
 pub const EDGES: usize = 4 * A_DECADE + 1;
 /// Counts of a pair of sets: below the first edge, between edges, and from the last edge on.
 pub const BINS: usize = EDGES + 1;
-/// Sets of so many points at most: so a count fits 32 bits.
+/// Points of a set, at most: so a count fits 32 bits.
 pub const MOST_POINTS: usize = 65_535;
 /// Sets beside the observed one, at most.
 pub const MOST_SETS: usize = 10_000;

@@ -1,4 +1,4 @@
-// Two kernels a step. `product` makes the new direction d = r + beta · d on the fly, where it reads it for A d; a thread goes up a column of nodes
+// Two kernels a step. `product` makes the new direction d = r + beta · d where it reads d for A d. A thread goes up a column of nodes
 // and keeps the 3 x 3 nodes of two planes in registers, so that a plane is read once. `change` does the rest.
 
 struct Plane {

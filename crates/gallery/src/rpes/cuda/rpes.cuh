@@ -1,6 +1,6 @@
-// Repulsion integrals of s and p shells by Rys quadrature. A shell is nine numbers: centre, exponents and coefficients of three primitive functions. A pair
-// has ROWS numbers, a row of all pairs each: of each of nine pairs of primitives exponent p, 1/(2p), centre and size over p, then the centre of the first
-// shell and how far the second is from it.
+// Repulsion integrals of s and p shells by Rys quadrature. A shell is nine numbers: centre, exponents and coefficients of three primitive functions. A pair of
+// shells has ROWS numbers; each number has a row over all pairs. They are exponent p, 1/(2p), centre, and size over p of each of nine pairs of primitives. Then come the
+// centre of the first shell and how far the second is from it.
 
 #define TERMS 10
 #define INTERVALS 80
@@ -23,7 +23,7 @@ static __device__ __forceinline__ Product product(const real* a, const real* b, 
     return made;
 }
 
-// Points and weights: polynomials of an interval of x, constants where x is large. `table` begins with those of N points.
+// Points and weights: polynomials of an interval of x, constants where x is large. `table` begins with the numbers for N points.
 template <int N>
 static __device__ __forceinline__ void quadrature(real x, const real* table, real (&u)[N], real (&w)[N]) {
     // Not a number converts to anything.
