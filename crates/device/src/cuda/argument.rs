@@ -222,6 +222,17 @@ impl Kernel {
         self.function.occupancy(threads, shared)
     }
 
+    /// The most blocks of a launch that may wait for each other: all that the multiprocessors hold at once. On a device that runs blocks
+    /// one after another, such as the emulated GPU, 1.
+    ///
+    /// It counts on an idle device: work of the same device comes in order, and blocks of other programs end.
+    pub fn blocks_that_meet(&self, threads: u32, shared: u32) -> Result<u32> {
+        if !self.function.blocks_meet() {
+            return Ok(1);
+        }
+        Ok(self.occupancy(threads, shared)?.saturating_mul(self.limits.multiprocessors))
+    }
+
     /// Queues the kernel. Errors: arguments whose types differ from the kernel's declaration or that belong to another
     /// device; a launch beyond a limit of the device (the error names the limit); an error of the device.
     ///

@@ -323,6 +323,11 @@ pub trait Function: Send + Sync {
     fn resources(&self) -> Resources;
     /// Number of blocks that one multiprocessor holds at once.
     fn occupancy(&self, threads: u32, shared: u32) -> Result<u32>;
+    /// Whether blocks run at the same time, and so may wait for each other, if multiprocessors hold them all at once. Blocks that
+    /// run one after another would wait for ever.
+    fn blocks_meet(&self) -> bool {
+        false
+    }
     /// Queues the kernel. `arguments` point to the values in the order of its parameters.
     ///
     /// # Safety

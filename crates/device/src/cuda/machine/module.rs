@@ -209,6 +209,10 @@ impl Function for Entry {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
+    fn blocks_meet(&self) -> bool {
+        true
+    }
+
     unsafe fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()> {
         let _entered = self.shared.enter()?;
         let [x, y, z] = launch.blocks;
