@@ -15,17 +15,23 @@ static COLUMNS: Source = Source {
     name: "linpack_columns",
     files: &[PIVOT, ("02_columns.cu", include_str!("cuda/02_columns.cu"))],
 };
+const STRIP: (&str, &str) = ("strip.cuh", include_str!("cuda/strip.cuh"));
 static BLOCKED: Source = Source {
     name: "linpack_blocked",
-    files: &[PIVOT, ("03_blocked.cu", include_str!("cuda/03_blocked.cu"))],
+    files: &[PIVOT, STRIP, ("03_blocked.cu", include_str!("cuda/03_blocked.cu"))],
 };
 static TILED: Source =
     Source { name: "linpack_tiled", files: &[("04_tiled.cu", include_str!("cuda/04_tiled.cu"))] };
+static STRIPS: Source = Source {
+    name: "linpack_strips",
+    files: &[PIVOT, STRIP, ("05_strips.cu", include_str!("cuda/05_strips.cu"))],
+};
 
-/// Columns of a strip, as the kernels have it.
-const STRIP: usize = 16;
 /// The most blocks that look for a pivot.
 const MOST_BLOCKS: usize = 256;
+/// Columns of a strip: a kernel a column, a kernel a strip.
+const NARROW: usize = 16;
+const WIDE: usize = 32;
 
 pub(super) fn saxpy_forms() -> Vec<Build> {
     vec![Build::plain(&SAXPY)]
@@ -42,6 +48,16 @@ pub(super) fn blocked_forms() -> Vec<Build> {
 pub(super) fn tiled_forms() -> Vec<Build> {
     let tiled = [[64, 64], [128, 64]].map(|tile| Build { defines: defines(tile), ..Build::plain(&TILED) });
     [vec![Build::plain(&BLOCKED)], tiled.to_vec()].concat()
+}
+
+pub(super) fn strips_forms() -> Vec<Build> {
+    let mut forms = tiled_forms();
+    forms[0] = Build { defines: wide(), ..Build::plain(&STRIPS) };
+    forms
+}
+
+fn wide() -> Vec<Define> {
+    vec![("STRIP", WIDE.to_string())]
 }
 
 fn defines([bm, bn]: [u32; 2]) -> Vec<Define> {
@@ -72,6 +88,13 @@ pub(super) struct Room {
     sizes: Array<f64>,
     rows: Array<i32>,
     ticket: Array<u32>,
+    /// Two sets of messages of blocks.
+    words: Array<u64>,
+}
+
+/// 64-bit words of two sets of messages: of each block a header of four and a row, and the row that the pivot's displaces.
+const fn words(blocks: usize) -> usize {
+    2 * (blocks * (4 + 2 * WIDE) + 2 * WIDE)
 }
 
 impl Room {
@@ -81,6 +104,7 @@ impl Room {
             sizes: Array::zeros(device, &[MOST_BLOCKS])?,
             rows: Array::zeros(device, &[MOST_BLOCKS])?,
             ticket: Array::zeros(device, &[1])?,
+            words: Array::zeros(device, &[words(MOST_BLOCKS)])?,
         })
     }
 }
@@ -155,26 +179,108 @@ impl Update {
     }
 }
 
-/// Strips and panels of columns. `tiled`: the update sums in registers.
+/// How a strip of columns is factored.
+enum Strip {
+    /// A kernel a column.
+    Columns(Kernel),
+    /// One kernel, whose blocks wait for each other: at most this number.
+    Whole(Kernel, usize),
+}
+
+/// Rows of a block at least, where blocks wait for each other: fewer rows are not worth another block.
+const FEW_ROWS: usize = 64;
+/// Threads of a block of `strip`, and the bytes of shared memory of a row.
+const STRIP_THREADS: u32 = 256;
+const ROW_BYTES: usize = (WIDE + 4) * size_of::<f64>();
+
+impl Strip {
+    fn width(&self) -> usize {
+        if matches!(self, Self::Columns(_)) { NARROW } else { WIDE }
+    }
+
+    fn factor(
+        &self,
+        n: usize,
+        strip: &Range<usize>,
+        (lu, pivots, room): (&mut Array<f64>, &mut Array<i32>, &mut Room),
+    ) -> Result<()> {
+        let of_strip = [int(strip.start), int(strip.end)];
+        let Room { sizes, rows, ticket, words } = room;
+        match self {
+            Self::Columns(kernel) => {
+                // The last turn makes the last column of L.
+                for j in strip.start..(strip.end + 1).min(n) {
+                    let shape = Launch::linear((n - j).div_ceil(64).min(MOST_BLOCKS) as u32, 256);
+                    let kept = [sizes.cuda_mut().into(), rows.cuda_mut().into(), ticket.cuda_mut().into()];
+                    let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into()];
+                    let arguments = &mut [&arrays[..], &kept, &[int(n)], &of_strip, &[int(j)]].concat();
+                    // SAFETY: the strip lies in the matrix of n x n numbers, there are n pivots, and there is room for what each block
+                    // leaves.
+                    unsafe { kernel.launch(shape, arguments) }?;
+                }
+                Ok(())
+            }
+            Self::Whole(kernel, most) => {
+                let left = n - strip.start;
+                let of_block = left.div_ceil(*most).max(FEW_ROWS.min(left));
+                let blocks = left.div_ceil(of_block);
+                let shape = Launch::linear(blocks as u32, STRIP_THREADS).with_shared(of_block * ROW_BYTES);
+                let meet = kernel.blocks_that_meet(STRIP_THREADS, shape.shared)? as usize;
+                if blocks > meet.min(MOST_BLOCKS) {
+                    let expected = format!("rows that {meet} blocks hold in shared memory at once");
+                    return Err(Error::value("matrix", expected, format!("{left} rows")));
+                }
+                let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into(), words.cuda_mut().into()];
+                let arguments = &mut [&arrays[..], &[int(n)], &of_strip, &[int(of_block)]].concat();
+                // SAFETY: as above. `words` has room for the messages of MOST_BLOCKS blocks.
+                unsafe { kernel.launch(shape, arguments) }
+            }
+        }
+    }
+}
+
+/// The steps that forms share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A kernel a column, a thread a number of an update.
+    Blocked,
+    /// Updates by tiles.
+    Tiled,
+    /// The same, and a kernel a strip.
+    Strips,
+}
+
+/// Strips and panels of columns.
 pub(super) fn blocked(
     cuda: &Cuda,
     config: &Config,
-    tiled: bool,
+    form: Form,
     n: usize,
     (lu, pivots, room): (&mut Array<f64>, &mut Array<i32>, &mut Room),
 ) -> Result<()> {
     check(n, lu, pivots)?;
+    let update = Update::new(cuda, form != Form::Blocked, config)?;
+    let (source, defines) = if form == Form::Strips { (&STRIPS, wide()) } else { (&BLOCKED, Vec::new()) };
+    let kernel = |name| cuda.kernel(source, &defines, name);
+    let columns = if form == Form::Strips {
+        room.words.fill(0)?;
+        let most = config.get("blocks")?.max(1) as usize;
+        let kernel = kernel("strip")?;
+        let meet = kernel.blocks_that_meet(STRIP_THREADS, ROW_BYTES as u32)? as usize;
+        Strip::Whole(kernel, most.min(meet).max(1))
+    } else {
+        Strip::Columns(kernel("column")?)
+    };
+    let (exchange, solve) = (kernel("exchange")?, kernel("solve")?);
     let width = config.get("panel")? as usize;
-    if width == 0 || !width.is_multiple_of(STRIP) {
-        return Err(Error::value("columns of a panel", format!("a multiple of {STRIP}"), width));
+    let of_strip = columns.width();
+    if width == 0 || !width.is_multiple_of(of_strip) {
+        let expected = format!("a multiple of {of_strip}");
+        return Err(Error::value("columns of a panel", expected, width));
     }
-    let update = Update::new(cuda, tiled, config)?;
-    let [column, exchange, solve] =
-        ["column", "exchange", "solve"].map(|name| cuda.kernel(&BLOCKED, &[], name));
-    let (column, exchange, solve) = (column?, exchange?, solve?);
     let strips = |panel: &Range<usize>| {
         let end = panel.end;
-        panel.clone().step_by(STRIP).map(move |from| from..(from + STRIP).min(end))
+        panel.clone().step_by(of_strip).map(move |from| from..(from + of_strip).min(end))
     };
     let solve = |lu: &mut Array<f64>, strip: &Range<usize>, columns: Range<usize>| {
         if columns.is_empty() {
@@ -189,20 +295,11 @@ pub(super) fn blocked(
     for first in (0..n).step_by(width) {
         let panel = first..(first + width).min(n);
         for strip in strips(&panel) {
+            columns.factor(n, &strip, (lu, pivots, room))?;
             let of_strip = [int(strip.start), int(strip.end)];
-            // The last turn makes the last column of L.
-            for j in strip.start..(strip.end + 1).min(n) {
-                let shape = Launch::linear((n - j).div_ceil(64).min(MOST_BLOCKS) as u32, 256);
-                let Room { sizes, rows, ticket } = &mut *room;
-                let kept = [sizes.cuda_mut().into(), rows.cuda_mut().into(), ticket.cuda_mut().into()];
-                let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into()];
-                let arguments = &mut [&arrays[..], &kept, &[int(n)], &of_strip, &[int(j)]].concat();
-                // SAFETY: the strip lies in the matrix of n x n numbers, there are n pivots, and there is room for what each block leaves.
-                unsafe { column.launch(shape, arguments) }?;
-            }
             let arguments =
                 &mut [&[lu.cuda_mut().into(), pivots.cuda().into(), int(n)], &of_strip[..]].concat();
-            // SAFETY: as above; the pivots of the strip are rows of the matrix, as `column` has just written them.
+            // SAFETY: as above; the pivots of the strip are rows of the matrix, as a kernel has just written them.
             unsafe { exchange.launch(Launch::covering(n, 64), arguments) }?;
             solve(lu, &strip, strip.end..panel.end)?;
             update.launch(n, lu, [strip.end..n, strip.end..panel.end, strip])?;

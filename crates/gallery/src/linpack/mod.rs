@@ -79,9 +79,9 @@ pub fn factorize(a: &Array<f64>, lu: &mut Array<f64>, pivots: &mut Array<i32>) -
             Ok(())
         }
         Backend::Cuda(cuda) => {
-            let config = tuned(&Linpack, &Problem::Lu(n), &variants::gpu_tiled(), &device);
+            let config = tuned(&Linpack, &Problem::Lu(n), &variants::gpu_strips(), &device);
             let mut room = cuda::Room::new(&device)?;
-            cuda::blocked(cuda, &config, true, n, (lu, pivots, &mut room))
+            cuda::blocked(cuda, &config, cuda::Form::Strips, n, (lu, pivots, &mut room))
         }
     }
 }

@@ -64,23 +64,30 @@ pub(super) fn matrices() -> Vec<Row<Linpack>> {
         })
         .forms(cuda::columns_forms),
         matrix("gpu-blocked", Cuda, "strips and panels, a thread a number in updates", |config, m| {
-            on_gpu(config, m, false)
+            on_gpu(config, m, cuda::Form::Blocked)
         })
         .space(panels)
         .forms(cuda::blocked_forms),
-        gpu_tiled(),
+        matrix("gpu-tiled", Cuda, "updates by tiles in shared memory, sums in registers", |config, m| {
+            on_gpu(config, m, cuda::Form::Tiled)
+        })
+        .space(|_| tiles(128))
+        .forms(cuda::tiled_forms),
+        gpu_strips(),
     ]
 }
 
+fn tiles(panel: i64) -> Space {
+    Space::none().axis("panel", &[32, 64, 128, 256], panel).axis("bm", &[64, 128], 64).axis("bn", &[64], 64)
+}
+
 /// What [`factorize`](super::factorize) runs on a GPU.
-pub(super) fn gpu_tiled() -> Row<Linpack> {
-    matrix("gpu-tiled", Cuda, "updates by tiles in shared memory, sums in registers", |config, m| {
-        on_gpu(config, m, true)
+pub(super) fn gpu_strips() -> Row<Linpack> {
+    matrix("gpu-strips", Cuda, "a kernel a strip of columns, whose blocks exchange messages", |config, m| {
+        on_gpu(config, m, cuda::Form::Strips)
     })
-    .space(|_| {
-        Space::none().axis("panel", &[32, 64, 128, 256], 128).axis("bm", &[64, 128], 64).axis("bn", &[64], 64)
-    })
-    .forms(cuda::tiled_forms)
+    .space(|_| tiles(128).axis("blocks", &[16, 32, 64, 128], 64))
+    .forms(cuda::strips_forms)
 }
 
 fn vector(name: &'static str, backend: BackendKind, summary: &'static str, launch: Launch) -> Row<Linpack> {
@@ -122,12 +129,12 @@ fn blocked(m: &mut Matrix, all_cores: bool) -> Result<()> {
     Ok(())
 }
 
-fn on_gpu(config: &Config, m: &mut Matrix, tiled: bool) -> Result<()> {
+fn on_gpu(config: &Config, m: &mut Matrix, form: cuda::Form) -> Result<()> {
     m.lu.copy_from(&m.a)?;
     let device = m.lu.device().clone();
     let missing = || Error::value("device of a factorization", "a GPU", device.describe());
     let room = m.cuda.as_mut().ok_or_else(missing)?;
-    cuda::blocked(gpu(&device)?, config, tiled, m.n, (&mut m.lu, &mut m.pivots, room))
+    cuda::blocked(gpu(&device)?, config, form, m.n, (&mut m.lu, &mut m.pivots, room))
 }
 
 /// SAXPY: two reads and a write. LU: the matrix read and the factors written once, whatever else a form moves; 2/3 n³ operations.

@@ -1,7 +1,5 @@
 // Strips of STRIP columns, a kernel a column; panels of several strips; the rest of the matrix once a panel.
 
-#define STRIP 16
-
 // A step within the strip of columns from `begin` to `end`: eliminates with column j - 1, if the strip has it, and finds the pivot of column j, if the
 // strip has that. 16 threads a row. The last block to finish changes the rows, of these columns alone.
 extern "C" __global__ void __launch_bounds__(256)
@@ -47,56 +45,6 @@ column(double* a, int* pivots, double* sizes, int* rows, unsigned* ticket, int n
         const double v = *one;
         *one = *other, *other = v;
     }
-}
-
-// The row changes of a strip in all other columns, a thread a column. First it is worked out where each changed row's numbers come from, so
-// that all loads come before all stores.
-extern "C" __global__ void exchange(double* a, const int* pivots, int n, int begin, int end) {
-    __shared__ int to[2 * STRIP], from[2 * STRIP], count;
-    if (threadIdx.x == 0) {
-        int c = 0;
-        for (int k = begin; k < end; k++) to[c] = from[c] = k, c++;
-        for (int k = begin; k < end; k++) {
-            int at = 0;
-            while (at < c && to[at] != pivots[k]) at++;
-            if (at == c) to[c] = from[c] = pivots[k], c++;
-            const int f = from[k - begin];
-            from[k - begin] = from[at], from[at] = f;
-        }
-        count = c;
-    }
-    __syncthreads();
-    const int j = blockIdx.x * blockDim.x + threadIdx.x;
-    if (j >= n || (j >= begin && j < end)) return;
-    double v[2 * STRIP];
-#pragma unroll
-    for (int i = 0; i < 2 * STRIP; i++)
-        if (i < count) v[i] = a[(long long)from[i] * n + j];
-#pragma unroll
-    for (int i = 0; i < 2 * STRIP; i++)
-        if (i < count) a[(long long)to[i] * n + j] = v[i];
-}
-
-// Rows of U of a strip in the columns from `column` to `column_end`: L of the strip, inverted, times what is there. A thread a column.
-extern "C" __global__ void solve(double* a, int n, int begin, int end, int column, int column_end) {
-    __shared__ double l[STRIP][STRIP];
-    for (int at = threadIdx.x; at < STRIP * STRIP; at += blockDim.x) {
-        const int i = begin + at / STRIP, k = begin + at % STRIP;
-        l[at / STRIP][at % STRIP] = i < end && k < i ? a[(long long)i * n + k] : 0;
-    }
-    __syncthreads();
-    const int j = column + blockIdx.x * blockDim.x + threadIdx.x;
-    if (j >= column_end) return;
-    double u[STRIP];
-#pragma unroll
-    for (int i = 0; i < STRIP; i++) u[i] = begin + i < end ? a[(long long)(begin + i) * n + j] : 0;
-#pragma unroll
-    for (int k = 0; k < STRIP; k++)
-#pragma unroll
-        for (int i = k + 1; i < STRIP; i++) u[i] -= l[i][k] * u[k];
-#pragma unroll
-    for (int i = 0; i < STRIP; i++)
-        if (begin + i < end) a[(long long)(begin + i) * n + j] = u[i];
 }
 
 // Rows from `row` to `row_end`, columns from `column` to `column_end`: less L U with the columns of L from `from` to `to`. A thread a number.
