@@ -19,32 +19,22 @@ static IN_PLACE: Source = Source {
     files: &[LATTICE, ("in_place.cuh", include_str!("cuda/in_place.cuh")), KERNELS],
 };
 
-/// Which program, and cells of a thread.
+/// Which program.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
     build: Build,
-    cells: u32,
     /// Numbers of f32 that populations take, per population and cell: 2 for two arrays.
     arrays: usize,
 }
 
 impl Form {
     pub(super) fn two_arrays(pull: bool, records: bool) -> Self {
-        let defines = define([("PULL", pull.into()), ("RECORDS", records.into())]);
-        Self { build: Build { defines, ..Build::plain(&TWO_ARRAYS) }, cells: 1, arrays: 2 }
+        let defines = [("PULL", pull), ("RECORDS", records)];
+        Self { build: build(&TWO_ARRAYS, &defines), arrays: 2 }
     }
 
-    pub(super) fn in_place(config: &Config, half: bool) -> Result<Self> {
-        let cells = config.get("cells")?;
-        if ![1, 2, 4].contains(&cells) {
-            return Err(Error::value("cells of a thread", "1, 2 or 4", cells));
-        }
-        Ok(Self::of_cells(cells, half))
-    }
-
-    fn of_cells(cells: u32, half: bool) -> Self {
-        let defines = define([("CELLS", cells), ("HALF", half.into())]);
-        Self { build: Build { defines, ..Build::plain(&IN_PLACE) }, cells, arrays: 1 }
+    pub(super) fn in_place(half: bool) -> Self {
+        Self { build: build(&IN_PLACE, &[("HALF", half)]), arrays: 1 }
     }
 
     pub(super) fn build(self) -> Build {
@@ -52,20 +42,20 @@ impl Form {
     }
 }
 
-fn define(values: [(&'static str, u32); 2]) -> Vec<Define> {
-    values.map(|(name, value)| (name, value.to_string())).to_vec()
-}
-
-pub(super) fn forms(half: bool) -> Vec<Build> {
-    [1, 2, 4].map(|cells| Form::of_cells(cells, half).build()).to_vec()
+fn build(source: &'static Source, defines: &[(&'static str, bool)]) -> Build {
+    let defines: Vec<Define> =
+        defines.iter().map(|&(name, value)| (name, u32::from(value).to_string())).collect();
+    Build { defines, ..Build::plain(source) }
 }
 
 /// Along y and z a grid has at most this number of blocks.
 const MOST: usize = 65_535;
 
 pub(super) fn refuses(p: &Problem) -> Option<String> {
-    (p.shape[0].max(p.shape[1]) > MOST)
-        .then(|| format!("{p}: a grid has at most {MOST} blocks along y and z"))
+    if p.shape[0].max(p.shape[1]) > MOST {
+        return Some(format!("{p}: a grid has at most {MOST} blocks along y and z"));
+    }
+    (u32::try_from(p.cells()).is_err()).then(|| format!("{p}: kernels count at most {} cells", u32::MAX))
 }
 
 /// All steps, from `start` to `out`.
@@ -83,16 +73,12 @@ pub(super) fn run(
     if f.len() < form.arrays * 19 * p.cells() {
         return Err(Error::shape("populations", &[form.arrays, 19, p.cells()], f.shape()));
     }
-    if !nx.is_multiple_of(form.cells as usize) {
-        return Err(Error::value("cells along x", format!("a multiple of {}", form.cells), nx));
-    }
     if let Some(reason) = refuses(&p) {
         return Err(Error::value("cells of a flow", "as many as a grid covers", reason));
     }
     let (x, y) = (config.get("x")?.max(1), config.get("y")?.max(1));
-    let across = (nx as u32).div_ceil(form.cells.saturating_mul(x));
-    let shape =
-        Launch { blocks: [across, (ny as u32).div_ceil(y), nz as u32], threads: [x, y, 1], shared: 0 };
+    let blocks = [(nx as u32).div_ceil(x), (ny as u32).div_ceil(y), nz as u32];
+    let shape = Launch { blocks, threads: [x, y, 1], shared: 0 };
     let walls = p.flow.walls.iter().fold(0, |bits, &wall| 2 * bits + i32::from(wall));
     let sizes = [(nx as i32).into(), (ny as i32).into(), (nz as i32).into(), walls.into()];
     let (omega, lid, force) = (p.flow.omega.into(), p.flow.lid.into(), p.flow.force.into());

@@ -134,8 +134,7 @@ pub fn advance(flow: &Flow, steps: usize, start: &Array<f32>, out: &mut Array<f3
         Backend::Cuda(cuda) => {
             let config = tuned(&Lbm, &problem, &variants::gpu_in_place(), &device);
             let mut f = room(&problem, &device, 1)?;
-            let form = cuda::Form::in_place(&config, false)?;
-            cuda::run(cuda, form, &config, &problem, (start, &mut f, out))
+            cuda::run(cuda, cuda::Form::in_place(false), &config, &problem, (start, &mut f, out))
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The rows.
 
-use rayspin_core::Result;
 use rayspin_device::BackendKind::{Cpu, Cuda};
 use rayspin_device::cpu::simd::Level;
 use rayspin_tune::variant::{Run, Variant, Work};
@@ -23,22 +22,21 @@ pub(super) fn rows() -> Vec<Row<Lbm>> {
         scalar("arrays", "each population an array, one thread", cpu::scalar::<false>),
         on_cpu("simd", "vectors of cells along x, one thread", |d| vectors(d, false)),
         on_cpu("threads", "the same on all cores", |d| vectors(d, true)),
-        on_gpu("gpu-records", "a cell's 19 numbers side by side, pushed to neighbours", |_| {
-            Ok(Form::two_arrays(false, true))
+        on_gpu("gpu-records", "a cell's 19 numbers side by side, pushed to neighbours", || {
+            Form::two_arrays(false, true)
         })
         .forms(|| vec![Form::two_arrays(false, true).build()]),
-        on_gpu("gpu-push", "each population an array: neighbours write to neighbours", |_| {
-            Ok(Form::two_arrays(false, false))
+        on_gpu("gpu-push", "each population an array: neighbours write to neighbours", || {
+            Form::two_arrays(false, false)
         })
         .forms(|| vec![Form::two_arrays(false, false).build()]),
-        on_gpu("gpu-pull", "pulled from neighbours: every store is aligned", |_| {
-            Ok(Form::two_arrays(true, false))
+        on_gpu("gpu-pull", "pulled from neighbours: every store is aligned", || {
+            Form::two_arrays(true, false)
         })
         .forms(|| vec![Form::two_arrays(true, false).build()]),
         gpu_in_place(),
-        on_gpu("gpu-half", "in place, populations of 16 bits", |config| Form::in_place(config, true))
-            .space(|p| cells(p, 2))
-            .forms(|| cuda::forms(true))
+        on_gpu("gpu-half", "in place, populations of 16 bits", || Form::in_place(true))
+            .forms(|| vec![Form::in_place(true).build()])
             .tolerance(HALF_TOLERANCE)
             .counting(|p| work(p, 2.0)),
     ]
@@ -46,11 +44,8 @@ pub(super) fn rows() -> Vec<Row<Lbm>> {
 
 /// What [`advance`](super::advance) runs on a GPU.
 pub(super) fn gpu_in_place() -> Row<Lbm> {
-    on_gpu("gpu-in-place", "one array: a cell writes where it has read", |config| {
-        Form::in_place(config, false)
-    })
-    .space(|p| cells(p, 1))
-    .forms(|| cuda::forms(false))
+    on_gpu("gpu-in-place", "one array: a cell writes where it has read", || Form::in_place(false))
+        .forms(|| vec![Form::in_place(false).build()])
 }
 
 fn on_cpu(
@@ -65,11 +60,11 @@ fn on_cpu(
     Variant::new(name, Cpu, summary, run.host_transfer(host_transfer), |p| work(p, 4.0)).tolerance(TOLERANCE)
 }
 
-fn on_gpu(name: &'static str, summary: &'static str, form: fn(&Config) -> Result<Form>) -> Row<Lbm> {
+fn on_gpu(name: &'static str, summary: &'static str, form: fn() -> Form) -> Row<Lbm> {
     let run = Run::new(move |config: &Config, d: &mut Data| {
         let device = d.start.device().clone();
         let arrays = (&d.start, &mut d.f, &mut d.out);
-        cuda::run(gpu(&device)?, form(config)?, config, &d.problem, arrays)
+        cuda::run(gpu(&device)?, form(), config, &d.problem, arrays)
     });
     Variant::new(name, Cuda, summary, run.host_transfer(host_transfer), |p| work(p, 4.0))
         .tolerance(TOLERANCE)
@@ -95,13 +90,6 @@ fn blocks(p: &Problem) -> Space {
         let at = |name| c.find(name).unwrap_or(1);
         at("x") * at("y") <= 256
     })
-}
-
-/// The same and cells of a thread, which fill a row; `most` by default.
-fn cells(p: &Problem, most: i64) -> Space {
-    let fits: Vec<_> = [1, 2, 4].into_iter().filter(|&n| p.shape[2].is_multiple_of(n as usize)).collect();
-    let default = fits.iter().copied().filter(|&n| n <= most).max().unwrap_or(1);
-    blocks(p).axis("cells", &fits, default)
 }
 
 /// Populations read and written once a step, `bytes` each; density and velocity read before and written after. 210 operations a cell.

@@ -1,78 +1,61 @@
-// One array, which a step reads and writes: a cell writes to the very places that it has read. It owns two places of every pair of directions: one at home and one in the cell ahead. In even steps 2k + 1 lies ahead and 2k + 2 at home when they leave; in odd steps the names change places, so
-// that each is found where it arrives (M. Lehmann, "Esoteric Pull and Esoteric Push: two simple in-place streaming schemes for the
-// lattice Boltzmann method on GPUs", Computation 10, 92, 2022). At a wall the names do not change: then a cell finds what it sent.
+// One array, which a step reads and writes: a cell writes to the very places that it has read. It owns two places of every pair of
+// directions: one at home and one in the cell ahead. In even steps 2k + 1 lies ahead and 2k + 2 at home when they leave; in odd steps
+// the names change places, so that each is found where it arrives (M. Lehmann, "Esoteric Pull and Esoteric Push: two simple in-place
+// streaming schemes for the lattice Boltzmann method on GPUs", Computation 10, 92, 2022). At a wall the names do not change: then a cell
+// finds what it sent.
 
-// Reads or writes CELLS neighbours that lie side by side.
-template <bool PUT>
-static __device__ __forceinline__ void together(number* at, float (*g)[19], int i) {
-    Numbers all;
-    if (PUT) {
-#pragma unroll
-        for (int v = 0; v < CELLS; v++) all.of[v] = narrow(g[v][i]);
-        *(Numbers*)at = all;
-    } else {
-        all = *(const Numbers*)at;
-#pragma unroll
-        for (int v = 0; v < CELLS; v++) g[v][i] = wide(all.of[v]);
-    }
+// Whether a step along y or z may leave the box.
+static __device__ __forceinline__ bool at_edge(const Site& s) {
+    return s.y == 0 || s.y == s.ny - 1 || s.z == 0 || s.z == s.nz - 1;
 }
 
-template <bool PUT>
-static __device__ __forceinline__ void alone(number* at, float& g) {
-    if (PUT)
-        *at = narrow(g);
-    else
-        g = wide(*at);
-}
-
-template <bool PUT, int K, int CX, int CY, int CZ>
-static __device__ __forceinline__ void pair(const Site& s, number* f, bool odd, float (*g)[19]) {
+// Reads or writes a cell's two places of a pair. Odd steps and edges are known to the compiler: tests of both took half of all
+// instructions, and bandwidth waited for them.
+template <bool PUT, bool ODD, bool EDGE, int K, int CX, int CY, int CZ>
+static __device__ __forceinline__ void pair(const Site& s, number* f, float* g) {
+    const bool behind_free = ODD && !(EDGE && s.blocked(-CY, -CZ)), ahead_free = ODD && !(EDGE && s.blocked(CY, CZ));
+    const bool sides = s.walls & 1, last = s.x == s.nx - 1;
+    number* at_home = f + (s.n + (unsigned long long)s.cells * (behind_free ? 2 * K + 1 : 2 * K + 2));
+    if (CX && behind_free && sides && s.x == 0) at_home += s.cells;
+    const int row = EDGE ? (int)(s.row(CY, CZ) - s.row(0, 0)) : (CZ * s.ny + CY) * s.nx;
+    unsigned beside = s.n + row;
+    if (CX) beside += last ? -s.x : 1;
+    unsigned slot = ahead_free ? 2 * K + 2 : 2 * K + 1;
+    if (CX && ahead_free && sides && last) slot--;
+    number* ahead = f + (beside + (unsigned long long)s.cells * slot);
     // At home arrives 2k + 1 and leaves 2k + 2.
-    const int home = PUT ? 2 * K + 2 : 2 * K + 1, ahead = PUT ? 2 * K + 1 : 2 * K + 2;
-    const bool sides = s.walls & 1;
-    const bool behind_free = odd && !s.blocked(-CY, -CZ), ahead_free = odd && !s.blocked(CY, CZ);
-    number* own = f + s.n;
-    if (CX && sides && s.x == 0) {
-#pragma unroll
-        for (int v = 0; v < CELLS; v++)
-            alone<PUT>(own + v + (behind_free && v > 0 ? 2 * K + 1 : 2 * K + 2) * s.cells, g[v][home]);
-    } else {
-        together<PUT>(own + (behind_free ? 2 * K + 1 : 2 * K + 2) * s.cells, g, home);
+    if (PUT)
+        *at_home = narrow(g[2 * K + 2]), *ahead = narrow(g[2 * K + 1]);
+    else
+        g[2 * K + 1] = wide(*at_home), g[2 * K + 2] = wide(*ahead);
+}
+
+template <bool PUT, bool ODD, bool EDGE>
+struct Pairs {
+    template <int K, int CX, int CY, int CZ>
+    static __device__ __forceinline__ void one(const Site& s, number* f, float* g) {
+        pair<PUT, ODD, EDGE, K, CX, CY, CZ>(s, f, g);
     }
-    number* row = f + s.row(CY, CZ);
-    if (CX) {
-#pragma unroll
-        for (int v = 0; v < CELLS; v++) {
-            const bool last = s.x + v + 1 == s.nx, free = ahead_free && !(last && sides);
-            alone<PUT>(row + (last ? 0 : s.x + v + 1) + (free ? 2 * K + 2 : 2 * K + 1) * s.cells, g[v][ahead]);
-        }
-    } else {
-        together<PUT>(row + s.x + (ahead_free ? 2 * K + 2 : 2 * K + 1) * s.cells, g, ahead);
-    }
+    static __device__ __forceinline__ void all(const Site& s, number* f, float* g) { PAIRS(one, s, f, g); }
+};
+
+template <bool PUT>
+static __device__ __forceinline__ void all_pairs(const Site& s, number* f, int turn, float* g) {
+    if (at_edge(s))
+        turn & 1 ? Pairs<PUT, true, true>::all(s, f, g) : Pairs<PUT, false, true>::all(s, f, g);
+    else
+        turn & 1 ? Pairs<PUT, true, false>::all(s, f, g) : Pairs<PUT, false, false>::all(s, f, g);
 }
 
-template <int K, int CX, int CY, int CZ>
-static __device__ __forceinline__ void take(const Site& s, number* f, bool odd, float (*g)[19]) {
-    pair<false, K, CX, CY, CZ>(s, f, odd, g);
-}
-
-template <int K, int CX, int CY, int CZ>
-static __device__ __forceinline__ void leave(const Site& s, number* f, bool odd, float (*g)[19]) {
-    pair<true, K, CX, CY, CZ>(s, f, odd, g);
-}
-
-static __device__ __forceinline__ void fetch(const Site& s, const float* f, int turn, float lid, float (*g)[19]) {
+static __device__ __forceinline__ void fetch(const Site& s, const float* f, int turn, float lid, float* g) {
     number* numbers = (number*)f;
-    together<false>(numbers + s.n, g, 0);
-    PAIRS(take, s, numbers, turn & 1, g);
-    if (s.under_lid()) {
-#pragma unroll
-        for (int v = 0; v < CELLS; v++) g[v][8] -= UNIT / 6 * lid, g[v][13] += UNIT / 6 * lid;
-    }
+    g[0] = wide(numbers[s.n]);
+    all_pairs<false>(s, numbers, turn, g);
+    if (s.under_lid()) g[8] -= UNIT / 6 * lid, g[13] += UNIT / 6 * lid;
 }
 
-static __device__ __forceinline__ void put(const Site& s, float* f, int turn, float lid, float (*g)[19]) {
+static __device__ __forceinline__ void put(const Site& s, float* f, int turn, float lid, const float* g) {
     number* numbers = (number*)f;
-    together<true>(numbers + s.n, g, 0);
-    PAIRS(leave, s, numbers, turn & 1, g);
+    numbers[s.n] = narrow(g[0]);
+    all_pairs<true>(s, numbers, turn, (float*)g);
 }

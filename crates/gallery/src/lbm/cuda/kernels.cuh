@@ -5,14 +5,9 @@ extern "C" __global__ void start(const float* __restrict__ fields, float* f, int
                                  float lid, float force) {
     const Site s = site(nx, ny, nz, walls);
     if (s.x >= nx || s.y >= ny) return;
-    float g[CELLS][19];
-#pragma unroll
-    for (int v = 0; v < CELLS; v++) {
-        const float* at = fields + s.n + v;
-#pragma unroll
-        for (int i = 0; i < 19; i++) g[v][i] = 0;
-        toward(g[v], at[0], at[s.cells], at[2 * s.cells], at[3 * s.cells], 1, force);
-    }
+    const float* at = fields + s.n;
+    float g[19] = {};
+    toward(g, at[0], at[s.cells], at[2ull * s.cells], at[3ull * s.cells], 1, force);
     put(s, f, 0, lid, g);
 }
 
@@ -20,10 +15,9 @@ extern "C" __global__ void step(float* f, int nx, int ny, int nz, int walls, flo
                                 int turn) {
     const Site s = site(nx, ny, nz, walls);
     if (s.x >= nx || s.y >= ny) return;
-    float g[CELLS][19];
+    float g[19];
     fetch(s, f, turn, lid, g);
-#pragma unroll
-    for (int v = 0; v < CELLS; v++) collide(g[v], omega, force);
+    collide(g, omega, force);
     put(s, f, turn, lid, g);
 }
 
@@ -31,16 +25,13 @@ extern "C" __global__ void finish(const float* f, float* __restrict__ fields, in
                                   float force, int turn) {
     const Site s = site(nx, ny, nz, walls);
     if (s.x >= nx || s.y >= ny) return;
-    float g[CELLS][19];
+    float g[19];
     fetch(s, f, turn, lid, g);
-#pragma unroll
-    for (int v = 0; v < CELLS; v++) {
-        const Moments m = moments(g[v]);
-        const float inverse = 1 / (1 + m.d);
-        float* at = fields + s.n + v;
-        at[0] = m.d;
-        at[s.cells] = inverse * (m.x + 0.5f * force);  // the mean of before and after a collision
-        at[2 * s.cells] = inverse * m.y;
-        at[3 * s.cells] = inverse * m.z;
-    }
+    const Moments m = moments(g);
+    const float inverse = 1 / (1 + m.d);
+    float* at = fields + s.n;
+    at[0] = m.d;
+    at[s.cells] = inverse * (m.x + 0.5f * force);  // the mean of before and after a collision
+    at[2ull * s.cells] = inverse * m.y;
+    at[3ull * s.cells] = inverse * m.z;
 }

@@ -1,13 +1,9 @@
 // D3Q19 with one relaxation time. A population g_i is f_i less its weight w_i, so that it has the digits of what moves. Directions
 // come in nine pairs: 2k + 1 is (CX, CY, CZ), 2k + 2 its opposite. No first of a pair points to -x.
 
-// HALF 1: populations are stored as numbers of 16 bits, a sign, five bits of an exponent and ten of a mantissa.
+// HALF 1: populations are stored as halves, in units of 2^-15: so |g| < 2 is at the upper end of what halves hold.
 #ifndef HALF
 #define HALF 0
-#endif
-// Neighbours along x of a thread.
-#ifndef CELLS
-#define CELLS 1
 #endif
 
 // Calls a function for every pair.
@@ -16,35 +12,40 @@
     F<3, 1, 1, 0>(__VA_ARGS__); F<4, 1, 0, 1>(__VA_ARGS__); F<5, 0, 1, 1>(__VA_ARGS__);                      \
     F<6, 1, -1, 0>(__VA_ARGS__); F<7, 1, 0, -1>(__VA_ARGS__); F<8, 0, 1, -1>(__VA_ARGS__)
 
-// Halves: the float with the same bits of exponent and mantissa, 10 of them, is 2^-112 times the half. This is the unit in which the kernel
-// computes, after a factor of 2^15 that brings populations to the upper end of what halves hold. So no conversion multiplies.
 #if HALF
 typedef unsigned short number;
-#define UNIT 6.310887241768095e-30f  // 2^-97
-#define PER_UNIT 1.5845632502852868e29f
+#define UNIT 32768.0f
+#ifdef RAYSPIN_EMULATED
+// The float with the same bits of exponent and mantissa is 2^-112 times the half.
+static __device__ float wide(number h) {
+    return 5.192296858534828e33f * __int_as_float((int)((h & 0x8000u) << 16 | (h & 0x7fffu) << 13));
+}
+static __device__ number narrow(float v) {
+    const unsigned bits = (unsigned)__float_as_int(1.925929944387236e-34f * v), size = bits & 0x7fffffffu;
+    return (number)(bits >> 16 & 0x8000u | (size + 0xfffu + (size >> 13 & 1)) >> 13);  // the nearest, of two the even one
+}
+#else
 static __device__ __forceinline__ float wide(number h) {
-    return __int_as_float((int)(((unsigned)h << 16 & 0x80000000u) | ((unsigned)h & 0x7fffu) << 13));
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));
+    return v;
 }
 static __device__ __forceinline__ number narrow(float v) {
-    const unsigned bits = (unsigned)__float_as_int(v);
-    return (number)((bits & 0x80000000u | (bits * 8 + 0x8000u)) >> 16);  // half a unit of the last place away from 0
+    number h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
 }
+#endif
 #else
 typedef float number;
 #define UNIT 1.0f
-#define PER_UNIT 1.0f
 static __device__ __forceinline__ float wide(number v) { return v; }
 static __device__ __forceinline__ number narrow(float v) { return v; }
 #endif
 
-// CELLS numbers at once.
-struct __align__(CELLS * sizeof(number)) Numbers {
-    number of[CELLS];
-};
-
-// The first of a thread's cells and its box; a bit of `walls` for x, y and z.
+// A thread's cell and its box; a bit of `walls` for x, y and z.
 struct Site {
-    unsigned long long cells, n;
+    unsigned cells, n;
     int x, y, z, nx, ny, nz, walls;
 
     // Whether a step along y and z crosses a wall.
@@ -53,11 +54,11 @@ struct Site {
                (walls & 4 && (cz > 0 ? z == nz - 1 : cz < 0 && z == 0));
     }
     // The first cell of the row one step along y and z; beyond the last row is the first.
-    __device__ __forceinline__ unsigned long long row(int cy, int cz) const {
+    __device__ __forceinline__ unsigned row(int cy, int cz) const {
         int ty = y + cy, tz = z + cz;
         ty = ty < 0 ? ny - 1 : ty == ny ? 0 : ty;
         tz = tz < 0 ? nz - 1 : tz == nz ? 0 : tz;
-        return ((unsigned long long)tz * ny + ty) * nx;
+        return ((unsigned)tz * ny + ty) * nx;
     }
     __device__ __forceinline__ bool under_lid() const { return walls & 2 && y == ny - 1; }
 };
@@ -65,11 +66,11 @@ struct Site {
 static __device__ __forceinline__ Site site(int nx, int ny, int nz, int walls) {
     Site s;
     s.nx = nx, s.ny = ny, s.nz = nz, s.walls = walls;
-    s.x = (blockIdx.x * blockDim.x + threadIdx.x) * CELLS;
+    s.x = blockIdx.x * blockDim.x + threadIdx.x;
     s.y = blockIdx.y * blockDim.y + threadIdx.y;
     s.z = blockIdx.z;
-    s.cells = (unsigned long long)nz * ny * nx;
-    s.n = ((unsigned long long)s.z * ny + s.y) * nx + s.x;
+    s.cells = (unsigned)nz * ny * nx;
+    s.n = ((unsigned)s.z * ny + s.y) * nx + s.x;
     return s;
 }
 
@@ -82,10 +83,10 @@ static __device__ __forceinline__ Moments moments(const float* g) {
 #pragma unroll
     for (int k = 0; k < 9; k++) sum[k] = g[2 * k + 1] + g[2 * k + 2], less[k] = g[2 * k + 1] - g[2 * k + 2];
     Moments m;
-    m.d = PER_UNIT * (g[0] + ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) + sum[8]);
-    m.x = PER_UNIT * (less[0] + less[3] + less[4] + less[6] + less[7]);
-    m.y = PER_UNIT * (less[1] + less[3] + less[5] - less[6] + less[8]);
-    m.z = PER_UNIT * (less[2] + less[4] + less[5] - less[7] - less[8]);
+    m.d = (1 / UNIT) * (g[0] + ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) + sum[8]);
+    m.x = (1 / UNIT) * (less[0] + less[3] + less[4] + less[6] + less[7]);
+    m.y = (1 / UNIT) * (less[1] + less[3] + less[5] - less[6] + less[8]);
+    m.z = (1 / UNIT) * (less[2] + less[4] + less[5] - less[7] - less[8]);
     return m;
 }
 

@@ -8,8 +8,8 @@
 #define RECORDS 0
 #endif
 
-static __device__ __forceinline__ unsigned long long slot(const Site& s, unsigned long long n, int i) {
-    return RECORDS ? 19 * n + i : i * s.cells + n;
+static __device__ __forceinline__ unsigned long long slot(const Site& s, unsigned n, int i) {
+    return RECORDS ? 19ull * n + i : (unsigned long long)i * s.cells + n;
 }
 
 // Where population `to` of the cell one step along (cx, cy, cz) lies; behind a wall it is this cell's own `back`.
@@ -34,9 +34,8 @@ static __device__ __forceinline__ void push(const Site& s, float* to, const floa
 }
 
 // What arrives at a cell in step `turn`.
-static __device__ __forceinline__ void fetch(const Site& s, const float* f, int turn, float lid, float (*cell)[19]) {
-    const float* from = f + (turn & 1 ? 0 : 19 * s.cells);
-    float* g = cell[0];
+static __device__ __forceinline__ void fetch(const Site& s, const float* f, int turn, float lid, float* g) {
+    const float* from = f + (turn & 1 ? 0 : 19ull * s.cells);
 #if PULL
     g[0] = from[slot(s, s.n, 0)];
     PAIRS(pull, s, from, g);
@@ -49,9 +48,8 @@ static __device__ __forceinline__ void fetch(const Site& s, const float* f, int 
 }
 
 // What leaves it.
-static __device__ __forceinline__ void put(const Site& s, float* f, int turn, float lid, float (*cell)[19]) {
-    float* to = f + (turn & 1 ? 19 * s.cells : 0);
-    float* g = cell[0];
+static __device__ __forceinline__ void put(const Site& s, float* f, int turn, float lid, float* g) {
+    float* to = f + (turn & 1 ? 19ull * s.cells : 0);
 #if PULL
 #pragma unroll
     for (int i = 0; i < 19; i++) to[slot(s, s.n, i)] = g[i];
