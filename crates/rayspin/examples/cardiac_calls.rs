@@ -6,9 +6,9 @@ use std::time::Instant;
 use rayspin::core::{Error, Monitor, Result, Trajectory};
 use rayspin::device::Device;
 use rayspin::io::{ScanFile, ScanOptions, read_scan};
-use rayspin::mri::methods::CgSense;
+use rayspin::mri::methods::{CgSense, suited_to};
 use rayspin::mri::recon::{ReconOptions, reconstruct_frame};
-use rayspin::mri::scan::{Frame, FrameOptions, Samples};
+use rayspin::mri::scan::{Facts, Frame, FrameOptions, Samples};
 
 const ROUNDS: usize = 21;
 const MATRIX: [usize; 2] = [256, 256];
@@ -29,13 +29,15 @@ fn main() -> Result<()> {
         return Err(Error::value("scan", "samples along a trajectory", "samples on a grid"));
     };
     let method = CgSense { iterations: 15, tolerance: 0.0, ..CgSense::default() };
-    let options = ReconOptions::of(method);
     let (mut walls, mut stages) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let start = Instant::now();
         let points = Trajectory::from_cycles_per_fov(trajectory.points().to_owned())?;
         let mut notes = Vec::new();
         let frame = Frame::from_samples(data.clone(), points, MATRIX.to_vec(), frame.geometry, &mut notes)?;
+        // λ follows from the noise of the scan, as it does in Python.
+        let (method, _) = suited_to(&method, &Facts::of(&frame, None, 1)?, |_| false)?;
+        let options = ReconOptions { method, keep_maps: false, ..ReconOptions::default() };
         let monitor = Monitor::silent();
         let found = reconstruct_frame(&device, frame, notes, &options, &monitor)?;
         walls.push(start.elapsed().as_secs_f64() * 1e3);

@@ -4,6 +4,8 @@ mod allocator;
 mod memory;
 pub mod simd;
 
+use std::sync::OnceLock;
+
 use rayspin_core::{Error, Result};
 
 pub use allocator::Allocator;
@@ -95,11 +97,14 @@ pub fn available_threads() -> usize {
 
 /// The processor's name as the system states it, or its architecture.
 pub fn model_name() -> String {
-    let stated = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+    // The system asks every core for its clock when this file is read: a millisecond and more.
+    static NAME: OnceLock<String> = OnceLock::new();
+    let read = || {
+        let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split(':').nth(1)?.trim().to_owned())
-    });
-    stated.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+    };
+    NAME.get_or_init(|| read().unwrap_or_else(|| std::env::consts::ARCH.to_owned())).clone()
 }
 
 /// The clock of the fastest core at this moment in MHz; `None` if the system does not report it.
