@@ -16,6 +16,7 @@ macro_rules! applications {
             // A line each, by name: folder: Ladder,
             fdtd: Fdtd,
             fem: Fem,
+            h264: H264,
             lbm: Lbm,
             linpack: Linpack,
             rc5: Rc5,

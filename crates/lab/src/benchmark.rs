@@ -131,7 +131,7 @@ pub fn benchmark(
                     let step = last.unwrap_or(seconds) / seconds;
                     let cumulative = first.unwrap_or(seconds) / seconds;
                     (first, last) = (Some(first.unwrap_or(seconds)), Some(seconds));
-                    let rate = session.amount(at) / seconds;
+                    let rate = variant.amount / seconds;
                     Outcome::Timed(Timed { timing, rate, error, step, cumulative, clock_mhz })
                 }
             },

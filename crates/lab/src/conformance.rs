@@ -78,6 +78,9 @@ impl Conformance<'_> {
 /// What ladders leave unexplained, a line each: a README without a title or of a few words, a variant that it does not name, a variant
 /// that reproduces a row which is not among the [published](Ladder::published) ones.
 ///
+/// The same for a [row of the application table](Ladder::published_application): cases that the ladder does not have, and numbers that the
+/// README does not state.
+///
 /// Errors: as [`Ladder::outline`].
 ///
 /// ```
@@ -100,6 +103,17 @@ pub fn unexplained(ladders: &[Box<dyn Ladder>]) -> Result<Vec<String>> {
             }
             if variant.reproduces.is_some_and(|row| ladder.published().iter().all(|p| p.row != row)) {
                 say(format!("{} reproduces an unknown row", variant.name));
+            }
+        }
+        let Some(row) = ladder.published_application() else { continue };
+        let cases = row.cases.iter().flat_map(|&(case, one_core)| [case, one_core]);
+        for unknown in cases.filter(|case| ladder.cases().iter().all(|(name, ..)| name != case)) {
+            say(format!("{unknown} of the application table is no case"));
+        }
+        let speed_ups = format!("{:?} ×, {:?} ×", row.kernel, row.application);
+        for words in [row.bottleneck, &row.threads.to_string(), &speed_ups] {
+            if !about.readme.contains(words) {
+                say(format!("its README does not state {words}, of the application table"));
             }
         }
     }

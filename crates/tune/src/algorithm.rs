@@ -131,6 +131,41 @@ impl Published {
     }
 }
 
+/// A row of the literature's application table: what limited an application on a GPU, and how much faster than one core of a CPU it was.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PublishedApplication {
+    /// The document that has the table: one of [`documents`].
+    pub document: &'static str,
+    /// The row's label: `LBM`.
+    pub row: &'static str,
+    /// What limited the kernel.
+    pub bottleneck: &'static str,
+    /// Threads at once.
+    pub threads: u32,
+    /// How much faster the kernel was.
+    pub kernel: f64,
+    /// How much faster the application was, transfers included.
+    pub application: f64,
+    /// The cases that stand beside it, each with the case on which one core is timed. That is a smaller case where one core would take
+    /// a minute; its rate then counts.
+    pub cases: &'static [(&'static str, &'static str)],
+}
+
+impl PublishedApplication {
+    /// A row of the lecture's table. `speed_ups`: of the kernel and of the application.
+    pub const fn of_lecture(
+        row: &'static str,
+        bottleneck: &'static str,
+        threads: u32,
+        speed_ups: [f64; 2],
+        cases: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        let [kernel, application] = speed_ups;
+        let document = documents::APPLICATION_DEVELOPMENT;
+        Self { document, row, bottleneck, threads, kernel, application, cases }
+    }
+}
+
 /// What a problem's work is counted in, whichever variant does it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counts {
@@ -213,6 +248,11 @@ pub trait Algorithm: Send + Sync + 'static {
     /// The rows of the literature.
     fn published(&self) -> &'static [Published] {
         &[]
+    }
+
+    /// Its row of the literature's application table.
+    fn published_application(&self) -> Option<PublishedApplication> {
+        None
     }
 
     /// Inputs of a problem, random where they are, by `seed`, and room for outputs.

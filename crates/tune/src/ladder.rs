@@ -6,12 +6,12 @@ use std::time::Instant;
 use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 
-use crate::algorithm::{About, Algorithm, Counts, Flow, Peak, Published, Row};
+use crate::algorithm::{About, Algorithm, Counts, Flow, Peak, Published, PublishedApplication, Row, Unit};
 use crate::build::{Build, distinct};
 use crate::host_transfer::EndToEnd;
 use crate::own::Own;
 use crate::space::{Config, Space};
-use crate::variant::{Variant, Work};
+use crate::variant::Work;
 
 /// Which of a ladder's problems.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,8 @@ pub trait Ladder: Send + Sync {
     fn trials(&self) -> usize;
     /// The rows of the literature.
     fn published(&self) -> &'static [Published];
+    /// Its row of the literature's application table.
+    fn published_application(&self) -> Option<PublishedApplication>;
     /// Every program in every form that the variants of its cases and trials may launch.
     fn programs(&self) -> Vec<Build>;
     /// Name and declaration of the kernel that a user may write for a problem; `None` where one kernel cannot compute it. Errors: an unknown
@@ -62,6 +64,8 @@ pub struct VariantInfo {
     pub competes: bool,
     /// What it must move and compute.
     pub work: Work,
+    /// What its rate counts, of one run.
+    pub amount: f64,
     /// The units that do its operations, where these are not the problem's.
     pub peak: Option<Peak>,
     /// Whether its work and its kernels tell how fast it can be.
@@ -97,8 +101,6 @@ pub trait Session {
     fn key(&self) -> (String, Vec<usize>);
     /// What bounds its operations.
     fn peak(&self) -> Peak;
-    /// What its rate counts, of one run, by variant.
-    fn amount(&self, variant: usize) -> f64;
     /// Its variants, for other kinds of processor too.
     fn variants(&self) -> &[VariantInfo];
     /// Makes as many sets of data as memory allows, up to `sets`; gives how many there are.
@@ -136,6 +138,10 @@ impl<A: Algorithm + Clone> Ladder for A {
         Algorithm::published(self)
     }
 
+    fn published_application(&self) -> Option<PublishedApplication> {
+        Algorithm::published_application(self)
+    }
+
     fn programs(&self) -> Vec<Build> {
         let mut problems = Algorithm::trials(self);
         problems.extend(Algorithm::cases(self).into_iter().map(|case| case.problem));
@@ -145,7 +151,7 @@ impl<A: Algorithm + Clone> Ladder for A {
     fn outline(&self, which: Which<'_>) -> Result<Outline> {
         let problem = find(self, which)?;
         let Counts { peak, flow, .. } = self.counts(&problem);
-        let variants = infos(&problem, &self.variants(&problem));
+        let variants = infos(self, &problem, &self.variants(&problem));
         Ok(Outline { problem: problem.to_string(), peak, flow, variants })
     }
 
@@ -176,7 +182,7 @@ fn open<A: Algorithm + Clone>(
     device: &Device,
     seed: u64,
 ) -> Result<Box<dyn Session>> {
-    let mut variants = infos(&problem, &rows);
+    let mut variants = infos(algorithm, &problem, &rows);
     for (variant, row) in variants.iter_mut().zip(&rows) {
         if variant.backend == device.kind() && variant.refuses.is_none() {
             variant.refuses = (row.lacks)(device);
@@ -195,14 +201,21 @@ fn open<A: Algorithm + Clone>(
     }))
 }
 
-fn infos<P, L>(problem: &P, rows: &[Variant<P, L>]) -> Vec<VariantInfo> {
-    let info = |v: &Variant<P, L>| VariantInfo {
+fn infos<A: Algorithm>(algorithm: &A, problem: &A::Problem, rows: &[Row<A>]) -> Vec<VariantInfo> {
+    let counts = algorithm.counts(problem);
+    let amount = |work: Work| match algorithm.about().unit {
+        Unit::Bytes => work.bytes,
+        Unit::Flops => counts.flops.unwrap_or(work.flops),
+        Unit::Items(_) => counts.items,
+    };
+    let info = |v: &Row<A>| VariantInfo {
         name: v.name,
         backend: v.backend,
         summary: v.summary,
         refuses: (v.refuses)(problem),
         competes: v.competes,
         work: (v.work)(problem),
+        amount: amount((v.work)(problem)),
         peak: v.peak,
         predictable: v.predictable,
         tolerance: v.tolerance,
@@ -312,16 +325,6 @@ impl<A: Algorithm> Session for Opened<A> {
 
     fn peak(&self) -> Peak {
         self.algorithm.counts(&self.problem).peak
-    }
-
-    fn amount(&self, variant: usize) -> f64 {
-        let work = self.variants.get(variant).map(|r| r.work);
-        let counts = self.algorithm.counts(&self.problem);
-        match self.algorithm.about().unit {
-            crate::Unit::Bytes => work.map_or(0.0, |w| w.bytes),
-            crate::Unit::Flops => counts.flops.or(work.map(|w| w.flops)).unwrap_or(0.0),
-            crate::Unit::Items(_) => counts.items,
-        }
     }
 
     fn variants(&self) -> &[VariantInfo] {

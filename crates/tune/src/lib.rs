@@ -21,7 +21,9 @@ pub mod variant;
 pub mod wisdom;
 mod with;
 
-pub use algorithm::{About, Algorithm, Case, Counts, Flow, Peak, Published, Row, Unit, documents};
+pub use algorithm::{
+    About, Algorithm, Case, Counts, Flow, Peak, Published, PublishedApplication, Row, Unit, documents,
+};
 pub use build::{Build, distinct, sources};
 pub use host_transfer::{Arrays, EndToEnd, HostTransfer, TransferArray};
 pub use input::uniform;

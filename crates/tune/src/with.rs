@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::{BackendKind, Device};
 
-use crate::algorithm::{About, Algorithm, Case, Counts, Published, Row};
+use crate::algorithm::{About, Algorithm, Case, Counts, Published, PublishedApplication, Row};
 use crate::own::Signature;
 
 /// An algorithm with more rows: a variant of your own stands in the table of an algorithm that you did not write.
@@ -98,6 +98,10 @@ where
 
     fn published(&self) -> &'static [Published] {
         self.algorithm.published()
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        self.algorithm.published_application()
     }
 
     fn data(&self, problem: &A::Problem, device: &Device, seed: u64) -> Result<A::Data> {

@@ -183,6 +183,8 @@ macro_rules! scalars {
             })*
             if id == TypeId::of::<u8>() { "unsigned char" }
             else if id == TypeId::of::<u16>() { "unsigned short" }
+            else if id == TypeId::of::<i16>() { "short" }
+            else if id == TypeId::of::<[i16; 2]>() { "short2" }
             else if id == TypeId::of::<[f32; 2]>() { "float2" }
             else if id == TypeId::of::<[f64; 2]>() { "double2" }
             else if id == TypeId::of::<[u32; 2]>() { "uint2" }

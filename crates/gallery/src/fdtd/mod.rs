@@ -11,7 +11,7 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
 
 use crate::cone::Cells;
 
@@ -162,6 +162,11 @@ impl Algorithm for Fdtd {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { items: problem.cells() as f64 * problem.steps as f64, ..Counts::default() }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("tm-2048", "tm-2048"), ("256", "256")];
+        Some(PublishedApplication::of_lecture("FDTD", "global memory bandwidth", 1365, [10.5, 1.2], cases))
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

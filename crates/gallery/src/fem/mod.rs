@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
 
 /// Elements and steps of conjugate gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,6 +201,11 @@ impl Algorithm for Fem {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { items: problem.nodes() as f64 * problem.iterations as f64, ..Counts::default() }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("128", "128")];
+        Some(PublishedApplication::of_lecture("FEM", "global memory bandwidth", 4096, [11.0, 10.1], cases))
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -11,7 +11,7 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
 
 use crate::cone::Cells;
 
@@ -224,6 +224,11 @@ impl Algorithm for Lbm {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { items: problem.cells() as f64 * problem.steps as f64, ..Counts::default() }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("cavity", "cavity"), ("256", "cavity")];
+        Some(PublishedApplication::of_lecture("LBM", "shared memory capacity", 3200, [12.5, 12.3], cases))
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

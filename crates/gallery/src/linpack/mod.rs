@@ -11,7 +11,9 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Row, Unit, input, tuned, uniform};
+use rayspin_tune::{
+    About, Algorithm, Case, Counts, Peak, PublishedApplication, Row, Unit, input, tuned, uniform,
+};
 
 /// Which of the two, and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,6 +197,17 @@ impl Algorithm for Linpack {
             Problem::Lu(n) => (Peak::F64, 2.0 / 3.0 * (n as f64).powi(3)),
         };
         Counts { peak, flops: Some(flops), ..Counts::default() }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("lu", "lu-2048"), ("saxpy", "saxpy")];
+        Some(PublishedApplication::of_lecture(
+            "LINPACK",
+            "global memory bandwidth, CPU–GPU transfer",
+            12_288,
+            [19.4, 11.8],
+            cases,
+        ))
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

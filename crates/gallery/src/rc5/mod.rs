@@ -10,7 +10,7 @@ use std::fmt;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Case, Counts, Peak, PublishedApplication, Row, Unit, input, tuned};
 
 /// Words of a key's schedule: two before the first round, and two in each of 12 rounds.
 pub const WORDS: usize = 26;
@@ -183,6 +183,11 @@ impl Algorithm for Rc5 {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { peak: Peak::I32, items: problem.keys as f64, ..Counts::default() }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("2^30", "2^22")];
+        Some(PublishedApplication::of_lecture("RC5-72", "registers", 3072, [17.1, 11.0], cases))
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

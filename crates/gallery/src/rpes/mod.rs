@@ -13,7 +13,7 @@ use std::fmt;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Case, Counts, Peak, PublishedApplication, Row, Unit, input, tuned};
 
 /// Primitive functions of a shell.
 pub const PRIMITIVES: usize = 3;
@@ -332,6 +332,11 @@ impl Algorithm for Rpes {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { peak: Peak::F64, items: problem.layout().len() as f64, ..Counts::default() }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("32", "8")];
+        Some(PublishedApplication::of_lecture("RPES", "instruction issue", 4096, [210.0, 79.4], cases))
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

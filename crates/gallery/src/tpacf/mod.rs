@@ -9,7 +9,7 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
 
 /// Bins of a factor of ten of angles.
 const A_DECADE: usize = 5;
@@ -238,6 +238,11 @@ impl Algorithm for Tpacf {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { items: problem.pairs(), ..Counts::default() }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("survey", "small")];
+        Some(PublishedApplication::of_lecture("TPACF", "shared memory capacity", 4096, [60.2, 21.6], cases))
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -9,7 +9,8 @@ use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Array, BackendKind, Cpu, Device};
 use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{
-    About, Algorithm, Case, Counts, HostTransfer, Peak, Published, Row, Run, Unit, documents,
+    About, Algorithm, Case, Counts, HostTransfer, Peak, Published, PublishedApplication, Row, Run, Unit,
+    documents,
 };
 
 use super::{Operation, Problem, adjoint_at, q_at, reference, run_adjoint, run_q, variants};
@@ -186,6 +187,12 @@ impl<T: SimdReal> Algorithm for Direct<T> {
 
     fn published(&self) -> &'static [Published] {
         if self.operation == Operation::Q { &PUBLISHED_Q } else { &PUBLISHED_ADJOINT }
+    }
+
+    fn published_application(&self) -> Option<PublishedApplication> {
+        let cases = &[("64x64x64", "128x128")];
+        let row = PublishedApplication::of_lecture("MRI-FHD", "instruction issue", 8192, [23.0, 23.0], cases);
+        (self.operation == Operation::Adjoint && !Self::double()).then_some(row)
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data<T>> {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Launched;
-use rayspin_device::{Backend, Device};
+use rayspin_device::{Backend, BackendKind, Device};
 use rayspin_tune::limits::Limits;
 use rayspin_tune::{Config, EndToEnd, Flow, Peak, Session, VariantInfo};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ use crate::measure::{Protocol, Timing, measure, seconds};
 const BEHIND: f64 = 4.0;
 /// Runs shorter than this, in seconds, may have been disturbed by another program.
 const DISTURBED: f64 = 0.1;
+/// Runs that take longer, in seconds, are not repeated: what disturbs them is a small share.
+const LONG: f64 = 1.0;
 
 /// The threads of one kernel that a GPU holds at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +109,8 @@ pub struct Race<'a> {
 
 /// The fastest right variant of those that compete on this device, with the configuration that `wants` gives; `None` leaves a variant out.
 ///
-/// Variants run best last in their table, so they race from the end: one that is far behind is given up after a run. The fastest is
+/// Variants run best last in their table, so they race from the end. One that is far behind is given up after a run. If that run took more
+/// than a second the race ends: the variants before it take longer still. The fastest is
 /// checked against the oracle, with inputs and outputs on the device and from host to host; where it is wrong, the next one is. Gives
 /// none where no variant is right. Errors: the sets of data cannot be made; the user interrupts.
 pub fn best(
@@ -127,8 +130,9 @@ pub fn best(
         let Some(config) = wants(variant)? else { continue };
         let fastest = timed.iter().map(|(_, _, timing)| timing.median).fold(f64::INFINITY, f64::min);
         match raced(session, device, race.protocol, at, &config, fastest) {
-            Ok(None) => {}
-            Ok(Some(timing)) => timed.push((at, config, timing)),
+            Ok(Raced::Behind(seconds)) if seconds > LONG => break,
+            Ok(Raced::Behind(_)) => {}
+            Ok(Raced::Timed(timing)) => timed.push((at, config, timing)),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => failed.push((variant.name.to_owned(), error.to_string())),
         }
@@ -147,7 +151,14 @@ pub fn best(
     Ok(Err(failed))
 }
 
-/// The time of a variant; none where it is far behind.
+/// What came of a variant in a race.
+enum Raced {
+    Timed(Timing),
+    /// It is far behind: the seconds of its run.
+    Behind(f64),
+}
+
+/// The time of a variant.
 fn raced(
     session: &mut dyn Session,
     device: &Device,
@@ -155,7 +166,7 @@ fn raced(
     variant: usize,
     config: &Config,
     fastest: f64,
-) -> Result<Option<Timing>> {
+) -> Result<Raced> {
     let began = Instant::now();
     session.run(variant, config, 0)?;
     device.synchronize()?;
@@ -171,9 +182,63 @@ fn raced(
         first = seconds(device, &mut || session.run(variant, config, 0))?;
     }
     if first > behind {
-        return Ok(None);
+        return Ok(Raced::Behind(first));
     }
-    measure(device, protocol, |turn| session.run(variant, config, turn)).map(Some)
+    measure(device, protocol, |turn| session.run(variant, config, turn)).map(Raced::Timed)
+}
+
+fn right(variant: &VariantInfo, error: f64, what: &str) -> Result<()> {
+    // Not `error > tolerance`: NaN is wrong too.
+    if error <= variant.tolerance {
+        return Ok(());
+    }
+    let most = format!("at most {:.0e}", variant.tolerance);
+    Err(Error::value(format!("error {what}"), most, format!("{error:.2e}")))
+}
+
+/// The time of one core of a CPU: of the plainest variant, which the first of a table is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OneCore {
+    /// The variant.
+    pub variant: String,
+    /// The problem that it was timed on.
+    pub problem: String,
+    /// Seconds of its kernel.
+    pub kernel_seconds: f64,
+    /// Seconds of the whole, where it was timed.
+    pub application_seconds: Option<f64>,
+    /// What its rate counts, of one run.
+    pub amount: f64,
+}
+
+/// Times the first variant of a CPU that takes the problem. A run of more than a second is made once, from host to host; shorter ones as
+/// `protocol` says. Errors: no variant takes the problem, its result is wrong.
+pub fn one_core(session: &mut dyn Session, device: &Device, protocol: &Protocol) -> Result<OneCore> {
+    let plain = |v: &VariantInfo| v.backend == BackendKind::Cpu && v.competes && v.refuses.is_none();
+    let found = session.variants().iter().position(plain).map(|at| (at, session.variants()[at].clone()));
+    let Some((at, variant)) = found else {
+        return Err(Error::value("problem of one core", "one that a variant takes", session.problem()));
+    };
+    let config = variant.space.default_config();
+    let mut whole = session.end_to_end(at, &config)?;
+    if whole.is_none() {
+        session.run(at, &config, 0)?;
+    }
+    right(&variant, session.found()?, "of one core")?;
+    let kernel_seconds = match whole {
+        Some(whole) if whole.seconds() > LONG => whole.kernel,
+        _ => {
+            whole = session.end_to_end(at, &config)?;
+            measure(device, protocol, |_| session.run(at, &config, 0))?.median
+        }
+    };
+    Ok(OneCore {
+        variant: variant.name.to_owned(),
+        problem: session.problem(),
+        kernel_seconds,
+        application_seconds: whole.map(|whole| whole.seconds()),
+        amount: variant.amount,
+    })
 }
 
 type Checked = (Option<EndToEnd>, Option<OnGpu>);
@@ -187,18 +252,7 @@ fn checked(
     config: &Config,
     kernel: f64,
 ) -> Result<Checked> {
-    let right = |error: f64, what: &str| -> Result<()> {
-        // Not `error > tolerance`: NaN is wrong too.
-        if error <= variant.tolerance {
-            return Ok(());
-        }
-        Err(Error::value(
-            format!("error {what}"),
-            format!("at most {:.0e}", variant.tolerance),
-            format!("{error:.2e}"),
-        ))
-    };
-    right(session.verify(at, config)?, "of the kernel")?;
+    right(variant, session.verify(at, config)?, "of the kernel")?;
     let on_gpu = match device.backend() {
         Backend::Cpu(_) => None,
         Backend::Cuda(cuda) => {
@@ -221,7 +275,7 @@ fn checked(
     for round in 0..=race.protocol.rounds.max(1) {
         let Some(whole) = session.end_to_end(at, config)? else { return Ok((None, on_gpu)) };
         if round == 0 {
-            right(session.found()?, "from host to host")?;
+            right(variant, session.found()?, "from host to host")?;
         } else {
             rounds.push(whole);
         }

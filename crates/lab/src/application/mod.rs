@@ -9,5 +9,5 @@ mod record;
 mod tests;
 
 pub use bottleneck::{Bottleneck, HALF, Known, Limit, Loads, Share};
-pub use measure::{Best, OnGpu, Race, Resident, best};
-pub use record::{Applications, Kind, Part, Row, Side};
+pub use measure::{Best, OnGpu, OneCore, Race, Resident, best, one_core};
+pub use record::{Applications, Kind, Part, Published, Row, Side};

@@ -1,10 +1,11 @@
 //! The application table on disk.
 
 use rayspin_core::{Error, Result};
+use rayspin_tune::PublishedApplication;
 use rayspin_tune::limits::Limits;
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Bottleneck, Resident};
+use super::{Best, Bottleneck, OneCore, Resident};
 
 /// What files say that they are.
 const FORMAT: &str = "rayspin-applications";
@@ -100,6 +101,8 @@ impl Side {
 pub struct Row {
     /// The name: of a ladder as the command line has it.
     pub name: String,
+    /// The case, where it is named.
+    pub case: Option<String>,
     /// What it is.
     pub title: String,
     /// The problem, in words.
@@ -114,9 +117,60 @@ pub struct Row {
     pub cpu: Side,
     /// On the GPU.
     pub gpu: Side,
+    /// One core, and what its rate counts of the row's problem over what it counts of the core's.
+    pub one_core: Option<(OneCore, f64)>,
+    /// The literature's row.
+    pub published: Option<Published>,
+}
+
+/// A [`PublishedApplication`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// The document that has it.
+    pub document: String,
+    /// The row's label.
+    pub row: String,
+    /// What limited the kernel.
+    pub bottleneck: String,
+    /// Threads at once.
+    pub threads: u32,
+    /// How much faster than one core the kernel was.
+    pub kernel_speed_up: f64,
+    /// How much faster the application was.
+    pub application_speed_up: f64,
+}
+
+impl From<PublishedApplication> for Published {
+    fn from(row: PublishedApplication) -> Self {
+        Self {
+            document: row.document.to_owned(),
+            row: row.row.to_owned(),
+            bottleneck: row.bottleneck.to_owned(),
+            threads: row.threads,
+            kernel_speed_up: row.kernel,
+            application_speed_up: row.application,
+        }
+    }
 }
 
 impl Row {
+    /// The name, with the case where it is named: `lbm cavity`.
+    pub fn label(&self) -> String {
+        [Some(&self.name), self.case.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ")
+    }
+
+    /// How much faster than one core of the CPU the kernel is on the GPU.
+    pub fn kernel_over_one_core(&self) -> Option<f64> {
+        let (core, times) = self.one_core.as_ref()?;
+        Some(core.kernel_seconds * times / self.gpu.kernel_seconds)
+    }
+
+    /// How much faster than one core of the CPU the whole is with the GPU.
+    pub fn application_over_one_core(&self) -> Option<f64> {
+        let (core, times) = self.one_core.as_ref()?;
+        Some(core.application_seconds? * times / self.gpu.application_seconds?)
+    }
+
     /// How much faster the kernel is on the GPU.
     pub fn kernel_speed_up(&self) -> f64 {
         self.cpu.kernel_seconds / self.gpu.kernel_seconds

@@ -4,7 +4,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 use rayspin_tune::limits::{Limits, Rates};
 use rayspin_tune::variant::Work;
-use rayspin_tune::{Config, EndToEnd, Flow, Peak, Session, Space, VariantInfo};
+use rayspin_tune::{Config, EndToEnd, Flow, Peak, PublishedApplication, Session, Space, VariantInfo};
 
 use super::*;
 use crate::Protocol;
@@ -28,6 +28,9 @@ pub(super) fn limits() -> Limits {
     Limits { of: "a machine".into(), measured: None, busy: false, rates }
 }
 
+const LECTURE: PublishedApplication =
+    PublishedApplication::of_lecture("A", "registers", 3072, [17.1, 11.0], &[("small", "small")]);
+
 /// Variants with the ms that each takes and its error; without an error, its run fails.
 struct Fake {
     variants: Vec<VariantInfo>,
@@ -46,6 +49,7 @@ fn fake(rows: &[(&'static str, u64, Option<f64>, bool)]) -> Fake {
         refuses: (name == "refuses").then(|| "too large".to_owned()),
         competes,
         work: Work { bytes: 1.0, flops: 1.0 },
+        amount: 1.0,
         peak: None,
         predictable: true,
         tolerance: 1e-3,
@@ -71,9 +75,6 @@ impl Session for Fake {
     }
     fn peak(&self) -> Peak {
         Peak::F32
-    }
-    fn amount(&self, _: usize) -> f64 {
-        1.0
     }
     fn variants(&self) -> &[VariantInfo] {
         &self.variants
@@ -136,6 +137,38 @@ fn the_fastest_right_variant_wins() {
 }
 
 #[test]
+fn a_race_ends_at_a_variant_that_is_far_behind_for_seconds() {
+    let mut rows = fake(&[
+        ("never run", 0, Some(0.0), true),
+        ("slow", 1100, Some(0.0), true),
+        ("first", 2, Some(0.0), true),
+    ]);
+    assert_eq!(race(&mut rows).unwrap().variant, "first");
+    assert_eq!(rows.runs[..2], [0, 1]);
+}
+
+#[test]
+fn one_core_runs_the_first_variant_that_takes_the_problem() {
+    let rows = [("peer", 0, Some(0.0), false), ("refuses", 0, Some(0.0), true)];
+    let time = |fake: &mut Fake| {
+        let protocol = Protocol { rounds: 3, round: 1e-4, budget: 0.05, ..Protocol::default() };
+        one_core(fake, &Device::cpu().unwrap(), &protocol)
+    };
+    let mut short =
+        fake(&[&rows[..], &[("plain", 2, Some(0.0), true), ("fast", 0, Some(0.0), true)]].concat());
+    let core = time(&mut short).unwrap();
+    assert_eq!((core.variant.as_str(), core.amount), ("plain", 1.0));
+    assert!(core.kernel_seconds >= 2e-3 && core.application_seconds >= Some(8e-3), "{core:?}");
+    assert!(short.runs[2] > 3 && short.runs[3] == 0, "{:?}", short.runs);
+    let mut long = fake(&[&rows[..], &[("plain", 1100, Some(0.0), true)]].concat());
+    assert!(time(&mut long).unwrap().kernel_seconds >= 1.1);
+    assert_eq!(long.runs[2], 1);
+    assert!(time(&mut fake(&rows)).is_err());
+    let wrong = time(&mut fake(&[("plain", 0, Some(1.0), true)])).unwrap_err().to_string();
+    assert!(wrong.contains("of one core"), "{wrong}");
+}
+
+#[test]
 fn where_no_variant_is_right_none_wins() {
     let mut rows = fake(&[("wrong", 0, Some(1.0), true), ("fails", 0, None, true)]);
     assert_eq!(race(&mut rows).unwrap_err().len(), 2);
@@ -157,9 +190,17 @@ fn a_table_comes_back_and_others_are_refused() {
     let seconds = vec![(Limit::Memory(Flow::Read), 0.8), (Limit::Issue, f64::NAN)];
     let loads = Loads { seconds, told: true };
     let mut table = Applications::new("0.1.0", "2026-05-04T12:00:00Z", limits());
+    let core = OneCore {
+        variant: "scalar".into(),
+        problem: "small".into(),
+        kernel_seconds: 0.8,
+        application_seconds: Some(1.0),
+        amount: 10.0,
+    };
     for whole in [Some(0.5), None] {
         table.rows.push(Row {
             name: "a".into(),
+            case: whole.map(|_| "small".into()),
             title: "b".into(),
             problem: "c".into(),
             kind: Kind::Ladder,
@@ -167,11 +208,18 @@ fn a_table_comes_back_and_others_are_refused() {
             resident: Some(Resident { kernel: "wide".into(), threads: 7, launched: 8, most: 9 }),
             cpu: side(1.0, whole),
             gpu: side(1e-2, whole.map(|seconds| seconds / 10.0)),
+            one_core: Some((core.clone(), 5.0)).filter(|_| whole.is_some()),
+            published: Some(LECTURE.into()).filter(|_| whole.is_some()),
         });
     }
     assert_eq!(table.rows[0].kernel_speed_up(), 100.0);
     assert_eq!(table.rows[0].application_speed_up(), Some(10.0));
     assert_eq!(table.rows[1].application_speed_up(), None);
+    // Five times the work of the core's problem, and the GPU takes 10 ms and 50 ms.
+    assert_eq!(table.rows[0].kernel_over_one_core(), Some(400.0));
+    assert_eq!(table.rows[0].application_over_one_core(), Some(100.0));
+    assert_eq!((table.rows[1].kernel_over_one_core(), table.rows[1].label()), (None, "a".to_owned()));
+    assert_eq!(table.rows[0].label(), "a small");
     table.left_out.push(("d".into(), "no variant on a GPU".into()));
     let text = table.to_json().unwrap();
     assert_eq!(Applications::from_json(&text).unwrap(), table);

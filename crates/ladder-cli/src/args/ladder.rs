@@ -13,6 +13,9 @@ pub(super) const APPLICATIONS: &str = "\
 The best variants of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with \
 the GPU. Without a GPU the table is shown that is published with Rayspin, measured on an H100.
 
+Ten algorithms have a row in the literature's table. A second table has these beside ours, also against one core: \
+the first variant of a CPU, plain code on one thread.
+
 Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; \
 with the GPU that is new memory and the way there for the inputs, new memory for the outputs, what a first run takes \
 (plans, tables, textures), the kernel, and the way back.
@@ -33,7 +36,7 @@ rayspin-ladder explain applications says it at length.
 
 Examples:
   rayspin-ladder applications                             every algorithm
-  rayspin-ladder applications sad coulomb --threads 1     against one thread, as in the literature
+  rayspin-ladder applications sad coulomb --threads 1     against the best variant on one thread
   rayspin-ladder applications recon-volume --size 64
   rayspin-ladder applications --json all.json --csv all.csv --html all.html";
 
@@ -43,7 +46,7 @@ pub(crate) struct Applications {
     /// Algorithms, and reconstructions: recon-gridding, recon-least-squares, recon-cartesian, recon-volume [default: all]
     #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) names: Vec<String>,
-    /// Problem by name: rayspin-ladder list NAME lists them [default: the first]
+    /// Problem by name: rayspin-ladder list NAME lists them [default: those that stand beside the literature's row, else the default of a GPU]
     #[arg(long, value_name = "NAME", requires = "names")]
     pub(crate) case: Option<String>,
     /// The problem in another size: 8192x8192, 4194304, 2^22; of reconstructions the voxels along each axis

@@ -20,7 +20,8 @@ pub(super) fn a_thread_forms() -> Vec<Build> {
 }
 
 pub(super) fn window_forms() -> Vec<Build> {
-    vec![form(4, 256), form(16, 512)]
+    // The defaults of wide and of narrow frames, and the most of both.
+    vec![form(4, 256), form(4, 64), form(16, 512)]
 }
 
 fn defines(blocks: u32, threads: u32) -> Vec<Define> {

@@ -12,9 +12,11 @@ use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::limits::Limits;
-use rayspin::tune::{Ladder, VariantInfo, Which};
+use rayspin::tune::{Ladder, PublishedApplication, VariantInfo, Which};
 use rayspin_lab::Protocol;
-use rayspin_lab::application::{Applications, Best, Kind as RowKind, Race, Row, Side, best};
+use rayspin_lab::application::{
+    Applications, Best, Kind as RowKind, OneCore, Race, Row, Side, best, one_core,
+};
 use rayspin_lab::limits::launch;
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
@@ -83,6 +85,16 @@ fn chosen<'a>(ladders: &'a Ladders, names: &[String]) -> Result<Vec<Application<
     Ok(chosen)
 }
 
+/// The cases that a ladder has rows for: the one that the user names; else those that stand beside the literature's row; else the default one.
+fn cases<'a>(ladder: &dyn Ladder, args: &'a Arguments) -> Vec<Option<&'a str>> {
+    match ladder.published_application() {
+        Some(row) if args.case.is_none() && args.size.is_none() => {
+            row.cases.iter().map(|&(case, _)| Some(case)).collect()
+        }
+        _ => vec![args.case.as_deref()],
+    }
+}
+
 /// Everything that can be judged before anything runs.
 fn check(one: &Application<'_>, args: &Arguments, size: Option<&[usize]>) -> Result<()> {
     match one {
@@ -139,25 +151,30 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Res
                 break;
             }
             let name = one.name();
-            let found = match one {
+            let all = match one {
                 Application::Ladder(ladder) => {
-                    let which = which(*ladder, args.case.as_deref(), size.as_deref(), BackendKind::Cuda);
-                    processors.ladder(*ladder, which)
+                    let of = |case| {
+                        processors.ladder(*ladder, which(*ladder, case, size.as_deref(), BackendKind::Cuda))
+                    };
+                    cases(*ladder, args).into_iter().map(of).collect()
                 }
-                Application::Reconstruction(one) => processors.reconstruction(one, size.as_deref()),
+                Application::Reconstruction(one) => vec![processors.reconstruction(one, size.as_deref())],
             };
-            match found {
-                Ok(found) => {
-                    failed.extend(found.failed);
-                    match found.row {
-                        Ok(row) => table.rows.push(row),
-                        Err(why) => table.left_out.push((name.to_owned(), why)),
+            for found in all {
+                match found {
+                    Ok(found) => {
+                        failed.extend(found.failed);
+                        match found.row {
+                            Ok(row) => table.rows.push(row),
+                            Err(why) => table.left_out.push((name.to_owned(), why)),
+                        }
                     }
-                }
-                Err(Error::Interrupted) => break,
-                Err(error) => {
-                    failed.push(format!("{name}: {error}"));
-                    table.left_out.push((name.to_owned(), format!("failed: {error}")));
+                    // The user's signal, which ends the next turn.
+                    Err(Error::Interrupted) => {}
+                    Err(error) => {
+                        failed.push(format!("{name}: {error}"));
+                        table.left_out.push((name.to_owned(), format!("failed: {error}")));
+                    }
                 }
             }
             // A table takes minutes: what is complete stays.
@@ -237,6 +254,16 @@ fn published(
     save(outputs, &table, true)
 }
 
+/// The literature's row, where this problem stands beside it: with the case's name, and the case on which one core is timed.
+fn beside(
+    ladder: &dyn Ladder,
+    which: Which<'_>,
+) -> Option<(PublishedApplication, &'static str, &'static str)> {
+    let Which::Case(Some(case), None) = which else { return None };
+    let row = ladder.published_application()?;
+    row.cases.iter().find(|(name, _)| *name == case).map(|&(name, of_core)| (row, name, of_core))
+}
+
 impl Processors<'_> {
     /// The table without its rows.
     fn table(&self, threads: usize) -> Applications {
@@ -283,8 +310,17 @@ impl Processors<'_> {
         }
         let (Some(gpu), Some(cpu)) = (sides.pop(), sides.pop()) else { return without("no variants") };
         let Some(on_gpu) = &gpu.on_gpu else { return without("no variant for a GPU") };
+        let (mut case, mut one_core, mut published) = (None, None, None);
+        if let Some((row, name, of_core)) = beside(ladder, which) {
+            let core = self.one_core(ladder, of_core)?;
+            // Each variant counts its own bytes and operations, so both problems are compared by the same variant.
+            let same = outline.variants.iter().find(|variant| variant.name == core.variant);
+            one_core = same.map(|variant| variant.amount / core.amount).map(|times| (core, times));
+            (case, published) = (Some(name.to_owned()), Some(row.into()));
+        }
         let row = Row {
             name: about.name.to_owned(),
+            case,
             title: about.title.to_owned(),
             problem: outline.problem,
             kind: RowKind::Ladder,
@@ -292,8 +328,31 @@ impl Processors<'_> {
             resident: on_gpu.resident.clone(),
             cpu: Side::of(&cpu),
             gpu: Side::of(&gpu),
+            one_core,
+            published,
         };
         Ok(Found { row: Ok(row), failed })
+    }
+
+    /// The time of one core for a case.
+    fn one_core(&self, ladder: &dyn Ladder, case: &str) -> rayspin::core::Result<OneCore> {
+        self.staged(&format!("{} {case} on one core", ladder.about().name), || {
+            let mut session = ladder.open(Which::Case(Some(case), None), &self.cpu, self.seed)?;
+            one_core(session.as_mut(), &self.cpu, &self.protocol)
+        })
+    }
+
+    /// Tells how long a stage took.
+    fn staged<T>(
+        &self,
+        stage: &str,
+        work: impl FnOnce() -> rayspin::core::Result<T>,
+    ) -> rayspin::core::Result<T> {
+        self.progress.begin(stage, 0);
+        let began = Instant::now();
+        let result = work();
+        self.progress.end(stage, began.elapsed().as_secs_f64());
+        result
     }
 
     fn best(
@@ -308,9 +367,12 @@ impl Processors<'_> {
         let fits = |variant: &VariantInfo| {
             variant.backend == device.kind() && variant.competes && variant.refuses.is_none()
         };
-        let (stage, began) = (format!("{} on {words}", about.name), Instant::now());
-        self.progress.begin(&stage, 0);
-        let found = ladder.open(which, device, self.seed).and_then(|mut session| {
+        let case = match which {
+            Which::Case(Some(case), _) => format!(" {case}"),
+            _ => String::new(),
+        };
+        self.staged(&format!("{}{case} on {words}", about.name), || {
+            let mut session = ladder.open(which, device, self.seed)?;
             let tuned = tuned(session.as_mut(), device, about.name, &fits)?;
             let race = Race { protocol: &self.protocol, limits: self.limits, launch: self.launch, bounds };
             best(session.as_mut(), device, &race, &mut |variant| {
@@ -320,9 +382,7 @@ impl Processors<'_> {
                 let kept = tuned.iter().find(|(name, _)| *name == variant.name);
                 Ok(Some(kept.map_or_else(|| variant.space.default_config(), |(_, config)| config.clone())))
             })
-        });
-        self.progress.end(&stage, began.elapsed().as_secs_f64());
-        found
+        })
     }
 }
 

@@ -20,12 +20,18 @@ const COLUMNS: &str = "Threads at once: what multiprocessors hold of the blocks 
     in memory, plans and coil sensitivities included; their kernel is the stage of gridding, or of conjugate gradients, and their \
     bottleneck the stage that takes longest with the GPU.";
 
+const ONE_CORE: &str = "One core: the ladder's first variant of a CPU, which runs on one thread, plainly. A run that takes more than a second \
+    is timed once. Where one core would take a minute for the problem, its rate on a smaller case counts.";
+
 /// The page of a table.
 pub(super) fn page(all: &Applications) -> Page {
     let lead = format!("{}. Rayspin {}, {}.", show::caption(all), all.rayspin, all.began);
     let mut section = Section::new("Applications").text(COLUMNS).text(RULE);
     if !all.rows.is_empty() {
         section = section.table(show::table(all, false)).bars(speed_ups(all));
+    }
+    if let Some(beside) = show::beside(all) {
+        section = section.text(ONE_CORE).table(beside);
     }
     if !all.left_out.is_empty() {
         section = section.list(all.left_out.iter().map(|(name, why)| format!("{name} has no row: {why}")));
@@ -41,7 +47,11 @@ pub(super) fn page(all: &Applications) -> Page {
     for row in all.rows.iter().filter(|row| row.kind == Kind::Reconstruction) {
         whole = whole.table(stages(row));
     }
-    page.section(Section::new("What was compared").table(variants(all)).table(threads(all)))
+    let mut compared = Section::new("What was compared").table(variants(all)).table(threads(all));
+    if all.rows.iter().any(|row| row.one_core.is_some()) {
+        compared = compared.table(one_core(all));
+    }
+    page.section(compared)
         .section(Section::new("Shares of the limits").table(shares(all)).table(limits(all)))
         .section(whole)
 }
@@ -54,7 +64,7 @@ fn speed_ups(all: &Applications) -> BarChart {
         let mut bar = |what: &str, value: Option<f64>| {
             let Some(value) = value else { return };
             let text = format!("{} ×", number::significant(value, 3));
-            chart.bars.push(Bar { name: format!("{}: {what}", row.name), value, text, mark: None });
+            chart.bars.push(Bar { name: format!("{}: {what}", row.label()), value, text, mark: None });
         };
         bar("kernel", Some(row.kernel_speed_up()));
         bar("application", row.application_speed_up());
@@ -66,8 +76,33 @@ fn variants(all: &Applications) -> Table {
     let columns = ["Application", "What", "Problem", "Best on the CPU", "Best on the GPU"].map(Column::text);
     let mut table = Table::new("Variants", columns);
     for row in &all.rows {
-        let texts = [&row.name, &row.title, &row.problem, &row.cpu.kernel, &row.gpu.kernel];
+        let texts = [&row.label(), &row.title, &row.problem, &row.cpu.kernel, &row.gpu.kernel];
         table.push(texts.map(|text| text.as_str().into()));
+    }
+    table
+}
+
+/// What one core was timed on.
+fn one_core(all: &Applications) -> Table {
+    let columns = [
+        Column::text("Application"),
+        Column::text("Variant"),
+        Column::text("Problem"),
+        Column::number("Kernel").seconds(),
+        Column::number("Application").seconds(),
+        Column::number("Work of the row over the problem's").significant(3),
+    ];
+    let mut table = Table::new("One core of the CPU", columns);
+    for row in &all.rows {
+        let Some((core, times)) = &row.one_core else { continue };
+        table.push([
+            row.label().into(),
+            core.variant.as_str().into(),
+            core.problem.as_str().into(),
+            core.kernel_seconds.into(),
+            core.application_seconds.into(),
+            (*times).into(),
+        ]);
     }
     table
 }
@@ -84,7 +119,7 @@ fn threads(all: &Applications) -> Table {
     for row in &all.rows {
         let Some(resident) = &row.resident else { continue };
         table.push([
-            row.name.as_str().into(),
+            row.label().into(),
             resident.kernel.as_str().into(),
             (resident.threads as f64).into(),
             (100.0 * resident.threads as f64 / resident.most as f64).into(),
@@ -116,7 +151,7 @@ fn shares(all: &Applications) -> Table {
             let found = row.bottleneck.shares.iter().find(|share| name(share.limit) == *wanted);
             Cell::from(found.map(|share| 100.0 * share.share))
         };
-        let mut cells: Vec<Cell> = vec![row.name.as_str().into()];
+        let mut cells: Vec<Cell> = vec![row.label().into()];
         cells.extend(names.iter().map(share));
         table.push(cells);
     }
@@ -149,7 +184,7 @@ fn times(all: &Applications) -> Table {
     let mut table = Table::new("Times", columns);
     for row in &all.rows {
         table.push([
-            row.name.as_str().into(),
+            row.label().into(),
             row.cpu.kernel_seconds.into(),
             row.gpu.kernel_seconds.into(),
             row.kernel_speed_up().into(),
@@ -196,7 +231,7 @@ fn parts(all: &Applications) -> Table {
     columns.extend([Column::number("To the GPU").bytes(), Column::number("From the GPU").bytes()]);
     let mut table = Table::new("With the GPU", columns);
     for row in rows {
-        let mut cells: Vec<Cell> = vec![row.name.as_str().into()];
+        let mut cells: Vec<Cell> = vec![row.label().into()];
         cells.extend(names.iter().map(|name| seconds(&row.gpu, name)));
         cells.extend(bytes(row));
         table.push(cells);

@@ -258,6 +258,7 @@ impl Processors<'_> {
         let bytes = (read, (gpu.image.len() * size_of::<C32>()) as u64);
         let row = Row {
             name: what.name.to_owned(),
+            case: None,
             title: what.title.to_owned(),
             problem: format!("{matrix} voxels, {samples} samples of {} coils", frame.coils()),
             kind: Kind::Reconstruction,
@@ -265,16 +266,10 @@ impl Processors<'_> {
             resident: self.resident(&frame, &options)?,
             cpu: cpu.side(what.kernel, on_cpu, None),
             gpu: gpu.side(what.kernel, on_gpu, Some(bytes)),
+            one_core: None,
+            published: None,
         };
         Ok(Found { row: Ok(row), failed: Vec::new() })
-    }
-
-    fn staged<T>(&self, stage: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.progress.begin(stage, 0);
-        let began = Instant::now();
-        let result = work();
-        self.progress.end(stage, began.elapsed().as_secs_f64());
-        result
     }
 
     /// The median of several whole reconstructions, each with plans of its own, after one that warms up.

@@ -8,12 +8,15 @@ use rayspin_lab::application::{Applications, Kind, Row};
 use super::super::csv::quoted;
 use crate::args::Width;
 
-/// The table, and under it what has no row.
+/// The tables, and under them what has no row.
 pub(super) fn text(all: &Applications, width: Width) -> String {
     let mut text = String::new();
     if !all.rows.is_empty() {
-        let table = table(all, true);
-        text = format!("{}\n{}\n", width.text(&table), width.legend([&table]));
+        let tables: Vec<Table> = [table(all, true)].into_iter().chain(beside(all)).collect();
+        for table in &tables {
+            let _ = writeln!(text, "{}", width.text(table));
+        }
+        let _ = writeln!(text, "{}", width.legend(&tables));
     }
     for (name, why) in &all.left_out {
         let _ = writeln!(text, "no row: {name}: {why}");
@@ -52,7 +55,7 @@ pub(super) fn table(all: &Applications, times: bool) -> Table {
         .push(Column::text("Most of it").legend("the part of the application that takes longest on the GPU"));
     let mut table = Table::new(caption(all), columns);
     for row in &all.rows {
-        let mut cells = vec![row.name.as_str().into(), row.bottleneck.words().into(), threads(row)];
+        let mut cells = vec![row.label().into(), row.bottleneck.words().into(), threads(row)];
         let kernel = (Some(row.gpu.kernel_seconds), Some(row.kernel_speed_up()));
         for (seconds, speed_up) in [kernel, (row.gpu.application_seconds, row.application_speed_up())] {
             if times {
@@ -64,6 +67,48 @@ pub(super) fn table(all: &Applications, times: bool) -> Table {
         table.push(cells);
     }
     table
+}
+
+/// Our rows and the literature's, a line each, in its columns; `None` where no row has one.
+pub(super) fn beside(all: &Applications) -> Option<Table> {
+    let pairs: Vec<_> =
+        all.rows.iter().filter_map(|row| row.published.as_ref().map(|theirs| (row, theirs))).collect();
+    let document = &pairs.first()?.1.document;
+    let one = "time of one core of a CPU, of the first variant, over the GPU's";
+    let columns = [
+        Column::text("Application").legend("the literature's in its spelling"),
+        Column::text("Of").legend("here: measured as above; there: printed in the literature"),
+        Column::text("Bottleneck"),
+        Column::number("Threads at once").decimals(0),
+        Column::number("Kernel × 1 core").significant(3).legend(one),
+        Column::number("Application × 1 core").significant(3).legend("the same from host to host"),
+        Column::number("Kernel × all").significant(3).legend("against all cores, as above"),
+        Column::number("Application × all").significant(3),
+    ];
+    let mut table = Table::new(format!("The same beside {document}"), columns);
+    for (row, theirs) in pairs {
+        table.push([
+            row.label().into(),
+            "here".into(),
+            row.bottleneck.words().into(),
+            threads(row),
+            row.kernel_over_one_core().into(),
+            row.application_over_one_core().into(),
+            row.kernel_speed_up().into(),
+            row.application_speed_up().into(),
+        ]);
+        table.push([
+            theirs.row.as_str().into(),
+            "there".into(),
+            theirs.bottleneck.as_str().into(),
+            f64::from(theirs.threads).into(),
+            theirs.kernel_speed_up.into(),
+            theirs.application_speed_up.into(),
+            Cell::Empty,
+            Cell::Empty,
+        ]);
+    }
+    Some(table)
 }
 
 /// How many threads, as the sources have it.
@@ -81,7 +126,11 @@ fn longest(row: &Row) -> Cell {
 
 const HEAD: &str = "name,kind,problem,bottleneck,share,kernel,threads_at_once,threads_launched,threads_at_most,cpu_kernel,\
                     cpu_kernel_seconds,gpu_kernel,gpu_kernel_seconds,kernel_speed_up,cpu_application_seconds,\
-                    gpu_application_seconds,application_speed_up,parts,bytes_to_gpu,bytes_from_gpu";
+                    gpu_application_seconds,application_speed_up,parts,bytes_to_gpu,bytes_from_gpu,case,one_core_kernel,\
+                    one_core_problem,one_core_kernel_seconds,one_core_application_seconds,one_core_times,\
+                    kernel_over_one_core,application_over_one_core,published_document,published_row,\
+                    published_bottleneck,published_threads_at_once,published_kernel_speed_up,\
+                    published_application_speed_up";
 
 /// A line for each row.
 pub(super) fn lines(all: &Applications) -> String {
@@ -92,6 +141,9 @@ pub(super) fn lines(all: &Applications) -> String {
         let parts: Vec<_> =
             row.gpu.parts.iter().map(|part| format!("{}={}", part.name, part.seconds)).collect();
         let resident = row.resident.as_ref();
+        let core = row.one_core.as_ref().map(|(core, _)| core);
+        let theirs = row.published.as_ref();
+        let text_of = |value: Option<&String>| value.cloned().unwrap_or_default();
         let fields = [
             row.name.clone(),
             match row.kind {
@@ -117,6 +169,20 @@ pub(super) fn lines(all: &Applications) -> String {
             parts.join(" "),
             count(row.gpu.bytes.map(|bytes| bytes.0)),
             count(row.gpu.bytes.map(|bytes| bytes.1)),
+            text_of(row.case.as_ref()),
+            text_of(core.map(|core| &core.variant)),
+            text_of(core.map(|core| &core.problem)),
+            number(core.map(|core| core.kernel_seconds)),
+            number(core.and_then(|core| core.application_seconds)),
+            number(row.one_core.as_ref().map(|(_, times)| *times)),
+            number(row.kernel_over_one_core()),
+            number(row.application_over_one_core()),
+            text_of(theirs.map(|theirs| &theirs.document)),
+            text_of(theirs.map(|theirs| &theirs.row)),
+            text_of(theirs.map(|theirs| &theirs.bottleneck)),
+            count(theirs.map(|theirs| theirs.threads.into())),
+            number(theirs.map(|theirs| theirs.kernel_speed_up)),
+            number(theirs.map(|theirs| theirs.application_speed_up)),
         ];
         text.push_str(&fields.map(|field| quoted(&field)).join(","));
         text.push('\n');

@@ -62,13 +62,42 @@ fn rows_are_made_of_the_best_variants_of_both_processors() {
     let (to, from) = table.rows[0].gpu.bytes.unwrap();
     assert_eq!(to, 2 * from);
 
-    assert_eq!(Applications::from_json(&table.to_json().unwrap()).unwrap(), table);
+    // No row of the literature, no second table.
     let width = crate::args::Width { wide: false };
+    assert!(table.rows.iter().all(|row| row.case.is_none() && row.one_core.is_none()));
+    assert!(!show::text(&table, width).contains("1 core"));
+    let lecture = PublishedApplication::of_lecture("H.264", "registers", 3936, [20.2, 1.5], &[]);
+    let core = OneCore {
+        variant: "plainest".into(),
+        problem: "a smaller matrix".into(),
+        kernel_seconds: 37.0 * table.rows[0].gpu.kernel_seconds,
+        application_seconds: table.rows[0].gpu.application_seconds,
+        amount: 1.0,
+    };
+    table.rows[0].case = Some("case".into());
+    table.rows[0].one_core = Some((core, 2.0));
+    table.rows[0].published = Some(lecture.into());
+
+    assert_eq!(Applications::from_json(&table.to_json().unwrap()).unwrap(), table);
     let text = show::text(&table, width);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.contains(", × against ") && text.contains("no row: access: its variants"), "{text}");
-    assert_eq!(show::lines(&table).lines().count(), 4);
+    // Twice the core's work: 74 times as fast as one core, the application twice.
+    let ours = text.lines().find(|line| line.contains("here")).unwrap();
+    assert!(ours.starts_with("matrix-add case"), "{text}");
+    for words in ["H.264", "there", "20.2", "74.0", "3936"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    println!("{text}");
+    let lines = show::lines(&table);
+    // Commas outside of quotes.
+    let fields = |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
+    assert_eq!(lines.lines().map(fields).collect::<Vec<_>>(), [fields(lines.lines().next().unwrap()); 4]);
+    assert!(lines.contains(",H.264,registers,3936,20.2,1.5"), "{lines}");
     let page = page::page(&table).render();
+    for words in ["H.264", "a smaller matrix", "One core of the CPU", "there"] {
+        assert!(page.contains(words), "{words}");
+    }
     assert!(page.contains("transpose: application") && page.contains("access has no row"));
     table.rows.clear();
     assert!(!page::page(&table).render().contains("What was compared"));
@@ -106,6 +135,33 @@ fn a_reconstruction_is_a_row_of_its_stages() {
     assert_eq!(Applications::from_json(&table.to_json().unwrap()).unwrap(), table);
     let page = page::page(&table).render();
     assert!(page.contains("Toeplitz kernel") && page.contains("recon-volume: 16 x 16 x 16 voxels"));
+}
+
+#[test]
+fn one_core_can_be_timed_for_every_row_of_the_literature() {
+    let ladders = crate::ladders();
+    let mut rows = Vec::new();
+    for ladder in &ladders {
+        let Some(row) = ladder.published_application() else { continue };
+        for &(case, of_core) in row.cases {
+            let gpu = which(ladder.as_ref(), Some(case), None, BackendKind::Cuda);
+            assert_eq!(beside(ladder.as_ref(), gpu), Some((row, case, of_core)));
+            let variants = |case| ladder.outline(Which::Case(Some(case), None)).unwrap().variants;
+            // The first variant takes the core's problem, and both problems count its work alike.
+            let (plainest, same) = (&variants(of_core)[0], &variants(case)[0]);
+            assert_eq!((plainest.backend, plainest.competes), (BackendKind::Cpu, true), "{}", row.row);
+            assert_eq!((plainest.name, plainest.refuses.clone()), (same.name, None), "{}", row.row);
+            assert!(plainest.amount > 0.0 && plainest.amount <= same.amount, "{} {case}", row.row);
+        }
+        rows.push(row.row);
+    }
+    for row in ["H.264", "LBM", "RC5-72", "FEM", "RPES", "LINPACK", "TPACF", "FDTD", "MRI-FHD"] {
+        assert_eq!(rows.iter().filter(|known| **known == row).count(), 1, "{row}");
+    }
+    // Another size has no row to stand beside.
+    let lbm = ladders.iter().find(|ladder| ladder.about().name == "lbm").unwrap();
+    assert!(beside(lbm.as_ref(), Which::Case(Some("cavity"), Some(&[8, 8, 8]))).is_none());
+    assert!(beside(lbm.as_ref(), Which::Case(Some("channel"), None)).is_none());
 }
 
 #[test]
