@@ -19,6 +19,7 @@ macro_rules! applications {
             h264: H264,
             lbm: Lbm,
             linpack: Linpack,
+            pns: Pns,
             rc5: Rc5,
             rpes: Rpes,
             tpacf: Tpacf,

@@ -204,8 +204,8 @@ fn grid<T: rayspin_device::Element>(
     Ok(())
 }
 
-/// What the ten rounds add to a key, four words at a time.
-fn keys(seed: u64) -> [[u32; 4]; 5] {
+/// What the ten rounds add to a key, four words at a time: arguments of a kernel, and so operands of its instructions.
+pub fn keys(seed: u64) -> [[u32; 4]; 5] {
     let round = |r: u32| {
         let low = (seed as u32).wrapping_add(r.wrapping_mul(0x9E37_79B9));
         [low, ((seed >> 32) as u32).wrapping_add(r.wrapping_mul(0xBB67_AE85))]

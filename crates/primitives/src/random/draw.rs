@@ -11,9 +11,9 @@ use super::ziggurat;
 /// Words of W blocks: word i of block l is `[i][l]`.
 pub type Words<const W: usize> = [[u32; W]; 4];
 
-/// The four words of one counter under a key.
+/// The four words of one counter under a key. Inlined, so that a loop over counters becomes vector instructions.
 #[inline(always)]
-fn words(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
     let [mut k0, mut k1] = key;
     for _ in 0..10 {
@@ -29,11 +29,6 @@ fn words(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [c0, c1, c2, c3]
 }
 
-/// The four words of one counter under a key.
-pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
-    words(counter, key)
-}
-
 /// W blocks from `block` on of a stream.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "lanes, of several arrays at once")]
@@ -44,7 +39,7 @@ pub(crate) fn blocks<const W: usize>(block: u64, stream: u64, seed: u64) -> Word
     // the words of all blocks in registers, which there are too few of.
     for l in 0..W {
         let at = block.wrapping_add(l as u64);
-        let block = words([at as u32, (at >> 32) as u32, stream[0], stream[1]], key);
+        let block = philox([at as u32, (at >> 32) as u32, stream[0], stream[1]], key);
         for i in 0..4 {
             made[i][l] = block[i];
         }

@@ -19,7 +19,7 @@ use rayspin_tune::tuned;
 
 use draw::{Bits, Draw, Shape};
 
-pub use cuda::PHILOX;
+pub use cuda::{PHILOX, keys};
 pub use draw::philox;
 pub use ladder::{Data, Kind, Problem, RandomNumbers};
 
