@@ -19,10 +19,14 @@ static IN_PLACE: Source = Source {
     files: &[LATTICE, ("in_place.cuh", include_str!("cuda/in_place.cuh")), KERNELS],
 };
 
-/// Which program.
+static WORDS: Source =
+    Source { name: "lbm_words", files: &[LATTICE, ("words.cuh", include_str!("cuda/words.cuh"))] };
+
+/// Which program, and cells of a thread.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
     build: Build,
+    cells: usize,
     /// Numbers of f32 that populations take, per population and cell: 2 for two arrays.
     arrays: usize,
 }
@@ -30,11 +34,16 @@ pub(super) struct Form {
 impl Form {
     pub(super) fn two_arrays(pull: bool, records: bool) -> Self {
         let defines = [("PULL", pull), ("RECORDS", records)];
-        Self { build: build(&TWO_ARRAYS, &defines), arrays: 2 }
+        Self { build: build(&TWO_ARRAYS, &defines), cells: 1, arrays: 2 }
     }
 
     pub(super) fn in_place(half: bool) -> Self {
-        Self { build: build(&IN_PLACE, &[("HALF", half)]), arrays: 1 }
+        Self { build: build(&IN_PLACE, &[("HALF", half)]), cells: 1, arrays: 1 }
+    }
+
+    /// Halves, two cells a thread.
+    pub(super) fn words() -> Self {
+        Self { build: build(&WORDS, &[("HALF", true)]), cells: 2, arrays: 1 }
     }
 
     pub(super) fn build(self) -> Build {
@@ -58,6 +67,11 @@ pub(super) fn refuses(p: &Problem) -> Option<String> {
     (u32::try_from(p.cells()).is_err()).then(|| format!("{p}: kernels count at most {} cells", u32::MAX))
 }
 
+/// Words of two cells lie within a row.
+pub(super) fn odd_rows(p: &Problem) -> Option<String> {
+    (!p.shape[2].is_multiple_of(2)).then(|| format!("{p}: a thread takes two cells of a row"))
+}
+
 /// All steps, from `start` to `out`.
 pub(super) fn run(
     cuda: &Cuda,
@@ -73,11 +87,11 @@ pub(super) fn run(
     if f.len() < form.arrays * 19 * p.cells() {
         return Err(Error::shape("populations", &[form.arrays, 19, p.cells()], f.shape()));
     }
-    if let Some(reason) = refuses(&p) {
+    if let Some(reason) = refuses(&p).or_else(|| (form.cells == 2).then(|| odd_rows(&p)).flatten()) {
         return Err(Error::value("cells of a flow", "as many as a grid covers", reason));
     }
     let (x, y) = (config.get("x")?.max(1), config.get("y")?.max(1));
-    let blocks = [(nx as u32).div_ceil(x), (ny as u32).div_ceil(y), nz as u32];
+    let blocks = [((nx / form.cells) as u32).div_ceil(x), (ny as u32).div_ceil(y), nz as u32];
     let shape = Launch { blocks, threads: [x, y, 1], shared: 0 };
     let walls = p.flow.walls.iter().fold(0, |bits, &wall| 2 * bits + i32::from(wall));
     let sizes = [(nx as i32).into(), (ny as i32).into(), (nz as i32).into(), walls.into()];

@@ -39,6 +39,11 @@ pub(super) fn rows() -> Vec<Row<Lbm>> {
             .forms(|| vec![Form::in_place(true).build()])
             .tolerance(HALF_TOLERANCE)
             .counting(|p| work(p, 2.0)),
+        on_gpu("gpu-words", "two cells a thread, so that almost every access is a word", Form::words)
+            .forms(|| vec![Form::words().build()])
+            .refuses(|p| cuda::refuses(p).or_else(|| cuda::odd_rows(p)))
+            .tolerance(HALF_TOLERANCE)
+            .counting(|p| work(p, 2.0)),
     ]
 }
 

@@ -4,11 +4,6 @@
 // streaming schemes for the lattice Boltzmann method on GPUs", Computation 10, 92, 2022). At a wall the names do not change: then a cell
 // finds what it sent.
 
-// Whether a step along y or z may leave the box.
-static __device__ __forceinline__ bool at_edge(const Site& s) {
-    return s.y == 0 || s.y == s.ny - 1 || s.z == 0 || s.z == s.nz - 1;
-}
-
 // Reads or writes a cell's two places of a pair. Odd steps and edges are known to the compiler: tests of both took half of all
 // instructions, and bandwidth waited for them.
 template <bool PUT, bool ODD, bool EDGE, int K, int CX, int CY, int CZ>

@@ -27,11 +27,5 @@ extern "C" __global__ void finish(const float* f, float* __restrict__ fields, in
     if (s.x >= nx || s.y >= ny) return;
     float g[19];
     fetch(s, f, turn, lid, g);
-    const Moments m = moments(g);
-    const float inverse = 1 / (1 + m.d);
-    float* at = fields + s.n;
-    at[0] = m.d;
-    at[s.cells] = inverse * (m.x + 0.5f * force);  // the mean of before and after a collision
-    at[2ull * s.cells] = inverse * m.y;
-    at[3ull * s.cells] = inverse * m.z;
+    write_moments(moments(g), fields + s.n, s.cells, force);
 }

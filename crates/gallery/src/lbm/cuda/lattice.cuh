@@ -74,6 +74,11 @@ static __device__ __forceinline__ Site site(int nx, int ny, int nz, int walls) {
     return s;
 }
 
+// Whether a step along y or z may leave the box.
+static __device__ __forceinline__ bool at_edge(const Site& s) {
+    return s.y == 0 || s.y == s.ny - 1 || s.z == 0 || s.z == s.nz - 1;
+}
+
 struct Moments {
     float d, x, y, z;  // density less 1, momentum
 };
@@ -88,6 +93,14 @@ static __device__ __forceinline__ Moments moments(const float* g) {
     m.y = (1 / UNIT) * (less[1] + less[3] + less[5] - less[6] + less[8]);
     m.z = (1 / UNIT) * (less[2] + less[4] + less[5] - less[7] - less[8]);
     return m;
+}
+
+static __device__ __forceinline__ void write_moments(const Moments& m, float* at, unsigned cells, float force) {
+    const float inverse = 1 / (1 + m.d);
+    at[0] = m.d;
+    at[cells] = inverse * (m.x + 0.5f * force);  // the mean of before and after a collision
+    at[2ull * cells] = inverse * m.y;
+    at[3ull * cells] = inverse * m.z;
 }
 
 // g + omega (equilibrium - g), and what the force along x adds.
