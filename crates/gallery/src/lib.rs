@@ -18,6 +18,7 @@ macro_rules! applications {
             fem: Fem,
             lbm: Lbm,
             linpack: Linpack,
+            pns: Pns,
             rc5: Rc5,
             rpes: Rpes,
             tpacf: Tpacf,
