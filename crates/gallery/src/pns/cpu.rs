@@ -27,12 +27,13 @@ impl Runs {
 
     /// The random bits of a tile, for W words of runs.
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "lanes, of several arrays at once")]
     fn bits<const W: usize>(self, half: u32, tile: u32) -> [[u32; W]; 4] {
         let mut bits = [[0; W]; 4];
         for l in 0..W {
             let words = philox([tile, half, self.word + l as u32, 0], self.key);
-            for (bits, word) in bits.iter_mut().zip(words) {
-                bits[l] = word;
+            for i in 0..4 {
+                bits[i][l] = words[i];
             }
         }
         if let Some(run) = self.only {

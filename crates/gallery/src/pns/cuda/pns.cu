@@ -115,6 +115,8 @@ static __device__ __forceinline__ unsigned tokens_of(const Net<T, Index>& net, u
     unsigned tokens = 0;
     for (unsigned side = 0; side < 2; side++) {
         const T* row = net.row(y, side);
+        // Unrolled further, `count` spills a register on sm_120.
+#pragma unroll 2
         for (unsigned k = 0; k < net.n; k++) tokens += row[k * net.along].of[w] >> lane & 1;
     }
     return tokens;
