@@ -160,8 +160,9 @@ pub(crate) fn least_squares(
         run.solve(|y, _, watch| {
             let squares: Vec<_> = squares.iter().map(|w| w as &dyn LinearOp<_>).collect();
             let options = LeastSquaresOptions { cg, largest_eigenvalue, ..LeastSquaresOptions::default() };
-            let found =
-                rayspin::solve::least_squares(&normal, &op.adjoint(y)?, weight, &squares, &options, watch)?;
+            let rhs = op.adjoint(y)?;
+            let penalty = (weight, &squares[..]);
+            let found = rayspin::solve::least_squares(&normal, &rhs, None, penalty, &options, watch)?;
             let course = Course {
                 residuals: found.cg.residuals,
                 converged: found.cg.converged,
