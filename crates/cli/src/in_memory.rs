@@ -1,5 +1,6 @@
 //! Commands whose results stay in memory, with the options of the command line. Packages for other languages make keywords of these.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use anyhow::Result;
@@ -13,7 +14,7 @@ use rayspin_shell::effect::Given;
 
 use crate::args::{self, Cli, Command, Simulate};
 pub use crate::commands::render::Picture;
-use crate::{PROGRAM, commands, methods};
+use crate::{PROGRAM, commands, hints, methods};
 
 /// A command that runs in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct CommandOption {
     pub takes_value: bool,
     /// The value that it has unless it is given, as text.
     pub default: Option<String>,
+    /// Whether its value is an angle in degrees. Texts then mark each angle in them with °.
+    pub degrees: bool,
     /// The names that it takes; empty where it takes other values.
     pub names: Vec<String>,
     /// What it is.
@@ -95,15 +98,44 @@ impl Task {
 fn described(option: &clap::Arg) -> Option<CommandOption> {
     let names = option.get_possible_values().iter().map(|name| name.get_name().to_owned()).collect();
     let takes_value = option.get_action().takes_values();
+    let degrees = option.get_value_names().is_some_and(|names| names.iter().any(|name| name == "DEGREES"));
     let default = option.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
     Some(CommandOption {
         name: option.get_id().to_string(),
         long: format!("--{}", option.get_long()?),
         takes_value,
+        degrees,
         default: default.filter(|_| takes_value),
         names: if takes_value { names } else { Vec::new() },
         help: option.get_help().map(ToString::to_string).unwrap_or_default(),
     })
+}
+
+/// The names of the options of all commands, as in `--field-map`.
+pub fn option_names() -> BTreeSet<String> {
+    methods::take(Methods::default());
+    let mut program = args::command();
+    program.build();
+    let mut names = BTreeSet::new();
+    let mut left = vec![&program];
+    while let Some(command) = left.pop() {
+        let long = command.get_arguments().filter_map(clap::Arg::get_long);
+        names.extend(long.map(|name| format!("--{name}")));
+        left.extend(command.get_subcommands());
+    }
+    names
+}
+
+/// What to do about an error of a task, in options of the command, where that is known.
+///
+/// ```
+/// use rayspin::core::Error;
+///
+/// let hint = rayspin_cli::in_memory::hint(&Error::value("photons", "a positive number", -5));
+/// assert_eq!(hint.as_deref(), Some("--photons sets them; --lines leaves the detector's noise out"));
+/// ```
+pub fn hint(error: &rayspin::core::Error) -> Option<String> {
+    hints::hint(error)
 }
 
 fn other_command() -> anyhow::Error {

@@ -5,9 +5,9 @@ use num_complex::Complex;
 use numpy::{PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use rayspin::core::format_shape;
+use rayspin::core::{Error, Real, format_shape};
 
-use crate::error::{raised, wrong_type};
+use crate::error::{described, raised, wrong_type};
 use crate::exchange::{Dtype, Given, Item, on_host};
 
 /// Real or complex numbers of any array.
@@ -36,7 +36,7 @@ impl Numbers {
                 Dtype::C128 => Self::Complex(host(given)?),
             });
         }
-        let array = numpy.call_method1("asarray", (object,))?;
+        let array = asarray(what, object)?;
         let dtype = array.getattr("dtype")?;
         let kind: String = dtype.getattr("kind")?.extract()?;
         let bytes: usize = dtype.getattr("itemsize")?.extract()?;
@@ -44,9 +44,44 @@ impl Numbers {
             ("f", ..=4) => Ok(Self::Single(copied(&array, "float32")?)),
             ("f" | "i" | "u" | "b", _) => Ok(Self::Double(copied(&array, "float64")?)),
             ("c", _) => Ok(Self::Complex(copied(&array, "complex128")?)),
-            _ => Err(wrong_type(what, "an array of numbers", dtype)),
+            _ => Err(wrong_type(what, "an array of numbers", format!("one of {dtype}"))),
         }
     }
+}
+
+/// An array or list as an array of NumPy. Errors: a `ValueError` for a list whose rows differ in length.
+pub(crate) fn asarray<'py>(what: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let made = object.py().import("numpy")?.call_method1("asarray", (object,));
+    made.map_err(|error| PyValueError::new_err(format!("{what}: expected an array of numbers: {error}")))
+}
+
+/// Complex numbers of a precision, of any array of numbers and any memory order. An array of other numbers is converted: what is copied
+/// anyway may as well be.
+///
+/// Errors: a `TypeError` for what is no array of numbers.
+pub(crate) fn complex<R: Real>(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<ArrayD<Complex<R>>>
+where
+    Complex<R>: Item,
+{
+    let numpy = object.py().import("numpy")?;
+    let is_numpy = object.is_instance(&numpy.getattr("ndarray")?)?;
+    let dtype = if is_numpy { object.getattr("dtype")?.to_string() } else { String::new() };
+    if dtype == <Complex<R> as Item>::DTYPE.name() {
+        let array = numpy.call_method1("ascontiguousarray", (object,))?;
+        return host(Given::new(what, &array)?);
+    }
+    if !is_numpy && object.hasattr("__dlpack__")? {
+        let given = Given::new(what, object)?;
+        if given.dtype == <Complex<R> as Item>::DTYPE {
+            return host(given);
+        }
+    }
+    let complex = |re: f64, im: f64| Complex::new(<R as Real>::from_f64(re), <R as Real>::from_f64(im));
+    Ok(match Numbers::of(what, object)? {
+        Numbers::Single(values) => values.mapv(|value| complex(value.into(), 0.0)),
+        Numbers::Double(values) => values.mapv(|value| complex(value, 0.0)),
+        Numbers::Complex(values) => values.mapv(|value| complex(value.re, value.im)),
+    })
 }
 
 fn host<T: Item>(given: Given<'_>) -> PyResult<ArrayD<T>> {
@@ -70,7 +105,9 @@ pub(crate) fn singles<D: Dimension>(
     let values = match Numbers::of(what, object)? {
         Numbers::Single(values) => values,
         Numbers::Double(values) => values.mapv(|value| value as f32),
-        _ => return Err(wrong_type(what, "real numbers", "complex ones")),
+        _ => {
+            return Err(wrong_type(what, "real numbers", "complex ones; take .real, or numpy.abs() of them"));
+        }
     };
     with_axes(what, axes, values)
 }
@@ -84,7 +121,9 @@ pub(crate) fn doubles<D: Dimension>(
     let values = match Numbers::of(what, object)? {
         Numbers::Single(values) => values.mapv(f64::from),
         Numbers::Double(values) => values,
-        _ => return Err(wrong_type(what, "real numbers", "complex ones")),
+        _ => {
+            return Err(wrong_type(what, "real numbers", "complex ones; take .real, or numpy.abs() of them"));
+        }
     };
     with_axes(what, axes, values)
 }
@@ -97,6 +136,25 @@ fn with_axes<T, D: Dimension>(
     let found = format_shape(values.shape());
     let text = || PyValueError::new_err(format!("{what}: expected the axes {axes}, found shape {found}"));
     values.into_dimensionality().map_err(|_| text())
+}
+
+/// A whole number from 0. Errors: a `ValueError` for a negative one.
+pub(crate) fn count(what: &str, given: i64) -> PyResult<usize> {
+    usize::try_from(given).map_err(|_| raised(Error::value(what, "a whole number from 0", given)))
+}
+
+/// The lengths of axes, numbers of axes and the like. Errors: a `ValueError` for a negative number.
+pub(crate) fn counts(what: &str, given: Vec<i64>) -> PyResult<Vec<usize>> {
+    let all: Option<Vec<usize>> = given.iter().map(|&n| n.try_into().ok()).collect();
+    all.ok_or_else(|| raised(Error::value(what, "whole numbers from 0", format!("{given:?}"))))
+}
+
+/// The shape of an array. Errors: a `ValueError` for an axis of length 0 or less, or no axis.
+pub(crate) fn shape(what: &str, given: Vec<i64>) -> PyResult<Vec<usize>> {
+    let all: Option<Vec<usize>> = given.iter().map(|&n| n.try_into().ok().filter(|&n| n > 0)).collect();
+    let wrong =
+        || raised(Error::value(what, "the lengths of the axes, each 1 or more", format!("{given:?}")));
+    all.filter(|all| !all.is_empty()).ok_or_else(wrong)
 }
 
 /// `N` numbers: of a sequence, or one number for all of them. Errors: a `TypeError` for anything else.
@@ -114,6 +172,17 @@ where
     exactly(what, expected, object)
 }
 
+/// `N` lengths of axes of a sequence. Errors: a `TypeError` for anything else; as [`shape`].
+pub(crate) fn lengths<const N: usize>(
+    what: &str,
+    expected: &str,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<[usize; N]> {
+    let given: [i64; N] = exactly(what, expected, object)?;
+    let all = shape(what, given.to_vec())?;
+    all.try_into().map_err(|_| wrong_type(what, expected, described(object)))
+}
+
 /// `N` numbers of a sequence. Errors: a `TypeError` for anything else.
 pub(crate) fn exactly<'py, T, const N: usize>(
     what: &str,
@@ -123,7 +192,7 @@ pub(crate) fn exactly<'py, T, const N: usize>(
 where
     T: Copy + for<'a> FromPyObject<'a, 'py>,
 {
-    let wrong = || wrong_type(what, expected, object);
+    let wrong = || wrong_type(what, expected, described(object));
     let values: Vec<T> = object.extract().map_err(|_| wrong())?;
     values.try_into().map_err(|_| wrong())
 }

@@ -1,16 +1,44 @@
-//! Errors of the library as exceptions.
+//! Errors of the library as exceptions, in the words of Python.
 
-use pyo3::PyErr;
+use std::path::Path;
+
 use pyo3::exceptions::{
     PyArithmeticError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
     PyValueError,
 };
+use pyo3::prelude::*;
 use rayspin::core::Error;
+
+use crate::texts::Call;
 
 /// The exception for an error: wrong input is a `ValueError`, no memory a `MemoryError`, a breakdown of the numbers an
 /// `ArithmeticError`, a device that fails a `RuntimeError`.
 pub(crate) fn raised(error: Error) -> PyErr {
-    let text = error.to_string();
+    raised_in(Call::Any, error)
+}
+
+/// [`raised`] for an argument that the library calls otherwise.
+pub(crate) fn raised_of(argument: &str, mut error: Error) -> PyErr {
+    if let Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } = &mut error
+    {
+        argument.clone_into(what);
+    }
+    raised(error)
+}
+
+/// [`raised`] in the words of a call.
+pub(crate) fn raised_in(call: Call, mut error: Error) -> PyErr {
+    if let Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } = &mut error
+        && let Some(argument) = call.argument(what)
+    {
+        argument.clone_into(what);
+    }
+    let text = call.told(&error.to_string());
+    of_kind(&error, text)
+}
+
+/// The exception for this kind of error, with another text.
+pub(crate) fn of_kind(error: &Error, text: String) -> PyErr {
     match error {
         Error::Memory { .. } => PyMemoryError::new_err(text),
         Error::Numerical { .. } => PyArithmeticError::new_err(text),
@@ -20,16 +48,55 @@ pub(crate) fn raised(error: Error) -> PyErr {
     }
 }
 
-/// The exception for an error of a file: an `OSError` where the system refused, else as [`raised`].
-pub(crate) fn of_file(error: &rayspin::io::Error) -> PyErr {
+/// The exception for an error of a file in the words of a call, with a word on what to do. Where the system refused, and for a folder that is
+/// no scan, it is the `OSError` that `open` raises (`FileNotFoundError`, `IsADirectoryError`, `PermissionError`), else as [`raised`].
+pub(crate) fn of_file(call: Call, error: &rayspin::io::Error) -> PyErr {
+    let hint = error.hint().map(|hint| call.told(&hint));
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(inner) = cause {
-        if inner.downcast_ref::<std::io::Error>().is_some() {
-            return PyOSError::new_err(error.to_string());
+        if let Some(system) = inner.downcast_ref::<std::io::Error>() {
+            return of_system(system, error, hint);
         }
         cause = inner.source();
     }
-    PyValueError::new_err(error.to_string())
+    let text = with_hint(call.told(&error.to_string()), hint);
+    match error {
+        rayspin::io::Error::Core { source, .. } => of_kind(source, text),
+        _ if error.path().is_dir() => of_number(EISDIR, error.path(), text),
+        _ => PyValueError::new_err(text),
+    }
+}
+
+fn with_hint(text: String, hint: Option<String>) -> String {
+    hint.iter().fold(text, |text, hint| format!("{text}; {hint}"))
+}
+
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const ENOTDIR: i32 = 20;
+const EISDIR: i32 = 21;
+const ENOSPC: i32 = 28;
+
+fn of_system(system: &std::io::Error, error: &rayspin::io::Error, hint: Option<String>) -> PyErr {
+    use std::io::ErrorKind as Kind;
+    // Errors that a library made anew have a kind and no number.
+    let number = system.raw_os_error().or(match system.kind() {
+        Kind::NotFound => Some(ENOENT),
+        Kind::PermissionDenied => Some(EACCES),
+        Kind::NotADirectory => Some(ENOTDIR),
+        Kind::IsADirectory => Some(EISDIR),
+        Kind::StorageFull => Some(ENOSPC),
+        _ => None,
+    });
+    let Some(number) = number else { return PyOSError::new_err(with_hint(error.to_string(), hint)) };
+    let text = std::io::Error::from_raw_os_error(number).to_string();
+    let text = text.strip_suffix(&format!(" (os error {number})")).unwrap_or(&text);
+    of_number(number, error.path(), with_hint(text.to_owned(), hint))
+}
+
+/// The `OSError` of the system's number: Python finds its type.
+fn of_number(number: i32, path: &Path, text: String) -> PyErr {
+    PyOSError::new_err((number, text, path.display().to_string()))
 }
 
 /// A `TypeError` that names the argument, what it should be and what it is.
@@ -39,4 +106,21 @@ pub(crate) fn wrong_type(
     found: impl std::fmt::Display,
 ) -> PyErr {
     PyTypeError::new_err(format!("{what}: expected {expected}, found {found}"))
+}
+
+/// What errors say about a value that is no array: its type, and a short value itself.
+pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
+    let kind =
+        value.get_type().qualname().map_or_else(|_| "another object".to_owned(), |name| name.to_string());
+    match value.repr() {
+        Ok(text) if text.to_string().len() <= 60 => format!("{kind} {text}"),
+        _ => kind,
+    }
+}
+
+/// The nearest of the names to one that is none of them, as the end of a message; empty where none is near.
+pub(crate) fn did_you_mean(py: Python<'_>, name: &str, names: &[String]) -> PyResult<String> {
+    let near = py.import("difflib")?.call_method1("get_close_matches", (name, names, 1))?;
+    let near: Vec<String> = near.extract()?;
+    Ok(near.first().map_or_else(String::new, |near| format!("; did you mean {near}?")))
 }

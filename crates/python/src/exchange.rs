@@ -62,7 +62,7 @@ impl Dtype {
             "float64" | "double" | "float" => Ok(Self::F64),
             "complex64" => Ok(Self::C64),
             "complex128" | "complex" => Ok(Self::C128),
-            _ => Err(unknown("dtype", name)),
+            _ => Err(wrong_type("dtype", "float32, float64, complex64 or complex128", name)),
         }
     }
 
@@ -126,7 +126,12 @@ impl<'py> Given<'py> {
             return Self::of_dlpack(what, object);
         }
         let expected = "an array of NumPy, CuPy, torch or another library with DLPack";
-        Err(wrong_type(what, expected, object.get_type().name()?))
+        let found = object.get_type().name()?;
+        Err(wrong_type(
+            what,
+            expected,
+            format!("{found}; numpy.asarray({what}) makes one of lists and numbers"),
+        ))
     }
 
     fn of_numpy(what: &'static str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
@@ -153,6 +158,7 @@ impl<'py> Given<'py> {
     }
 
     fn of_dlpack(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        expect_plain(what, object)?;
         let request = ImportRequest::new(object.as_borrowed())?;
         let device = request.device()?;
         let on_gpu = matches!(device.device_type, DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED);
@@ -403,7 +409,31 @@ unsafe impl DlpackStream for CallersStream {
 }
 
 fn unknown(what: &str, dtype: impl std::fmt::Display) -> PyErr {
-    wrong_type(what, "float32, float64, complex64 or complex128", dtype)
+    let found = format!("{dtype}; .astype() converts an array (torch: .to())");
+    wrong_type(what, "float32, float64, complex64 or complex128", found)
+}
+
+/// Errors: a `TypeError` for a tensor of torch that DLPack does not export, with what to do.
+fn expect_plain(what: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is = |name: &str| -> PyResult<bool> {
+        match object.getattr_opt(name)? {
+            Some(flag) if flag.is_callable() => flag.call0()?.extract(),
+            Some(flag) => flag.extract(),
+            None => Ok(false),
+        }
+    };
+    let (found, remedy) = if is("requires_grad")? {
+        let remedy = "calls of operators and plans record no gradients: rayspin.torch has functions that do, such as \
+                      rayspin.torch.apply(A, x)";
+        ("a tensor that requires a gradient", format!("{remedy}; without gradients, pass {what}.detach()"))
+    } else if is("is_conj")? {
+        ("a tensor whose conjugate is not computed yet", format!("pass {what}.resolve_conj()"))
+    } else if is("is_neg")? {
+        ("a tensor whose negative is not computed yet", format!("pass {what}.resolve_neg()"))
+    } else {
+        return Ok(());
+    };
+    Err(wrong_type(what, "plain numbers", format!("{found}; {remedy}")))
 }
 
 fn strided(what: &str) -> PyErr {

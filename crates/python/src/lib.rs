@@ -22,6 +22,7 @@ mod render;
 mod scan;
 mod simulate;
 mod solve;
+mod texts;
 
 use std::ffi::OsString;
 
@@ -29,7 +30,7 @@ use pyo3::prelude::*;
 
 use crate::call::Detached;
 
-/// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code.
+/// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code: 0, 1 for a failure, 2 for wrong input.
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detached(|| {

@@ -195,6 +195,8 @@ impl Pair for Compare {
 ///
 /// `magnitude` compares magnitudes in any case. `fit` first multiplies the image by the factor that brings it nearest to the truth.
 /// `mask` says which voxels count, in the shape of the images or of their last axes.
+///
+/// Returns a `Quality`. Raises as `nrmse`.
 #[pyfunction]
 #[pyo3(signature = (image, truth, *, magnitude=false, fit=false, mask=None))]
 pub(crate) fn compare(
@@ -242,6 +244,8 @@ impl Pair for Psnr {
 }
 
 /// The normalised root-mean-square error sqrt(sum |I - I0|^2 / sum |I0|^2) of the values as they are.
+///
+/// Returns a float. Raises ValueError for images of different shapes or a truth of 0, TypeError for what is no array of numbers.
 #[pyfunction]
 pub(crate) fn nrmse(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_images(py, image, truth, Nrmse)
@@ -249,12 +253,16 @@ pub(crate) fn nrmse(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, 
 
 /// Mean structural similarity with Gaussian windows of 11 x 11 pixels and the truth's range (Wang 2004). Complex values enter as
 /// magnitudes.
+///
+/// Returns a float, 1 for equal images. Raises as `nrmse`.
 #[pyfunction]
 pub(crate) fn ssim(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_images(py, image, truth, Ssim)
 }
 
-/// Peak signal-to-noise ratio in dB, 20 log10(max |I0| / sqrt(MSE)), of the numbers that `compare` takes.
+/// Peak signal-to-noise ratio 20 log10(max |I0| / sqrt(MSE)) of the numbers that `compare` takes.
+///
+/// Returns a float in dB. Raises as `nrmse`.
 #[pyfunction]
 pub(crate) fn psnr(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_images(py, image, truth, Psnr)

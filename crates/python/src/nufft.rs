@@ -12,8 +12,8 @@ use rayspin::device::Array;
 use rayspin::kernels::nufft::{Nufft, Options, Type3};
 
 use crate::call::Detached;
-use crate::copied::doubles;
-use crate::error::{raised, wrong_type};
+use crate::copied::{count, doubles, shape};
+use crate::error::{described, raised, raised_of, wrong_type};
 use crate::exchange::{Dtype, Given, Item, Output};
 use crate::processor::Processor;
 
@@ -36,7 +36,33 @@ enum Direction {
     Adjoint,
 }
 
-/// A non-uniform fast Fourier transform: type 1 (points → grid), type 2 (grid → points) or type 3 (points → points).
+/// A non-uniform fast Fourier transform to a tolerance, with finufft's arguments:
+///
+///     type 1   f[k] = sum_j c[j] exp(isign i k.x_j)      points to grid,   isign +1 unless given
+///     type 2   c[j] = sum_k f[k] exp(isign i k.x_j)      grid to points,   isign -1 unless given
+///     type 3   f[k] = sum_j c[j] exp(isign i s_k.x_j)    points to points, isign +1 unless given
+///
+/// k runs over whole numbers from -(n // 2) to (n - 1) // 2 along each axis of n, in this order.
+///
+/// nufft_type: 1, 2 or 3.
+/// n_modes_or_dim: the grid's lengths, (n,), (n1, n2) or (n1, n2, n3), or n for one axis; for type 3 the number of dimensions, 1 to 3.
+/// n_trans: the product of the leading axes that each call must have; any number of transforms unless given.
+/// eps: the relative error of results in the 2-norm, about 1e-6 or more for complex64 and 1e-13 or more for complex128.
+/// isign: the sign of the exponent; only its sign counts.
+/// dtype: of data and results, "complex64" or "complex128" (the default), or their NumPy and torch types; float32 and float64 name the
+///     same precisions.
+/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
+///
+/// Raises ValueError for a type, a length, a tolerance or a device out of range, TypeError for arguments of another type, RuntimeError
+/// for a GPU that fails.
+///
+/// >>> import numpy as np
+/// >>> from rayspin.nufft import Plan
+/// >>> plan = Plan(1, (4,), eps=1e-6, device="cpu")
+/// >>> plan.setpts(np.array([0.0, np.pi / 2]))
+/// >>> grid = plan.execute(np.ones(2, np.complex128))  # 1 + exp(i k pi / 2), k = -2, -1, 0, 1
+/// >>> bool(np.allclose(grid, [0, 1 - 1j, 2, 1 + 1j], atol=1e-5))
+/// True
 #[pyclass(frozen, module = "rayspin.nufft")]
 pub(crate) struct Plan {
     kind: u8,
@@ -57,31 +83,25 @@ impl Plan {
     #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
     #[pyo3(signature = (nufft_type, n_modes_or_dim, n_trans=None, eps=1e-6, isign=None, dtype=None, *, device="auto"))]
     fn new(
-        nufft_type: u8,
+        nufft_type: i64,
         n_modes_or_dim: &Bound<'_, PyAny>,
-        n_trans: Option<usize>,
+        n_trans: Option<i64>,
         eps: f64,
         isign: Option<i32>,
         dtype: Option<&Bound<'_, PyAny>>,
         device: &str,
     ) -> PyResult<Self> {
-        if !(1..=3).contains(&nufft_type) {
+        let Some(kind) = u8::try_from(nufft_type).ok().filter(|kind| (1..=3).contains(kind)) else {
             return Err(raised(Error::value("nufft_type", "1, 2 or 3", nufft_type)));
-        }
-        let (modes, dims) = match (nufft_type, n_modes_or_dim.extract::<usize>()) {
-            (3, Ok(dims)) => (Vec::new(), dims),
-            (3, Err(_)) => {
-                return Err(wrong_type(
-                    "n_modes_or_dim",
-                    "the number of dimensions for type 3",
-                    n_modes_or_dim,
-                ));
-            }
-            (_, Ok(modes)) => (vec![modes], 1),
+        };
+        let wrong = |expected| wrong_type("n_modes_or_dim", expected, described(n_modes_or_dim));
+        let (modes, dims) = match (kind, n_modes_or_dim.extract::<i64>()) {
+            (3, Ok(dims)) => (Vec::new(), count("n_modes_or_dim", dims)?),
+            (3, Err(_)) => return Err(wrong("the number of dimensions for type 3")),
+            (_, Ok(one)) => (shape("n_modes_or_dim", vec![one])?, 1),
             _ => {
-                let modes: Vec<usize> = n_modes_or_dim.extract().map_err(|_| {
-                    wrong_type("n_modes_or_dim", "a tuple of the grid's lengths", n_modes_or_dim)
-                })?;
+                let modes = n_modes_or_dim.extract().map_err(|_| wrong("a tuple of the grid's lengths"))?;
+                let modes = shape("n_modes_or_dim", modes)?;
                 let dims = modes.len();
                 (modes, dims)
             }
@@ -89,18 +109,19 @@ impl Plan {
         if !(1..=3).contains(&dims) {
             return Err(raised(Error::value("n_modes_or_dim", "1 to 3 dimensions", dims)));
         }
+        let transforms = n_trans.map(|n| count("n_trans", n)).transpose()?;
         let (double, processor) = (Dtype::named(dtype, Dtype::C128)?.is_double(), Processor::named(device)?);
         let checked = match double {
             false => Nufft::<f32>::upsampling_for(&processor.device, eps, &vec![8; dims], 8),
             true => Nufft::<f64>::upsampling_for(&processor.device, eps, &vec![8; dims], 8),
         };
-        checked.map_err(raised)?;
-        let default_sign = if nufft_type == 2 { -1 } else { 1 };
+        checked.map_err(|error| raised_of("eps", error))?;
+        let default_sign = if kind == 2 { -1 } else { 1 };
         Ok(Self {
-            kind: nufft_type,
+            kind,
             modes,
             dims,
-            transforms: n_trans,
+            transforms,
             eps,
             sign: if isign.unwrap_or(default_sign) < 0 { -1.0 } else { 1.0 },
             double,
@@ -109,6 +130,16 @@ impl Plan {
         })
     }
 
+    /// Sets the points x_j, and for type 3 the frequencies s_k, of the exponents exp(isign i k.x_j) and exp(isign i s_k.x_j).
+    ///
+    /// x, y, z: the components of the points, real numbers `[point]` in radian: one array for each dimension, x for the first axis of the
+    ///     grid. Points are periodic: those beyond -pi to pi are taken 2 pi away for types 1 and 2. Type 3 takes any real numbers.
+    /// s, t, u: the components of the frequencies for type 3, `[frequency]`, in 1 over the unit of the points.
+    ///
+    /// Arrays of any real type and library are copied, as are lists. Call it again to plan anew for other points. Returns None.
+    ///
+    /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite,
+    /// TypeError for complex numbers and what is no array.
     #[pyo3(signature = (x, y=None, z=None, s=None, t=None, u=None))]
     #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
     fn setpts(
@@ -134,7 +165,17 @@ impl Plan {
         py.detached(|| self.set_free(&sources, &targets))
     }
 
-    /// The transform of `data`, in `out` or a new array.
+    /// The transform of `data`: from points to grid (type 1), from grid to points (type 2), or from points to points (type 3).
+    ///
+    /// data: `[..., point]` for types 1 and 3, `[..., n1, n2, n3]` for type 2, of the plan's dtype and in C order. Leading axes are a batch.
+    /// out: an array that takes the result and is returned, of the result's shape, dtype and library, in C order, writable, in memory
+    ///     apart from `data`; a new one unless given.
+    ///
+    /// Returns `[..., n1, n2, n3]`, `[..., point]` or `[..., frequency]` of the plan's dtype, an array of the library and on the device of
+    /// `data`. Sums are not scaled. NumPy arrays are copied to a GPU and back.
+    ///
+    /// Raises RuntimeError before `setpts`, ValueError for another shape, order or number of transforms, TypeError for another dtype,
+    /// an array of another GPU, what is no array, and a tensor of torch that requires a gradient (`rayspin.torch` has these).
     #[pyo3(signature = (data, out=None))]
     fn execute<'py>(
         &self,
@@ -145,7 +186,11 @@ impl Plan {
         self.run(data, out, natural)
     }
 
-    /// The adjoint transform of `data`.
+    /// The adjoint of `execute`, the conjugate transpose of its sums: <execute(a), b> = <a, execute_adjoint(b)>.
+    ///
+    /// data: of the shape that `execute` returns. out: as `execute` takes it, of the shape of its `data`.
+    ///
+    /// Returns an array of the shape that `execute` takes. Raises as `execute`.
     #[pyo3(signature = (data, out=None))]
     fn execute_adjoint<'py>(
         &self,
@@ -220,7 +265,12 @@ impl Plan {
                 let text = format!("{name}: expected an array in {} dimensions, found none", self.dims);
                 return Err(PyValueError::new_err(text));
             };
-            all.push(doubles::<Ix1>(name, "[point]", axis)?.to_vec());
+            let values = doubles::<Ix1>(name, "[point]", axis)?.to_vec();
+            if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+                let (what, found) = ((*name).to_owned(), values[index].to_string());
+                return Err(raised(Error::NotFinite { what, index, found }));
+            }
+            all.push(values);
             let (first, last) = (&all[0], &all[all.len() - 1]);
             if first.len() != last.len() {
                 return Err(raised(Error::shape(*name, &[first.len()], &[last.len()])));

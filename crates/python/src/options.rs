@@ -1,31 +1,52 @@
 //! Keywords that are options of the command.
 
 use std::ffi::OsString;
+use std::sync::OnceLock;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
-use rayspin_cli::in_memory::{CommandOption, Task};
+use rayspin_cli::in_memory::{self, CommandOption, Task};
 
-use crate::error::{of_file, wrong_type};
+use crate::error::{described, did_you_mean, of_file, of_kind, wrong_type};
 use crate::progress::Listener;
+use crate::texts::{Call, Words, in_radian, radian};
 
-/// Options in degrees, whose keywords are in radian.
-const ANGLES: &[&str] = &["arc", "tilt", "azimuth", "elevation", "perspective"];
+/// The options of a command, and the words that its texts have in Python.
+struct Options {
+    all: Vec<CommandOption>,
+    words: Words,
+}
+
+impl Options {
+    fn of(task: Task) -> &'static Self {
+        static ALL: [OnceLock<Options>; 3] = [const { OnceLock::new() }; 3];
+        ALL[task as usize].get_or_init(|| {
+            let all = task.options();
+            Self { words: Words::of_task(task, &all), all }
+        })
+    }
+
+    /// A text with keywords in place of options, and radian in place of degrees.
+    fn told(&self, text: &str) -> String {
+        in_radian(&self.words.told(text))
+    }
+}
 
 /// Keywords as words of the command line.
 ///
 /// Errors: a `TypeError` for a keyword that the command has not as an option, or a value of another kind.
 pub(crate) fn words(task: Task, what: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<OsString>> {
-    let options = task.options();
+    let options = &Options::of(task).all;
     let mut words = Vec::new();
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
         let Some(option) = options.iter().find(|option| option.name == name) else {
-            let known: Vec<&str> = options.iter().map(|option| option.name.as_str()).collect();
+            let known: Vec<String> = options.iter().map(|option| option.name.clone()).collect();
+            let meant = did_you_mean(value.py(), &name, &known)?;
+            let known = known.join(", ");
             return Err(PyTypeError::new_err(format!(
-                "{name}: no option of {what}, which has {}",
-                known.join(", ")
+                "{name}: no option of {what}, which has {known}{meant}"
             )));
         };
         if value.is_none() {
@@ -47,60 +68,73 @@ pub(crate) fn words(task: Task, what: &str, given: Option<&Bound<'_, PyDict>>) -
     Ok(words)
 }
 
+/// A value as the command line has it. Angles become degrees.
 fn text(option: &CommandOption, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = value.extract::<String>() {
-        return Ok(text);
+        // Text is what the command line takes, in degrees: a number as text would be taken for another angle than the number.
+        return if option.degrees {
+            Err(wrong_type(&option.name, "a number of radian", described(value)))
+        } else {
+            Ok(text)
+        };
     }
-    if let Ok(whole) = value.extract::<i128>() {
-        let angle = ANGLES.contains(&option.name.as_str());
-        return Ok(if angle { (whole as f64).to_degrees().to_string() } else { whole.to_string() });
+    if !option.degrees
+        && let Ok(whole) = value.extract::<i128>()
+    {
+        return Ok(whole.to_string());
     }
     if let Ok(number) = value.extract::<f64>() {
-        let angle = ANGLES.contains(&option.name.as_str());
-        return Ok(if angle { number.to_degrees() } else { number }.to_string());
+        return Ok(if option.degrees { number.to_degrees() } else { number }.to_string());
     }
-    let several = || wrong_type(&option.name, "a number, a name or several numbers", value);
-    let parts: Vec<Bound<'_, PyAny>> = value.extract().map_err(|_| several())?;
+    let several = || wrong_type(&option.name, "a number, a name or several numbers", described(value));
+    let parts: Vec<Bound<'_, PyAny>> = value.try_iter().map_err(|_| several())?.collect::<PyResult<_>>()?;
     let parts: Vec<String> = parts.iter().map(|part| text(option, part)).collect::<PyResult<_>>()?;
     Ok(parts.join(","))
 }
 
-/// The options: for each its default, the names that it takes, and what it is.
+/// The options: for each its default, the names that it takes, its unit where it is an angle, and what it is.
 pub(crate) fn listed(py: Python<'_>, task: Task) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
-    for option in task.options() {
+    let (options, all) = (Options::of(task), PyDict::new(py));
+    for option in &options.all {
         let row = PyDict::new(py);
-        match option.takes_value {
-            true => row.set_item("default", option.default)?,
-            false => row.set_item("default", false)?,
+        match (option.takes_value, option.default.as_ref().map(|default| (default, default.parse()))) {
+            (false, _) => row.set_item("default", false)?,
+            (true, Some((_, Ok(angle)))) if option.degrees => row.set_item("default", radian(angle))?,
+            (true, _) => row.set_item("default", &option.default)?,
         }
-        row.set_item("names", option.names)?;
-        row.set_item("help", as_keywords(&option.help))?;
-        all.set_item(option.name, row)?;
+        row.set_item("names", &option.names)?;
+        row.set_item("unit", option.degrees.then_some("radian"))?;
+        row.set_item("help", help_of(options, option))?;
+        all.set_item(&option.name, row)?;
     }
     Ok(all)
 }
 
-/// The exception for the error of a command, in the words of keywords; what a listener heard comes first.
-pub(crate) fn raised_by(error: anyhow::Error, listener: &Listener) -> PyErr {
-    let error = match error.downcast::<rayspin::core::Error>() {
-        Ok(error) => return listener.exception(error),
-        Err(error) => error,
-    };
-    match error.downcast_ref::<rayspin::io::Error>() {
-        Some(error) => of_file(error),
-        None => PyValueError::new_err(as_keywords(&format!("{error:#}"))),
+/// What an option is, with the unit of an angle.
+fn help_of(options: &Options, option: &CommandOption) -> String {
+    let help = options.told(&option.help);
+    match help.split_once(" [default") {
+        _ if !option.degrees => help,
+        Some((what, default)) => format!("{what}; in radian [default{default}"),
+        None => format!("{help}; in radian"),
     }
 }
 
-/// `--field-map-hz` as `field_map_hz`.
-fn as_keywords(text: &str) -> String {
-    let mut parts = text.split("--");
-    let mut all = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(part.len());
-        all.push_str(&part[..end].replace('-', "_"));
-        all.push_str(&part[end..]);
+/// The exception for the error of a command, in the words of keywords; what a listener heard comes first.
+pub(crate) fn raised_by(task: Task, error: anyhow::Error, listener: &Listener) -> PyErr {
+    let options = Options::of(task);
+    let error = match error.downcast::<rayspin::core::Error>() {
+        Ok(error) => {
+            // Hints about files are the command's.
+            let hint = in_memory::hint(&error).filter(|hint| !hint.contains("rayspin "));
+            let text = hint.map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
+            let raised = of_kind(&error, options.told(&text));
+            return listener.raised_before().unwrap_or(raised);
+        }
+        Err(error) => error,
+    };
+    match error.downcast_ref::<rayspin::io::Error>() {
+        Some(error) => of_file(Call::Any, error),
+        None => PyValueError::new_err(options.told(&format!("{error:#}"))),
     }
-    all
 }

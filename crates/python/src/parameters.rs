@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::Error;
 use rayspin::mri::methods::{Kind, Param, Parameters, Value};
+use rayspin::run::{Described, Idle, Table};
 
-use crate::error::{raised, wrong_type};
-use crate::exchange::{Given, on_host, to_numpy};
+use crate::copied::singles;
+use crate::error::{described, did_you_mean, wrong_type};
+use crate::exchange::to_numpy;
+use crate::texts::Call;
 
 /// The keyword of a parameter. `lambda` is a word of Python's grammar.
 pub(crate) fn keyword(name: &'static str) -> &'static str {
     if name == "lambda" { "lambda_" } else { name }
 }
 
-/// The kind, default, range and help of each parameter.
+/// The kind, default, range and help of each parameter, in the words of a call.
 pub(crate) fn table_of<'py>(
     py: Python<'py>,
+    call: Call,
     of: &(impl Parameters + ?Sized),
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = PyDict::new(py);
@@ -34,7 +37,7 @@ pub(crate) fn table_of<'py>(
         let default = of.get(param.name).unwrap_or(Value::Nothing);
         row.set_item("default", python_of(py, &default)?)?;
         row.set_item("range", range_of(&param))?;
-        row.set_item("help", param.help)?;
+        row.set_item("help", call.told(param.help))?;
         rows.set_item(keyword(param.name), row)?;
     }
     Ok(rows)
@@ -70,21 +73,80 @@ pub(crate) fn recorded_of(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has not, or of another kind.
+/// The parameters of a method from keywords. `others` are the keywords that the function itself takes.
+///
+/// Errors: a `TypeError` for keywords that the method has not, with the methods that have them; as [`values_of`].
+pub(crate) fn parameters_of<M: Described + ?Sized>(
+    py: Python<'_>,
+    methods: &Table<M>,
+    (name, table): (&str, &[Param]),
+    others: &[&str],
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Vec<(String, Value)>> {
+    for key in given.into_iter().flat_map(PyDictMethods::keys) {
+        let key: String = key.extract()?;
+        let has = |table: &[Param]| table.iter().any(|param| keyword(param.name) == key);
+        if !has(table) && methods.iter().any(|other| has(&other.table())) {
+            let others = methods.names(|other| has(&other.table()));
+            let text = format!("{key}: no parameter of method {name}; method {others} has it");
+            return Err(PyTypeError::new_err(text));
+        }
+    }
+    values_of(py, &format!("method {name}"), table, others, given)
+}
+
+/// The method of that name. Errors: a `ValueError` with the names that there are, and the nearest of them.
+pub(crate) fn named<'a, M: Described + ?Sized>(
+    py: Python<'_>,
+    methods: &'a Table<M>,
+    name: &str,
+) -> PyResult<&'a M> {
+    let names: Vec<String> = methods.iter().map(|method| method.about().name.to_owned()).collect();
+    match methods.named(name) {
+        Ok(method) => Ok(method),
+        Err(error) => Err(PyValueError::new_err(format!("{error}{}", did_you_mean(py, name, &names)?))),
+    }
+}
+
+/// Refuses a parameter that was given and does nothing as the others stand.
+pub(crate) fn expect_effect(idle: &[Idle], given: &[(String, Value)]) -> PyResult<()> {
+    match idle.iter().find(|idle| given.iter().any(|(name, _)| name == idle.name)) {
+        Some(idle) => {
+            let (name, words) = (keyword(idle.name), Call::Any);
+            let (expected, found) = (words.told(idle.expected), words.told(&idle.found));
+            Err(PyValueError::new_err(format!(
+                "{name}: expected {expected}, found {found}, with which it does nothing"
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has not, or of another kind; a
+/// `ValueError` for a value out of range.
 pub(crate) fn values_of(
+    py: Python<'_>,
     whose: &str,
     table: &[Param],
+    others: &[&str],
     given: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<(String, Value)>> {
     let mut values = Vec::new();
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
         let Some(param) = table.iter().find(|param| keyword(param.name) == name) else {
-            let known: Vec<_> = table.iter().map(|param| keyword(param.name)).collect();
-            let text = format!("{name}: no parameter of {whose}, which has {}", known.join(", "));
+            let own: Vec<_> = table.iter().map(|param| keyword(param.name)).collect();
+            let all: Vec<String> = own.iter().chain(others).map(ToString::to_string).collect();
+            let meant = did_you_mean(py, &name, &all)?;
+            let text = format!("{name}: no parameter of {whose}, which has {}{meant}", own.join(", "));
             return Err(PyTypeError::new_err(text));
         };
-        values.push((param.name.to_owned(), value_of(param, &value)?));
+        let read = value_of(param, &value)?;
+        if read != Value::Nothing && !(param.valid)(&read) {
+            let text = format!("{name}: expected {}, found {}", param.expected, described(&value));
+            return Err(PyValueError::new_err(text));
+        }
+        values.push((param.name.to_owned(), read));
     }
     Ok(values)
 }
@@ -93,20 +155,24 @@ fn value_of(param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::Nothing);
     }
-    let wrong = |expected: &str| wrong_type(keyword(param.name), expected, value);
+    let name = keyword(param.name);
+    let wrong = |expected: &str| wrong_type(name, expected, described(value));
     match param.kind {
         Kind::Number => value.extract().map(Value::Number).map_err(|_| wrong("a number")),
-        Kind::Count => value.extract().map(Value::Count).map_err(|_| wrong("a whole number from 0")),
+        Kind::Count => match value.extract::<i128>() {
+            Ok(count) => {
+                let text = || format!("{name}: expected a whole number from 0, found {count}");
+                count.try_into().map(Value::Count).map_err(|_| PyValueError::new_err(text()))
+            }
+            Err(_) => Err(wrong("a whole number")),
+        },
         Kind::Choice(choices) => {
-            let name: String = value.extract().map_err(|_| wrong("a name"))?;
-            let found = choices.iter().find(|choice| choice.name == name);
-            let names = || raised(Error::value(param.name, range_of(param), &name));
-            found.map(|choice| Value::Choice(choice.name)).ok_or_else(names)
+            let given: String = value.extract().map_err(|_| wrong("a name"))?;
+            let found = choices.iter().find(|choice| choice.name == given);
+            let text = || format!("{name}: expected one of {}, found {given}", range_of(param));
+            found.map(|choice| Value::Choice(choice.name)).ok_or_else(|| PyValueError::new_err(text()))
         }
-        Kind::Image => {
-            let image = on_host::<f32>(Given::new("image", value)?)?;
-            Ok(Value::Image(Arc::new(image.into_host().map_err(raised)?)))
-        }
+        Kind::Image => Ok(Value::Image(Arc::new(singles(name, "of the image", value)?))),
     }
 }
 

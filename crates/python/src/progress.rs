@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use rayspin::core::{Error, Progress};
 
 use crate::call;
+use crate::error::raised_in;
+use crate::texts::Call;
 
 /// Tells Python about progress, and stops where Python has a signal (Ctrl-C).
 pub(crate) struct Listener {
@@ -51,8 +53,17 @@ impl Listener {
 
     /// The exception that stopped the run, or the one for its error.
     pub(crate) fn exception(&self, error: Error) -> PyErr {
-        let raised_before = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-        raised_before.unwrap_or_else(|| call::exception(error))
+        self.raised_before().unwrap_or_else(|| call::exception(error))
+    }
+
+    /// [`Self::exception`] in the words of a call.
+    pub(crate) fn exception_in(&self, words: Call, error: Error) -> PyErr {
+        self.raised_before().unwrap_or_else(|| raised_in(words, error))
+    }
+
+    /// The exception that stopped the run.
+    pub(crate) fn raised_before(&self) -> Option<PyErr> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -12,12 +12,15 @@ use rayspin::solve::{
 };
 
 use crate::call::{self, attached};
-use crate::error::wrong_type;
+use crate::copied::{self, count};
+use crate::error::{described, raised, wrong_type};
 use crate::exchange::{Given, Output};
 use crate::linop::{Number, expect_to_be_called, family, number_type};
 use crate::processor::Processor;
 
-/// A penalty g, by its proximal map.
+/// A penalty g, by its proximal map prox_{tg}(x) = argmin_u 1/2 |u - x|^2 + t g(u), which a call computes: `penalty(t, x)`.
+///
+/// The functions of `rayspin.prox` make penalties, `rayspin.solve.fista` and `pdhg` take them.
 #[pyclass(frozen, module = "rayspin.prox")]
 pub(crate) struct Penalty(Kind);
 
@@ -32,8 +35,17 @@ enum Kind {
 
 #[pymethods]
 impl Penalty {
-    /// prox_{tg}(x): argmin_u 1/2 |u - x|^2 + t g(u).
+    /// prox_{tg}(x) = argmin_u 1/2 |u - x|^2 + t g(u).
+    ///
+    /// t: the weight of g, 0 or more. x: an array of float32, float64, complex64 or complex128 in C order, of the penalty's shape where it
+    /// has one.
+    ///
+    /// Returns an array of x's shape, dtype, library and device. Raises TypeError for another dtype, ValueError for another shape or order,
+    /// for a negative t, and for numbers that the penalty has not: `nonnegative` takes real, `wavelet` complex ones.
     fn __call__<'py>(&self, t: f64, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if !(t >= 0.0 && t.is_finite()) {
+            return Err(raised(Error::value("t", "a number from 0", t)));
+        }
         let given = Given::new("x", x)?;
         let processor = Processor::at(given.place)?;
         number_type!(given.dtype, S => {
@@ -100,48 +112,78 @@ impl Penalty {
     }
 }
 
-/// Σ |x_i|.
+/// g(x) = sum_i |x_i|, whose proximal map shrinks magnitudes by t: x max(1 - t/|x|, 0).
+///
+/// Returns a `Penalty` for arrays of any shape, real or complex.
 #[pyfunction]
 pub(crate) fn l1() -> Penalty {
     Penalty(Kind::Magnitudes)
 }
 
-/// Σ_i sqrt(Σ_a |x_a(i)|^2), a the first axis: isotropic total variation of differences.
+/// g(x) = sum_i sqrt(sum_a |x[a, i]|^2), a the first axis: isotropic total variation where x are differences `[axis, ...]`.
+///
+/// Returns a `Penalty` for arrays `[axis, ...]`, real or complex, such as what `linop.differences` makes.
 #[pyfunction]
 pub(crate) fn groups() -> Penalty {
     Penalty(Kind::Groups)
 }
 
-/// 0 where no number is negative, else infinite. Real numbers only.
+/// g(x) = 0 where no number is negative, else infinite. The proximal map sets negative numbers to 0.
+///
+/// Returns a `Penalty` for real arrays of any shape.
 #[pyfunction]
 pub(crate) fn nonnegative() -> Penalty {
     Penalty(Kind::NonNegative)
 }
 
-/// 1/2 |x - data|^2.
+/// g(x) = 1/2 |x - data|^2, whose proximal map is (x + t data)/(1 + t).
+///
+/// data: an array of the shape and dtype of x, which is kept and copied at each use.
+///
+/// Returns a `Penalty`. Raises TypeError for what is no array or has another dtype.
 #[pyfunction]
-pub(crate) fn l2(data: Py<PyAny>) -> Penalty {
-    Penalty(Kind::Distance(data))
+pub(crate) fn l2(data: &Bound<'_, PyAny>) -> PyResult<Penalty> {
+    Given::new("data", data)?;
+    Ok(Penalty(Kind::Distance(data.clone().unbind())))
 }
 
-/// Σ |(Wx)_i| over the details of an orthogonal wavelet transform; with `seed`, of an image that is shifted anew each time.
+/// g(x) = sum_i |(W x)_i| over the details of an orthogonal wavelet transform W.
+///
+/// shape: of the image, of 1 to 3 axes.
+/// family: "haar" or "db2".
+/// levels: the most levels; as many as the shape allows unless given.
+/// seed: shifts the image anew at each use, which spares artefacts of blocks; no shifts unless given.
+///
+/// Returns a `Penalty` for complex arrays of this shape. Raises ValueError for another family, shape or number of levels.
 #[pyfunction]
 #[pyo3(signature = (shape, family="db2", levels=None, seed=None))]
 pub(crate) fn wavelet_penalty(
-    shape: Vec<usize>,
+    shape: Vec<i64>,
     family: &str,
-    levels: Option<usize>,
-    seed: Option<u64>,
+    levels: Option<i64>,
+    seed: Option<i64>,
 ) -> PyResult<Penalty> {
     self::family(family)?;
+    let shape = copied::shape("shape", shape)?;
+    let levels = levels.map(|levels| count("levels", levels)).transpose()?;
+    let seed = seed.map(|seed| count("seed", seed)).transpose()?.map(|seed| seed as u64);
     Ok(Penalty(Kind::Wavelet { shape, family: family.to_owned(), levels, seed }))
 }
 
-/// Isotropic total variation of an image, its proximal map by `steps` inner steps.
+/// g(x) = sum_i sqrt(sum_a |(D_a x)_i|^2), the isotropic total variation of an image with differences D_a along its axes.
+///
+/// shape: of the image.
+/// steps: of the inner iteration that approximates the proximal map; more are more accurate.
+///
+/// Returns a `Penalty` for arrays of this shape, real or complex. Raises ValueError for another shape or number of steps.
 #[pyfunction]
 #[pyo3(signature = (shape, steps=10))]
-pub(crate) fn total_variation(shape: Vec<usize>, steps: usize) -> Penalty {
-    Penalty(Kind::TotalVariation { shape, steps })
+pub(crate) fn total_variation(shape: Vec<i64>, steps: i64) -> PyResult<Penalty> {
+    let (shape, steps) = (copied::shape("shape", shape)?, count("steps", steps)?);
+    if steps == 0 {
+        return Err(raised(Error::value("steps", "1 or more", steps)));
+    }
+    Ok(Penalty(Kind::TotalVariation { shape, steps }))
 }
 
 /// Penalties that not every type of numbers has.
@@ -229,7 +271,7 @@ impl<S: Number> Asked<S> {
         if penalty.is_callable() {
             return Ok(Self::Own(penalty.clone().unbind()));
         }
-        Err(wrong_type(what, "a penalty of rayspin.prox, or a function f(t, x)", penalty.get_type()))
+        Err(wrong_type(what, "a penalty of rayspin.prox, or a function f(t, x)", described(penalty)))
     }
 
     pub(crate) fn proximal<'a>(

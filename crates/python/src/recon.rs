@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ndarray::ArrayD;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::{C32, C64, Error, Geometry, Image, Monitor};
+use rayspin::core::{C32, Error, Geometry, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
 use rayspin::mri::methods::{Methods, suited_to, with};
@@ -15,16 +16,18 @@ use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame,
 use rayspin::mri::scan::{Facts, Frame, FrameOptions};
 
 use crate::call::Detached;
-use crate::copied::singles;
-use crate::error::{of_file, raised};
+use crate::copied::{complex, singles};
+use crate::ct::CtScan;
+use crate::error::{described, of_file, raised, raised_in, wrong_type};
 use crate::exchange::{Given, Item, on_host, to_numpy};
-use crate::parameters::{keyword, table_of, values_in, values_of};
+use crate::parameters::{expect_effect, keyword, named, parameters_of, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::record;
 use crate::scan::{Held, Scan};
+use crate::texts::Call;
 
-/// The images of a scan and how they came about.
+/// The images of a scan and how they came about: what `rayspin.recon` returns.
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Reconstruction {
     /// The image, complex64 `[z, y, x]`, or `[repetition, z, y, x]` of several.
@@ -79,12 +82,16 @@ impl Reconstruction {
         [self.geometry.read_dir, self.geometry.phase_dir, self.geometry.slice_dir]
     }
 
-    /// Writes `image`, as it stands now, in the format of the file's name. Returns notes on what the format cannot hold.
+    /// Writes `image`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl, .mha, .tif, .png and others.
+    ///
+    /// Returns notes on what the format cannot hold, such as the phase. Raises ValueError for a name of no format that holds images, and
+    /// OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let image =
             Image::new(host_array::<C32>("image", self.image.bind(py))?, self.geometry).map_err(raised)?;
         let written = py.detached(|| rayspin::io::write_image(&path, &image, &WriteOptions::default()));
-        written.map_err(|error| of_file(&error))
+        let notes = written.map_err(|error| of_file(Call::Recon, &error))?;
+        Ok(notes.iter().map(|note| Call::Recon.told(note)).collect())
     }
 
     /// The picture and the notes, for notebooks.
@@ -97,21 +104,49 @@ impl Reconstruction {
     }
 }
 
-/// The methods of reconstruction: for each its name, what it does, and its parameters with default, range and help.
+/// The methods of reconstruction and their parameters, which are keywords of `recon`.
+///
+/// Returns a dictionary by the methods' names. A value is what the method does, and a dictionary by the names of its parameters, whose
+/// values have "kind" (number, count, choice or image), "default" (None: the method finds its own), "range" and "help".
 #[pyfunction]
 pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     for method in Methods::default().iter() {
-        all.set_item(method.about().name, (method.about().help, table_of(py, method)?))?;
+        all.set_item(method.about().name, (method.about().help, table_of(py, Call::Recon, method)?))?;
     }
     Ok(all)
 }
 
-/// Reconstructs a scan. Without a method it takes the one that suits the scan. The method's parameters are keywords.
+/// Images x from the samples d of a scan: for most methods the minimum of |F x - d|^2 plus a penalty, with F the encoding by coils and
+/// k-space. `rayspin.methods()` says what each method minimises or computes.
 ///
-/// `maps`: sensitivities `[coil, z, y, x]` instead of estimated ones. `field_map`: `[z, y, x]` in Hz, corrects off-resonance.
-/// `noise_covariance`: `[coil, coil]`, whitens instead of the scan's own noise. `coils`: compresses to that many coils; a number below 1 is
-/// the part of the energy that stays. `keep_maps=False` leaves out the result's `maps`, which take time and memory for large volumes.
+/// scan: from `read_scan`, `Scan.from_arrays` or `simulate.mri`. Its matrix is the image's.
+/// method: a name of `rayspin.methods()`; the one that suits the scan unless given, which `notes` say.
+/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
+/// maps: coil sensitivities `[coil, z, y, x]` or `[coil, y, x]` on the scan's matrix, in place of estimated ones.
+/// field_map: the field's deviation `[z, y, x]` or `[y, x]` in Hz, whose off-resonance is then corrected; the scan needs times.
+/// prewhiten: whether the noise that the scan measured whitens the coils.
+/// noise_covariance: `[coil, coil]`, whitens in place of the scan's own noise.
+/// coils: compresses to that many coils; a number below 1 is the part of the energy that stays.
+/// nufft_tolerance: the relative error of non-uniform transforms.
+/// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
+/// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+/// parameters: keywords of the method, as `rayspin.methods()` lists them.
+///
+/// Returns a `Reconstruction`: `image` is complex64 `[z, y, x]`, or `[repetition, z, y, x]`, signal per field of view.
+///
+/// Arrays of NumPy, CuPy and torch, and lists, are copied; numbers of another precision are converted to complex64 (maps), float32
+/// (field_map) and complex128 (noise_covariance).
+///
+/// Raises TypeError for a keyword that the method has not or a value of another type. Raises ValueError for a method, shape, number of coils or
+/// value that does not fit the scan. Raises MemoryError where memory is short, KeyboardInterrupt after Ctrl-C, and the exceptions of
+/// `progress`.
+///
+/// >>> import rayspin
+/// >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan
+/// >>> found = rayspin.recon(scan, "cg-sense", iterations=5, device="cpu")
+/// >>> found.image.shape, found.image.dtype, found.maps.shape
+/// ((1, 32, 32), dtype('complex64'), (2, 1, 32, 32))
 #[pyfunction]
 #[pyo3(signature = (
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
@@ -120,7 +155,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
     py: Python<'_>,
-    scan: &Scan,
+    scan: &Bound<'_, PyAny>,
     method: Option<&str>,
     device: &str,
     maps: Option<&Bound<'_, PyAny>>,
@@ -135,22 +170,28 @@ pub(crate) fn recon(
 ) -> PyResult<Reconstruction> {
     let processor = Processor::named(device)?;
     let mut recorder = record::start(&processor.device);
-    let held = scan.held.clone();
+    let held = scan_of(scan)?;
+    let words = Call::Recon;
     let mut notes = Vec::new();
-    let facts = py.detached(|| facts_of(&held)).map_err(raised)?;
+    let facts = py.detached(|| facts_of(&held)).map_err(|error| raised_in(words, error))?;
     let all = Methods::default();
-    let named = match method {
-        Some(name) => all.named(name).map_err(raised)?,
+    let of_name = match method {
+        Some(name) => named(py, &all, name)?,
         None => {
             let suited = all.suited(&facts, false);
             let none = || Error::value("method", "one that suits the scan", "none");
             let (method, reason) = suited.ok_or_else(none).map_err(raised)?;
+            let reason = words.told(&reason);
             notes.push(format!("method {}: {reason} (method= chooses another)", method.about().name));
             method
         }
     };
-    let given = values_of(&format!("method {}", named.about().name), &named.table(), parameters)?;
-    let chosen = with(named, given.iter().cloned()).map_err(raised)?;
+    if parameters.is_some_and(|all| all.contains("matrix").unwrap_or(false)) {
+        return Err(PyTypeError::new_err(MATRIX));
+    }
+    let given = parameters_of(py, &all, (of_name.about().name, &of_name.table()), KEYWORDS, parameters)?;
+    let chosen = with(of_name, given.iter().cloned()).map_err(raised)?;
+    expect_effect(&chosen.idle(), &given)?;
     let is_given = |name: &str| given.iter().any(|(one, _)| one == name);
     let (chosen, rules) = suited_to(&*chosen, &facts, is_given).map_err(raised)?;
     for rule in rules {
@@ -161,7 +202,7 @@ pub(crate) fn recon(
     let name = chosen.about().name;
     record::method(&mut recorder, name, &*chosen);
     let mut options = ReconOptions { method: chosen, keep_maps, ..ReconOptions::default() };
-    options.maps = maps.map(|maps| host_array::<C32>("maps", maps)).transpose()?.map(Arc::new);
+    options.maps = maps.map(|maps| complex::<f32>("maps", maps)).transpose()?.map(Arc::new);
     options.field_map = match field_map {
         Some(map) => Some(Arc::new(singles("field_map", "[z, y, x] or [y, x]", map)?)),
         None => None,
@@ -170,7 +211,7 @@ pub(crate) fn recon(
     options.prepare.prewhiten = prewhiten;
     options.prepare.compression = coils.map(compression).transpose()?;
     if let Some(covariance) = noise_covariance {
-        let covariance = host_array::<C64>("noise_covariance", covariance)?;
+        let covariance = complex::<f64>("noise_covariance", covariance)?;
         let found = rayspin::core::format_shape(covariance.shape());
         let wrong = |_| {
             raised(Error::Shape { what: "noise_covariance".into(), expected: "[coil, coil]".into(), found })
@@ -181,8 +222,8 @@ pub(crate) fn recon(
     let monitor = Monitor::new(&listener, Some(&listener.stop));
     let found = py.detached(|| reconstruct(&processor.device, &held, &options, &monitor));
     let ScanImage { image, solves, maps, notes: more, .. } =
-        found.map_err(|error| listener.exception(error))?;
-    notes.extend(more);
+        found.map_err(|error| listener.exception_in(words, error))?;
+    notes.extend(more.iter().map(|note| words.told(note)));
     for (image, solve) in solves.iter().enumerate() {
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
         recorder.converged(format!("image {image}"), solve.residuals.iter().copied());
@@ -201,6 +242,40 @@ pub(crate) fn recon(
         stages: monitor.stages(),
         residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
     })
+}
+
+/// The keywords of `recon` itself.
+const KEYWORDS: &[&str] = &[
+    "method",
+    "device",
+    "maps",
+    "field_map",
+    "prewhiten",
+    "noise_covariance",
+    "coils",
+    "nufft_tolerance",
+    "keep_maps",
+    "progress",
+];
+
+const MATRIX: &str = "matrix: no keyword of recon, which takes the matrix of the scan. A scan with a header states its own; \
+                      Scan.from_arrays(..., shape=) and, for files without a header, read_scan(..., matrix=) set it";
+
+/// What a scan holds. Errors: a `TypeError` for what is no scan, with what makes one.
+fn scan_of(scan: &Bound<'_, PyAny>) -> PyResult<Arc<Held>> {
+    if let Ok(scan) = scan.cast::<Scan>() {
+        return Ok(scan.get().held.clone());
+    }
+    let remedy = match scan.cast::<CtScan>() {
+        Ok(_) => "rayspin.ct.Scan; rayspin.ct.recon takes it".to_owned(),
+        Err(_) => {
+            format!(
+                "{}; rayspin.read_scan reads one from a file, Scan.from_arrays makes one",
+                described(scan)
+            )
+        }
+    };
+    Err(wrong_type("scan", "a rayspin.Scan", remedy))
 }
 
 pub(crate) fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {

@@ -46,7 +46,7 @@ pub(crate) fn render_volume<'py>(
         let device = (&processor.device, device == "auto");
         rayspin_cli::in_memory::render(device, words, image, knots, &monitor)
     });
-    let (picture, _) = drawn.map_err(|error| raised_by(error, &listener))?;
+    let (picture, _) = drawn.map_err(|error| raised_by(Task::Render, error, &listener))?;
     Ok(match (picture, one) {
         (Picture::Numbers(views), true) => to_numpy(py, views.index_axis_move(Axis(0), 0).into_dyn()),
         (Picture::Numbers(views), false) => to_numpy(py, views.into_dyn()),
@@ -74,7 +74,7 @@ fn knots_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Knot>> {
     Ok(points.outer_iter().map(knot).collect())
 }
 
-/// The options of pictures: for each its default as text (none: it follows from the others), the names that it takes, and what it is.
+/// The options of pictures. Returns a dictionary as `simulate.options` does.
 #[pyfunction]
 pub(crate) fn render_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = listed(py, Task::Render)?;

@@ -11,9 +11,10 @@ use rayspin::io::{ArrayFrame, ScanFile, ScanOptions};
 use rayspin::mri::scan::{Frame, FrameOptions, Samples, settle_units};
 
 use crate::call::Detached;
-use crate::copied::doubles;
-use crate::error::{of_file, raised};
-use crate::exchange::{Given, on_host, to_numpy};
+use crate::copied::{self, complex, doubles};
+use crate::error::{of_file, raised, raised_in, raised_of};
+use crate::exchange::to_numpy;
+use crate::texts::Call;
 
 /// What was read.
 pub(crate) enum Held {
@@ -23,7 +24,10 @@ pub(crate) enum Held {
     Image(Box<ArrayFrame>),
 }
 
-/// A raw MRI scan.
+/// A raw MRI scan in memory: the samples of each coil, where they lie in k-space, and the matrix of the image.
+///
+/// `rayspin.read_scan` reads one from a file, `Scan.from_arrays` makes one of arrays, `rayspin.simulate.mri` simulates one, and
+/// `rayspin.recon` makes an image of it.
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Scan {
     pub(crate) held: Arc<Held>,
@@ -34,24 +38,40 @@ type Arrays<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl Scan {
-    /// A scan of one image from arrays.
+    /// A scan of one image from its samples d(c, j) = sum_x c(x) image(x) exp(-2 pi i k_j.x), x in fields of view.
     ///
-    /// `kspace`: complex64. On a grid `[coil, y, x]` or `[coil, z, y, x]`, zero where nothing was measured. With a trajectory `[coil, sample]`
-    /// or `[coil, spoke, readout]`. `trajectory`: `[sample, dim]` or `[spoke, readout, dim]`, components x, y, z. `units`: cycles/fov,
-    /// cycles/voxel, radians/voxel, cycles/m or radians/m; the range tells them where they are absent. `shape`: the image's, `[z, y, x]` or
-    /// `[y, x]`. `fov_mm`: x, y and z. `times`: of the samples in s, for a field map.
+    /// kspace: on a grid `[coil, y, x]` or `[coil, z, y, x]`, the centre of k-space at index n // 2, zero where nothing was measured. With
+    ///     a trajectory `[coil, sample]` or `[coil, spoke, readout]`.
+    /// trajectory: the points k_j, real `[sample, dim]` or `[spoke, readout, dim]`, components in the order x, y, z.
+    /// shape: the image's, `(z, y, x)` or `(y, x)`; a trajectory needs it, a grid has its own unless given.
+    /// fov_mm: the field of view along x, y and z in mm; 1 mm for each voxel unless given.
+    /// units: of the trajectory: cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m (these need fov_mm). The range of the points
+    ///     tells them unless given, and `notes` say so.
+    /// times: of the samples in s, as many as samples; a field map needs them.
+    ///
+    /// Returns a `Scan`, which has copies of the arrays, of NumPy, CuPy, torch or lists. Numbers of another precision, such as complex128,
+    /// are converted to complex64. Samples beyond n/2 cycles of an axis of n voxels are left out, and `notes` say so.
+    ///
+    /// Raises ValueError for shapes that do not fit each other, numbers that are not finite and units that are none or not certain,
+    /// TypeError for what is no array of numbers.
+    ///
+    /// >>> import numpy as np, rayspin
+    /// >>> grid = np.fft.fftshift(np.fft.fft2(np.ones((2, 8, 8))), axes=(1, 2))
+    /// >>> rayspin.Scan.from_arrays(grid)
+    /// Scan(one image of 2 coils, [8, 8])
     #[staticmethod]
     #[pyo3(signature = (kspace, trajectory=None, *, shape=None, fov_mm=None, units=None, times=None))]
     fn from_arrays(
         kspace: &Bound<'_, PyAny>,
         trajectory: Option<&Bound<'_, PyAny>>,
-        shape: Option<Vec<usize>>,
+        shape: Option<Vec<i64>>,
         fov_mm: Option<Vec<f64>>,
         units: Option<&str>,
         times: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let given = Given::new("kspace", kspace)?;
-        let kspace = on_host::<C32>(given)?.into_host().map_err(raised)?;
+        let words = Call::FromArrays;
+        let kspace = complex::<f32>("kspace", kspace)?;
+        let shape = shape.map(|shape| copied::shape("shape", shape)).transpose()?;
         let fov_mm = fov_mm.unwrap_or_default();
         let mut notes = Vec::new();
         let frame = match trajectory {
@@ -59,11 +79,12 @@ impl Scan {
             Some(points) => {
                 let points =
                     doubles::<IxDyn>("trajectory", "[sample, dim] or [spoke, readout, dim]", points)?;
-                let units = units.map(str::parse).transpose().map_err(raised)?;
+                let units = units_of(units)?;
                 along_trajectory(kspace, points, (shape, &fov_mm, units), &mut notes)
             }
         };
-        let mut frame = frame.map_err(raised)?;
+        let mut frame = frame.map_err(|error| raised_in(words, error))?;
+        let notes = notes.iter().map(|note| words.told(note)).collect();
         if let Some(times) = times {
             let times = doubles::<IxDyn>("times", "those of the samples", times)?.into_raw_vec_and_offset().0;
             let expected = match &frame.samples {
@@ -79,10 +100,14 @@ impl Scan {
         Ok(Self { held: Arc::new(Held::Image(Box::new(array))) })
     }
 
-    /// The samples and the trajectory of one image: on a grid k-space `[coil, y, x]` or `[coil, z, y, x]` and none; else samples
-    /// `[coil, sample]` and points `[sample, dim]` in cycles per field of view. Images are counted from 0.
+    /// The samples and the trajectory of one image, which are counted from 0.
+    ///
+    /// Returns copies. On a grid they are complex64 k-space `[coil, y, x]` or `[coil, z, y, x]`, and None. Along a trajectory they are complex64
+    /// samples `[coil, sample]` and float64 points `[sample, dim]`, x, y and z in cycles per field of view. Raises ValueError for an image that the scan has
+    /// not.
     #[pyo3(signature = (image=0))]
-    fn arrays<'py>(&self, py: Python<'py>, image: usize) -> PyResult<Arrays<'py>> {
+    fn arrays<'py>(&self, py: Python<'py>, image: i64) -> PyResult<Arrays<'py>> {
+        let image = copied::count("image", image)?;
         let held = self.held.clone();
         let frame = py.detached(|| held.frame(image)).map_err(raised)?;
         Ok(match frame.samples {
@@ -107,7 +132,7 @@ impl Scan {
     #[getter]
     fn notes(&self) -> Vec<String> {
         match &*self.held {
-            Held::Whole(scan) => scan.notes.clone(),
+            Held::Whole(scan) => scan.notes.iter().map(|note| Call::ReadScan.told(note)).collect(),
             Held::Image(array) => array.notes.clone(),
         }
     }
@@ -217,22 +242,60 @@ fn along_trajectory(
     Frame::from_samples(data, trajectory, shape.clone(), geometry(&shape, fov_mm), notes)
 }
 
+fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
+    units.map(str::parse).transpose().map_err(|error| raised_of("units", error))
+}
+
 /// Reads a raw MRI scan: ISMRMRD (`.h5`), or k-space as an array (`.cfl`, `.npy`, `.npz`).
+///
+/// path: the file; a name after a colon chooses one of several scans or arrays in it.
+/// trajectory: the file of the points of an array of samples.
+/// matrix: the image's matrix (x, y) or (x, y, z) for an array.
+/// fov_mm: the field of view along x, y and z in mm of an array; 1 mm for each voxel unless given.
+/// units: of the trajectory, as `Scan.from_arrays` takes them.
+///
+/// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD) states its own matrix, field of view
+/// and trajectory.
+///
+/// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses the file, ValueError for a file
+/// of another format, one that is damaged, several images of an array, and for keywords that the file's header settles.
 #[pyfunction]
-#[pyo3(signature = (path, *, trajectory=None, matrix=None))]
+#[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None))]
 pub(crate) fn read_scan(
     py: Python<'_>,
     path: PathBuf,
     trajectory: Option<PathBuf>,
-    matrix: Option<Vec<usize>>,
+    matrix: Option<Vec<i64>>,
+    fov_mm: Option<Vec<f64>>,
+    units: Option<&str>,
 ) -> PyResult<Scan> {
-    let options = ScanOptions { trajectory, matrix, ..ScanOptions::default() };
+    let words = Call::ReadScan;
+    let matrix = matrix.map(|matrix| copied::shape("matrix", matrix)).transpose()?;
+    let given = [
+        ("trajectory", trajectory.is_some()),
+        ("matrix", matrix.is_some()),
+        ("fov_mm", fov_mm.is_some()),
+        ("units", units.is_some()),
+    ];
+    let has_header =
+        || py.detached(|| rayspin::io::holds_scan(&path)).map_err(|error| of_file(words, &error));
+    if let Some((name, _)) = given.iter().find(|(_, given)| *given)
+        && has_header()?
+    {
+        let found = format!("{}, whose header states its own; leave {name} out", path.display());
+        return Err(raised(Error::value(*name, "a file of arrays without a header", found)));
+    }
+    let options = ScanOptions { trajectory, matrix, fov_mm, units: units_of(units)?, readouts: None };
     let read = py.detached(|| rayspin::io::read_scan(&path, &options, &Monitor::silent()));
-    let held = match read.map_err(|error| of_file(&error))? {
+    let held = match read.map_err(|error| of_file(words, &error))? {
         ScanFile::Scan(scan) => Held::Whole(scan),
-        ScanFile::Frame(array) => Held::Image(array),
+        ScanFile::Frame(mut array) => {
+            array.notes.iter_mut().for_each(|note| *note = words.told(note));
+            Held::Image(array)
+        }
         ScanFile::Series(_) => {
-            let (expected, found) = ("one image, or a scan with a header", "arrays of several images");
+            let expected = "one image, or a scan with a header";
+            let found = "arrays of several images; Scan.from_arrays takes one of them";
             return Err(raised(Error::value(path.display().to_string(), expected, found)));
         }
     };

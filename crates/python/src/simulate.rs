@@ -69,8 +69,13 @@ impl SimulatedCt {
     }
 }
 
-/// Simulates an MRI scan of a phantom, whose k-space is known in closed form. Keywords are the options of the command
-/// `rayspin simulate mri`; `simulate.options('mri')` lists them.
+/// An MRI scan of a phantom: samples d(c, k) = integral of c(x) image(x) exp(-2 pi i k.x), in closed form, with noise if `snr` is given.
+///
+/// options: keywords that `simulate.options("mri")` lists, the options of the command `rayspin simulate mri`.
+/// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+///
+/// Returns an `MriSimulation`: the scan, its truth, maps and field. Raises TypeError for an option that there is not or a value of another
+/// type, ValueError for a value out of range or an option that does nothing beside the others.
 #[pyfunction]
 #[pyo3(signature = (*, progress=None, **options))]
 pub(crate) fn simulate_mri(
@@ -84,7 +89,7 @@ pub(crate) fn simulate_mri(
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         rayspin_cli::in_memory::simulate_mri(processor.device.cpu_side(), words, &monitor)
     });
-    let made = made.map_err(|error| raised_by(error, &listener))?;
+    let made = made.map_err(|error| raised_by(Task::SimulateMri, error, &listener))?;
     let scan = Scan { held: Arc::new(Held::Whole(Box::new(made.scan))) };
     let spacing_mm = made.truth.geometry().spacing_mm.into();
     Ok(MriSimulation {
@@ -98,8 +103,12 @@ pub(crate) fn simulate_mri(
     })
 }
 
-/// Simulates a CT scan of a phantom from exact line integrals. Keywords are the options of the command `rayspin simulate ct`, with
-/// angles in radian; `simulate.options('ct')` lists them.
+/// A CT scan of a phantom: exact line integrals p, or counts of photons with mean N exp(-p) and noise.
+///
+/// options: keywords that `simulate.options("ct")` lists, the options of the command `rayspin simulate ct`. Angles are in radian.
+/// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+///
+/// Returns a `CtSimulation`: the scan, its truth and its voxels. Raises as `simulate.mri`.
 #[pyfunction]
 #[pyo3(signature = (*, progress=None, **options))]
 pub(crate) fn simulate_ct(
@@ -113,7 +122,8 @@ pub(crate) fn simulate_ct(
         let monitor = Monitor::new(&listener, Some(&listener.stop));
         rayspin_cli::in_memory::simulate_ct(processor.device.cpu_side(), words, &monitor)
     });
-    let CtSimulation { scan, truth, grid } = made.map_err(|error| raised_by(error, &listener))?;
+    let CtSimulation { scan, truth, grid } =
+        made.map_err(|error| raised_by(Task::SimulateCt, error, &listener))?;
     Ok(SimulatedCt {
         scan: Py::new(py, CtScan::of(scan))?,
         truth: to_numpy(py, truth.into_data()).unbind(),
@@ -121,8 +131,10 @@ pub(crate) fn simulate_ct(
     })
 }
 
-/// The options of `mri` or `ct`: for each its default as text (none: it follows from the others), the names that it takes, and what it
-/// is.
+/// The options of `simulate.mri` or `simulate.ct`, by kind: "mri" or "ct".
+///
+/// Returns a dictionary by the options' names. A value has "default" (text; None where it follows from the others), "names" (the names that the
+/// option takes), "unit" ("radian" for angles, else None; "help" states other units), and "help". Raises ValueError for another kind.
 #[pyfunction]
 pub(crate) fn simulate_options<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyDict>> {
     match kind {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use rayspin::core::{Monitor, Result};
 use rayspin::device::{Array, Device};
+use rayspin::kernels::vector::norm_squared;
 use rayspin::linop::{LinearOp, Normal, Op};
 use rayspin::solve::{
     CgOptions, Distance, FistaOptions, LanczosOptions, LeastSquaresOptions, PdhgOptions, Problem, Proximal,
@@ -13,28 +14,35 @@ use rayspin::solve::{
 };
 
 use crate::call::{self, Detached, attached};
+use crate::copied::count;
 use crate::exchange::{Given, give};
 use crate::linop::{AnyOp, LinearOperator, Number, each};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::prox::Asked;
 
-/// What a solver found.
+/// What a solver found: an approximate minimum x, and the course of the iteration.
 #[pyclass(frozen, module = "rayspin.solve")]
 pub(crate) struct Solution {
-    /// The solution, an array of the data's library.
+    /// The solution, an array of the operator's input shape and dtype, of the data's library.
     #[pyo3(get)]
     x: Py<PyAny>,
-    /// The solver's residual: after each iteration, and for conjugate gradients also before the first.
+    /// After each iteration, and for `cg` and `least_squares` also before the first, |b - Ax| / |b| of the linear system; for `fista` and
+    /// `pdhg` the relative size of the last step.
     #[pyo3(get)]
     residuals: Vec<f64>,
-    /// The objective after each iteration, where the solver has one.
+    /// The stated objective after each iteration. Where it is small beside |y|^2 / 2, rounding is what it holds: a part in 10^7 of |y|^2 for
+    /// single precision.
+    ///
+    /// `cg`: 1/2 <x, Ax> - Re <b, x>. `least_squares` and `fista`: of x, A^H A the operator `normal`. `pdhg`: with u_i, the results of the
+    /// proximal maps, in place of K_i x; they tend to K_i x. A function of yours that returns no value counts as 0. With `average`, it is
+    /// the objective of the last iterate, not of the mean.
     #[pyo3(get)]
     objective: Vec<f64>,
     /// Whether the tolerance was met.
     #[pyo3(get)]
     converged: bool,
-    /// The largest eigenvalue of AᴴA, where the solver wants it.
+    /// The largest eigenvalue of A^H A, where the solver wants it.
     #[pyo3(get)]
     largest_eigenvalue: Option<f64>,
 }
@@ -59,7 +67,8 @@ struct Course {
 /// The arguments that every solver has.
 struct Run<'a, 'py> {
     processor: &'a Processor,
-    data: &'a Bound<'py, PyAny>,
+    /// The data, and what errors call them.
+    data: (&'static str, &'a Bound<'py, PyAny>),
     start: Option<&'a Bound<'py, PyAny>>,
     name: &'static str,
     iterations: usize,
@@ -74,14 +83,15 @@ impl Run<'_, '_> {
         work: impl FnOnce(&Array<S>, Option<&Array<S>>, Watch<'_, S>) -> Result<(Array<S>, Course)> + Send,
     ) -> PyResult<Solution> {
         self.processor.expect_own()?;
-        let given = Given::new("data", self.data)?;
+        let (what, like) = self.data;
+        let given = Given::new(what, like)?;
         given.expect_within_reach(self.processor)?;
         let data = given.read::<S>(self.processor)?;
         let start = self.start.map(|start| Given::new("start", start)?.read::<S>(self.processor));
         let start = start.transpose()?;
-        let listener = Listener::new(self.data.py(), self.progress)?;
+        let listener = Listener::new(like.py(), self.progress)?;
         let callback = self.callback;
-        let found = call::run(self.data, || {
+        let found = call::run(like, || {
             let monitor = Monitor::new(&listener, Some(&listener.stop));
             let mut observe = |step: &Step<'_, S>| match &callback {
                 Some(callback) => attached("callback", |py| {
@@ -101,7 +111,7 @@ impl Run<'_, '_> {
         let (x, course) = found.map_err(|error| listener.exception(error))?;
         drop((data, start));
         Ok(Solution {
-            x: give(x, self.data, self.processor)?.unbind(),
+            x: give(x, like, self.processor)?.unbind(),
             residuals: course.residuals,
             objective: course.objective,
             converged: course.converged,
@@ -110,7 +120,29 @@ impl Run<'_, '_> {
     }
 }
 
-/// Solves Ax = b for Hermitian positive semidefinite A, such as `A.N`, by conjugate gradients.
+/// Solves A x = b for Hermitian positive semidefinite A by conjugate gradients: the minimum of 1/2 <x, Ax> - Re <b, x>.
+///
+/// a: an operator with equal input and output shapes, such as `A.N` or `rayspin.toeplitz(...)`.
+/// b: the right-hand side, an array of the operator's shape and dtype.
+/// start: where the iteration begins, an array as b; 0 unless given.
+/// iterations: the most iterations, each one application of A.
+/// tolerance: stops where |b - Ax| <= tolerance |b|; 0 runs all iterations.
+/// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+/// callback: a function f(iteration, residual, x), which sees a copy of every iterate.
+///
+/// Returns a `Solution`; x is an array of b's library.
+///
+/// Raises TypeError for another dtype or device. Raises ValueError for another shape, numbers that are not finite and options out of range.
+/// Raises ArithmeticError for an operator that is not Hermitian positive semidefinite, KeyboardInterrupt after Ctrl-C, and the exceptions of
+/// `progress`, `callback` and your own functions.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import linop, solve
+/// >>> A = linop.diagonal(np.array([1.0, 2.0, 4.0]), device="cpu")
+/// >>> solve.cg(A, np.ones(3)).x.round(6)
+/// array([1.  , 0.5 , 0.25])
+///
+/// M. R. Hestenes, E. Stiefel, J Res Natl Bur Stand 49:409, 1952.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(signature = (a, b, *, start=None, iterations=30, tolerance=1e-4, progress=None, callback=None))]
@@ -118,26 +150,52 @@ pub(crate) fn cg(
     a: &Bound<'_, LinearOperator>,
     b: &Bound<'_, PyAny>,
     start: Option<&Bound<'_, PyAny>>,
-    iterations: usize,
+    iterations: i64,
     tolerance: f64,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Solution> {
-    let a = a.get();
+    let (a, iterations) = (a.get(), count("iterations", iterations)?);
     let name = "conjugate gradients";
-    let run = Run { processor: &a.processor, data: b, start, name, iterations, progress, callback };
+    let run = Run { processor: &a.processor, data: ("b", b), start, name, iterations, progress, callback };
     let options = CgOptions { max_iterations: iterations, tolerance };
     each!(&a.op, op => run.solve(|b, start, watch| {
         let found = rayspin::solve::cg(op, b, start, &options, watch)?;
-        let course = Course { residuals: found.residuals, converged: found.converged, ..Course::default() };
+        let course = Course {
+            residuals: found.residuals,
+            objective: found.objective,
+            converged: found.converged,
+            largest_eigenvalue: None,
+        };
         Ok((found.solution, course))
     }))
 }
 
-/// Minimises |Ax - y|^2 + weight L Σ |W_i x|^2 by conjugate gradients, L the largest eigenvalue of AᴴA: the given one, or an estimate,
-/// which may be 1 % too small. Without operators W, W = 1.
+/// Minimises |Ax - y|^2 + weight L sum_i |W_i x|^2 by conjugate gradients on (A^H A + weight L sum_i W_i^H W_i) x = A^H y.
+///
+/// L is the largest eigenvalue of A^H A, so that the weight has no unit: it means the same whatever the scale of A and the number of
+/// samples.
+///
+/// a: the operator A.
+/// y: the data, an array of A's output shape and dtype.
+/// weight: of the penalty, 0 or more.
+/// regularisers: the operators W_i, from A's input shape; W = 1 unless given.
+/// normal: A^H A in another way, such as `rayspin.toeplitz(...)`, which is faster along a trajectory.
+/// start: where the iteration begins, an array of A's input shape; 0 unless given.
+/// iterations, tolerance: the most iterations; stops where the residual of the linear system is at most tolerance times its right-hand side.
+/// largest_eigenvalue: L; an estimate, which may be 1 % too small, unless given.
+/// progress, callback: as for `cg`.
+///
+/// Returns a `Solution`; x is an array of y's library, of A's input shape. Raises as `cg`.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import linop, solve
+/// >>> A = linop.diagonal(np.array([1.0, 2.0]), device="cpu")
+/// >>> found = solve.least_squares(A, np.array([3.0, 4.0]), weight=0.25, largest_eigenvalue=4.0)
+/// >>> found.x.round(6)  # a y / (a^2 + 0.25 * 4)
+/// array([1.5, 1.6])
 #[pyfunction]
-#[pyo3(signature = (a, y, *, weight=0.0, regularisers=vec![], normal=None, iterations=30, tolerance=1e-4, largest_eigenvalue=None, progress=None, callback=None))]
+#[pyo3(signature = (a, y, *, weight=0.0, regularisers=vec![], normal=None, start=None, iterations=30, tolerance=1e-4, largest_eigenvalue=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn least_squares(
     a: &Bound<'_, LinearOperator>,
@@ -145,28 +203,31 @@ pub(crate) fn least_squares(
     weight: f64,
     regularisers: Vec<Bound<'_, LinearOperator>>,
     normal: Option<&Bound<'_, LinearOperator>>,
-    iterations: usize,
+    start: Option<&Bound<'_, PyAny>>,
+    iterations: i64,
     tolerance: f64,
     largest_eigenvalue: Option<f64>,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Solution> {
-    let a = a.get();
+    let (a, iterations) = (a.get(), count("iterations", iterations)?);
     let name = "least squares";
-    let run = Run { processor: &a.processor, data: y, start: None, name, iterations, progress, callback };
+    let run = Run { processor: &a.processor, data: ("y", y), start, name, iterations, progress, callback };
     let cg = CgOptions { max_iterations: iterations, tolerance };
     each!(&a.op, op => {
         let (normal, squares) = (normal_of(a, op, normal)?, squared(a, op, &regularisers)?);
-        run.solve(|y, _, watch| {
+        run.solve(|y, start, watch| {
             let squares: Vec<_> = squares.iter().map(|w| w as &dyn LinearOp<_>).collect();
             let options = LeastSquaresOptions { cg, largest_eigenvalue, ..LeastSquaresOptions::default() };
+            let rhs = op.adjoint(y)?;
             let found =
-                rayspin::solve::least_squares(&normal, &op.adjoint(y)?, weight, &squares, &options, watch)?;
+                rayspin::solve::least_squares(&normal, &rhs, start, (weight, &squares), &options, watch)?;
+            let size = norm_squared(y)?;
             let course = Course {
                 residuals: found.cg.residuals,
+                objective: found.cg.objective.iter().map(|half| size + 2.0 * half).collect(),
                 converged: found.cg.converged,
                 largest_eigenvalue: Some(found.largest_eigenvalue.value),
-                ..Course::default()
             };
             Ok((found.cg.solution, course))
         })
@@ -193,8 +254,32 @@ fn squared<S: Number>(
     operators.iter().map(|w| Ok(Normal::new(a.same::<S>(w.get())?.clone()))).collect()
 }
 
-/// Minimises 1/2 |Ax - y|^2 + weight g(x) by accelerated proximal gradients (FISTA). With `relative`, weight is relative to the data and
-/// to A: 1/(2L) |Ax - y|^2 + weight s g(x), L the largest eigenvalue of AᴴA and s the 99th percentile of |Aᴴy|/L.
+/// Minimises 1/2 |Ax - y|^2 + weight g(x) by accelerated proximal gradient steps:
+///
+///     x+ = prox(weight/L, z - (A^H A z - A^H y)/L),   z+ = x+ + ((t - 1)/t+) (x+ - x),   t+ = (1 + sqrt(1 + 4 t^2))/2
+///
+/// a: the operator A.
+/// y: the data, an array of A's output shape and dtype.
+/// penalty: g, one of `rayspin.prox`, or a function f(t, x) that returns argmin_u 1/2 |u - x|^2 + t g(u), or that array and g of it.
+/// weight: of g, 0 or more.
+/// relative: multiplies the weight by L and by s, the 99th percentile of |A^H y| / L. The weight then has no unit, for g with g(cx) = |c| g(x).
+/// normal: A^H A in another way, such as `rayspin.toeplitz(...)`, which is faster along a trajectory.
+/// start: where the iteration begins, an array of A's input shape; 0 unless given.
+/// iterations, tolerance: the most iterations; stops where a step moves x by at most tolerance times its norm.
+/// average: after all iterations, x is the mean of the last `average` iterates, for penalties that differ each time.
+/// largest_eigenvalue: L of A^H A; an estimate unless given, which grows if a step meets a larger curvature.
+/// progress, callback: as for `cg`.
+///
+/// Returns a `Solution`; x is an array of y's library, of A's input shape. Raises as `cg`.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import linop, prox, solve
+/// >>> A = linop.identity((3,), dtype="float64", device="cpu")
+/// >>> found = solve.fista(A, np.array([3.0, -0.5, -2.0]), prox.l1(), 1.0)
+/// >>> found.x.round(4) + 0.0, round(found.objective[-1], 4)  # 1/2 |x - y|^2 + |x|_1
+/// (array([ 2.,  0., -1.]), 4.125)
+///
+/// A. Beck, M. Teboulle, SIAM J Imaging Sci 2:183, 2009; B. O'Donoghue, E. Candes, Found Comput Math 15:715, 2015.
 #[pyfunction]
 #[pyo3(signature = (a, y, penalty, weight, *, relative=false, normal=None, start=None, iterations=100, tolerance=1e-4, average=1, largest_eigenvalue=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -206,16 +291,18 @@ pub(crate) fn fista(
     relative: bool,
     normal: Option<&Bound<'_, LinearOperator>>,
     start: Option<&Bound<'_, PyAny>>,
-    iterations: usize,
+    iterations: i64,
     tolerance: f64,
-    average: usize,
+    average: i64,
     largest_eigenvalue: Option<f64>,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Solution> {
     let a = a.get();
     let processor = &a.processor;
-    let run = Run { processor, data: y, start, name: "FISTA", iterations, progress, callback };
+    let iterations = count("iterations", iterations)?;
+    let average = count("average", average)?;
+    let run = Run { processor, data: ("y", y), start, name: "FISTA", iterations, progress, callback };
     let options = FistaOptions { max_iterations: iterations, tolerance, average };
     each!(&a.op, op => {
         let (normal, penalty) = (normal_of(a, op, normal)?, Asked::new("penalty", penalty, processor)?);
@@ -230,14 +317,18 @@ pub(crate) fn fista(
             let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: largest };
             let kept = OnceCell::new();
             let mut g = penalty.proximal(processor, &kept)?;
-            let found = if relative {
-                rayspin::solve::sparse_least_squares(&problem, start, weight, &mut *g, &options, watch)?.fista
+            // The solver leaves out 1/2 |y|^2, and with relative weights counts in units of L s^2.
+            let (found, unit) = if relative {
+                let found =
+                    rayspin::solve::sparse_least_squares(&problem, start, weight, &mut *g, &options, watch)?;
+                (found.fista, largest * found.scale * found.scale)
             } else {
-                rayspin::solve::fista(&problem, start, weight, &mut *g, &options, watch)?
+                (rayspin::solve::fista(&problem, start, weight, &mut *g, &options, watch)?, 1.0)
             };
+            let constant = 0.5 * norm_squared(y)?;
             let course = Course {
                 residuals: found.residuals,
-                objective: found.objective,
+                objective: found.objective.iter().map(|value| constant + unit * value).collect(),
                 converged: found.converged,
                 largest_eigenvalue: Some(largest),
             };
@@ -246,8 +337,31 @@ pub(crate) fn fista(
     })
 }
 
-/// Minimises 1/2 |Ax - y|^2 + g(x) + Σ weight_i f_i(K_i x) by the primal-dual hybrid gradient method. `terms` are tuples
-/// (K_i, f_i, weight_i); g is a penalty or a function.
+/// Minimises 1/2 |Ax - y|^2 + g(x) + sum_i weight_i f_i(K_i x) by the primal-dual hybrid gradient method.
+///
+/// a: the operator A.
+/// y: the data, an array of A's output shape and dtype.
+/// terms: tuples (K_i, f_i, weight_i) of an operator from A's input shape, a penalty and a positive weight. f_i is one of `rayspin.prox` or a
+///     function f(t, u), as for `fista`.
+/// g: a penalty or a function; 0 unless given.
+/// start: where the iteration begins, an array of A's input shape; 0 unless given.
+/// iterations, tolerance: the most iterations, each one application of A, every K_i and their adjoints; stops where a step moves x and the
+///     dual variables by at most tolerance times their norms.
+/// balance: multiplies the step of x and divides the steps of the dual variables. About the size of x over the size of the dual variables gives
+///     the fewest iterations.
+/// progress, callback: as for `cg`.
+///
+/// Returns a `Solution`; x is an array of y's library, of A's input shape. Raises as `cg`. For one penalty without K, `fista` needs far fewer
+/// applications of A.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import linop, prox, solve
+/// >>> A, D = (make((8,), dtype="float64", device="cpu") for make in (linop.identity, linop.differences))
+/// >>> found = solve.pdhg(A, np.repeat([0.0, 1.0], 4), [(D, prox.groups(), 0.4)], iterations=3000, tolerance=1e-8)
+/// >>> found.x.round(3)  # the halves of the step are nearer by 0.4 / 4 each
+/// array([0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9])
+///
+/// A. Chambolle, T. Pock, J Math Imaging Vis 40:120, 2011, algorithm 1.
 #[pyfunction]
 #[pyo3(signature = (a, y, terms, *, g=None, start=None, iterations=300, tolerance=1e-4, balance=1.0, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -257,7 +371,7 @@ pub(crate) fn pdhg(
     terms: Vec<(Bound<'_, LinearOperator>, Bound<'_, PyAny>, f64)>,
     g: Option<&Bound<'_, PyAny>>,
     start: Option<&Bound<'_, PyAny>>,
-    iterations: usize,
+    iterations: i64,
     tolerance: f64,
     balance: f64,
     progress: Option<Py<PyAny>>,
@@ -265,7 +379,8 @@ pub(crate) fn pdhg(
 ) -> PyResult<Solution> {
     let a = a.get();
     let processor = &a.processor;
-    let run = Run { processor, data: y, start, name: "PDHG", iterations, progress, callback };
+    let iterations = count("iterations", iterations)?;
+    let run = Run { processor, data: ("y", y), start, name: "PDHG", iterations, progress, callback };
     let options = PdhgOptions { max_iterations: iterations, tolerance, balance };
     each!(&a.op, op => {
         let mut all = Vec::with_capacity(terms.len());
@@ -326,7 +441,16 @@ fn eigenvalue_of<S: Number>(k: &Op<S>, device: &Device) -> Result<f64> {
     Ok(1.01 * found.value)
 }
 
-/// The largest eigenvalue of a Hermitian positive semidefinite operator, such as `A.N`.
+/// The largest eigenvalue max_x <x, Ax> / <x, x> of a Hermitian positive semidefinite operator, such as `A.N`, by the Lanczos process.
+///
+/// tolerance: its relative error; the estimate is never too large.
+///
+/// Returns a float. Raises ValueError for an operator whose shapes differ, ArithmeticError for one that is not Hermitian.
+///
+/// >>> import numpy as np
+/// >>> from rayspin import linop, solve
+/// >>> round(solve.largest_eigenvalue(linop.diagonal(np.array([1.0, 5.0, 2.0]), device="cpu")), 2)
+/// 5.0
 #[pyfunction]
 #[pyo3(signature = (a, *, tolerance=1e-3))]
 pub(crate) fn largest_eigenvalue(a: &Bound<'_, LinearOperator>, tolerance: f64) -> PyResult<f64> {

@@ -217,7 +217,7 @@ def test_wrong_input_is_refused_with_what_is_wrong(folder):
         (lambda: ct.Projector(rays, grid, dtype="int8"), TypeError, "float64"),
         (lambda: ct.Projector(rays, grid, device="tpu"), ValueError, "auto"),
         (lambda: ct.Projector(grid, rays), TypeError, "Geometry"),
-        (lambda: ct.Grid((3, 0, 8), 1.0), ValueError, "at least one voxel"),
+        (lambda: ct.Grid((3, 0, 8), 1.0), ValueError, "each 1 or more"),
         (lambda: ct.Grid((8, 8), 1.0), TypeError, "shape: expected three"),
         (lambda: ct.Grid((3, 8, 8), -1.0), ValueError, "spacing"),
         (lambda: ct.Geometry.parallel([0.0, np.nan], 1, 8), ValueError, "angles"),

@@ -107,6 +107,9 @@ def test_algebra_is_matrix_algebra():
         (A - B, a - b),
         ((2 - 1j) * A, (2 - 1j) * a),
         (A * 3, 3 * a),
+        (A / 2, a / 2),
+        (A / (2 - 1j), a / (2 - 1j)),
+        (A / np.float64(4) - B, a / 4 - b),
         (np.float64(2) * A, 2 * a),
         (-A, -a),
         (A.H, a.conj().T),
@@ -167,6 +170,74 @@ def test_solvers_find_what_dense_algebra_finds():
         step = 1e-3 * (rng.normal(size=(6, 5)) + 1j * rng.normal(size=(6, 5)))
         assert value(sparse.x + step, 3.0) > value(sparse.x, 3.0)
     assert abs(both.objective[-1] - value(sparse.x, 3.0)) < 1e-6 * value(sparse.x, 3.0)
+
+
+@pytest.mark.parametrize("dtype,rounding", [("complex64", 1e-5), ("complex128", 1e-10)])
+def test_objectives_are_the_stated_ones_of_every_iterate(dtype, rounding):
+    op = linop.nufft(points(60, 2), (6, 5), eps=1e-4 if dtype == "complex64" else 1e-10, dtype=dtype, device="cpu")
+    matrix = np.stack([op(one).astype("complex128") for one in np.eye(30, dtype=dtype).reshape(30, 6, 5)], axis=1)
+    y, start = numbers(5, (60,), dtype), numbers(6, (6, 5), dtype)
+    largest = np.linalg.eigvalsh(matrix.conj().T @ matrix)[-1]
+    edges = linop.differences((6, 5), dtype=dtype, device="cpu")
+
+    def data(x):
+        return 0.5 * np.linalg.norm(matrix @ x.ravel() - y) ** 2
+
+    def at_every_iterate(solver, value, *given, **named):
+        seen = []
+        found = solver(*given, iterations=8, tolerance=0.0, callback=lambda step, residual, x: seen.append(value(x)), **named)
+        assert len(found.objective) == len(seen) == 8
+        np.testing.assert_allclose(found.objective, seen, rtol=0, atol=rounding * np.linalg.norm(y) ** 2)
+        return found
+
+    for begin in [None, start]:
+        named = {"start": begin}
+        for normal in [None, op.N]:
+            at_every_iterate(
+                solve.fista, lambda x: data(x) + 3.0 * np.abs(x).sum(), op, y, prox.l1(), 3.0,
+                largest_eigenvalue=largest, normal=normal, **named,
+            )
+        # A relative weight is multiplied by L and the 99th percentile of |A^H y| / L.
+        back = np.sort(np.abs(matrix.conj().T @ y))
+        scale = back[int(np.ceil(0.99 * back.size)) - 1] / largest
+        at_every_iterate(
+            solve.fista, lambda x: data(x) + 0.02 * largest * scale * np.abs(x).sum(), op, y, prox.l1(), 0.02,
+            relative=True, largest_eigenvalue=largest, **named,
+        )
+        at_every_iterate(
+            solve.least_squares,
+            lambda x: 2 * data(x) + 0.1 * largest * np.linalg.norm(edges(x)) ** 2, op, y,
+            weight=0.1, regularisers=[edges], largest_eigenvalue=largest, **named,
+        )
+        at_every_iterate(
+            solve.least_squares, lambda x: 2 * data(x) + 0.1 * largest * np.linalg.norm(x) ** 2, op, y,
+            weight=0.1, largest_eigenvalue=largest, **named,
+        )
+        at_every_iterate(
+            solve.cg, lambda x: data(x) - 0.5 * np.linalg.norm(y) ** 2, op.N, op.H(y), **named,
+        )
+    # PDHG's terms are those of the results of their proximal maps, which tend to K x.
+    def with_edges(x):
+        return data(x) + 2.0 * np.sqrt((np.abs(edges(x)) ** 2).sum(axis=0)).sum()
+
+    found = solve.pdhg(op, y, [(edges, prox.groups(), 2.0)], iterations=4000, tolerance=0.0, start=start)
+    assert found.objective[-1] == pytest.approx(with_edges(found.x), rel=10 * rounding)
+    # Nothing near is better.
+    for seed in range(10):
+        other = found.x + 0.01 * numbers(20 + seed, (6, 5), dtype)
+        assert with_edges(other) > found.objective[-1] * (1 - rounding)
+
+
+def test_least_squares_begin_where_the_caller_says():
+    op = linop.nufft(points(60, 2), (6, 5), eps=1e-10, dtype="complex128", device="cpu")
+    y = op(numbers(1, (6, 5), "complex128"))
+    exactly = {"weight": 0.01, "tolerance": 1e-9, "iterations": 200}
+    found = solve.least_squares(op, y, **exactly)
+    again = solve.least_squares(op, y, start=found.x, **exactly)
+    assert again.converged and len(again.residuals) == 1 and len(found.residuals) > 5
+    np.testing.assert_allclose(again.x, found.x, rtol=1e-12)
+    start = numbers(8, (6, 5), "complex128")
+    np.testing.assert_array_equal(solve.least_squares(op, y, start=start, iterations=0, weight=0.01).x.round(12), start.round(12))
 
 
 def test_total_variation_and_bounds_on_real_numbers():

@@ -102,7 +102,7 @@ def test_wrong_arrays_are_refused_with_what_to_do():
         (lambda: Plan(2, (4, 4)).execute(data), RuntimeError, "setpts"),
         (lambda: plan_2d(n_trans=2).execute(data), ValueError, "n_trans"),
         (lambda: Plan(4, 3), ValueError, "1, 2 or 3"),
-        (lambda: Plan(1, (3, 3), eps=1e-30), ValueError, "tolerance"),
+        (lambda: Plan(1, (3, 3), eps=1e-30), ValueError, "eps"),
         (lambda: Plan(1, (3, 3, 3, 3)), ValueError, "dimensions"),
         (lambda: Plan(1, "ab"), TypeError, "tuple"),
         (lambda: Plan(1, (3, 3), dtype="int8"), TypeError, "complex128"),

@@ -108,7 +108,7 @@ def test_wrong_options_are_refused():
         (lambda: render.drr(volume * np.nan, 1.0), ValueError, "finite"),
         (lambda: render.drr(volume, -1.0), ValueError, "spacing"),
         (lambda: render.drr(volume, (1.0, 2.0)), TypeError, "spacing_mm"),
-        (lambda: render.drr(volume, 1.0, colour=(1, 1, 1)), ValueError, "colour: expected mode surface"),
+        (lambda: render.drr(volume, 1.0, colour=(1, 1, 1)), ValueError, "colour: expected render.surface"),
         (lambda: render.drr(volume, 1.0, output="a.png"), TypeError, "no option of render"),
         (lambda: render.drr(volume, 1.0, size=0), ValueError, "size"),
         (lambda: render.drr(volume, 1.0, view="inside"), ValueError, "front"),

@@ -109,7 +109,7 @@ def test_options_are_listed_and_wrong_ones_refused():
         (lambda: simulate.ct(views=True), TypeError, "a value"),
         (lambda: simulate.ct(views=[1, object()]), TypeError, "views"),
         (lambda: simulate.ct(photons=-5), ValueError, "photons"),
-        (lambda: simulate.ct(advance=5.0), ValueError, "advance: expected geometry helix"),
+        (lambda: simulate.ct(advance=5.0), ValueError, 'advance: expected geometry="helix"'),
         (lambda: simulate.mri(shots=4), ValueError, "does nothing"),
         (lambda: simulate.mri(matrix=(0, 4)), ValueError, "matrix"),
         (lambda: simulate.options("pet"), ValueError, "mri or ct"),

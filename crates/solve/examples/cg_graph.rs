@@ -75,12 +75,19 @@ impl Problem {
                 How::Watched => least_squares(
                     &self.normal,
                     &self.rhs,
-                    lambda,
-                    &[&*self.smooth],
+                    None,
+                    (lambda, &[&*self.smooth]),
                     &options,
                     Watch::from(&silent).with_observer(&mut |_| Ok(())),
                 )?,
-                _ => least_squares(&self.normal, &self.rhs, lambda, &[&*self.smooth], &options, &silent)?,
+                _ => least_squares(
+                    &self.normal,
+                    &self.rhs,
+                    None,
+                    (lambda, &[&*self.smooth]),
+                    &options,
+                    &silent,
+                )?,
             });
             Ok(())
         };

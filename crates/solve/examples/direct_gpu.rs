@@ -89,7 +89,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         lap(&device)?;
         // Not the largest eigenvalue, which the published solver does not look for: a number of its size, for λ.
         let options = LeastSquaresOptions { largest_eigenvalue: Some(samples as f64), ..options };
-        let found = least_squares(&normal, &rhs, 1e-6, &[], &options, &Monitor::silent())?.cg;
+        let found = least_squares(&normal, &rhs, None, (1e-6, &[]), &options, &Monitor::silent())?.cg;
         lap(&device)?;
         let image = found.solution.to_vec()?;
         let apart: f64 = image.iter().zip(&truth).map(|(a, b)| f64::from((a - b).norm_sqr())).sum();

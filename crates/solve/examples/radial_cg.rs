@@ -82,8 +82,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let found = least_squares(
             &normal,
             &rhs,
-            lambda,
-            parts,
+            None,
+            (lambda, parts),
             &options,
             Watch::<C32>::from(&silent).with_observer(&mut |step| {
                 let pairs = step.solution.cpu().iter().zip(truth.cpu());

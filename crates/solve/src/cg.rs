@@ -31,6 +31,8 @@ pub struct CgResult<S: Scalar> {
     pub solution: Array<S>,
     /// ‖r_k‖ / ‖b‖ before the first iteration and after each: one more than `iterations`.
     pub residuals: Vec<f64>,
+    /// ½⟨x, Ax⟩ − Re⟨b, x⟩ after each iteration, from the steps: each takes ½‖r‖⁴ / ⟨p, Ap⟩ off, and no product is computed for it.
+    pub objective: Vec<f64>,
     /// Iterations done.
     pub iterations: usize,
     /// Whether ‖b − Ax‖, computed anew from the solution, met the tolerance within a tenth.
@@ -103,16 +105,26 @@ fn run<S: Scalar>(
     let size = vector::norm_squared(rhs)?.sqrt();
     if size == 0.0 {
         let residuals = vec![0.0];
-        return Ok(CgResult { solution, residuals, iterations: 0, converged: true, replayed: 0 });
+        return Ok(CgResult {
+            solution,
+            residuals,
+            objective: Vec::new(),
+            iterations: 0,
+            converged: true,
+            replayed: 0,
+        });
     }
     if !size.is_finite() {
         return Err(breakdown(0, "the norm of the right-hand side", size));
     }
     let mut residual = rhs.try_clone()?;
     let mut product = Array::zeros(rhs.device(), rhs.shape())?;
+    let mut value = 0.0;
     if let Some(start) = start {
         solution.copy_from(start)?;
         renew(normal, rhs, &solution, &mut product, &mut residual)?;
+        // ½⟨x, Ax⟩ − Re⟨b, x⟩ with Ax = b − r.
+        value = -0.5 * (vector::dot(&solution, rhs)?.re + vector::dot(&solution, &residual)?.re);
     }
     let precision = <S::Real as Real>::EPSILON.to_f64();
     let limits = CgLimits {
@@ -136,7 +148,7 @@ fn run<S: Scalar>(
         scalars,
         places,
         repeat: Repeat::new(rhs.device()),
-        done: Done { size, residuals: vec![rho.sqrt() / size], watch },
+        done: Done { size, rho, value, residuals: vec![rho.sqrt() / size], objective: Vec::new(), watch },
     };
     let (mut length, mut largest) = (rho, 0.0);
     // The residual last computed from b − Ax, and not by the recurrence.
@@ -149,8 +161,9 @@ fn run<S: Scalar>(
             return Err(breakdown(iterations, "the residual", relative));
         }
         if relative <= limits.enough {
-            let State { solution, product, residual, direction, .. } = &mut state;
+            let State { solution, product, residual, direction, done, .. } = &mut state;
             rho = renew(normal, rhs, solution, product, residual)?;
+            done.rho = rho;
             let renewed = rho.sqrt() / size;
             converged = renewed <= 1.1 * options.tolerance;
             // Rounding is all that is left when computing the residual anew no longer finds it halved.
@@ -175,7 +188,7 @@ fn run<S: Scalar>(
             else {
                 break;
             };
-            rho = state.finish_step(alpha)?;
+            rho = state.finish_step(alpha, end.form.re)?;
             let beta = if end.rho > 0.0 { rho / end.rho } else { 0.0 };
             vector::xpby(&state.residual, beta.into(), &mut state.direction)?;
             length = rho + beta * beta * end.length;
@@ -183,7 +196,8 @@ fn run<S: Scalar>(
     }
     let State { solution, repeat, done, .. } = state;
     let (iterations, replayed) = (done.iterations(), repeat.replayed);
-    Ok(CgResult { solution, residuals: done.residuals, iterations, converged, replayed })
+    let Done { residuals, objective, .. } = done;
+    Ok(CgResult { solution, residuals, objective, iterations, converged, replayed })
 }
 
 /// r ← b − Ax; returns ‖r‖².
@@ -216,7 +230,12 @@ struct State<'a, 'w, S: Scalar> {
 /// The iterations whose scalars have reached the host.
 struct Done<'w, S: Scalar> {
     size: f64,
+    /// ‖r‖² now.
+    rho: f64,
+    /// The objective now.
+    value: f64,
     residuals: Vec<f64>,
+    objective: Vec<f64>,
     watch: Watch<'w, S>,
 }
 
@@ -225,14 +244,17 @@ impl<S: Scalar> Done<'_, S> {
         self.residuals.len() - 1
     }
 
-    /// Notes that an iteration ended with ‖r‖² = `rho`.
-    fn step(&mut self, rho: f64, solution: &Array<S>) -> Result<()> {
+    /// Notes that an iteration along a direction with ⟨p, Ap⟩ = `form` ended with ‖r‖² = `rho`.
+    fn step(&mut self, rho: f64, form: f64, solution: &Array<S>) -> Result<()> {
         let iteration = self.iterations() + 1;
         let residual = rho.sqrt() / self.size;
         if !residual.is_finite() {
             return Err(breakdown(iteration, "the residual", residual));
         }
+        self.value -= 0.5 * self.rho * (self.rho / form);
+        self.rho = rho;
         self.residuals.push(residual);
+        self.objective.push(self.value);
         self.watch.step(&Step { iteration, residual, solution }, &format!("residual {residual:.3e}"))
     }
 }
@@ -262,7 +284,7 @@ impl<S: Scalar> State<'_, '_, S> {
             let state = CgState::read(&mut place)?;
             self.places.push(place);
             if state.halt != Some(CgHalt::Curvature) {
-                self.done.step(state.rho, &self.solution)?;
+                self.done.step(state.rho, state.form.re, &self.solution)?;
             }
             last = Some(state);
             if state.halt.is_some() {
@@ -275,10 +297,10 @@ impl<S: Scalar> State<'_, '_, S> {
     }
 
     /// Finishes an iteration that halted at its curvature, after the host found the curvature acceptable. Returns ‖r‖².
-    fn finish_step(&mut self, alpha: f64) -> Result<f64> {
+    fn finish_step(&mut self, alpha: f64, form: f64) -> Result<f64> {
         let Self { direction, product, solution, residual, .. } = self;
         let rho = vector::cg_update(alpha, direction, product, solution, residual)?;
-        self.done.step(rho, &self.solution)?;
+        self.done.step(rho, form, &self.solution)?;
         Ok(rho)
     }
 }

@@ -19,7 +19,8 @@ pub struct LeastSquaresOptions {
 /// What [`least_squares`] found.
 #[derive(Debug)]
 pub struct LeastSquaresResult<S: Scalar> {
-    /// ρ, and the course of the iteration. The residuals refer to the equation of [`least_squares`].
+    /// ρ, and the course of the iteration. The residuals refer to the equation of [`least_squares`], the objective is half of its minimum's
+    /// minus ½‖d‖².
     pub cg: CgResult<S>,
     /// L, and its accuracy.
     pub largest_eigenvalue: Eigenvalue,
@@ -30,6 +31,8 @@ pub struct LeastSquaresResult<S: Scalar> {
 /// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, `rhs` is Fᴴd, and `regularisers` are the W_iᴴW_i (the
 /// forward maps of Hermitian positive semidefinite operators such as [`normal_op`](rayspin_linop::LinearOp::normal_op)s); an
 /// empty list means W = 1 (Tikhonov). With λ = 0 nothing is added.
+///
+/// The iteration begins at `start` (a ρ), or at 0.
 ///
 /// λ is relative and has no unit: it means the same at any scanner gain, matrix size, number of coils and samples, and
 /// scaling of F. The solver iterates (FᴴF/L + λ Σ W_iᴴW_i) u = Fᴴd / ‖Fᴴd‖, whose numbers are near 1. Then ρ = u ‖Fᴴd‖ / L.
@@ -50,7 +53,7 @@ pub struct LeastSquaresResult<S: Scalar> {
 /// let rhs = encode.adjoint(&encode.forward(&image)?)?;
 /// let mut options = LeastSquaresOptions::default();
 /// (options.cg.max_iterations, options.cg.tolerance) = (100, 1e-6);
-/// let found = least_squares(&encode.normal_op(), &rhs, 0.0, &[], &options, &Monitor::silent())?;
+/// let found = least_squares(&encode.normal_op(), &rhs, None, (0.0, &[]), &options, &Monitor::silent())?;
 /// let solution = found.cg.solution.to_vec()?;
 /// assert!(solution.iter().zip(&image.to_vec()?).all(|(a, b)| (a - b).norm() < 1e-2));
 /// # Ok::<(), rayspin_core::Error>(())
@@ -58,8 +61,8 @@ pub struct LeastSquaresResult<S: Scalar> {
 pub fn least_squares<'w, S: Scalar>(
     normal: &dyn LinearOp<S>,
     rhs: &Array<S>,
-    lambda: f64,
-    regularisers: &[&dyn LinearOp<S>],
+    start: Option<&Array<S>>,
+    (lambda, regularisers): (f64, &[&dyn LinearOp<S>]),
     options: &LeastSquaresOptions,
     watch: impl Into<Watch<'w, S>>,
 ) -> Result<LeastSquaresResult<S>> {
@@ -93,9 +96,19 @@ pub fn least_squares<'w, S: Scalar>(
         vector::scale((1.0 / size).into(), &mut unit)?;
     }
     let system = Regularised::new(normal, 1.0 / scale, lambda, regularisers);
-    let back = size / scale;
-    let mut cg = watch.into().scaled(back, |watch| cg(&system, &unit, None, &options.cg, watch))?;
+    // With a right-hand side of 0 the solution is 0, wherever the iteration begins.
+    let back = if size > 0.0 { size / scale } else { 1.0 };
+    let start = match start {
+        Some(start) => {
+            let mut start = start.try_clone()?;
+            vector::scale((1.0 / back).into(), &mut start)?;
+            Some(start)
+        }
+        None => None,
+    };
+    let mut cg = watch.into().scaled(back, |watch| cg(&system, &unit, start.as_ref(), &options.cg, watch))?;
     vector::scale(back.into(), &mut cg.solution)?;
+    cg.objective.iter_mut().for_each(|value| *value *= size * back);
     Ok(LeastSquaresResult { cg, largest_eigenvalue })
 }
 

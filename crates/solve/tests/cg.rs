@@ -11,7 +11,9 @@ use rayspin_core::{C64, Error, Monitor, Progress, Real, Silent};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::vector;
 use rayspin_linop::{Identity, LinearOp, random};
-use rayspin_solve::{CgOptions, LanczosOptions, Watch, cg, largest_eigenvalue, largest_eigenvalue_from};
+use rayspin_solve::{
+    CgOptions, LanczosOptions, Step, Watch, cg, largest_eigenvalue, largest_eigenvalue_from,
+};
 
 fn device() -> Device {
     Device::cpu_with_threads(1).unwrap()
@@ -105,6 +107,32 @@ fn the_error_falls_monotonically_in_the_norm_of_a() {
         )
         .unwrap();
         assert_eq!(seen, found.iterations);
+    }
+}
+
+#[test]
+fn the_objective_is_the_one_of_every_iterate() {
+    let device = device();
+    let n = 30;
+    let system = Dense::<f64>::hermitian(&spread(n, 1e3), 5);
+    let (b, start) = (random(&device, &[n], 6).unwrap(), random(&device, &[n], 7).unwrap());
+    for start in [None, Some(&start)] {
+        let mut expected = Vec::new();
+        let silent = Monitor::silent();
+        let mut observe = |step: &Step<'_, Complex<f64>>| {
+            let x = wide(step.solution);
+            let terms = x.iter().zip(system.times(&x)).zip(wide(&b));
+            expected.push(terms.map(|((x, ax), b)| (x.conj() * (0.5 * ax - b)).re).sum::<f64>());
+            Ok(())
+        };
+        // The tolerance is met several times before rounding is all that is left: the residual is then computed anew.
+        let options = CgOptions { max_iterations: 200, tolerance: 0.0 };
+        let watch = Watch::from(&silent).with_observer(&mut observe);
+        let found = cg(&system, &b, start, &options, watch).unwrap();
+        assert_eq!(found.objective.len(), found.iterations);
+        for (found, expected) in found.objective.iter().zip(&expected) {
+            assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {expected}");
+        }
     }
 }
 

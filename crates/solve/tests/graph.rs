@@ -204,7 +204,7 @@ fn regularised_least_squares_are_recorded_whole() {
         let options = LeastSquaresOptions { cg: options(8, 0.0), ..LeastSquaresOptions::default() };
         let run = |yes: bool| {
             graphs(&device, yes);
-            least_squares(&normal, &rhs, 1e-3, &[&smooth], &options, &Monitor::silent()).unwrap().cg
+            least_squares(&normal, &rhs, None, (1e-3, &[&smooth]), &options, &Monitor::silent()).unwrap().cg
         };
         let (without, with) = (run(false), run(true));
         assert_eq!(with.solution.to_vec().unwrap(), without.solution.to_vec().unwrap());
@@ -216,8 +216,8 @@ fn regularised_least_squares_are_recorded_whole() {
         let watched = least_squares(
             &normal,
             &rhs,
-            1e-3,
-            &[&smooth],
+            None,
+            (1e-3, &[&smooth]),
             &options,
             Watch::from(&silent).with_observer(&mut |step| {
                 last = Some(step.solution.to_vec()?);

@@ -42,7 +42,7 @@ fn the_regularised_equation_is_solved() {
             Dense::<f64>::new(matrix).solve(&wide(&b))
         };
         let run = |parts: &[&dyn LinearOp<Complex<f64>>]| {
-            least_squares(&normal, &b, lambda, parts, &tight(), &Monitor::silent()).unwrap()
+            least_squares(&normal, &b, None, (lambda, parts), &tight(), &Monitor::silent()).unwrap()
         };
         let found = run(&[&w1, &w2]);
         assert!(found.cg.converged);
@@ -83,7 +83,8 @@ fn gains<R: Real>(allowed: f64) {
             ..LeastSquaresOptions::default()
         };
         let normal = op.normal_op();
-        let found = least_squares(&normal, &rhs, 0.02, &[&smooth], &options, &Monitor::silent()).unwrap();
+        let found =
+            least_squares(&normal, &rhs, None, (0.02, &[&smooth]), &options, &Monitor::silent()).unwrap();
         wide(&found.cg.solution)
     };
     let plain = solve(1.0, 1.0);
@@ -118,7 +119,8 @@ fn lambda_means_the_same_at_any_matrix_size() {
         let rhs = unscaled.adjoint(&data).unwrap();
         let smooth = FiniteDifference::new(&[n, n]).unwrap().normal_op();
         let normal = unscaled.normal_op();
-        let found = least_squares(&normal, &rhs, lambda, &[&smooth], &tight(), &Monitor::silent()).unwrap();
+        let found =
+            least_squares(&normal, &rhs, None, (lambda, &[&smooth]), &tight(), &Monitor::silent()).unwrap();
         assert!((found.largest_eigenvalue.value / (n * n) as f64 - 1.0).abs() < 1e-9);
         let (solution, truth) = (wide(&found.cg.solution), wide(&truth));
         let factor = solution.iter().zip(&truth).map(|(a, b)| (a * b).re).sum::<f64>()
@@ -135,6 +137,35 @@ fn lambda_means_the_same_at_any_matrix_size() {
 }
 
 #[test]
+fn a_start_and_the_objective_are_at_the_scale_of_the_result() {
+    let device = Device::cpu_with_threads(1).unwrap();
+    let op = scan::<f64>(&device, 12, 3.0);
+    let data = random(&device, &[4, 12, 12], 2).unwrap();
+    let (rhs, normal) = (op.adjoint(&data).unwrap(), scan::<f64>(&device, 12, 3.0).normal_op());
+    let run = |start: Option<&Array<C64>>, iterations: usize| {
+        let cg = CgOptions { max_iterations: iterations, tolerance: 1e-9 };
+        let options = LeastSquaresOptions { cg, ..tight() };
+        least_squares(&normal, &rhs, start, (0.1, &[]), &options, &Monitor::silent()).unwrap()
+    };
+    let found = run(None, 300);
+    let weight = 0.1 * found.largest_eigenvalue.value;
+    let value = |x: &Array<C64>| {
+        let ax = wide(&op.forward(x).unwrap());
+        let distance: f64 = ax.iter().zip(wide(&data)).map(|(a, d)| (a - d).norm_sqr()).sum();
+        let size: f64 = wide(&data).iter().map(C64::norm_sqr).sum();
+        0.5 * (distance - size) + 0.5 * weight * wide(x).iter().map(C64::norm_sqr).sum::<f64>()
+    };
+    let expected = value(&found.cg.solution);
+    assert!((found.cg.objective.last().unwrap() / expected - 1.0).abs() < 1e-9);
+    let again = run(Some(&found.cg.solution), 300).cg;
+    assert!(again.converged && again.iterations == 0 && again.residuals[0] < 1e-8);
+    let start = random(&device, &[12, 12], 9).unwrap();
+    let after = run(Some(&start), 2).cg;
+    assert!((after.objective[1] / value(&after.solution) - 1.0).abs() < 1e-9);
+    assert!(after.objective[1] < value(&start));
+}
+
+#[test]
 fn observers_see_images_at_the_scale_of_the_result() {
     let device = Device::cpu_with_threads(1).unwrap();
     let op = scan::<f32>(&device, 12, 3.0);
@@ -146,8 +177,8 @@ fn observers_see_images_at_the_scale_of_the_result() {
     let found = least_squares(
         &normal,
         &rhs,
-        0.1,
-        &[],
+        None,
+        (0.1, &[]),
         &options,
         Watch::from(&silent).with_observer(&mut |step| {
             last = step.solution.cpu().to_vec();
@@ -166,7 +197,7 @@ fn bad_problems_are_refused() {
                b: &Array<C64>,
                lambda: f64,
                parts: &[&dyn LinearOp<Complex<f64>>]| {
-        least_squares(normal, b, lambda, parts, &LeastSquaresOptions::default(), &Monitor::silent())
+        least_squares(normal, b, None, (lambda, parts), &LeastSquaresOptions::default(), &Monitor::silent())
     };
     for lambda in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(run(&one, &b, lambda, &[]), Err(Error::Value { .. })));

@@ -104,7 +104,7 @@ pub(crate) struct SimulateCt {
     /// Number of views [default: 360]
     #[arg(long, value_name = "N", default_value_t = 360, hide_default_value = true)]
     pub(crate) views: usize,
-    /// Angle over which the source turns, in degrees [default: 180 for parallel rays, else 360]
+    /// Angle over which the source turns [default: 180° for parallel rays, else 360°]
     ///
     /// Views are spread evenly. A negative angle turns clockwise, seen from +z.
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
@@ -127,7 +127,7 @@ pub(crate) struct SimulateCt {
     /// Shift of the detector along its columns
     #[arg(long, value_name = "MM", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) offset: f64,
-    /// Rotation of the detector in its plane, in degrees
+    /// Rotation of the detector in its plane
     #[arg(long, value_name = "DEGREES", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) tilt: f64,
     /// Height that a helix gains in a turn

@@ -103,13 +103,13 @@ pub(crate) struct Render {
     /// Side from which the patient is seen [default: front]
     #[arg(long, value_enum, conflicts_with_all = ["azimuth", "elevation"])]
     pub(crate) view: Option<ViewArg>,
-    /// Angle around the patient in degrees, from the front to the left side [default: 0]
+    /// Angle around the patient, from the front to the left side [default: 0°]
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) azimuth: Option<f64>,
-    /// Angle from which the camera looks down, in degrees [default: 0]
+    /// Angle from which the camera looks down [default: 0°]
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) elevation: Option<f64>,
-    /// Perspective with this field of view in degrees [default: parallel rays]
+    /// Perspective with this field of view, 30° without a number [default: parallel rays]
     #[arg(long, value_name = "DEGREES", num_args = 0..=1, default_missing_value = "30", allow_negative_numbers = true)]
     pub(crate) perspective: Option<f64>,
     /// Distance of the eye from the middle of the volume in mm [default: the volume fills the picture]

@@ -172,8 +172,8 @@ pub(crate) struct Mri {
     /// Time from one readout to the next in ms, for time stamps [default: 5 with --dynamics]
     #[arg(long, value_name = "MS")]
     pub(crate) tr: Option<f64>,
-    /// The truth of a changing object at the middle of every N readouts, as recon mri --window takes them, instead of each
-    /// repetition
+    /// The truth of a changing object at the middle of every N readouts, as rayspin recon mri --window takes them, instead of
+    /// each repetition
     #[arg(long, value_name = "N", requires = "dynamics", requires = "truth")]
     pub(crate) window: Option<usize>,
     /// Readouts from one window to the next [default: the window]

@@ -81,7 +81,7 @@ impl Camera {
         let (from_point, pitch) = match lens {
             Lens::Perspective { field_of_view } => {
                 if !(field_of_view > 0.0 && field_of_view < std::f64::consts::PI) {
-                    let found = field_of_view.to_degrees();
+                    let found = format!("{}°", field_of_view.to_degrees());
                     return Err(Error::value("angle of the lens", "more than 0° and less than 180°", found));
                 }
                 (true, 2.0 * (0.5 * field_of_view).tan() / wide)

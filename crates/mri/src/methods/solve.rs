@@ -119,7 +119,7 @@ impl Conjugate {
         if watched {
             watch = watch.with_observer(&mut show);
         }
-        let result = least_squares(operator, rhs, lambda, &penalties, &options, watch)?;
+        let result = least_squares(operator, rhs, None, (lambda, &penalties), &options, watch)?;
         let rayspin_solve::CgResult { solution, residuals, converged, .. } = result.cg;
         Ok(Found { image: solution, residuals, converged })
     }

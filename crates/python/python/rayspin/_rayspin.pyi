@@ -158,6 +158,8 @@ def read_scan(
     *,
     trajectory: str | PathLike[str] | None = None,
     matrix: Sequence[int] | None = None,
+    fov_mm: Sequence[float] | None = None,
+    units: str | None = None,
 ) -> Scan: ...
 # Made by stubs.py: recon
 @overload
@@ -256,8 +258,8 @@ def recon(
         also to the image's brightness (99th percentile) (a finite number >= 0; default 0.001)
     regulariser: Quantity that the penalty keeps small; differences are scaled to a distance of 1/256 of the field
         of view (none, identity, differences; default identity)
-    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs -W differences
-        or --method tv)
+    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs
+        regulariser="differences" or method="tv")
     anatomy_edge: Difference between neighbours in the reference image, as a fraction of its brightness, above
         which the penalty smooths less (a positive number; default 0.05)
     iterations: Largest number of iterations (1 to 100000; default 30)
@@ -292,8 +294,8 @@ def recon(
         also to the image's brightness (99th percentile) (a finite number >= 0; default 0.001)
     regulariser: Quantity that the penalty keeps small; differences are scaled to a distance of 1/256 of the field
         of view (none, identity, differences; default identity)
-    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs -W differences
-        or --method tv)
+    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs
+        regulariser="differences" or method="tv")
     anatomy_edge: Difference between neighbours in the reference image, as a fraction of its brightness, above
         which the penalty smooths less (a positive number; default 0.05)
     iterations: Largest number of iterations (1 to 100000; default 30)
@@ -361,8 +363,8 @@ def recon(
     iterations: Largest number of iterations (1 to 100000; default 100)
     tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
         tolerance < 1; default 0.0003)
-    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs -W differences
-        or --method tv)
+    anatomy: Reference image of the same matrix; the penalty smooths less across its edges (needs
+        regulariser="differences" or method="tv")
     anatomy_edge: Difference between neighbours in the reference image, as a fraction of its brightness, above
         which the penalty smooths less (a positive number; default 0.05)
     """
@@ -432,6 +434,8 @@ class LinearOperator:
     @overload
     def __mul__(self, value: Array, /) -> Array: ...
     def __rmul__(self, value: complex, /) -> LinearOperator: ...
+    def __truediv__(self, value: complex, /) -> LinearOperator: ...
+    def __rtruediv__(self, value: LinearOperator, /) -> LinearOperator: ...
     def __neg__(self) -> LinearOperator: ...
     def __add__(self, value: LinearOperator, /) -> LinearOperator: ...
     def __sub__(self, value: LinearOperator, /) -> LinearOperator: ...
@@ -552,6 +556,7 @@ def least_squares(
     weight: float = 0.0,
     regularisers: Sequence[LinearOperator] = ...,
     normal: LinearOperator | None = None,
+    start: Array | None = None,
     iterations: int = 30,
     tolerance: float = 1e-4,
     largest_eigenvalue: float | None = None,

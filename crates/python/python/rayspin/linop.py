@@ -4,7 +4,7 @@ An operator A maps arrays of `A.ishape` to arrays of `A.oshape`, of one element 
 
     A(x), A @ x      apply it; `A(x, out=y)` fills y
     A.H, A.N         its adjoint, and A.H @ A by the operator's own short cut
-    A @ B, A + B, A - B, 2 * A, -A
+    A @ B, A + B, A - B, 2 * A, A / 2, -A
     A.as_scipy()     a scipy.sparse.linalg.LinearOperator on flat vectors
 
 Images are [z, y, x] or [y, x]; points are [sample, dim], dim in the order x, y, z, in cycles per field of view; the forward

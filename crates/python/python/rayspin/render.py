@@ -32,7 +32,15 @@ __all__ = ["drr", "mip", "options", "surface", "transfer"]
 def drr(
     volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: Heard = None, **options: Any
 ) -> NDArray[np.float32]:
-    """A radiograph: line integrals of the attenuation in 1/mm (or of Hounsfield units with `hu=True`), float32 `[row, column]`."""
+    """A radiograph: the line integral of the attenuation in 1/mm (or of Hounsfield units with `hu=True`) along the ray of each pixel.
+
+    volume: real `[z, y, x]`, which is copied. spacing_mm: the size of a voxel, one length or (x, y, z).
+    device: "cpu", "cuda", "cuda:1", or "auto". progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+    options: those of `options()`; angles are in radian.
+
+    Returns float32 `[row, column]` without unit; `[view, row, column]` with `turntable`. Raises TypeError for an option that there is not, a
+    value of another type and complex numbers, ValueError for another shape, numbers that are not finite and options out of range.
+    """
     found: NDArray[np.float32] = render_volume(
         "xray", volume, spacing_mm, device=device, progress=progress, **options
     )
@@ -42,7 +50,11 @@ def drr(
 def mip(
     volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: Heard = None, **options: Any
 ) -> NDArray[np.float32]:
-    """The largest value along each ray, float32 `[row, column]`; the smallest of the volume where a ray misses it."""
+    """The largest value along the ray of each pixel; the smallest of the volume where a ray misses it.
+
+    Arguments are as for `drr`. Returns float32 `[row, column]` in the unit of the volume; `[view, row, column]` with `turntable`. Raises as
+    `drr`.
+    """
     found: NDArray[np.float32] = render_volume(
         "mip", volume, spacing_mm, device=device, progress=progress, **options
     )
@@ -58,10 +70,12 @@ def transfer(
     progress: Heard = None,
     **options: Any,
 ) -> NDArray[np.uint8]:
-    """Emission and absorption of voxels that a transfer function colours, uint8 `[row, column, 3]`.
+    """Emission and absorption of voxels that a transfer function colours.
 
     `points` `[point, 5]` hold growing values, red, green and blue from 0 to 1, and the opacity per mm; else `preset` (bone, skin or lung)
-    colours Hounsfield units (`hu=True`), or attenuations in 1/mm, which become such.
+    colours Hounsfield units (`hu=True`), or attenuations in 1/mm, which become such. The rest is as for `drr`.
+
+    Returns uint8 `[row, column, 3]`, red, green and blue; `[view, row, column, 3]` with `turntable`. Raises as `drr`.
     """
     found: NDArray[np.uint8] = render_volume(
         "volume", volume, spacing_mm, device=device, transfer=points, progress=progress, **options
@@ -72,9 +86,11 @@ def transfer(
 def surface(
     volume: Any, spacing_mm: float | Sequence[float], *, device: str = "auto", progress: Heard = None, **options: Any
 ) -> NDArray[np.uint8]:
-    """The shaded isosurface of the value `iso`, uint8 `[row, column, 3]`.
+    """The shaded isosurface of the value `iso`.
 
-    Without `iso` the value is 300 in Hounsfield units (`hu=True`), else half the 99.5th percentile.
+    Without `iso` the value is 300 in Hounsfield units (`hu=True`), else half the 99.5th percentile. The rest is as for `drr`.
+
+    Returns uint8 `[row, column, 3]`, red, green and blue; `[view, row, column, 3]` with `turntable`. Raises as `drr`.
     """
     found: NDArray[np.uint8] = render_volume(
         "surface", volume, spacing_mm, device=device, progress=progress, **options

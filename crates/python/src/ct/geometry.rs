@@ -10,9 +10,10 @@ use rayspin::ct::geometry::{from_rtk, from_vectors, to_vectors};
 use rayspin::ct::recon::{GridOptions, grid};
 
 use crate::call::Detached;
-use crate::copied::{doubles, exactly, several};
+use crate::copied::{doubles, exactly, lengths, several};
 use crate::error::{of_file, raised};
 use crate::exchange::to_numpy;
+use crate::texts::Call;
 
 const PAIR: &str = "a length in mm, or two along columns and rows (u, v)";
 const THREE: &str = "three numbers (x, y, z)";
@@ -90,6 +91,14 @@ fn pitch(given: Option<&Bound<'_, PyAny>>) -> PyResult<[f64; 2]> {
     given.map_or(Ok([1.0; 2]), |given| several("pitch_mm", PAIR, given))
 }
 
+/// The pixels of a detector. Errors: a `ValueError` for none.
+fn size(rows: i64, columns: i64) -> PyResult<[usize; 2]> {
+    let at_least_one = |what, n: i64| {
+        usize::try_from(n).ok().filter(|&n| n > 0).ok_or_else(|| raised(Error::value(what, "1 or more", n)))
+    };
+    Ok([at_least_one("rows", rows)?, at_least_one("columns", columns)?])
+}
+
 impl CtGeometry {
     /// Rays without the angles of their views: these follow from the detectors.
     pub(crate) fn of(rays: ProjectionGeometry) -> Self {
@@ -112,37 +121,47 @@ impl CtGeometry {
         Self { rays: Arc::new(rays), angles }
     }
 
-    fn expect_pixel(&self, view: usize) -> PyResult<()> {
+    /// The number of a view. Errors: a `ValueError` for one that there is not.
+    fn view(&self, view: i64) -> PyResult<usize> {
         let views = self.rays.views().len();
-        if view < views {
-            return Ok(());
-        }
-        Err(raised(Error::value("view", format!("one of 0 to {}", views - 1), view)))
+        let found = usize::try_from(view).ok().filter(|&view| view < views);
+        found.ok_or_else(|| raised(Error::value("view", format!("one of 0 to {}", views - 1), view)))
     }
 }
 
 #[pymethods]
 impl CtGeometry {
-    /// Parallel rays at these angles. `axis` is the column on which the axis of rotation falls, the middle one unless it is given.
+    /// Parallel rays.
+    ///
+    /// angles: one for each view in radian, `[view]`.
+    /// rows, columns: the numbers of the detector's pixels.
+    /// pitch_mm: the distance between pixels, one length or (along columns, along rows); 1 mm unless given.
+    /// axis: the column on which the axis of rotation falls, counted from 0; the middle one unless given.
+    /// offset_mm: the shift (u, v) of the detector. tilt: its rotation in its plane in radian. height_mm: h.
+    ///
+    /// Returns a `Geometry`. Raises ValueError for numbers out of range or not finite, TypeError for arguments of another type.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, axis=None, offset_mm=None, tilt=0.0, height_mm=0.0))]
     fn parallel(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
-        rows: usize,
-        columns: usize,
+        rows: i64,
+        columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
         axis: Option<f64>,
         offset_mm: Option<[f64; 2]>,
         tilt: f64,
         height_mm: f64,
     ) -> PyResult<Self> {
-        let (size, offset_mm) = ([rows, columns], offset_mm.unwrap_or_default());
+        let (size, offset_mm) = (size(rows, columns)?, offset_mm.unwrap_or_default());
         Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm }.orbit(None, 0.0, false)
     }
 
-    /// A cone beam on a circle; a fan beam with one row. A curved detector is bent around the source.
+    /// A cone beam on a circle; a fan beam with one row.
+    ///
+    /// source_to_axis_mm, axis_to_detector_mm: distances in mm. curved: bends the detector around the source. The rest, and what it returns
+    /// and raises, is as for `parallel`.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, curved=false, axis=None,
@@ -150,8 +169,8 @@ impl CtGeometry {
     fn cone(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
-        rows: usize,
-        columns: usize,
+        rows: i64,
+        columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
         source_to_axis_mm: f64,
         axis_to_detector_mm: f64,
@@ -161,12 +180,15 @@ impl CtGeometry {
         tilt: f64,
         height_mm: f64,
     ) -> PyResult<Self> {
-        let (size, offset_mm) = ([rows, columns], offset_mm.unwrap_or_default());
+        let (size, offset_mm) = (size(rows, columns)?, offset_mm.unwrap_or_default());
         let common = Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm };
         common.orbit(Some([source_to_axis_mm, axis_to_detector_mm]), 0.0, curved)
     }
 
-    /// A cone beam on a helix, which gains `advance_mm` of height in a turn. Its middle view has the height `height_mm`.
+    /// A cone beam on a helix.
+    ///
+    /// advance_mm: the height that the helix gains in a turn; the middle view has the height `height_mm`. The rest, and what it returns and
+    /// raises, is as for `cone`.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, advance_mm, curved=false,
@@ -174,8 +196,8 @@ impl CtGeometry {
     fn helix(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
-        rows: usize,
-        columns: usize,
+        rows: i64,
+        columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
         source_to_axis_mm: f64,
         axis_to_detector_mm: f64,
@@ -186,51 +208,63 @@ impl CtGeometry {
         tilt: f64,
         height_mm: f64,
     ) -> PyResult<Self> {
-        let (size, offset_mm) = ([rows, columns], offset_mm.unwrap_or_default());
+        let (size, offset_mm) = (size(rows, columns)?, offset_mm.unwrap_or_default());
         let common = Common { angles, size, pitch_mm, axis, offset_mm, tilt, height_mm };
         common.orbit(Some([source_to_axis_mm, axis_to_detector_mm]), advance_mm, curved)
     }
 
     /// Any path: the vectors `[view, 12]` of ASTRA's `cone_vec`, or of `parallel3d_vec` if `parallel`. Each row has the source (or the
     /// direction of the rays), the middle of the detector, the step from a pixel to its neighbour along a row, and along a column.
+    ///
+    /// rows, columns: the detector's pixels. radius_mm: of a detector that is bent. Returns a `Geometry`, lengths in the vectors' unit, mm.
+    /// Raises ValueError for another shape and for vectors that make no detector.
     #[classmethod]
     #[pyo3(signature = (vectors, rows, columns, *, parallel=false, radius_mm=None))]
     fn from_vectors(
         _class: &Bound<'_, PyType>,
         vectors: &Bound<'_, PyAny>,
-        rows: usize,
-        columns: usize,
+        rows: i64,
+        columns: i64,
         parallel: bool,
         radius_mm: Option<f64>,
     ) -> PyResult<Self> {
         let vectors = doubles::<Ix2>("vectors", "[view, 12]", vectors)?;
-        from_vectors(vectors.view(), [rows, columns], parallel, radius_mm).map(Self::of).map_err(raised)
+        from_vectors(vectors.view(), size(rows, columns)?, parallel, radius_mm).map(Self::of).map_err(raised)
     }
 
     /// The rays of a geometry file of RTK (XML); the middle of the detector is the origin of RTK's projections.
+    ///
+    /// Returns a `Geometry`. Raises FileNotFoundError or another OSError where the system refuses the file, ValueError for another file.
     #[classmethod]
     #[pyo3(signature = (path, rows, columns, pitch_mm=None))]
     fn read_rtk(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
         path: PathBuf,
-        rows: usize,
-        columns: usize,
+        rows: i64,
+        columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let file = py.detached(|| rayspin::io::rtk::read(&path)).map_err(|error| of_file(&error))?;
+        let [rows, columns] = size(rows, columns)?;
+        let read = py.detached(|| rayspin::io::rtk::read(&path));
+        let file = read.map_err(|error| of_file(Call::Ct, &error))?;
         let detector = Detector { rows, columns, pitch_mm: pitch(pitch_mm)?, radius_mm: file.radius_mm };
         from_rtk(&file.projections, detector, [0.0; 2]).map(Self::of).map_err(raised)
     }
 
-    /// The rays of some of the views, in this order.
-    fn select(&self, views: Vec<usize>) -> PyResult<Self> {
+    /// The rays of some of the views, numbers from 0, in this order.
+    ///
+    /// Returns a `Geometry`. Raises ValueError for a view that there is not.
+    fn select(&self, views: Vec<i64>) -> PyResult<Self> {
+        let views = views.into_iter().map(|view| self.view(view)).collect::<PyResult<Vec<_>>>()?;
         let rays = self.rays.select(views.iter().copied()).map_err(raised)?;
         Ok(Self { rays: Arc::new(rays), angles: views.iter().map(|&view| self.angles[view]).collect() })
     }
 
     /// The voxels that the detector resolves at the axis, or as many and as large as `matrix` (x, y, z), `voxel_mm` and `centre_mm`
     /// (from the axis and the middle of the orbit) say.
+    ///
+    /// Returns a `Grid`. Raises ValueError for numbers out of range, TypeError for arguments of another type.
     #[pyo3(signature = (matrix=None, voxel_mm=None, centre_mm=None))]
     fn grid(
         &self,
@@ -242,16 +276,16 @@ impl CtGeometry {
         Ok(Grid { grid: grid(&self.rays, &options).map_err(raised)? })
     }
 
-    /// The centre of a pixel, (x, y, z) in mm. Rows and columns may lie between pixels.
-    fn pixel_mm(&self, view: usize, row: f64, column: f64) -> PyResult<(f64, f64, f64)> {
-        self.expect_pixel(view)?;
-        Ok(self.rays.pixel_mm(view, row, column).into())
+    /// Returns the centre of a pixel, (x, y, z) in mm. Rows and columns are counted from 0 and may lie between pixels. Raises ValueError for a
+    /// view that there is not.
+    fn pixel_mm(&self, view: i64, row: f64, column: f64) -> PyResult<(f64, f64, f64)> {
+        Ok(self.rays.pixel_mm(self.view(view)?, row, column).into())
     }
 
-    /// The row and column at which the ray through a point (x, y, z) in mm meets the detector; none where it does not.
-    fn project(&self, view: usize, point_mm: &Bound<'_, PyAny>) -> PyResult<Option<(f64, f64)>> {
-        self.expect_pixel(view)?;
-        Ok(self.rays.project(view, exactly("point_mm", THREE, point_mm)?).map(Into::into))
+    /// Returns the row and column at which the ray through a point (x, y, z) in mm meets the detector; None where it does not. Raises
+    /// ValueError for a view that there is not.
+    fn project(&self, view: i64, point_mm: &Bound<'_, PyAny>) -> PyResult<Option<(f64, f64)>> {
+        Ok(self.rays.project(self.view(view)?, exactly("point_mm", THREE, point_mm)?).map(Into::into))
     }
 
     /// The shape of projections, (views, rows, columns).
@@ -313,9 +347,10 @@ pub(crate) fn grid_options(
     voxel_mm: Option<&Bound<'_, PyAny>>,
     centre_mm: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<GridOptions> {
-    let matrix = matrix.map(|given| match given.extract::<[usize; 2]>() {
-        Ok([x, y]) => Ok([x, y, 1]),
-        Err(_) => exactly("matrix", "whole numbers (x, y) or (x, y, z)", given),
+    let expected = "whole numbers (x, y) or (x, y, z)";
+    let matrix = matrix.map(|given| match given.extract::<[i64; 2]>() {
+        Ok(_) => lengths("matrix", expected, given).map(|[x, y]| [x, y, 1]),
+        Err(_) => lengths("matrix", expected, given),
     });
     let voxel = |given| several("voxel_mm", "a length in mm, or three (x, y, z)", given);
     Ok(GridOptions {
@@ -347,7 +382,7 @@ impl Grid {
         spacing_mm: &Bound<'_, PyAny>,
         centre_mm: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let shape = exactly("shape", "three whole numbers (z, y, x)", shape)?;
+        let shape = lengths("shape", "three whole numbers (z, y, x)", shape)?;
         let spacing = several("spacing_mm", "a length in mm, or three (x, y, z)", spacing_mm)?;
         let centre = centre_mm.map_or(Ok([0.0; 3]), |given| exactly("centre_mm", THREE, given))?;
         Ok(Self { grid: VolumeGrid::new(shape, spacing, centre).map_err(raised)? })

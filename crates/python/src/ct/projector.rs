@@ -72,7 +72,12 @@ impl CtProjector {
         Ok(Self { geometry, grid, forward: Py::new(py, forward)?, adjoint })
     }
 
-    /// The line integrals `[view, row, column]` of a volume `[z, y, x]`, in `out` or a new array.
+    /// The line integrals p(ray) of a volume.
+    ///
+    /// volume: `[z, y, x]`, for example in 1/mm. out: an array that takes the result and is returned; a new one unless given.
+    ///
+    /// Returns `[view, row, column]` of the projector's dtype, an array of the library that `volume` is of. Raises ValueError for another shape
+    /// or order, TypeError for another dtype or device, what is no array, and a tensor of torch that requires a gradient.
     #[pyo3(signature = (volume, out=None))]
     fn forward<'py>(
         &self,
@@ -82,7 +87,11 @@ impl CtProjector {
         self.forward.get().apply("volume", volume, out)
     }
 
-    /// The transpose of `forward`, of projections `[view, row, column]`: a volume `[z, y, x]`, in `out` or a new array.
+    /// The exact transpose of `forward`: <forward(a), b> = <a, adjoint(b)>.
+    ///
+    /// projections: `[view, row, column]`. out: an array that takes the result and is returned; a new one unless given.
+    ///
+    /// Returns `[z, y, x]` of the projector's dtype, in the projections' unit times mm. Raises as `forward`.
     #[pyo3(signature = (projections, out=None))]
     fn adjoint<'py>(
         &self,

@@ -19,15 +19,16 @@ use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
 use crate::call::Detached;
 use crate::copied::several;
-use crate::error::{of_file, raised, wrong_type};
+use crate::error::{described, of_file, raised, wrong_type};
 use crate::exchange::to_numpy;
-use crate::parameters::{table_of, values_in, values_of};
+use crate::parameters::{expect_effect, named, parameters_of, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::recon::host_array;
 use crate::record;
+use crate::texts::Call;
 
-/// A volume of a CT scan, and how it came about.
+/// A volume of a CT scan, and how it came about: what `rayspin.ct.recon` returns.
 #[pyclass(frozen, name = "Reconstruction", module = "rayspin.ct")]
 pub(crate) struct CtReconstruction {
     /// The attenuation in 1/mm, float32 `[z, y, x]`; in Hounsfield units after the correction `hounsfield`.
@@ -72,7 +73,10 @@ impl CtReconstruction {
         record::read(py, &self.record)
     }
 
-    /// Writes `volume`, as it stands now, in the format of the file's name. Returns notes on what the format cannot hold.
+    /// Writes `volume`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .mha, .tif, .png and others.
+    ///
+    /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds images, and OSError
+    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let volume =
             Image::new(host_array::<f32>("volume", self.volume.bind(py))?, self.placed).map_err(raised)?;
@@ -82,7 +86,8 @@ impl CtReconstruction {
             ..WriteOptions::default()
         };
         let written = py.detached(|| rayspin::io::write_image(&path, &volume, &options));
-        written.map_err(|error| of_file(&error))
+        let notes = written.map_err(|error| of_file(Call::Ct, &error))?;
+        Ok(notes.iter().map(|note| Call::Ct.told(note)).collect())
     }
 
     /// The picture and the notes, for notebooks.
@@ -95,23 +100,26 @@ impl CtReconstruction {
     }
 }
 
-/// The methods of CT: for each its name, what it does, and its parameters with default, range and help.
+/// The methods of CT and their parameters, which are keywords of `recon`. Returns a dictionary as `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     for method in Methods::default().iter() {
-        all.set_item(method.about().name, (method.about().help, table_of(py, method)?))?;
+        all.set_item(method.about().name, (method.about().help, table_of(py, Call::Ct, method)?))?;
     }
     Ok(all)
 }
 
-/// The corrections of CT in the order in which they act: for each its name, what it does, and its parameters with default, range and
-/// help.
+/// The corrections of CT in the order in which they act, and their parameters, which `correct=` takes. Returns a dictionary as
+/// `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     for correction in Table::default().iter() {
-        all.set_item(correction.about().name, (correction.about().help, table_of(py, correction)?))?;
+        all.set_item(
+            correction.about().name,
+            (correction.about().help, table_of(py, Call::Ct, correction)?),
+        )?;
     }
     Ok(all)
 }
@@ -120,16 +128,46 @@ pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// Errors: keywords that it has not; values out of range; a parameter that does nothing as the others stand.
 fn chosen_of(
+    py: Python<'_>,
+    methods: &Methods,
     method: &dyn Method,
     parameters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<std::sync::Arc<dyn Method>> {
-    let given = values_of(&format!("method {}", method.about().name), &method.table(), parameters)?;
+    let given = parameters_of(py, methods, (method.about().name, &method.table()), KEYWORDS, parameters)?;
     let chosen = with(method, given.iter().cloned()).map_err(raised)?;
     chosen.check().map_err(raised)?;
-    match chosen.idle().iter().find(|idle| given.iter().any(|(name, _)| name == idle.name)) {
-        Some(idle) => Err(raised(Error::value(idle.name, idle.expected, &idle.found))),
-        None => Ok(chosen),
+    expect_effect(&chosen.idle(), &given)?;
+    Ok(chosen)
+}
+
+/// The keywords of `recon` itself.
+const KEYWORDS: &[&str] = &[
+    "method",
+    "device",
+    "grid",
+    "matrix",
+    "voxel_mm",
+    "centre_mm",
+    "correct",
+    "axis",
+    "pixel_mm",
+    "source_to_axis_mm",
+    "axis_to_detector_mm",
+    "progress",
+];
+
+/// What a scan holds. Errors: a `TypeError` for what is no scan of CT, with what makes one.
+fn scan_of(scan: &Bound<'_, PyAny>) -> PyResult<std::sync::Arc<rayspin::ct::scan::Scan>> {
+    if let Ok(scan) = scan.cast::<CtScan>() {
+        return Ok(scan.get().scan.clone());
     }
+    let found = match scan.cast::<crate::scan::Scan>() {
+        Ok(_) => "rayspin.Scan; rayspin.recon takes it".to_owned(),
+        Err(_) => {
+            format!("{}; ct.read_scan reads one from a file, ct.Scan.from_arrays makes one", described(scan))
+        }
+    };
+    Err(wrong_type("scan", "a rayspin.ct.Scan", found))
 }
 
 fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
@@ -143,18 +181,30 @@ fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
     }
 }
 
-/// Makes a volume of a scan. The method is the one that suits the rays where none is named; its parameters are keywords.
+/// The attenuation f of a volume from line integrals p = A f of a scan: by filtered back-projection, or iterations that make |A f - p| small.
+/// `ct.methods()` says what each method computes.
 ///
-/// `grid`, or `matrix` (x, y, z), `voxel_mm` and `centre_mm`, are the voxels; by default those that the detector resolves. `correct`
-/// names corrections, or has their parameters `{name: {parameter: value}}`. `axis` (a column, or 'find'), `pixel_mm`,
-/// `source_to_axis_mm` and `axis_to_detector_mm` are for scans that do not state their rays. Angles are in radian, lengths in mm.
+/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`.
+/// method: a name of `ct.methods()`; the one that suits the rays unless given, which `notes` say.
+/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
+/// grid: the voxels, or matrix (x, y) or (x, y, z), voxel_mm and centre_mm (x, y, z); those that the detector resolves unless given.
+/// correct: names of `ct.corrections()`, or `{name: {parameter: value}}`.
+/// axis: the column on which the axis of rotation falls, or "find"; pixel_mm, source_to_axis_mm, axis_to_detector_mm: lengths in mm. They are
+///     for scans that do not state their rays.
+/// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+/// parameters: keywords of the method, as `ct.methods()` lists them.
+///
+/// Returns a `Reconstruction`: `volume` is float32 `[z, y, x]` in 1/mm.
+///
+/// Raises TypeError for a keyword that the method has not or a value of another type. Raises ValueError for a method, shape or value that does
+/// not fit the scan. Raises MemoryError where memory is short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(name = "recon_ct", signature = (scan, method=None, *, device="auto", grid=None, matrix=None, voxel_mm=None, centre_mm=None,
     correct=None, axis=None, pixel_mm=None, source_to_axis_mm=None, axis_to_detector_mm=0.0, progress=None, **parameters))]
 pub(crate) fn recon_ct(
     py: Python<'_>,
-    scan: &CtScan,
+    scan: &Bound<'_, PyAny>,
     method: Option<&str>,
     device: &str,
     grid: Option<&Grid>,
@@ -171,13 +221,14 @@ pub(crate) fn recon_ct(
 ) -> PyResult<CtReconstruction> {
     let processor = Processor::named(device)?;
     let mut recorder = record::start(&processor.device);
+    let (held, words) = (scan_of(scan)?, Call::Ct);
     let all = Methods::default();
     let mut chosen = match method {
-        Some(name) => Some(chosen_of(all.named(name).map_err(raised)?, parameters)?),
+        Some(name) => Some(chosen_of(py, &all, named(py, &all, name)?, parameters)?),
         None => None,
     };
     let corrections = corrections_of(correct)?;
-    if scan.scan.geometry.is_some() {
+    if held.geometry.is_some() {
         let given = [("axis", axis.is_some()), ("pixel_mm", pixel_mm.is_some())];
         let more = [("source_to_axis_mm", source_to_axis_mm.is_some())];
         if let Some((name, _)) = given.iter().chain(&more).find(|(_, given)| *given) {
@@ -200,7 +251,6 @@ pub(crate) fn recon_ct(
     let listener = Listener::new(py, progress)?;
     let monitor = Monitor::new(&listener, Some(&listener.stop));
     let mut notes = Vec::new();
-    let held = scan.scan.clone();
     let [_, rows, columns] = held.shape();
     let prepared = py.detached(|| {
         monitor.stage("line integrals", 0, || {
@@ -209,13 +259,14 @@ pub(crate) fn recon_ct(
             prepare(&processor.device, scan, (&part, [rows, columns]), &corrections, &rays, &mut notes)
         })
     });
-    let Prepared { lines, geometry, axis } = prepared.map_err(|error| listener.exception(error))?;
+    let Prepared { lines, geometry, axis } = prepared.map_err(|error| listener.exception_in(words, error))?;
+    let mut notes: Vec<String> = notes.iter().map(|note: &String| words.told(note)).collect();
     if chosen.is_none() {
         let suited = all.suited(&Facts::of(&geometry));
         let none = || Error::value("method", "one that suits the scan", "none");
         let (method, reason) = suited.ok_or_else(none).map_err(raised)?;
         notes.push(format!("method {}: {reason} (method= chooses another)", method.about().name));
-        chosen = Some(chosen_of(method, parameters)?);
+        chosen = Some(chosen_of(py, &all, method, parameters)?);
     }
     let method = chosen.ok_or_else(|| raised(Error::value("method", "one", "none")))?;
     let grid = match grid {
@@ -237,8 +288,8 @@ pub(crate) fn recon_ct(
         corrections.volume(processor.device.cpu_side(), &mut made.volume)?;
         Ok(made)
     });
-    let made = found.map_err(|error| listener.exception(error))?;
-    notes.extend(made.notes);
+    let made = found.map_err(|error| listener.exception_in(words, error))?;
+    notes.extend(made.notes.iter().map(|note| words.told(note)));
     recorder.parameter("voxels", serde_json::json!(grid));
     recorder
         .parameter("corrections", corrections.iter().map(record::correction).collect::<serde_json::Value>());

@@ -14,10 +14,11 @@ use rayspin::io::{Projections, data_exchange, read_views};
 use super::CtGeometry;
 use crate::call::Detached;
 use crate::copied::{doubles, singles};
-use crate::error::{of_file, raised, wrong_type};
+use crate::error::{did_you_mean, of_file, raised, wrong_type};
 use crate::exchange::to_numpy;
 use crate::parameters::values_of;
 use crate::processor::Processor;
+use crate::texts::Call;
 
 /// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles, and the rays where they
 /// are known. Properties that are arrays are copies.
@@ -53,6 +54,9 @@ impl CtScan {
     /// A scan of `projections` `[view, row, column]` or `[view, column]`: line integrals, or counts if `flats` are given. Flat fields
     /// (without the object) and dark fields (without the beam; 0 unless they are given) are one number, or an image or several
     /// `[frame, row, column]`. Either `geometry` or `angles` (radian) states the views; without rays `recon` assumes some.
+    ///
+    /// Returns a `Scan`, which has float32 copies of the arrays: line integrals without unit, or counts. Raises ValueError for shapes that do
+    /// not fit each other and numbers that are not finite, TypeError for complex numbers, what is no array, and darks without flats.
     #[classmethod]
     #[pyo3(signature = (projections, geometry=None, *, angles=None, flats=None, darks=None))]
     fn from_arrays(
@@ -95,13 +99,15 @@ impl CtScan {
         Ok(Self::of(Scan::new(measured, angles, rays).map_err(raised)?))
     }
 
-    /// The same scan with these rays, in place of those that it has.
+    /// The same scan with these rays, in place of those that it has. Returns a `Scan`. Raises ValueError for rays of another shape.
     fn with_geometry(&self, geometry: &CtGeometry) -> PyResult<Self> {
         let (rays, angles) = ((*geometry.rays).clone(), geometry.angles.clone());
         self.changed(|scan| Scan::new(scan.measured, angles, Some(rays)))
     }
 
     /// Some views, and the rows and columns of the detector that lie side by side: slices, ranges or lists of numbers from 0.
+    ///
+    /// Returns a `Scan`. Raises ValueError for numbers that there are not, TypeError for what is none of these.
     #[pyo3(signature = (views=None, rows=None, columns=None))]
     fn select(
         &self,
@@ -121,6 +127,9 @@ impl CtScan {
 
     /// The line integrals `[view, row, column]`: of counts -ln((counts - dark) / (flat - dark)), after the corrections that `correct`
     /// names, as `recon` takes them.
+    ///
+    /// Returns float32 `[view, row, column]` without unit. Raises ValueError for corrections that there are not, TypeError for their
+    /// parameters of another name or type.
     #[pyo3(signature = (*, correct=None, device="auto"))]
     fn line_integrals<'py>(
         &self,
@@ -139,6 +148,8 @@ impl CtScan {
 
     /// The column on which the axis of rotation falls in the middle row of parallel rays, counted from 0 at the middle of the first
     /// column. Views cover half a turn or more in even steps.
+    ///
+    /// Returns a float, in columns. Raises ValueError for a fan or cone beam and for other views.
     #[pyo3(signature = (*, device="auto"))]
     fn find_axis(&self, py: Python<'_>, device: &str) -> PyResult<f64> {
         if self.scan.geometry.as_ref().is_some_and(|rays| !rays.is_parallel()) {
@@ -158,9 +169,9 @@ impl CtScan {
         found.map_err(raised)
     }
 
-    /// Writes the scan as Data Exchange HDF5, with the rays of each view.
+    /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises OSError where the system refuses the file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detached(|| data_exchange::write(&path, &self.scan)).map_err(|error| of_file(&error))
+        py.detached(|| data_exchange::write(&path, &self.scan)).map_err(|error| of_file(Call::Ct, &error))
     }
 
     /// What was measured, `[view, row, column]`: line integrals, or counts where there are flat fields.
@@ -291,11 +302,14 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
     let expected = "names of corrections, or {name: {parameter: value}}";
     let table = Table::default();
     let mut chosen = Vec::new();
+    let py = given.py();
     let mut add = |name: &str, parameters: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
-        let named = table.iter().find(|one| one.about().name == name);
-        let names = || raised(Error::value("correct", table.names(|_| true), name));
-        let correction = named.ok_or_else(names)?;
-        let values = values_of(&format!("correction {name}"), &correction.table(), parameters)?;
+        let Some(correction) = table.iter().find(|one| one.about().name == name) else {
+            let names: Vec<String> = table.iter().map(|one| one.about().name.to_owned()).collect();
+            let found = format!("{name}{}", did_you_mean(py, name, &names)?);
+            return Err(raised(Error::value("correct", table.names(|_| true), found)));
+        };
+        let values = values_of(py, &format!("correction {name}"), &correction.table(), &[], parameters)?;
         chosen.push(with(correction, values).map_err(raised)?);
         Ok(())
     };
@@ -318,6 +332,9 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
 /// Reads a CT scan: Data Exchange or NXtomo (`.h5`), Zeiss (`.txrm`), or an array or image `[view, row, column]` with `geometry`, or with
 /// the `arc` in radian over which its views are spread evenly. `geometry` replaces the rays that a file states, `flats` and `darks` its
 /// flat and dark fields, as `Scan.from_arrays` takes them; an array without them holds line integrals.
+///
+/// Returns a `Scan`. Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses the file,
+/// ValueError for another file, one that is damaged, and rays that do not fit it.
 #[pyfunction]
 #[pyo3(signature = (path, *, geometry=None, arc=None, flats=None, darks=None))]
 pub(crate) fn read_ct_scan(
@@ -328,7 +345,7 @@ pub(crate) fn read_ct_scan(
     flats: Option<&Bound<'_, PyAny>>,
     darks: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<CtScan> {
-    let file = |error: rayspin::io::Error| of_file(&error);
+    let file = |error: rayspin::io::Error| of_file(Call::Ct, &error);
     let has_angles = py.detached(|| Projections::are_in(&path));
     let mut projections = match (has_angles, geometry, arc) {
         (true, _, None) => py.detached(|| Projections::open(&path)).map_err(file)?,
@@ -357,7 +374,8 @@ pub(crate) fn read_ct_scan(
         let [flats, darks] = fields(flats, darks, [rows, columns])?;
         projections = projections.with_fields(flats, darks);
     }
-    let (processor, notes) = (Processor::named("cpu")?, projections.notes());
+    let notes = projections.notes().iter().map(|note| Call::Ct.told(note)).collect();
+    let processor = Processor::named("cpu")?;
     let scan = py.detached(|| projections.into_scan(processor.device.cpu_side())).map_err(file)?;
     let scan = CtScan { scan: Arc::new(scan), notes };
     match geometry {

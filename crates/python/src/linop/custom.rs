@@ -7,19 +7,27 @@ use rayspin::linop::LinearOp;
 
 use super::{LinearOperator, Number, number_type};
 use crate::call::{self, attached};
+use crate::copied::shape;
 use crate::exchange::Dtype;
 use crate::processor::Processor;
 
-/// An operator of the caller's: `forward(x)` and `adjoint(y)` take arrays of their own and return arrays. They are NumPy arrays on the
-/// CPU; on a GPU they are of the library whose array the operator is applied to.
+/// An operator of yours: A x = forward(x), A^H y = adjoint(y).
+///
+/// forward, adjoint: functions of one array that return an array of the other shape, of the operator's dtype. They get arrays of their own:
+///     NumPy's on the CPU; on a GPU arrays of the library whose array the operator is applied to.
+/// ishape, oshape: the shapes of x and A x.
+/// name: what `repr` and errors call it. dtype, device: as for `identity`, complex64 unless given.
+///
+/// Returns a `LinearOperator`, which raises what the functions raise, ValueError where they return another shape and TypeError for another
+/// dtype. The functions must be linear and adjoint to each other; the operator does not check it.
 #[pyfunction]
 #[pyo3(signature = (forward, adjoint, ishape, oshape, *, name="custom", dtype=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn custom(
     forward: Py<PyAny>,
     adjoint: Py<PyAny>,
-    ishape: Vec<usize>,
-    oshape: Vec<usize>,
+    ishape: Vec<i64>,
+    oshape: Vec<i64>,
     name: &str,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
@@ -27,8 +35,8 @@ pub(crate) fn custom(
     let processor = Processor::named(device)?;
     let op = Custom {
         name: name.to_owned(),
-        domain: ishape,
-        range: oshape,
+        domain: shape("ishape", ishape)?,
+        range: shape("oshape", oshape)?,
         forward,
         adjoint,
         processor: processor.clone(),

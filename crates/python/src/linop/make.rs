@@ -15,8 +15,8 @@ use rayspin::linop::{
 
 use super::{AnyOp, LinearOperator, Number, each, number_type};
 use crate::call::Detached;
-use crate::copied::doubles;
-use crate::error::{raised, wrong_type};
+use crate::copied::{self, asarray, count, counts, doubles};
+use crate::error::{raised, raised_of, wrong_type};
 use crate::exchange::{Dtype, Given};
 use crate::processor::Processor;
 
@@ -38,7 +38,8 @@ macro_rules! precision {
 
 /// A trajectory from points `[sample, dim]` in cycles per field of view.
 pub(crate) fn trajectory(points: &Bound<'_, PyAny>) -> PyResult<Trajectory> {
-    Trajectory::from_cycles_per_fov(doubles("points", "[sample, dim]", points)?).map_err(raised)
+    let points = doubles("points", "[sample, dim]", points)?;
+    Trajectory::from_cycles_per_fov(points).map_err(|error| raised_of("points", error))
 }
 
 fn complex_only(dtype: Dtype, name: &str) -> PyResult<Dtype> {
@@ -56,33 +57,51 @@ fn plan<R: Real>(
     eps: Option<f64>,
 ) -> PyResult<Arc<nufft::Nufft<R>>> {
     let options = eps.map_or_else(Options::default, Options::tolerance);
+    if let Some(eps) = eps {
+        // An error of this check concerns `eps`; an error of the plan concerns the points or the matrix.
+        let checked = nufft::Nufft::<R>::upsampling_for(&processor.device, eps, &vec![8; matrix.len()], 8);
+        checked.map_err(|error| raised_of("eps", error))?;
+    }
     py.detached(|| nufft::Nufft::new(&processor.device, points, matrix, &options))
         .map(Arc::new)
         .map_err(raised)
 }
 
-/// x itself.
+/// A x = x.
+///
+/// shape: of x. dtype: float32, float64, complex64 (the default) or complex128.
+/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
+///
+/// Returns a `LinearOperator`. Raises ValueError for a shape or device, TypeError for a dtype out of range.
 #[pyfunction]
 #[pyo3(signature = (shape, *, dtype=None, device="auto"))]
 pub(crate) fn identity(
-    shape: Vec<usize>,
+    shape: Vec<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
-    let processor = Processor::named(device)?;
+    let (processor, shape) = (Processor::named(device)?, copied::shape("shape", shape)?);
     number_type!(Dtype::named(dtype, Dtype::C64)?, S => Ok(LinearOperator::new(Identity::<S>::new(&shape), &processor)))
 }
 
-/// The unitary Fourier transform over the last axes, centred at n // 2, of arrays `[batch..., shape...]`.
+/// The unitary Fourier transform over the last axes, both sides centred at n // 2:
+///
+///     y[k] = prod_a n_a^(-1/2) sum_x x[x] exp(-2 pi i sum_a k_a x_a / n_a)
+///
+/// shape: of the axes that are transformed, 1 to 3. batch: of the axes before them.
+/// dtype: complex64 (the default) or complex128. device: as for `identity`.
+///
+/// Returns a `LinearOperator` from `[batch..., shape...]` to the same. Raises as `identity`.
 #[pyfunction]
 #[pyo3(signature = (shape, *, batch=vec![], dtype=None, device="auto"))]
 pub(crate) fn fft(
-    shape: Vec<usize>,
-    batch: Vec<usize>,
+    shape: Vec<i64>,
+    batch: Vec<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
     let processor = Processor::named(device)?;
+    let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "fft")?;
     precision!(dtype, R => {
         let op = Fourier::<R>::new(&processor.device, &batch, &shape).map_err(raised)?;
@@ -90,19 +109,28 @@ pub(crate) fn fft(
     })
 }
 
-/// The non-uniform Fourier transform of images `[batch..., shape...]` to samples `[batch..., sample]` at points `[sample, dim]` in
-/// cycles per field of view, to the tolerance `eps`.
+/// The non-uniform Fourier transform to a tolerance, x in fields of view and 0 at index n // 2:
+///
+///     y[j] = sum_x image[x] exp(-2 pi i k_j.x)
+///
+/// points: k_j, real `[sample, dim]`, components in the order x, y, z, in cycles per field of view; copied.
+/// shape: of an image, `(n,)`, `(y, x)` or `(z, y, x)`. batch: of the axes before it.
+/// eps: the relative error, about 1e-5 unless given. dtype: complex64 (the default) or complex128. device: as for `identity`.
+///
+/// Returns a `LinearOperator` from `[batch..., shape...]` to `[batch..., sample]`. Raises ValueError for points of another shape or not
+/// finite and a tolerance out of range, and as `identity`.
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, batch=vec![], eps=None, dtype=None, device="auto"))]
 pub(crate) fn nufft_operator(
     points: &Bound<'_, PyAny>,
-    shape: Vec<usize>,
-    batch: Vec<usize>,
+    shape: Vec<i64>,
+    batch: Vec<i64>,
     eps: Option<f64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
     let (processor, trajectory) = (Processor::named(device)?, trajectory(points)?);
+    let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "nufft")?;
     precision!(dtype, R => {
         let plan = plan::<R>(points.py(), &processor, &trajectory, &shape, eps)?;
@@ -110,17 +138,22 @@ pub(crate) fn nufft_operator(
     })
 }
 
-/// `nufft` summed term by term: exact, for small problems and for tests.
+/// `linop.nufft` summed term by term: exact, for small problems and for tests.
+///
+/// points, shape, batch, dtype, device: as for `linop.nufft`.
+///
+/// Returns a `LinearOperator` from `[batch..., shape...]` to `[batch..., sample]`. Raises as `linop.nufft`.
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, batch=vec![], dtype=None, device="auto"))]
 pub(crate) fn nudft(
     points: &Bound<'_, PyAny>,
-    shape: Vec<usize>,
-    batch: Vec<usize>,
+    shape: Vec<i64>,
+    batch: Vec<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
     let (processor, trajectory) = (Processor::named(device)?, trajectory(points)?);
+    let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "nudft")?;
     precision!(dtype, R => {
         let op = Nudft::<R>::new(&batch, trajectory, &shape).map_err(raised)?;
@@ -128,22 +161,30 @@ pub(crate) fn nudft(
     })
 }
 
-/// The normal operator of the non-uniform Fourier transform, with weights of the samples and coil sensitivities where they are given,
-/// by convolution: Σ_j conj(c_j) FᴴWF(c_j x).
+/// The normal operator of a non-uniform Fourier transform F, by convolution on a grid twice as large:
+///
+///     A x = sum_c conj(m_c) F^H W F (m_c x)
+///
+/// points, shape, eps, dtype, device: as for `linop.nufft`.
+/// weights: W, real `[sample]`; 1 unless given.
+/// maps: coil sensitivities m_c, `[coil, shape...]` of the operator's dtype; without maps x has the axes of `batch` before it.
+///
+/// Returns a `LinearOperator` from images to images, to pass as `normal=` to solvers. Raises as `linop.nufft`.
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, weights=None, maps=None, batch=vec![], eps=None, dtype=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn toeplitz(
     points: &Bound<'_, PyAny>,
-    shape: Vec<usize>,
+    shape: Vec<i64>,
     weights: Option<&Bound<'_, PyAny>>,
     maps: Option<&Bound<'_, PyAny>>,
-    batch: Vec<usize>,
+    batch: Vec<i64>,
     eps: Option<f64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
     let (py, processor, trajectory) = (points.py(), Processor::named(device)?, trajectory(points)?);
+    let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "toeplitz")?;
     let weights = weights.map(|weights| doubles::<Ix1>("weights", "[sample]", weights)).transpose()?;
     if maps.is_some() && !batch.is_empty() {
@@ -170,8 +211,13 @@ pub(crate) fn toeplitz(
     })
 }
 
-/// Sensitivity encoding: images to coil images c_j x by maps `[coil, shape...]`, or, with points `[sample, dim]`, to samples
-/// `[coil, sample]`.
+/// Sensitivity encoding: y[c] = m_c x, or with points y[c, j] = sum_x m_c(x) x[x] exp(-2 pi i k_j.x).
+///
+/// maps: coil sensitivities m_c, complex64 or complex128 `[coil, y, x]` or `[coil, z, y, x]`, which the operator copies.
+/// points, eps, device: as for `linop.nufft`.
+///
+/// Returns a `LinearOperator` of the maps' dtype from `[y, x]` or `[z, y, x]` to `[coil, y, x]`, or to `[coil, sample]`. Raises TypeError for
+/// maps of another dtype, and as `linop.nufft`.
 #[pyfunction]
 #[pyo3(signature = (maps, points=None, *, eps=None, device="auto"))]
 pub(crate) fn sense(
@@ -196,35 +242,51 @@ pub(crate) fn sense(
     })
 }
 
-/// x times `factors`, whose shape is the trailing axes of `shape`.
+/// A x = factors x.
+///
+/// factors: an array of float32, float64, complex64 or complex128, which the operator copies.
+/// shape: of x, which ends in the axes of the factors; their own shape unless given. device: as for `identity`.
+///
+/// Returns a `LinearOperator` of the factors' dtype. Raises as `identity`.
 #[pyfunction]
 #[pyo3(signature = (factors, shape=None, *, device="auto"))]
 pub(crate) fn diagonal(
     factors: &Bound<'_, PyAny>,
-    shape: Option<Vec<usize>>,
+    shape: Option<Vec<i64>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
     let processor = Processor::named(device)?;
     let given = Given::new("factors", factors)?;
-    let shape = shape.unwrap_or_else(|| given.shape.clone());
+    let shape = shape.map_or_else(|| Ok(given.shape.clone()), |shape| copied::shape("shape", shape))?;
     number_type!(given.dtype, S => {
         let factors: Array<S> = given.keep(&processor)?;
         Ok(LinearOperator::new(Diagonal::complex(&shape, factors).map_err(raised)?, &processor))
     })
 }
 
-/// Samples on a grid: x where `mask` is true and 0 elsewhere. The mask's shape is the trailing axes of `shape`.
+/// Samples on a grid: A x = x where the mask is true, 0 elsewhere.
+///
+/// mask: booleans, an array of NumPy or a list.
+/// shape: of x, which ends in the axes of the mask; its own shape unless given.
+/// dtype: complex64 (the default) or complex128. device: as for `identity`.
+///
+/// Returns a `LinearOperator`. Raises TypeError for a mask of numbers, and as `identity`.
 #[pyfunction]
 #[pyo3(signature = (mask, shape=None, *, dtype=None, device="auto"))]
 pub(crate) fn mask(
-    mask: numpy::PyReadonlyArrayDyn<'_, bool>,
-    shape: Option<Vec<usize>>,
+    mask: &Bound<'_, PyAny>,
+    shape: Option<Vec<i64>>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
     let processor = Processor::named(device)?;
+    let given = asarray("mask", mask)?;
+    let Ok(mask) = given.extract::<numpy::PyReadonlyArrayDyn<'_, bool>>() else {
+        let found = format!("numbers of {}; pass mask != 0", given.getattr("dtype")?);
+        return Err(wrong_type("mask", "booleans", found));
+    };
     let mask = mask.as_array();
-    let shape = shape.unwrap_or_else(|| mask.shape().to_vec());
+    let shape = shape.map_or_else(|| Ok(mask.shape().to_vec()), |shape| copied::shape("shape", shape))?;
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "mask")?;
     precision!(dtype, R => {
         let op = SamplingMask::<R>::new(&processor.device, &shape, mask).map_err(raised)?;
@@ -232,17 +294,21 @@ pub(crate) fn mask(
     })
 }
 
-/// Differences of neighbours along `axes`, all where none are named: `[axis, shape...]`.
+/// Differences of neighbours: y[a, i] = x[i + 1 along axis a] - x[i], 0 at the end of an axis.
+///
+/// shape: of x. axes: numbers of axes from 0; all unless given. dtype: as for `identity`, complex64 unless given. device: as for `identity`.
+///
+/// Returns a `LinearOperator` from `shape` to `[axis, shape...]`. Raises ValueError for an axis that there is not, and as `identity`.
 #[pyfunction]
 #[pyo3(signature = (shape, axes=None, *, dtype=None, device="auto"))]
 pub(crate) fn differences(
-    shape: Vec<usize>,
-    axes: Option<Vec<usize>>,
+    shape: Vec<i64>,
+    axes: Option<Vec<i64>>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
-    let processor = Processor::named(device)?;
-    let axes = axes.unwrap_or_else(|| (0..shape.len()).collect());
+    let (processor, shape) = (Processor::named(device)?, copied::shape("shape", shape)?);
+    let axes = axes.map_or_else(|| Ok((0..shape.len()).collect()), |axes| counts("axes", axes))?;
     number_type!(Dtype::named(dtype, Dtype::C64)?, S => {
         let op = FiniteDifference::<S>::along(&shape, &axes).map_err(raised)?;
         Ok(LinearOperator::new(op, &processor))
@@ -258,17 +324,23 @@ pub(crate) fn family(name: &str) -> PyResult<WaveletFamily> {
     }
 }
 
-/// The orthogonal wavelet transform of images of 1 to 3 axes.
+/// The orthogonal wavelet transform of an image, A^H A x = x.
+///
+/// shape: of the image, 1 to 3 axes. family: "haar" or "db2". levels: the most levels; as many as the shape allows unless given.
+/// dtype: complex64 (the default) or complex128. device: as for `identity`.
+///
+/// Returns a `LinearOperator` from images to coefficients. Raises ValueError for another family, and as `identity`.
 #[pyfunction]
 #[pyo3(signature = (shape, family="db2", levels=None, *, dtype=None, device="auto"))]
 pub(crate) fn wavelet(
-    shape: Vec<usize>,
+    shape: Vec<i64>,
     family: &str,
-    levels: Option<usize>,
+    levels: Option<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
-    let processor = Processor::named(device)?;
+    let (processor, shape) = (Processor::named(device)?, copied::shape("shape", shape)?);
+    let levels = levels.map(|levels| count("levels", levels)).transpose()?;
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "wavelet")?;
     precision!(dtype, R => {
         let op = Wavelet::<R>::with_levels(&shape, self::family(family)?, levels).map_err(raised)?;
@@ -276,7 +348,12 @@ pub(crate) fn wavelet(
     })
 }
 
-/// [A_1; A_2; ...]: all operators on the same x, the results joined in one flat array.
+/// A x = [A_1 x; A_2 x; ...]: all operators on the same x, the results joined in one flat array.
+///
+/// operators: a list of operators of one input shape, dtype and device.
+///
+/// Returns a `LinearOperator` to `[sum of the output sizes]`. Raises ValueError for an empty list or shapes that differ, TypeError for other
+/// dtypes or devices.
 #[pyfunction]
 pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<LinearOperator> {
     joined(&operators, "stack", |first| {
@@ -287,7 +364,11 @@ pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<Linea
     })
 }
 
-/// Operator i on part i of the first axis of x.
+/// (A x)[i] = A_i x[i]: operator i on part i of the first axis of x.
+///
+/// operators: a list of operators of equal shapes, of one dtype and device.
+///
+/// Returns a `LinearOperator` from `[operator, ...]` to `[operator, ...]`. Raises as `stack`.
 #[pyfunction]
 pub(crate) fn block_diagonal(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<LinearOperator> {
     joined(&operators, "block_diagonal", |first| {

@@ -6,7 +6,7 @@ mod make;
 use std::sync::Arc;
 
 use num_complex::Complex;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyZeroDivisionError};
 use pyo3::prelude::*;
 use rayspin::core::{C32, C64, Error, format_shape};
 use rayspin::kernels::vector::Scalar;
@@ -96,7 +96,11 @@ macro_rules! number_type {
 
 pub(crate) use number_type;
 
-/// A linear map A between arrays, with its adjoint.
+/// A linear map A from arrays of `ishape` to arrays of `oshape`, with its adjoint: <Ax, y> = <x, A.H y>.
+///
+/// `A(x)` and `A @ x` apply it, `A.H` is the adjoint, `A.N` is A^H A. `A @ B`, `A + B`, `A - B`, `2 * A`, `A / 2` and `-A` are operators too.
+/// x is an array of NumPy, CuPy or torch with the operator's dtype, in C order; the result is of the same library. Calls record no
+/// gradients; `rayspin.torch.apply` does.
 #[pyclass(frozen, module = "rayspin.linop")]
 pub(crate) struct LinearOperator {
     pub(crate) op: AnyOp,
@@ -193,7 +197,14 @@ impl LinearOperator {
     #[expect(non_upper_case_globals, reason = "NumPy's name")]
     const __array_ufunc__: Option<bool> = None;
 
-    /// Ax, in `out` or a new array of the library that x is of.
+    /// A x.
+    ///
+    /// x: an array of `ishape` and the operator's dtype, in C order, on the operator's device or NumPy's.
+    /// out: an array that takes the result and is returned: of `oshape`, the same dtype and library, in C order, writable, in memory apart
+    ///     from x; a new one unless given.
+    ///
+    /// Returns an array of `oshape` of the library that x is of. Raises ValueError for another shape or order, TypeError for another dtype, an
+    /// array of another GPU, what is no array, and a tensor of torch that requires a gradient.
     #[pyo3(signature = (x, out=None))]
     fn __call__<'py>(
         &self,
@@ -220,6 +231,14 @@ impl LinearOperator {
 
     fn __rmul__(&self, factor: Complex<f64>) -> PyResult<Self> {
         self.scaled(factor)
+    }
+
+    /// A/c for a number c.
+    fn __truediv__(&self, divisor: Complex<f64>) -> PyResult<Self> {
+        if divisor == Complex::ZERO {
+            return Err(PyZeroDivisionError::new_err("an operator is divided by zero"));
+        }
+        self.scaled(divisor.inv())
     }
 
     fn __neg__(&self) -> PyResult<Self> {
@@ -272,7 +291,7 @@ impl LinearOperator {
         self.processor.place.to_string()
     }
 
-    /// The operator as SciPy's `LinearOperator` on flat vectors. Needs SciPy.
+    /// Returns the operator as SciPy's `LinearOperator` on flat NumPy vectors, for its solvers. Raises ImportError without SciPy.
     fn as_scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._scipy")?.call_method1("as_scipy", (slf,))
     }

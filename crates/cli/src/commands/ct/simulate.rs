@@ -236,7 +236,9 @@ pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
     let detector = Detector { radius_mm, ..flat(rows, columns, pitch) };
     let arc = args.arc.unwrap_or(if args.geometry == G::Parallel { 180.0 } else { 360.0 });
     if !(arc.is_finite() && arc.abs() <= 360_000.0) {
-        return Err(BadInput::new(format!("--arc: expected degrees, at most 1000 turns, found {arc}")).into());
+        return Err(
+            BadInput::new(format!("--arc: expected at most 1000 turns, 360000°, found {arc}°")).into()
+        );
     }
     let orbit = Orbit {
         source_to_axis_mm: source,
