@@ -49,10 +49,21 @@ impl Numbers {
     }
 }
 
-/// An array or list as an array of NumPy. Errors: a `ValueError` for a list whose rows differ in length.
+/// An array or list as an array of NumPy. Errors: those of NumPy, of which a `ValueError` (a list whose rows differ in length) and a
+/// `TypeError` name the argument.
 pub(crate) fn asarray<'py>(what: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let made = object.py().import("numpy")?.call_method1("asarray", (object,));
-    made.map_err(|error| PyValueError::new_err(format!("{what}: expected an array of numbers: {error}")))
+    made.map_err(|error| {
+        let py = object.py();
+        let text = format!("{what}: expected an array of numbers: {}", error.value(py));
+        if error.is_instance_of::<PyValueError>(py) {
+            PyValueError::new_err(text)
+        } else if error.is_instance_of::<PyTypeError>(py) {
+            PyTypeError::new_err(text)
+        } else {
+            error
+        }
+    })
 }
 
 /// Complex numbers of a precision, of any array of numbers and any memory order. An array of other numbers is converted: what is copied

@@ -59,7 +59,14 @@ pub(crate) fn of_file(call: Call, error: &rayspin::io::Error) -> PyErr {
         }
         cause = inner.source();
     }
-    let text = with_hint(call.told(&error.to_string()), hint);
+    // A path may look like an option.
+    let path = error.path().display().to_string();
+    let whole = error.to_string();
+    let told = match (path.is_empty(), whole.split_once(&path)) {
+        (false, Some((before, after))) => format!("{}{path}{}", call.told(before), call.told(after)),
+        _ => call.told(&whole),
+    };
+    let text = with_hint(told, hint);
     match error {
         rayspin::io::Error::Core { source, .. } => of_kind(source, text),
         _ if error.path().is_dir() => of_number(EISDIR, error.path(), text),

@@ -3,6 +3,7 @@
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda};
+use rayspin_primitives::blocks::whole_warps;
 use rayspin_tune::{Build, Config};
 
 use super::Problem;
@@ -27,7 +28,7 @@ static WORDS: Source =
 pub(super) struct Form {
     build: Build,
     cells: usize,
-    /// Numbers of f32 that populations take, per population and cell: 2 for two arrays.
+    /// Numbers of f32 that hold a population of a cell, at most: 2 for two arrays.
     arrays: usize,
 }
 
@@ -91,6 +92,8 @@ pub(super) fn run(
         return Err(Error::value("cells of a flow", "as many as a grid covers", reason));
     }
     let (x, y) = (config.get("x")?.max(1), config.get("y")?.max(1));
+    // Lanes of a warp exchange cells of a row.
+    whole_warps(x)?;
     let blocks = [((nx / form.cells) as u32).div_ceil(x), (ny as u32).div_ceil(y), nz as u32];
     let shape = Launch { blocks, threads: [x, y, 1], shared: 0 };
     let walls = p.flow.walls.iter().fold(0, |bits, &wall| 2 * bits + i32::from(wall));

@@ -194,6 +194,22 @@ const STRIP_THREADS: u32 = 256;
 const ROW_BYTES: usize = (WIDE + 4) * size_of::<f64>();
 
 impl Strip {
+    /// The most blocks of a whole strip: those of the configuration, or more where their shared memory does not hold all rows. `None` where
+    /// blocks that run at once do not hold them.
+    fn blocks(cuda: &Cuda, config: &Config, n: usize) -> Result<Option<usize>> {
+        // The kernel's own shared memory takes less than a kibibyte.
+        let held = (cuda.properties().shared_per_block as usize).saturating_sub(1024) / ROW_BYTES;
+        if held == 0 {
+            return Ok(None);
+        }
+        let kernel = cuda.kernel(&STRIPS, &wide(), "strip")?;
+        let wanted = (config.get("blocks")?.max(1) as usize).max(n.div_ceil(held));
+        let rows = n.div_ceil(wanted).max(FEW_ROWS.min(n)).min(held);
+        let meet = kernel.blocks_that_meet(STRIP_THREADS, (rows * ROW_BYTES) as u32)? as usize;
+        let most = wanted.min(meet).min(MOST_BLOCKS);
+        Ok((most * held >= n).then_some(most))
+    }
+
     fn width(&self) -> usize {
         if matches!(self, Self::Columns(_)) { NARROW } else { WIDE }
     }
@@ -227,8 +243,8 @@ impl Strip {
                 let shape = Launch::linear(blocks as u32, STRIP_THREADS).with_shared(of_block * ROW_BYTES);
                 let meet = kernel.blocks_that_meet(STRIP_THREADS, shape.shared)? as usize;
                 if blocks > meet.min(MOST_BLOCKS) {
-                    let expected = format!("rows that {meet} blocks hold in shared memory at once");
-                    return Err(Error::value("matrix", expected, format!("{left} rows")));
+                    let found = format!("{left} rows, {blocks} blocks");
+                    return Err(Error::value("strip", format!("{meet} blocks that run at once"), found));
                 }
                 let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into(), words.cuda_mut().into()];
                 let arguments = &mut [&arrays[..], &[int(n)], &of_strip, &[int(of_block)]].concat();
@@ -260,16 +276,15 @@ pub(super) fn blocked(
 ) -> Result<()> {
     check(n, lu, pivots)?;
     let update = Update::new(cuda, form != Form::Blocked, config)?;
-    let (source, defines) = if form == Form::Strips { (&STRIPS, wide()) } else { (&BLOCKED, Vec::new()) };
+    let most = if form == Form::Strips { Strip::blocks(cuda, config, n)? } else { None };
+    let (source, defines) = if most.is_some() { (&STRIPS, wide()) } else { (&BLOCKED, Vec::new()) };
     let kernel = |name| cuda.kernel(source, &defines, name);
-    let columns = if form == Form::Strips {
-        room.words.fill(0)?;
-        let most = config.get("blocks")?.max(1) as usize;
-        let kernel = kernel("strip")?;
-        let meet = kernel.blocks_that_meet(STRIP_THREADS, ROW_BYTES as u32)? as usize;
-        Strip::Whole(kernel, most.min(meet).max(1))
-    } else {
-        Strip::Columns(kernel("column")?)
+    let columns = match most {
+        Some(most) => {
+            room.words.fill(0)?;
+            Strip::Whole(kernel("strip")?, most)
+        }
+        None => Strip::Columns(kernel("column")?),
     };
     let (exchange, solve) = (kernel("exchange")?, kernel("solve")?);
     let width = config.get("panel")? as usize;

@@ -121,6 +121,9 @@ pub struct Row {
     pub one_core: Option<(OneCore, f64)>,
     /// The literature's row.
     pub published: Option<Published>,
+    /// The day on which the row was measured, where that is not the table's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
 }
 
 /// A [`PublishedApplication`].
@@ -156,7 +159,13 @@ impl From<PublishedApplication> for Published {
 impl Row {
     /// The name, with the case where it is named: `lbm cavity`.
     pub fn label(&self) -> String {
-        [Some(&self.name), self.case.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ")
+        let day = self.day.as_ref().map(|day| format!("({day})"));
+        [Some(&self.name), self.case.as_ref(), day.as_ref()]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// How much faster than one core of the CPU the kernel is on the GPU.

@@ -210,6 +210,7 @@ fn a_table_comes_back_and_others_are_refused() {
             gpu: side(1e-2, whole.map(|seconds| seconds / 10.0)),
             one_core: Some((core.clone(), 5.0)).filter(|_| whole.is_some()),
             published: Some(LECTURE.into()).filter(|_| whole.is_some()),
+            day: None,
         });
     }
     assert_eq!(table.rows[0].kernel_speed_up(), 100.0);
@@ -220,6 +221,8 @@ fn a_table_comes_back_and_others_are_refused() {
     assert_eq!(table.rows[0].application_over_one_core(), Some(100.0));
     assert_eq!((table.rows[1].kernel_over_one_core(), table.rows[1].label()), (None, "a".to_owned()));
     assert_eq!(table.rows[0].label(), "a small");
+    table.rows[1].day = Some("2026-01-02".into());
+    assert_eq!(table.rows[1].label(), "a (2026-01-02)");
     table.left_out.push(("d".into(), "no variant on a GPU".into()));
     let text = table.to_json().unwrap();
     assert_eq!(Applications::from_json(&text).unwrap(), table);

@@ -6,7 +6,7 @@ mod make;
 use std::sync::Arc;
 
 use num_complex::Complex;
-use pyo3::exceptions::{PyTypeError, PyZeroDivisionError};
+use pyo3::exceptions::{PyTypeError, PyValueError, PyZeroDivisionError};
 use pyo3::prelude::*;
 use rayspin::core::{C32, C64, Error, format_shape};
 use rayspin::kernels::vector::Scalar;
@@ -238,7 +238,15 @@ impl LinearOperator {
         if divisor == Complex::ZERO {
             return Err(PyZeroDivisionError::new_err("an operator is divided by zero"));
         }
-        self.scaled(divisor.inv())
+        // |divisor|^2 of `inv` is 0 or infinite where the divisor itself is neither.
+        let size = divisor.re.abs().max(divisor.im.abs());
+        let inverse = (divisor / size).inv() / size;
+        if !(inverse.re.is_finite() && inverse.im.is_finite()) {
+            return Err(PyValueError::new_err(format!(
+                "divisor: expected a number with an inverse, found {divisor}"
+            )));
+        }
+        self.scaled(inverse)
     }
 
     fn __neg__(&self) -> PyResult<Self> {

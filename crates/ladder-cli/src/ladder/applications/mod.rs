@@ -234,8 +234,16 @@ fn published(
         }
     }
     let [mut table, older] = [Applications::from_json(PUBLISHED[0])?, Applications::from_json(PUBLISHED[1])?];
-    let newer: Vec<String> = table.rows.iter().map(|row| row.name.clone()).collect();
-    table.rows.extend(older.rows.into_iter().filter(|row| !newer.contains(&row.name)));
+    let newer: Vec<String> = table
+        .rows
+        .iter()
+        .map(|row| &row.name)
+        .chain(table.left_out.iter().map(|(name, _)| name))
+        .cloned()
+        .collect();
+    let day = Some(older.began.get(..10).unwrap_or(&older.began).to_owned());
+    let others = older.rows.into_iter().filter(|row| !newer.contains(&row.name));
+    table.rows.extend(others.map(|row| Row { day: day.clone(), ..row }));
     table.left_out.extend(older.left_out.into_iter().filter(|(name, _)| !newer.contains(name)));
     let of = |name: &str| applications.iter().any(|one| one.name() == name);
     table.rows.retain(|row| of(&row.name));
@@ -248,13 +256,11 @@ fn published(
             table.left_out.push((name.to_owned(), "it is not in the published table".to_owned()));
         }
     }
-    let day = |began: &str| began.get(..10).unwrap_or(began).to_owned();
+    let day = table.began.get(..10).unwrap_or(&table.began);
     context.console.note(&format!(
-        "no GPU to measure with ({}): these figures were published with Rayspin, measured {} on {}, rows without one of the literature {}",
+        "no GPU to measure with ({}): these figures were published with Rayspin, measured {day} on {}, rows with a day on that day",
         context.device.describe(),
-        day(&table.began),
-        table.gpu,
-        day(&older.began)
+        table.gpu
     ));
     save(outputs, &table, false)?;
     if !outputs.iter().any(|(path, _)| is_stdout(path)) {
@@ -321,10 +327,15 @@ impl Processors<'_> {
         let Some(on_gpu) = &gpu.on_gpu else { return without("no variant for a GPU") };
         let (mut case, mut one_core, mut published) = (None, None, None);
         if let Some((row, name, of_core)) = beside(ladder, which) {
-            let core = self.one_core(ladder, of_core)?;
-            // Each variant counts its own bytes and operations, so both problems are compared by the same variant.
-            let same = outline.variants.iter().find(|variant| variant.name == core.variant);
-            one_core = same.map(|variant| variant.amount / core.amount).map(|times| (core, times));
+            match self.one_core(ladder, of_core) {
+                Ok(core) => {
+                    // Each variant counts its own bytes and operations, so both problems are compared by the same variant.
+                    let same = outline.variants.iter().find(|variant| variant.name == core.variant);
+                    one_core = same.map(|variant| variant.amount / core.amount).map(|times| (core, times));
+                }
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => failed.push(format!("{} {of_core} on one core: {error}", about.name)),
+            }
             (case, published) = (Some(name.to_owned()), Some(row.into()));
         }
         let row = Row {
@@ -339,6 +350,7 @@ impl Processors<'_> {
             gpu: Side::of(&gpu),
             one_core,
             published,
+            day: None,
         };
         Ok(Found { row: Ok(row), failed })
     }

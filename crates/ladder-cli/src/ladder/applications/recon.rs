@@ -268,6 +268,7 @@ impl Processors<'_> {
             gpu: gpu.side(what.kernel, on_gpu, Some(bytes)),
             one_core: None,
             published: None,
+            day: None,
         };
         Ok(Found { row: Ok(row), failed: Vec::new() })
     }

@@ -82,6 +82,9 @@ pub(super) fn beside(all: &Applications) -> Option<Table> {
         Column::number("Threads at once").decimals(0),
         Column::number("Kernel × 1 core").significant(3).legend(one),
         Column::number("Application × 1 core").significant(3).legend("the same from host to host"),
+        Column::text("One core on").legend(
+            "the same case, or a smaller one whose rate is taken for this one: the page and the CSV file name it",
+        ),
         Column::number("Kernel × all").significant(3).legend("against all cores, as above"),
         Column::number("Application × all").significant(3),
     ];
@@ -94,6 +97,7 @@ pub(super) fn beside(all: &Applications) -> Option<Table> {
             threads(row),
             row.kernel_over_one_core().into(),
             row.application_over_one_core().into(),
+            one_core_on(row),
             row.kernel_speed_up().into(),
             row.application_speed_up().into(),
         ]);
@@ -106,9 +110,19 @@ pub(super) fn beside(all: &Applications) -> Option<Table> {
             theirs.application_speed_up.into(),
             Cell::Empty,
             Cell::Empty,
+            Cell::Empty,
         ]);
     }
     Some(table)
+}
+
+/// Which case one core was timed on.
+fn one_core_on(row: &Row) -> Cell {
+    match &row.one_core {
+        Some((_, times)) if *times == 1.0 => "same case".into(),
+        Some(_) => "smaller case".into(),
+        None => Cell::Empty,
+    }
 }
 
 /// How many threads, as the sources have it.
