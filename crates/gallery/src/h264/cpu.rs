@@ -5,7 +5,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::block::{Quantizer, bits, signed};
-use super::{MOST_RADIUS, Problem, SIDE, least, pixel};
+use super::{MOST_RADIUS, Problem, SIDE, displacement, key, pixel};
 
 /// What some rows of macroblocks become.
 pub(super) struct Rows<'a> {
@@ -100,22 +100,21 @@ fn search_of<S: Simd>(_: S, [current, reference]: [&[u8]; 2], p: &Problem, at: [
     for (y, row) in (top..).zip(&mut window[..ys.len() + 2 * p.radius]) {
         fill(&mut row[..xs.len() + 2 * p.radius], reference, y, left);
     }
-    let sum = |at: usize| {
-        let rows = pixels[..ys.len()].iter().zip(&window[at / side..]);
-        let differences =
-            |(row, there): (&[u8; SIDE], &[u8; REACH])| match there[at % side..].first_chunk::<SIDE>() {
-                // Arrays of one length become one instruction, slices a loop.
-                Some(there) if xs.len() == SIDE => differences(row, there),
-                _ => differences(&row[..xs.len()], &there[at % side..]),
-            };
-        rows.map(differences).sum()
-    };
-    least(p, (0..side * side).map(sum))
-}
-
-#[inline(always)]
-fn differences<'a>(row: impl IntoIterator<Item = &'a u8>, there: impl IntoIterator<Item = &'a u8>) -> u32 {
-    row.into_iter().zip(there).map(|(a, b)| u32::from(a.abs_diff(*b))).sum()
+    let mut best = u64::MAX;
+    for at in 0..side * side {
+        let (v, u) = (at / side, at % side);
+        // A sum for each column: at most 16 · 255 fits 16 bits.
+        let mut sums = [0u16; SIDE];
+        for (row, there) in pixels[..ys.len()].iter().zip(&window[v..]) {
+            let Some(there) = there[u..].first_chunk::<SIDE>() else { continue };
+            for x in 0..SIDE {
+                sums[x] += u16::from(row[x].abs_diff(there[x]));
+            }
+        }
+        let sum = sums[..xs.len()].iter().map(|&sum| u32::from(sum)).sum();
+        best = best.min(key(p, at, sum));
+    }
+    displacement(p, best)
 }
 
 /// Displacements whose sums are added at a time.
@@ -136,5 +135,6 @@ pub(super) fn from_sums(sums: &[u16], p: &Problem, [i, j]: [usize; 2]) -> [i16; 
         }
         added.into_iter().take(here)
     };
-    least(p, (0..all).step_by(WIDTH).flat_map(group).map(u32::from))
+    let keys = (0..all).step_by(WIDTH).flat_map(group).enumerate();
+    displacement(p, keys.map(|(at, sum)| key(p, at, sum.into())).min().unwrap_or(0))
 }

@@ -179,16 +179,17 @@ fn pixel(frame: &[u8], p: &Problem, y: isize, x: isize) -> u8 {
     frame[inside(y, p.height) * p.width + inside(x, p.width)]
 }
 
-/// The displacement of the least of all sums, row by row: their keys are sum, |v| + |u| and order.
+/// What displacement `at`, counted row by row, is compared by: sum, |v| + |u| and order.
 #[inline(always)]
-fn least(p: &Problem, sums: impl Iterator<Item = u32>) -> [i16; 2] {
-    let (side, radius) = (p.side(), p.radius);
-    let key = |(at, sum): (usize, u32)| {
-        let far = (at / side).abs_diff(radius) + (at % side).abs_diff(radius);
-        u64::from(sum) << 32 | (far << 20 | at) as u64
-    };
-    let at = sums.enumerate().map(key).min().unwrap_or(0) as usize & 0xf_ffff;
-    [at / side, at % side].map(|d| d as i16 - radius as i16)
+fn key(p: &Problem, at: usize, sum: u32) -> u64 {
+    let far = (at / p.side()).abs_diff(p.radius) + (at % p.side()).abs_diff(p.radius);
+    u64::from(sum) << 32 | (far << 20 | at) as u64
+}
+
+/// The displacement of a key.
+fn displacement(p: &Problem, key: u64) -> [i16; 2] {
+    let at = key as usize & 0xf_ffff;
+    [at / p.side(), at % p.side()].map(|d| d as i16 - p.radius as i16)
 }
 
 /// Frame `t` of a scene, `[height, width]`: a background that moves by (1, −2) a frame, six things that move on their own, and noise of ±2.
@@ -301,7 +302,7 @@ impl Algorithm for H264 {
     }
 
     fn published_application(&self) -> Option<PublishedApplication> {
-        let (bottleneck, cases) = ("registers, global memory latency", &[("1080p", "1080p")]);
+        let (bottleneck, cases) = ("registers, global memory latency", &[("1080p", "qcif")]);
         Some(PublishedApplication::of_lecture("H.264", bottleneck, 3936, [20.2, 1.5], cases))
     }
 

@@ -17,7 +17,8 @@ pub(super) fn rows() -> Vec<Row<H264>> {
             let find = |at| reference::vector(frames, &d.problem, at);
             cpu::encode(None, frames, (&d.problem, &q), d.coded.rows(), find);
             Ok(())
-        }),
+        })
+        .refuses(a_minute),
         row("simd", Cpu, "16 differences at a time, one thread", |_, d| {
             let device = d.current.device().clone();
             on_vectors(device.cpu_side(), None, [&d.current, &d.reference], &d.problem, &mut d.coded)
@@ -70,6 +71,12 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
 fn work(p: &Problem) -> Work {
     let pixels = 16.0 * (p.down() * p.across()) as f64;
     Work { bytes: (2.0 + 1.0 + 2.0 + 0.25) * pixels, flops: p.differences() }
+}
+
+/// A difference with its tests takes several nanoseconds.
+fn a_minute(p: &Problem) -> Option<String> {
+    (p.differences() > 1e9)
+        .then(|| format!("{p}: {:.0e} differences, up to a minute of them", p.differences()))
 }
 
 /// 16 differences at a time, on one thread or on `threads`.
