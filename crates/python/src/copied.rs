@@ -49,8 +49,8 @@ impl Numbers {
     }
 }
 
-/// An array or list as an array of NumPy. Errors: those of NumPy, of which a `ValueError` (a list whose rows differ in length) and a
-/// `TypeError` name the argument.
+/// An array or list as an array of NumPy. Errors: NumPy's. A `ValueError` (a list whose rows differ in length) and a `TypeError` name
+/// the argument.
 pub(crate) fn asarray<'py>(what: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let made = object.py().import("numpy")?.call_method1("asarray", (object,));
     made.map_err(|error| {

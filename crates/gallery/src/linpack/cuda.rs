@@ -51,8 +51,9 @@ pub(super) fn tiled_forms() -> Vec<Build> {
 }
 
 pub(super) fn strips_forms() -> Vec<Build> {
+    // Without shared memory for a whole strip it goes on as `gpu-tiled`.
     let mut forms = tiled_forms();
-    forms[0] = Build { defines: wide(), ..Build::plain(&STRIPS) };
+    forms.push(Build { defines: wide(), ..Build::plain(&STRIPS) });
     forms
 }
 
@@ -194,8 +195,8 @@ const STRIP_THREADS: u32 = 256;
 const ROW_BYTES: usize = (WIDE + 4) * size_of::<f64>();
 
 impl Strip {
-    /// The most blocks of a whole strip: those of the configuration, or more where their shared memory does not hold all rows. `None` where
-    /// blocks that run at once do not hold them.
+    /// The most blocks of a whole strip: the configuration's number, or more if its shared memory does not hold all rows. `None` if the shared
+    /// memory of all blocks that run at once does not hold them.
     fn blocks(cuda: &Cuda, config: &Config, n: usize) -> Result<Option<usize>> {
         // The kernel's own shared memory takes less than a kibibyte.
         let held = (cuda.properties().shared_per_block as usize).saturating_sub(1024) / ROW_BYTES;
@@ -206,7 +207,9 @@ impl Strip {
         let wanted = (config.get("blocks")?.max(1) as usize).max(n.div_ceil(held));
         let rows = n.div_ceil(wanted).max(FEW_ROWS.min(n)).min(held);
         let meet = kernel.blocks_that_meet(STRIP_THREADS, (rows * ROW_BYTES) as u32)? as usize;
-        let most = wanted.min(meet).min(MOST_BLOCKS);
+        // With more shared memory a block, a multiprocessor holds fewer of them, but at least one.
+        let fewer = meet.min(cuda.properties().multiprocessors as usize);
+        let most = if wanted <= meet { wanted } else { fewer }.min(MOST_BLOCKS);
         Ok((most * held >= n).then_some(most))
     }
 

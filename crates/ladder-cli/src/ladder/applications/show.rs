@@ -69,58 +69,57 @@ pub(super) fn table(all: &Applications, times: bool) -> Table {
     table
 }
 
-/// Our rows and the literature's, a line each, in its columns; `None` where no row has one.
+/// Our rows and the literature's, one under the other, in its columns; `None` where no row has one.
 pub(super) fn beside(all: &Applications) -> Option<Table> {
     let pairs: Vec<_> =
         all.rows.iter().filter_map(|row| row.published.as_ref().map(|theirs| (row, theirs))).collect();
     let document = &pairs.first()?.1.document;
     let one = "time of one core of a CPU, of the first variant, over the GPU's";
     let columns = [
-        Column::text("Application").legend("the literature's in its spelling"),
-        Column::text("Of").legend("here: measured as above; there: printed in the literature"),
-        Column::text("Bottleneck"),
-        Column::number("Threads at once").decimals(0),
+        Column::text("Here and there").legend("there: the literature's row, in its spelling"),
+        Column::number("Threads").decimals(0).legend("threads at once, as above"),
         Column::number("Kernel × 1 core").significant(3).legend(one),
-        Column::number("Application × 1 core").significant(3).legend("the same from host to host"),
-        Column::text("One core on").legend(
-            "the same case, or a smaller one whose rate is taken for this one: the page and the CSV file name it",
-        ),
+        Column::number("Whole × 1 core")
+            .significant(3)
+            .legend("the same of the application, from host to host"),
         Column::number("Kernel × all").significant(3).legend("against all cores, as above"),
-        Column::number("Application × all").significant(3),
+        Column::number("Whole × all").significant(3),
+        Column::text("Core ran").legend(
+            "the case that one core ran: the same, or a smaller one whose rate is taken for this one; the page and the CSV file name it",
+        ),
+        Column::text("Bottleneck"),
     ];
     let mut table = Table::new(format!("The same beside {document}"), columns);
     for (row, theirs) in pairs {
         table.push([
             row.label().into(),
-            "here".into(),
-            row.bottleneck.words().into(),
             threads(row),
             row.kernel_over_one_core().into(),
             row.application_over_one_core().into(),
-            one_core_on(row),
             row.kernel_speed_up().into(),
             row.application_speed_up().into(),
+            one_core_ran(row),
+            row.bottleneck.words().into(),
         ]);
         table.push([
-            theirs.row.as_str().into(),
-            "there".into(),
-            theirs.bottleneck.as_str().into(),
+            format!("there: {}", theirs.row).into(),
             f64::from(theirs.threads).into(),
             theirs.kernel_speed_up.into(),
             theirs.application_speed_up.into(),
             Cell::Empty,
             Cell::Empty,
             Cell::Empty,
+            theirs.bottleneck.as_str().into(),
         ]);
     }
     Some(table)
 }
 
-/// Which case one core was timed on.
-fn one_core_on(row: &Row) -> Cell {
+/// Which case one core ran.
+fn one_core_ran(row: &Row) -> Cell {
     match &row.one_core {
-        Some((_, times)) if *times == 1.0 => "same case".into(),
-        Some(_) => "smaller case".into(),
+        Some((_, times)) if *times == 1.0 => "same".into(),
+        Some(_) => "smaller".into(),
         None => Cell::Empty,
     }
 }
