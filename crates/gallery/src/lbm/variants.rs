@@ -38,12 +38,14 @@ pub(super) fn rows() -> Vec<Row<Lbm>> {
         on_gpu("gpu-half", "in place, populations of 16 bits", || Form::in_place(true))
             .forms(|| vec![Form::in_place(true).build()])
             .tolerance(HALF_TOLERANCE)
-            .counting(|p| work(p, 2.0)),
+            .counting(|p| work(p, 2.0))
+            .to_compare(),
         on_gpu("gpu-words", "two cells a thread, so that almost every access is a word", Form::words)
             .forms(|| vec![Form::words().build()])
             .refuses(|p| cuda::refuses(p).or_else(|| cuda::odd_rows(p)))
             .tolerance(HALF_TOLERANCE)
-            .counting(|p| work(p, 2.0)),
+            .counting(|p| work(p, 2.0))
+            .to_compare(),
     ]
 }
 
