@@ -245,7 +245,7 @@ def test_wrong_arguments_are_refused():
     for call, error, words in [
         (lambda: make(points.astype("int64") * 2, (4, 5)), TypeError, "samples: expected float32"),
         (lambda: make(points, (4, 5, 6)), ValueError, "samples: expected 3 components"),
-        (lambda: make(points, (4, 5), eps=1e-12), ValueError, "tolerance"),
+        (lambda: make(points, (4, 5), eps=1e-12), ValueError, "eps: expected"),
         (lambda: make(points, (4, 5), density=np.ones(3)), ValueError, "density: expected"),
         (lambda: make(points, (4, 5), smaps=np.ones((2, 4, 6), dtype)), ValueError, "smaps: expected"),
         (lambda: make(points, (4, 5), density="no such method"), ValueError, "no such method"),

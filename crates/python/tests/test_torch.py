@@ -362,7 +362,7 @@ def test_wrong_arguments_are_refused_with_what_to_do():
         (lambda: nufft(image[0], points), ValueError, "image: expected 2 axes"),
         (lambda: nufft(image, points[:0]), ValueError, "at least one sample"),
         (lambda: nufft(image, points * math.nan), ValueError, "finite"),
-        (lambda: nufft(image.to(torch.complex64), points, eps=1e-9), ValueError, "tolerance"),
+        (lambda: nufft(image.to(torch.complex64), points, eps=1e-9), ValueError, "eps: expected"),
         (lambda: nufft_adjoint(samples[:8], points, shape), ValueError, "samples: expected"),
         (lambda: nufft_adjoint(samples, points, (4, 5, 6)), ValueError, "shape: expected 2 axes"),
         (lambda: sense(image, maps.to(torch.complex64), points), TypeError, "image: expected torch.complex64"),

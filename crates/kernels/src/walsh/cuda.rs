@@ -1,31 +1,53 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{C32, C64, Error, Result, expect_len};
-use rayspin_device::cuda::{Argument, Launch, Source};
+use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
-use super::{Problem, pairs};
+use super::{DEFAULT_RADIUS, Problem, pairs};
 use crate::cuda::{define, single};
 
 static SOURCE: Source =
     Source { name: "walsh", files: &[crate::cuda::TEAM, ("walsh.cu", include_str!("cuda/walsh.cu"))] };
+static WINDOWS: Source = Source {
+    name: "walsh_windows",
+    files: &[crate::cuda::TEAM, ("windows.cu", include_str!("cuda/windows.cu"))],
+};
 
 pub(crate) fn builds() -> Vec<Build> {
-    single(&SOURCE)
+    let windows =
+        |(radius, planes)| Build { source: &WINDOWS, defines: window(radius, planes), spill_bytes: 0 };
+    let forms = [(DEFAULT_RADIUS, 1), (DEFAULT_RADIUS, 2), (MOST_RADIUS, 2)];
+    [single(&SOURCE), forms.map(windows).to_vec()].concat()
+}
+
+/// The window's half-width. Wider windows than the image have the same sums; the default's form serves small images.
+fn reach(problem: &Problem) -> usize {
+    problem.radius.min(problem.shape_zyx.into_iter().max().unwrap_or(1).max(DEFAULT_RADIUS))
+}
+
+/// The form for windows of this half-width in an image of so many planes.
+fn window(radius: usize, planes: usize) -> Vec<Define> {
+    let side = 2 * radius + 1;
+    let deep = if planes > 1 { side } else { 1 };
+    vec![define::<f32>(), ("SIDE", side.to_string()), ("DEEP", deep.to_string())]
 }
 
 const THREADS: usize = 128;
-/// `STRIP` and `TILE` of the source.
-const STRIP: usize = 16;
+/// `TILE` of walsh.cu.
 const TILE: usize = 32;
+/// `THREADS`, `COLUMNS` and `ROWS` of windows.cu.
+const WINDOW_THREADS: usize = 256;
+const COLUMNS: usize = 58;
+const ROWS: usize = 16;
+/// The unfinished sums of wider windows do not fit in registers.
+const MOST_RADIUS: usize = 8;
 /// Blocks of the sum over the whole image at most; with the number of voxels they fix its bits.
 const BLOCKS: usize = 256;
-/// Bytes of the windows' sums that are in memory at once, where the halo of a chunk leaves the choice: a quarter of the images, within
-/// these bounds. The smaller a chunk, the more of it is halo: 256³ with 32 coils stores 13 planes for 7 in 256 MiB, 62 for 56 in 1 GiB.
+/// Bytes of the windows' sums that are in memory at once: a quarter of the images, within these bounds, and at least a row. Of a chunk's
+/// planes 2·radius are added up again for the next one.
 const CHUNK_BYTES: [usize; 2] = [256 << 20, 1 << 30];
-/// Planes of a chunk at most: blocks along an axis of a launch.
-const MOST_PLANES: usize = 1 << 15;
 /// Bytes of shared memory that a tile of voxels takes, where there is a choice.
 const TILE_BYTES: usize = 48 << 10;
 /// Bytes of shared memory that every GPU of compute capability 8 and later gives a block.
@@ -48,51 +70,39 @@ pub(super) fn refuses(problem: &Problem) -> Option<String> {
     if let Some(reason) = refuses_coils(problem.coils) {
         return Some(reason);
     }
-    if (2 * reach(problem) + 1) * THREADS * size_of::<C32>() > SHARED {
-        return Some("a window longer than a block's shared memory has room for".to_owned());
+    if reach(problem) > MOST_RADIUS {
+        return Some(format!("a window of more than {} voxels", 2 * MOST_RADIUS + 1));
     }
-    // Strips, tiles and rows are counted in 32 bits.
+    // Tiles and rows are counted in 32 bits.
     let most = i32::MAX as usize / 2;
     (ny.saturating_mul(nx) > most || nz > most).then(|| "more than 2³⁰ voxels a plane".to_owned())
 }
 
-/// The window's half-width, limited to the image.
-fn reach(problem: &Problem) -> usize {
-    problem.radius.min(problem.shape_zyx.into_iter().max().unwrap_or(1))
+/// Whether the kernels for a problem that they do not refuse can be loaded.
+pub(super) fn offers(cuda: &Cuda, problem: &Problem) -> bool {
+    cuda.offers(&WINDOWS, &window(reach(problem), problem.shape_zyx[0]))
 }
 
 /// The part of the windows' sums that is in memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Chunk {
-    /// Planes that are solved.
     planes: usize,
-    /// Planes with those that their windows reach.
-    stored: usize,
     rows: usize,
 }
 
 impl Chunk {
+    /// As many planes as fit with the rows of a tile, then rows.
     fn new(problem: &Problem) -> Self {
-        let ([nz, ny, _], [_, wanted]) = (problem.shape_zyx, problem.planes);
-        let (row, halo) = (row_bytes(problem), 2 * reach(problem));
-        let most = chunk_bytes(problem);
-        let fit = most / (row * ny).max(1);
-        // The planes that the windows of all wanted ones reach.
-        let reached = nz.min(wanted.saturating_add(halo));
-        if fit >= reached && reached <= MOST_PLANES {
-            return Self { planes: wanted, stored: reached, rows: ny };
-        }
-        // At most as many planes for the windows' sake as are solved.
-        let strips = most / (row * STRIP.min(ny)).max(1);
-        let stored = fit.max((2 * halo + 1).max(strips)).min(reached).min(MOST_PLANES);
-        let planes = if stored == reached { wanted } else { (stored - halo.min(stored - 1)).max(1) };
-        let rows = (most / (row * stored)).clamp(1, ny);
-        let rows = if rows > STRIP && rows < ny { rows / STRIP * STRIP } else { rows };
-        Self { planes, stored, rows }
+        let ([_, ny, _], [_, wanted]) = (problem.shape_zyx, problem.planes);
+        let (row, most) = (row_bytes(problem), chunk_bytes(problem));
+        let planes = (most / (row * ROWS.min(ny)).max(1)).clamp(1, wanted);
+        let rows = (most / (row * planes).max(1)).clamp(1, ny);
+        let rows = if rows > ROWS && rows < ny { rows / ROWS * ROWS } else { rows };
+        Self { planes, rows }
     }
 
     fn bytes(&self, problem: &Problem) -> usize {
-        row_bytes(problem) * self.rows * self.stored
+        row_bytes(problem) * self.rows * self.planes
     }
 }
 
@@ -147,7 +157,7 @@ pub(super) fn principal(cuda: &Cuda, coils: usize, sums: &Array<C64>) -> Result<
     Ok(reference)
 }
 
-/// Sums of products over the windows' rows and columns of some planes at a time, then a team of lanes for each voxel.
+/// Sums of products over the windows of a chunk of voxels at a time, then a team of lanes for each voxel.
 pub(super) fn maps(
     cuda: &Cuda,
     problem: &Problem,
@@ -181,68 +191,54 @@ fn maps_by(
     let [first_plane, wanted] = problem.planes;
     let coils = problem.coils;
     let (voxels, solved) = (nz * ny * nx, problem.voxels());
-    let device = images.device();
-    let defines = [define::<f32>()];
-    let kernel = |name: &str| cuda.kernel(&SOURCE, &defines, name);
+    let (walsh, windows) = ([define::<f32>()], window(reach(problem), nz));
     let (pairs, count) = (pairs(coils), Argument::count(coils)?);
-    let radius = reach(problem);
     let int = |value: usize| Argument::from(value as i32);
-    let mut sums = Array::<C32>::zeros(device, &[pairs, chunk.stored, chunk.rows, nx])?;
+    let mut sums = Array::<C32>::zeros(images.device(), &[pairs, chunk.planes, chunk.rows, nx])?;
     let (tile, team) = tile_and_team(coils);
     let shared = entries(coils) * (tile | 1) * size_of::<C32>();
-    let ring = (2 * radius + 1) * THREADS * size_of::<C32>();
     for z in (first_plane..first_plane + wanted).step_by(chunk.planes) {
         let planes = chunk.planes.min(first_plane + wanted - z);
-        let first = z.saturating_sub(radius);
-        let stored = (z + planes + radius).min(nz) - first;
         for y in (0..ny).step_by(chunk.rows) {
             let rows = chunk.rows.min(ny - y);
-            let items = nx * rows.div_ceil(STRIP);
+            let tiles = nx.div_ceil(COLUMNS) * rows.div_ceil(ROWS);
             let shape = Launch {
-                blocks: [items.div_ceil(THREADS) as u32, pairs as u32, stored as u32],
-                ..Launch::linear(1, THREADS as u32).with_shared(ring)
+                blocks: [tiles as u32, pairs as u32, 1],
+                ..Launch::linear(1, WINDOW_THREADS as u32)
             };
             let arguments = &mut [
                 images.cuda().into(),
                 (voxels as u64).into(),
+                int(nz),
                 int(ny),
                 int(nx),
-                int(radius),
-                int(first),
-                int(stored),
+                int(z),
+                int(planes),
                 int(y),
                 int(rows),
                 sums.cuda_mut().into(),
             ];
-            // SAFETY: planes and rows are the image's own; there is room for the sums of a chunk, and a ring of shared memory for
-            // each thread.
-            unsafe { kernel("windows")?.launch(shape, arguments) }?;
-            let shape = Launch {
-                blocks: [((rows * nx).div_ceil(tile) * planes) as u32, 1, 1],
-                ..Launch::linear(1, THREADS as u32).with_shared(shared)
-            };
+            // SAFETY: planes and rows are the image's own; there is room for the sums of a chunk.
+            unsafe { cuda.kernel(&WINDOWS, &windows, "windows")?.launch(shape, arguments) }?;
+            let inner = rows * nx;
+            let shape =
+                Launch::linear((planes * inner).div_ceil(tile) as u32, THREADS as u32).with_shared(shared);
             let arguments = &mut [
                 sums.cuda().into(),
                 reference.cuda().into(),
                 maps.cuda_mut().into(),
                 count,
                 (solved as u64).into(),
-                int(nz),
-                int(radius),
-                int(first),
-                int(stored),
-                int(z),
-                int(planes),
-                int(z - first_plane),
-                Argument::count(rows * nx)?,
-                ((y * nx) as u64).into(),
+                Argument::count(inner)?,
+                ((planes * inner) as u64).into(),
+                (((z - first_plane) * ny + y) as u64 * nx as u64).into(),
                 ((ny * nx) as u64).into(),
                 Argument::count(tile)?,
                 Argument::count(team)?,
             ];
-            // SAFETY: the planes that the windows reach were stored; the maps have `solved` elements a coil, and shared memory holds a
-            // tile.
-            unsafe { kernel("solve")?.launch(shape, arguments) }?;
+            // SAFETY: the chunk's sums are there; its rows and planes are those of the maps, which have `solved` elements a coil, and
+            // shared memory holds a tile.
+            unsafe { cuda.kernel(&SOURCE, &walsh, "solve")?.launch(shape, arguments) }?;
         }
     }
     Ok(())
@@ -263,7 +259,7 @@ mod tests {
     use crate::walsh::tests::coil_images;
 
     #[test]
-    fn chunks_fit_and_cover_the_window() {
+    fn chunks_fit() {
         for (coils, shape_zyx, radius) in [
             (8, [128, 128, 128], 3),
             (32, [256, 256, 256], 3),
@@ -277,16 +273,14 @@ mod tests {
             assert_eq!(refuses(&problem), None);
             let chunk = Chunk::new(&problem);
             let [nz, ny, _] = shape_zyx;
-            assert!(chunk.planes >= 1 && chunk.rows >= 1 && chunk.rows <= ny && chunk.stored <= nz);
-            assert!(chunk.stored <= MOST_PLANES);
-            assert!(chunk.stored == nz || chunk.planes + 2 * reach(&problem) <= chunk.stored);
+            assert!((1..=nz).contains(&chunk.planes) && (1..=ny).contains(&chunk.rows));
             assert!(
                 chunk.bytes(&problem) <= chunk_bytes(&problem) || chunk.rows == 1,
                 "{problem:?}: {chunk:?}"
             );
         }
         let many = Problem::whole(157, [1, 8, 8], 3);
-        let long = Problem::whole(2, [1, 8, 900], 70);
+        let long = Problem::whole(2, [1, 8, 900], 9);
         assert!(refuses(&many).is_some() && refuses(&long).is_some());
     }
 
@@ -300,15 +294,15 @@ mod tests {
             let mut whole = crate::walsh::Covariance::new(device, 3).unwrap();
             whole.add(&images).unwrap();
             let reference = whole.principal().unwrap();
-            let by = |planes: usize, stored: usize, rows: usize| {
+            let by = |planes: usize, rows: usize| {
                 let mut found = Array::zeros(device, images.shape()).unwrap();
                 found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
-                let chunk = Chunk { planes, stored, rows };
+                let chunk = Chunk { planes, rows };
                 maps_by(cuda, &problem, (&images, &reference), &mut found, chunk).unwrap();
                 found.to_vec().unwrap()
             };
-            let whole = by(9, 9, 21);
-            assert!(whole == by(1, 5, 1) && whole == by(4, 8, 17) && whole == by(9, 9, 20));
+            let whole = by(9, 21);
+            assert!(whole == by(1, 1) && whole == by(4, 17) && whole == by(9, 20));
         }
     }
 }

@@ -60,8 +60,15 @@ impl Problem {
 
 /// The variant that serves a problem on a device.
 fn best(device: &Device, problem: &Problem) -> Launch {
-    let served = matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none();
-    if served { on_gpu } else { on_host }
+    if on_kernels(device, problem) { on_gpu } else { on_host }
+}
+
+/// Whether a GPU's kernels compute a problem.
+fn on_kernels(device: &Device, problem: &Problem) -> bool {
+    match device.backend() {
+        Backend::Cuda(cuda) => cuda::refuses(problem).is_none() && cuda::offers(cuda, problem),
+        Backend::Cpu(_) => false,
+    }
 }
 
 /// Sensitivities c(x) as the dominant eigenvector of the local coil covariance
@@ -250,9 +257,9 @@ pub fn slab_needs_on(device: &Device, coils: usize, matrix: &[usize], planes: us
 }
 
 fn needs_of(device: &Device, problem: &Problem) -> (u64, Work) {
-    match device.backend() {
-        Backend::Cuda(_) if cuda::refuses(problem).is_none() => (cuda::scratch_bytes(problem), work(problem)),
-        _ => (cpu::scratch_bytes(device.cpu_side().threads(), problem), work(problem)),
+    match on_kernels(device, problem) {
+        true => (cuda::scratch_bytes(problem), work(problem)),
+        false => (cpu::scratch_bytes(device.cpu_side().threads(), problem), work(problem)),
     }
 }
 

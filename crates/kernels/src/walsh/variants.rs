@@ -26,7 +26,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
     Variant::new(
         "gpu-tiles",
         BackendKind::Cuda,
-        "window sums of some planes at a time in memory, then a team of up to 32 lanes iterates for each voxel",
+        "window sums of some voxels at a time in memory, then a team of up to 32 lanes iterates for each voxel",
         on_gpu as Launch,
         work,
     )

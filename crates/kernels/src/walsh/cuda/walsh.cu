@@ -1,49 +1,11 @@
 // Local principal components of coil images.
 
 #define THREADS 128
-// Rows that a thread goes down.
-#define STRIP 16
 // Voxels of a tile of the sum over the whole image.
 #define TILE 32
 #define MAX_ITERATIONS 40
 // Squared change of the unit vector at which power iteration ends.
 #define CONVERGED ((real)1e-8)
-
-// Σ m_i conj(m_j) over the window's columns and rows: sums[pair][plane][row][x] of some planes and rows of the image. A thread
-// goes down a strip of one column and keeps the sums of the window's rows: [row of the window][thread] of shared memory.
-extern "C" __global__ void __launch_bounds__(THREADS)
-windows(const cplx* __restrict__ images, unsigned long long voxels, int ny, int nx, int radius, int first_plane,
-        int planes, int first_row, int rows, cplx* __restrict__ sums) {
-    extern __shared__ cplx ring[];
-    unsigned item = blockIdx.x * THREADS + threadIdx.x;
-    int x = item % nx, begin = item / nx * STRIP;
-    if (begin >= rows) return;
-    int end = min(begin + STRIP, rows);
-    unsigned pair = blockIdx.y, i = first_of(pair), j = pair - i * (i + 1) / 2;
-    unsigned long long plane = (unsigned long long)(first_plane + blockIdx.z) * ny * nx;
-    const cplx* a = images + i * voxels + plane;
-    const cplx* b = images + j * voxels + plane;
-    cplx* out = sums + (((unsigned long long)pair * planes + blockIdx.z) * rows + begin) * nx + x;
-    int from = max(x - radius, 0), columns = min(x + radius, nx - 1) - from + 1;
-    int side = 2 * radius + 1, slot = 0;
-    for (int row = begin - radius; row < end + radius; row++) {
-        cplx sum = make_cplx(0, 0);
-        int y = first_row + row;
-        if (y >= 0 && y < ny) {
-            int at = y * nx + from;
-            for (int k = 0; k < columns; k++) sum = sum + mul_conj(b[at + k], a[at + k]);
-        }
-        ring[slot * THREADS + threadIdx.x] = sum;
-        slot = slot + 1 == side ? 0 : slot + 1;
-        if (row < begin + radius) continue;
-        // From the oldest row on, so that the bits do not depend on where a strip begins.
-        cplx total = make_cplx(0, 0);
-        for (int k = slot; k < side; k++) total = total + ring[k * THREADS + threadIdx.x];
-        for (int k = 0; k < slot; k++) total = total + ring[k * THREADS + threadIdx.x];
-        *out = total;
-        out += nx;
-    }
-}
 
 // Unit dominant eigenvector v of the Hermitian matrix with the lower triangle r, by a team of 1 to 32 neighbouring lanes.
 // Zeros for a zero matrix. All lanes of a warp call this together; lanes of a team that is not `active` only take part in
@@ -114,36 +76,28 @@ static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx
     }
 }
 
-// Computes the maps of the voxels from first_voxel on in `solved` planes from z0 on, `tile` voxels per block. These are the planes from
-// out0 on of the maps. Blocks of the same tile in all planes follow each other, so that the second-level cache still has the sums of
-// their windows. The first plane of `sums` is plane `first_plane` of the image. The maps have `voxels` voxels per coil. Shared memory:
-// the tile's covariances, then two vectors, each [..][tile | 1].
+// Computes the maps of a chunk's voxels from their windows' sums, `tile` voxels per block. The maps have `voxels` voxels per coil. The
+// chunk has `inner` voxels in each plane, `count` in all, and begins at voxel `first_voxel` of the maps, whose planes have
+// `plane_voxels`. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
 extern "C" __global__ void __launch_bounds__(THREADS)
 solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* __restrict__ maps, unsigned coils,
-      unsigned long long voxels, int nz, int radius, int first_plane, int planes, int z0, int solved, int out0, unsigned inner,
-      unsigned long long first_voxel, unsigned long long plane_voxels, unsigned tile, unsigned team) {
+      unsigned long long voxels, unsigned inner, unsigned long long count, unsigned long long first_voxel,
+      unsigned long long plane_voxels, unsigned tile, unsigned team) {
     extern __shared__ cplx shared[];
     unsigned stride = tile | 1, pairs = coils * (coils + 1) / 2;
     cplx* vectors = shared + pairs * stride;
     cplx* next = vectors + coils * stride;
-    unsigned of_plane = blockIdx.x % solved;
-    int z = z0 + of_plane;
-    int from = max(z - radius, 0) - first_plane, to = min(z + radius, nz - 1) - first_plane;
-    unsigned begin = blockIdx.x / solved * tile;
-    unsigned count = min(tile, inner - begin);
+    unsigned long long begin = (unsigned long long)blockIdx.x * tile;
+    unsigned held = (unsigned)min((unsigned long long)tile, count - begin);
     for (unsigned t = threadIdx.x; t < pairs * tile; t += THREADS) {
         unsigned voxel = t % tile, pair = t / tile;
-        if (voxel >= count) continue;
-        cplx sum = make_cplx(0, 0);
-        for (int plane = from; plane <= to; plane++)
-            sum = sum + sums[((unsigned long long)pair * planes + plane) * inner + begin + voxel];
-        shared[pair * stride + voxel] = sum;
+        if (voxel < held) shared[pair * stride + voxel] = sums[pair * count + begin + voxel];
     }
     __syncthreads();
     unsigned lane = threadIdx.x % team, teams = THREADS / team;
     for (unsigned base = 0; base < tile; base += teams) {
         unsigned voxel = base + threadIdx.x / team;
-        bool active = voxel < count;
+        bool active = voxel < held;
         cplx* v = vectors + (active ? voxel : 0);
         dominant(shared + (active ? voxel : 0), stride, coils, v, next + (active ? voxel : 0), lane, team, active);
         // Turned so that its component along the reference is real and positive.
@@ -163,9 +117,9 @@ solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* _
     __syncthreads();
     for (unsigned t = threadIdx.x; t < coils * tile; t += THREADS) {
         unsigned voxel = t % tile, coil = t / tile;
-        if (voxel < count)
-            maps[coil * voxels + (out0 + of_plane) * plane_voxels + first_voxel + begin + voxel] =
-                vectors[coil * stride + voxel];
+        if (voxel >= held) continue;
+        unsigned long long at = begin + voxel;
+        maps[coil * voxels + first_voxel + at / inner * plane_voxels + at % inner] = vectors[coil * stride + voxel];
     }
 }
 
