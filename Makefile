@@ -22,9 +22,11 @@ ladder: tools
 demo: build
 	target/release/rayspin demo --out $(DEMO_DIR)
 
+# Examples are compiled by clippy alone.
 test: tools python lint
 	RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python RAYSPIN_NVRTC_REQUIRED=1 \
-		RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --workspace --locked
+		RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --workspace --locked --tests
+	$(CARGO) test --workspace --locked --doc
 	scripts/wheel.sh test
 
 wheel: tools
