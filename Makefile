@@ -22,7 +22,7 @@ ladder: tools
 demo: build
 	target/release/rayspin demo --out $(DEMO_DIR)
 
-# Examples are compiled by clippy alone.
+# Clippy checks the examples; the tests do not build them.
 test: tools python lint
 	RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python RAYSPIN_NVRTC_REQUIRED=1 \
 		RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --workspace --locked --tests

@@ -1,11 +1,11 @@
-"""Kernels compiled beforehand beside those that NVRTC makes for a problem: the stages of a run, and what a first run takes longer.
+"""Compares precompiled kernels with kernels that NVRTC compiles for the problem: the time of each stage, and how much longer a first run takes.
 
     cargo xtask kernels --only 9.0    # target/kernels/rayspin.kernels; the number is the GPU's compute capability
     python3 benches/precompiled.py [target/release/rayspin] [target/kernels/rayspin.kernels] [--runs 7]
 
-Each scan is reconstructed in three ways: with the archive of compiled kernels and without NVRTC, with both, and with NVRTC alone. Every way
-starts with an empty cache of kernels: its first two runs are the first rows. Then the first and the last way take turns, and each stage's
-median is compared. The last row is their sum without reading, planning and writing, in which no kernel runs.
+Each scan is reconstructed in three ways: with the archive of precompiled kernels and without NVRTC, with both, and with NVRTC alone. Every
+way starts with an empty cache of kernels: the script prints its first three runs. Then the script alternates runs with the archive alone and
+runs with NVRTC alone, and prints the median of each stage in which kernels run. The last row is the sum of the rows above.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DATA = pathlib.Path(os.environ.get("RAYSPIN_DATA", ROOT.parent / "shared" / "data"))
-ON_HOST = {"read", "plan", "start GPU", "compile kernels", "reconstruct", "write"}
+ON_HOST = {"start", "read", "plan", "start GPU", "compile kernels", "reconstruct", "write"}
 KOOSHBALL = "simulate mri -t kooshball --dims 3 --matrix 128,128,128 --coils 8"
 CARTESIAN = "simulate mri --dims 3 --matrix 128,128,128 --coils 8"
 CONE = "simulate ct --matrix 256,256,256"
@@ -29,7 +29,8 @@ ITERATIONS = "-m cg-sense --tolerance 0 --iterations 30"
 class Way:
     def __init__(self, name, folder, archive, nvrtc):
         self.name = name
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAYSPIN_")}
+        ways = ("RAYSPIN_KERNELS", "RAYSPIN_PRECOMPILED_ONLY")
+        self.environment = {key: value for key, value in os.environ.items() if key not in ways}
         self.environment["RAYSPIN_KERNEL_CACHE"] = str(folder / f"cache of {name}")
         if archive:
             self.environment["RAYSPIN_KERNELS"] = archive
@@ -37,7 +38,7 @@ class Way:
             self.environment["RAYSPIN_PRECOMPILED_ONLY"] = "1"
 
     def run(self, command, folder):
-        """Seconds of the command and of its stages; of what fails the message."""
+        """Seconds of the command and of its stages; None and the message if it fails."""
         record = folder / "record.json"
         command = [*command, "-o", folder / f"{self.name}.nii.gz", "--record", record, "--device", "cuda"]
         start = time.perf_counter()
@@ -73,40 +74,43 @@ def main():
     parser.add_argument("--runs", type=int, default=7)
     args = parser.parse_args()
     archive = str(pathlib.Path(args.archive).resolve())
+    beside = pathlib.Path(args.rayspin).resolve().with_name("rayspin.kernels")
+    if beside.exists():
+        raise SystemExit(f"{beside}: every run would use it; move it away")
     print(subprocess.run([args.rayspin, "info"], check=True, capture_output=True, text=True).stdout)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for what, command in scans(args.rayspin, folder):
             print("\n" + what)
-            ways = [
-                Way("archive, no NVRTC", folder / what, archive, False),
-                Way("archive and NVRTC", folder / what, archive, True),
-                Way("NVRTC", folder / what, None, True),
-            ]
+            ahead = Way("archive, no NVRTC", folder / what, archive, False)
+            both = Way("archive and NVRTC", folder / what, archive, True)
+            now = Way("NVRTC", folder / what, None, True)
             command = [args.rayspin, "-q", "recon", *command]
             failed = False
-            for way in ways:
+            for way in (ahead, both, now):
                 runs = [way.run(command, folder) for _ in range(3)]
                 failed = failed or any(seconds is None for seconds, _ in runs)
                 cells = (stages if seconds is None else f"{seconds:.3f}" for seconds, stages in runs)
                 print(f"{way.name:>20}: first, second and third run", ", ".join(cells), "s")
-            if failed:
-                continue
-            taken = {way.name: [] for way in ways}
-            for _ in range(args.runs):
-                for way in (ways[0], ways[2]):
-                    taken[way.name].append(way.run(command, folder)[1])
-            medians = [
-                {stage: statistics.median(run.get(stage, 0.0) for run in runs) for stage in runs[-1]}
-                for runs in (taken[ways[0].name], taken[ways[2].name])
-            ]
-            compared = [stage for stage in medians[1] if stage not in ON_HOST]
-            rows = [(stage, [way.get(stage, 0.0) for way in medians]) for stage in compared]
-            rows.append(("their sum", [sum(way.get(stage, 0.0) for stage in compared) for way in medians]))
-            print(f"{'stage, ms':>24} {'archive':>9} {'NVRTC':>9}  ratio")
-            for stage, (ahead, now) in rows:
-                ratio = f"{ahead / now:.3f}" if now else ""
-                print(f"{stage:>24} {1e3 * ahead:9.2f} {1e3 * now:9.2f}  {ratio}")
+            if not failed:
+                compare(ahead, now, command, folder, args.runs)
+
+
+def compare(ahead, now, command, folder, runs):
+    """Prints the median of each stage of both ways, which take turns."""
+    taken = {ahead: [], now: []}
+    for _ in range(runs):
+        for way in taken:
+            seconds, stages = way.run(command, folder)
+            if seconds is None:
+                raise SystemExit(stages)
+            taken[way].append(stages)
+    compared = [stage for stage in taken[now][-1] if stage not in ON_HOST]
+    medians = {way: [statistics.median(run[stage] for run in taken[way]) for stage in compared] for way in taken}
+    rows = [*zip(compared, medians[ahead], medians[now]), ("their sum", sum(medians[ahead]), sum(medians[now]))]
+    print(f"{'stage, ms':>24} {'archive':>9} {'NVRTC':>9}  ratio")
+    for stage, one, other in rows:
+        print(f"{stage:>24} {1e3 * one:9.2f} {1e3 * other:9.2f}  {one / other:.3f}")
 
 
 if __name__ == "__main__":

@@ -114,6 +114,9 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
     .unwrap();
     off_resonance::modulate(&Array::zeros(device, &[9, 7]).unwrap(), 0.1, &x, &mut y, true).unwrap();
     walsh::maps(&Array::zeros(device, &[3, 9, 7]).unwrap(), walsh::DEFAULT_RADIUS).unwrap();
+    walsh::maps(&Array::zeros(device, &[3, 4, 9, 7]).unwrap(), walsh::DEFAULT_RADIUS).unwrap();
+    // No program of this width is precompiled: the CPU computes it.
+    walsh::maps(&Array::zeros(device, &[3, 9, 7]).unwrap(), 2).unwrap();
     for n in [1, 17, 40] {
         let values = Array::zeros(device, &[50]).unwrap();
         let columns: Vec<u32> = (0..n).collect();

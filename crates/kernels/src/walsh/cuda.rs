@@ -16,19 +16,21 @@ static WINDOWS: Source = Source {
 };
 
 pub(crate) fn builds() -> Vec<Build> {
-    // Compute capabilities 8.0 and 12.0 leave one register less than it takes.
+    // On compute capabilities 8.0 and 12.0 the compiler has one register too few.
     let windows =
         |(radius, planes)| Build { source: &WINDOWS, defines: window(radius, planes), spill_bytes: 8 };
     let forms = [(DEFAULT_RADIUS, 1), (DEFAULT_RADIUS, 2), (MOST_RADIUS, 2)];
     [single(&SOURCE), forms.map(windows).to_vec()].concat()
 }
 
-/// The window's half-width. Wider windows than the image have the same sums; the default's form serves small images.
+/// The window's half-width. A window wider than the image has the same sums as one that just covers it. Small images use the default form,
+/// which is precompiled.
 fn reach(problem: &Problem) -> usize {
-    problem.radius.min(problem.shape_zyx.into_iter().max().unwrap_or(1).max(DEFAULT_RADIUS))
+    let covering = problem.shape_zyx.into_iter().max().map_or(0, |n| n.saturating_sub(1));
+    problem.radius.min(covering.max(DEFAULT_RADIUS))
 }
 
-/// The form for windows of this half-width in an image of so many planes.
+/// The form for windows of half-width `radius` in an image of `planes` planes.
 fn window(radius: usize, planes: usize) -> Vec<Define> {
     let side = 2 * radius + 1;
     let deep = if planes > 1 { side } else { 1 };
@@ -42,12 +44,12 @@ const TILE: usize = 32;
 const WINDOW_THREADS: usize = 256;
 const COLUMNS: usize = 58;
 const ROWS: usize = 16;
-/// The unfinished sums of wider windows do not fit in registers.
+/// The unfinished sums of wider windows do not fit in registers, in 3-D.
 const MOST_RADIUS: usize = 6;
 /// Blocks of the sum over the whole image at most; with the number of voxels they fix its bits.
 const BLOCKS: usize = 256;
-/// Bytes of the windows' sums that are in memory at once: a quarter of the images, within these bounds, and at least a row. Of a chunk's
-/// planes 2·radius are added up again for the next one.
+/// Bytes of the windows' sums that are in memory at once: a quarter of the images, within these bounds. A chunk has at least a row. The
+/// next chunk along z adds up 2·radius planes again.
 const CHUNK_BYTES: [usize; 2] = [256 << 20, 1 << 30];
 /// Bytes of shared memory that a tile of voxels takes, where there is a choice.
 const TILE_BYTES: usize = 48 << 10;
@@ -124,8 +126,10 @@ fn blocks(voxels: usize) -> usize {
 /// Bytes that the covariance of the whole image and, when it is gone, [`maps`] take beside images and maps.
 pub(super) fn scratch_bytes(problem: &Problem) -> u64 {
     let whole = BLOCKS * pairs(problem.coils) * size_of::<C64>();
-    let chunk = if problem.voxels() == 0 { 0 } else { Chunk::new(problem).bytes(problem) };
-    (problem.coils * size_of::<C32>() + whole.max(chunk)) as u64
+    // Chunks of fewer planes may have more rows, up to this bound.
+    let row = row_bytes(problem);
+    let chunks = chunk_bytes(problem).max(row).min(row * problem.planes[1] * problem.shape_zyx[1]);
+    (problem.coils * size_of::<C32>() + whole.max(chunks)) as u64
 }
 
 /// Sums of no voxels.
@@ -219,7 +223,8 @@ fn maps_by(
                 int(rows),
                 sums.cuda_mut().into(),
             ];
-            // SAFETY: planes and rows are the image's own; there is room for the sums of a chunk.
+            // SAFETY: `maps` checked the images' length. The kernel clamps x and y to the image, and reads planes below `nz` only. It
+            // writes pairs · planes · rows · nx sums, at most what `sums` holds, two at once only if nx is even.
             unsafe { cuda.kernel(&WINDOWS, &windows, "windows")?.launch(shape, arguments) }?;
             let inner = rows * nx;
             let shape =
@@ -237,7 +242,7 @@ fn maps_by(
                 Argument::count(tile)?,
                 Argument::count(team)?,
             ];
-            // SAFETY: the chunk's sums are there; its rows and planes are those of the maps, which have `solved` elements a coil, and
+            // SAFETY: the chunk's sums are there; the chunk has rows and planes of the maps, which have `solved` elements a coil; and
             // shared memory holds a tile.
             unsafe { cuda.kernel(&SOURCE, &walsh, "solve")?.launch(shape, arguments) }?;
         }
@@ -266,6 +271,8 @@ mod tests {
             (32, [256, 256, 256], 3),
             (128, [64, 300, 320], 3),
             (12, [1, 512, 512], 3),
+            (32, [127, 128, 128], 3),
+            (32, [127, 63, 63], 3),
             (156, [5, 4000, 4000], 6),
             (4, [3, 2, 2], 40),
             (2, [70_000, 1, 1], 3),
@@ -275,10 +282,13 @@ mod tests {
             let chunk = Chunk::new(&problem);
             let [nz, ny, _] = shape_zyx;
             assert!((1..=nz).contains(&chunk.planes) && (1..=ny).contains(&chunk.rows));
-            assert!(
-                chunk.bytes(&problem) <= chunk_bytes(&problem) || chunk.rows == 1,
-                "{problem:?}: {chunk:?}"
-            );
+            // A slab of fewer planes takes no more than is stated for this one.
+            let stated = scratch_bytes(&problem);
+            for planes in [nz, nz - nz / 8, nz / 2 + 1, 1] {
+                let slab = Problem { planes: [0, planes], ..problem };
+                let taken = Chunk::new(&slab).bytes(&slab) as u64;
+                assert!(taken <= stated, "{slab:?}: {taken} of {stated}");
+            }
         }
         let many = Problem::whole(157, [1, 8, 8], 3);
         let long = Problem::whole(2, [1, 8, 900], 9);
@@ -295,15 +305,21 @@ mod tests {
             let mut whole = crate::walsh::Covariance::new(device, 3).unwrap();
             whole.add(&images).unwrap();
             let reference = whole.principal().unwrap();
-            let by = |planes: usize, rows: usize| {
-                let mut found = Array::zeros(device, images.shape()).unwrap();
+            let by_planes = |wanted: [usize; 2], planes: usize, rows: usize| {
+                let problem = Problem { planes: wanted, ..problem };
+                let mut found = Array::zeros(device, &[3, wanted[1], 21, 5]).unwrap();
                 found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
                 let chunk = Chunk { planes, rows };
                 maps_by(cuda, &problem, (&images, &reference), &mut found, chunk).unwrap();
                 found.to_vec().unwrap()
             };
+            let by = |planes, rows| by_planes([0, 9], planes, rows);
             let whole = by(9, 21);
             assert!(whole == by(1, 1) && whole == by(4, 17) && whole == by(9, 20));
+            let plane = 21 * 5;
+            let part: Vec<C32> =
+                (0..3).flat_map(|coil| whole[(9 * coil + 2) * plane..][..5 * plane].to_vec()).collect();
+            assert!(part == by_planes([2, 5], 5, 21) && part == by_planes([2, 5], 2, 16));
         }
     }
 }

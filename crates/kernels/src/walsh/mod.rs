@@ -239,7 +239,8 @@ pub fn needs(threads: usize, coils: usize, matrix: &[usize]) -> (u64, Work) {
     (cpu::scratch_bytes(threads, &problem), work(&problem))
 }
 
-/// [`needs`] on a device: on a GPU the bytes of GPU memory, or the host's bytes for a problem that its kernels refuse.
+/// [`needs`] on a device: on a GPU the bytes of GPU memory, or the host's bytes for a problem that its kernels
+/// refuse or that it has no kernels for.
 pub fn needs_on(device: &Device, coils: usize, matrix: &[usize]) -> (u64, Work) {
     needs_of(device, &default_problem(coils, matrix))
 }
@@ -257,10 +258,12 @@ pub fn slab_needs_on(device: &Device, coils: usize, matrix: &[usize], planes: us
 }
 
 fn needs_of(device: &Device, problem: &Problem) -> (u64, Work) {
-    match on_kernels(device, problem) {
-        true => (cuda::scratch_bytes(problem), work(problem)),
-        false => (cpu::scratch_bytes(device.cpu_side().threads(), problem), work(problem)),
-    }
+    let bytes = if on_kernels(device, problem) {
+        cuda::scratch_bytes(problem)
+    } else {
+        cpu::scratch_bytes(device.cpu_side().threads(), problem)
+    };
+    (bytes, work(problem))
 }
 
 fn default_problem(coils: usize, matrix: &[usize]) -> Problem {

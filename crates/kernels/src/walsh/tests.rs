@@ -5,7 +5,7 @@ use crate::spectra;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::C64;
-use rayspin_device::Device;
+use rayspin_device::{BackendKind, Device};
 use rayspin_emu::Coverage;
 
 fn random(len: usize, seed: u64) -> Vec<C32> {
@@ -54,11 +54,13 @@ fn every_variant_agrees_with_the_oracle() {
         (8, [1, 9, 20]),
         (33, [1, 3, 5]),
         (7, [2, 1, 37]),
+        (2, [1, 17, 59]),
+        (2, [3, 2, 117]),
     ];
     for (seed, (coils, shape)) in cases.into_iter().enumerate() {
         let images = coil_images(coils, shape, 0.1, seed as u64);
         let of: Vec<usize> = [&[coils], &shape[..]].concat();
-        for radius in [0, 1, 3] {
+        for radius in [0, 1, 3, 6] {
             let problem = Problem::whole(coils, shape, radius);
             let wanted = reference_maps(coils, shape, radius, &images);
             for device in &devices {
@@ -168,7 +170,11 @@ fn the_limit_of_the_iteration_leaves_a_small_residual() {
                     let value = basis[at % n][at / n] * values[at % n].sqrt();
                     C32::new(value.re as f32, value.im as f32)
                 };
-                let images = Array::from_vec(&device, &[n, 1, n], (0..n * n).map(image).collect()).unwrap();
+                let images = Array::from_vec(&device, &[n, 2, 4], (0..n * n).map(image).collect()).unwrap();
+                assert_eq!(
+                    device.kind() == BackendKind::Cuda,
+                    on_kernels(&device, &Problem::whole(n, [1, 2, 4], n))
+                );
                 let found = maps(&images, n).unwrap().to_vec().unwrap();
                 let matrix = spectra::matrix(&values, &basis);
                 for at in 0..n {

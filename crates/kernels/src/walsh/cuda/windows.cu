@@ -1,7 +1,8 @@
-// Sums of products of two coils over windows of SIDE voxels along x and y, and of DEEP voxels along z: SIDE, or 1 where there is one plane.
+// Sums of products of two coils over windows of SIDE voxels along x and y, and of DEEP voxels along z. DEEP is SIDE, or 1 if the image has
+// one plane.
 
 #define THREADS 256
-// Voxels of a block's tile of a plane, and with what their windows reach.
+// A block's tile of voxels in a plane. REACHED_ counts the tile and the voxels that its windows reach beyond it.
 #define COLUMNS 58
 #define ROWS 16
 #define RADIUS (SIDE / 2)
@@ -9,14 +10,14 @@
 #define REACHED_COLUMNS (COLUMNS + 2 * RADIUS)
 #define REACHED_ROWS (ROWS + 2 * RADIUS)
 #define REACHED (REACHED_ROWS * REACHED_COLUMNS)
-// Voxels of which a thread makes products.
+// Products that a thread computes in each plane.
 #define OWN ((REACHED + THREADS - 1) / THREADS)
-// Threads that stand side by side while columns are added up, and the rows that each of them goes down.
+// ABREAST threads sum neighbouring columns. Each of these threads computes DOWN rows.
 #define ABREAST 64
 #define DOWN (ROWS * ABREAST / THREADS)
-// Rows of the tile whose voxels a thread keeps: two voxels of each.
+// Rows of the tile for which a thread keeps sums, of two neighbouring voxels each.
 #define KEPT (ROWS * 32 / THREADS)
-// Unfinished sums of a voxel.
+// Windows of a voxel that are not complete yet.
 #define BEFORE (DEEP > 1 ? DEEP - 1 : 1)
 
 // Two neighbours, which are read at once.
@@ -24,10 +25,10 @@ struct __align__(16) two {
     cplx a, b;
 };
 
-// Σ m_i conj(m_j) over the windows of a chunk: sums[pair][plane][row][x]. A block goes along z with a tile of voxels. Of each plane it
-// makes products once, adds up columns and then rows. Each thread keeps the unfinished sums of the 2·RADIUS_Z planes before for its
-// voxels. The next plane is read meanwhile. Terms are added in the order of y, x and z, so that the bits do not depend on how a volume
-// is cut.
+// Σ m_i conj(m_j) over the windows of a chunk: sums[pair][plane][row][x]. A block goes along z with a tile of voxels. It
+// computes each plane's products once, then sums columns, then rows. Meanwhile it reads the next plane. Each thread keeps the unfinished
+// sums of the 2·RADIUS_Z planes before for its voxels. Terms are added in the order of y, x and z, so that the bits do not depend on how a
+// volume is cut.
 extern "C" __global__ void __launch_bounds__(THREADS, DEEP > 7 ? 1 : 2)
 windows(const cplx* __restrict__ images, unsigned long long voxels, int nz, int ny, int nx, int first_plane, int planes,
         int first_row, int rows, cplx* __restrict__ sums) {
@@ -60,7 +61,7 @@ windows(const cplx* __restrict__ images, unsigned long long voxels, int nz, int 
         __syncthreads();
         if (z + 1 >= begin && z + 1 < end) {
             long long plane = (long long)(z + 1) * ny * nx;
-            // All loads are of the image, so that none waits for another. What lies outside counts as 0 above.
+            // Every load has an address in the image, so that the compiler needs no branches. Products outside become 0 above.
 #pragma unroll
             for (int k = 0; k < OWN; k++) {
                 int at = threadIdx.x + k * THREADS;
@@ -95,7 +96,7 @@ windows(const cplx* __restrict__ images, unsigned long long voxels, int nz, int 
 #pragma unroll
                 for (int k = 0; k <= SIDE / 2; k++) {
                     two read = line[k];
-                    // The window of the left voxel ends one before that of the right one, which begins one later.
+                    // The left voxel's window has entries 0 … SIDE − 1, the right voxel's window 1 … SIDE.
                     sum.a = sum.a + read.a;
                     if (2 * k + 1 < SIDE) sum.a = sum.a + read.b;
                     if (k > 0) sum.b = sum.b + read.a;
