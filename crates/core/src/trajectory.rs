@@ -9,6 +9,8 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
     points: ArcArray2<f64>,
+    /// The largest |k| of each component; 0 beyond the last.
+    extent: [f64; 3],
 }
 
 /// A unit in which files state trajectories.
@@ -89,17 +91,22 @@ impl Trajectory {
         if !(1..=3).contains(&dims) {
             return Err(Error::value("trajectory", "1 to 3 dimensions", format!("{dims} dimensions")));
         }
-        // Without an early end, so that it runs in vectors.
-        if !points.iter().fold(true, |all, value| all & value.is_finite())
-            && let Some((index, value)) = points.iter().enumerate().find(|(_, value)| !value.is_finite())
-        {
-            return Err(Error::NotFinite { what: "trajectory".into(), index, found: value.to_string() });
-        }
         let points = match points.is_standard_layout() {
             true => points,
             false => points.as_standard_layout().into_owned(),
         };
-        Ok(Self { points: points.into_shared() })
+        let values = points.as_slice().unwrap_or_default();
+        let (finite, extent) = match dims {
+            1 => measured::<1>(values),
+            2 => measured::<2>(values),
+            _ => measured::<3>(values),
+        };
+        if !finite
+            && let Some((index, value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite())
+        {
+            return Err(Error::NotFinite { what: "trajectory".into(), index, found: value.to_string() });
+        }
+        Ok(Self { points: points.into_shared(), extent })
     }
 
     /// A trajectory from points in `units`; `matrix` and `fov_mm` are in the order x, y, z, one entry a dimension.
@@ -150,20 +157,44 @@ impl Trajectory {
 
     /// The largest |k| of each component.
     pub fn extent(&self) -> Vec<f64> {
-        let mut most = vec![0.0f64; self.dims()];
-        for point in self.points.rows() {
-            for (most, k) in most.iter_mut().zip(point) {
-                *most = most.max(k.abs());
-            }
-        }
-        most
+        self.extent[..self.dims()].to_vec()
     }
+}
+
+/// Whether all components are finite, and the largest size of each. Without an early end, so that it runs in vectors.
+fn measured<const DIMS: usize>(values: &[f64]) -> (bool, [f64; 3]) {
+    let (mut finite, mut most) = ([true; DIMS], [0.0f64; DIMS]);
+    for point in values.as_chunks::<DIMS>().0 {
+        for (axis, k) in point.iter().enumerate() {
+            finite[axis] &= k.is_finite();
+            most[axis] = if k.abs() > most[axis] { k.abs() } else { most[axis] };
+        }
+    }
+    let mut extent = [0.0; 3];
+    extent[..DIMS].copy_from_slice(&most);
+    (finite.iter().all(|&finite| finite), extent)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use ndarray::array;
+
+    #[test]
+    fn the_extent_is_the_largest_size_of_each_component() {
+        let points = array![[1.0, -5.0, 0.0], [-2.5, 4.0, 0.25], [2.0, 3.0, -0.5]];
+        for dims in 1..=3 {
+            let some = points.slice(ndarray::s![.., ..dims]).to_owned();
+            let trajectory = Trajectory::from_cycles_per_fov(some).unwrap();
+            assert_eq!(trajectory.extent(), [2.5, 5.0, 0.5][..dims]);
+        }
+        let columns_first = points.t().as_standard_layout().into_owned().reversed_axes();
+        assert_eq!(Trajectory::from_cycles_per_fov(columns_first).unwrap().extent(), [2.5, 5.0, 0.5]);
+        for wrong in [f64::NAN, f64::INFINITY] {
+            let error = Trajectory::from_cycles_per_fov(array![[1.0, 2.0], [3.0, wrong]]).unwrap_err();
+            assert!(error.to_string().contains('3'), "{error}");
+        }
+    }
 
     #[test]
     fn every_unit_of_the_same_point_agrees() {

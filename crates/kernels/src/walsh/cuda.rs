@@ -103,10 +103,6 @@ impl Chunk {
         let rows = if rows > ROWS && rows < ny { rows / ROWS * ROWS } else { rows };
         Self { planes, rows }
     }
-
-    fn bytes(&self, problem: &Problem) -> usize {
-        row_bytes(problem) * self.rows * self.planes
-    }
 }
 
 fn chunk_bytes(problem: &Problem) -> usize {
@@ -286,7 +282,8 @@ mod tests {
             let stated = scratch_bytes(&problem);
             for planes in [nz, nz - nz / 8, nz / 2 + 1, 1] {
                 let slab = Problem { planes: [0, planes], ..problem };
-                let taken = Chunk::new(&slab).bytes(&slab) as u64;
+                let chunk = Chunk::new(&slab);
+                let taken = (row_bytes(&slab) * chunk.rows * chunk.planes) as u64;
                 assert!(taken <= stated, "{slab:?}: {taken} of {stated}");
             }
         }

@@ -218,14 +218,23 @@ fn write_group<R: Real, const D: usize>(
 pub(crate) fn slab_starts(layout: &Layout, trajectory: &Trajectory, matrix: &[usize]) -> Vec<u32> {
     let axis = Axis::new(layout, layout.outer(), matrix[0]);
     let slab_tiles = layout.slab_tiles() as u32;
-    let mut starts = vec![0u32; layout.slabs() + 1];
-    for k in trajectory.points().column(layout.dims - 1) {
-        let cycles = k * axis.inverse;
-        let first = ((cycles - cycles.floor()) * axis.fine - axis.half).ceil();
-        let first = if first < 0.0 { first + axis.fine } else { first };
-        let tile = axis.cells.get(first as usize).map_or(0, |cell| cell.0);
-        starts[(tile / slab_tiles) as usize + 1] += 1;
-    }
+    let none = || vec![0u32; layout.slabs() + 1];
+    let points = trajectory.points();
+    let parts = points.as_slice().unwrap_or_default().par_chunks(layout.dims << 16);
+    let counted = parts.fold(none, |mut starts, points| {
+        for point in points.chunks_exact(layout.dims) {
+            let cycles = point[layout.dims - 1] * axis.inverse;
+            let first = ((cycles - cycles.floor()) * axis.fine - axis.half).ceil();
+            let first = if first < 0.0 { first + axis.fine } else { first };
+            let tile = axis.cells.get(first as usize).map_or(0, |cell| cell.0);
+            starts[(tile / slab_tiles) as usize + 1] += 1;
+        }
+        starts
+    });
+    let mut starts = counted.reduce(none, |mut starts, more| {
+        starts.iter_mut().zip(more).for_each(|(start, more)| *start += more);
+        starts
+    });
     for slab in 1..starts.len() {
         starts[slab] += starts[slab - 1];
     }
