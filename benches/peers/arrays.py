@@ -78,7 +78,7 @@ def plans_of_finufft(device, points, grid, batch):
 
         plan = cufinufft.Plan(2, grid, batch, EPS, dtype="complex64")
         plan.setpts(*(cupy.asarray(axis, dtype=np.float32) for axis in points))
-        return {named("cufinufft"): lambda a, out: plan.execute(a, out=out)}
+        return {f"cufinufft {cufinufft.__version__}": lambda a, out: plan.execute(a, out=out)}
     return {}
 
 
