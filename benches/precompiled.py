@@ -1,6 +1,6 @@
 """Compares precompiled kernels with kernels that NVRTC compiles for the problem: the time of each stage, and how much longer a first run takes.
 
-    cargo xtask kernels --only 9.0    # target/kernels/rayspin.kernels; the number is the GPU's compute capability
+    scripts/kernels.sh --only 9.0,ptx    # target/kernels/rayspin.kernels; the number is the GPU's compute capability
     python3 benches/precompiled.py [target/release/rayspin] [target/kernels/rayspin.kernels] [--runs 7]
 
 Each scan is reconstructed in three ways: with the archive of precompiled kernels and without NVRTC, with both, and with NVRTC alone. Every

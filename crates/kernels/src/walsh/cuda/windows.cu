@@ -61,7 +61,7 @@ windows(const cplx* __restrict__ images, unsigned long long voxels, int nz, int 
         __syncthreads();
         if (z + 1 >= begin && z + 1 < end) {
             long long plane = (long long)(z + 1) * ny * nx;
-            // Every load has an address in the image, so that the compiler needs no branches. Products outside become 0 above.
+            // Every load has an address in the image. So the loads need no branches. Products outside become 0 above.
 #pragma unroll
             for (int k = 0; k < OWN; k++) {
                 int at = threadIdx.x + k * THREADS;
