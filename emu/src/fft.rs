@@ -5,7 +5,7 @@
 use num_complex::Complex;
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::FftPlan;
-use rustfft::{FftDirection, FftNum, FftPlanner};
+use rayspin_line_fft::{FftNum, Lines, plan_f32, plan_f64};
 
 /// Number of elements from the first to the last one of the plan. `None` for an impossible plan.
 pub(crate) fn extent(plan: &FftPlan) -> Option<usize> {
@@ -24,15 +24,32 @@ pub(crate) fn extent(plan: &FftPlan) -> Option<usize> {
 pub(crate) unsafe fn run(plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
     if plan.double {
         // SAFETY: as the caller promises.
-        unsafe { transform::<f64>(plan, sign, from as usize as *const _, to as usize as *mut _) }
+        unsafe {
+            transform::<f64>(
+                plan,
+                plan_f64(&plan.axes),
+                sign,
+                from as usize as *const _,
+                to as usize as *mut _,
+            )
+        }
     } else {
         // SAFETY: as the caller promises.
-        unsafe { transform::<f32>(plan, sign, from as usize as *const _, to as usize as *mut _) }
+        unsafe {
+            transform::<f32>(
+                plan,
+                plan_f32(&plan.axes),
+                sign,
+                from as usize as *const _,
+                to as usize as *mut _,
+            )
+        }
     }
 }
 
 unsafe fn transform<T: FftNum>(
     plan: &FftPlan,
+    lines: Lines<T>,
     sign: i32,
     from: *const Complex<T>,
     to: *mut Complex<T>,
@@ -44,8 +61,7 @@ unsafe fn transform<T: FftNum>(
             format!("{plan:?}, {sign}"),
         ));
     }
-    let direction = if sign < 0 { FftDirection::Forward } else { FftDirection::Inverse };
-    let mut planner = FftPlanner::new();
+    let lines = if sign < 0 { lines.forward } else { lines.inverse };
     let size: usize = plan.axes.iter().product();
     let mut values = vec![Complex::new(T::zero(), T::zero()); size];
     let mut line = Vec::new();
@@ -56,8 +72,7 @@ unsafe fn transform<T: FftNum>(
             *value = unsafe { *from.add(offset(i)) };
         }
         let mut inner = 1;
-        for &n in plan.axes.iter().rev() {
-            let fft = planner.plan_fft(n, direction);
+        for (&n, fft) in plan.axes.iter().zip(&lines).rev() {
             line.resize(n, Complex::new(T::zero(), T::zero()));
             for outer in 0..size / (n * inner) {
                 for i in 0..inner {

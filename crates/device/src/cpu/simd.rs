@@ -22,10 +22,7 @@ pub fn levels() -> Vec<Level> {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     let levels = {
         let best = Level::new();
-        levels
-            .chain(best.as_sse4_2().map(|simd| simd.level()))
-            .chain(best.as_avx2().map(|simd| simd.level()))
-            .chain(best.as_avx512().map(|simd| simd.level()))
+        levels.chain(best.as_avx2().map(|simd| simd.level())).chain(best.as_avx512().map(|simd| simd.level()))
     };
     levels.collect()
 }

@@ -15,6 +15,7 @@ use rayspin_core::{Error, Real, Result, voxels};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source, View, ViewMut};
 use rayspin_device::{Array, Backend, Cuda, Device};
 
+use rayspin_line_fft::plan_f64;
 use rayspin_tune::Build;
 
 use crate::cuda::{exact_or_general, limits};
@@ -532,7 +533,7 @@ impl<R: Real> Chirp<R> {
                 spectrum[line.n - j] = value;
             }
         }
-        rustfft::FftPlanner::<f64>::new().plan_fft_forward(line.n).process(&mut spectrum);
+        plan_f64(&[line.n]).forward[0].process(&mut spectrum);
         let narrow = |v: Complex<f64>| Complex::new(<R as Real>::from_f64(v.re), <R as Real>::from_f64(v.im));
         let upload = |values: Vec<Complex<R>>| Array::from_vec(device, &[values.len()], values);
         Ok(Some(Self {

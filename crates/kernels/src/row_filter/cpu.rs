@@ -1,9 +1,7 @@
-use std::sync::Arc;
-
 use num_complex::Complex32;
 use rayon::prelude::*;
 use rayspin_device::Cpu;
-use rustfft::{Fft, FftPlanner};
+use rayspin_line_fft::{Lines, plan_f32};
 
 use super::Weights;
 
@@ -11,16 +9,14 @@ use super::Weights;
 pub(super) struct Plan {
     /// h's spectrum over the length of the transforms, the inverse's scale included.
     spectrum: Vec<f32>,
-    forward: Arc<dyn Fft<f32>>,
-    inverse: Arc<dyn Fft<f32>>,
+    /// Of that length alone.
+    lines: Lines<f32>,
 }
 
 impl Plan {
     pub(super) fn new(spectrum: Vec<f32>) -> Self {
-        let mut planner = FftPlanner::<f32>::new();
-        let size = spectrum.len();
-        let (forward, inverse) = (planner.plan_fft_forward(size), planner.plan_fft_inverse(size));
-        Self { spectrum, forward, inverse }
+        let lines = plan_f32(&[spectrum.len()]);
+        Self { spectrum, lines }
     }
 
     pub(super) fn transform(&self) -> usize {
@@ -29,7 +25,9 @@ impl Plan {
 
     /// Scratch memory of one thread for two rows.
     fn scratch(&self) -> (Vec<Complex32>, Vec<Complex32>) {
-        let inner = self.forward.get_inplace_scratch_len().max(self.inverse.get_inplace_scratch_len());
+        let inner = self.lines.forward[0]
+            .get_inplace_scratch_len()
+            .max(self.lines.inverse[0].get_inplace_scratch_len());
         (vec![Complex32::default(); self.spectrum.len()], vec![Complex32::default(); inner])
     }
 
@@ -57,9 +55,9 @@ impl Plan {
                     line.fill(Complex32::default());
                     line.iter_mut().zip(&*first).for_each(|(to, from)| to.re = *from);
                     line.iter_mut().zip(&*second).for_each(|(to, from)| to.im = *from);
-                    self.forward.process_with_scratch(line, inner);
+                    self.lines.forward[0].process_with_scratch(line, inner);
                     line.iter_mut().zip(&self.spectrum).for_each(|(value, factor)| *value *= *factor);
-                    self.inverse.process_with_scratch(line, inner);
+                    self.lines.inverse[0].process_with_scratch(line, inner);
                     first.iter_mut().zip(&*line).for_each(|(to, from)| *to = from.re);
                     second.iter_mut().zip(&*line).for_each(|(to, from)| *to = from.im);
                 },

@@ -9,7 +9,7 @@ pub(crate) use cuda::{builds, precompiled};
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, Device};
-use rustfft::FftPlanner;
+use rayspin_line_fft::plan_f64;
 
 /// q(i) = Σ_j h(i − j) w(j) p(j) for every row p of an array `[…, row]`, with an even kernel h, weights w and zeros beyond the row, in f32.
 ///
@@ -116,7 +116,7 @@ pub fn spectrum(kernel: &[f64], size: usize, window: impl Fn(f64) -> f64) -> Res
         values[at].re = h;
         values[(size - at) % size].re = h;
     }
-    FftPlanner::<f64>::new().plan_fft_forward(size).process(&mut values);
+    plan_f64(&[size]).forward[0].process(&mut values);
     let spectrum = values.iter().enumerate().map(|(at, value)| {
         let frequency = at.min(size - at) as f64 / (size / 2) as f64;
         (value.re * window(frequency) / size as f64) as f32

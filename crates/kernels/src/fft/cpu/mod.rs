@@ -15,6 +15,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
 use rayspin_device::Cpu;
+use rayspin_line_fft::{Fft, Lines, plan_f32, plan_f64};
 
 use crate::concrete::{other_type, same, same_ref};
 use lanes::LaneFft;
@@ -81,8 +82,7 @@ impl Strategy {
 /// Holds twiddle factors only; one instance may be used from several threads at once.
 pub struct FftNd<R: Real> {
     shape: Vec<usize>,
-    forward: Vec<Arc<dyn rustfft::Fft<R>>>,
-    inverse: Vec<Arc<dyn rustfft::Fft<R>>>,
+    lines: Lines<R>,
     lanes: Vec<Option<Arc<LaneFft<R>>>>,
 }
 
@@ -103,16 +103,11 @@ impl<R: Real> FftNd<R> {
     /// space.
     pub fn new(shape: &[usize]) -> Result<Self> {
         check_shape(shape)?;
-        let [forward, inverse] = match same(lines_f32(shape)) {
+        let lines = match same(plan_f32(shape)) {
             Some(lines) => lines,
-            None => same(lines_f64(shape)).ok_or_else(other_type::<R>)?,
+            None => same(plan_f64(shape)).ok_or_else(other_type::<R>)?,
         };
-        Ok(Self {
-            shape: shape.to_vec(),
-            forward,
-            inverse,
-            lanes: shape.iter().map(|&n| lane_fft(n)).collect(),
-        })
+        Ok(Self { shape: shape.to_vec(), lines, lanes: shape.iter().map(|&n| lane_fft(n)).collect() })
     }
 
     /// The shape of one transform.
@@ -178,33 +173,12 @@ impl<R: Real> FftNd<R> {
     }
 
     /// The 1-D transform along one axis.
-    pub(crate) fn line(&self, axis: usize, direction: Direction) -> &Arc<dyn rustfft::Fft<R>> {
+    pub(crate) fn line(&self, axis: usize, direction: Direction) -> &Arc<dyn Fft<R>> {
         match direction {
-            Direction::Forward => &self.forward[axis],
-            Direction::Inverse => &self.inverse[axis],
+            Direction::Forward => &self.lines.forward[axis],
+            Direction::Inverse => &self.lines.inverse[axis],
         }
     }
-}
-
-/// 1-D transforms along each axis, forward and inverse.
-type Lines<R> = [Vec<Arc<dyn rustfft::Fft<R>>>; 2];
-
-fn lines<R: Real>(shape: &[usize]) -> Lines<R> {
-    let mut planner = rustfft::FftPlanner::<R>::new();
-    [
-        shape.iter().map(|&n| planner.plan_fft_forward(n)).collect(),
-        shape.iter().map(|&n| planner.plan_fft_inverse(n)).collect(),
-    ]
-}
-
-#[inline(never)]
-fn lines_f32(shape: &[usize]) -> Lines<f32> {
-    lines(shape)
-}
-
-#[inline(never)]
-fn lines_f64(shape: &[usize]) -> Lines<f64> {
-    lines(shape)
 }
 
 fn run<R: Real>(

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, dispatch};
+use rayspin_line_fft::Fft;
 
 use super::lanes::{Decimation, LaneFft, Row};
 use super::line::{COLUMNS, LineMap, Pieces, Rows, Whole, pitch};
@@ -46,7 +47,7 @@ impl<R: Real> Scratch<R> {
 
 /// The transforms along one axis of a `[outer, n, inner]` array.
 pub(crate) struct LinePass<R: Real> {
-    fft: Arc<dyn rustfft::Fft<R>>,
+    fft: Arc<dyn Fft<R>>,
     lanes: Option<Arc<LaneFft<R>>>,
     direction: Direction,
     level: Level,
