@@ -272,18 +272,23 @@ impl<R: Real> Toeplitz<R> {
     }
 
     /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made: the real spectrum of the
-    /// padded grid, and a complex grid padded along all axes but the first.
+    /// padded grid, and half of a complex grid padded along all axes but the first.
     pub fn bytes_needed(matrix: &[usize]) -> Result<u64> {
         let (spectrum, work) = cpu::elements(matrix)?;
         Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)
     }
 
     /// Bytes that a plan on `device` holds after it was applied to `coils` coils or images. On a GPU this is GPU memory: the
-    /// real spectrum and the buffers of the coils that it transforms together. On the CPU it is [`Toeplitz::bytes_needed`].
+    /// real spectrum and the buffers of the coils that it transforms together. On the CPU it is [`Toeplitz::bytes_needed`], and of small
+    /// images a work buffer for each thread.
     pub fn bytes_needed_on(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
         match on_gpu(device, matrix)? {
             true => cuda::bytes_needed::<R>(matrix, coils).map(|(spectrum, work)| spectrum + work),
-            false => Self::bytes_needed(matrix),
+            false => {
+                let (spectrum, work) =
+                    (cpu::elements(matrix)?.0, Self::bytes_of_work(device, matrix, coils)?);
+                Ok(spectrum as u64 * size_of::<R>() as u64 + work)
+            }
         }
     }
 
@@ -291,7 +296,11 @@ impl<R: Real> Toeplitz<R> {
     pub fn bytes_of_work(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
         match on_gpu(device, matrix)? {
             true => cuda::bytes_needed::<R>(matrix, coils).map(|(_, work)| work),
-            false => Ok(cpu::elements(matrix)?.1 as u64 * size_of::<Complex<R>>() as u64),
+            false => {
+                let elements = cpu::elements(matrix)?.1;
+                let buffers = cpu::buffers::<R>(elements, device.cpu_side().threads(), coils) as u64;
+                Ok(buffers * elements as u64 * size_of::<Complex<R>>() as u64)
+            }
         }
     }
 

@@ -186,25 +186,42 @@ fn it_is_self_adjoint_and_positive_semidefinite() {
 
 #[test]
 fn the_sense_normal_is_the_sum_over_coils() {
-    let device = Device::cpu_with_threads(2).unwrap();
     for (seed, &matrix) in MATRICES.iter().enumerate() {
         let mut case = case(matrix, 300 + seed as u64);
         let len: usize = matrix.iter().product();
-        let coils = 3;
+        // Fewer coils than threads, as many, and more of which some are left over.
+        let coils = 5;
         let (x, maps) = (random(&mut case.rng, len), random(&mut case.rng, coils * len));
-        let mut expected = vec![Complex64::ZERO; len];
-        for map in maps.chunks_exact(len) {
-            let coil: Vec<_> = map.iter().zip(&x).map(|(s, x)| s * x).collect();
-            let normal = reference::normal(&coil, matrix, &case.trajectory, &case.weights);
-            for ((sum, value), s) in expected.iter_mut().zip(normal).zip(map) {
-                *sum += s.conj() * value;
+        let parts: Vec<Vec<Complex64>> = maps
+            .chunks_exact(len)
+            .map(|map| {
+                let coil: Vec<_> = map.iter().zip(&x).map(|(s, x)| s * x).collect();
+                let normal = reference::normal(&coil, matrix, &case.trajectory, &case.weights);
+                normal.iter().zip(map).map(|(value, s)| s.conj() * value).collect()
+            })
+            .collect();
+        let mut one_thread: Vec<Vec<Complex64>> = Vec::new();
+        for threads in [1, 2, 3] {
+            let device = Device::cpu_with_threads(threads).unwrap();
+            let toeplitz = plan::<f64>(&device, matrix, &case.q);
+            for (index, coils) in [1, 2, 5].into_iter().enumerate() {
+                let expected: Vec<Complex64> =
+                    (0..len).map(|i| parts[..coils].iter().map(|part| part[i]).sum()).collect();
+                let mut y = poisoned::<f64>(&device, matrix);
+                let maps = array(&device, &[&[coils][..], matrix].concat(), &maps[..coils * len]);
+                toeplitz.apply_sense(&array(&device, matrix, &x), &maps, &mut y).unwrap();
+                let y = y.cpu().to_vec();
+                assert!(
+                    relative_error(&y, &expected) < 1e-13,
+                    "{matrix:?}, {coils} coils, {threads} threads"
+                );
+                if threads == 1 {
+                    one_thread.push(y);
+                } else {
+                    assert_eq!(y, one_thread[index], "{matrix:?}, {coils} coils, {threads} threads");
+                }
             }
         }
-        let toeplitz = plan::<f64>(&device, matrix, &case.q);
-        let mut y = poisoned::<f64>(&device, matrix);
-        let maps = array(&device, &[&[coils][..], matrix].concat(), &maps);
-        toeplitz.apply_sense(&array(&device, matrix, &x), &maps, &mut y).unwrap();
-        assert!(relative_error(y.cpu(), &expected) < 1e-13, "{matrix:?}");
     }
 }
 
@@ -215,7 +232,18 @@ fn memory_is_stated_beforehand() {
         let toeplitz = plan::<f32>(&device, matrix, &case(matrix, 2).q);
         assert_eq!(toeplitz.bytes(), Toeplitz::<f32>::bytes_needed(matrix).unwrap(), "{matrix:?}");
     }
-    assert_eq!(Toeplitz::<f32>::bytes_needed(&[128; 3]).unwrap(), (4 + 4) << 24);
+    assert_eq!(Toeplitz::<f32>::bytes_needed(&[128; 3]).unwrap(), (4 + 2) << 24);
+    // A work buffer for each of the coils that are transformed at once.
+    let device = Device::cpu_with_threads(3).unwrap();
+    for (coils, buffers) in [(1, 1), (2, 2), (5, 3)] {
+        let toeplitz = plan::<f32>(&device, &[12, 7], &case(&[12, 7], 2).q);
+        let maps = Array::zeros(&device, &[coils, 12, 7]).unwrap();
+        let mut y = poisoned(&device, &[12, 7]);
+        toeplitz.apply_sense(&Array::zeros(&device, &[12, 7]).unwrap(), &maps, &mut y).unwrap();
+        assert_eq!(toeplitz.bytes(), Toeplitz::<f32>::bytes_needed_on(&device, &[12, 7], coils).unwrap());
+        let work = Toeplitz::<f32>::bytes_of_work(&device, &[12, 7], coils).unwrap();
+        assert_eq!(work, buffers * Toeplitz::<f32>::bytes_of_work(&device, &[12, 7], 1).unwrap());
+    }
 }
 
 #[test]

@@ -9,9 +9,9 @@ use std::any::TypeId;
 
 use num_complex::Complex;
 use rayspin_core::Real;
-use rayspin_device::cpu::simd::prelude::*;
-use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::simd::{Level, SimdReal, dispatch};
 
+use super::butterflies::{FromColumns, InPlace, Layout, ToColumns, multiply, pass};
 use super::line::COLUMNS;
 
 /// Real parts of [`COLUMNS`] columns, then their imaginary parts (or the other way round, for the inverse).
@@ -63,6 +63,8 @@ impl<R: Real> LaneFft<R> {
         if rest != 1 {
             return None;
         }
+        // Even ones first: half of the first stage falls away where half of the line is zero or not wanted.
+        radices.sort_by_key(|radix| radix % 2);
         let mut row_of = vec![0];
         let mut stages = Vec::new();
         let mut length = n;
@@ -104,209 +106,90 @@ impl<R: Real> LaneFft<R> {
     }
 }
 
-/// The reals that have vectors.
-trait Lane: Real + SimdFloatElement {
-    type Vector<S: Simd>: SimdFloat<S, Element = Self>;
-}
-
-impl Lane for f32 {
-    type Vector<S: Simd> = S::f32s;
-}
-
-impl Lane for f64 {
-    type Vector<S: Simd> = S::f64s;
-}
-
-fn run<R: Real, L: Lane>(level: Level, rows: &mut [Row<L>], stages: &[Stage<R>], decimation: Decimation) {
-    let one = |stage: &Stage<R>, rows: &mut [Row<L>]| {
-        let twiddles: &[L] = bytemuck::cast_slice(&stage.twiddles);
-        match decimation {
-            Decimation::Frequency => {
-                dispatch!(level, simd => pass::<_, L, false>(simd, rows, stage.radix, stage.span, twiddles));
+impl<R: SimdReal> LaneFft<R> {
+    /// Lines of at most ⌈n/2⌉ rows, up to [`COLUMNS`] of them side by side: padded with zeros to n, transformed, multiplied by the real
+    /// spectrum in the order of [`LaneFft::row_of`], transformed back without scaling, and cropped. `rows` has n rows to work in.
+    pub(crate) fn convolve(
+        &self,
+        level: Level,
+        lines: &mut [&mut [Complex<R>]],
+        spectrum: &[R],
+        rows: &mut [Row<R>],
+    ) {
+        let rows = &mut rows[..self.n];
+        // Copying is part of the first and the last stage where half of the stage falls away.
+        let fused = self.stages.split_first().filter(|(first, others)| {
+            first.radix % 2 == 0 && !others.is_empty() && 2 * lines.len() <= self.n
+        });
+        if let Some((first, others)) = fused
+            && let Some(mut columns) = whole_columns(lines)
+        {
+            dispatch!(level, simd => pass::<_, R, false, _>(
+                simd,
+                FromColumns { columns: &columns, rows: &mut *rows },
+                first.layout(self.n),
+                &first.twiddles,
+            ));
+            // What the stage leaves apart, one after the other: the first-level cache holds it where the line is longer than that.
+            let part = first.span;
+            for (rows, spectrum) in rows.chunks_exact_mut(part).zip(spectrum.chunks_exact(part * COLUMNS)) {
+                multiply_between(level, others, rows, spectrum);
             }
-            Decimation::Time => {
-                dispatch!(level, simd => pass::<_, L, true>(simd, rows, stage.radix, stage.span, twiddles));
-            }
+            dispatch!(level, simd => pass::<_, R, true, _>(
+                simd,
+                ToColumns { rows: &*rows, columns: &mut columns },
+                first.layout(self.n),
+                &first.twiddles,
+            ));
+            return;
         }
+        for (row, line) in rows.iter_mut().zip(&*lines) {
+            split::<R, false>(line, row);
+        }
+        rows[lines.len()..].fill([R::zero(); 2 * COLUMNS]);
+        multiply_between(level, &self.stages, rows, spectrum);
+        for (row, line) in rows.iter().zip(lines) {
+            join::<R, true>(row, R::one(), line);
+        }
+    }
+}
+
+/// [`COLUMNS`] columns of each line, if all lines have as many.
+fn whole_columns<'a, R>(lines: &'a mut [&mut [Complex<R>]]) -> Option<Vec<&'a mut [Complex<R>; COLUMNS]>> {
+    lines.iter_mut().map(|line| (&mut **line).try_into().ok()).collect()
+}
+
+/// Forward stages, the product with a real spectrum, and the same stages back; real and imaginary parts are exchanged at the end.
+fn multiply_between<R: SimdReal>(level: Level, stages: &[Stage<R>], rows: &mut [Row<R>], spectrum: &[R]) {
+    let (last, before) = match stages.split_last() {
+        Some((last, before)) => (last.radix, before),
+        None => (1, stages),
     };
-    match decimation {
-        Decimation::Frequency => stages.iter().for_each(|stage| one(stage, rows)),
-        Decimation::Time => stages.iter().rev().for_each(|stage| one(stage, rows)),
+    run(level, rows, before, Decimation::Frequency);
+    dispatch!(level, simd => multiply::<_, R>(simd, &mut *rows, last, spectrum));
+    run(level, rows, before, Decimation::Time);
+}
+
+impl<R> Stage<R> {
+    fn layout(&self, n: usize) -> Layout {
+        Layout { n, radix: self.radix, span: self.span }
     }
 }
 
-type V<S, L> = <L as Lane>::Vector<S>;
-
-#[inline(always)]
-fn pass<S: Simd, L: Lane, const TIME: bool>(
-    simd: S,
-    rows: &mut [Row<L>],
-    radix: usize,
-    span: usize,
-    twiddles: &[L],
-) {
-    match radix {
-        2 => butterflies::<S, L, 2, TIME>(simd, rows, span, twiddles, |re, im| dft2::<S, L>(re, im)),
-        3 => {
-            butterflies::<S, L, 3, TIME>(simd, rows, span, twiddles, |re, im| odd::<S, L, 3, 1>(simd, re, im))
-        }
-        4 => butterflies::<S, L, 4, TIME>(simd, rows, span, twiddles, |re, im| dft4::<S, L>(re, im)),
-        5 => {
-            butterflies::<S, L, 5, TIME>(simd, rows, span, twiddles, |re, im| odd::<S, L, 5, 2>(simd, re, im))
-        }
-        7 => {
-            butterflies::<S, L, 7, TIME>(simd, rows, span, twiddles, |re, im| odd::<S, L, 7, 3>(simd, re, im))
-        }
-        8 => butterflies::<S, L, 8, TIME>(simd, rows, span, twiddles, |re, im| dft8::<S, L>(simd, re, im)),
-        _ => {}
+/// Depth first: what a stage leaves apart is transformed part by part, within the first-level cache where the whole is too long.
+fn run<R: Real, L: SimdReal>(level: Level, rows: &mut [Row<L>], stages: &[Stage<R>], decimation: Decimation) {
+    let Some((stage, others)) = stages.split_first() else { return };
+    let (layout, twiddles): (_, &[L]) = (stage.layout(rows.len()), bytemuck::cast_slice(&stage.twiddles));
+    if decimation == Decimation::Frequency {
+        dispatch!(level, simd => pass::<_, L, false, _>(simd, InPlace(&mut *rows), layout, twiddles));
+    }
+    for part in rows.chunks_exact_mut(stage.span) {
+        run(level, part, others, decimation);
+    }
+    if decimation == Decimation::Time {
+        dispatch!(level, simd => pass::<_, L, true, _>(simd, InPlace(&mut *rows), layout, twiddles));
     }
 }
-
-/// All butterflies of one stage. Decimation in frequency multiplies by the twiddles after, in time before.
-#[inline(always)]
-fn butterflies<S: Simd, L: Lane, const RADIX: usize, const TIME: bool>(
-    simd: S,
-    rows: &mut [Row<L>],
-    span: usize,
-    twiddles: &[L],
-    butterfly: impl Fn(&mut [V<S, L>; RADIX], &mut [V<S, L>; RADIX]),
-) {
-    let len = V::<S, L>::LEN;
-    let one = V::<S, L>::splat(simd, L::one());
-    for (q, factors) in twiddles.chunks_exact(2 * (RADIX - 1)).enumerate() {
-        let mut factor = [[one; 2]; RADIX];
-        for i in 1..RADIX {
-            factor[i] =
-                [V::<S, L>::splat(simd, factors[2 * i - 2]), V::<S, L>::splat(simd, factors[2 * i - 1])];
-        }
-        for block in rows.chunks_exact_mut(span * RADIX) {
-            for v in (0..COLUMNS).step_by(len) {
-                let mut re: [V<S, L>; RADIX] =
-                    std::array::from_fn(|i| V::<S, L>::from_slice(simd, &block[q + i * span][v..v + len]));
-                let mut im: [V<S, L>; RADIX] = std::array::from_fn(|i| {
-                    V::<S, L>::from_slice(simd, &block[q + i * span][COLUMNS + v..COLUMNS + v + len])
-                });
-                if TIME && q > 0 {
-                    twiddle::<S, L, RADIX>(&mut re, &mut im, &factor);
-                }
-                butterfly(&mut re, &mut im);
-                if !TIME && q > 0 {
-                    twiddle::<S, L, RADIX>(&mut re, &mut im, &factor);
-                }
-                for i in 0..RADIX {
-                    re[i].store_slice(&mut block[q + i * span][v..v + len]);
-                    im[i].store_slice(&mut block[q + i * span][COLUMNS + v..COLUMNS + v + len]);
-                }
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn twiddle<S: Simd, L: Lane, const RADIX: usize>(
-    re: &mut [V<S, L>; RADIX],
-    im: &mut [V<S, L>; RADIX],
-    factor: &[[V<S, L>; 2]; RADIX],
-) {
-    for i in 1..RADIX {
-        let [wr, wi] = factor[i];
-        let (a, b) = (re[i], im[i]);
-        re[i] = a.mul_add(wr, -(b * wi));
-        im[i] = a.mul_add(wi, b * wr);
-    }
-}
-
-#[inline(always)]
-fn dft2<S: Simd, L: Lane>(re: &mut [V<S, L>; 2], im: &mut [V<S, L>; 2]) {
-    (re[0], re[1]) = (re[0] + re[1], re[0] - re[1]);
-    (im[0], im[1]) = (im[0] + im[1], im[0] - im[1]);
-}
-
-#[inline(always)]
-fn dft4<S: Simd, L: Lane>(re: &mut [V<S, L>; 4], im: &mut [V<S, L>; 4]) {
-    let (a, b) = (re[0] + re[2], im[0] + im[2]);
-    let (c, d) = (re[0] - re[2], im[0] - im[2]);
-    let (e, f) = (re[1] + re[3], im[1] + im[3]);
-    let (g, h) = (re[1] - re[3], im[1] - im[3]);
-    // −i (g + ih) = h − ig.
-    *re = [a + e, c + h, a - e, c - h];
-    *im = [b + f, d - g, b - f, d + g];
-}
-
-#[inline(always)]
-fn dft8<S: Simd, L: Lane>(simd: S, re: &mut [V<S, L>; 8], im: &mut [V<S, L>; 8]) {
-    let mut even_re = [re[0], re[2], re[4], re[6]];
-    let mut even_im = [im[0], im[2], im[4], im[6]];
-    let mut odd_re = [re[1], re[3], re[5], re[7]];
-    let mut odd_im = [im[1], im[3], im[5], im[7]];
-    dft4::<S, L>(&mut even_re, &mut even_im);
-    dft4::<S, L>(&mut odd_re, &mut odd_im);
-    let half = V::<S, L>::splat(simd, L::FRAC_1_SQRT_2());
-    let (a, b) = (odd_re[1], odd_im[1]);
-    (odd_re[1], odd_im[1]) = ((a + b) * half, (b - a) * half);
-    (odd_re[2], odd_im[2]) = (odd_im[2], -odd_re[2]);
-    let (a, b) = (odd_re[3], odd_im[3]);
-    (odd_re[3], odd_im[3]) = ((b - a) * half, -((a + b) * half));
-    for i in 0..4 {
-        (re[i], re[i + 4]) = (even_re[i] + odd_re[i], even_re[i] - odd_re[i]);
-        (im[i], im[i + 4]) = (even_im[i] + odd_im[i], even_im[i] - odd_im[i]);
-    }
-}
-
-/// Odd prime radix: y_k = x_0 + Σ_j cos(2πjk/r)(x_j + x_{r−j}) − i Σ_j sin(2πjk/r)(x_j − x_{r−j}), j = 1 … (r−1)/2.
-#[inline(always)]
-fn odd<S: Simd, L: Lane, const RADIX: usize, const HALF: usize>(
-    simd: S,
-    re: &mut [V<S, L>; RADIX],
-    im: &mut [V<S, L>; RADIX],
-) {
-    let sums: [(V<S, L>, V<S, L>); HALF] =
-        std::array::from_fn(|j| (re[j + 1] + re[RADIX - 1 - j], im[j + 1] + im[RADIX - 1 - j]));
-    let differences: [(V<S, L>, V<S, L>); HALF] =
-        std::array::from_fn(|j| (re[j + 1] - re[RADIX - 1 - j], im[j + 1] - im[RADIX - 1 - j]));
-    let (re0, im0) = (re[0], im[0]);
-    for (s, t) in sums {
-        re[0] += s;
-        im[0] += t;
-    }
-    for k in 1..=HALF {
-        let (mut c, mut d) = (re0, im0);
-        let (mut s, mut t) = (V::<S, L>::splat(simd, L::zero()), V::<S, L>::splat(simd, L::zero()));
-        for j in 0..HALF {
-            let (sine, cosine) = ROOTS[HALF - 1][(j + 1) * k % RADIX];
-            let cosine = V::<S, L>::splat(simd, <L as Real>::from_f64(cosine));
-            let sine = V::<S, L>::splat(simd, <L as Real>::from_f64(sine));
-            c = sums[j].0.mul_add(cosine, c);
-            d = sums[j].1.mul_add(cosine, d);
-            s = differences[j].0.mul_add(sine, s);
-            t = differences[j].1.mul_add(sine, t);
-        }
-        // −i (s + it) = t − is.
-        (re[k], im[k]) = (c + t, d - s);
-        (re[RADIX - k], im[RADIX - k]) = (c - t, d + s);
-    }
-}
-
-/// (sin, cos) of 2πj/r, for r = 3, 5, 7.
-const ROOTS: [[(f64, f64); 7]; 3] = [
-    {
-        let s = 0.866_025_403_784_438_6;
-        let o = (0.0, 1.0);
-        [o, (s, -0.5), (-s, -0.5), o, o, o, o]
-    },
-    {
-        let (s1, c1) = (0.951_056_516_295_153_5, 0.309_016_994_374_947_45);
-        let (s2, c2) = (0.587_785_252_292_473_1, -0.809_016_994_374_947_5);
-        let o = (0.0, 1.0);
-        [o, (s1, c1), (s2, c2), (-s2, c2), (-s1, c1), o, o]
-    },
-    {
-        let (s1, c1) = (0.781_831_482_468_029_8, 0.623_489_801_858_733_5);
-        let (s2, c2) = (0.974_927_912_181_823_6, -0.222_520_933_956_314_4);
-        let (s3, c3) = (0.433_883_739_117_558_1, -0.900_968_867_902_419_1);
-        [(0.0, 1.0), (s1, c1), (s2, c2), (s3, c3), (-s3, c3), (-s2, c2), (-s1, c1)]
-    },
-];
 
 /// Splits up to [`COLUMNS`] columns into real and imaginary parts, exchanged for the inverse; lanes beyond are zero.
 #[inline(always)]

@@ -199,6 +199,8 @@ pub(crate) fn pitch<R: Real>(n: usize) -> usize {
 pub(crate) trait Rows<T> {
     fn row(&self, index: usize) -> &[T];
     fn row_mut(&mut self, index: usize) -> &mut [T];
+    /// Some columns of every row.
+    fn columns(&mut self, columns: Range<usize>) -> Vec<&mut [T]>;
 }
 
 /// All columns of a C-order array.
@@ -216,6 +218,9 @@ impl<T> Rows<T> for Whole<'_, T> {
     fn row_mut(&mut self, index: usize) -> &mut [T] {
         &mut self.data[index * self.inner..(index + 1) * self.inner]
     }
+    fn columns(&mut self, columns: Range<usize>) -> Vec<&mut [T]> {
+        self.data.chunks_exact_mut(self.inner).map(|row| &mut row[columns.clone()]).collect()
+    }
 }
 
 /// Some columns of each row, held as one slice a row.
@@ -231,6 +236,9 @@ impl<T> Rows<T> for Pieces<'_, T> {
     #[inline(always)]
     fn row_mut(&mut self, index: usize) -> &mut [T] {
         &mut *self.rows[index]
+    }
+    fn columns(&mut self, columns: Range<usize>) -> Vec<&mut [T]> {
+        self.rows.iter_mut().map(|row| &mut row[columns.clone()]).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! lanes. If a length has large prime factors, they are transposed and transformed one by one. Trailing axes whose sub-array
 //! fits a core's second-level cache are transformed together, in one trip from memory.
 
+mod butterflies;
 pub(crate) mod lanes;
 pub(crate) mod line;
 pub(crate) mod lines;

@@ -14,6 +14,7 @@ use crate::fft::cpu::lanes::LaneFft;
 use crate::fft::cpu::line::COLUMNS;
 use crate::fft::cuda::line::{LIGHT, Line};
 use crate::fft::cuda::{Beside, Extent, Lie, LinePass, Side, Span, Touch, Weigh, gpu, launch};
+use crate::toeplitz::cpu::Parts;
 
 /// Blocks of the kernel that finds the Hermitian part.
 pub(super) const HERMITIAN_BLOCKS: usize = 1024;
@@ -92,10 +93,9 @@ impl<R: Real> Convolution<R> {
         Ok(())
     }
 
-    /// The position of frequency (k0, column) in this spectrum, with column = k1 · p2 + k2.
-    fn place(&self, k0: usize, column: usize) -> usize {
+    /// The position of frequency (k0, k1, k2) in this spectrum.
+    fn place(&self, k0: usize, k1: usize, k2: usize) -> usize {
         let [p0, p1, p2] = self.padded;
-        let (k1, k2) = (column / p2, column % p2);
         let first = k2 / self.cut.width * self.cut.width;
         let width = self.cut.width.min(p2 - first);
         first * p0 * p1 + (k0 * p1 + k1) * width + k2 - first
@@ -104,17 +104,22 @@ impl<R: Real> Convolution<R> {
     /// The spectrum in the common order of all devices, the order of [`crate::toeplitz::cpu::Convolution::spectrum`].
     pub(in crate::toeplitz) fn spectrum(&self) -> Result<Vec<R>> {
         let [p0, p1, p2] = self.padded;
+        let parts = Parts::of(p2);
+        let blocks = (p1 * parts.width).div_ceil(COLUMNS);
         let ours = self.held()?.to_vec()?;
         let rows = self.digit_reversed()?;
-        let mut common = vec![R::zero(); (p1 * p2).div_ceil(COLUMNS) * COLUMNS * p0];
+        let mut common = vec![R::zero(); parts.count * blocks * COLUMNS * p0];
         let cpu = self.device.cpu_side();
         cpu.run(|| {
             common.par_chunks_exact_mut(p0 * COLUMNS).enumerate().for_each(|(block, common)| {
+                let (part, block) = (block / blocks, block % blocks);
                 for (k0, &row) in rows.iter().enumerate() {
                     for (c, value) in common[row * COLUMNS..][..COLUMNS].iter_mut().enumerate() {
                         let column = block * COLUMNS + c;
-                        if column < p1 * p2 {
-                            *value = ours[self.place(k0, column)];
+                        if column < p1 * parts.width {
+                            let (k1, k2) =
+                                (column / parts.width, part + parts.count * (column % parts.width));
+                            *value = ours[self.place(k0, k1, k2)];
                         }
                     }
                 }
@@ -125,12 +130,15 @@ impl<R: Real> Convolution<R> {
 
     pub(super) fn reordered(&self, common: &[R]) -> Result<Vec<R>> {
         let [p0, p1, p2] = self.padded;
+        let parts = Parts::of(p2);
+        let blocks = (p1 * parts.width).div_ceil(COLUMNS);
         let rows = self.digit_reversed()?;
         let mut ours = vec![R::zero(); p0 * p1 * p2];
         for (k0, &row) in rows.iter().enumerate() {
-            for column in 0..p1 * p2 {
-                ours[self.place(k0, column)] =
-                    common[(column / COLUMNS * p0 + row) * COLUMNS + column % COLUMNS];
+            for (k1, k2) in (0..p1).flat_map(|k1| (0..p2).map(move |k2| (k1, k2))) {
+                let column = k1 * parts.width + k2 / parts.count;
+                let block = k2 % parts.count * blocks + column / COLUMNS;
+                ours[self.place(k0, k1, k2)] = common[(block * p0 + row) * COLUMNS + column % COLUMNS];
             }
         }
         Ok(ours)
