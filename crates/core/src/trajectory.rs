@@ -1,3 +1,4 @@
+use ndarray::parallel::prelude::*;
 use ndarray::{ArcArray2, Array2, ArrayView2};
 
 use crate::{Error, Result};
@@ -96,11 +97,16 @@ impl Trajectory {
             false => points.as_standard_layout().into_owned(),
         };
         let values = points.as_slice().unwrap_or_default();
-        let (finite, extent) = match dims {
+        let parts: Vec<_> = values.chunks(dims << 14).collect();
+        let parts = parts.into_par_iter().map(|values| match dims {
             1 => measured::<1>(values),
             2 => measured::<2>(values),
             _ => measured::<3>(values),
+        });
+        let both = |one: (bool, [f64; 3]), other: (bool, [f64; 3])| {
+            (one.0 && other.0, std::array::from_fn(|axis| one.1[axis].max(other.1[axis])))
         };
+        let (finite, extent) = parts.reduce(|| (true, [0.0; 3]), both);
         if !finite
             && let Some((index, value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite())
         {

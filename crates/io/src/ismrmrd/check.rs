@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ndarray::{ArcArray1, ArcArray2, Array2, s};
+use ndarray::{ArcArray1, ArcArray2, s};
 use rayspin_core::{C32, all_finite};
 use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, Place, ScanHeader};
 
@@ -26,6 +26,15 @@ pub(super) struct Stored<'a> {
     pub(super) head: &'a Head,
     pub(super) points: &'a [f32],
     pub(super) samples: &'a [f32],
+}
+
+/// What the head of an acquisition leaves open or may state wrongly.
+pub(super) struct Settled {
+    centre_sample: usize,
+    dirs: [[f32; 3]; 3],
+    position: [f32; 3],
+    sample_time_us: f32,
+    has_points: bool,
 }
 
 /// Counts of what was repaired, for one sentence each.
@@ -130,22 +139,52 @@ impl Checked {
         self.coils * self.samples
     }
 
-    /// An acquisition's samples `[coil, sample]`. They begin at index `at` of `all`.
-    pub(super) fn data(&self, all: &ArcArray1<C32>, at: usize) -> Option<ArcArray2<C32>> {
-        let own = all.clone().slice_move(s![at..at + self.values()]);
-        own.into_shape_with_order((self.coils, self.samples)).ok()
+    /// The number of the components of its points.
+    pub(super) fn components(&self) -> usize {
+        self.samples * self.dims
     }
 
-    /// The acquisition without its samples. Its arrays are checked against the head. Its samples are copied to `to`, which has
-    /// [`Self::values`] elements.
+    /// The acquisition of a head and its arrays, which begin at these indices of the arrays of all acquisitions: samples `[coil, sample]`,
+    /// and points `[sample, dim]` where it has any.
     pub(super) fn acquisition(
+        &self,
+        head: &Head,
+        settled: &Settled,
+        (samples, at): (&ArcArray1<C32>, usize),
+        (points, from): (&ArcArray1<f32>, usize),
+    ) -> Option<Acquisition> {
+        let [read_dir, phase_dir, slice_dir] = settled.dirs;
+        Some(Acquisition {
+            flags: Flags(head.flags),
+            counters: self.counters,
+            encoding: self.encoding,
+            centre_sample: settled.centre_sample,
+            discard_pre: self.discard[0],
+            discard_post: self.discard[1],
+            sample_time_us: settled.sample_time_us,
+            time_stamp: head.acquisition_time_stamp,
+            position: settled.position,
+            read_dir,
+            phase_dir,
+            slice_dir,
+            data: part(samples, at, [self.coils, self.samples])?,
+            trajectory: match settled.has_points {
+                true => Some(part(points, from, [self.samples, self.dims])?),
+                false => None,
+            },
+        })
+    }
+
+    /// Checks the arrays against the head, and settles what the head leaves open or states wrongly. Samples are copied to the first of
+    /// `to`, which has [`Self::values`] elements, and points to the second, which has [`Self::components`].
+    pub(super) fn settle(
         &self,
         path: &Path,
         header: &ScanHeader,
         &Stored { head, points, samples }: &Stored<'_>,
-        to: &mut [C32],
+        to: (&mut [C32], &mut [f32]),
         repairs: &mut Repairs,
-    ) -> Result<Acquisition> {
+    ) -> Result<Settled> {
         let index = self.index;
         let expected = 2 * self.samples * self.coils;
         if samples.len() != expected {
@@ -162,9 +201,12 @@ impl Checked {
             let what = format!("data of coil {coil}, sample {sample}");
             return Err(field(path, index, &what, "finite numbers", data[at]));
         }
-        to.copy_from_slice(data);
-        let trajectory = self.trajectory(path, points, repairs)?;
-        let centre_sample = self.centre(header, head, trajectory.is_some(), repairs);
+        to.0.copy_from_slice(data);
+        let has_points = self.check_points(path, points, repairs)?;
+        if has_points {
+            to.1.copy_from_slice(points);
+        }
+        let centre_sample = self.centre(header, head, has_points, repairs);
         let mut dirs = [head.read_dir, head.phase_dir, head.slice_dir];
         if dirs != [[0.0; 3]; 3] && !orthonormal(&dirs) {
             repairs.directions += usize::from(self.image);
@@ -180,31 +222,17 @@ impl Checked {
             repairs.sample_time += usize::from(self.image);
             sample_time_us = 0.0;
         }
-        Ok(Acquisition {
-            flags: Flags(head.flags),
-            counters: self.counters,
-            encoding: self.encoding,
-            centre_sample,
-            discard_pre: self.discard[0],
-            discard_post: self.discard[1],
-            sample_time_us,
-            time_stamp: head.acquisition_time_stamp,
-            position,
-            read_dir: dirs[0],
-            phase_dir: dirs[1],
-            slice_dir: dirs[2],
-            data: ArcArray2::default((0, 0)),
-            trajectory,
-        })
+        Ok(Settled { centre_sample, dirs, position, sample_time_us, has_points })
     }
 
-    fn trajectory(&self, path: &Path, points: &[f32], repairs: &mut Repairs) -> Result<Option<Array2<f32>>> {
+    /// Whether there are points.
+    fn check_points(&self, path: &Path, points: &[f32], repairs: &mut Repairs) -> Result<bool> {
         let index = self.index;
         if points.is_empty() {
             repairs.no_points += usize::from(self.image && self.dims > 0);
-            return Ok(None);
+            return Ok(false);
         }
-        let expected = self.samples * self.dims;
+        let expected = self.components();
         if points.len() != expected {
             let expected =
                 format!("{expected} numbers ({} samples × {} dimensions)", self.samples, self.dims);
@@ -217,9 +245,7 @@ impl Checked {
             let what = format!("traj of sample {}, component {}", at / self.dims, at % self.dims);
             return Err(field(path, index, &what, "finite numbers", points[at]));
         }
-        Array2::from_shape_vec((self.samples, self.dims), points.to_vec())
-            .map(Some)
-            .map_err(|e| field(path, index, "traj", "samples × dimensions", e))
+        Ok(true)
     }
 
     /// The sample at the k-space centre. Writers leave it 0 or garbage; a Cartesian line as long as the encoded matrix
@@ -234,6 +260,12 @@ impl Checked {
         }
         stated
     }
+}
+
+/// The array of this shape that begins at an index of `all`.
+fn part<T>(all: &ArcArray1<T>, at: usize, shape: [usize; 2]) -> Option<ArcArray2<T>> {
+    let own = all.clone().slice_move(s![at..at + shape[0] * shape[1]]);
+    own.into_shape_with_order((shape[0], shape[1])).ok()
 }
 
 fn counters(path: &Path, index: usize, idx: &Index) -> Result<Counters> {

@@ -12,7 +12,7 @@ use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
 use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
 
 use super::arrays::Acquisitions;
-use super::check::{Checked, Repairs, Stored};
+use super::check::{Checked, Repairs, Settled, Stored};
 use super::direct;
 use super::header_in;
 use super::layout::Head;
@@ -243,35 +243,44 @@ impl Raw {
         let Reading { path, checked, repairs, counted, monitor, together } = reading;
         let blocks = self.blocks(wanted);
         let values = |block: &Range<usize>| checked[block.clone()].iter().map(Checked::values).sum::<usize>();
+        let components =
+            |block: &Range<usize>| checked[block.clone()].iter().map(Checked::components).sum::<usize>();
         // Acquisitions that stay together share memory. Fresh large pages cost a quarter of fresh small pages.
         let mut memory = Vec::new();
         for some in blocks.chunks(if together { blocks.len().max(1) } else { 1 }) {
-            let all = zeroed("samples of acquisitions", some.iter().map(values).sum());
-            memory.push((some, all.map_err(|e| Error::core(path, e))?));
+            let fail = |e| Error::core(path, e);
+            let samples = zeroed("samples of acquisitions", some.iter().map(values).sum()).map_err(fail)?;
+            let points = zeroed("points of acquisitions", some.iter().map(components).sum()).map_err(fail)?;
+            memory.push((some, samples, points));
         }
         let mut parts = Vec::with_capacity(blocks.len());
-        for (some, all) in &mut memory {
-            prefer_huge_pages(all);
-            let mut rest = &mut all[..];
+        for (some, samples, points) in &mut memory {
+            prefer_huge_pages(samples);
+            prefer_huge_pages(points);
+            let (mut samples, mut points) = (&mut samples[..], &mut points[..]);
             for block in *some {
-                let (own, behind) = rest.split_at_mut(values(block));
+                let own = (
+                    samples.split_off_mut(..values(block)).unwrap_or_default(),
+                    points.split_off_mut(..components(block)).unwrap_or_default(),
+                );
                 parts.push((block, own));
-                rest = behind;
             }
         }
         // The first block that failed: those behind it are not read.
         let failed = AtomicUsize::new(blocks.len());
         let before = &*counted;
-        let read = |block: &Range<usize>, mut to: &mut [C32]| {
+        let read = |block: &Range<usize>, (mut to, mut to_points): (&mut [C32], &mut [f32])| {
             monitor.check().map_err(|e| Error::core(path, e))?;
             let (mut repairs, mut out) = (Repairs::default(), Vec::with_capacity(block.len()));
             let mut again = Repairs::default();
             self.acquisitions.block(block.clone(), |index, points, samples| {
                 let stored = Stored { head: &self.heads[index], points, samples };
-                let (own, behind) = std::mem::take(&mut to).split_at_mut(checked[index].values());
+                let own = (
+                    to.split_off_mut(..checked[index].values()).unwrap_or_default(),
+                    to_points.split_off_mut(..checked[index].components()).unwrap_or_default(),
+                );
                 let repairs = if before[index] { &mut again } else { &mut repairs };
-                out.push(checked[index].acquisition(path, &self.header, &stored, own, repairs)?);
-                to = behind;
+                out.push(checked[index].settle(path, &self.header, &stored, own, repairs)?);
                 Ok(())
             })?;
             Ok((out, repairs))
@@ -284,22 +293,26 @@ impl Raw {
             }
             done
         };
-        let done: Vec<Result<(Vec<Acquisition>, Repairs)>> =
+        let done: Vec<Result<(Vec<Settled>, Repairs)>> =
             parts.into_par_iter().enumerate().map(until_failed).collect();
         // In order, so that the error names the first bad acquisition of the file.
         let mut done = done.into_iter();
-        for (some, all) in memory {
-            let (all, mut at) = (ArcArray1::from_vec(all), 0);
+        for (some, samples, points) in memory {
+            let (samples, points) = (ArcArray1::from_vec(samples), ArcArray1::from_vec(points));
+            let (mut at, mut from) = (0, 0);
             for (block, done) in some.iter().zip(&mut done) {
-                let (acquisitions, own) = done?;
+                let (settled, own) = done?;
                 repairs.add(&own);
                 counted[block.clone()].fill(true);
-                for (index, acquisition) in block.clone().zip(acquisitions) {
-                    let shape =
+                for (index, settled) in block.clone().zip(&settled) {
+                    let fewer =
                         || Error::field(path, format!("acquisition {index}: data"), "its samples", "fewer");
-                    let data = checked[index].data(&all, at).ok_or_else(shape)?;
-                    at += checked[index].values();
-                    take(index, Acquisition { data, ..acquisition });
+                    let own = &checked[index];
+                    let acquisition =
+                        own.acquisition(&self.heads[index], settled, (&samples, at), (&points, from));
+                    at += own.values();
+                    from += own.components();
+                    take(index, acquisition.ok_or_else(fewer)?);
                 }
             }
         }

@@ -237,7 +237,7 @@ fn contents_that_make_no_scan_name_the_acquisition_and_the_field() {
         move |s: &mut Scan| {
             let mut points = Array2::zeros((8, 2));
             points[[5, 1]] = value;
-            s.acquisitions[4].trajectory = Some(points);
+            s.acquisitions[4].trajectory = Some(points.into_shared());
         }
     };
     refuse(&spoiled(f32::NEG_INFINITY), &["acquisition 4", "sample 5, component 1", "-inf"]);

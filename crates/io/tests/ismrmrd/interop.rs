@@ -102,8 +102,9 @@ fn ismrmrd_python_reads_what_is_written() {
     let mut raw = cartesian(3, 6, 8);
     for (index, a) in raw.acquisitions.iter_mut().enumerate() {
         a.data = ndarray::Array2::from_shape_fn((3, 8), |(coil, sample)| value(index, coil, sample)).into();
-        a.trajectory =
-            Some(ndarray::Array2::from_shape_fn((8, 2), |(s, d)| (10 * index + s) as f32 + d as f32 / 4.0));
+        let points =
+            ndarray::Array2::from_shape_fn((8, 2), |(s, d)| (10 * index + s) as f32 + d as f32 / 4.0);
+        a.trajectory = Some(points.into_shared());
         a.flags = Flags::bit(22);
         a.centre_sample = 3;
         a.position = [1.0, 2.0, 3.0];

@@ -52,7 +52,8 @@ fn encoding(rng: &mut impl Rng) -> Encoding {
 pub(crate) fn readout(rng: &mut impl Rng, coils: usize, samples: usize, dims: usize) -> Acquisition {
     let mut number = || rng.random_range(-1.0f32..1.0);
     let data = Array2::from_shape_simple_fn((coils, samples), || C32::new(number(), number())).into_shared();
-    let trajectory = (dims > 0).then(|| Array2::from_shape_simple_fn((samples, dims), &mut number));
+    let trajectory =
+        (dims > 0).then(|| Array2::from_shape_simple_fn((samples, dims), &mut number).into_shared());
     let position = [number(), number(), number()];
     let dwell = number().abs();
     let mut counter = || rng.random_range(0..=u16::MAX);

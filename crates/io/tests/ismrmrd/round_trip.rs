@@ -114,8 +114,8 @@ fn scans_that_the_format_cannot_hold_are_refused_before_a_file_appears() {
     refuse(&|s| s.header.encodings.clear(), "encoding");
     refuse(&|s| s.acquisitions[1].encoding = 1, "acquisition 1: encoding");
     refuse(&|s| s.acquisitions[3].data = Array2::zeros((2, 65536)).into(), "acquisition 3: samples");
-    refuse(&|s| s.acquisitions[0].trajectory = Some(Array2::zeros((7, 2))), "trajectory");
-    refuse(&|s| s.acquisitions[0].trajectory = Some(Array2::zeros((8, 4))), "trajectory");
+    refuse(&|s| s.acquisitions[0].trajectory = Some(Array2::zeros((7, 2)).into()), "trajectory");
+    refuse(&|s| s.acquisitions[0].trajectory = Some(Array2::zeros((8, 4)).into()), "trajectory");
     refuse(&|s| s.header.encodings[0].recon.matrix[2] = 0, "encoding[0]/reconSpace/matrixSize");
     refuse(&|s| s.header.encodings[0].encoded.fov_mm[1] = f64::NAN, "fieldOfView_mm");
     let nowhere = write(folder.path().join("no/a.h5"), &cartesian(1, 1, 1), Identity::Keep).unwrap_err();

@@ -1,4 +1,4 @@
-use ndarray::{ArcArray2, Array2};
+use ndarray::ArcArray2;
 use rayspin_core::C32;
 
 /// One readout: samples of every coil, with its place in the experiment.
@@ -30,8 +30,9 @@ pub struct Acquisition {
     pub slice_dir: [f32; 3],
     /// Samples `[coil, sample]`. Acquisitions of a scan may share memory. An acquisition is copied before it is changed.
     pub data: ArcArray2<C32>,
-    /// Trajectory as the file holds it, `[sample, dim]`, in the file's own units; absent when the encoding is Cartesian.
-    pub trajectory: Option<Array2<f32>>,
+    /// Trajectory as the file holds it, `[sample, dim]`, in the file's own units; absent when the encoding is Cartesian. Shared as the
+    /// samples are.
+    pub trajectory: Option<ArcArray2<f32>>,
 }
 
 /// Where a readout stands in the experiment's loops.

@@ -233,7 +233,7 @@ impl ScanBuilder {
             let centre = own.outer_iter().enumerate().min_by(|a, b| size(a.1).total_cmp(&size(b.1)));
             readout.centre_sample = centre.map_or(0, |(sample, _)| sample);
             readout.counters.step_1 = index.min(usize::from(u16::MAX)) as u16;
-            readout.trajectory = Some(own.mapv(|k| k as f32));
+            readout.trajectory = Some(own.mapv(|k| k as f32).into_shared());
             self.readouts.push(readout);
             if let Some(limits) = self.encoding.as_mut().and_then(|encoding| encoding.step_1.as_mut()) {
                 limits.maximum = limits.maximum.max(index.min(usize::from(u16::MAX)));

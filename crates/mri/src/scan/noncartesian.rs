@@ -1,4 +1,4 @@
-use ndarray::{Array2, ArrayView2, ArrayViewMut1, Axis, s};
+use ndarray::{ArcArray2, Array2, ArrayView2, ArrayViewMut1, Axis, s};
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory, TrajectoryUnits, all_finite};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
@@ -146,7 +146,7 @@ fn join_trajectories(
     encoding: &Encoding,
     notes: &mut Vec<String>,
 ) -> Result<(Array2<f64>, Columns)> {
-    let stated = readouts[0].1.trajectory.as_ref().map_or(0, Array2::ncols);
+    let stated = readouts[0].1.trajectory.as_ref().map_or(0, ArcArray2::ncols);
     if !(1..=3).contains(&stated) {
         return Err(Error::value(
             format!("acquisition {} trajectory", readouts[0].0),
@@ -154,11 +154,7 @@ fn join_trajectories(
             stated,
         ));
     }
-    let (mut with, mut count) = (Vec::with_capacity(readouts.len()), 0);
-    for (index, readout) in readouts {
-        let Some(trajectory) = &readout.trajectory else {
-            continue;
-        };
+    let check = |index: usize, trajectory: &ArcArray2<f32>, readout: &Acquisition| {
         if trajectory.ncols() != stated || trajectory.nrows() != readout.data.ncols() {
             return Err(Error::Shape {
                 what: format!("acquisition {index} trajectory"),
@@ -175,9 +171,17 @@ fn join_trajectories(
                 found: value.to_string(),
             });
         }
-        with.push((*readout, trajectory));
-        count += kept(readout).len();
+        Ok(())
+    };
+    let with: Vec<_> = readouts
+        .iter()
+        .filter_map(|&(index, readout)| Some((index, readout.trajectory.as_ref()?, readout)))
+        .collect();
+    let checked = with.par_iter().map(|&(index, trajectory, readout)| check(index, trajectory, readout));
+    if let Some(Err(first)) = checked.find_first(Result::is_err) {
+        return Err(first);
     }
+    let count: usize = with.iter().map(|(_, _, readout)| kept(readout).len()).sum();
     if count == 0 {
         return Err(Error::value("trajectory", "at least one sample", "0 samples"));
     }
@@ -185,7 +189,7 @@ fn join_trajectories(
     prefer_huge_pages(&mut rows);
     let mut rest = &mut rows[..];
     let mut parts = Vec::with_capacity(with.len());
-    for (readout, trajectory) in with {
+    for (_, trajectory, readout) in with {
         let (part, behind) = rest.split_at_mut(kept(readout).len());
         parts.push((readout, trajectory, part));
         rest = behind;

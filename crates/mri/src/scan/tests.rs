@@ -129,7 +129,7 @@ fn slices_and_repetitions_are_frames_of_their_own() {
 
 fn with_trajectory(points: Array2<f32>) -> Acquisition {
     let mut readout = readout(points.nrows(), 0, 1);
-    readout.trajectory = Some(points);
+    readout.trajectory = Some(points.into_shared());
     readout
 }
 

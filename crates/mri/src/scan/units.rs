@@ -1,4 +1,5 @@
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, Axis};
+use rayon::prelude::*;
 use rayspin_core::{Error, Result, TrajectoryUnits};
 
 use super::frames::note;
@@ -96,8 +97,12 @@ pub fn detect_units(
     matrix: &[usize],
     fov_mm: &[f64],
 ) -> Result<TrajectoryUnits> {
-    let extent: Vec<f64> =
-        points.columns().into_iter().map(|c| c.iter().fold(0.0f64, |m, k| m.max(k.abs()))).collect();
+    let largest = |part: ArrayView2<'_, f64>| -> Vec<f64> {
+        part.columns().into_iter().map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs()))).collect()
+    };
+    let both = |one: Vec<f64>, other: Vec<f64>| one.iter().zip(&other).map(|(a, b)| a.max(*b)).collect();
+    let parts = points.axis_chunks_iter(Axis(0), 1 << 14).into_par_iter().map(largest);
+    let extent: Vec<f64> = parts.reduce(|| vec![0.0; points.ncols()], both);
     let cover = |units: TrajectoryUnits| {
         extent
             .iter()

@@ -364,7 +364,7 @@ impl Objects {
                         readout.flags = shot.flags;
                         readout.counters = Counters { slice: slice as u16, ..shot.counters };
                         readout.position = position;
-                        readout.trajectory = (!layout.on_grid).then_some(trajectory);
+                        readout.trajectory = (!layout.on_grid).then(|| trajectory.into_shared());
                         Ok(readout)
                     })
                     .collect();
