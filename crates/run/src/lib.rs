@@ -12,7 +12,7 @@ mod stream;
 pub use certify::{CONFIDENCE, Certificate, Certify, draws, errors, errors_of};
 pub use memory::{Budget, Bytes, Ledger, Memory, Stage};
 pub use methods::{About, Described, Idle, Rule, Table, changed};
-pub use params::{Choice, Kind, Param, Parameter, Parameters, Value};
+pub use params::{Choice, Kind, Param, Parameter, Parameters, Value, decisive};
 pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, halve, plan_within};
 pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
 pub use step::{Effort, Needs, Step, run};

@@ -21,6 +21,17 @@ pub enum Value {
     Image(Arc<ArrayD<f32>>),
 }
 
+/// The values that decide which programs a run loads, as text. Of a number it is whether the number is 0: a series of trials with other
+/// numbers loads the same ones.
+pub fn decisive(parameters: &(impl Parameters + ?Sized)) -> String {
+    let values = parameters.table().into_iter().map(|param| match parameters.get(param.name) {
+        Some(Value::Number(number)) => format!("{} {}", param.name, number != 0.0),
+        Some(Value::Image(_)) => format!("{} image", param.name),
+        other => format!("{} {other:?}", param.name),
+    });
+    values.collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,5 +1,6 @@
 //! From line integrals to a volume: a method's steps, planned and run.
 
+mod ahead;
 mod arriving;
 mod grid;
 mod prepare;
@@ -17,6 +18,7 @@ use rayspin_run::{BatchSize, Budget, Bytes, Certify, Ledger, Recoverable, halve,
 use serde::Serialize;
 
 use crate::methods::Method;
+pub use ahead::{compile_ahead, rehearse};
 pub use arriving::{Arriving, arriving_budget, slices_at_a_time};
 pub use grid::{GridOptions, even_angles, grid};
 pub use prepare::{AxisOn, Prepared, RayOptions, prepare};

@@ -253,3 +253,45 @@ fn arriving_views_add_up() {
         assert!(arriving_budget(&device, &geometry, &options, 4).unwrap().peak() > 0);
     }
 }
+
+#[test]
+fn what_a_run_loads_is_found_ahead() {
+    use std::collections::HashSet;
+
+    use rayspin_device::Backend;
+    use rayspin_device::cuda::NullDriver;
+
+    let device = rayspin_emu::Emulator::device().unwrap();
+    let (lines, cone) = head(&device, 0.0);
+    let detector = Detector { rows: 1, columns: 32, pitch_mm: [16.0; 2], radius_mm: None };
+    let parallel = ProjectionGeometry::orbit(detector, &Orbit::default().turn(12)).unwrap();
+    let rows = Array3::from_elem((12, 1, 32), 0.1f32);
+    let grid = VolumeGrid::new([1, 12, 13], [20.0; 3], [0.0; 3]).unwrap();
+    let few = |method: &str| {
+        let mut method = crate::methods::Methods::default().named(method).unwrap().copy();
+        if method.get("iterations").is_some() {
+            method.set("iterations", crate::methods::Value::Count(2)).unwrap();
+        }
+        method
+    };
+    let mut of_methods = Vec::new();
+    for method in ["fdk", "sirt", "os-sart", "cgls", "mlem", "tv"] {
+        of_methods.push((method, &lines, &cone, options().grid));
+    }
+    for method in ["fbp", "fourier"] {
+        of_methods.push((method, &rows, &parallel, grid));
+    }
+    for (method, lines, geometry, grid) in of_methods {
+        let options = ReconOptions { method: few(method).into(), ..ReconOptions::new(Fdk::default(), grid) };
+        let device = rayspin_emu::Emulator::device().unwrap();
+        let Backend::Cuda(cuda) = device.backend() else { unreachable!("the emulator is a CUDA device") };
+        let driver = Arc::new(NullDriver::new(cuda.properties().clone(), true));
+        rehearse(&Device::with_driver(driver.clone(), device.clone()), geometry, &options);
+        let found: HashSet<_> =
+            driver.take_programs().into_iter().map(|program| (program.name, program.defines)).collect();
+        reconstruct(&device, lines.clone(), geometry, &options, &Monitor::silent()).unwrap();
+        let loaded: HashSet<_> = cuda.loaded().into_iter().collect();
+        let missed: Vec<_> = loaded.difference(&found).collect();
+        assert!(missed.is_empty() && !loaded.is_empty(), "{method}: {missed:?}");
+    }
+}

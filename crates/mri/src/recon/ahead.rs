@@ -3,9 +3,9 @@
 use ndarray::{Array2, ArrayD};
 use rayspin_core::Monitor;
 use rayspin_device::Device;
+use rayspin_run::decisive;
 
 use super::{ReconOptions, RunOptions, reconstruct_frame};
-use crate::methods::Value;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
 /// Compiles on all cores the GPU kernels that a reconstruction of this frame needs, where the cache lacks them.
@@ -38,15 +38,10 @@ pub fn rehearse(device: &Device, frame: &Frame, options: &ReconOptions) {
     let _ = reconstruct_frame(device, without_values(frame), Vec::new(), &options, &Monitor::silent());
 }
 
-/// What decides the programs. The value of a number does not, if it is not 0: a series of trials with other numbers is rehearsed once.
+/// What decides the programs.
 fn name(frame: &Frame, options: &ReconOptions) -> String {
     let ReconOptions { method, nufft_tolerance, density, calibration, sensitivities, prepare, run, .. } =
         options;
-    let values = method.table().into_iter().map(|param| match method.get(param.name) {
-        Some(Value::Number(number)) => format!("{} {}", param.name, number != 0.0),
-        Some(Value::Image(_)) => format!("{} image", param.name),
-        other => format!("{} {other:?}", param.name),
-    });
     let samples = match &frame.samples {
         Samples::Cartesian { kspace, .. } => kspace.shape().to_vec(),
         Samples::NonCartesian { data, .. } => data.shape().to_vec(),
@@ -54,9 +49,9 @@ fn name(frame: &Frame, options: &ReconOptions) -> String {
     let given = (options.maps.is_some(), options.field_map.is_some(), options.keep_maps, prepare.prewhiten);
     let of_frame = (frame.times.is_some(), frame.calibration.is_some());
     format!(
-        "MRI {} {:?} {:?} {samples:?} {:?} {nufft_tolerance} {density:?} {calibration:?} {sensitivities:?} {given:?} {of_frame:?} {:?}",
+        "MRI {} {} {:?} {samples:?} {:?} {nufft_tolerance} {density:?} {calibration:?} {sensitivities:?} {given:?} {of_frame:?} {:?}",
         method.about().name,
-        values.collect::<Vec<_>>(),
+        decisive(&**method),
         frame.matrix,
         prepare.compression,
         run.batch_sizes

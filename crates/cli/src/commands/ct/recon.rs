@@ -8,10 +8,11 @@ use rayspin::core::{Image, Monitor, ProjectionGeometry};
 use rayspin::ct::corrections::{Corrections, Place};
 use rayspin::ct::methods::Facts;
 use rayspin::ct::recon::{
-    GridOptions, ReconOptions, Reconstruction, arriving_budget, budget, grid, reconstruct, slices_at_a_time,
+    GridOptions, ReconOptions, Reconstruction, arriving_budget, budget, compile_ahead, grid, reconstruct,
+    slices_at_a_time,
 };
 use rayspin::device::cuda::Starting;
-use rayspin::device::{Backend, Device};
+use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::report::RunRecorder;
 use rayspin::run::{BatchSize, Certify, Job, Limits, Plan, plan_within};
@@ -147,6 +148,11 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     session.planned(&plan, &limits, &options)?;
     let reference = args.run.reference.as_deref().map(io::read_volume).transpose()?;
 
+    // `--memory` counts no compilers, so that they then run one at a time, when a kernel is needed.
+    if session.device.kind() == BackendKind::Cuda && args.run.memory.is_none() {
+        session.recorder.stage("compile kernels");
+        compile_ahead(&session.device, &lines.geometry, &options);
+    }
     session.recorder.stage("reconstruct");
     let Lines { values, geometry, pixel_mm, .. } = lines;
     let streams = matches!(values, Source::Arriving(_));

@@ -1,0 +1,52 @@
+//! Compiles the kernels of a reconstruction before it begins.
+
+use ndarray::Array3;
+use rayspin_core::{Monitor, ProjectionGeometry};
+use rayspin_device::Device;
+use rayspin_run::decisive;
+
+use super::{ReconOptions, reconstruct};
+use crate::methods::Facts;
+
+/// Compiles on all cores the GPU kernels that a reconstruction of these rays needs, where the cache lacks them.
+///
+/// It rehearses the reconstruction on a device that runs nothing ([`Device::compile_ahead`]), without certificates. Kernels that the
+/// rehearsal does not load are compiled when they are needed. Nothing happens on a CPU.
+///
+/// ```
+/// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
+/// use rayspin_ct::methods::Fbp;
+/// use rayspin_ct::recon::{ReconOptions, compile_ahead};
+/// use rayspin_device::Device;
+///
+/// let detector = Detector { rows: 1, columns: 64, pitch_mm: [1.0, 1.0], radius_mm: None };
+/// let geometry = ProjectionGeometry::orbit(detector, &Orbit::default().turn(90))?;
+/// let grid = VolumeGrid::new([1, 64, 64], [1.0; 3], [0.0; 3])?;
+/// compile_ahead(&Device::cpu()?, &geometry, &ReconOptions::new(Fbp::default(), grid));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn compile_ahead(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) {
+    device.compile_ahead(&name(geometry, options), |device| rehearse(device, geometry, options));
+}
+
+/// Does what a reconstruction of these rays does, on a device that runs nothing and records the programs that are loaded
+/// ([`rayspin_device::cuda::NullDriver`]).
+pub fn rehearse(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) {
+    let options = ReconOptions { certify: None, finish_on_cpu: false, ..options.clone() };
+    // Zeros take no memory until something reads them. What a method refuses as line integrals ends the list of programs.
+    let _ = reconstruct(device, Array3::zeros(geometry.shape()), geometry, &options, &Monitor::silent());
+}
+
+/// What decides the programs.
+fn name(geometry: &ProjectionGeometry, options: &ReconOptions) -> String {
+    let ReconOptions { method, grid, batch_sizes, .. } = options;
+    format!(
+        "CT {} {} {:?} {:?} {:?} {:?} {batch_sizes:?}",
+        method.about().name,
+        decisive(&**method),
+        Facts::of(geometry),
+        geometry.detector(),
+        geometry.shape(),
+        grid.shape_zyx(),
+    )
+}
