@@ -1,7 +1,8 @@
 //! Times the FFT and the Toeplitz normal operator: one JSON line a problem and form, milliseconds over repetitions.
 //!
-//! `cargo run --release -p rayspin-kernels --example fft_bench -- [repetitions] [threads] [form]`; forms are `plain`,
-//! `padded`, `cropped`, `centred`, `variant` (every row of the FFT's table) and `toeplitz` (every row of its table).
+//! `cargo run --release -p rayspin-kernels --example fft_bench -- [repetitions] [threads] [form] [variant]`; forms are `plain`,
+//! `padded`, `cropped`, `centred`, `variant` (every row of the FFT's table) and `toeplitz` (every row of its table, or the variant that is
+//! named).
 
 use std::time::Instant;
 
@@ -74,7 +75,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-const TOEPLITZ: &[(usize, &[usize])] = &[(12, &[256, 256])];
+const TOEPLITZ: &[(usize, &[usize])] = &[(1, &[128, 128, 128]), (12, &[256, 256])];
 
 /// A point spread function's kernel: its values do not matter to the time, its symmetry does.
 fn toeplitz_forms(

@@ -131,7 +131,7 @@ impl<R: SimdReal> Convolution<R> {
             let mut scratch = self.scratch(passes);
             self.forward(passes, &mut scratch, (input, part), 0, work);
             for_each_block(vec![&mut *work], plane, &passes.blocks, 1, &fused);
-            self.inverse(passes, &mut scratch, (input, part), 0, work, y);
+            self.inverse(passes, &mut scratch, (input, part), 0, (work, y));
             return;
         }
         let scratch = || self.scratch(passes);
@@ -143,7 +143,7 @@ impl<R: SimdReal> Convolution<R> {
             .zip(y.par_chunks_mut(planes * n1 * n2))
             .enumerate()
             .for_each_init(scratch, |scratch, (index, (work, y))| {
-                self.inverse(passes, scratch, (input, part), index * planes, work, y);
+                self.inverse(passes, scratch, (input, part), index * planes, (work, y));
             });
     }
 
@@ -176,7 +176,7 @@ impl<R: SimdReal> Convolution<R> {
             scratch,
             |scratch, (index, (of_coils, y))| {
                 for (work, coil) in of_coils.into_iter().zip(coils) {
-                    self.inverse(passes, scratch, (*coil, part), index * planes, work, y);
+                    self.inverse(passes, scratch, (*coil, part), index * planes, (work, y));
                 }
             },
         );
@@ -229,8 +229,7 @@ impl<R: SimdReal> Convolution<R> {
         scratch: &mut PlaneScratch<R>,
         (input, part): (Input<'_, R>, usize),
         first: usize,
-        work: &mut [Complex<R>],
-        y: &mut [Complex<R>],
+        (work, y): (&mut [Complex<R>], &mut [Complex<R>]),
     ) {
         let [_, n1, n2] = self.matrix;
         let width = self.parts.width;
