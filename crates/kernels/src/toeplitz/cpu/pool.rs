@@ -1,28 +1,37 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use num_complex::Complex;
-use rayspin_core::{Real, Result};
+use bytemuck::Pod;
+use rayspin_core::Result;
 use rayspin_device::cpu::zeroed;
 
-/// Work buffers that outlive a call, for reuse by the next.
+/// Buffers that outlive a call, for reuse by the next: fresh memory costs as much as a pass over it.
 #[derive(Debug)]
-pub(super) struct Pool<R> {
+pub(super) struct Pool<T> {
     /// Elements of one buffer.
     pub(super) len: usize,
-    free: Mutex<Vec<Vec<Complex<R>>>>,
+    free: Mutex<Vec<Vec<T>>>,
     allocated: AtomicUsize,
 }
 
-impl<R: Real> Pool<R> {
+impl<T: Pod> Pool<T> {
     pub(super) fn new(len: usize) -> Self {
         Self { len, free: Mutex::default(), allocated: Default::default() }
     }
 
+    fn free(&self) -> Option<Vec<T>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// A free buffer, or a new one of a few kilobytes.
+    pub(super) fn take_small(&self) -> Lease<'_, T> {
+        let buffer = self.free().unwrap_or_else(|| vec![T::zeroed(); self.len]);
+        Lease { pool: self, buffer }
+    }
+
     /// A free buffer, or a new one.
-    pub(super) fn take(&self) -> Result<Lease<'_, R>> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let buffer = match free {
+    pub(super) fn take(&self) -> Result<Lease<'_, T>> {
+        let buffer = match self.free() {
             Some(buffer) => buffer,
             None => {
                 let buffer = zeroed("Toeplitz work buffer", self.len)?;
@@ -40,25 +49,25 @@ impl<R: Real> Pool<R> {
 }
 
 /// A buffer on loan; dropping it returns it.
-pub(super) struct Lease<'a, R: Real> {
-    pool: &'a Pool<R>,
-    buffer: Vec<Complex<R>>,
+pub(super) struct Lease<'a, T> {
+    pool: &'a Pool<T>,
+    buffer: Vec<T>,
 }
 
-impl<R: Real> std::ops::Deref for Lease<'_, R> {
-    type Target = [Complex<R>];
-    fn deref(&self) -> &[Complex<R>] {
+impl<T> std::ops::Deref for Lease<'_, T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
         &self.buffer
     }
 }
 
-impl<R: Real> std::ops::DerefMut for Lease<'_, R> {
-    fn deref_mut(&mut self) -> &mut [Complex<R>] {
+impl<T> std::ops::DerefMut for Lease<'_, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
         &mut self.buffer
     }
 }
 
-impl<R: Real> Drop for Lease<'_, R> {
+impl<T> Drop for Lease<'_, T> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
