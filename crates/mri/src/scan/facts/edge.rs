@@ -51,7 +51,7 @@ impl Readouts {
 
     /// Energies of a coil at frequencies that hold no object, each with the mean 2σ² for noise alone; empty where no readout tells.
     pub(super) fn energies(&self, samples: &Samples, coil: usize) -> Vec<f32> {
-        let mut energies = Vec::new();
+        let (mut energies, mut filters) = (Vec::new(), None);
         match (self, samples) {
             (Self::Lines(axis, step), Samples::Cartesian { kspace, sampled }) => {
                 let values = kspace.index_axis(Axis(0), coil);
@@ -62,12 +62,15 @@ impl Readouts {
                 });
                 let measured: Vec<_> = measured.collect();
                 let every = measured.len().div_ceil(LOOKED_AT).max(1);
-                measured.iter().step_by(every).for_each(|line| add(*line, *step, &mut energies));
+                measured
+                    .iter()
+                    .step_by(every)
+                    .for_each(|line| add(*line, *step, &mut filters, &mut energies));
             }
             (Self::Ranges(ranges), Samples::NonCartesian { data, .. }) => {
                 let row = data.row(coil);
                 for (range, step) in ranges {
-                    add(row.slice(ndarray::s![range.clone()]), *step, &mut energies);
+                    add(row.slice(ndarray::s![range.clone()]), *step, &mut filters, &mut energies);
                 }
             }
             _ => {}
@@ -76,30 +79,51 @@ impl Readouts {
     }
 }
 
-/// Adds the energies of a readout: |Σ_t w_t d_t e^{−i2πft}|² / Σ w², w being a Blackman–Harris window.
-fn add(readout: ArrayView1<'_, C32>, step: f64, energies: &mut Vec<f32>) {
+/// Readouts of one length through a Blackman–Harris window w, at some frequencies.
+struct Filters {
+    count: usize,
+    band: [f64; 2],
+    /// w_t e^{−i2πft} of each frequency.
+    rows: Vec<Vec<C64>>,
+    /// Σ w².
+    power: f64,
+}
+
+impl Filters {
+    fn new(count: usize, band: [f64; 2]) -> Self {
+        let weight = |t: usize| {
+            let turn = TAU * (t as f64 + 0.5) / count as f64;
+            0.35875 - 0.48829 * turn.cos() + 0.14128 * (2.0 * turn).cos() - 0.01168 * (3.0 * turn).cos()
+        };
+        let weights: Vec<f64> = (0..count).map(weight).collect();
+        let power = weights.iter().map(|w| w * w).sum();
+        let [low, high] = band;
+        let frequencies = (0..FREQUENCIES).flat_map(|at| {
+            let frequency = low + (high - low) * (at as f64 + 0.5) / FREQUENCIES as f64;
+            [frequency, -frequency]
+        });
+        let row = |frequency: f64| {
+            let phase = |t: usize| C64::from_polar(weights[t], -TAU * (frequency * t as f64).fract());
+            (0..count).map(phase).collect()
+        };
+        Self { count, band, rows: frequencies.map(row).collect(), power }
+    }
+}
+
+/// Adds the energies of a readout: |Σ_t w_t d_t e^{−i2πft}|² / Σ w². `filters` are those of the readout before.
+fn add(readout: ArrayView1<'_, C32>, step: f64, filters: &mut Option<Filters>, energies: &mut Vec<f32>) {
     let count = readout.len();
     if count < SHORTEST || step > LONGEST_STEP {
         return;
     }
-    let weight = |t: usize| {
-        let turn = TAU * (t as f64 + 0.5) / count as f64;
-        0.35875 - 0.48829 * turn.cos() + 0.14128 * (2.0 * turn).cos() - 0.01168 * (3.0 * turn).cos()
+    let band = if step < OVERSAMPLED { BEYOND } else { EDGE };
+    let same = |of: &Filters| of.count == count && of.band == band;
+    let Filters { rows, power, .. } = match filters.take_if(|of| same(of)) {
+        Some(same) => filters.insert(same),
+        None => filters.insert(Filters::new(count, band)),
     };
-    let weights: Vec<f64> = (0..count).map(weight).collect();
-    let power: f64 = weights.iter().map(|w| w * w).sum();
-    let [low, high] = if step < OVERSAMPLED { BEYOND } else { EDGE };
-    for at in 0..FREQUENCIES {
-        let frequency = low + (high - low) * (at as f64 + 0.5) / FREQUENCIES as f64;
-        for turn in [frequency, -frequency] {
-            let unit = C64::from_polar(1.0, -TAU * turn);
-            let mut phase = C64::new(1.0, 0.0);
-            let mut sum = C64::new(0.0, 0.0);
-            for (value, weight) in readout.iter().zip(&weights) {
-                sum += C64::new(value.re.into(), value.im.into()) * phase * *weight;
-                phase *= unit;
-            }
-            energies.push((sum.norm_sqr() / power) as f32);
-        }
+    for row in rows {
+        let terms = readout.iter().zip(row).map(|(d, w)| C64::new(d.re.into(), d.im.into()) * *w);
+        energies.push((terms.sum::<C64>().norm_sqr() / *power) as f32);
     }
 }
