@@ -152,7 +152,7 @@ impl<R: SimdReal> Convolution<R> {
     fn convolve_together(
         &self,
         passes: &Passes<R>,
-        buffers: &mut [Lease<'_, Complex<R>>],
+        buffers: &mut [Lease<'_, R>],
         (coils, part): (&[Input<'_, R>], usize),
         y: &mut [Complex<R>],
     ) {
@@ -343,16 +343,16 @@ struct Fused<'a, R: Real> {
     part: usize,
 }
 
-impl<'a, R: SimdReal> BlockWork<R> for Fused<'a, R> {
-    type State = Lease<'a, Row<R>>;
+impl<R: SimdReal> BlockWork<R> for Fused<'_, R> {
+    type State = Vec<Row<R>>;
 
-    fn state(&self) -> Self::State {
-        self.convolution.rows.take_small()
+    fn state(&self) -> Vec<Row<R>> {
+        vec![[R::zero(); 2 * COLUMNS]; self.convolution.padded[0]]
     }
 
     fn block(
         &self,
-        buffer: &mut Self::State,
+        buffer: &mut Vec<Row<R>>,
         rows: &mut impl Rows<Complex<R>>,
         _: usize,
         index: usize,

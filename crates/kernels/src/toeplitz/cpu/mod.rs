@@ -16,7 +16,7 @@ use rayspin_core::{Error, Real, Result, voxels};
 use pool::Pool;
 
 use crate::fft::cpu::FftNd;
-use crate::fft::cpu::lanes::{LaneFft, Row};
+use crate::fft::cpu::lanes::LaneFft;
 use crate::fft::cpu::line::COLUMNS;
 
 /// Work buffers up to this many bytes go one to a thread, each thread taking whole images of a batch.
@@ -97,9 +97,7 @@ pub(super) struct Convolution<R: Real> {
     /// `[part, block, row, column]`: in the order in which blocks of [`COLUMNS`] columns (middle, last) are visited, and their
     /// buffers laid out. The inverse transforms' 1/N is in it.
     spectrum: Vec<R>,
-    work: Arc<Pool<Complex<R>>>,
-    /// Lines of the first axis in the cache.
-    rows: Pool<Row<R>>,
+    work: Arc<Pool<R>>,
 }
 
 impl<R: Real> Convolution<R> {
@@ -121,7 +119,7 @@ impl<R: Real> Convolution<R> {
             Complex::new(<R as Real>::from_f64(cos), <R as Real>::from_f64(-sin))
         });
         let turn = turn.collect();
-        Ok(Self { matrix: sizes, padded, parts, turn, engine, first, spectrum, work, rows: Pool::new(p0) })
+        Ok(Self { matrix: sizes, padded, parts, turn, engine, first, spectrum, work })
     }
 
     pub(super) fn bytes(&self) -> u64 {

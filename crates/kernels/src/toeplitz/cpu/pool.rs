@@ -1,37 +1,28 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use bytemuck::Pod;
-use rayspin_core::Result;
+use num_complex::Complex;
+use rayspin_core::{Real, Result};
 use rayspin_device::cpu::zeroed;
 
-/// Buffers that outlive a call, for reuse by the next: fresh memory costs as much as a pass over it.
+/// Work buffers that outlive a call, for reuse by the next.
 #[derive(Debug)]
-pub(super) struct Pool<T> {
+pub(super) struct Pool<R> {
     /// Elements of one buffer.
     pub(super) len: usize,
-    free: Mutex<Vec<Vec<T>>>,
+    free: Mutex<Vec<Vec<Complex<R>>>>,
     allocated: AtomicUsize,
 }
 
-impl<T: Pod> Pool<T> {
+impl<R: Real> Pool<R> {
     pub(super) fn new(len: usize) -> Self {
         Self { len, free: Mutex::default(), allocated: Default::default() }
     }
 
-    fn free(&self) -> Option<Vec<T>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    /// A free buffer, or a new one of a few kilobytes.
-    pub(super) fn take_small(&self) -> Lease<'_, T> {
-        let buffer = self.free().unwrap_or_else(|| vec![T::zeroed(); self.len]);
-        Lease { pool: self, buffer }
-    }
-
     /// A free buffer, or a new one.
-    pub(super) fn take(&self) -> Result<Lease<'_, T>> {
-        let buffer = match self.free() {
+    pub(super) fn take(&self) -> Result<Lease<'_, R>> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let buffer = match free {
             Some(buffer) => buffer,
             None => {
                 let buffer = zeroed("Toeplitz work buffer", self.len)?;
@@ -49,25 +40,25 @@ impl<T: Pod> Pool<T> {
 }
 
 /// A buffer on loan; dropping it returns it.
-pub(super) struct Lease<'a, T> {
-    pool: &'a Pool<T>,
-    buffer: Vec<T>,
+pub(super) struct Lease<'a, R: Real> {
+    pool: &'a Pool<R>,
+    buffer: Vec<Complex<R>>,
 }
 
-impl<T> std::ops::Deref for Lease<'_, T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
+impl<R: Real> std::ops::Deref for Lease<'_, R> {
+    type Target = [Complex<R>];
+    fn deref(&self) -> &[Complex<R>] {
         &self.buffer
     }
 }
 
-impl<T> std::ops::DerefMut for Lease<'_, T> {
-    fn deref_mut(&mut self) -> &mut [T] {
+impl<R: Real> std::ops::DerefMut for Lease<'_, R> {
+    fn deref_mut(&mut self) -> &mut [Complex<R>] {
         &mut self.buffer
     }
 }
 
-impl<T> Drop for Lease<'_, T> {
+impl<R: Real> Drop for Lease<'_, R> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
