@@ -24,32 +24,16 @@ pub(crate) fn extent(plan: &FftPlan) -> Option<usize> {
 pub(crate) unsafe fn run(plan: &FftPlan, sign: i32, from: u64, to: u64) -> Result<()> {
     if plan.double {
         // SAFETY: as the caller promises.
-        unsafe {
-            transform::<f64>(
-                plan,
-                plan_f64(&plan.axes),
-                sign,
-                from as usize as *const _,
-                to as usize as *mut _,
-            )
-        }
+        unsafe { transform::<f64>(plan, plan_f64, sign, from as usize as *const _, to as usize as *mut _) }
     } else {
         // SAFETY: as the caller promises.
-        unsafe {
-            transform::<f32>(
-                plan,
-                plan_f32(&plan.axes),
-                sign,
-                from as usize as *const _,
-                to as usize as *mut _,
-            )
-        }
+        unsafe { transform::<f32>(plan, plan_f32, sign, from as usize as *const _, to as usize as *mut _) }
     }
 }
 
 unsafe fn transform<T: FftNum>(
     plan: &FftPlan,
-    lines: Lines<T>,
+    plan_lines: fn(&[usize]) -> Lines<T>,
     sign: i32,
     from: *const Complex<T>,
     to: *mut Complex<T>,
@@ -61,6 +45,7 @@ unsafe fn transform<T: FftNum>(
             format!("{plan:?}, {sign}"),
         ));
     }
+    let lines = plan_lines(&plan.axes);
     let lines = if sign < 0 { lines.forward } else { lines.inverse };
     let size: usize = plan.axes.iter().product();
     let mut values = vec![Complex::new(T::zero(), T::zero()); size];

@@ -21,8 +21,8 @@ pub enum Value {
     Image(Arc<ArrayD<f32>>),
 }
 
-/// The values that decide which programs a run loads, as text. Of a number it is whether the number is 0: a series of trials with other
-/// numbers loads the same ones.
+/// The values that decide which programs a run loads, as text. A number decides by being 0 or not: a series of trials with other numbers
+/// loads the same programs.
 pub fn decisive(parameters: &(impl Parameters + ?Sized)) -> String {
     let values = parameters.table().into_iter().map(|param| match parameters.get(param.name) {
         Some(Value::Number(number)) => format!("{} {}", param.name, number != 0.0),

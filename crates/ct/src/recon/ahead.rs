@@ -3,6 +3,7 @@
 use ndarray::Array3;
 use rayspin_core::{Monitor, ProjectionGeometry};
 use rayspin_device::Device;
+use rayspin_device::cpu::zeroed;
 use rayspin_run::decisive;
 
 use super::{ReconOptions, reconstruct};
@@ -34,7 +35,12 @@ pub fn compile_ahead(device: &Device, geometry: &ProjectionGeometry, options: &R
 pub fn rehearse(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) {
     let options = ReconOptions { certify: None, finish_on_cpu: false, ..options.clone() };
     // Zeros take no memory until something reads them. What a method refuses as line integrals ends the list of programs.
-    let _ = reconstruct(device, Array3::zeros(geometry.shape()), geometry, &options, &Monitor::silent());
+    let [views, rows, columns] = geometry.shape();
+    let lines = rayspin_core::voxels(&geometry.shape()).and_then(|count| zeroed("line integrals", count));
+    let lines = lines.map(|lines| Array3::from_shape_vec((views, rows, columns), lines));
+    if let Ok(Ok(lines)) = lines {
+        let _ = reconstruct(device, lines, geometry, &options, &Monitor::silent());
+    }
 }
 
 /// What decides the programs.

@@ -72,9 +72,6 @@ impl Cpu {
             if self.level.as_avx2().is_some() {
                 return "AVX2+FMA";
             }
-            if self.level.as_sse4_2().is_some() {
-                return "SSE4.2";
-            }
         }
         #[cfg(target_arch = "aarch64")]
         if self.level.as_neon().is_some() {

@@ -28,7 +28,7 @@ pub(super) struct Stored<'a> {
     pub(super) samples: &'a [f32],
 }
 
-/// What the head of an acquisition leaves open or may state wrongly.
+/// Values of an acquisition's head after checks and repairs.
 pub(super) struct Settled {
     centre_sample: usize,
     dirs: [[f32; 3]; 3],

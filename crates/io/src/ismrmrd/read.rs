@@ -259,11 +259,10 @@ impl Raw {
             prefer_huge_pages(points);
             let (mut samples, mut points) = (&mut samples[..], &mut points[..]);
             for block in *some {
-                let own = (
-                    samples.split_off_mut(..values(block)).unwrap_or_default(),
-                    points.split_off_mut(..components(block)).unwrap_or_default(),
-                );
-                parts.push((block, own));
+                let (own, behind) = samples.split_at_mut(values(block));
+                let (own_points, points_behind) = points.split_at_mut(components(block));
+                parts.push((block, (own, own_points)));
+                (samples, points) = (behind, points_behind);
             }
         }
         // The first block that failed: those behind it are not read.
@@ -275,10 +274,11 @@ impl Raw {
             let mut again = Repairs::default();
             self.acquisitions.block(block.clone(), |index, points, samples| {
                 let stored = Stored { head: &self.heads[index], points, samples };
-                let own = (
-                    to.split_off_mut(..checked[index].values()).unwrap_or_default(),
-                    to_points.split_off_mut(..checked[index].components()).unwrap_or_default(),
-                );
+                let (own, behind) = std::mem::take(&mut to).split_at_mut(checked[index].values());
+                let (own_points, points_behind) =
+                    std::mem::take(&mut to_points).split_at_mut(checked[index].components());
+                let own = (own, own_points);
+                (to, to_points) = (behind, points_behind);
                 let repairs = if before[index] { &mut again } else { &mut repairs };
                 out.push(checked[index].settle(path, &self.header, &stored, own, repairs)?);
                 Ok(())

@@ -9,7 +9,7 @@ use super::Weights;
 pub(super) struct Plan {
     /// h's spectrum over the length of the transforms, the inverse's scale included.
     spectrum: Vec<f32>,
-    /// Of that length alone.
+    /// Transforms of the spectrum's length.
     lines: Lines<f32>,
 }
 

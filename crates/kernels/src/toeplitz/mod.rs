@@ -130,6 +130,9 @@ impl<R: Real> Toeplitz<R> {
         })
     }
 
+    /// The order of [`Toeplitz::spectrum`], a number that rises with each other order. A spectrum that was kept is of no use in another order.
+    pub const ORDER: u32 = 2;
+
     /// The spectrum of the padded kernel, for [`Toeplitz::from_spectrum`]. Its order is internal to this library and the
     /// same on every device.
     pub fn spectrum(&self) -> Result<Cow<'_, [R]>> {
@@ -272,13 +275,13 @@ impl<R: Real> Toeplitz<R> {
     }
 
     /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made: the real spectrum of the
-    /// padded grid, and half of a complex grid padded along all axes but the first.
+    /// padded grid, and a complex grid padded along all axes but the first, of which a buffer holds half where the padded last axis is even.
     pub fn bytes_needed(matrix: &[usize]) -> Result<u64> {
         let (spectrum, work) = cpu::elements(matrix)?;
         Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)
     }
 
-    /// Bytes that a plan on `device` holds after it was applied to `coils` coils or images. On a GPU this is GPU memory: the
+    /// Bytes that a plan on `device` holds at most after it was applied to `coils` coils or images. On a GPU this is GPU memory: the
     /// real spectrum and the buffers of the coils that it transforms together. On the CPU it is [`Toeplitz::bytes_needed`], and of small
     /// images a work buffer for each thread.
     pub fn bytes_needed_on(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
@@ -313,10 +316,11 @@ impl<R: Real> Toeplitz<R> {
         Ok(doubled * size_of::<Complex<R>>() as u64 + Self::bytes_needed(matrix)?)
     }
 
-    /// Limits the coils or images that a GPU takes at a time to `coils`.
+    /// Limits the coils or images that are taken at a time to `coils`.
     pub fn limit_batch(&mut self, coils: usize) {
-        if let Engine::Gpu(convolution) = &mut self.engine {
-            convolution.limit_batch(coils);
+        match &mut self.engine {
+            Engine::Gpu(convolution) => convolution.limit_batch(coils),
+            Engine::Host(convolution) => convolution.limit_batch(coils),
         }
     }
 

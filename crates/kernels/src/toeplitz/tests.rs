@@ -189,7 +189,7 @@ fn the_sense_normal_is_the_sum_over_coils() {
     for (seed, &matrix) in MATRICES.iter().enumerate() {
         let mut case = case(matrix, 300 + seed as u64);
         let len: usize = matrix.iter().product();
-        // Fewer coils than threads, as many, and more of which some are left over.
+        // Fewer coils than threads, as many coils as threads, and more.
         let coils = 5;
         let (x, maps) = (random(&mut case.rng, len), random(&mut case.rng, coils * len));
         let parts: Vec<Vec<Complex64>> = maps
@@ -243,6 +243,10 @@ fn memory_is_stated_beforehand() {
         assert_eq!(toeplitz.bytes(), Toeplitz::<f32>::bytes_needed_on(&device, &[12, 7], coils).unwrap());
         let work = Toeplitz::<f32>::bytes_of_work(&device, &[12, 7], coils).unwrap();
         assert_eq!(work, buffers * Toeplitz::<f32>::bytes_of_work(&device, &[12, 7], 1).unwrap());
+        let mut one = plan::<f32>(&device, &[12, 7], &case(&[12, 7], 2).q);
+        one.limit_batch(1);
+        one.apply_sense(&Array::zeros(&device, &[12, 7]).unwrap(), &maps, &mut y).unwrap();
+        assert_eq!(one.bytes(), Toeplitz::<f32>::bytes_needed(&[12, 7]).unwrap());
     }
 }
 

@@ -22,7 +22,8 @@ fn key(plan: &Transforms, trajectory: &Trajectory, weights: Option<&[f32]>, tole
         rayspin_device::Backend::Cuda(cuda) => &cuda.properties().name,
     };
     let head = format!(
-        "Toeplitz spectrum 1, rayspin {}, {device}, {:?}, ",
+        "Toeplitz spectrum in order {}, rayspin {}, {device}, {:?}, ",
+        Toeplitz::<f32>::ORDER,
         env!("CARGO_PKG_VERSION"),
         plan.matrix()
     );

@@ -148,8 +148,10 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     session.planned(&plan, &limits, &options)?;
     let reference = args.run.reference.as_deref().map(io::read_volume).transpose()?;
 
-    // `--memory` counts no compilers, so that they then run one at a time, when a kernel is needed.
-    if session.device.kind() == BackendKind::Cuda && args.run.memory.is_none() {
+    // `--memory` does not count compilers: with it, a kernel is compiled when it is needed. A rehearsal holds the whole scan, of views that
+    // arrive there may be no room for.
+    let whole = matches!(lines.values, Source::Whole(_));
+    if session.device.kind() == BackendKind::Cuda && args.run.memory.is_none() && whole {
         session.recorder.stage("compile kernels");
         compile_ahead(&session.device, &lines.geometry, &options);
     }

@@ -180,8 +180,8 @@ pub(super) fn pass<S: Simd, L: SimdReal, const TIME: bool, P: Port<S, L>>(
                 dft8::<S, L>(simd, re, im);
             },
         ),
-        // Only the first stage has halves, and only if its radix is even.
-        _ if P::ZEROS || P::CROPS => {}
+        // Without half of its rows no stage of odd radix is ever run: its code would be compiled in vain.
+        _ if P::ZEROS || P::CROPS => debug_assert!(false, "half a stage of radix {}", layout.radix),
         3 => butterflies::<S, L, 3, TIME, P>(
             simd,
             &mut port,
@@ -310,7 +310,7 @@ fn dft8<S: Simd, L: SimdReal>(simd: S, re: &mut [V<S, L>; 8], im: &mut [V<S, L>;
     [*re, *im] = join8::<S, L>(simd, [even_re, even_im], [odd_re, odd_im]);
 }
 
-/// The transform of 8 from those of its even and its odd rows.
+/// The transform of 8 rows from the transforms of the even rows and of the odd rows.
 #[inline(always)]
 fn join8<S: Simd, L: SimdReal>(
     simd: S,

@@ -130,7 +130,7 @@ impl<R: SimdReal> LaneFft<R> {
                 first.layout(self.n),
                 &first.twiddles,
             ));
-            // What the stage leaves apart, one after the other: the first-level cache holds it where the line is longer than that.
+            // The stage leaves several independent lines. Each goes through the other stages alone, within the first-level cache.
             let part = first.span;
             for (rows, spectrum) in rows.chunks_exact_mut(part).zip(spectrum.chunks_exact(part * COLUMNS)) {
                 multiply_between(level, others, rows, spectrum);
@@ -176,7 +176,7 @@ impl<R> Stage<R> {
     }
 }
 
-/// Depth first: what a stage leaves apart is transformed part by part, within the first-level cache where the whole is too long.
+/// Depth first: a stage leaves several independent lines, and each goes through the other stages alone, within the first-level cache.
 fn run<R: Real, L: SimdReal>(level: Level, rows: &mut [Row<L>], stages: &[Stage<R>], decimation: Decimation) {
     let Some((stage, others)) = stages.split_first() else { return };
     let (layout, twiddles): (_, &[L]) = (stage.layout(rows.len()), bytemuck::cast_slice(&stage.twiddles));

@@ -39,7 +39,9 @@ impl<R: SimdReal> Convolution<R> {
         let image: usize = self.matrix.iter().product();
         let batch = x.len() / image;
         let passes = self.passes(cpu);
-        if batch > 1 && buffers::<R>(self.work.len, cpu.threads(), batch) == cpu.threads() {
+        // One image a thread, where there are enough of them.
+        let at_once = batch.min(self.most);
+        if batch > 1 && at_once >= cpu.threads() && buffers::<R>(self.work.len, cpu.threads(), batch) > 1 {
             return cpu.run(|| {
                 y.par_chunks_exact_mut(image)
                     .zip(x.par_chunks_exact(image))
@@ -79,7 +81,7 @@ impl<R: SimdReal> Convolution<R> {
     ) -> Result<()> {
         let passes = self.passes(cpu);
         let threads = cpu.threads();
-        let together = buffers::<R>(self.work.len, threads, maps.len() / image.len());
+        let together = buffers::<R>(self.work.len, threads, self.most.min(maps.len() / image.len()));
         let mut buffers = (0..together).map(|_| self.work.take()).collect::<Result<Vec<_>>>()?;
         let coil = |index: usize, map| Input { image, map: Some(map), add: add || index > 0 };
         let coils: Vec<_> = maps.chunks_exact(image.len()).enumerate().map(|(i, map)| coil(i, map)).collect();
@@ -148,7 +150,8 @@ impl<R: SimdReal> Convolution<R> {
     }
 
     /// A few coils at once, one a thread until their results are added, in the order of the coils: the sum does not depend on the
-    /// number of threads. A thread that has a whole image waits for the others half as often.
+    /// number of threads. Threads wait for each other twice for each group of coils,
+    /// and not three times for each coil.
     fn convolve_together(
         &self,
         passes: &Passes<R>,
@@ -222,7 +225,7 @@ impl<R: SimdReal> Convolution<R> {
         }
     }
 
-    /// Some planes transformed back along the middle and the last axis, cropped to those of the result from plane `first` on.
+    /// Transforms some planes back along the middle and the last axis, and crops them to the planes of the result from plane `first` on.
     fn inverse(
         &self,
         passes: &Passes<R>,

@@ -1,8 +1,9 @@
 //! Zero-pad → FFT → multiply → inverse FFT → crop on the cores, without ever forming the padded grid.
 //!
 //! The first axis is padded, transformed, multiplied, transformed back and cropped within one cache-resident block of
-//! columns. Frequencies of the last axis are taken in two parts, the even ones and the odd ones: those of x, padded to twice its
-//! length, are the transforms of x and of x e^{−iπj/n}. The work buffer therefore holds a quarter of the padded grid.
+//! columns. Frequencies of the last axis are taken in two parts, the even ones and the odd ones. For x of n
+//! values, padded with zeros to 2m, the even frequencies are the transform of x, padded to m, and the odd ones that of x e^{−iπj/m}. Where
+//! the padded length is odd, as short ones may be, there is one part. The work buffer holds a quarter of the padded grid, or half with one part.
 
 mod convolve;
 mod pool;
@@ -63,10 +64,13 @@ pub(super) fn elements(matrix: &[usize]) -> Result<(usize, usize)> {
     Ok((voxels(&[p0, count, columns, COLUMNS])?, voxels(&[sizes[0], p1, width])?))
 }
 
-/// Work buffers of so many elements that `images` images or coils take at once.
+/// The number of work buffers, each of `elements` elements, that `images` images or coils take at once.
 pub(super) fn buffers<R>(elements: usize, threads: usize, images: usize) -> usize {
-    let own = elements.saturating_mul(size_of::<Complex<R>>()) <= OWN_BUFFER_BYTES;
-    if own { threads.min(images).max(1) } else { 1 }
+    if elements.saturating_mul(size_of::<Complex<R>>()) <= OWN_BUFFER_BYTES {
+        threads.min(images).max(1)
+    } else {
+        1
+    }
 }
 
 /// The frequencies of the last axis: part `s` holds the frequencies `s + count · j`, j < `width`.
@@ -91,13 +95,15 @@ pub(super) struct Convolution<R: Real> {
     parts: Parts,
     /// e^{−i2πj/L} along the last axis, padded to L.
     turn: Vec<Complex<R>>,
-    /// Of the padded axes; of the last one, a part.
+    /// Transforms along the padded axes, and along a part of the last one.
     engine: FftNd<R>,
     first: LaneFft<R>,
     /// `[part, block, row, column]`: in the order in which blocks of [`COLUMNS`] columns (middle, last) are visited, and their
     /// buffers laid out. The inverse transforms' 1/N is in it.
     spectrum: Vec<R>,
     work: Arc<Pool<R>>,
+    /// Images or coils that are taken at a time, at most.
+    most: usize,
 }
 
 impl<R: Real> Convolution<R> {
@@ -119,12 +125,16 @@ impl<R: Real> Convolution<R> {
             Complex::new(<R as Real>::from_f64(cos), <R as Real>::from_f64(-sin))
         });
         let turn = turn.collect();
-        Ok(Self { matrix: sizes, padded, parts, turn, engine, first, spectrum, work })
+        Ok(Self { matrix: sizes, padded, parts, turn, engine, first, spectrum, work, most: usize::MAX })
     }
 
     pub(super) fn bytes(&self) -> u64 {
         let work = self.work.allocated() * self.work.len * size_of::<Complex<R>>();
         (self.spectrum.len() * size_of::<R>() + work) as u64
+    }
+
+    pub(super) fn limit_batch(&mut self, images: usize) {
+        self.most = images.max(1);
     }
 
     /// Works in the buffers of `other`, a plan for the same matrix.

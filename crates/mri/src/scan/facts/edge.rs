@@ -110,7 +110,8 @@ impl Filters {
     }
 }
 
-/// Adds the energies of a readout: |Σ_t w_t d_t e^{−i2πft}|² / Σ w². `filters` are those of the readout before.
+/// Adds the energies of a readout: |Σ_t w_t d_t e^{−i2πft}|² / Σ w². `filters` are kept from the readout before,
+/// and serve again if its length and band are the same.
 fn add(readout: ArrayView1<'_, C32>, step: f64, filters: &mut Option<Filters>, energies: &mut Vec<f32>) {
     let count = readout.len();
     if count < SHORTEST || step > LONGEST_STEP {
