@@ -14,7 +14,7 @@ use std::path::Path;
 
 use hdf5::datatype::ByteOrder;
 use hdf5::types::{CompoundType, FloatSize, TypeDescriptor};
-use hdf5::{Dataset, H5Type};
+use hdf5::{Dataset, Datatype, H5Type};
 use rayon::prelude::*;
 use rayspin_device::cpu::try_reserve;
 
@@ -144,7 +144,12 @@ impl Direct {
         if !plain {
             return None;
         }
-        let TypeDescriptor::Compound(record) = ty.to_descriptor().ok()? else { return None };
+        let descriptor = ty.to_descriptor().ok()?;
+        // A descriptor knows no bits: a number of four bytes may have 24 of them, and the library masks the others.
+        if Datatype::from_descriptor(&descriptor).ok()? != ty {
+            return None;
+        }
+        let TypeDescriptor::Compound(record) = descriptor else { return None };
         let member = |name: &str| record.fields.iter().find(|field| field.name == name);
         let TypeDescriptor::Compound(stored) = &member("head")?.ty else { return None };
         let TypeDescriptor::Compound(wanted) = Head::type_descriptor() else { return None };

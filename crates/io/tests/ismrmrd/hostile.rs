@@ -87,6 +87,17 @@ fn files_cut_short_are_refused() {
     }
 }
 
+/// A type may have fewer bits than its bytes hold. The library masks the others.
+#[test]
+fn numbers_of_fewer_bits_are_left_to_the_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bits.h5");
+    fs::write(&path, include_bytes!("found/number_of_fewer_bits.h5")).unwrap();
+    assert!(!is_read_past_library(&path).unwrap());
+    let by_library = read_by_library(&path, &ReadOptions::default(), &Monitor::silent()).unwrap();
+    assert!(read(&path).unwrap().acquisitions == by_library.acquisitions);
+}
+
 #[test]
 fn files_of_any_writer_are_read_past_the_library_as_by_it() {
     let folder = tempfile::tempdir().unwrap();
