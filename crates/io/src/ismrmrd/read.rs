@@ -305,8 +305,9 @@ impl Raw {
                 repairs.add(&own);
                 counted[block.clone()].fill(true);
                 for (index, settled) in block.clone().zip(&settled) {
-                    let fewer =
-                        || Error::field(path, format!("acquisition {index}: data"), "its samples", "fewer");
+                    let fewer = || {
+                        Error::field(path, format!("acquisition {index}"), "its samples and points", "fewer")
+                    };
                     let own = &checked[index];
                     let acquisition =
                         own.acquisition(&self.heads[index], settled, (&samples, at), (&points, from));

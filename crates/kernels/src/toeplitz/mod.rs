@@ -130,7 +130,7 @@ impl<R: Real> Toeplitz<R> {
         })
     }
 
-    /// The order of [`Toeplitz::spectrum`], a number that rises with each other order. A spectrum that was kept is of no use in another order.
+    /// The order of [`Toeplitz::spectrum`], a number that rises when the order changes. A program that keeps spectra keeps this number with them.
     pub const ORDER: u32 = 2;
 
     /// The spectrum of the padded kernel, for [`Toeplitz::from_spectrum`]. Its order is internal to this library and the
@@ -274,8 +274,8 @@ impl<R: Real> Toeplitz<R> {
         }
     }
 
-    /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made: the real spectrum of the
-    /// padded grid, and a complex grid padded along all axes but the first, of which a buffer holds half where the padded last axis is even.
+    /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made. It holds the real spectrum of the padded
+    /// grid. The buffer is a complex grid, padded along all axes but the first, or half of it where the padded last axis is even.
     pub fn bytes_needed(matrix: &[usize]) -> Result<u64> {
         let (spectrum, work) = cpu::elements(matrix)?;
         Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)

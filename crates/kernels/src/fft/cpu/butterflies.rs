@@ -119,99 +119,30 @@ pub(super) fn pass<S: Simd, L: SimdReal, const TIME: bool, P: Port<S, L>>(
     layout: Layout,
     twiddles: &[L],
 ) {
+    macro_rules! stage {
+        ($radix:literal, |$re:ident, $im:ident| $butterfly:expr) => {
+            butterflies::<S, L, $radix, TIME, P>(
+                simd,
+                &mut port,
+                layout,
+                twiddles,
+                #[inline(always)]
+                |$re, $im| $butterfly,
+            )
+        };
+    }
     match layout.radix {
-        2 if P::ZEROS => butterflies::<S, L, 2, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| {
-                (re[1], im[1]) = (re[0], im[0]);
-            },
-        ),
-        4 if P::ZEROS => butterflies::<S, L, 4, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| {
-                half_dft4::<S, L>(re, im);
-            },
-        ),
-        8 if P::ZEROS => butterflies::<S, L, 8, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| {
-                let (mut even_re, mut even_im) = ([re[0], re[2], re[0], re[0]], [im[0], im[2], im[0], im[0]]);
-                let (mut odd_re, mut odd_im) = ([re[1], re[3], re[1], re[1]], [im[1], im[3], im[1], im[1]]);
-                half_dft4::<S, L>(&mut even_re, &mut even_im);
-                half_dft4::<S, L>(&mut odd_re, &mut odd_im);
-                [*re, *im] = join8::<S, L>(simd, [even_re, even_im], [odd_re, odd_im]);
-            },
-        ),
-        2 => butterflies::<S, L, 2, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| dft2::<S, L>(re, im),
-        ),
-        4 => butterflies::<S, L, 4, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| dft4::<S, L>(re, im),
-        ),
-        8 => butterflies::<S, L, 8, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| {
-                dft8::<S, L>(simd, re, im);
-            },
-        ),
-        // Without half of its rows no stage of odd radix is ever run: its code would be compiled in vain.
+        2 if P::ZEROS => stage!(2, |re, im| (re[1], im[1]) = (re[0], im[0])),
+        4 if P::ZEROS => stage!(4, |re, im| half_dft4::<S, L>(re, im)),
+        8 if P::ZEROS => stage!(8, |re, im| half_dft8::<S, L>(simd, re, im)),
+        2 => stage!(2, |re, im| dft2::<S, L>(re, im)),
+        4 => stage!(4, |re, im| dft4::<S, L>(re, im)),
+        8 => stage!(8, |re, im| dft8::<S, L>(simd, re, im)),
+        // A stage of odd radix has no halves, so nobody calls this. Its code would be compiled in vain.
         _ if P::ZEROS || P::CROPS => debug_assert!(false, "half a stage of radix {}", layout.radix),
-        3 => butterflies::<S, L, 3, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| {
-                odd::<S, L, 3, 1>(simd, re, im);
-            },
-        ),
-        5 => butterflies::<S, L, 5, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| {
-                odd::<S, L, 5, 2>(simd, re, im);
-            },
-        ),
-        7 => butterflies::<S, L, 7, TIME, P>(
-            simd,
-            &mut port,
-            layout,
-            twiddles,
-            #[inline(always)]
-            |re, im| {
-                odd::<S, L, 7, 3>(simd, re, im);
-            },
-        ),
+        3 => stage!(3, |re, im| odd::<S, L, 3, 1>(simd, re, im)),
+        5 => stage!(5, |re, im| odd::<S, L, 5, 2>(simd, re, im)),
+        7 => stage!(7, |re, im| odd::<S, L, 7, 3>(simd, re, im)),
         _ => {}
     }
 }
@@ -310,6 +241,16 @@ fn dft8<S: Simd, L: SimdReal>(simd: S, re: &mut [V<S, L>; 8], im: &mut [V<S, L>;
     [*re, *im] = join8::<S, L>(simd, [even_re, even_im], [odd_re, odd_im]);
 }
 
+/// [`dft8`] where the last four are zero.
+#[inline(always)]
+fn half_dft8<S: Simd, L: SimdReal>(simd: S, re: &mut [V<S, L>; 8], im: &mut [V<S, L>; 8]) {
+    let (mut even_re, mut even_im) = ([re[0], re[2], re[0], re[0]], [im[0], im[2], im[0], im[0]]);
+    let (mut odd_re, mut odd_im) = ([re[1], re[3], re[1], re[1]], [im[1], im[3], im[1], im[1]]);
+    half_dft4::<S, L>(&mut even_re, &mut even_im);
+    half_dft4::<S, L>(&mut odd_re, &mut odd_im);
+    [*re, *im] = join8::<S, L>(simd, [even_re, even_im], [odd_re, odd_im]);
+}
+
 /// The transform of 8 rows from the transforms of the even rows and of the odd rows.
 #[inline(always)]
 fn join8<S: Simd, L: SimdReal>(
@@ -390,57 +331,26 @@ const ROOTS: [[(f64, f64); 7]; 3] = [
 /// same rows. Real and imaginary parts change places, so that the second transform is an inverse one.
 #[inline(always)]
 pub(super) fn multiply<S: Simd, L: SimdReal>(simd: S, rows: &mut [Row<L>], radix: usize, spectrum: &[L]) {
+    macro_rules! stage {
+        ($radix:literal, |$re:pat_param, $im:pat_param| $butterfly:expr) => {
+            products::<S, L, $radix>(
+                simd,
+                rows,
+                spectrum,
+                #[inline(always)]
+                |$re, $im| $butterfly,
+            )
+        };
+    }
     match radix {
-        2 => products::<S, L, 2>(
-            simd,
-            rows,
-            spectrum,
-            #[inline(always)]
-            |re, im| dft2::<S, L>(re, im),
-        ),
-        3 => products::<S, L, 3>(
-            simd,
-            rows,
-            spectrum,
-            #[inline(always)]
-            |re, im| odd::<S, L, 3, 1>(simd, re, im),
-        ),
-        4 => products::<S, L, 4>(
-            simd,
-            rows,
-            spectrum,
-            #[inline(always)]
-            |re, im| dft4::<S, L>(re, im),
-        ),
-        5 => products::<S, L, 5>(
-            simd,
-            rows,
-            spectrum,
-            #[inline(always)]
-            |re, im| odd::<S, L, 5, 2>(simd, re, im),
-        ),
-        7 => products::<S, L, 7>(
-            simd,
-            rows,
-            spectrum,
-            #[inline(always)]
-            |re, im| odd::<S, L, 7, 3>(simd, re, im),
-        ),
-        8 => products::<S, L, 8>(
-            simd,
-            rows,
-            spectrum,
-            #[inline(always)]
-            |re, im| dft8::<S, L>(simd, re, im),
-        ),
+        2 => stage!(2, |re, im| dft2::<S, L>(re, im)),
+        3 => stage!(3, |re, im| odd::<S, L, 3, 1>(simd, re, im)),
+        4 => stage!(4, |re, im| dft4::<S, L>(re, im)),
+        5 => stage!(5, |re, im| odd::<S, L, 5, 2>(simd, re, im)),
+        7 => stage!(7, |re, im| odd::<S, L, 7, 3>(simd, re, im)),
+        8 => stage!(8, |re, im| dft8::<S, L>(simd, re, im)),
         // A line of one row.
-        _ => products::<S, L, 1>(
-            simd,
-            rows,
-            spectrum,
-            #[inline(always)]
-            |_, _| (),
-        ),
+        _ => stage!(1, |_, _| ()),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Zero-pad → FFT → multiply → inverse FFT → crop on the cores, without ever forming the padded grid.
 //!
 //! The first axis is padded, transformed, multiplied, transformed back and cropped within one cache-resident block of
-//! columns. Frequencies of the last axis are taken in two parts, the even ones and the odd ones. For x of n
-//! values, padded with zeros to 2m, the even frequencies are the transform of x, padded to m, and the odd ones that of x e^{−iπj/m}. Where
+//! columns. Frequencies of the last axis are taken in two parts, the even ones and the odd ones. Take x of n
+//! values, padded with zeros to 2m. Its even frequencies are the transform of x, padded to m. Its odd frequencies are the transform of
+//! x e^{−iπj/m}, padded to m. Where
 //! the padded length is odd, as short ones may be, there is one part. The work buffer holds a quarter of the padded grid, or half with one part.
 
 mod convolve;
@@ -84,6 +85,16 @@ impl Parts {
     pub(super) fn of(padded: usize) -> Self {
         let count = if padded.is_multiple_of(2) { 2 } else { 1 };
         Self { count, width: padded / count }
+    }
+
+    /// The part of frequency (k1, k2) of the middle and the last axis, and its column in the part.
+    pub(super) fn column(self, k1: usize, k2: usize) -> (usize, usize) {
+        (k2 % self.count, k1 * self.width + k2 / self.count)
+    }
+
+    /// The frequency of a column: the reverse of [`Self::column`].
+    pub(super) fn frequency(self, part: usize, column: usize) -> (usize, usize) {
+        (column / self.width, part + self.count * (column % self.width))
     }
 }
 

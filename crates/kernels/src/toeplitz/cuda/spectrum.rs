@@ -117,8 +117,7 @@ impl<R: Real> Convolution<R> {
                     for (c, value) in common[row * COLUMNS..][..COLUMNS].iter_mut().enumerate() {
                         let column = block * COLUMNS + c;
                         if column < p1 * parts.width {
-                            let (k1, k2) =
-                                (column / parts.width, part + parts.count * (column % parts.width));
+                            let (k1, k2) = parts.frequency(part, column);
                             *value = ours[self.place(k0, k1, k2)];
                         }
                     }
@@ -136,8 +135,8 @@ impl<R: Real> Convolution<R> {
         let mut ours = vec![R::zero(); p0 * p1 * p2];
         for (k0, &row) in rows.iter().enumerate() {
             for (k1, k2) in (0..p1).flat_map(|k1| (0..p2).map(move |k2| (k1, k2))) {
-                let column = k1 * parts.width + k2 / parts.count;
-                let block = k2 % parts.count * blocks + column / COLUMNS;
+                let (part, column) = parts.column(k1, k2);
+                let block = part * blocks + column / COLUMNS;
                 ours[self.place(k0, k1, k2)] = common[(block * p0 + row) * COLUMNS + column % COLUMNS];
             }
         }
