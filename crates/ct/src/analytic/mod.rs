@@ -1,6 +1,7 @@
 //! Filtered back-projection: parallel, fan and cone beams on a circle.
 
 mod fourier;
+mod notes;
 mod path;
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
@@ -16,7 +17,7 @@ use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
 pub use fourier::FourierBackprojection;
-use path::{Coverage, Place};
+use path::{Course, Coverage, Place};
 
 choices! {
     /// What the ramp filter is multiplied by, at a frequency f from 0 to 1 in units of the highest frequency.
@@ -54,7 +55,7 @@ impl Window {
 /// How far the source of a scan turns on its circle around z.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn {
-    /// From the first to the last view, radian; 2π where the circle is closed, π for parallel rays over half a turn.
+    /// From the first to the last view, radian; 2π where the circle is closed, at least π where parallel rays cover half a turn.
     pub span: f64,
 }
 
@@ -63,13 +64,38 @@ impl Turn {
     ///
     /// Errors: rays that filtered back-projection does not take, as a path that is no circle around z.
     pub fn of(geometry: &ProjectionGeometry) -> Result<Self> {
-        let span = match path::coverage(&path::places(geometry)?).0 {
-            Coverage::Turn => TAU,
-            Coverage::HalfTurn => PI,
-            Coverage::Arc { span, .. } => span,
-        };
-        Ok(Self { span })
+        Ok(Self { span: course(geometry)?.1.span })
     }
+}
+
+/// The places of a scan's views and how they cover a turn.
+///
+/// Errors: as [`path::places`]; a detector that does not see the axis.
+fn course(geometry: &ProjectionGeometry) -> Result<(Vec<Place>, Course)> {
+    let (places, detector) = (path::places(geometry)?, geometry.detector());
+    for (view, place) in places.iter().enumerate() {
+        let [before, after] = sides(detector, place);
+        if before.min(after) <= -0.5 {
+            let found =
+                format!("the axis at column {before:.1} of 0 to {} in view {view}", detector.columns - 1);
+            return Err(Error::value(
+                "detector of filtered back-projection",
+                "one that sees the axis",
+                found,
+            ));
+        }
+    }
+    let shifted = places.first().is_some_and(|place| {
+        let [before, after] = sides(detector, place);
+        before.min(after) < MIDDLE * before.max(after)
+    });
+    let course = path::course(&places, shifted);
+    Ok((places, course))
+}
+
+/// Columns before and after the axis.
+fn sides(detector: &Detector, place: &Place) -> [f64; 2] {
+    [place.principal[1], (detector.columns - 1) as f64 - place.principal[1]]
 }
 
 impl std::fmt::Display for Turn {
@@ -106,11 +132,12 @@ impl Default for Filter {
 /// f(x) = Σ_v Δθ_v (R/D) m_v(x)² q_v(row(x), column(x)),   q = ramp ∗ (w cos(ray) p)
 /// ```
 ///
-/// R and D are the distances of the source from the axis and from the detector, m the magnification, Δθ the angle that a view stands
-/// for, cos(ray) the cosine between a ray and the detector's normal; a parallel beam has R/D = m = cos = 1. The weights w of the
-/// two rays that measure one line add up to 1:
+/// R and D are the distances of the source from the axis and from the detector, m the magnification, cos(ray) the cosine between a ray
+/// and the detector's normal; a parallel beam has R/D = m = cos = 1. Δθ is the angle that a view stands for: half of the gaps between
+/// its direction and the next ones on both sides, shared by the views in this direction. A gap that stands out is the end of a short
+/// scan. The weights w of the two rays that measure one line add up to 1:
 ///
-/// - ½ for a full turn, 1 for parallel rays over half a turn;
+/// - ½ for a full turn, 1 for parallel rays over half a turn, where opposite directions count as one;
 /// - Parker's weights for a short scan (D. L. Parker, Med Phys 9:254, 1982);
 /// - Wang's weights for a full turn with a detector that is shifted to one side (G. Wang, Med Phys 29:1634, 2002). Its rows are
 ///   continued to the other side.
@@ -167,15 +194,15 @@ impl FilteredBackprojection {
         if !(filter.cutoff > 0.0 && filter.cutoff <= 1.0) {
             return Err(Error::value("cutoff of the filter", "above 0 and at most 1", filter.cutoff));
         }
-        let mut places = path::places(geometry)?;
-        let (coverage, shares) = path::coverage(&places);
+        let (mut places, course) = course(geometry)?;
+        let coverage = course.coverage;
         let margins = margins(geometry.detector(), &places, coverage);
         let widened = widened(geometry, margins)?;
         for place in &mut places {
             place.principal[1] += margins[0] as f64;
         }
         let columns = widened.detector().columns;
-        Ok(Self {
+        let mut method = Self {
             device: device.clone(),
             measured: geometry.clone(),
             ramp: RowFilter::new(
@@ -184,14 +211,16 @@ impl FilteredBackprojection {
                 &ramp(columns, widened.detector().pitch_mm[0]),
                 |f| filter.at(f),
             )?,
-            notes: notes(widened.detector(), &places, coverage, margins),
+            notes: Vec::new(),
             widened,
             grid: *grid,
             places,
-            shares,
+            shares: course.shares.clone(),
             coverage,
             margins,
-        })
+        };
+        method.notes = method.told(&course);
+        Ok(method)
     }
 
     /// What was assumed about the scan, for people.
@@ -386,12 +415,14 @@ fn ramp(columns: usize, pitch_mm: f64) -> Vec<f64> {
 /// Pixels by which the sides of a detector may differ before it counts as shifted.
 const SHIFTED: f64 = 1.0;
 
+/// The short side of a detector over its long side, below which the detector is shifted to see more.
+const MIDDLE: f64 = 0.9;
+
 /// Columns to add before and after the detector's, where it is shifted and the other half of a turn measures the rest.
 fn margins(detector: &Detector, places: &[Place], coverage: Coverage) -> [usize; 2] {
     let Some(place) = places.first().filter(|_| coverage == Coverage::Turn) else { return [0, 0] };
-    let (before, after) = (place.principal[1], (detector.columns - 1) as f64 - place.principal[1]);
-    // The axis is seen: else nothing joins the two halves.
-    if before.min(after) < 1.0 || (before - after).abs() <= SHIFTED {
+    let [before, after] = sides(detector, place);
+    if (before - after).abs() <= SHIFTED {
         return [0, 0];
     }
     let missing = (before - after).abs().ceil() as usize;
@@ -410,37 +441,6 @@ fn widened(geometry: &ProjectionGeometry, margins: [usize; 2]) -> Result<Project
         ..*view
     };
     ProjectionGeometry::new(detector, geometry.views().iter().map(moved).collect())
-}
-
-fn notes(detector: &Detector, places: &[Place], coverage: Coverage, margins: [usize; 2]) -> Vec<String> {
-    let mut notes = Vec::new();
-    let degrees = |angle: f64| format!("{:.1}°", angle.to_degrees());
-    if let (Coverage::Arc { span, .. }, Some(place)) = (coverage, places.first()) {
-        // The widest ray of the fan.
-        let half = 0.5 * detector.columns as f64 * detector.pitch_mm[0];
-        let fan = place.distances.map_or(0.0, |[_, depth]| 2.0 * (half / depth).atan());
-        if span < PI {
-            notes.push(format!(
-                "the views cover {}: less than half a turn leaves streaks and blurs edges along the missing directions",
-                degrees(span)
-            ));
-        } else {
-            notes.push(format!("a short scan of {}, with Parker's weights", degrees(span)));
-            if span < PI + fan - 1e-6 {
-                notes.push(format!(
-                    "a short scan of the whole fan covers {}: the margin of the field of view is measured in part",
-                    degrees(PI + fan)
-                ));
-            }
-        }
-    }
-    if margins != [0, 0] {
-        notes.push(
-            "the detector is shifted to one side: the two halves of the turn are joined with Wang's weights"
-                .into(),
-        );
-    }
-    notes
 }
 
 #[cfg(test)]

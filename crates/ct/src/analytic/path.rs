@@ -6,8 +6,17 @@ use rayspin_core::{Error, ProjectionGeometry, RaySource, Result};
 
 /// How far, in radian, directions may be from where a circle has them, and how far heights may differ in pixels.
 const TOLERANCE: f64 = 1e-3;
-/// A gap between views is part of the path up to this multiple of the median gap.
+/// A gap between directions is unusual above this multiple of the usual gap.
 const GAP: f64 = 3.0;
+/// The largest gap stands out above this multiple of the next one.
+const SECOND: f64 = 1.5;
+/// Angles count as one direction up to this part of the usual gap: the noise of an encoder.
+const SAME: f64 = 0.05;
+/// Parallel views beside a gap up to this one stand for it, radian. In FBP of ellipses whose views lack 3° to 20° of half a turn, the error
+/// is then 15 to 45 % smaller than with the gap left out; the mean stays within 0.5 %, and else falls by the missing part.
+const FILLED: f64 = PI / 12.0;
+/// The same of a detector that is shifted to one side, which needs the whole turn. The error doubles at 20° and triples at 30°.
+const FILLED_SHIFTED: f64 = PI / 6.0;
 
 /// Where a view is on its path.
 #[derive(Debug, Clone, Copy)]
@@ -22,12 +31,12 @@ pub(super) struct Place {
     pub(super) sense: f64,
 }
 
-/// Which part of a turn the views cover.
+/// How the views cover a turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Coverage {
     /// All of it: every line is measured twice.
     Turn,
-    /// Parallel rays over half a turn: every line once.
+    /// Parallel rays over half a turn or more, each line as if it were measured once.
     HalfTurn,
     /// A part of it, from this angle on over this span.
     Arc {
@@ -104,52 +113,186 @@ pub(super) fn places(geometry: &ProjectionGeometry) -> Result<Vec<Place>> {
     Ok(places)
 }
 
-/// The coverage of the places, and the angle that each stands for.
-pub(super) fn coverage(places: &[Place]) -> (Coverage, Vec<f64>) {
-    let whole = shares(places, TAU);
-    if whole.closed {
-        return (Coverage::Turn, whole.shares);
-    }
-    if places.iter().all(|place| place.distances.is_none()) {
-        let half = shares(places, PI);
-        if half.closed {
-            return (Coverage::HalfTurn, half.shares);
-        }
-    }
-    (Coverage::Arc { start: whole.start, span: TAU - whole.largest }, whole.shares)
+/// The directions of a scan's views, and the weights that follow from them.
+#[derive(Debug, Clone)]
+pub(super) struct Course {
+    pub(super) coverage: Coverage,
+    /// The angle that the views cover, at most a turn.
+    pub(super) span: f64,
+    /// Δθ of each view: half of the gaps on both sides of its direction, shared by the views in this direction.
+    pub(super) shares: Vec<f64>,
+    /// Directions around the whole turn that differ.
+    pub(super) directions: usize,
+    /// The usual gap between directions.
+    pub(super) usual: f64,
+    /// The ends of the largest gap for which the views beside it stand, where it is unusual.
+    pub(super) gap: Option<[f64; 2]>,
 }
 
-struct Shares {
-    /// Whether no gap is left out.
-    closed: bool,
-    /// Half of the gaps on both sides of each place, in its order.
-    shares: Vec<f64>,
-    /// The first angle after the largest gap.
-    start: f64,
+/// The directions of the places; `shifted` says that the detector sees one side of the axis alone, so that the whole turn is needed.
+pub(super) fn course(places: &[Place], shifted: bool) -> Course {
+    let turn = Circle::new(places, TAU);
+    let directions = turn.directions.len();
+    Course { directions, ..part(places, turn, shifted) }
+}
+
+fn part(places: &[Place], turn: Circle, shifted: bool) -> Course {
+    let parallel = places.iter().all(|place| place.distances.is_none());
+    let Some(end) = turn.end() else {
+        // Where views are missing, the opposite ones measured the same lines of parallel rays.
+        let folds = parallel && !shifted && turn.is_unusual(turn.largest);
+        return if folds { half_turn(places, TAU) } else { turn.closed(Coverage::Turn, TAU) };
+    };
+    let span = TAU - end;
+    if shifted && end <= FILLED_SHIFTED {
+        return turn.closed(Coverage::Turn, span);
+    }
+    let missing = PI - span;
+    let stands_out = missing > FILLED.max(SECOND * turn.second) && turn.is_unusual(missing);
+    if parallel && turn.directions.len() > 1 && !stands_out {
+        let covers = !turn.is_unusual(missing) || missing <= turn.second;
+        return half_turn(places, if covers { span.max(PI) } else { span });
+    }
+    turn.open(span)
+}
+
+fn half_turn(places: &[Place], span: f64) -> Course {
+    Circle::new(places, PI).closed(Coverage::HalfTurn, span)
+}
+
+/// Views whose angles are one up to noise.
+struct Direction {
+    first: f64,
+    last: f64,
+    /// The sum of the angles less the first one.
+    beyond: f64,
+    views: Vec<usize>,
+}
+
+/// Directions around a circle, in ascending order from the one after the largest gap on.
+struct Circle {
+    views: usize,
+    period: f64,
+    directions: Vec<Direction>,
+    /// The gap after each direction. The last is the largest.
+    gaps: Vec<f64>,
     largest: f64,
+    /// The largest of the others, and the usual one among these.
+    second: f64,
+    usual: f64,
 }
 
-fn shares(places: &[Place], period: f64) -> Shares {
-    let angle = |at: usize| places[at].angle.rem_euclid(period);
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    order.sort_by(|&a, &b| angle(a).total_cmp(&angle(b)));
-    let count = order.len();
-    // The gap after each place in the order.
-    let gaps: Vec<f64> = (0..count)
-        .map(|at| match at + 1 == count {
-            true => angle(order[0]) + period - angle(order[at]),
-            false => angle(order[at + 1]) - angle(order[at]),
-        })
-        .collect();
-    let mut sorted: Vec<f64> = gaps.iter().copied().filter(|gap| *gap > 1e-9).collect();
-    sorted.sort_by(f64::total_cmp);
-    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(period);
-    let largest = gaps.iter().copied().fold(0.0, f64::max);
-    let within = |gap: f64| if gap > GAP * median { median } else { gap };
-    let mut shares = vec![0.0; count];
-    for (at, &place) in order.iter().enumerate() {
-        shares[place] = 0.5 * (within(gaps[at]) + within(gaps[(at + count - 1) % count]));
+impl Circle {
+    fn new(places: &[Place], period: f64) -> Self {
+        let mut angles: Vec<(f64, usize)> =
+            places.iter().enumerate().map(|(view, place)| (place.angle.rem_euclid(period), view)).collect();
+        angles.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let gaps = |angles: &[(f64, usize)]| -> Vec<f64> {
+            let next = angles.iter().skip(1).map(|next| next.0);
+            let next = next.chain(angles.first().map(|first| first.0 + period));
+            next.zip(angles).map(|(next, one)| next - one.0).collect()
+        };
+        // The largest gap comes last, so that no direction lies on both sides of the end.
+        let all = gaps(&angles);
+        let largest = all.iter().copied().fold(0.0, f64::max);
+        let last = all.iter().position(|gap| *gap == largest).unwrap_or(0);
+        let split = (last + 1) % angles.len().max(1);
+        angles[..split].iter_mut().for_each(|angle| angle.0 += period);
+        angles.rotate_left(split);
+        let same = SAME * usual(&all);
+        let mut directions: Vec<Direction> = Vec::new();
+        for (angle, view) in angles {
+            match directions.last_mut() {
+                Some(one) if angle - one.first <= same => {
+                    one.last = angle;
+                    one.beyond += angle - one.first;
+                    one.views.push(view);
+                }
+                _ => directions.push(Direction { first: angle, last: angle, beyond: 0.0, views: vec![view] }),
+            }
+        }
+        let mean = |one: &Direction| one.first + one.beyond / one.views.len() as f64;
+        let middles: Vec<(f64, usize)> = directions.iter().map(|one| (mean(one), 0)).collect();
+        let gaps = gaps(&middles);
+        let second = gaps.iter().rev().skip(1).copied().fold(0.0, f64::max);
+        Self { views: places.len(), period, directions, largest, second, usual: usual(&gaps), gaps }
     }
-    let last = gaps.iter().position(|gap| *gap == largest).unwrap_or(0);
-    Shares { closed: largest <= GAP * median, shares, start: angle(order[(last + 1) % count]), largest }
+
+    fn is_unusual(&self, gap: f64) -> bool {
+        gap > GAP * self.usual
+    }
+
+    /// The gap that is no part of the path: one that stands out among the others, or more than half a turn.
+    fn end(&self) -> Option<f64> {
+        let gap = self.largest;
+        let stands_out = self.is_unusual(gap) && gap > FILLED.min(SECOND * self.second);
+        (stands_out || gap > PI * (1.0 + 1e-9)).then_some(gap)
+    }
+
+    fn course(
+        self,
+        coverage: Coverage,
+        span: f64,
+        filled: usize,
+        share: impl Fn(&[f64], usize) -> f64,
+    ) -> Course {
+        let mut shares = vec![0.0; self.views];
+        for (at, one) in self.directions.iter().enumerate() {
+            let each = share(&self.gaps, at) / one.views.len() as f64;
+            one.views.iter().for_each(|&view| shares[view] = each);
+        }
+        let widest = (0..filled).max_by(|&a, &b| self.gaps[a].total_cmp(&self.gaps[b]));
+        let gap = widest.filter(|&at| self.is_unusual(self.gaps[at])).map(|at| {
+            let start = self.directions[at].last.rem_euclid(self.period);
+            [start, start + self.gaps[at]]
+        });
+        Course { coverage, span, shares, directions: self.directions.len(), usual: self.usual, gap }
+    }
+
+    /// All gaps are part of the path.
+    fn closed(self, coverage: Coverage, span: f64) -> Course {
+        let count = self.gaps.len();
+        self.course(coverage, span, count, |gaps, at| 0.5 * (gaps[at] + gaps[(at + count - 1) % count]))
+    }
+
+    /// The last gap is no part of the path. Its ends stand for as much outside as a usual gap, but for no more than inside.
+    fn open(self, span: f64) -> Course {
+        let (count, usual) = (self.gaps.len(), self.usual);
+        let (start, span) = (self.directions[0].first, span.max(0.0));
+        let coverage = Coverage::Arc { start, span };
+        if count == 1 {
+            // Each line of one direction once.
+            return self.course(coverage, span, 0, |_, _| PI);
+        }
+        self.course(coverage, span, count - 1, |gaps, at| {
+            let [before, after] =
+                [at.checked_sub(1), (at + 1 < count).then_some(at)].map(|at| at.map(|at| gaps[at]));
+            match (before, after) {
+                (Some(before), Some(after)) => 0.5 * (after + before),
+                (one, other) => {
+                    let inside = one.or(other).unwrap_or(usual);
+                    0.5 * (inside + inside.min(usual))
+                }
+            }
+        })
+    }
+}
+
+/// The median gap by length, of all but the largest: half of the path lies in gaps that are no larger. Gaps between views that repeat a
+/// direction have next to no length. Gaps beyond [`FILLED`] count where there are no others.
+fn usual(gaps: &[f64]) -> f64 {
+    let mut sorted = gaps.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.pop();
+    let most = sorted.partition_point(|gap| *gap <= FILLED);
+    if most > 0 {
+        sorted.truncate(most);
+    }
+    let half = 0.5 * sorted.iter().sum::<f64>();
+    let mut covered = 0.0;
+    let median = sorted.into_iter().find(|gap| {
+        covered += gap;
+        covered >= half
+    });
+    median.unwrap_or(0.0)
 }

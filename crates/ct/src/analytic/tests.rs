@@ -222,7 +222,11 @@ fn sums_through_fourier_space_are_those_of_the_formula() {
         Orbit { offset_mm: [shift, 0.4], ..Orbit::default() }.arc(0.2, span, views)
     };
     let filters = [Filter::default(), Filter { window: Window::Hann, cutoff: 0.7 }];
+    let mut uneven = arc(PI, 17, 0.0);
+    uneven.angles.drain(3..6);
+    uneven.angles[7] += 0.04;
     for (orbit, rows, columns, filter) in [
+        (uneven, 1, 24, filters[0]),
         (arc(PI, 13, 0.0), 1, 24, filters[0]),
         (arc(TAU, 12, 5.0), 4, 21, filters[1]),
         (arc(1.2 * PI, 11, -0.3), 3, 26, filters[0]),

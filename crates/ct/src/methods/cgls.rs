@@ -32,7 +32,7 @@ impl Method for Cgls {
     }
 
     fn suits(&self, facts: &Facts) -> Option<String> {
-        facts.turn.is_none().then(|| "rays of no flat detector on a circle around z".to_owned())
+        facts.turn.is_none().then(|| "rays that filtered back-projection does not take".to_owned())
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {

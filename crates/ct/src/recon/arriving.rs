@@ -7,6 +7,7 @@ use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
 
 use super::{REAL, ReconOptions, Reconstruction, Spec, lost};
 use crate::analytic::{Filter, FilteredBackprojection};
+use crate::scan::{angle_notes, view_angles};
 
 /// A volume to which views are added as they arrive, filtered and projected back, some at a time.
 ///
@@ -153,7 +154,8 @@ impl Arriving {
         let mut values = self.volume.into_vec()?;
         self.method.clear_unseen(&mut values);
         let volume = Array3::from_shape_vec(self.grid.shape_zyx(), values).map_err(|_| lost("volume"))?;
-        let notes = self.method.notes().to_vec();
+        let mut notes = angle_notes(&view_angles(&self.geometry));
+        notes.extend_from_slice(self.method.notes());
         Ok(Reconstruction { volume, solve: None, notes, certificates: Vec::new() })
     }
 }

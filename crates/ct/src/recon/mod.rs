@@ -18,6 +18,7 @@ use rayspin_run::{BatchSize, Budget, Bytes, Certify, Ledger, Recoverable, halve,
 use serde::Serialize;
 
 use crate::methods::Method;
+use crate::scan::{angle_notes, view_angles};
 pub use ahead::{compile_ahead, rehearse};
 pub use arriving::{Arriving, arriving_budget, slices_at_a_time};
 pub use grid::{GridOptions, even_angles, grid};
@@ -155,7 +156,7 @@ pub fn reconstruct(
 ) -> Result<Reconstruction> {
     expect_shape("line integrals", &geometry.shape(), lines.shape())?;
     let mut job = Attempts { device: device.clone(), geometry, options: options.clone() };
-    let (mut notes, mut lines) = (Vec::new(), Some(lines));
+    let (mut notes, mut lines) = (angle_notes(&view_angles(geometry)), Some(lines));
     let mut made = with_recovery(&mut job, &mut notes, |job, last| {
         let lines = match last {
             true => lines.take().map(Cow::Owned),

@@ -1,9 +1,11 @@
 //! A CT scan as it was measured, and the line integrals in it.
 
+mod angles;
 mod axis;
 mod lines;
 mod part;
 
+pub use angles::{angle_notes, view_angles};
 pub use axis::find_axis;
 pub use lines::Light;
 use ndarray::Array3;

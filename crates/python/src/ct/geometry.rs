@@ -1,4 +1,3 @@
-use std::f64::consts::{PI, TAU};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use pyo3::types::PyType;
 use rayspin::core::{Detector, Error, Orbit, ProjectionGeometry, VolumeGrid};
 use rayspin::ct::geometry::{from_rtk, from_vectors, to_vectors};
 use rayspin::ct::recon::{GridOptions, grid};
+use rayspin::ct::scan::view_angles;
 
 use crate::call::Detached;
 use crate::copied::{doubles, exactly, lengths, several};
@@ -102,17 +102,7 @@ fn size(rows: i64, columns: i64) -> PyResult<[usize; 2]> {
 impl CtGeometry {
     /// Rays without the angles of their views: these follow from the detectors.
     pub(crate) fn of(rays: ProjectionGeometry) -> Self {
-        let mut angles: Vec<f64> = Vec::with_capacity(rays.views().len());
-        for view in rays.views() {
-            let normal = view.towards_source();
-            let angle = normal[0].atan2(-normal[1]);
-            // The next angle is less than half a turn from the last.
-            let angle = match angles.last() {
-                Some(last) => last + (angle - last + PI).rem_euclid(TAU) - PI,
-                None => angle,
-            };
-            angles.push(angle);
-        }
+        let angles = view_angles(&rays);
         Self { rays: Arc::new(rays), angles }
     }
 

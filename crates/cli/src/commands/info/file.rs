@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use rayspin::core::{Monitor, Trajectory};
+use rayspin::ct::scan::angle_notes;
 use rayspin::io::{self, Detail, Projections, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
@@ -156,6 +157,7 @@ pub(super) fn describe(path: &Path) -> Result<Description> {
         let mut told = Described { format: Some(scan.kind()), ..Described::new(path) };
         told.bytes = std::fs::metadata(&input.file).map(|found| found.len()).ok();
         told.ct = Some(CtScan::of(&scan));
+        told.warnings = angle_notes(scan.angles());
         return Ok(Description { told, sampling: None });
     }
     let format = io::detect(&input.file)?;

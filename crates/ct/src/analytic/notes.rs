@@ -1,0 +1,83 @@
+//! What filtered back-projection assumed about a scan.
+
+use std::f64::consts::PI;
+
+use super::path::{Course, Coverage};
+use super::{FilteredBackprojection, SHIFTED, sides};
+
+fn degrees(angle: f64) -> String {
+    format!("{:.1}°", angle.to_degrees())
+}
+
+impl FilteredBackprojection {
+    /// Notes for people.
+    pub(super) fn told(&self, course: &Course) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Coverage::Arc { span, .. } = course.coverage {
+            self.tell_of_arc(span, &mut notes);
+        }
+        if let Some([start, end]) = course.gap {
+            notes.push(format!(
+                "no view looks from between {} and {}, a gap of {:.1} usual steps: the views beside it stand for it, which leaves streaks if it \
+                 is wide",
+                degrees(start),
+                degrees(end),
+                (end - start) / course.usual
+            ));
+        }
+        let views = self.places.len();
+        // The first and the last view of a turn may be one.
+        if views > course.directions + 1 && course.directions > 1 {
+            notes.push(format!(
+                "{views} views look from {} directions: views from one direction share its weight",
+                course.directions
+            ));
+        }
+        self.tell_of_shift(course, &mut notes);
+        notes
+    }
+
+    fn tell_of_arc(&self, span: f64, notes: &mut Vec<String>) {
+        let Some(place) = self.places.first() else { return };
+        if span < PI {
+            notes.push(format!(
+                "the views cover {}: less than half a turn leaves streaks, blurs edges along the missing directions and makes values \
+                 too small",
+                degrees(span)
+            ));
+            return;
+        }
+        // The widest ray of the fan.
+        let detector = self.widened.detector();
+        let half = 0.5 * detector.columns as f64 * detector.pitch_mm[0];
+        let fan = place.distances.map_or(0.0, |[_, depth]| 2.0 * (half / depth).atan());
+        notes.push(format!("a short scan of {}, with Parker's weights", degrees(span)));
+        if span < PI + fan - 1e-6 {
+            notes.push(format!(
+                "a short scan of the whole fan covers {}: the margin of the field of view is measured in part",
+                degrees(PI + fan)
+            ));
+        }
+    }
+
+    fn tell_of_shift(&self, course: &Course, notes: &mut Vec<String>) {
+        if self.margins != [0, 0] {
+            notes.push(
+                "the detector is shifted to one side: the two halves of the turn are joined with Wang's weights".into(),
+            );
+            return;
+        }
+        let Some([before, after]) = self.places.first().map(|place| sides(self.measured.detector(), place))
+        else {
+            return;
+        };
+        if (before - after).abs() > SHIFTED {
+            notes.push(format!(
+                "the detector is shifted to one side and the views cover {}: voxels farther than {:.1} mm from the axis, which not all \
+                 views see, are 0; the two sides of the detector are joined in scans of a whole turn, and --method sirt takes all rays",
+                degrees(course.span),
+                self.seen_radius_mm()
+            ));
+        }
+    }
+}

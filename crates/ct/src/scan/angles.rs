@@ -1,0 +1,114 @@
+//! Angles that cannot be those of a scan.
+
+use std::f64::consts::{PI, TAU};
+
+use rayspin_core::ProjectionGeometry;
+
+/// Fewer views are chosen by hand.
+const VIEWS: usize = 10;
+/// A scan of two turns in radian covers less, if it counts as degrees.
+const NARROW_DEG: f64 = 13.0;
+/// Turns, and views in each, of a scan of half a turn to two turns in degrees that counts as radian.
+const TURNS: std::ops::Range<f64> = 14.0..116.0;
+const VIEWS_A_TURN: f64 = 100.0;
+/// Steps by the golden section, of half a turn and of a turn, which make many turns on purpose; the smaller one fills half a turn too.
+const GOLDEN_DEG: [f64; 4] = [111.246, 137.508, 68.754, 42.492];
+
+/// The angle of each view about z, radian, from its detector towards its source as [`Orbit`](rayspin_core::Orbit) counts it. Each is less
+/// than half a turn from the one before.
+pub fn view_angles(geometry: &ProjectionGeometry) -> Vec<f64> {
+    let mut angles: Vec<f64> = Vec::with_capacity(geometry.views().len());
+    for view in geometry.views() {
+        let normal = view.towards_source();
+        let angle = normal[0].atan2(-normal[1]);
+        angles.push(match angles.last() {
+            Some(last) => last + (angle - last + PI).rem_euclid(TAU) - PI,
+            None => angle,
+        });
+    }
+    angles
+}
+
+/// What is odd about the angles of a scan's views, radian, for people: one direction for all views, or numbers in another unit than they
+/// are taken in.
+///
+/// ```
+/// use rayspin_ct::scan::angle_notes;
+///
+/// let degrees: Vec<f64> = (0..180).map(f64::from).collect();
+/// let radian: Vec<f64> = degrees.iter().map(|angle| angle.to_radians()).collect();
+/// assert!(angle_notes(&radian).is_empty());
+/// assert!(angle_notes(&degrees)[0].contains("turn 28.5 times"));
+/// ```
+pub fn angle_notes(angles: &[f64]) -> Vec<String> {
+    let views = angles.len();
+    let low = angles.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (span, turns) = ((high - low).to_degrees(), (high - low) / TAU);
+    let note = if views > 1 && span < 1e-6 {
+        format!(
+            "all {views} views look from {:.2}°: a slice follows from views of many directions, check the angles of the scan",
+            low.to_degrees()
+        )
+    } else if views >= VIEWS && span < NARROW_DEG {
+        format!(
+            "the {views} views cover {span:.2}°: if the angles of the scan are radian that it calls degrees, correct their unit"
+        )
+    } else if TURNS.contains(&turns) && (views as f64) < VIEWS_A_TURN * turns && !is_golden(angles) {
+        format!(
+            "the {views} views turn {turns:.1} times: if the angles of the scan are degrees that it calls radian, correct their unit"
+        )
+    } else {
+        return Vec::new();
+    };
+    vec![note]
+}
+
+/// Whether most steps are the golden section of a turn or of half a turn.
+fn is_golden(angles: &[f64]) -> bool {
+    let golden = |pair: &[f64]| {
+        let step = (pair[1] - pair[0]).rem_euclid(TAU).to_degrees();
+        GOLDEN_DEG.iter().any(|wanted| [step, 360.0 - step].iter().any(|step| (step - wanted).abs() < 0.05))
+    };
+    2 * angles.windows(2).filter(|pair| golden(pair)).count() > angles.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(step_deg: f64, views: usize) -> Vec<f64> {
+        (0..views).map(|view| (step_deg * view as f64).to_radians()).collect()
+    }
+
+    #[test]
+    fn angles_of_scans_are_not_odd() {
+        for (step, views) in [
+            (1.0, 180),
+            (0.9, 400),
+            (0.5, 1500),
+            (111.246, 400),
+            (137.508, 233),
+            (-222.492, 610),
+            (2.0, 1800),
+            (15.0, 12),
+        ] {
+            assert!(angle_notes(&steps(step, views)).is_empty(), "{step} {views}");
+        }
+        assert!(angle_notes(&[]).is_empty() && angle_notes(&[0.3]).is_empty());
+    }
+
+    #[test]
+    fn a_wrong_unit_and_a_single_direction_are_told() {
+        let told = |angles: Vec<f64>, word: &str| {
+            let notes = angle_notes(&angles);
+            assert!(notes.len() == 1 && notes[0].contains(word), "{word}: {notes:?}");
+        };
+        for (step, views) in [(1.0, 180), (0.5, 400), (2.0, 180), (0.3, 720), (0.4, 500)] {
+            // Radian called degrees, and degrees called radian.
+            told(steps(step, views).iter().map(|angle| angle.to_radians()).collect(), "calls degrees");
+            told(steps(step, views).iter().map(|angle| angle.to_degrees()).collect(), "calls radian");
+        }
+        told(vec![0.7; 40], "from 40.11°");
+    }
+}
