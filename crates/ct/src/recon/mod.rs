@@ -2,6 +2,7 @@
 
 mod ahead;
 mod arriving;
+pub(crate) mod checks;
 mod grid;
 mod prepare;
 mod solving;
@@ -21,7 +22,7 @@ use crate::methods::Method;
 pub use ahead::{compile_ahead, rehearse};
 pub use arriving::{Arriving, arriving_budget, slices_at_a_time};
 pub use grid::{GridOptions, even_angles, grid};
-pub use prepare::{AxisOn, Prepared, RayOptions, prepare};
+pub use prepare::{AxisOn, Prepared, RayOptions, axis_note, prepare, with_axis};
 pub use solving::{Certificate, Solve, Solving};
 pub use spec::Spec;
 
@@ -125,7 +126,7 @@ pub fn budget(device: &Device, geometry: &ProjectionGeometry, options: &ReconOpt
 ///
 /// Where the memory of a GPU runs out, the work is cut further; where a GPU fails, the CPU takes over if it may.
 ///
-/// Errors: shapes; a method that does not take these rays; memory; interruption.
+/// Errors: shapes; a method that does not take these rays; a volume that no ray meets, or whose voxels are not finite; memory; interruption.
 ///
 /// ```
 /// use ndarray::Array3;
@@ -154,8 +155,9 @@ pub fn reconstruct(
     monitor: &Monitor<'_>,
 ) -> Result<Reconstruction> {
     expect_shape("line integrals", &geometry.shape(), lines.shape())?;
+    checks::expect_met(geometry, &options.grid)?;
     let mut job = Attempts { device: device.clone(), geometry, options: options.clone() };
-    let (mut notes, mut lines) = (Vec::new(), Some(lines));
+    let (mut notes, mut lines) = (Vec::from_iter(checks::note_of_views(geometry)), Some(lines));
     let mut made = with_recovery(&mut job, &mut notes, |job, last| {
         let lines = match last {
             true => lines.take().map(Cow::Owned),
