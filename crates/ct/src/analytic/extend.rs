@@ -316,13 +316,13 @@ impl FilteredBackprojection {
         (VALUES / (rows * columns).max(1)).clamp(1, VIEWS).min(views)
     }
 
-    /// Bytes that extensions of rows take on the host and on a GPU, beside the ends of the rows.
-    pub(crate) fn extension_bytes(&self) -> [u64; 2] {
+    /// Bytes that extensions of the rows of `views` views take on the host and on a GPU.
+    pub(crate) fn extension_bytes(&self, views: usize) -> [u64; 2] {
         if self.filter.extend == Extend::None {
             return [0, 0];
         }
-        let [views, rows, columns] = self.widened.shape();
-        let some = self.extended_at_a_time();
+        let [_, rows, columns] = self.widened.shape();
+        let some = self.extended_at_a_time().min(views);
         // Through Fourier space the response covers the padded row.
         let length = columns + 2 * self.reach().max(self.length());
         let real = size_of::<f32>();

@@ -156,7 +156,7 @@ impl Sizes {
             columns: columns as u64,
             views: views as u64,
             some: (spec.views_at_a_time() as u64).min(views as u64),
-            extensions: method.extension_bytes(),
+            extensions: method.extension_bytes(spec.views_at_a_time()),
             kept: spec.keeps_lines(),
             updates: problem.items(),
         })

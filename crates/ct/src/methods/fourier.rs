@@ -63,7 +63,7 @@ impl Method for Fourier {
         let filter = Filter { window: self.window, cutoff: self.cutoff, extend: self.extend };
         let accuracy = self.accuracy;
         let rows = FilteredBackprojection::new(&spec.device().host(), spec.geometry(), spec.grid(), filter)?;
-        let (length, [extensions, _]) = (rows.length(), rows.extension_bytes());
+        let (length, [extensions, _]) = (rows.length(), rows.extension_bytes(spec.geometry().views().len()));
         let run = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
             let (geometry, grid) = (spec.geometry(), spec.grid());
             let method = FourierBackprojection::new(spec.device(), geometry, grid, filter, accuracy)?;

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use ndarray::Array3;
+use ndarray::{Array3, ArrayView3};
 use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid};
 use rayspin_device::{Array, Device};
 use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
@@ -78,7 +78,7 @@ pub fn arriving_budget(
     let volume = REAL * spec.voxels()? / options.grid.shape_zyx()[0] as u64 * slices as u64;
     let [_, rows, columns] = method.filtered_geometry().shape();
     let copies = u64::from(method.filtered_geometry().shape() != geometry.shape());
-    let [extensions, on_gpu] = method.extension_bytes();
+    let [extensions, on_gpu] = method.extension_bytes(views);
     let part = REAL * (views.min(geometry.views().len()) * rows * columns) as u64;
     let needs = move || {
         let projector = spec.backproject_bytes(views as u64, slices as u64);
@@ -134,7 +134,9 @@ impl Arriving {
         }
         let views = self.done..self.done + count;
         let device = self.method.filter_device();
-        self.means.add(&lines, columns);
+        let shape = (count, rows, columns);
+        let of_views = ArrayView3::from_shape(shape, &lines).map_err(|_| lost("views"))?;
+        of_views.outer_iter().for_each(|view| self.means.add(view));
         let ends = self.method.ends(&lines, views.clone())?;
         self.extended.iter_mut().zip(ends.count()).for_each(|(sum, count)| *sum += count);
         let lines = Array::from_vec(device, &[count, rows, columns], lines)?;

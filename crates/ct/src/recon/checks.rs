@@ -1,5 +1,6 @@
 //! What a picture does not betray: line integrals of the wrong sign, a volume beside the rays, numbers that are not finite.
 
+use ndarray::ArrayView2;
 use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, VolumeGrid};
 
 /// Columns are negative where their mean is below this part of the largest one.
@@ -9,6 +10,8 @@ const SHARE: f64 = 0.05;
 /// Views, and rays along each side of the detector, that are followed to the volume.
 const VIEWS: usize = 32;
 const RAYS: usize = 9;
+/// Rows of a view that are looked at, at most.
+const ROWS: usize = 64;
 /// The part of the volume that the detector sees at least; less is told.
 const SEEN: f64 = 0.01;
 
@@ -20,11 +23,12 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// Adds rows of `columns` line integrals.
-    pub(crate) fn add(&mut self, lines: &[f32], columns: usize) {
+    /// Adds some rows of a view.
+    pub(crate) fn add(&mut self, view: ArrayView2<'_, f32>) {
+        let (rows, columns) = view.dim();
         self.sums.resize(columns, 0.0);
-        for line in lines.chunks(columns) {
-            self.sums.iter_mut().zip(line).for_each(|(sum, value)| *sum += f64::from(*value));
+        for row in view.outer_iter().step_by(rows.div_ceil(ROWS).max(1)) {
+            self.sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += f64::from(*value));
             self.rows += 1;
         }
     }
@@ -68,22 +72,36 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
     });
     let views = geometry.views();
     let places = |count: usize| (0..RAYS).map(move |at| (at as f64 / (RAYS - 1) as f64 - 0.5) * count as f64);
-    let met = views.iter().step_by(views.len().div_ceil(VIEWS).max(1)).any(|view| {
-        places(detector.columns).any(|column| {
-            places(detector.rows).any(|row| {
-                // A curved detector is followed as a flat one.
-                let pixel: [f64; 3] = std::array::from_fn(|axis| {
-                    view.detector_mm[axis]
-                        + column * detector.pitch_mm[0] * view.u[axis]
-                        + row * detector.pitch_mm[1] * view.v[axis]
-                });
-                let along = match view.source {
-                    RaySource::Direction(along) => along,
-                    RaySource::Point(source) => std::array::from_fn(|axis| pixel[axis] - source[axis]),
-                };
-                crosses(pixel, along, &sides)
-            })
+    // Points of a small volume fall on the detector, rays meet a large one.
+    let on_detector = |view: usize| {
+        (0..125).any(|at| {
+            let point = std::array::from_fn(|axis| {
+                let [low, high] = sides[axis];
+                low + (high - low) * (at / 5usize.pow(axis as u32) % 5) as f64 / 4.0
+            });
+            let inside = |place: f64, count: usize| place >= -0.5 && place <= count as f64 - 0.5;
+            geometry
+                .project(view, point)
+                .is_some_and(|[row, column]| inside(row, detector.rows) && inside(column, detector.columns))
         })
+    };
+    let met = views.iter().enumerate().step_by(views.len().div_ceil(VIEWS).max(1)).any(|(at, view)| {
+        on_detector(at)
+            || places(detector.columns).any(|column| {
+                places(detector.rows).any(|row| {
+                    // A curved detector is followed as a flat one.
+                    let pixel: [f64; 3] = std::array::from_fn(|axis| {
+                        view.detector_mm[axis]
+                            + column * detector.pitch_mm[0] * view.u[axis]
+                            + row * detector.pitch_mm[1] * view.v[axis]
+                    });
+                    let along = match view.source {
+                        RaySource::Direction(along) => along,
+                        RaySource::Point(source) => std::array::from_fn(|axis| pixel[axis] - source[axis]),
+                    };
+                    crosses(pixel, along, &sides)
+                })
+            })
     });
     if met {
         return Ok(());
@@ -129,7 +147,7 @@ pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<S
             // Voxels of this row from −half to half.
             let low = ((-half - first[0]) / spacing[0]).ceil().max(0.0);
             let high = ((half - first[0]) / spacing[0]).floor().min((nx - 1) as f64);
-            if half.is_nan() { 0.0 } else { (high - low + 1.0).max(0.0) }
+            if half.is_nan() || radius_mm < 0.0 { 0.0 } else { (high - low + 1.0).max(0.0) }
         })
         .sum::<f64>();
     let all = nx as f64 * ny as f64;

@@ -14,7 +14,7 @@ const COLUMNS: usize = 512;
 /// The part of the columns that must be on either side of the axis.
 const SHARED: f64 = 0.1;
 /// Part of half a turn, 1/SEAM, from whose ends views are compared.
-const SEAM: usize = 45;
+const SEAM: usize = 90;
 /// The part of the views' variance a pixel that an overlap has at least.
 const FLAT: f64 = 1e-3;
 /// Standard deviations by which a match is better than chance.
@@ -108,7 +108,7 @@ fn least(first: usize, values: &[f64]) -> f64 {
     }
     let [before, here, after] = [values[at - 1], values[at], values[at + 1]];
     let bend = before - 2.0 * here + after;
-    if bend > 0.0 { place + 0.5 * (before - after) / bend } else { place }
+    if bend > 0.0 && bend.is_finite() { place + 0.5 * (before - after) / bend } else { place }
 }
 
 /// How much views differ from mirror images about columns and half columns that leave a tenth of the columns on either side.
@@ -132,19 +132,13 @@ impl Mirrored {
         let shared = ((2.0 * SHARED * columns as f64).ceil() as usize).max(2);
         let sums = shared - 1..=2 * columns - 1 - shared;
         let first = *sums.start();
-        // Of a pixel: overlaps of air alone, or of a detector that is saturated, tell nothing.
-        let spread = |views: &mut dyn Iterator<Item = f64>| {
-            let (mut count, mut sum, mut square) = (0.0, 0.0, 0.0);
-            views.for_each(|value| {
-                count += 1.0;
-                sum += value;
-                square += value * value;
-            });
-            square / count - (sum / count) * (sum / count)
-        };
-        let all = spread(
-            &mut pairs.iter().flatten().flat_map(|&view| row.row(view)).map(|&value| f64::from(value)),
-        );
+        let (mut count, mut sum, mut square) = (0.0, 0.0, 0.0);
+        for value in pairs.iter().flatten().flat_map(|&view| row.row(view)).map(|&value| f64::from(value)) {
+            (count, sum, square) = (count + 1.0, sum + value, square + value * value);
+        }
+        // Of a pixel. Overlaps of air alone, or of a detector that is saturated, tell nothing; nor do numbers that differ by their rounding.
+        let spread = square / count - (sum / count) * (sum / count);
+        let enough = (FLAT * spread).max(1e-10 * square / count);
         let difference = |sum: usize| {
             let (from, to) = ((sum + 1).saturating_sub(columns), sum.min(columns - 1));
             let (mut squares, mut sum_a, mut sum_b, mut square_a, mut square_b) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -162,7 +156,7 @@ impl Mirrored {
                 count += (to + 1 - from) as f64;
             }
             let variance = square_a + square_b - (sum_a * sum_a + sum_b * sum_b) / count;
-            if variance > FLAT * all * 2.0 * count { squares / variance } else { f64::INFINITY }
+            if variance > enough * 2.0 * count { squares / variance } else { f64::INFINITY }
         };
         let differences = cpu.run(|| sums.into_par_iter().map(difference).collect());
         Self { first, differences, columns }
@@ -182,16 +176,16 @@ impl Mirrored {
         };
         let at =
             (0..differences.len()).min_by(|&a, &b| differences[a].total_cmp(&differences[b])).unwrap_or(0);
-        let (least_one, column) = (differences[at], 0.5 * (first + at) as f64);
-        if !least_one.is_finite() {
+        let (lowest, column) = (differences[at], 0.5 * (first + at) as f64);
+        if !lowest.is_finite() {
             return none("the same value everywhere".into());
         }
         let overlap = (first + at + 1).min(2 * columns - 1 - first - at) as f64;
         // The least of many tries is below 1 without an object, too.
-        if least_one > (1.0 - CHANCE / overlap.sqrt()).clamp(0.3, 0.75) {
+        if lowest > (1.0 - CHANCE / overlap.sqrt()).clamp(0.3, 0.75) {
             return none(format!(
                 "that the best one, {column}, leaves {:.0} % of their variance",
-                100.0 * least_one
+                100.0 * lowest
             ));
         }
         if at == 0 || at + 1 == differences.len() {
@@ -206,7 +200,7 @@ impl Mirrored {
             let mut high = 0.0f64;
             ahead.find(|&other| {
                 high = high.max(differences[other]);
-                differences[other] <= 1.5 * least_one + 0.01 && high > 3.0 * least_one + 0.1
+                differences[other] <= 1.5 * lowest + 0.01 && high > 3.0 * lowest + 0.1
             })
         };
         if let Some(other) =
