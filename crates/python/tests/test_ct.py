@@ -167,6 +167,14 @@ def test_the_axis_is_found(folder):
     lines = ct.Projector(rays, grid, device="cpu").forward(volume)
     scan = ct.Scan.from_arrays(lines, angles=rays.angles)
     assert abs(scan.find_axis(device="cpu") - 28.5) < 0.1
+    # A column corrects the axis of a scan that states its rays.
+    stated = ct.recon(ct.Scan.from_arrays(lines, rays), axis=30.0, matrix=(64, 64), voxel_mm=1, device="cpu")
+    assert stated.axis == 30.0 and any("in place of column 28.50" in note for note in stated.notes)
+    # Columns that do not see the whole object.
+    part = ct.Scan.from_arrays(lines, rays).select(columns=range(22, 64))
+    extended = ct.recon(part, matrix=(16, 16), voxel_mm=0.5, device="cpu")
+    assert any("extend= none" in note for note in extended.notes)
+    assert ct.recon(part, extend="none", matrix=(16, 16), voxel_mm=0.5, device="cpu").notes[1:] == []
     found = ct.recon(scan, axis="find", matrix=(64, 64), voxel_mm=1, device="cpu")
     assert abs(found.axis - 28.5) < 0.1 and any("states no rays" in note for note in found.notes)
     given = ct.recon(scan, axis=28.5, matrix=(64, 64), voxel_mm=1, device="cpu").volume
@@ -241,7 +249,7 @@ def test_wrong_input_is_refused_with_what_is_wrong(folder):
         (lambda: ct.recon(stated, "cgls", iterations=0), ValueError, "iterations"),
         (lambda: ct.recon(stated, correct="magic"), ValueError, "rings"),
         (lambda: ct.recon(stated, correct={"rings": {"magic": 1}}), TypeError, "correction rings"),
-        (lambda: ct.recon(stated, axis=3.0), ValueError, "does not state its rays"),
+        (lambda: ct.recon(stated, axis=3000.0), ValueError, "a column from 0 to"),
         (lambda: ct.recon(scan, axis=30.0), ValueError, "column from 0 to 7"),
         (lambda: ct.recon(scan, axis="middle"), TypeError, "find"),
         (lambda: ct.recon(stated, grid=grid, matrix=(8, 8)), ValueError, "grid"),

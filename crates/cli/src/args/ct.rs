@@ -266,8 +266,8 @@ pub(crate) struct ReconCt {
     /// Column of the detector on which the axis falls, counted from 0, or find [default: find for counts whose file states no rays,
     /// else the middle]
     ///
-    /// It is found in the middle row of parallel views over half a turn or more; over a whole turn it may be near the detector's edge.
-    /// Columns are counted in the file, before --column and bins.
+    /// It is found in the middle row of parallel views over half a turn or more, and may be near the detector's edge. A column corrects the
+    /// axis of a file that states its rays. Columns are counted in the file, before --column and bins.
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     pub(crate) axis: Option<AxisArg>,
     /// Size of a pixel [default: 1]
@@ -280,6 +280,6 @@ pub(crate) struct ReconCt {
     #[arg(long, value_name = "MM", requires = "source_to_axis", allow_negative_numbers = true)]
     pub(crate) axis_to_detector: Option<f64>,
     /// Rays from a geometry file of RTK (XML); the detector's middle is the origin of its images
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["arc", "axis", "source_to_axis"], value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["arc", "source_to_axis"], value_hint = ValueHint::FilePath)]
     pub(crate) rtk: Option<PathBuf>,
 }

@@ -13,7 +13,8 @@ use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::row_filter::spectrum;
 use rayspin_kernels::vector;
 
-use super::{Filter, FilteredBackprojection, ramp};
+use super::extend::VIEWS;
+use super::{Ends, Filter, FilteredBackprojection, ramp};
 
 /// Filtered back-projection of parallel rays by a non-uniform Fourier transform.
 ///
@@ -121,7 +122,20 @@ impl FourierBackprojection {
     ///
     /// Errors: another number of line integrals; slices beyond the volume; memory.
     pub fn slices(&self, lines: &[f32], planes: Range<usize>) -> Result<Vec<f32>> {
-        Ok(self.watched_slices(lines, planes, &[])?.0)
+        let ends = self.ends(lines)?;
+        Ok(self.watched_slices(lines, planes, &[], &ends)?.0)
+    }
+
+    /// The distance from the axis up to which the detector sees all rays that a voxel needs, mm.
+    pub(crate) fn seen_radius_mm(&self) -> f64 {
+        self.rows.seen_radius_mm()
+    }
+
+    /// The ends of rows that go on beyond the detector.
+    ///
+    /// Errors: another number of line integrals.
+    pub(crate) fn ends(&self, lines: &[f32]) -> Result<Ends> {
+        self.rows.ends(lines, 0..self.rows.places.len())
     }
 
     /// The same, and the exact sums at some voxels of these slices, given by their index in the volume.
@@ -130,6 +144,7 @@ impl FourierBackprojection {
         lines: &[f32],
         planes: Range<usize>,
         watched: &[usize],
+        ends: &Ends,
     ) -> Result<(Vec<f32>, Vec<f64>)> {
         let [_, ny, nx] = self.rows.grid.shape_zyx();
         expect_len("projections", &self.rows.measured.shape(), lines.len())?;
@@ -149,6 +164,10 @@ impl FourierBackprojection {
             let mut samples = Array::zeros(device, &[self.nufft.samples()])?;
             vector::multiply(&self.factors, &rows, &mut samples)?;
             drop(rows);
+            if ends.count() != [0, 0] {
+                let added = self.extensions(ends, pair)?.into_device(device)?;
+                vector::axpy(1.0.into(), &added.reshape(&[self.nufft.samples()])?, &mut samples)?;
+            }
             self.nufft.adjoint(&samples, &mut image)?;
             let (low, high) = to.split_at_mut(ny * nx);
             let values = image.read()?;
@@ -167,33 +186,81 @@ impl FourierBackprojection {
         Ok((volume, exact))
     }
 
+    /// The rows of the detector on both sides of a slice in a view, and their shares.
+    fn between(&self, view: usize, slice: usize) -> impl Iterator<Item = (usize, f32)> + use<> {
+        let (geometry, grid) = (&self.rows.measured, &self.rows.grid);
+        let (detector, pose) = (geometry.detector(), &geometry.views()[view]);
+        let (rows, z) = (detector.rows, grid.first_mm()[2] + slice as f64 * grid.spacing_mm()[2]);
+        let row = (z - pose.detector_mm[2]) * pose.v[2] / detector.pitch_mm[1] + 0.5 * (rows as f64 - 1.0);
+        let share = (row - row.floor()) as f32;
+        [(row.floor(), 1.0 - share), (row.floor() + 1.0, share)]
+            .into_iter()
+            .filter(move |(row, share)| *row >= 0.0 && *row < rows as f64 && *share != 0.0)
+            .map(|(row, share)| (row as usize, share))
+    }
+
+    /// The samples of what extensions of the rows of two slices add to filtered rows, on the host.
+    fn extensions(&self, ends: &Ends, slices: [usize; 2]) -> Result<Array<C32>> {
+        let (host, views, length) = (self.rows.device.host(), self.rows.places.len(), self.rows.length());
+        let mut added = zeroed("extensions of rows", voxels(&[views, length])?)?;
+        let (before, columns) = (self.rows.before(), self.rows.widened.detector().columns);
+        // The filtered row's first column is that many behind a padded row's first element.
+        let front = before - self.rows.margins[0];
+        let more = front.max(length - front - columns);
+        for part in crate::recon::parts(views, VIEWS) {
+            let wide = columns + 2 * more;
+            let responses = self.rows.responses(ends, 0, part.clone(), more)?;
+            let to = &mut added[part.start * length..part.end * length];
+            host.cpu_side().run(|| {
+                to.par_chunks_mut(length).enumerate().for_each(|(at, to)| {
+                    let view = part.start + at;
+                    for side in 0..2 {
+                        let value = |slice| ends.value(view, side, self.between(view, slice));
+                        let low = value(slices[0]);
+                        let high = if slices[1] == slices[0] { 0.0 } else { value(slices[1]) };
+                        let response = &responses[(2 * at + side) * wide + more - front..][..length];
+                        let factor = C32::new(low, high);
+                        to.iter_mut().zip(response).for_each(|(to, value)| *to += factor * *value);
+                    }
+                });
+            });
+        }
+        let mut added = Array::from_vec(&host, &[views, length], added)?;
+        Fft::new(&host, &[length], Norm::None)?.forward(&mut added)?;
+        let values = added.cpu_mut();
+        host.cpu_side().run(|| {
+            values.par_chunks_mut(length).enumerate().for_each(|(view, row)| {
+                let phases = self.rows.phases(view);
+                row.iter_mut().zip(phases).for_each(|(value, phase)| {
+                    let phase = phase / length as f64;
+                    *value *= C32::new(phase.re as f32, phase.im as f32);
+                });
+                // As the filter leaves it out.
+                row[length / 2] = C32::default();
+            });
+        });
+        Ok(added)
+    }
+
     /// Rows of two slices, weighted and in the middle of L zeros, one as real and one as imaginary part.
     fn packed(&self, lines: &[f32], slices: [usize; 2]) -> Result<Vec<C32>> {
-        let (geometry, grid, length) = (&self.rows.measured, &self.rows.grid, self.rows.length());
-        let (detector, [_, rows, columns]) = (geometry.detector(), geometry.shape());
+        let (geometry, length) = (&self.rows.measured, self.rows.length());
+        let [_, rows, columns] = geometry.shape();
         let mut packed = zeroed("rows of two slices", voxels(&[geometry.views().len(), length])?)?;
         let before = self.rows.before();
-        let z = slices.map(|slice| grid.first_mm()[2] + slice as f64 * grid.spacing_mm()[2]);
         self.rows.device.cpu_side().run(|| {
             packed.par_chunks_mut(length).enumerate().for_each(|(view, to)| {
-                let pose = &geometry.views()[view];
                 let weights = &self.weights[view * columns..(view + 1) * columns];
-                let mut add = |z: f64, part: fn(&mut C32) -> &mut f32| {
-                    let row = (z - pose.detector_mm[2]) * pose.v[2] / detector.pitch_mm[1]
-                        + 0.5 * (rows as f64 - 1.0);
-                    let share = (row - row.floor()) as f32;
-                    for (row, share) in [(row.floor(), 1.0 - share), (row.floor() + 1.0, share)] {
-                        if row < 0.0 || row >= rows as f64 || share == 0.0 {
-                            continue;
-                        }
-                        let from = &lines[(view * rows + row as usize) * columns..][..columns];
+                let mut add = |slice: usize, part: fn(&mut C32) -> &mut f32| {
+                    for (row, share) in self.between(view, slice) {
+                        let from = &lines[(view * rows + row) * columns..][..columns];
                         let pairs = from.iter().zip(weights).zip(&mut to[before..]);
                         pairs.for_each(|((value, weight), to)| *part(to) += share * weight * value);
                     }
                 };
-                add(z[0], |value| &mut value.re);
+                add(slices[0], |value| &mut value.re);
                 if slices[1] != slices[0] {
-                    add(z[1], |value| &mut value.im);
+                    add(slices[1], |value| &mut value.im);
                 }
             });
         });
@@ -243,22 +310,30 @@ impl FilteredBackprojection {
         let mut spectrum =
             spectrum(&ramp(self.widened.detector().columns, detector.pitch_mm[0]), length, |f| filter.at(f))?;
         spectrum[length / 2] = 0.0;
-        let ([nx, ny, _], first, spacing) =
-            (self.grid.shape_xyz(), self.grid.first_mm(), self.grid.spacing_mm());
-        let middle = [(0, nx), (1, ny)].map(|(axis, n)| first[axis] + (n / 2) as f64 * spacing[axis]);
         let mut factors = try_with_capacity("factors", voxels(&[self.places.len(), length])?)?;
-        for view in self.measured.views() {
-            let along: f64 = (0..2).map(|axis| (middle[axis] - view.detector_mm[axis]) * view.u[axis]).sum();
-            let column = along / detector.pitch_mm[0] + 0.5 * (detector.columns as f64 - 1.0);
-            // From the element that the transform counts from.
-            let place = column + self.before() as f64 - (length / 2) as f64;
-            factors.extend((0..length).map(|m| {
-                let frequency = m as f64 - (length / 2) as f64;
-                let value = C64::cis(TAU * frequency / length as f64 * place)
-                    * f64::from(spectrum[(m + length / 2) % length]);
+        for view in 0..self.places.len() {
+            factors.extend(self.phases(view).enumerate().map(|(m, phase)| {
+                let value = phase * f64::from(spectrum[(m + length / 2) % length]);
                 C32::new(value.re as f32, value.im as f32)
             }));
         }
         Ok(factors)
+    }
+
+    /// exp(i2π m (place of the volume's middle)/L) of every frequency of a view.
+    fn phases(&self, view: usize) -> impl Iterator<Item = C64> + use<> {
+        let (length, detector, view) =
+            (self.length(), self.measured.detector(), &self.measured.views()[view]);
+        let ([nx, ny, _], first, spacing) =
+            (self.grid.shape_xyz(), self.grid.first_mm(), self.grid.spacing_mm());
+        let middle = [(0, nx), (1, ny)].map(|(axis, n)| first[axis] + (n / 2) as f64 * spacing[axis]);
+        let along: f64 = (0..2).map(|axis| (middle[axis] - view.detector_mm[axis]) * view.u[axis]).sum();
+        let column = along / detector.pitch_mm[0] + 0.5 * (detector.columns as f64 - 1.0);
+        // From the element that the transform counts from.
+        let place = column + self.before() as f64 - (length / 2) as f64;
+        (0..length).map(move |m| {
+            let frequency = m as f64 - (length / 2) as f64;
+            C64::cis(TAU * frequency / length as f64 * place)
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! Filtered back-projection: parallel, fan and cone beams on a circle.
 
+mod extend;
 mod fourier;
 mod notes;
 mod path;
@@ -16,6 +17,8 @@ use rayspin_kernels::vector;
 use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use extend::note as extension_note;
+pub use extend::{Ends, Extend};
 pub use fourier::FourierBackprojection;
 use path::{Course, Coverage, Place};
 
@@ -111,6 +114,8 @@ pub struct Filter {
     pub window: Window,
     /// The frequency at which the window ends, above 0 and up to 1, in units of the highest frequency.
     pub cutoff: f64,
+    /// How rows go on beyond the detector.
+    pub extend: Extend,
 }
 
 impl Filter {
@@ -122,7 +127,7 @@ impl Filter {
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { window: Window::RamLak, cutoff: 1.0 }
+        Self { window: Window::RamLak, cutoff: 1.0, extend: Extend::Auto }
     }
 }
 
@@ -141,6 +146,8 @@ impl Default for Filter {
 /// - Parker's weights for a short scan (D. L. Parker, Med Phys 9:254, 1982);
 /// - Wang's weights for a full turn with a detector that is shifted to one side (G. Wang, Med Phys 29:1634, 2002). Its rows are
 ///   continued to the other side.
+///
+/// Rows that end inside the object, because the detector is narrower than it, go on as a cylinder before they are filtered ([`Extend`]).
 ///
 /// Voxels that not all views see, beyond [`seen_radius_mm`](Self::seen_radius_mm), are 0.
 ///
@@ -171,6 +178,7 @@ pub struct FilteredBackprojection {
     measured: ProjectionGeometry,
     widened: ProjectionGeometry,
     grid: VolumeGrid,
+    filter: Filter,
     ramp: RowFilter,
     places: Vec<Place>,
     /// Δθ of each view.
@@ -205,6 +213,7 @@ impl FilteredBackprojection {
         let mut method = Self {
             device: device.clone(),
             measured: geometry.clone(),
+            filter,
             ramp: RowFilter::new(
                 // Rows that are too long for a GPU are filtered on the CPU beside it.
                 &if RowFilter::takes(device, columns) { device.clone() } else { device.host() },
@@ -249,10 +258,21 @@ impl FilteredBackprojection {
     }
 
     /// The filtered projections q of some views, on [`filter_device`](Self::filter_device). On a CPU they take the memory of `lines` unless
-    /// the detector is shifted.
+    /// the detector is shifted. Rows go on beyond the detector as the filter says.
     ///
     /// Errors: views beyond the last; another shape; an array on another device; memory.
     pub fn filter(&self, lines: Array<f32>, views: Range<usize>) -> Result<Array<f32>> {
+        let ends = match self.filter.extend {
+            Extend::None => Ends::default(),
+            _ => self.ends(&lines.read()?, views.clone())?,
+        };
+        self.filter_extended(lines, views, &ends)
+    }
+
+    /// The same with the ends of rows that [`ends`](Self::ends) found in these line integrals on the host.
+    ///
+    /// Errors: as [`filter`](Self::filter); ends of other views.
+    pub fn filter_extended(&self, lines: Array<f32>, views: Range<usize>, ends: &Ends) -> Result<Array<f32>> {
         let [all, rows, columns] = self.measured.shape();
         if views.end > all || views.is_empty() {
             return Err(Error::value("views to filter", format!("some of {all}"), format!("{views:?}")));
@@ -266,9 +286,11 @@ impl FilteredBackprojection {
         };
         let factor = |view: usize| (0..columns).map(move |column| self.weight(view, column + before) as f32);
         let places: Vec<_> = views.clone().map(place).collect();
-        let table: Vec<f32> = views.flat_map(factor).collect();
+        let table: Vec<f32> = views.clone().flat_map(factor).collect();
         let weights = Weights::new(self.filter_device(), table, &places, detector.pitch_mm)?;
-        self.ramp.apply(lines, before, Some(&weights))
+        let mut filtered = self.ramp.apply(lines, before, Some(&weights))?;
+        self.add_extensions(&mut filtered, views, ends)?;
+        Ok(filtered)
     }
 
     /// The slices `planes` of the volume, `[z, y, x]` in C order. A GPU takes `views` filtered projections at a time.

@@ -116,7 +116,7 @@ fn attenuation_does_not_depend_on_beam_voxel_or_pixel() {
                         grid: VolumeGrid::new([1, n, n], [voxel; 3], [0.0; 3]).unwrap(),
                         phantom: phantom.clone(),
                     };
-                    let (found, truth, _) = reconstruct(&case, Filter { window, cutoff: 1.0 });
+                    let (found, truth, _) = reconstruct(&case, Filter { window, ..Filter::default() });
                     let inside = |at: &usize| {
                         let first = case.grid.first_mm();
                         let (x, y) = (first[0] + (at % n) as f64 * voxel, first[1] + (at / n) as f64 * voxel);
@@ -221,7 +221,7 @@ fn sums_through_fourier_space_are_those_of_the_formula() {
     let arc = |span: f64, views: usize, shift: f64| {
         Orbit { offset_mm: [shift, 0.4], ..Orbit::default() }.arc(0.2, span, views)
     };
-    let filters = [Filter::default(), Filter { window: Window::Hann, cutoff: 0.7 }];
+    let filters = [Filter::default(), Filter { window: Window::Hann, cutoff: 0.7, ..Filter::default() }];
     let mut uneven = arc(PI, 17, 0.0);
     uneven.angles.drain(3..6);
     uneven.angles[7] += 0.04;

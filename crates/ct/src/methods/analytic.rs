@@ -9,8 +9,8 @@ use rayspin_kernels::projection::{Operation, Problem};
 use rayspin_kernels::variant::Work;
 use rayspin_run::{Bytes, Effort, Memory, Needs, Param, Step, Value};
 
-use crate::analytic::{Filter, FilteredBackprojection};
-use crate::recon::{REAL, Solving, Spec, lost, parts};
+use crate::analytic::{Filter, FilteredBackprojection, extension_note};
+use crate::recon::{REAL, Solving, Spec, checks, lost, parts};
 
 const FILTER: &str = "Filter";
 
@@ -26,6 +26,12 @@ pub(super) const CUTOFF: Param = Param::new(
     _ => false,
 });
 
+pub(super) const EXTEND: Param = Param::new(
+    FILTER,
+    "How rows go on beyond the detector before they are filtered, where it does not see the whole object",
+)
+.title("extension of rows");
+
 /// Weights and filters all views, then projects them back, some slices at a time. A GPU that cannot hold all views filters some at a time.
 pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'a, Solving<'a>>>> {
     let method = Arc::new(FilteredBackprojection::new(spec.device(), spec.geometry(), spec.grid(), filter)?);
@@ -33,16 +39,29 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
     let back = method.clone();
     let filtering = move |state: &mut Solving<'a>, _: &Monitor<'_>| {
         method.notes().iter().for_each(|note| state.note(note.clone()));
+        checks::note_of_seen(spec.grid(), method.seen_radius_mm())?
+            .into_iter()
+            .for_each(|note| state.note(note));
         let [views, rows, columns] = spec.geometry().shape();
         let (device, some) = (method.filter_device(), spec.views_at_a_time());
-        state.filtered = Some(match sizes.place {
+        let mut extended = [0; 2];
+        let mut ends = |lines: &[f32], views| {
+            let ends = method.ends(lines, views)?;
+            extended.iter_mut().zip(ends.count()).for_each(|(sum, count)| *sum += count);
+            Ok(ends)
+        };
+        let filtered = match sizes.place {
             Place::Host => {
-                let lines = Array::from_vec(device, &[views, rows, columns], state.take_lines()?)?;
-                method.filter(lines, 0..views)?
+                let lines = state.take_lines()?;
+                let ends = ends(&lines, 0..views)?;
+                let lines = Array::from_vec(device, &[views, rows, columns], lines)?;
+                method.filter_extended(lines, 0..views, &ends)?
             }
             Place::Gpu => {
-                let lines = Array::from_slice(device, &[views, rows, columns], &state.lines(0..views)?)?;
-                method.filter(lines, 0..views)?
+                let lines = state.lines(0..views)?;
+                let ends = ends(&lines, 0..views)?;
+                let lines = Array::from_slice(device, &[views, rows, columns], &lines)?;
+                method.filter_extended(lines, 0..views, &ends)?
             }
             Place::Parts => {
                 let shape = method.filtered_geometry().shape();
@@ -51,12 +70,15 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
                     parts(views, some).into_iter().zip(all.chunks_mut(some * shape[1] * shape[2]))
                 {
                     let lines = state.lines(part.clone())?;
+                    let ends = ends(&lines, part.clone())?;
                     let lines = Array::from_slice(device, &[part.len(), rows, columns], &lines)?;
-                    to.copy_from_slice(&method.filter(lines, part)?.read()?);
+                    to.copy_from_slice(&method.filter_extended(lines, part, &ends)?.read()?);
                 }
                 Array::from_vec(&spec.device().host(), &shape, all)?
             }
-        });
+        };
+        extension_note(filter.extend, extended, views).into_iter().for_each(|note| state.note(note));
+        state.filtered = Some(filtered);
         Ok(())
     };
     let project = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
@@ -108,6 +130,8 @@ struct Sizes {
     views: u64,
     /// Views at a time.
     some: u64,
+    /// Bytes that extensions of rows take on the host and on a GPU.
+    extensions: [u64; 2],
     /// Whether the line integrals stay for another attempt.
     kept: bool,
     /// Voxels of views.
@@ -132,6 +156,7 @@ impl Sizes {
             columns: columns as u64,
             views: views as u64,
             some: (spec.views_at_a_time() as u64).min(views as u64),
+            extensions: method.extension_bytes(spec.views_at_a_time()),
             kept: spec.keeps_lines(),
             updates: problem.items(),
         })
@@ -171,10 +196,12 @@ impl Sizes {
         };
         let weights = self.weights(self.some);
         let weights = Bytes { host: weights, gpu: if self.place == Place::Host { 0 } else { weights } };
+        let [host, gpu] = self.extensions;
+        let extensions = Bytes { host, gpu: if self.place == Place::Host { 0 } else { gpu } };
         let length = (2 * self.columns).next_power_of_two() as f64;
         let rows = self.filtered as f64 / (REAL * self.columns) as f64;
         let work = Work { flops: 5.0 * rows * length * length.log2(), bytes: 4.0 * self.filtered as f64 };
-        let memory = Memory::temporary(self.beside() + also + weights)
+        let memory = Memory::temporary(self.beside() + also + weights + extensions)
             .holding(self.beside())
             .freeing(Bytes::host(freed));
         Needs::of(memory)

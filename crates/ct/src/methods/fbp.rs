@@ -12,7 +12,7 @@ use rayspin_core::{Error, Result};
 use rayspin_run::{About, Step, params};
 
 use super::{Facts, Method, analytic};
-use crate::analytic::{Filter, Window};
+use crate::analytic::{Extend, Filter, Window};
 use crate::recon::{Solving, Spec};
 
 params! {
@@ -22,6 +22,8 @@ params! {
         window: Window = Window::RamLak => analytic::WINDOW,
         /// The frequency at which the window ends, as a part of the highest frequency.
         cutoff: f64 = 1.0 => analytic::CUTOFF,
+        /// How rows go on beyond the detector.
+        extend: Extend = Extend::Auto => analytic::EXTEND,
     }
 }
 
@@ -36,7 +38,7 @@ impl Method for Fbp {
     }
 
     fn filter(&self) -> Option<Filter> {
-        Some(Filter { window: self.window, cutoff: self.cutoff })
+        Some(Filter { window: self.window, cutoff: self.cutoff, extend: self.extend })
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
@@ -45,6 +47,6 @@ impl Method for Fbp {
             let found = format!("a cone beam on {rows} rows (--method fdk takes it)");
             return Err(Error::value("rays for fbp", "parallel rays, or a fan beam on one row", found));
         }
-        analytic::steps(spec, Filter { window: self.window, cutoff: self.cutoff })
+        analytic::steps(spec, Filter { window: self.window, cutoff: self.cutoff, extend: self.extend })
     }
 }

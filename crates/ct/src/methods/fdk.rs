@@ -13,7 +13,7 @@ use rayspin_core::{Error, Result};
 use rayspin_run::{About, Step, params};
 
 use super::{Facts, Method, analytic};
-use crate::analytic::{Filter, Window};
+use crate::analytic::{Extend, Filter, Window};
 use crate::recon::{Solving, Spec};
 
 params! {
@@ -23,6 +23,8 @@ params! {
         window: Window = Window::RamLak => analytic::WINDOW,
         /// The frequency at which the window ends, as a part of the highest frequency.
         cutoff: f64 = 1.0 => analytic::CUTOFF,
+        /// How rows go on beyond the detector.
+        extend: Extend = Extend::Auto => analytic::EXTEND,
     }
 }
 
@@ -40,7 +42,7 @@ impl Method for Fdk {
     }
 
     fn filter(&self) -> Option<Filter> {
-        Some(Filter { window: self.window, cutoff: self.cutoff })
+        Some(Filter { window: self.window, cutoff: self.cutoff, extend: self.extend })
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
@@ -51,6 +53,6 @@ impl Method for Fdk {
                 "parallel rays (--method fbp takes them)",
             ));
         }
-        analytic::steps(spec, Filter { window: self.window, cutoff: self.cutoff })
+        analytic::steps(spec, Filter { window: self.window, cutoff: self.cutoff, extend: self.extend })
     }
 }

@@ -15,8 +15,10 @@ use rayspin_kernels::variant::Work;
 use rayspin_run::{About, Bytes, Effort, Memory, Needs, Param, Step, Value, params};
 
 use super::{Method, analytic};
-use crate::analytic::{Filter, FilteredBackprojection, FourierBackprojection, Window};
-use crate::recon::{REAL, Solving, Spec, parts};
+use crate::analytic::{
+    Extend, Filter, FilteredBackprojection, FourierBackprojection, Window, extension_note,
+};
+use crate::recon::{REAL, Solving, Spec, checks, parts};
 
 /// Slices between two looks at the monitor.
 const SLICES: usize = 16;
@@ -35,6 +37,8 @@ params! {
         window: Window = Window::RamLak => analytic::WINDOW,
         /// The frequency at which the window ends, as a part of the highest frequency.
         cutoff: f64 = 1.0 => analytic::CUTOFF,
+        /// How rows go on beyond the detector.
+        extend: Extend = Extend::Auto => analytic::EXTEND,
         /// The relative error of the non-uniform transform.
         accuracy: f64 = 1e-4 => ACCURACY,
     }
@@ -56,40 +60,48 @@ impl Method for Fourier {
                 "a fan or a cone (--method fbp or fdk)",
             ));
         }
-        let filter = Filter { window: self.window, cutoff: self.cutoff };
+        let filter = Filter { window: self.window, cutoff: self.cutoff, extend: self.extend };
         let accuracy = self.accuracy;
-        let length =
-            FilteredBackprojection::new(&spec.device().host(), spec.geometry(), spec.grid(), filter)?
-                .length();
+        let rows = FilteredBackprojection::new(&spec.device().host(), spec.geometry(), spec.grid(), filter)?;
+        let (length, [extensions, _]) = (rows.length(), rows.extension_bytes(spec.geometry().views().len()));
         let run = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
             let (geometry, grid) = (spec.geometry(), spec.grid());
             let method = FourierBackprojection::new(spec.device(), geometry, grid, filter, accuracy)?;
             method.notes().iter().for_each(|note| state.note(note.clone()));
+            let seen = checks::note_of_seen(grid, method.seen_radius_mm())?;
+            seen.into_iter().for_each(|note| state.note(note));
             let mut volume = zeroed("volume", voxels(&grid.shape_zyx())?)?;
             let slice = volume.len() / grid.shape_zyx()[0];
             let watched = state.drawn(volume.len());
             let mut exact = vec![0.0; watched.len()];
-            let lines = state.lines(0..geometry.views().len())?;
+            let views = geometry.views().len();
+            let lines = state.lines(0..views)?;
+            let ends = method.ends(&lines)?;
             for planes in parts(grid.shape_zyx()[0], SLICES) {
                 let inside = |at: usize| planes.contains(&(at / slice));
                 let mine: Vec<usize> = watched.iter().copied().filter(|&at| inside(at)).collect();
-                let (slices, sums) = method.watched_slices(&lines, planes.clone(), &mine)?;
+                let (slices, sums) = method.watched_slices(&lines, planes.clone(), &mine, &ends)?;
                 volume[planes.start * slice..planes.end * slice].copy_from_slice(&slices);
                 let places = watched.iter().enumerate().filter(|(_, at)| inside(**at));
                 places.zip(sums).for_each(|((place, _), sum)| exact[place] = sum);
                 monitor.step(&format!("slices {} to {}", planes.start, planes.end - 1))?;
             }
             drop(lines);
+            extension_note(filter.extend, ends.count(), views).into_iter().for_each(|note| state.note(note));
             state.certify_sums("Fourier sums", &watched, &exact, &volume, nufft::BOUND * accuracy);
             state.finish(volume);
             Ok(())
         };
         let steps = spec.grid().shape_zyx()[0].div_ceil(SLICES);
-        Ok(vec![Step::new("Fourier sums", run).progress(steps).needs(move || needs(spec, length, accuracy))])
+        Ok(vec![
+            Step::new("Fourier sums", run)
+                .progress(steps)
+                .needs(move || needs(spec, length, accuracy, extensions)),
+        ])
     }
 }
 
-fn needs(spec: &Spec<'_>, length: usize, accuracy: f64) -> Result<Needs> {
+fn needs(spec: &Spec<'_>, length: usize, accuracy: f64, extensions: u64) -> Result<Needs> {
     let (geometry, [slices, ny, nx]) = (spec.geometry(), spec.grid().shape_zyx().map(|n| n as u64));
     let points = FourierBackprojection::points(geometry, spec.grid(), length)?;
     let options = nufft::Options::tolerance(accuracy);
@@ -102,7 +114,7 @@ fn needs(spec: &Spec<'_>, length: usize, accuracy: f64) -> Result<Needs> {
     // Two f64 a point; then factors. While it runs rows and samples, one pair of slices at a time.
     let made = 2 * complex * samples + complex * samples + nufft.planning;
     let runs = nufft.plan + nufft.workspace + complex * (3 * samples + slice);
-    let on_host = weights + volume + some;
+    let on_host = weights + volume + some + extensions;
     let memory = match spec.on_gpu() {
         // Rows are packed, and images read, on the host.
         true => Bytes { host: on_host + 2 * complex * samples.max(slice), gpu: made.max(runs) },

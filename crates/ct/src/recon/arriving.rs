@@ -1,12 +1,13 @@
 use std::ops::Range;
 
-use ndarray::Array3;
+use ndarray::{Array3, ArrayView3};
 use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid};
 use rayspin_device::{Array, Device};
 use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
 
+use super::checks::{Means, expect_finite, expect_met, note_of_seen};
 use super::{REAL, ReconOptions, Reconstruction, Spec, lost};
-use crate::analytic::{Filter, FilteredBackprojection};
+use crate::analytic::{Filter, FilteredBackprojection, extension_note};
 use crate::scan::{angle_notes, view_angles};
 
 /// A volume to which views are added as they arrive, filtered and projected back, some at a time.
@@ -41,6 +42,10 @@ pub struct Arriving {
     volume: Array<f32>,
     part: Option<Array<f32>>,
     done: usize,
+    /// Views whose rows were extended on either side.
+    extended: [usize; 2],
+    means: Means,
+    notes: Vec<String>,
 }
 
 fn filter_of(options: &ReconOptions) -> Result<Filter> {
@@ -74,13 +79,17 @@ pub fn arriving_budget(
     let volume = REAL * spec.voxels()? / options.grid.shape_zyx()[0] as u64 * slices as u64;
     let [_, rows, columns] = method.filtered_geometry().shape();
     let copies = u64::from(method.filtered_geometry().shape() != geometry.shape());
+    let [extensions, on_gpu] = method.extension_bytes(views);
     let part = REAL * (views.min(geometry.views().len()) * rows * columns) as u64;
     let needs = move || {
         let projector = spec.backproject_bytes(views as u64, slices as u64);
         // Views that are read while others are added; a copy of these if the detector is shifted; a volume of them beside the sum.
         let memory = match spec.on_gpu() {
-            true => Bytes { host: volume + 2 * part, gpu: 2 * volume + 2 * part + projector },
-            false => Bytes::host(2 * volume + (2 + copies) * part + projector),
+            true => Bytes {
+                host: volume + 2 * part + extensions,
+                gpu: 2 * volume + 2 * part + projector + on_gpu,
+            },
+            false => Bytes::host(2 * volume + (2 + copies) * part + projector + extensions),
         };
         Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume))))
     };
@@ -96,9 +105,14 @@ impl Arriving {
     /// Errors: a method that needs all views at once, or does not take these rays; memory.
     pub fn new(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) -> Result<Self> {
         let method = FilteredBackprojection::new(device, geometry, &options.grid, filter_of(options)?)?;
+        expect_met(geometry, &options.grid)?;
+        let seen = note_of_seen(&options.grid, method.seen_radius_mm())?;
+        let mut notes = angle_notes(&view_angles(geometry));
+        notes.extend(method.notes().iter().cloned().chain(seen));
         let volume = Array::zeros(device, &options.grid.shape_zyx())?;
+        let means = Means::default();
         let (geometry, grid) = (geometry.clone(), options.grid);
-        Ok(Self { method, geometry, grid, volume, part: None, done: 0 })
+        Ok(Self { method, geometry, grid, volume, part: None, done: 0, extended: [0; 2], means, notes })
     }
 
     /// Views that were added.
@@ -122,8 +136,14 @@ impl Arriving {
         }
         let views = self.done..self.done + count;
         let device = self.method.filter_device();
+        let shape = (count, rows, columns);
+        let of_views = ArrayView3::from_shape(shape, &lines).map_err(|_| lost("views"))?;
+        of_views.outer_iter().for_each(|view| self.means.add(view));
+        let ends = self.method.ends(&lines, views.clone())?;
+        self.extended.iter_mut().zip(ends.count()).for_each(|(sum, count)| *sum += count);
         let lines = Array::from_vec(device, &[count, rows, columns], lines)?;
-        let filtered = self.method.filter(lines, views.clone())?.to_device(self.volume.device())?;
+        let filtered =
+            self.method.filter_extended(lines, views.clone(), &ends)?.to_device(self.volume.device())?;
         self.method.add_views(&filtered, views, &self.grid, &mut self.volume, &mut self.part)?;
         self.done += count;
         Ok(())
@@ -153,9 +173,11 @@ impl Arriving {
         }
         let mut values = self.volume.into_vec()?;
         self.method.clear_unseen(&mut values);
+        expect_finite(&values)?;
         let volume = Array3::from_shape_vec(self.grid.shape_zyx(), values).map_err(|_| lost("volume"))?;
-        let mut notes = angle_notes(&view_angles(&self.geometry));
-        notes.extend_from_slice(self.method.notes());
+        let mut notes = self.notes;
+        notes.extend(self.means.note());
+        notes.extend(extension_note(self.method.extend(), self.extended, all));
         Ok(Reconstruction { volume, solve: None, notes, certificates: Vec::new() })
     }
 }

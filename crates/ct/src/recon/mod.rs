@@ -2,6 +2,7 @@
 
 mod ahead;
 mod arriving;
+pub(crate) mod checks;
 mod grid;
 mod prepare;
 mod solving;
@@ -22,7 +23,7 @@ use crate::scan::{angle_notes, view_angles};
 pub use ahead::{compile_ahead, rehearse};
 pub use arriving::{Arriving, arriving_budget, slices_at_a_time};
 pub use grid::{GridOptions, even_angles, grid};
-pub use prepare::{AxisOn, Prepared, RayOptions, prepare};
+pub use prepare::{AxisOn, Prepared, RayOptions, axis_note, prepare, with_axis};
 pub use solving::{Certificate, Solve, Solving};
 pub use spec::Spec;
 
@@ -126,7 +127,7 @@ pub fn budget(device: &Device, geometry: &ProjectionGeometry, options: &ReconOpt
 ///
 /// Where the memory of a GPU runs out, the work is cut further; where a GPU fails, the CPU takes over if it may.
 ///
-/// Errors: shapes; a method that does not take these rays; memory; interruption.
+/// Errors: shapes; a method that does not take these rays; a volume that no ray meets, or whose voxels are not finite; memory; interruption.
 ///
 /// ```
 /// use ndarray::Array3;
@@ -155,6 +156,7 @@ pub fn reconstruct(
     monitor: &Monitor<'_>,
 ) -> Result<Reconstruction> {
     expect_shape("line integrals", &geometry.shape(), lines.shape())?;
+    checks::expect_met(geometry, &options.grid)?;
     let mut job = Attempts { device: device.clone(), geometry, options: options.clone() };
     let (mut notes, mut lines) = (angle_notes(&view_angles(geometry)), Some(lines));
     let mut made = with_recovery(&mut job, &mut notes, |job, last| {

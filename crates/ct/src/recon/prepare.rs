@@ -1,12 +1,15 @@
 use ndarray::Array3;
-use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, Result};
+use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, RaySource, Result, View};
 use rayspin_device::Device;
 
+use super::checks::Means;
 use crate::corrections::{Corrections, binned};
 use crate::scan::{Measured, Part, Scan, find_axis};
 
 /// exp(-80) is less than one photon in 10^34: larger numbers are no line integrals of what was measured.
 const MOST_OPAQUE: f32 = 80.0;
+/// Views whose signs are looked at, at most.
+const VIEWS: usize = 256;
 
 /// Where the axis of rotation falls on the detector.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,12 +20,13 @@ pub enum AxisOn {
     Found,
 }
 
-/// What a user says of the rays of a scan that does not state them.
+/// What a user says of the rays of a scan that does not state them, and the axis of one that does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RayOptions {
     /// The distance between pixels along columns and rows, mm; 1 when absent.
     pub pixel_mm: Option<[f64; 2]>,
-    /// Where the axis falls. When absent it is found in counts of parallel rays, and is in the middle of others.
+    /// Where the axis falls, which corrects rays that the scan states. When absent it is found in counts of parallel rays whose scan states
+    /// none, and is in the middle of others.
     pub axis: Option<AxisOn>,
     /// Distance from the source to the axis, mm; none for parallel rays.
     pub source_to_axis_mm: Option<f64>,
@@ -64,6 +68,44 @@ impl RayOptions {
         };
         ProjectionGeometry::orbit(Detector { rows, columns, pitch_mm, radius_mm: None }, &orbit)
     }
+}
+
+/// Rays whose axis falls on `column`: the detector is shifted along its columns. Returns the column before as well, the mean of all views.
+///
+/// Errors: a column beyond the detector; a curved detector; an axis that the rays do not meet.
+pub fn with_axis(rays: &ProjectionGeometry, column: f64) -> Result<(ProjectionGeometry, f64)> {
+    let detector = *rays.detector();
+    let last = (detector.columns - 1) as f64;
+    if !(column.is_finite() && (-0.5..=last + 0.5).contains(&column)) {
+        return Err(Error::value("axis", format!("a column from 0 to {last}"), column));
+    }
+    let place = |(view, pose): (usize, &View)| {
+        let height = match pose.source {
+            RaySource::Point(source) => source[2],
+            RaySource::Direction(_) => pose.detector_mm[2],
+        };
+        rays.project(view, [0.0, 0.0, height]).map(|[_, column]| column)
+    };
+    let places: Option<Vec<f64>> = rays.views().iter().enumerate().map(place).collect();
+    let places = places
+        .ok_or_else(|| Error::value("axis", "an axis in front of the detector", "one behind a source"))?;
+    let stated = places.iter().sum::<f64>() / places.len() as f64;
+    if detector.radius_mm.is_some() && (stated - column).abs() > 1e-6 {
+        return Err(Error::value("axis", format!("column {stated:.2} of a curved detector"), column));
+    }
+    let shift = (stated - column) * detector.pitch_mm[0];
+    let moved = rays.views().iter().map(|view| View {
+        detector_mm: std::array::from_fn(|axis| view.detector_mm[axis] + shift * view.u[axis]),
+        ..*view
+    });
+    Ok((ProjectionGeometry::new(detector, moved.collect())?, stated))
+}
+
+/// What people should know of [`with_axis`].
+pub fn axis_note(column: f64, stated: f64) -> String {
+    format!(
+        "the axis is taken on column {column:.2}, in place of column {stated:.2}, which the scan's rays state"
+    )
 }
 
 /// Corrected line integrals and their rays.
@@ -113,7 +155,8 @@ pub fn prepare(
     options: &RayOptions,
     notes: &mut Vec<String>,
 ) -> Result<Prepared> {
-    let diverging = options.source_to_axis_mm.is_some();
+    let stated = options.rays.as_ref().or(scan.geometry.as_ref());
+    let diverging = stated.map_or(options.source_to_axis_mm.is_some(), |rays| !rays.is_parallel());
     if options.axis == Some(AxisOn::Found) && diverging {
         return Err(Error::value("rays to find the axis in", "parallel ones", "a fan or cone beam"));
     }
@@ -132,6 +175,9 @@ pub fn prepare(
             "line integrals as large as {largest} let nothing through: what a detector counts needs flat fields (--flat)"
         ));
     }
+    let mut means = Means::default();
+    lines.outer_iter().step_by(lines.dim().0.div_ceil(VIEWS)).for_each(|view| means.add(view));
+    notes.extend(means.note());
     let bins @ [_, high, wide] = corrections.bins();
     let find = |notes: &mut Vec<String>| -> Result<f64> {
         let column = find_axis(device, lines.view(), &angles)?;
@@ -153,9 +199,20 @@ pub fn prepare(
         },
         None => None,
     };
+    // The column of the part's detector, after bins.
+    let here = |column: f64| (column - part.columns().start as f64 + 0.5) / wide as f64 - 0.5;
+    let corrected = |rays: ProjectionGeometry, notes: &mut Vec<String>| match axis {
+        Some(axis) => {
+            let (rays, stated) = with_axis(&rays, here(axis))?;
+            let stated = part.columns().start as f64 + (stated + 0.5) * wide as f64 - 0.5;
+            notes.push(axis_note(axis, stated));
+            Ok(rays)
+        }
+        None => Ok(rays),
+    };
     let geometry = match (geometry, &options.rays) {
-        (_, Some(rays)) => binned(&part.rays(rays)?, bins)?,
-        (Some(geometry), None) => geometry,
+        (_, Some(rays)) => corrected(binned(&part.rays(rays)?, bins)?, notes)?,
+        (Some(geometry), None) => corrected(geometry, notes)?,
         (None, None) => {
             let rays = options.orbit(whole, &angles, axis, notes)?;
             binned(&part.rays(&rays)?, [1, high, wide])?

@@ -11,7 +11,7 @@ use rayspin_linop::{LinearOp as _, Projection};
 use rayspin_run::{Certify, draws, errors_of};
 use serde::Serialize;
 
-use super::{Reconstruction, Spec, lost};
+use super::{Reconstruction, Spec, checks, lost};
 
 /// A certificate of a reconstruction, which has one image.
 pub type Certificate = rayspin_run::Certificate<()>;
@@ -184,6 +184,7 @@ impl<'a> Solving<'a> {
     pub(crate) fn into_made(self) -> Result<Reconstruction> {
         let shape = self.spec.grid().shape_zyx();
         let volume = self.volume.ok_or_else(|| lost("volume"))?;
+        checks::expect_finite(&volume)?;
         let volume = Array3::from_shape_vec(shape, volume)
             .map_err(|e| Error::value("volume", "the grid's voxels", e))?;
         Ok(Reconstruction { volume, solve: self.solve, notes: self.notes, certificates: self.certificates })

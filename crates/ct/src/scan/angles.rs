@@ -45,11 +45,12 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
     let low = angles.iter().copied().fold(f64::INFINITY, f64::min);
     let high = angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (span, turns) = ((high - low).to_degrees(), (high - low) / TAU);
-    let note = if views > 1 && span < 1e-6 {
-        format!(
-            "all {views} views look from {:.2}°: a slice follows from views of many directions, check the angles of the scan",
-            low.to_degrees()
-        )
+    let note = if views > 0 && span < 1e-6 {
+        let found = match views {
+            1 => "there is one view".to_owned(),
+            _ => format!("all {views} views look from {:.2}°, check the angles of the scan", low.to_degrees()),
+        };
+        format!("{found}: the volume is smeared along its rays and shows no depth")
     } else if views >= VIEWS && span < NARROW_DEG {
         format!(
             "the {views} views cover {span:.2}°: if the angles of the scan are radian that it calls degrees, correct their unit"
@@ -95,7 +96,7 @@ mod tests {
         ] {
             assert!(angle_notes(&steps(step, views)).is_empty(), "{step} {views}");
         }
-        assert!(angle_notes(&[]).is_empty() && angle_notes(&[0.3]).is_empty());
+        assert!(angle_notes(&[]).is_empty());
     }
 
     #[test]
@@ -110,5 +111,6 @@ mod tests {
             told(steps(step, views).iter().map(|angle| angle.to_degrees()).collect(), "calls radian");
         }
         told(vec![0.7; 40], "from 40.11°");
+        told(vec![0.7], "one view");
     }
 }

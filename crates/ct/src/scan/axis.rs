@@ -13,6 +13,12 @@ const VIEWS: usize = 256;
 const COLUMNS: usize = 512;
 /// The part of the columns that must be on either side of the axis.
 const SHARED: f64 = 0.1;
+/// Part of half a turn, 1/SEAM, from whose ends views are compared.
+const SEAM: usize = 90;
+/// The part of the views' variance a pixel that an overlap has at least.
+const FLAT: f64 = 1e-3;
+/// Standard deviations by which a match is better than chance.
+const CHANCE: f64 = 4.0;
 
 /// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]` of parallel rays, counted from 0
 /// at the middle of the first column. `angles` are those of the views, radian, in even steps.
@@ -26,8 +32,11 @@ const SHARED: f64 = 0.1;
 /// (N. T. Vo, M. Drakopoulos, R. C. Atwood, C. Reinhard, Opt Express 22:19078, 2014).
 ///
 /// Columns and half columns are tried, of half a turn in the middle half of the detector; a parabola through the best three gives the rest.
+/// The first and last views of half a turn are nearly mirror images, too. Where they match elsewhere and not on the column that was found, the
+/// axis is sought around their match.
 ///
-/// Errors: fewer than 8 views or columns; less than half a turn; uneven steps.
+/// Errors: fewer than 8 views or columns; less than half a turn; uneven steps; an axis that the views do not show, as their mirror images
+/// differ everywhere, match on several columns, or match best at the end of the columns that are tried.
 ///
 /// ```
 /// use ndarray::Array3;
@@ -63,13 +72,26 @@ pub fn find_axis(device: &Device, lines: ArrayView3<'_, f32>, angles: &[f64]) ->
     let half = (PI / step.abs()).round() as usize;
     let row = lines.index_axis(Axis(1), rows / 2);
     if span >= TAU - 0.5 * step.abs() {
-        return Ok(by_pairs(device.cpu_side(), row, half));
+        let every = (views - half).div_ceil(VIEWS);
+        let pairs: Vec<[usize; 2]> =
+            (0..views - half).step_by(every).map(|view| [view, view + half]).collect();
+        return Mirrored::new(device.cpu_side(), row, &pairs).convincing();
     }
     if half > views {
         let found = format!("{:.0}°", span.to_degrees());
         return Err(Error::value("views to find the axis in", "at least half a turn", found));
     }
-    by_wedge(&device.host(), row.slice(ndarray::s![..half, ..]))
+    let row = row.slice(ndarray::s![..half, ..]);
+    // Views on both sides of the step from the last view to the first one's mirror image.
+    let near = (half / SEAM).max(1);
+    let pairs: Vec<[usize; 2]> = (0..near).map(|view| [view, half - 1 - view]).collect();
+    let seam = Mirrored::new(device.cpu_side(), row, &pairs);
+    let found = by_wedge(&device.host(), row, None)?;
+    let matched = seam.convincing()?;
+    if seam.agrees(found, matched) {
+        return Ok(found);
+    }
+    by_wedge(&device.host(), row, Some(matched))
 }
 
 /// Twice the columns that are tried.
@@ -86,54 +108,140 @@ fn least(first: usize, values: &[f64]) -> f64 {
     }
     let [before, here, after] = [values[at - 1], values[at], values[at + 1]];
     let bend = before - 2.0 * here + after;
-    if bend > 0.0 { place + 0.5 * (before - after) / bend } else { place }
+    if bend > 0.0 && bend.is_finite() { place + 0.5 * (before - after) / bend } else { place }
 }
 
-/// Σ (a − b)² / (Σ (a − ā)² + Σ (b − b̄)²) of views a and the mirror images b of the views `half` a turn later. Equal views give 0; noise
-/// and air give about 1.
-fn by_pairs(cpu: &Cpu, row: ArrayView2<'_, f32>, half: usize) -> f64 {
-    let (views, columns) = row.dim();
-    let row = row.as_standard_layout();
-    let shared = ((2.0 * SHARED * columns as f64).ceil() as usize).max(2);
-    let sums = shared - 1..=2 * columns - 1 - shared;
-    let first = *sums.start();
-    let every = (views - half).div_ceil(VIEWS);
-    let difference = |sum: usize| {
-        let (from, to) = ((sum + 1).saturating_sub(columns), sum.min(columns - 1));
-        let (mut squares, mut sum_a, mut sum_b, mut square_a, mut square_b) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        let mut count = 0.0;
-        for view in (0..views - half).step_by(every) {
-            let (a, b) = (row.row(view), row.row(view + half));
-            let pairs = (from..=to).map(|column| (f64::from(a[column]), f64::from(b[sum - column])));
-            for (a, b) in pairs {
-                squares += (a - b).powi(2);
-                sum_a += a;
-                sum_b += b;
-                square_a += a * a;
-                square_b += b * b;
-            }
-            count += (to + 1 - from) as f64;
+/// How much views differ from mirror images about columns and half columns that leave a tenth of the columns on either side.
+///
+/// ```text
+/// Σ (a − b)² / (Σ (a − ā)² + Σ (b − b̄)²)
+/// ```
+///
+/// of views a and the mirror images b of others. Equal views give 0; noise and air give about 1.
+struct Mirrored {
+    /// Twice the first column that is tried.
+    first: usize,
+    differences: Vec<f64>,
+    columns: usize,
+}
+
+impl Mirrored {
+    fn new(cpu: &Cpu, row: ArrayView2<'_, f32>, pairs: &[[usize; 2]]) -> Self {
+        let columns = row.dim().1;
+        let row = row.as_standard_layout();
+        let shared = ((2.0 * SHARED * columns as f64).ceil() as usize).max(2);
+        let sums = shared - 1..=2 * columns - 1 - shared;
+        let first = *sums.start();
+        let (mut count, mut sum, mut square) = (0.0, 0.0, 0.0);
+        for value in pairs.iter().flatten().flat_map(|&view| row.row(view)).map(|&value| f64::from(value)) {
+            (count, sum, square) = (count + 1.0, sum + value, square + value * value);
         }
-        let variance = square_a + square_b - (sum_a * sum_a + sum_b * sum_b) / count;
-        if variance > 0.0 { squares / variance } else { f64::INFINITY }
-    };
-    let values: Vec<f64> = cpu.run(|| sums.into_par_iter().map(difference).collect());
-    0.5 * least(first, &values)
+        // Of a pixel. Overlaps of air alone, or of a detector that is saturated, tell nothing; nor do numbers that differ by their rounding.
+        let spread = square / count - (sum / count) * (sum / count);
+        let enough = (FLAT * spread).max(1e-10 * square / count);
+        let difference = |sum: usize| {
+            let (from, to) = ((sum + 1).saturating_sub(columns), sum.min(columns - 1));
+            let (mut squares, mut sum_a, mut sum_b, mut square_a, mut square_b) = (0.0, 0.0, 0.0, 0.0, 0.0);
+            let mut count = 0.0;
+            for &[first, second] in pairs {
+                let (a, b) = (row.row(first), row.row(second));
+                let pairs = (from..=to).map(|column| (f64::from(a[column]), f64::from(b[sum - column])));
+                for (a, b) in pairs {
+                    squares += (a - b).powi(2);
+                    sum_a += a;
+                    sum_b += b;
+                    square_a += a * a;
+                    square_b += b * b;
+                }
+                count += (to + 1 - from) as f64;
+            }
+            let variance = square_a + square_b - (sum_a * sum_a + sum_b * sum_b) / count;
+            if variance > enough * 2.0 * count { squares / variance } else { f64::INFINITY }
+        };
+        let differences = cpu.run(|| sums.into_par_iter().map(difference).collect());
+        Self { first, differences, columns }
+    }
+
+    /// The column at which mirror images differ least.
+    ///
+    /// Errors: one that does not convince.
+    fn convincing(&self) -> Result<f64> {
+        let Self { first, differences, columns } = self;
+        let none = |found: String| {
+            Err(Error::value(
+                "axis of rotation",
+                "views that are mirror images of others about one column",
+                found,
+            ))
+        };
+        let at =
+            (0..differences.len()).min_by(|&a, &b| differences[a].total_cmp(&differences[b])).unwrap_or(0);
+        let (lowest, column) = (differences[at], 0.5 * (first + at) as f64);
+        if !lowest.is_finite() {
+            return none("the same value everywhere".into());
+        }
+        let overlap = (first + at + 1).min(2 * columns - 1 - first - at) as f64;
+        // The least of many tries is below 1 without an object, too.
+        if lowest > (1.0 - CHANCE / overlap.sqrt()).clamp(0.3, 0.75) {
+            return none(format!(
+                "that the best one, {column}, leaves {:.0} % of their variance",
+                100.0 * lowest
+            ));
+        }
+        if at == 0 || at + 1 == differences.len() {
+            let most = first + differences.len() - 1;
+            let range = format!("{} to {}", 0.5 * *first as f64, 0.5 * most as f64);
+            return none(format!(
+                "that {column}, at the end of the columns {range} that are tried, is the best"
+            ));
+        }
+        // Another minimum that is as good, behind a rise.
+        let rise = |mut ahead: Box<dyn Iterator<Item = usize>>| {
+            let mut high = 0.0f64;
+            ahead.find(|&other| {
+                high = high.max(differences[other]);
+                differences[other] <= 1.5 * lowest + 0.01 && high > 3.0 * lowest + 0.1
+            })
+        };
+        if let Some(other) =
+            rise(Box::new((0..at).rev())).or_else(|| rise(Box::new(at + 1..differences.len())))
+        {
+            return none(format!(
+                "that they match about the columns {column} and {}",
+                0.5 * (first + other) as f64
+            ));
+        }
+        Ok(0.5 * least(*first, differences))
+    }
+
+    /// Whether a column is as good as the matched one, or close to it.
+    fn agrees(&self, column: f64, matched: f64) -> bool {
+        let at = |column: f64| {
+            let at = ((2.0 * column).round() as usize).checked_sub(self.first);
+            at.and_then(|at| self.differences.get(at)).copied().unwrap_or(f64::INFINITY)
+        };
+        (column - matched).abs() <= (0.02 * self.columns as f64).max(2.0) || at(column) <= at(matched) + 0.05
+    }
 }
 
-/// Roughly in wider columns, then exactly.
-fn by_wedge(cpu: &Device, row: ArrayView2<'_, f32>) -> Result<f64> {
+/// Roughly in wider columns, then exactly; around a column where it is roughly known.
+fn by_wedge(cpu: &Device, row: ArrayView2<'_, f32>, known: Option<f64>) -> Result<f64> {
     let every = row.dim().0.div_ceil(VIEWS);
     let row = row.slice(ndarray::s![..;every, ..]);
     let wide = row.dim().1.div_ceil(COLUMNS);
-    let merged = merged(row, wide);
-    let columns = merged.dim().1;
-    let rough = Wedge::new(cpu, merged.view())?;
-    let sums: Vec<usize> = tried(columns).step_by(2).collect();
-    let values = sums.iter().map(|&sum| rough.inside(sum)).collect::<Result<Vec<_>>>()?;
-    let at = least(0, &values).round() as usize;
-    // Column c of the merged ones is (wide c + (wide − 1)/2) of the others.
-    let middle = wide * sums[at.min(sums.len() - 1)] + wide - 1;
+    let middle = match known {
+        Some(column) => (2.0 * column).round() as usize,
+        None => {
+            let merged = merged(row, wide);
+            let columns = merged.dim().1;
+            let rough = Wedge::new(cpu, merged.view())?;
+            let sums: Vec<usize> = tried(columns).step_by(2).collect();
+            let values = sums.iter().map(|&sum| rough.inside(sum)).collect::<Result<Vec<_>>>()?;
+            let at = least(0, &values).round() as usize;
+            // Column c of the merged ones is (wide c + (wide − 1)/2) of the others.
+            wide * sums[at.min(sums.len() - 1)] + wide - 1
+        }
+    };
     let fine = Wedge::new(cpu, row)?;
     let (first, last) = (middle.saturating_sub(3 * wide), (middle + 3 * wide).min(2 * (row.dim().1 - 1)));
     let values = (first..=last).map(|sum| fine.inside(sum)).collect::<Result<Vec<_>>>()?;

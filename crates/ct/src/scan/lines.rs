@@ -156,7 +156,11 @@ fn expect_finite<D: Dimension>(what: &str, values: ArrayView<'_, f32, D>, before
     match values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
         None => Ok(()),
         Some((at, value)) => {
-            Err(Error::NotFinite { what: what.into(), index: before + at, found: value.to_string() })
+            let found = match values.iter().filter(|value| !value.is_finite()).count() {
+                1 => value.to_string(),
+                count => format!("{value}, the first of {count}"),
+            };
+            Err(Error::NotFinite { what: what.into(), index: before + at, found })
         }
     }
 }

@@ -136,7 +136,7 @@ fn a_tooth_is_reconstructed() {
     let air = |axis: f64| {
         let orbit = Orbit { angles: angles.clone(), offset_mm: [319.5 - axis, 0.0], ..Orbit::default() };
         let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
-        let filter = Filter { window: Window::Hann, cutoff: 1.0 };
+        let filter = Filter { window: Window::Hann, ..Filter::default() };
         let method = FilteredBackprojection::new(&device, &geometry, &grid, filter).unwrap();
         assert!(method.notes().is_empty(), "{:?}", method.notes());
         let slice = method

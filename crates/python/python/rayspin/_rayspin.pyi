@@ -822,6 +822,7 @@ def recon_ct(
     progress: Heard = None,
     window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
     cutoff: float = ...,
+    extend: Literal["auto", "none", "edge", "cylinder"] = ...,
 ) -> CtReconstruction:
     """Filtered back-projection of parallel and fan beams on a circle.
 
@@ -829,6 +830,8 @@ def recon_ct(
         ram-lak)
     cutoff: Frequency at which the window ends, as a part of the highest frequency; lower values smooth (above 0
         and at most 1; default 1.0)
+    extend: How rows go on beyond the detector before they are filtered, where it does not see the whole object
+        (auto, none, edge, cylinder; default auto)
     """
 
 @overload
@@ -849,6 +852,7 @@ def recon_ct(
     progress: Heard = None,
     window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
     cutoff: float = ...,
+    extend: Literal["auto", "none", "edge", "cylinder"] = ...,
 ) -> CtReconstruction:
     """Filtered back-projection of cone beams on a circle (Feldkamp, Davis, Kress).
 
@@ -856,6 +860,8 @@ def recon_ct(
         ram-lak)
     cutoff: Frequency at which the window ends, as a part of the highest frequency; lower values smooth (above 0
         and at most 1; default 1.0)
+    extend: How rows go on beyond the detector before they are filtered, where it does not see the whole object
+        (auto, none, edge, cylinder; default auto)
     """
 
 @overload
@@ -876,6 +882,7 @@ def recon_ct(
     progress: Heard = None,
     window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
     cutoff: float = ...,
+    extend: Literal["auto", "none", "edge", "cylinder"] = ...,
     accuracy: float = ...,
 ) -> CtReconstruction:
     """Filtered back-projection of parallel rays through Fourier space: the fastest for several slices.
@@ -884,6 +891,8 @@ def recon_ct(
         ram-lak)
     cutoff: Frequency at which the window ends, as a part of the highest frequency; lower values smooth (above 0
         and at most 1; default 1.0)
+    extend: How rows go on beyond the detector before they are filtered, where it does not see the whole object
+        (auto, none, edge, cylinder; default auto)
     accuracy: Relative error of the non-uniform transform (1e-6 to 0.1; default 0.0001)
     """
 

@@ -189,8 +189,8 @@ fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// grid: the voxels, or matrix (x, y) or (x, y, z), voxel_mm and centre_mm (x, y, z); those that the detector resolves unless given.
 /// correct: names of `ct.corrections()`, or `{name: {parameter: value}}`.
-/// axis: the column on which the axis of rotation falls, or "find"; pixel_mm, source_to_axis_mm, axis_to_detector_mm: lengths in mm. They are
-///     for scans that do not state their rays.
+/// axis: the column on which the axis of rotation falls, or "find"; it corrects rays that the scan states.
+/// pixel_mm, source_to_axis_mm, axis_to_detector_mm: lengths in mm, for scans that do not state their rays.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// parameters: keywords of the method, as `ct.methods()` lists them.
 ///
@@ -229,9 +229,8 @@ pub(crate) fn recon_ct(
     };
     let corrections = corrections_of(correct)?;
     if held.geometry.is_some() {
-        let given = [("axis", axis.is_some()), ("pixel_mm", pixel_mm.is_some())];
-        let more = [("source_to_axis_mm", source_to_axis_mm.is_some())];
-        if let Some((name, _)) = given.iter().chain(&more).find(|(_, given)| *given) {
+        let given = [("pixel_mm", pixel_mm.is_some()), ("source_to_axis_mm", source_to_axis_mm.is_some())];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
             return Err(raised(Error::value(*name, "a scan that does not state its rays", "one that does")));
         }
     }

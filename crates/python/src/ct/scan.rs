@@ -149,7 +149,7 @@ impl CtScan {
     /// The column on which the axis of rotation falls in the middle row of parallel rays, counted from 0 at the middle of the first
     /// column. Views cover half a turn or more in even steps.
     ///
-    /// Returns a float, in columns. Raises ValueError for a fan or cone beam and for other views.
+    /// Returns a float, in columns. Raises ValueError for a fan or cone beam, for other views, and where the views do not show an axis.
     #[pyo3(signature = (*, device="auto"))]
     fn find_axis(&self, py: Python<'_>, device: &str) -> PyResult<f64> {
         if self.scan.geometry.as_ref().is_some_and(|rays| !rays.is_parallel()) {

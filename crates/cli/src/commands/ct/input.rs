@@ -5,7 +5,7 @@ use ndarray::Array3;
 use rayspin::core::{Error, ProjectionGeometry};
 use rayspin::ct::corrections::Corrections;
 use rayspin::ct::geometry::from_rtk;
-use rayspin::ct::recon::{AxisOn, Prepared, RayOptions, even_angles, prepare};
+use rayspin::ct::recon::{AxisOn, Prepared, RayOptions, axis_note, even_angles, prepare, with_axis};
 use rayspin::ct::scan::{Counts, Measured, Part, Scan};
 use rayspin::device::Device;
 use rayspin::io::npy::NpyStream;
@@ -185,10 +185,15 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
     let (stated, angles) = (views.geometry().cloned(), views.angles().to_vec());
     let options = ray_options(args)?;
     let rays = stated.is_some();
-    let geometry = match (stated, &args.rtk) {
-        (_, Some(_)) => rtk(args, shape)?,
+    let stated = if args.rtk.is_some() { Some(rtk(args, shape)?) } else { stated };
+    let geometry = match (stated, axis) {
         (Some(geometry), None) => geometry,
-        (None, None) => options.orbit([shape[1], shape[2]], &angles, axis, &mut notes).map_err(of_option)?,
+        (Some(geometry), Some(column)) => {
+            let (moved, before) = with_axis(&geometry, column).map_err(of_option)?;
+            notes.push(axis_note(column, before));
+            moved
+        }
+        (None, _) => options.orbit([shape[1], shape[2]], &angles, axis, &mut notes).map_err(of_option)?,
     };
     let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(options.pixel_mm);
     let passes = Passes { args: Box::new(args.clone()), kind, opened: Some(Box::new(views)) };

@@ -72,7 +72,7 @@ const TABLE: &[Row<Needs>] = &[
     ("dark", ALWAYS),
     ("column", WHOLE),
     ("arc", &[Needs::Array]),
-    ("axis", NO_RAYS),
+    ("axis", ALWAYS),
     ("pixel", NO_RAYS),
     ("source_to_axis", NO_RAYS),
     ("axis_to_detector", ALWAYS),
