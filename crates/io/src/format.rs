@@ -47,6 +47,7 @@ pub(crate) type ListNames = fn(&Path) -> Result<Vec<Held>>;
 pub(crate) type Rows = Vec<(String, Detail)>;
 type Describe = fn(&Path) -> Result<Rows>;
 type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
+type StatedPixel = fn(&Path, &mut Vec<String>) -> Result<Option<[f64; 2]>>;
 type OpenProjections = fn(&Path, Option<&str>) -> Result<Projections>;
 type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
 
@@ -81,6 +82,8 @@ pub struct Format {
     pub(crate) described: bool,
     /// What the header says, under labels, where an image's geometry does not tell it.
     pub(crate) describe: Option<Describe>,
+    /// The size of a pixel along columns and rows in mm, where files state it and images do not keep it.
+    pub(crate) pixel: Option<StatedPixel>,
     /// Reads an image; the name chooses one of several.
     pub(crate) read_image: Option<ReadImage>,
     /// Writes images.

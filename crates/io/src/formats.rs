@@ -25,6 +25,7 @@ const BLANK: Format = Format {
     names: None,
     described: false,
     describe: None,
+    pixel: None,
     read_image: None,
     images: None,
     arrays: None,
@@ -156,6 +157,7 @@ pub static FORMATS: [Format; 12] = [
         endings: &[".tif", ".tiff"],
         magic: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
         folder: true,
+        pixel: Some(tiff::pixel),
         read_image: Some(tiff::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],

@@ -4,9 +4,10 @@
 //! | what | where, below the entry | shape |
 //! |---|---|---|
 //! | images | `instrument/detector/data` or `data/data` | `[image, row, column]` |
-//! | kinds | `instrument/detector/image_key` | `[image]` |
-//! | angles | `sample/rotation_angle` or `data/rotation_angle`, degrees unless its `units` say radian | `[image]` |
-//! | size of a pixel | `instrument/detector/x_pixel_size`, `y_pixel_size` | |
+//! | kinds | `instrument/detector/image_key`; `image_key_control` −1: an image to check the alignment by | `[image]` |
+//! | angles | `sample/rotation_angle` or `data/rotation_angle`, degrees unless its `units` say otherwise | `[image]` |
+//! | size of a pixel at the object | `sample/x_pixel_size`, `y_pixel_size` | |
+//! | size of a pixel on the detector | `instrument/detector/x_pixel_size`, `y_pixel_size` | |
 //!
 //! The rays are parallel: the definition has no place for a source at a finite distance.
 //!
@@ -16,124 +17,222 @@ use std::ops::Range;
 use std::path::Path;
 
 use hdf5::{Dataset, Group};
-use ndarray::{Array1, Array3, Ix1};
+use ndarray::{Array1, Array3};
+use rayspin_ct::scan::PixelSize;
 use rayspin_device::Cpu;
 
-use crate::data_exchange::{Stored, attribute, numbers, values};
-use crate::hdf5_file::{lossy, open, reading};
-use crate::projections::{Header, Projections, Source};
+use crate::data_exchange::{Stored, pixel_sizes};
+use crate::hdf5_file::{Value, angle, dataset, leads_nowhere, list, open, value};
+use crate::input::choose;
+use crate::projections::{Header, Places, Projections, Source};
 use crate::{Error, Result};
 
 /// Groups below the root in which an entry is sought: the entry itself, or a subentry.
 const DEPTH: usize = 2;
+const DATA: &str = "detector/data";
+const KEYS: &str = "image_key";
+const CONTROL: &str = "image_key_control";
+const ANGLES: &str = "sample/rotation_angle";
+/// The kind of an image by which programs of the ESRF check the alignment after the scan.
+const ALIGNMENT: f64 = -1.0;
+const PLACES: Places = Places { flats: KEYS, angles: ANGLES, lines: None };
 
-/// The entry: a group that says it is an NXtomo, or one with images and their kinds.
-fn entry(group: &Group, depth: usize) -> Option<Group> {
-    if depth > DEPTH {
-        return None;
+/// The entries of a file: groups that say they are an NXtomo, or that have images and their kinds. Those without images come last.
+fn entries(path: &Path, file: &hdf5::File) -> Vec<Entry> {
+    let mut found = Vec::new();
+    if let Ok(root) = file.group("/") {
+        seek(path, root, 0, &mut found);
     }
-    let says = group.dataset("definition").is_ok_and(|definition| {
-        text(&definition).is_some_and(|text| text.trim().eq_ignore_ascii_case("NXtomo"))
-    });
-    if says || detector(group).is_some_and(|detector| detector.link_exists("image_key")) {
-        return Some(group.clone());
-    }
-    group.groups().ok()?.iter().find_map(|inner| entry(inner, depth + 1))
+    found.sort_by_key(|entry| !entry.has_images());
+    found
 }
 
-fn text(data: &Dataset) -> Option<String> {
-    use hdf5::types::{FixedAscii, VarLenAscii, VarLenUnicode};
-    let first = |texts: Vec<String>| texts.into_iter().next();
-    let unicode =
-        data.read_raw::<VarLenUnicode>().map(|all| all.iter().map(|t| lossy(t.as_bytes())).collect());
-    let ascii =
-        || data.read_raw::<VarLenAscii>().map(|all| all.iter().map(|t| lossy(t.as_bytes())).collect());
-    let fixed =
-        || data.read_raw::<FixedAscii<64>>().map(|all| all.iter().map(|t| lossy(t.as_bytes())).collect());
-    first(unicode.or_else(|_| ascii()).or_else(|_| fixed()).ok()?)
+fn seek(path: &Path, group: Group, depth: usize, found: &mut Vec<Entry>) {
+    let says = dataset(path, &group, "definition").is_ok_and(|definition| {
+        let text = value(path, &definition, "definition").ok().flatten().and_then(Value::text);
+        text.is_some_and(|text| text.eq_ignore_ascii_case("NXtomo"))
+    });
+    let detector = detector(&group);
+    if says || detector.as_ref().is_some_and(|detector| detector.link_exists(KEYS)) {
+        found.push(Entry { group, detector });
+    } else if depth < DEPTH {
+        let inner = group.groups().unwrap_or_default();
+        inner.into_iter().for_each(|inner| seek(path, inner, depth + 1, found));
+    }
 }
 
 fn detector(entry: &Group) -> Option<Group> {
     let instrument = entry.group("instrument").ok()?;
     instrument.group("detector").ok().or_else(|| {
         let groups = instrument.groups().ok()?;
-        groups.into_iter().find(|group| group.link_exists("image_key"))
+        groups.into_iter().find(|group| group.link_exists(KEYS))
     })
+}
+
+/// A scan in a file.
+struct Entry {
+    group: Group,
+    detector: Option<Group>,
+}
+
+impl Entry {
+    /// As it follows the colon after the file's name.
+    fn name(&self) -> String {
+        self.group.name().trim_matches('/').to_owned()
+    }
+
+    fn images_at(&self) -> Option<(&Group, &'static str)> {
+        let own = self.detector.as_ref().map(|detector| (detector, "data"));
+        let places = [own, Some((&self.group, "data/data"))];
+        places.into_iter().flatten().find(|(group, name)| exists(group, name))
+    }
+
+    /// Whether there is an image, or a link to images that leads nowhere.
+    fn has_images(&self) -> bool {
+        self.images_at().is_some_and(|(group, name)| group.dataset(name).map_or(true, |data| data.size() > 0))
+    }
+}
+
+/// Whether a name of two parts is there: HDF5 asks for them one by one.
+fn exists(group: &Group, name: &str) -> bool {
+    match name.split_once('/') {
+        None => group.link_exists(name),
+        Some((first, rest)) => group.group(first).is_ok_and(|inner| exists(&inner, rest)),
+    }
 }
 
 /// Whether a file holds such a scan. Files that cannot be read hold none.
 pub(crate) fn holds(path: &Path) -> bool {
-    open(path, "HDF5").is_ok_and(|file| entry(&file, 0).is_some())
+    let any = |file: &hdf5::File| !entries(path, file).is_empty() || leads_nowhere(path, file).is_some();
+    open(path, "HDF5").is_ok_and(|file| any(&file))
 }
 
 /// Opens a scan for the table of formats.
-pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
+pub(crate) fn projections(path: &Path, name: Option<&str>) -> Result<Projections> {
     let file = open(path, "a NeXus file (HDF5)")?;
-    let Some(entry) = entry(&file, 0) else {
-        return Err(Error::not_this_format(path, "a NeXus file with an NXtomo entry", "another HDF5 file"));
-    };
-    let none = || Error::field(path, "instrument/detector", "a detector with images", "nothing");
-    let detector = detector(&entry).ok_or_else(none)?;
-    let data = first(&[(&detector, "data"), (&entry, "data/data")]).ok_or_else(none)?;
-    let shape = <[usize; 3]>::try_from(data.shape()).map_err(|shape| {
-        Error::field(path, "detector/data", "images [image, row, column]", format!("shape {shape:?}"))
-    })?;
-    let [images, rows, columns] = shape;
-    let fail = |e: hdf5::Error| reading(path, "image_key", &e);
-    let keys: Array1<f64> = match detector.link_exists("image_key") {
-        true => numbers::<f64, Ix1>(path, &detector.dataset("image_key").map_err(fail)?, "image_key")?,
-        false => Array1::zeros(images),
-    };
-    let name = "sample/rotation_angle";
-    let angles = first(&[(&entry, name), (&entry, "data/rotation_angle"), (&detector, "rotation_angle")])
-        .ok_or_else(|| Error::field(path, name, "the angle of each image", "nothing"))?;
-    let radian =
-        attribute(&angles, "units").is_some_and(|units| units.trim().to_lowercase().starts_with("rad"));
-    let all = numbers::<f64, Ix1>(path, &angles, name)?;
-    for (what, found) in [("image_key", keys.len()), (name, all.len())] {
-        if found != images {
-            return Err(Error::field(path, what, format!("one for each of {images} images"), found));
-        }
-    }
-    let mut images: [Vec<usize>; 3] = Default::default();
-    for (at, &key) in keys.iter().enumerate() {
-        match key as i64 {
-            kind @ 0..=2 if key.fract() == 0.0 => images[kind as usize].push(at),
-            3 => {}
-            _ => return Err(Error::field(path, "image_key", "0, 1, 2 or 3", key)),
-        }
-    }
-    let [views, flats, darks] = images;
-    let cpu = rayspin_device::Device::cpu().map_err(|e| Error::core(path, e))?;
-    let frames = |kept: &[usize]| -> Result<Array3<f32>> {
-        let values = chosen(&Stored { path: path.into(), data: data.clone() }, kept, cpu.cpu_side())?;
-        Array3::from_shape_vec((kept.len(), rows, columns), values)
-            .map_err(|e| Error::field(path, "detector/data", "whole images", e))
-    };
-    let angle = |at: &usize| if radian { all[*at] } else { all[*at].to_radians() };
-    let (flats, darks) = (frames(&flats)?, frames(&darks)?);
+    let mut all = entries(path, &file);
+    let names: Vec<String> = all.iter().map(Entry::name).collect();
     let mut notes = Vec::new();
-    if flats.is_empty() {
-        notes.push("the file holds no flat field: --flat says what it is".into());
-    }
-    let invalid = keys.iter().filter(|&&key| key == 3.0).count();
-    if invalid > 0 {
-        notes.push(format!("{invalid} images that the file calls invalid are left out"));
-    }
-    let header = Header {
-        shape: [views.len(), rows, columns],
-        frames: Some([flats, darks]),
-        angles: views.iter().map(angle).collect(),
-        geometry: None,
-        notes,
+    let at = match name {
+        None if all.is_empty() => {
+            let other = || Error::not_this_format(path, "a NeXus file with an NXtomo entry", "another HDF5 file");
+            return Err(leads_nowhere(path, &file).unwrap_or_else(other));
+        }
+        None => 0,
+        Some(_) => {
+            let wanted = choose(path, "NXtomo entry", &names, name)?;
+            names.iter().position(|known| *known == wanted).unwrap_or(0)
+        }
     };
-    let source = Kept { stored: Stored { path: path.into(), data }, views };
-    Projections::new(path, "NeXus NXtomo", Box::new(source), header)
+    let others: Vec<&str> = (0..all.len()).filter(|&i| i != at && all[i].has_images()).map(|i| &names[i][..]).collect();
+    if name.is_none() && !others.is_empty() {
+        let (taken, shown) = (&names[at], path.display());
+        notes.push(format!(
+            "the file holds {} scans; {taken} is taken ({shown}:{} reads another one: {})",
+            others.len() + 1,
+            others[0],
+            others.join(", "),
+        ));
+    }
+    let entry = all.swap_remove(at);
+    entry.projections(path, notes)
 }
 
-/// The first of several places that holds a dataset.
-fn first(places: &[(&Group, &str)]) -> Option<Dataset> {
-    places.iter().find_map(|(group, name)| group.dataset(name).ok())
+impl Entry {
+    fn projections(&self, path: &Path, mut notes: Vec<String>) -> Result<Projections> {
+        let none = || Error::field(path, "instrument/detector", "a detector with images", "nothing");
+        let (group, name) = self.images_at().ok_or_else(none)?;
+        let data = dataset(path, group, name)?;
+        let [images, rows, columns] = <[usize; 3]>::try_from(data.shape())
+            .map_err(|shape| Error::field(path, DATA, "images [image, row, column]", format!("shape {shape:?}")))?;
+        let detector = self.detector.as_ref();
+        let listed = |group: &Group, name: &str| -> Result<Array1<f64>> {
+            let found = list(path, &dataset(path, group, name)?, name)?;
+            match found.len() == images {
+                true => Ok(found),
+                false => Err(Error::field(path, name, format!("one for each of {images} images"), found.len())),
+            }
+        };
+        let at = |name: &str| -> Result<Option<Array1<f64>>> {
+            detector.filter(|detector| detector.link_exists(name)).map(|detector| listed(detector, name)).transpose()
+        };
+        let mut keys = at(KEYS)?.unwrap_or_else(|| {
+            notes.push("the file has no image_key: all images are taken as projections".into());
+            Array1::zeros(images)
+        });
+        if let Some(control) = at(CONTROL)? {
+            let of_control = keys.iter_mut().zip(&control);
+            of_control.filter(|(_, control)| [ALIGNMENT, 3.0].contains(*control)).for_each(|(key, control)| *key = *control);
+        }
+        let mut kinds: [Vec<usize>; 3] = Default::default();
+        let [mut alignment, mut invalid] = [0; 2];
+        for (at, &key) in keys.iter().enumerate() {
+            match key {
+                0.0 | 1.0 | 2.0 => kinds[key as usize].push(at),
+                3.0 => invalid += 1,
+                ALIGNMENT => alignment += 1,
+                _ => return Err(Error::field(path, KEYS, "0, 1, 2 or 3", key)),
+            }
+        }
+        let [views, flats, darks] = kinds;
+        if alignment > 0 {
+            notes.push(format!("{alignment} images that check the alignment (image_key_control −1) are left out"));
+        }
+        if invalid > 0 {
+            notes.push(format!("{invalid} images that the file calls invalid are left out"));
+        }
+        let stored = Stored { path: path.into(), data, name: DATA };
+        let cpu = rayspin_device::Device::cpu().map_err(|e| Error::core(path, e))?;
+        let frames = |kept: &[usize]| -> Result<Array3<f32>> {
+            let values = chosen(&stored, kept, cpu.cpu_side())?;
+            Array3::from_shape_vec((kept.len(), rows, columns), values)
+                .map_err(|e| Error::field(path, DATA, "whole images", e))
+        };
+        let frames = Some([frames(&flats)?, frames(&darks)?]);
+        let header = Header {
+            shape: [views.len(), rows, columns],
+            frames,
+            angles: self.angles(path, images, &views)?,
+            geometry: None,
+            pixel: self.pixel(path, &mut notes)?,
+            notes,
+            places: PLACES,
+        };
+        Projections::new(path, "NeXus NXtomo", Box::new(Kept { stored, views }), header)
+    }
+
+    /// The angles of these images, radian; none where the file states none.
+    fn angles(&self, path: &Path, images: usize, kept: &[usize]) -> Result<Option<Vec<f64>>> {
+        let of_detector = self.detector.as_ref().map(|detector| (detector, "rotation_angle"));
+        let places = [Some((&self.group, ANGLES)), Some((&self.group, "data/rotation_angle")), of_detector];
+        let Some((group, name)) = places.into_iter().flatten().find(|(group, name)| exists(group, name)) else {
+            return Ok(None);
+        };
+        let data: Dataset = dataset(path, group, name)?;
+        let unit = angle(path, &data, name)?;
+        let all = list(path, &data, name)?;
+        if all.len() != images {
+            return Err(Error::field(path, name, format!("one for each of {images} images"), all.len()));
+        }
+        Ok(Some(kept.iter().map(|&at| all[at] * unit).collect()))
+    }
+
+    fn pixel(&self, path: &Path, notes: &mut Vec<String>) -> Result<Option<PixelSize>> {
+        let sample = self.group.group("sample").ok();
+        let places = [
+            (sample.as_ref(), ["x_pixel_size", "y_pixel_size"], true),
+            (self.detector.as_ref(), ["x_magnified_pixel_size", "y_magnified_pixel_size"], true),
+            (self.detector.as_ref(), ["x_pixel_size", "y_pixel_size"], false),
+        ];
+        for (group, names, at_object) in places {
+            if let Some(group) = group
+                && let Some(mm) = pixel_sizes(path, group, names, notes)?
+            {
+                return Ok(Some(PixelSize { mm, at_object }));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// Images of a dataset, which need not follow one another.
@@ -152,7 +251,7 @@ impl Source for Kept {
 fn chosen(stored: &Stored, images: &[usize], cpu: &Cpu) -> Result<Vec<f32>> {
     let mut all = Vec::new();
     for run in images.chunk_by(|a, b| a + 1 == *b) {
-        let part = values(&stored.path, &stored.data, run[0]..run[0] + run.len(), cpu)?;
+        let part = stored.images(run[0]..run[0] + run.len(), cpu)?;
         if all.is_empty() { all = part } else { all.extend(part) }
     }
     Ok(all)

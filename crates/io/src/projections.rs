@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ndarray::{Array3, ArrayD, ArrayViewMut3, Axis};
-use rayspin_core::{ProjectionGeometry, expect_len, expect_shape, voxels};
-use rayspin_ct::scan::{Counts, Light, Measured, Scan};
+use rayspin_core::{Geometry, ProjectionGeometry, expect_len, expect_shape, voxels};
+use rayspin_ct::scan::{Counts, Light, Measured, PixelSize, Scan};
 use rayspin_device::Cpu;
 
 use crate::format::any_of;
@@ -55,13 +55,40 @@ impl Source for Held {
 pub(crate) struct Header {
     /// `[view, row, column]`.
     pub(crate) shape: [usize; 3],
-    /// Flat and dark fields, unless the projections are line integrals.
+    /// Flat and dark fields, unless the projections are line integrals. Without frames the file states none.
     pub(crate) frames: Option<[Array3<f32>; 2]>,
-    /// Radian.
-    pub(crate) angles: Vec<f64>,
+    /// Radian; none where the file states none.
+    pub(crate) angles: Option<Vec<f64>>,
     pub(crate) geometry: Option<ProjectionGeometry>,
+    pub(crate) pixel: Option<PixelSize>,
     /// What the reader assumed.
     pub(crate) notes: Vec<String>,
+    pub(crate) places: Places,
+}
+
+/// Where a format has what a file may lack, for errors.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    pub(crate) flats: &'static str,
+    pub(crate) angles: &'static str,
+    /// What makes projections line integrals, in words.
+    pub(crate) lines: Option<&'static str>,
+}
+
+/// The places in an array, which has none.
+const ARRAY: Places = Places { flats: "flat fields", angles: "angles", lines: None };
+
+/// The numbers of an array or image that are views.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Views {
+    /// `[view, row, column]`, or `[view, column]`.
+    pub values: ArrayD<f32>,
+    /// The distance between pixels, where the file states it.
+    pub pixel: Option<PixelSize>,
+    /// Where the middle of a view lies in the image's own coordinates, mm, where this is away from the origin by more than half a pixel.
+    pub middle_mm: Option<[f64; 2]>,
+    /// What had to be assumed or repaired, for people.
+    pub notes: Vec<String>,
 }
 
 /// A CT scan in a file: everything but its projections, which are read some views at a time.
@@ -87,10 +114,14 @@ pub struct Projections {
     shape: [usize; 3],
     /// Flat and dark fields, unless the projections are line integrals.
     frames: Option<[Array3<f32>; 2]>,
-    angles: Vec<f64>,
+    /// None where the file states none.
+    angles: Option<Vec<f64>>,
     geometry: Option<ProjectionGeometry>,
+    pixel: Option<PixelSize>,
+    middle_mm: Option<[f64; 2]>,
     /// What the reader assumed.
     notes: Vec<String>,
+    places: Places,
     /// Made of the frames when it is first needed.
     light: Option<Light>,
     done: usize,
@@ -129,29 +160,60 @@ impl Projections {
             [views, rows, columns] => [views, rows, columns],
             ref other => return Err(another_shape(path, other)),
         };
-        let header = Header { shape, frames: None, angles, geometry: None, notes: Vec::new() };
+        let header = Header {
+            shape,
+            frames: None,
+            angles: Some(angles),
+            geometry: None,
+            pixel: None,
+            notes: Vec::new(),
+            places: ARRAY,
+        };
         Self::new(path, "array", Box::new(stream), header)
     }
 
     /// Line integrals in memory, `[view, row, column]` or `[view, column]`.
     ///
     /// Errors: another number of axes, or of angles.
-    pub fn of_array(path: impl AsRef<Path>, lines: ArrayD<f32>, angles: Vec<f64>) -> Result<Self> {
+    pub fn of_array(path: impl AsRef<Path>, views: Views, angles: Vec<f64>) -> Result<Self> {
         let path = path.as_ref();
+        let Views { values: lines, pixel, middle_mm, notes } = views;
         let shape = match *lines.shape() {
             [views, columns] => [views, 1, columns],
             [views, rows, columns] => [views, rows, columns],
             ref other => return Err(another_shape(path, other)),
         };
         let lines = if lines.is_standard_layout() { lines } else { lines.as_standard_layout().into_owned() };
-        let header = Header { shape, frames: None, angles, geometry: None, notes: Vec::new() };
+        let angles = Some(angles);
+        let header = Header { shape, frames: None, angles, geometry: None, pixel, notes, places: ARRAY };
         let held = Held { values: lines.into_raw_vec_and_offset().0, view: shape[1] * shape[2] };
-        Self::new(path, "array", Box::new(held), header)
+        Ok(Self { middle_mm, ..Self::new(path, "array", Box::new(held), header)? })
     }
 
-    /// The same projections as counts with these flat and dark fields, `[frame, row, column]`.
-    pub fn with_fields(self, flats: Array3<f32>, darks: Array3<f32>) -> Self {
+    /// The same projections as counts with these flat and dark fields `[frame, row, column]`, in place of the file's. Without `darks` the
+    /// file's dark fields stay.
+    pub fn with_fields(mut self, flats: Array3<f32>, darks: Option<Array3<f32>>) -> Self {
+        let [_, rows, columns] = self.shape;
+        if self.frames.is_none()
+            && let Some(lines) = self.places.lines
+        {
+            self.notes.push(format!("{lines}; with --flat its numbers are taken as counts"));
+        }
+        let own = self.frames.take().map(|[_, darks]| darks);
+        let darks = darks.or(own).unwrap_or_else(|| Array3::zeros((0, rows, columns)));
         Self { frames: Some([flats, darks]), ..self }
+    }
+
+    /// The same projections with these angles, radian, where the file states none.
+    ///
+    /// Errors: another number than views; a file that states its angles.
+    pub fn with_angles(self, angles: Vec<f64>) -> Result<Self> {
+        if self.angles.is_some() {
+            let (field, expected) = (self.places.angles, "a file that states no angles");
+            return Err(Error::field(&self.path, field, expected, "one that does"));
+        }
+        expect_len("angles", &self.shape[..1], angles.len()).map_err(|e| Error::core(&self.path, e))?;
+        Ok(Self { angles: Some(angles), ..self })
     }
 
     /// Whether a file holds a CT scan. Files that cannot be read hold none.
@@ -169,15 +231,31 @@ impl Projections {
         header: Header,
     ) -> Result<Self> {
         let core = |e| Error::core(path, e);
-        let Header { shape, frames, angles, geometry, notes } = header;
+        let Header { shape, frames, angles, geometry, pixel, notes, places } = header;
         voxels(&shape).map_err(core)?;
-        expect_len("angles", &shape[..1], angles.len()).map_err(core)?;
+        if let Some(angles) = &angles {
+            expect_len("angles", &shape[..1], angles.len()).map_err(core)?;
+        }
         if let Some(geometry) = &geometry {
             expect_shape("projections", &geometry.shape(), &shape).map_err(core)?;
         }
         let path = path.to_owned();
-        let light = None;
-        Ok(Self { path, kind, source, shape, frames, angles, geometry, notes, light, done: 0, without: 0 })
+        Ok(Self {
+            path,
+            kind,
+            source,
+            shape,
+            frames,
+            angles,
+            geometry,
+            pixel,
+            middle_mm: None,
+            notes,
+            places,
+            light: None,
+            done: 0,
+            without: 0,
+        })
     }
 
     /// The name of the file's format for people, such as Data Exchange.
@@ -195,9 +273,41 @@ impl Projections {
         self.frames.as_ref().map(|frames| frames.each_ref().map(|frames| frames.dim().0))
     }
 
-    /// The angle of each view, radian.
+    /// Whether the file states the angle of each view.
+    pub fn states_angles(&self) -> bool {
+        self.angles.is_some()
+    }
+
+    /// The angle of each view, radian; empty where the file states none.
     pub fn angles(&self) -> &[f64] {
-        &self.angles
+        self.angles.as_deref().unwrap_or_default()
+    }
+
+    /// The distance between pixels, where the file states it beside or without the rays.
+    pub fn pixel(&self) -> Option<PixelSize> {
+        self.pixel
+    }
+
+    /// Where the middle of a view lies in the coordinates that an image states ([`Views`]).
+    pub fn middle_mm(&self) -> Option<[f64; 2]> {
+        self.middle_mm
+    }
+
+    /// Errors: counts without flat fields; views without angles.
+    pub fn expect_complete(&self) -> Result<()> {
+        if let Some([flats, _]) = &self.frames
+            && flats.is_empty()
+        {
+            let lines = self.places.lines.map(|lines| format!("; {lines}")).unwrap_or_default();
+            let hint = format!("--flat says what the detector counts without the object (flat field){lines}");
+            let expected = "flat fields, as projections are counts";
+            return Err(Error::field(&self.path, self.places.flats, expected, "nothing").with_hint(hint));
+        }
+        if self.angles.is_none() {
+            let error = Error::field(&self.path, self.places.angles, "the angle of each view", "nothing");
+            return Err(error.with_hint("--arc 180 says that the views are spread evenly over 180 degrees"));
+        }
+        Ok(())
     }
 
     /// The rays; none where the file does not tell them.
@@ -214,6 +324,7 @@ impl Projections {
         if part.is_empty() {
             return Ok(Vec::new());
         }
+        self.expect_complete()?;
         let mut values = self.source.read(part.clone(), cpu)?;
         let core = |e| Error::core(&self.path, e);
         if let Some([flats, darks]) = &self.frames {
@@ -240,6 +351,7 @@ impl Projections {
     ///
     /// Errors: damage; no views; fields of another size than the projections; memory.
     pub fn into_scan(mut self, cpu: &Cpu) -> Result<Scan> {
+        self.expect_complete()?;
         let values = self.source.read(0..self.shape[0], cpu)?;
         let views = Array3::from_shape_vec(self.shape, values)
             .map_err(|e| Error::field(&self.path, "projections", "whole views", e))?;
@@ -247,25 +359,63 @@ impl Projections {
             None => Measured::Lines(views),
             Some([flats, darks]) => Measured::Counts(Counts { views, flats, darks }),
         };
-        Scan::new(measured, self.angles, self.geometry).map_err(|e| Error::core(&self.path, e))
+        let scan = Scan::new(measured, self.angles.unwrap_or_default(), self.geometry);
+        Ok(Scan { pixel: self.pixel, ..scan.map_err(|e| Error::core(&self.path, e))? })
     }
 }
 
 /// The numbers of an array or image: `[view, row, column]`, or `[view, column]`. The slices of an image are views, and one slice is a
-/// sinogram.
+/// sinogram. The voxels of an image are as large as the pixels along rows and columns.
 ///
 /// Errors: a file of another kind; numbers with imaginary parts.
-pub fn read_views(path: impl AsRef<Path>) -> Result<ArrayD<f32>> {
+pub fn read_views(path: impl AsRef<Path>) -> Result<Views> {
     let path = path.as_ref();
-    if !crate::detect(path)?.reads_arrays() {
-        let image = crate::read_volume(path)?.image.into_data();
-        return Ok(if image.shape()[0] == 1 { image.index_axis_move(Axis(0), 0) } else { image });
+    let format = crate::detect(path)?;
+    if !format.reads_arrays() {
+        let read = crate::read_volume(path)?;
+        let (place, mut notes) = (*read.image.geometry(), read.notes);
+        let [u, v, _] = place.spacing_mm;
+        let values = read.image.into_data();
+        let sinogram = values.shape()[0] == 1;
+        let stated = match format.pixel {
+            Some(pixel) => pixel(path, &mut notes)?,
+            // Voxels of 1 mm are what files have that state nothing.
+            None => Some([u, v]).filter(|sizes| *sizes != [1.0; 2]),
+        };
+        // The other axis of a sinogram is the view.
+        let mm = stated.map(|[u, v]| if sinogram { [u; 2] } else { [u, v] });
+        let middle_mm = middle(&place, values.shape(), sinogram);
+        let values = if sinogram { values.index_axis_move(Axis(0), 0) } else { values };
+        let pixel = mm.map(|mm| PixelSize { mm, at_object: false });
+        return Ok(Views { values, pixel, middle_mm, notes });
     }
     let array = crate::read_array(path, "line integrals")?;
     match array.iter().find(|value| value.im != 0.0) {
         Some(value) => {
             Err(Error::field(path, "line integrals", "real numbers", format!("the number {value}")))
         }
-        None => Ok(array.mapv(|value| value.re)),
+        None => {
+            let values = array.mapv(|value| value.re);
+            Ok(Views { values, pixel: None, middle_mm: None, notes: Vec::new() })
+        }
     }
+}
+
+/// Where the middle of each view lies, as [`Views`] has it. An image whose first voxel is the origin states nothing.
+fn middle(place: &Geometry, shape: &[usize], sinogram: bool) -> Option<[f64; 2]> {
+    let axes = if sinogram { 1 } else { 2 };
+    let size = |axis: usize| shape[shape.len() - 1 - axis];
+    let first = (0..axes).map(|axis| place.position_mm[axis] - place.spacing_mm[axis] * (size(axis) / 2) as f64);
+    let is_turned = [place.read_dir, place.phase_dir] != [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
+    let first: Vec<f64> = first.collect();
+    if is_turned || first.iter().all(|at| at.abs() < 1e-9) {
+        return None;
+    }
+    let mut middle = [0.0; 2];
+    for (axis, first) in first.iter().enumerate() {
+        middle[axis] = first + 0.5 * place.spacing_mm[axis] * (size(axis) - 1) as f64;
+    }
+    // The voxel at n/2 of Rayspin's own images is the origin: their middle is half a voxel before it, or on it.
+    let is_away = middle.iter().zip(place.spacing_mm).any(|(at, size)| at.abs() > 0.501 * size);
+    is_away.then_some(middle)
 }

@@ -4,6 +4,8 @@
 //! ImageJ's stacks beyond 4 GB, which describe their first page alone, and folders of numbered files. It writes 32-bit floats, as BigTIFF
 //! from 4 GB on.
 
+mod pixel;
+
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
@@ -11,6 +13,7 @@ use std::path::Path;
 use ndarray::{ArrayD, IxDyn};
 use rayon::prelude::*;
 use rayspin_core::{Error as CoreError, ErrorKind, Geometry, Image};
+pub(crate) use pixel::pixel;
 use rayspin_device::cpu::{expect_memory, zeroed};
 use tiff::decoder::{Decoder, DecodingResult, Limits, ifd::Value};
 use tiff::encoder::colortype::Gray32Float;

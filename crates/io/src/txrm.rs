@@ -21,17 +21,20 @@ use std::path::{Path, PathBuf};
 use cfb::CompoundFile;
 use ndarray::Array3;
 use rayspin_core::{Detector, Orbit, ProjectionGeometry, voxels};
+use rayspin_ct::scan::PixelSize;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::try_reserve;
 
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
-use crate::projections::{Header, Projections, Source};
+use crate::projections::{Header, Places, Projections, Source};
 use crate::{Error, Result};
 
 /// The signature of OLE compound files.
 pub(crate) const MAGIC: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// Images in a storage.
 const IMAGES: usize = 100;
+const PLACES: Places =
+    Places { flats: "ReferenceData/Image (flat field)", angles: "ImageInfo/Angles", lines: None };
 /// A distance that stands for an unknown one.
 const PLACEHOLDER_MM: f64 = 1.0;
 
@@ -167,12 +170,15 @@ pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
             Array3::from_shape_vec((1, rows, columns), flat)
                 .map_err(|e| Error::field(path, "ReferenceData/Image", "a view", e))?
         }
-        false => {
-            notes.push("the file holds no reference image (flat field): --flat says what it is".into());
-            Array3::zeros((0, rows, columns))
-        }
+        false => Array3::zeros((0, rows, columns)),
     };
-    let geometry = geometry(&mut file, [rows, columns], &angles, &mut notes)?;
+    let pixel_mm = match file.has("ImageInfo/PixelSize") {
+        true => f64::from(file.numbers("ImageInfo/PixelSize", Element::F32, Some(1))?[0]) * 1e-3,
+        false => 0.0,
+    };
+    let geometry = geometry(&mut file, [rows, columns], &angles, pixel_mm, &mut notes)?;
+    let is_size = pixel_mm.is_finite() && pixel_mm > 0.0;
+    let pixel = is_size.then_some(PixelSize { mm: [pixel_mm; 2], at_object: true });
     let shifted = ["Alignment/X-Shifts", "Alignment/Y-Shifts"].into_iter().any(|name| {
         file.has(name)
             && file.numbers(name, Element::F32, None).is_ok_and(|all| all.iter().any(|shift| *shift != 0.0))
@@ -181,7 +187,8 @@ pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
         notes.push("the shifts of each view that the file states (Alignment) are not applied".into());
     }
     let frames = Some([flats, Array3::zeros((0, rows, columns))]);
-    let header = Header { shape: [views, rows, columns], frames, angles, geometry, notes };
+    let (shape, angles, places) = ([views, rows, columns], Some(angles), PLACES);
+    let header = Header { shape, frames, angles, geometry, pixel, notes, places };
     Projections::new(path, "Zeiss txrm", Box::new(Images { file, element, pixels }), header)
 }
 
@@ -190,13 +197,9 @@ fn geometry(
     file: &mut Streams,
     [rows, columns]: [usize; 2],
     angles: &[f64],
+    pixel_mm: f64,
     notes: &mut Vec<String>,
 ) -> Result<Option<ProjectionGeometry>> {
-    let pixel = match file.has("ImageInfo/PixelSize") {
-        true => file.numbers("ImageInfo/PixelSize", Element::F32, Some(1))?[0],
-        false => 0.0,
-    };
-    let pixel_mm = f64::from(pixel) * 1e-3;
     let (source, detector) =
         (file.distance("ImageInfo/StoRADistance")?, file.distance("ImageInfo/DtoRADistance")?);
     let (source, detector) = match (source, detector) {

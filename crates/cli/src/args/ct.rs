@@ -225,10 +225,10 @@ pub(crate) struct ReconCt {
     pub(crate) method: MethodArgs<Ct>,
     #[command(flatten)]
     pub(crate) corrections: CorrectionArgs,
-    /// Voxels [default: as many as the detector resolves]
+    /// Voxels; without --voxel they share the same field of view [default: as many as the detector resolves]
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
-    /// Size of a voxel [default: a pixel over the magnification at the axis]
+    /// Size of a voxel [default: the field of view over --matrix, else a pixel over the magnification at the axis]
     #[arg(long, value_name = "MM[,Y,Z]")]
     pub(crate) voxel: Option<String>,
     /// Middle of the volume, from the axis and the middle of the orbit
@@ -251,16 +251,17 @@ pub(crate) struct ReconCt {
     pub(crate) row: Option<Ranges>,
     /// What the detector counts without the object (flat field): an image, or one number
     ///
-    /// The projections are counts then, and the run makes line integrals of them. One image or several, [frame, row, column].
+    /// The projections are counts then, and the run makes line integrals of them. One image or several, [frame, row, column], in place of
+    /// the flat fields of the scan; its dark fields stay.
     #[arg(long, value_name = "IMAGE|NUMBER")]
     pub(crate) flat: Option<FieldArg>,
-    /// What the detector counts without the beam (dark field): an image, or one number [default: 0]
+    /// What the detector counts without the beam (dark field): an image, or one number [default: the dark fields of the scan, else 0]
     #[arg(long, value_name = "IMAGE|NUMBER", requires = "flat")]
     pub(crate) dark: Option<FieldArg>,
     /// Only these columns of the detector, counted from 0
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) column: Option<Ranges>,
-    /// Angle that the evenly spaced views of an array cover, in degrees; negative: clockwise
+    /// Angle that evenly spaced views cover, of an array or a scan without angles, in degrees; negative: clockwise
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,
     /// Column of the detector on which the axis falls, counted from 0, or find [default: find for counts whose file states no rays,
@@ -270,7 +271,7 @@ pub(crate) struct ReconCt {
     /// axis of a file that states its rays. Columns are counted in the file, before --column and bins.
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     pub(crate) axis: Option<AxisArg>,
-    /// Size of a pixel [default: 1]
+    /// Size of a pixel [default: as the scan or image states it, else 1]
     #[arg(long, value_name = "U[,V]")]
     pub(crate) pixel: Option<String>,
     /// Distance from the source to the axis, of fan and cone beams
@@ -279,7 +280,7 @@ pub(crate) struct ReconCt {
     /// Distance from the axis to the detector [default: 0]
     #[arg(long, value_name = "MM", requires = "source_to_axis", allow_negative_numbers = true)]
     pub(crate) axis_to_detector: Option<f64>,
-    /// Rays from a geometry file of RTK (XML); the detector's middle is the origin of its images
+    /// Rays from a geometry file of RTK (XML); the detector's middle is the origin of its images, unless the images state another origin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["arc", "source_to_axis"], value_hint = ValueHint::FilePath)]
     pub(crate) rtk: Option<PathBuf>,
 }

@@ -280,7 +280,7 @@ impl Corrections {
         pixel_mm: Option<[f64; 2]>,
         notes: &mut Vec<String>,
     ) -> Result<Scan> {
-        let Scan { mut measured, angles, geometry } = scan;
+        let Scan { mut measured, angles, geometry, .. } = scan;
         let bins = self.bins();
         let mut pixel_mm = geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(pixel_mm);
         for one in self.at(Place::Measured) {

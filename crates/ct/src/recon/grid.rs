@@ -13,6 +13,17 @@ pub struct GridOptions {
     pub centre_mm: [f64; 3],
 }
 
+impl GridOptions {
+    /// Says how large the voxels of a grid came out, where a matrix alone decided it.
+    pub fn note(&self, grid: &VolumeGrid) -> Option<String> {
+        let [x, y, z] = grid.spacing_mm().map(|mm| format!("{}", (mm * 1e6).round() / 1e6));
+        let alone = self.matrix.is_some() && self.voxel_mm.is_none();
+        alone.then(|| {
+            format!("voxels of {x} x {y} x {z} mm: --matrix keeps the field of view (--voxel says their size)")
+        })
+    }
+}
+
 /// The voxels that a detector resolves in the plane and at the height of the axis: as large as a pixel over the magnification there,
 /// as many along x and y as the detector has columns (of a shifted detector twice those of its longer side), along z as it has rows. A
 /// helix has as many more along z as it advances. With a matrix or a voxel size alone, the other one covers the same volume.

@@ -4,7 +4,7 @@ use rayspin_device::Device;
 
 use super::checks::Means;
 use crate::corrections::{Corrections, binned};
-use crate::scan::{Measured, Part, Scan, find_axis};
+use crate::scan::{Measured, Part, PixelSize, Scan, find_axis};
 
 /// exp(-80) is less than one photon in 10^34: larger numbers are no line integrals of what was measured.
 const MOST_OPAQUE: f32 = 80.0;
@@ -23,7 +23,7 @@ pub enum AxisOn {
 /// What a user says of the rays of a scan that does not state them, and the axis of one that does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RayOptions {
-    /// The distance between pixels along columns and rows, mm; 1 when absent.
+    /// The distance between pixels along columns and rows, mm. When absent it is what the scan states, or 1.
     pub pixel_mm: Option<[f64; 2]>,
     /// Where the axis falls, which corrects rays that the scan states. When absent it is found in counts of parallel rays whose scan states
     /// none, and is in the middle of others.
@@ -37,7 +37,34 @@ pub struct RayOptions {
 }
 
 impl RayOptions {
-    /// A circle with these angles, whose axis falls on the column `axis`, or on the middle one. `notes` says what is taken.
+    /// The distance between pixels of the detector: as the options say, or as a scan `states` it.
+    pub fn pitch_mm(&self, stated: Option<PixelSize>) -> Option<[f64; 2]> {
+        self.pixel_mm.or(self.stated_mm(stated))
+    }
+
+    /// The distance on the detector that a scan `states`.
+    fn stated_mm(&self, stated: Option<PixelSize>) -> Option<[f64; 2]> {
+        let magnification = match self.source_to_axis_mm {
+            Some(source) if source > 0.0 => (source + self.axis_to_detector_mm) / source,
+            _ => 1.0,
+        };
+        stated.map(|pixel| pixel.mm.map(|size| if pixel.at_object { size * magnification } else { size }))
+    }
+
+    /// Says which size of a pixel is taken, where a scan `states` one or there is none.
+    fn note_pitch(&self, stated: Option<PixelSize>) -> String {
+        match (self.pixel_mm, self.stated_mm(stated)) {
+            (Some(given), Some(found)) if given.iter().zip(found).any(|(a, b)| (a - b).abs() > 1e-3 * b) => {
+                format!(" (--pixel; the file states {})", sizes(found))
+            }
+            (None, Some(_)) => " (as the file states them)".into(),
+            (None, None) => " (neither the file nor --pixel states their size)".into(),
+            (Some(_), _) => String::new(),
+        }
+    }
+
+    /// A circle with these angles, whose axis falls on the column `axis`, or on the middle one. The scan may `state` the size of a
+    /// pixel. `notes` says what is taken.
     ///
     /// Errors: an axis beyond the detector; those of [`ProjectionGeometry::orbit`].
     pub fn orbit(
@@ -45,9 +72,10 @@ impl RayOptions {
         [rows, columns]: [usize; 2],
         angles: &[f64],
         axis: Option<f64>,
+        stated: Option<PixelSize>,
         notes: &mut Vec<String>,
     ) -> Result<ProjectionGeometry> {
-        let pitch_mm = self.pixel_mm.unwrap_or([1.0; 2]);
+        let pitch_mm = self.pitch_mm(stated).unwrap_or([1.0; 2]);
         let middle = 0.5 * (columns - 1) as f64;
         let axis = axis.unwrap_or(middle);
         if !(axis.is_finite() && axis >= 0.0 && axis <= (columns - 1) as f64) {
@@ -55,8 +83,9 @@ impl RayOptions {
         }
         let beam = if self.source_to_axis_mm.is_some() { "a fan or cone beam" } else { "parallel rays" };
         notes.push(format!(
-            "the scan states no rays: {beam}, pixels of {} mm and the axis at column {} are taken",
-            pitch_mm[0],
+            "the scan states no rays: {beam}, pixels of {} mm{} and the axis at column {} are taken",
+            sizes(pitch_mm),
+            self.note_pitch(stated),
             (axis * 100.0).round() / 100.0
         ));
         let orbit = Orbit {
@@ -106,6 +135,12 @@ pub fn axis_note(column: f64, stated: f64) -> String {
     format!(
         "the axis is taken on column {column:.2}, in place of column {stated:.2}, which the scan's rays state"
     )
+}
+
+/// Lengths in mm for people, once where they are the same.
+fn sizes([u, v]: [f64; 2]) -> String {
+    let text = |mm: f64| format!("{}", (mm * 1e9).round() / 1e9);
+    if u == v { text(u) } else { format!("{} x {}", text(u), text(v)) }
 }
 
 /// Corrected line integrals and their rays.
@@ -165,7 +200,9 @@ pub fn prepare(
         && scan.geometry.is_none()
         && options.rays.is_none()
         && !diverging;
-    let Scan { measured, angles, geometry } = corrections.lines(device, scan, options.pixel_mm, notes)?;
+    let stated = scan.pixel;
+    let Scan { measured, angles, geometry, .. } =
+        corrections.lines(device, scan, options.pitch_mm(stated), notes)?;
     let Measured::Lines(lines) = measured else {
         return Err(Error::value("corrected scan", "line integrals", "counts"));
     };
@@ -214,7 +251,7 @@ pub fn prepare(
         (_, Some(rays)) => corrected(binned(&part.rays(rays)?, bins)?, notes)?,
         (Some(geometry), None) => corrected(geometry, notes)?,
         (None, None) => {
-            let rays = options.orbit(whole, &angles, axis, notes)?;
+            let rays = options.orbit(whole, &angles, axis, stated, notes)?;
             binned(&part.rays(&rays)?, [1, high, wide])?
         }
     };

@@ -41,6 +41,17 @@ pub struct Scan {
     pub angles: Vec<f64>,
     /// The rays; none where the file does not tell them.
     pub geometry: Option<ProjectionGeometry>,
+    /// The size of a pixel, where it is known beside or without the rays.
+    pub pixel: Option<PixelSize>,
+}
+
+/// The size of a detector's pixel, as a file states it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PixelSize {
+    /// Along columns and rows, mm.
+    pub mm: [f64; 2],
+    /// Whether it is the size at the axis of rotation; else on the detector. For parallel rays both are the same.
+    pub at_object: bool,
 }
 
 impl Scan {
@@ -49,7 +60,7 @@ impl Scan {
     /// Errors: no views, rows or columns; another number of angles than views; flat or dark fields of another size, or no flat
     /// field; a geometry of another shape; angles that are not finite.
     pub fn new(measured: Measured, angles: Vec<f64>, geometry: Option<ProjectionGeometry>) -> Result<Self> {
-        let scan = Self { measured, angles, geometry };
+        let scan = Self { measured, angles, geometry, pixel: None };
         let shape = scan.shape();
         if shape.contains(&0) {
             return Err(Error::value(

@@ -84,7 +84,7 @@ impl Part {
             geometry = geometry.map(|geometry| geometry.select(kept.iter().copied())).transpose()?;
         }
         let geometry = geometry.map(|geometry| self.rays(&geometry)).transpose()?;
-        Scan::new(measured, angles, geometry)
+        Ok(Scan { pixel: scan.pixel, ..Scan::new(measured, angles, geometry)? })
     }
 
     /// The rays of all views of `geometry` on this part of its detector.

@@ -5,7 +5,9 @@
 //! | projections | `exchange/data` | `[view, row, column]` |
 //! | flat fields | `exchange/data_white` | `[frame, row, column]` |
 //! | dark fields | `exchange/data_dark` | `[frame, row, column]` |
-//! | angles | `exchange/theta`, degrees unless its `units` say radian | `[view]` |
+//! | angles | `exchange/theta`, degrees unless its `units` say otherwise | `[view]` |
+//! | size of a pixel at the object | `measurement/instrument/detector/x_actual_pixel_size`, `y_actual_pixel_size` | |
+//! | size of a pixel on the detector | `x_pixel_size`, `y_pixel_size` there, or `pixel_size_x`, `pixel_size_y`, with `units` | |
 //! | rays | `rayspin_geometry/vectors`, mm | `[view, 12]` |
 //!
 //! The format has no place for the pose of each view. The vectors are those of [`rayspin_ct::geometry::to_vectors`], which are ASTRA's
@@ -15,38 +17,46 @@
 //! 21:1224, 2014.
 
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use hdf5::plist::dataset_create::Layout;
 use hdf5::types::VarLenUnicode;
-use hdf5::{Dataset, Datatype, File, Group, H5Type};
-use ndarray::{Array2, Array3, ArrayD, Ix1, Ix2, Ix3, s};
-use rayon::prelude::*;
-use rayspin_core::{ProjectionGeometry, voxels};
+use hdf5::{Dataset, File, Group};
+use ndarray::{Array2, Array3, Ix2, Ix3};
+use rayspin_core::ProjectionGeometry;
 use rayspin_ct::geometry::{from_vectors, to_vectors};
-use rayspin_ct::scan::{Counts, Measured, Scan};
+use rayspin_ct::scan::{Counts, Measured, PixelSize, Scan};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::{expect_memory, zeroed};
 
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
-use crate::hdf5_file::{create, group, lossy, open, reading, writing};
-use crate::projections::{Header, Projections, Source};
+use crate::hdf5_file::{
+    Value, angle, attribute, create, dataset, group, length, list, number, numbers, open, values, writing,
+};
+use crate::projections::{Header, Places, Projections, Source};
 
 const DATA: &str = "exchange/data";
 const FLATS: &str = "exchange/data_white";
 const DARKS: &str = "exchange/data_dark";
 const THETA: &str = "exchange/theta";
 const VECTORS: &str = "rayspin_geometry/vectors";
-/// Numbers that a thread reads at a time.
-const PART: usize = 1 << 20;
+const DETECTOR: &str = "measurement/instrument/detector";
+/// Names of the size of a pixel along columns and rows, and whether it is the size at the object.
+const PIXELS: [([&str; 2], bool); 3] = [
+    (["x_actual_pixel_size", "y_actual_pixel_size"], true),
+    (["x_pixel_size", "y_pixel_size"], false),
+    (["pixel_size_x", "pixel_size_y"], false),
+];
+const PLACES: Places = Places {
+    flats: FLATS,
+    angles: THETA,
+    lines: Some("exchange/data with the attribute description = \"line integrals\" holds line integrals"),
+};
 /// The description of projections that are line integrals.
 const LINES: &str = "line integrals";
 
 /// Reads a scan. Projections that are described as line integrals are taken as such; others are counts and need flat fields.
 ///
-/// Errors: no Data Exchange file; damage; counts without flat fields; sizes that do not fit together; memory.
+/// Errors: no Data Exchange file; damage; counts without flat fields; no angles; sizes that do not fit together; memory.
 ///
 /// ```
 /// use ndarray::Array3;
@@ -68,35 +78,27 @@ pub fn read(path: impl AsRef<Path>, cpu: &Cpu) -> Result<Scan> {
 /// Opens a scan for the table of formats.
 pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
     let file = open(path, "a Data Exchange file (HDF5)")?;
-    if !file.link_exists("exchange") || !file.link_exists(DATA) {
+    if !holds(&file) {
         let expected = "a Data Exchange file (HDF5 with exchange/data)";
         return Err(Error::not_this_format(path, expected, "another HDF5 file"));
     }
     let data = dataset(path, &file, DATA)?;
     let shape = <[usize; 3]>::try_from(data.shape())
         .map_err(|shape| Error::field(path, DATA, "3 axes", format!("shape {shape:?}")))?;
-    let is_lines = attribute(&data, "description").is_some_and(|text| text == LINES);
-    let frames = |name: &str| -> Result<Option<Array3<f32>>> {
+    let description = attribute(path, &data, DATA, "description")?.and_then(Value::text);
+    let is_lines = description.is_some_and(|text| text.eq_ignore_ascii_case(LINES));
+    let frames = |name: &str| -> Result<Array3<f32>> {
         match file.link_exists(name) {
-            true => numbers::<f32, Ix3>(path, &dataset(path, &file, name)?, name).map(Some),
-            false => Ok(None),
+            true => numbers::<f32, Ix3>(path, &dataset(path, &file, name)?, name),
+            false => Ok(Array3::zeros((0, shape[1], shape[2]))),
         }
     };
-    let frames = match is_lines {
-        true => None,
-        false => {
-            let flats = frames(FLATS)?.ok_or_else(|| {
-                let hint =
-                    format!("give {DATA} the attribute description = \"{LINES}\" if it holds line integrals");
-                Error::field(path, FLATS, "flat fields, as projections are counts", "nothing").with_hint(hint)
-            })?;
-            let none = || Array3::zeros((0, shape[1], shape[2]));
-            Some([flats, frames(DARKS)?.unwrap_or_else(none)])
-        }
-    };
+    let frames = if is_lines { None } else { Some([frames(FLATS)?, frames(DARKS)?]) };
     let (angles, geometry) = (angles(path, &file)?, geometry(path, &file, [shape[1], shape[2]])?);
-    let source = Box::new(Stored { path: path.into(), data });
-    let header = Header { shape, frames, angles, geometry, notes: Vec::new() };
+    let mut notes = Vec::new();
+    let pixel = pixel(path, &file, &mut notes)?;
+    let source = Box::new(Stored { path: path.into(), data, name: DATA });
+    let header = Header { shape, frames, angles, geometry, pixel, notes, places: PLACES };
     Projections::new(path, "Data Exchange", source, header)
 }
 
@@ -104,90 +106,84 @@ pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
 pub(crate) struct Stored {
     pub(crate) path: PathBuf,
     pub(crate) data: Dataset,
+    /// The name of the dataset.
+    pub(crate) name: &'static str,
+}
+
+impl Stored {
+    /// Some of the images.
+    pub(crate) fn images(&self, images: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
+        values(&self.path, &self.data, self.name, images, cpu)
+    }
 }
 
 impl Source for Stored {
     fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
-        values(&self.path, &self.data, views, cpu)
+        self.images(views, cpu)
     }
-}
-
-/// The numbers of some views in C order.
-pub(crate) fn values(path: &Path, data: &Dataset, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
-    let core = |e| Error::core(path, e);
-    let shape = data.shape();
-    let view: usize = voxels(&shape[1..]).map_err(core)?;
-    let count = voxels(&[views.len(), view]).map_err(core)?;
-    let fail = |e: hdf5::Error| reading(path, &format!("reading {DATA}"), &e);
-    let native = Datatype::from_type::<f32>().and_then(|native| Ok(data.dtype()? == native)).map_err(fail)?;
-    if native
-        && data.layout() == Layout::Contiguous
-        && let Some(offset) = data.offset()
-    {
-        // The file has them as memory does: HDF5 would read them on one thread, in small parts.
-        let mut values = zeroed("projections", count).map_err(core)?;
-        let file = std::fs::File::open(path).map_err(|e| Error::open(path, e))?;
-        let first = offset + (views.start * view * size_of::<f32>()) as u64;
-        let part = |(at, values): (usize, &mut [f32])| {
-            let place = first + (at * PART * size_of::<f32>()) as u64;
-            file.read_exact_at(bytemuck::cast_slice_mut(values), place)
-        };
-        cpu.run(|| values.par_chunks_mut(PART).enumerate().try_for_each(part))
-            .map_err(|e| Error::read(path, e))?;
-        return Ok(values);
-    }
-    // HDF5 converts a copy.
-    expect_memory(DATA, 2 * (count * size_of::<f32>()) as u64).map_err(core)?;
-    let values: Array3<f32> = data.read_slice(s![views, .., ..]).map_err(fail)?;
-    Ok(values.into_raw_vec_and_offset().0)
 }
 
 /// Whether a file is a Data Exchange file. Files that cannot be read are not.
 pub fn is_data_exchange(path: impl AsRef<Path>) -> bool {
     let path = path.as_ref();
-    open(path, "HDF5").is_ok_and(|file| file.link_exists("exchange") && file.link_exists(DATA))
+    open(path, "HDF5").is_ok_and(|file| holds(&file))
 }
 
-fn dataset(path: &Path, file: &File, name: &str) -> Result<Dataset> {
-    file.dataset(name).map_err(|e| reading(path, &format!("opening {name}"), &e))
+/// Whether a file has the projections' place, even behind a link that leads nowhere.
+fn holds(file: &File) -> bool {
+    file.link_exists("exchange") && (file.group("exchange").is_err() || file.link_exists(DATA))
 }
 
-/// The numbers of a dataset with as many axes as `D`.
-pub(crate) fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
-    path: &Path,
-    data: &Dataset,
-    name: &str,
-) -> Result<ndarray::Array<T, D>> {
-    let shape = data.shape();
-    let axes = D::NDIM.unwrap_or(shape.len());
-    if shape.len() != axes {
-        return Err(Error::field(path, name, format!("{axes} axes"), format!("shape {shape:?}")));
-    }
-    let count = voxels(&shape).map_err(|e| Error::core(path, e))?;
-    // HDF5 converts a copy.
-    expect_memory(name, 2 * (count * size_of::<T>()) as u64).map_err(|e| Error::core(path, e))?;
-    let values: ArrayD<T> = data.read_dyn().map_err(|e| reading(path, &format!("reading {name}"), &e))?;
-    values.into_dimensionality().map_err(|e| Error::field(path, name, format!("{axes} axes"), e))
-}
-
-/// A text attribute; none where it is absent or no text.
-pub(crate) fn attribute(data: &Dataset, name: &str) -> Option<String> {
-    let value = data.attr(name).ok()?;
-    let unicode = value.read_scalar::<VarLenUnicode>().map(|text| lossy(text.as_bytes()));
-    unicode
-        .or_else(|_| value.read_scalar::<hdf5::types::VarLenAscii>().map(|text| lossy(text.as_bytes())))
-        .ok()
-}
-
-fn angles(path: &Path, file: &File) -> Result<Vec<f64>> {
+/// The angle of each view, radian; none where the file states none.
+fn angles(path: &Path, file: &File) -> Result<Option<Vec<f64>>> {
     if !file.link_exists(THETA) {
-        return Err(Error::field(path, THETA, "the angle of each view", "nothing"));
+        return Ok(None);
     }
     let data = dataset(path, file, THETA)?;
-    let angles = numbers::<f64, Ix1>(path, &data, THETA)?;
-    let radian =
-        attribute(&data, "units").is_some_and(|units| units.trim().to_lowercase().starts_with("rad"));
-    Ok(angles.iter().map(|angle| if radian { *angle } else { angle.to_radians() }).collect())
+    let unit = angle(path, &data, THETA)?;
+    Ok(Some(list(path, &data, THETA)?.iter().map(|angle| angle * unit).collect()))
+}
+
+/// The size of a pixel, where the file states it with its unit. `notes` says why a size is not taken.
+fn pixel(path: &Path, file: &File, notes: &mut Vec<String>) -> Result<Option<PixelSize>> {
+    let Ok(detector) = file.group(DETECTOR) else { return Ok(None) };
+    for (names, at_object) in PIXELS {
+        if let Some(mm) = pixel_sizes(path, &detector, names, notes)? {
+            return Ok(Some(PixelSize { mm, at_object }));
+        }
+    }
+    Ok(None)
+}
+
+/// The sizes of a pixel along columns and rows, mm, in data sets of these names; one that is missing is as the other.
+pub(crate) fn pixel_sizes(
+    path: &Path,
+    group: &Group,
+    names: [&str; 2],
+    notes: &mut Vec<String>,
+) -> Result<Option<[f64; 2]>> {
+    let mut sizes = [None; 2];
+    for (name, size) in names.into_iter().zip(&mut sizes) {
+        if !group.link_exists(name) {
+            continue;
+        }
+        let data = dataset(path, group, name)?;
+        let number = number(path, &data, name)?;
+        let ignored = match length(path, &data, name)? {
+            Some(unit) if number.is_finite() && number > 0.0 => {
+                *size = Some(number * unit);
+                continue;
+            }
+            Some(_) => "is no size of a pixel",
+            None => "has no unit of length",
+        };
+        notes.push(format!("{name} of the file, {number}, {ignored}: --pixel says the size in mm"));
+    }
+    Ok(match sizes {
+        [Some(u), Some(v)] => Some([u, v]),
+        [Some(both), None] | [None, Some(both)] => Some([both; 2]),
+        [None, None] => None,
+    })
 }
 
 fn geometry(path: &Path, file: &File, size: [usize; 2]) -> Result<Option<ProjectionGeometry>> {
@@ -196,15 +192,21 @@ fn geometry(path: &Path, file: &File, size: [usize; 2]) -> Result<Option<Project
     }
     let data = dataset(path, file, VECTORS)?;
     let vectors: Array2<f64> = numbers::<f64, Ix2>(path, &data, VECTORS)?;
-    let parallel = match attribute(&data, "beam").as_deref() {
-        Some("parallel") => true,
-        Some("cone") => false,
+    let parallel = match attribute(path, &data, VECTORS, "beam")? {
+        Some(Value::Text(text)) if text == "parallel" => true,
+        Some(Value::Text(text)) if text == "cone" => false,
         other => {
-            let found = other.unwrap_or("nothing").to_owned();
+            let found = other.map_or_else(|| "nothing".to_owned(), |value| value.to_string());
             return Err(Error::field(path, format!("beam of {VECTORS}"), "parallel or cone", found));
         }
     };
-    let radius = data.attr("radius_mm").ok().and_then(|radius| radius.read_scalar::<f64>().ok());
+    let radius = match attribute(path, &data, VECTORS, "radius_mm")? {
+        None => None,
+        Some(Value::Number(radius)) => Some(radius),
+        Some(other) => {
+            return Err(Error::field(path, format!("radius_mm of {VECTORS}"), "one number", other));
+        }
+    };
     from_vectors(vectors.view(), size, parallel, radius).map(Some).map_err(|e| Error::core(path, e))
 }
 
@@ -255,6 +257,18 @@ fn write_scan(file: &File, scan: &Scan) -> hdf5::Result<()> {
     let degrees: Vec<f64> = scan.angles.iter().map(|angle| angle.to_degrees()).collect();
     let theta = exchange.new_dataset_builder().with_data(&degrees).create("theta")?;
     text(&theta, "units", "degrees")?;
+    if let Some(PixelSize { mm, at_object }) = scan.pixel {
+        let mut detector = group(file, "measurement")?;
+        for name in ["instrument", "detector"] {
+            detector = group(&detector, name)?;
+        }
+        let names = PIXELS.iter().find(|(_, object)| *object == at_object).map_or(PIXELS[0].0, |(names, _)| *names);
+        for (name, size) in names.into_iter().zip(mm) {
+            let data = detector.new_dataset::<f64>().create(name)?;
+            data.write_scalar(&size)?;
+            text(&data, "units", "mm")?;
+        }
+    }
     if let Some(geometry) = &scan.geometry {
         let rays = group(file, "rayspin_geometry")?;
         let vectors = rays.new_dataset_builder().with_data(to_vectors(geometry).view()).create("vectors")?;

@@ -1,16 +1,23 @@
 //! HDF5 files: opening them safely, and the errors of the library.
 
+mod data;
 mod heap;
+mod text;
+mod units;
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hdf5::Group;
 use hdf5::types::VarLenAscii;
 use rayspin_core::ErrorKind;
 use rayspin_device::cpu::expect_memory;
+
+pub(crate) use data::{dataset, file_bytes, is_filtered, list, numbers, place, values};
+pub(crate) use text::{Value, attribute, number, value};
+pub(crate) use units::{angle, length, length_mm};
 
 use crate::error::{Error, Result};
 
@@ -21,6 +28,12 @@ const WORK_BYTES: u64 = 16 << 20;
 
 /// Opens `path` as HDF5, or says what it is instead of what was `expected`.
 pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
+    check(path, expected)?;
+    hdf5::File::open(path).map_err(|e| reading(path, "opening the HDF5 file", &e))
+}
+
+/// Errors: another file than one of HDF5; one that the HDF5 library would read for ever; memory.
+fn check(path: &Path, expected: &str) -> Result<()> {
     let found = fs::metadata(path).map_err(|e| Error::open(path, e))?;
     if found.is_dir() {
         return Err(Error::open(path, io::ErrorKind::IsADirectory.into()));
@@ -51,8 +64,19 @@ pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
         let field = format!("HDF5 global heap at byte {at}");
         return Err(Error::field(path, field, "blocks of some length", "a block of 0 bytes"));
     }
-    drop(file);
-    hdf5::File::open(path).map_err(|e| reading(path, "opening the HDF5 file", &e))
+    Ok(())
+}
+
+/// Checks the file that holds an attribute or a data set as [`open`] does, where a link leads to another file than the one at `path`.
+pub(crate) fn check_holder(path: &Path, held: &hdf5::Location) -> Result<()> {
+    let holder = PathBuf::from(held.filename());
+    if same_file(path, &holder) { Ok(()) } else { check(&holder, "an HDF5 file") }
+}
+
+/// Whether two names are of one file.
+pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
+    let known = |path: &Path| path.canonicalize().ok();
+    one == other || known(one).is_some_and(|one| Some(one) == known(other))
 }
 
 /// Whether addresses in the file are plain: 8 bytes each, as lengths are, counted from the start of the file.
@@ -129,9 +153,41 @@ fn text_of(error: &hdf5::Error) -> String {
     lossy(error.to_string().as_bytes())
 }
 
+/// What each function of HDF5 says that gave up, the outermost first.
+fn all_of(error: &hdf5::Error) -> Vec<String> {
+    let hdf5::Error::HDF5(stack) = error else { return Vec::new() };
+    let frames = stack.clone().expand();
+    frames.map_or_else(|_| Vec::new(), |all| all.iter().map(|one| lossy(one.desc().as_bytes())).collect())
+}
+
+/// What stands between two marks in one of these texts.
+fn between<'a>(texts: &'a [String], from: &str, to: &str) -> Option<&'a str> {
+    texts.iter().find_map(|text| text.split_once(from)?.1.split_once(to)).map(|(found, _)| found)
+}
+
 /// Text of a file. The HDF5 library does not check that it is Unicode.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The error of a link to a file that is not there, naming both files; none of other errors.
+pub(crate) fn broken_link(path: &Path, what: &str, error: &hdf5::Error) -> Option<Error> {
+    let all = all_of(error);
+    let linked = between(&all, "external link file name = '", "'")?;
+    let expected = format!("the file {linked}, to which a link leads");
+    let hint = format!("put {linked} where the link in {} seeks it", path.display());
+    Some(Error::field(path, what, expected, "none that can be opened").with_hint(hint))
+}
+
+/// Where every name at the root of a file is a link to a file that is not there, the error of the first.
+pub(crate) fn leads_nowhere(path: &Path, file: &hdf5::File) -> Option<Error> {
+    let names = file.member_names().unwrap_or_default();
+    let broken = |name: &String| {
+        std::str::from_utf8(name.as_bytes()).ok()?;
+        broken_link(path, name, &file.loc_type_by_name(name).err()?)
+    };
+    let mut errors = names.iter().map(broken).collect::<Option<Vec<_>>>()?.into_iter();
+    errors.next()
 }
 
 /// The system's error number in what HDF5 says.
@@ -147,6 +203,13 @@ fn system_error(text: &str) -> Option<io::Error> {
 /// An HDF5 error on the way in: the file's fault, unless the system failed.
 pub(crate) fn reading(path: &Path, what: &str, error: &hdf5::Error) -> Error {
     let text = text_of(error);
+    let all = all_of(error);
+    if let Some(error) = broken_link(path, what, error) {
+        return error;
+    }
+    if let Some(filter) = between(&all, "required filter '", "'") {
+        return data::without_filter(path, what, filter);
+    }
     if text.contains("truncated file") {
         let number = |key: &str| {
             let rest = text.split(key).nth(1).unwrap_or_default();

@@ -20,7 +20,7 @@ use rayspin_device::cpu::try_reserve;
 
 use super::layout::Head;
 use super::references::{Piece, pieces};
-use crate::hdf5_file::is_plain;
+use crate::hdf5_file::{is_filtered, is_plain, same_file};
 
 /// Bytes of an array of variable length in a record.
 const REFERENCE: usize = 16;
@@ -139,7 +139,7 @@ impl Direct {
         let name = dataset.filename();
         let plain = ty.byte_order() == ByteOrder::LittleEndian
             && cfg!(target_endian = "little")
-            && dataset.filters().is_empty()
+            && !is_filtered(dataset)
             && same_file(path, Path::new(&name));
         if !plain {
             return None;
@@ -389,12 +389,6 @@ fn size_of_collection(address: u64, known: &[u8]) -> Option<u64> {
     let head = known.get(..HEADER)?;
     let size = long(&head[8..])?;
     (&head[..5] == b"GCOL\x01" && size >= SMALLEST && address.is_multiple_of(4)).then_some(size)
-}
-
-/// Whether two names are of one file.
-fn same_file(one: &Path, other: &Path) -> bool {
-    let known = |path: &Path| path.canonicalize().ok();
-    known(one).is_some_and(|one| Some(one) == known(other))
 }
 
 /// The f32 numbers of an element of an array of variable length: 1, or 2 of a complex number.

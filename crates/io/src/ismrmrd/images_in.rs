@@ -12,7 +12,7 @@ use super::header_in;
 use super::layout::{ReIm, RealImag, Ri};
 use super::open::{open, series_of};
 use crate::error::{Error, Result};
-use crate::hdf5_file::reading;
+use crate::hdf5_file::{dataset, file_bytes, reading};
 use crate::input::choose;
 
 /// The largest factor by which HDF5's deflate shrinks data, with room for others.
@@ -48,7 +48,7 @@ struct ImageHead {
 /// ```
 pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
     let path = path.as_ref();
-    Ok(series_of(&open(path)?))
+    Ok(series_of(path, &open(path)?))
 }
 
 /// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions, or the slices
@@ -73,11 +73,11 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
 pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Image, Vec<String>)> {
     let path = path.as_ref();
     let file = open(path)?;
-    let found = series_of(&file);
+    let found = series_of(path, &file);
     let name = choose(path, "image series", &found, series)?;
     let fail = |e: hdf5::Error| reading(path, "the image series", &e);
     let group = file.group(&name).map_err(fail)?;
-    let data = group.dataset("data").map_err(fail)?;
+    let data = dataset(path, &group, "data")?;
     let shape = data.get_shape().map_err(fail)?;
     let &[count, channels, nz, ny, nx] = shape.as_slice() else {
         return Err(Error::field(path, "image data", "[image, channel, z, y, x]", format!("{shape:?}")));
@@ -86,7 +86,7 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
         let expected = "one channel and no empty axis";
         return Err(Error::field(path, "image data", expected, format!("shape {shape:?}")));
     }
-    let heads = heads(path, &group.dataset("header").map_err(fail)?, count)?;
+    let heads = heads(path, &dataset(path, &group, "header")?, count)?;
     for (index, head) in heads.iter().enumerate() {
         if head.matrix_size.map(|n| n as usize) != [nx, ny, nz] {
             return Err(Error::field(
@@ -144,7 +144,8 @@ pub fn parse_header(
 fn heads(path: &Path, dataset: &Dataset, count: usize) -> Result<Vec<ImageHead>> {
     let fail = |e: hdf5::Error| reading(path, "the headers of the images", &e);
     let shape = dataset.get_shape().map_err(fail)?;
-    if voxels(&shape).ok() != Some(count) || count as u64 > file_bytes(path)? {
+    let most = file_bytes(path, dataset)?.unwrap_or(u64::MAX);
+    if voxels(&shape).ok() != Some(count) || count as u64 > most {
         let expected = format!("{count}, one an image");
         return Err(Error::field(path, "image headers", expected, format!("shape {shape:?}")));
     }
@@ -154,10 +155,6 @@ fn heads(path: &Path, dataset: &Dataset, count: usize) -> Result<Vec<ImageHead>>
     let mut heads = vec![ImageHead::default(); count];
     dataset.as_reader().read_into_raw(&mut heads).map_err(fail)?;
     Ok(heads)
-}
-
-fn file_bytes(path: &Path) -> Result<u64> {
-    Ok(std::fs::metadata(path).map_err(|e| Error::read(path, e))?.len())
 }
 
 fn geometry(head: &ImageHead, notes: &mut Vec<String>) -> Geometry {
@@ -180,8 +177,8 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Vec<C32>> {
     let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
     let count = voxels(shape).map_err(|e| Error::core(path, e))?;
     let promised = count as u128 * descriptor.size() as u128;
-    let most = u128::from(file_bytes(path)?) * u128::from(LARGEST_RATIO);
-    if promised > most {
+    let most = file_bytes(path, dataset)?.map(|bytes| u128::from(bytes) * u128::from(LARGEST_RATIO));
+    if let Some(most) = most.filter(|most| promised > *most) {
         let expected = format!("at most {most} bytes in a file of this size");
         return Err(Error::field(path, "image data", expected, format!("shape {shape:?}")));
     }

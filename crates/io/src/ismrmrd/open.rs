@@ -5,7 +5,7 @@ use std::path::Path;
 use hdf5::Group;
 
 use crate::error::{Error, Result};
-use crate::hdf5_file::{self, reading};
+use crate::hdf5_file::{self, broken_link, reading};
 use crate::input::choose;
 
 /// Opens a file that should hold an ISMRMRD scan or images.
@@ -18,7 +18,7 @@ const DEEPEST: usize = 4;
 const MOST_GROUPS: usize = 1000;
 /// The scan's group and its name: the one named, or the only one that holds `xml` and `data`.
 pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -> Result<(String, Group)> {
-    let found = search(file);
+    let mut found = search(path, file);
     let listed = |names: &[String]| {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
@@ -38,6 +38,12 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
             }
             None => Ok((name.to_owned(), group)),
         };
+    }
+    if found.whole.is_empty()
+        && found.series.is_empty()
+        && let Some(error) = found.broken.take()
+    {
+        return Err(error);
     }
     match found.whole.as_slice() {
         [] => Err(match found.partial.first() {
@@ -77,19 +83,21 @@ struct Found {
     root: Vec<String>,
     /// Image series: with `header` and `data`.
     series: Vec<String>,
+    /// The error of the first link to a file that is not there.
+    broken: Option<Error>,
 }
 
 /// The image series of a file: groups with `header` and `data` that are no scans.
-pub(super) fn series_of(file: &hdf5::File) -> Vec<String> {
-    search(file).series
+pub(super) fn series_of(path: &Path, file: &hdf5::File) -> Vec<String> {
+    search(path, file).series
 }
 
 /// The scans of a file: groups with `xml` and `data`.
-pub(super) fn scans_of(file: &hdf5::File) -> Vec<String> {
-    search(file).whole
+pub(super) fn scans_of(path: &Path, file: &hdf5::File) -> Vec<String> {
+    search(path, file).whole
 }
 
-fn search(file: &hdf5::File) -> Found {
+fn search(path: &Path, file: &hdf5::File) -> Found {
     let mut found = Found::default();
     let Ok(root) = file.group("/") else {
         return found;
@@ -123,11 +131,13 @@ fn search(file: &hdf5::File) -> Found {
             if depth == 0 && found.root.len() < 10 {
                 found.root.push(crate::error::one_line(member));
             }
-            if depth < DEEPEST
-                && let Ok(child) = group.group(member)
-            {
-                let name = if depth == 0 { member.to_owned() } else { format!("{name}/{member}") };
-                queue.push_back((name, child, depth + 1));
+            if depth == DEEPEST {
+                continue;
+            }
+            let name = if depth == 0 { member.to_owned() } else { format!("{name}/{member}") };
+            match group.group(member) {
+                Ok(child) => queue.push_back((name, child, depth + 1)),
+                Err(error) => found.broken = found.broken.or_else(|| broken_link(path, &name, &error)),
             }
         }
     }

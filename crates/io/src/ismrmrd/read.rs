@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
-use hdf5::{Group, H5Type};
+use hdf5::H5Type;
 use ndarray::ArcArray1;
 use rayon::prelude::*;
 use rayspin_core::{C32, Monitor};
@@ -19,7 +19,7 @@ use super::layout::Head;
 use super::open::{find_group, open};
 use super::references;
 use crate::error::{Error, Result};
-use crate::hdf5_file::reading;
+use crate::hdf5_file::{check_holder, dataset, reading};
 
 /// Samples are read in blocks of at most this many bytes and acquisitions, one a thread at a time: a block stays in the second cache.
 const BLOCK_BYTES: u64 = 1 << 20;
@@ -196,9 +196,12 @@ impl Raw {
         let file = open(path)?;
         let (group, scan) = find_group(&file, path, wanted)?;
         let mut notes = Vec::new();
-        let xml = header_in::text(&xml_bytes(path, &scan)?, &mut notes);
+        let xml = dataset(path, &scan, "xml")?;
+        check_holder(path, &xml)?;
+        let xml = header_in::text(&xml_bytes(path, &xml)?, &mut notes);
         let header = header_in::parse(path, xml, &mut notes)?;
-        let dataset = scan.dataset("data").map_err(|e| reading(path, "opening data", &e))?;
+        let dataset = dataset(path, &scan, "data")?;
+        check_holder(path, &dataset)?;
         let mut acquisitions = Acquisitions::new(path, dataset)?;
         if !acquisitions.missing.is_empty() {
             notes.push(format!(
@@ -522,9 +525,8 @@ impl Reader {
 }
 
 /// The bytes of the header, from a string of fixed or variable length.
-fn xml_bytes(path: &Path, group: &Group) -> Result<Vec<u8>> {
+fn xml_bytes(path: &Path, dataset: &hdf5::Dataset) -> Result<Vec<u8>> {
     let fail = |e: hdf5::Error| reading(path, "the XML header", &e);
-    let dataset = group.dataset("xml").map_err(fail)?;
     let shape = dataset.get_shape().map_err(fail)?;
     // A product of hostile sizes may overflow, so it is not asked for.
     if shape.iter().any(|n| *n != 1) {

@@ -7,7 +7,7 @@ use std::path::Path;
 use hdf5::{Dataset, plist::dataset_create::Layout};
 
 use crate::error::{Error, Result};
-use crate::hdf5_file::{fill_at, reading};
+use crate::hdf5_file::{fill_at, place, reading};
 
 /// Bytes read at a time from a dataset that is not in chunks.
 const STRETCH: usize = 1 << 20;
@@ -68,12 +68,13 @@ pub(super) fn pieces(dataset: &Dataset, element: u64, count: u64) -> hdf5::Resul
     let mut out = Vec::new();
     match dataset.layout() {
         Layout::Contiguous => {
-            if let Some(address) = dataset.offset() {
+            if let Some((_, address)) = place(dataset) {
                 out.push(Piece { first: 0, address, bytes: element.saturating_mul(count) });
             }
         }
         Layout::Chunked => {
-            let filters = dataset.filters().len() as u32;
+            let Ok(filters) = dataset.dcpl().and_then(|plist| plist.get_filters()) else { return Ok(out) };
+            let filters = filters.len() as u32;
             let none = 1u32.checked_shl(filters).map_or(u32::MAX, |bit| bit - 1);
             dataset.chunks_visit(|chunk| {
                 if chunk.filter_mask & none == none {

@@ -14,8 +14,8 @@ use crate::{Error, Held, Result};
 
 pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
     let file = open(path)?;
-    let scans = scans_of(&file).into_iter().map(|name| Held { what: "scan", name });
-    let series = series_of(&file).into_iter().map(|name| Held { what: "image series", name });
+    let scans = scans_of(path, &file).into_iter().map(|name| Held { what: "scan", name });
+    let series = series_of(path, &file).into_iter().map(|name| Held { what: "image series", name });
     Ok(scans.chain(series).collect())
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 
 /// A file without image series is one of a raw scan, or damaged; and so is what has the name of none.
 pub(crate) fn holds(path: &Path, name: Option<&str>) -> Result<bool> {
-    let series = series_of(&open(path)?);
+    let series = series_of(path, &open(path)?);
     Ok(match name {
         Some(name) => !series.iter().any(|known| known == name.trim_matches('/')),
         None => series.is_empty(),

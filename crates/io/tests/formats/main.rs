@@ -4,6 +4,7 @@
 mod cfl;
 mod convert;
 mod dicom;
+mod hdf5_scans;
 mod hostile;
 mod nifti;
 mod npy;

@@ -4,9 +4,12 @@ use std::str::FromStr;
 
 use hdf5::H5Type;
 use hdf5::types::{FixedAscii, FixedUnicode, VarLenArray, VarLenUnicode};
-use rayspin_core::C32;
-use rayspin_core::Monitor;
-use rayspin_io::ismrmrd::{ReadOptions, read, read_with};
+use ndarray::ArrayD;
+use rayspin_core::{C32, Geometry, Image, Monitor};
+use rayspin_io::ismrmrd::{
+    Identity, ImageOptions, ReadOptions, read, read_images, read_with, write, write_images,
+};
+use rayspin_mri::simulate::{SimulateOptions, simulate};
 
 /// A header with one encoding of 4 × 2 voxels.
 pub(crate) const XML: &str = "<?xml version=\"1.0\" encoding=\"ascii\"?><ismrmrdHeader xmlns=\"http://www.ismrm.org/ISMRMRD\">\
@@ -233,4 +236,38 @@ fn the_group_is_found_or_named() {
     let hint = several.hint().unwrap();
     assert!(hint.contains(".h5:dataset"), "{hint}");
     assert!(named("more/second").is_ok());
+}
+
+/// Both lie in files whose bytes other data sets of the first file could be taken for.
+#[test]
+fn scans_and_images_behind_links_are_those_of_the_other_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let monitor = Monitor::silent();
+    let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+    let scan = simulate(&options, &monitor).unwrap().scan;
+    write(at("raw.h5"), &scan, Identity::LeaveOut).unwrap();
+    let numbers = (0u8..240).map(|value| C32::from(f32::from(value))).collect();
+    let image = Image::new(ArrayD::from_shape_vec(vec![2, 10, 12], numbers).unwrap(), Geometry::default()).unwrap();
+    write_images(at("images.h5"), &image, &ImageOptions::default()).unwrap();
+    {
+        let file = hdf5::File::create(at("all.h5")).unwrap();
+        file.new_dataset_builder().with_data(&[7f32; 4096]).create("other").unwrap();
+        file.link_external("raw.h5", "/dataset", "scan").unwrap();
+        file.link_external("images.h5", "/dataset/image_0", "image").unwrap();
+        let file = hdf5::File::create(at("parts.h5")).unwrap();
+        let group = file.create_group("dataset").unwrap();
+        group.link_external("raw.h5", "/dataset/xml", "xml").unwrap();
+        group.link_external("raw.h5", "/dataset/data", "data").unwrap();
+        let file = hdf5::File::create(at("broken.h5")).unwrap();
+        file.link_external("gone.h5", "/dataset", "dataset").unwrap();
+    }
+    let expected = read(at("raw.h5")).unwrap();
+    for file in ["all.h5", "parts.h5"] {
+        assert_eq!(crate::ways::read(&at(file), &ReadOptions::default()).unwrap(), expected, "{file}");
+    }
+    let (found, _) = read_images(at("all.h5"), None).unwrap();
+    assert_eq!(found.data(), image.data());
+    let error = read(at("broken.h5")).unwrap_err().to_string();
+    assert!(error.contains("broken.h5: dataset") && error.contains("gone.h5"), "{error}");
 }

@@ -270,7 +270,11 @@ pub(crate) fn recon_ct(
     let method = chosen.ok_or_else(|| raised(Error::value("method", "one", "none")))?;
     let grid = match grid {
         Some(grid) => grid.grid,
-        None => resolved(&geometry, &wanted).map_err(raised)?,
+        None => {
+            let grid = resolved(&geometry, &wanted).map_err(raised)?;
+            notes.extend(wanted.note(&grid).iter().map(|note| words.told(note)));
+            grid
+        }
     };
     corrections.expect_volume(grid.shape_zyx()).map_err(raised)?;
     let (name, used) = (method.about().name, values_in(py, &*method)?);

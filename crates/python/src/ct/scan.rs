@@ -233,21 +233,6 @@ impl CtScan {
     }
 }
 
-/// Flat and dark fields. Errors: dark fields alone; as [`frames`].
-fn fields(
-    flats: Option<&Bound<'_, PyAny>>,
-    darks: Option<&Bound<'_, PyAny>>,
-    size: [usize; 2],
-) -> PyResult<[Array3<f32>; 2]> {
-    let none = || PyTypeError::new_err("darks: expected flats beside them, found none");
-    let flats = frames("flats", flats.ok_or_else(none)?, size)?;
-    let darks = match darks {
-        Some(darks) => frames("darks", darks, size)?,
-        None => Array3::zeros((0, size[0], size[1])),
-    };
-    Ok([flats, darks])
-}
-
 /// Flat or dark fields. Errors: what is no number, image or stack of images.
 fn frames(
     what: &'static str,
@@ -330,8 +315,9 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
 }
 
 /// Reads a CT scan: Data Exchange or NXtomo (`.h5`), Zeiss (`.txrm`), or an array or image `[view, row, column]` with `geometry`, or with
-/// the `arc` in radian over which its views are spread evenly. `geometry` replaces the rays that a file states, `flats` and `darks` its
-/// flat and dark fields, as `Scan.from_arrays` takes them; an array without them holds line integrals.
+/// the `arc` in radian over which its views are spread evenly, as those of a scan without angles. `geometry` replaces the rays that a file
+/// states, `flats` and `darks` its flat and dark fields, as `Scan.from_arrays` takes them; without `darks` its own stay. An array without
+/// `flats` holds line integrals.
 ///
 /// Returns a `Scan`. Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses the file,
 /// ValueError for another file, one that is damaged, and rays that do not fit it.
@@ -346,32 +332,40 @@ pub(crate) fn read_ct_scan(
     darks: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<CtScan> {
     let file = |error: rayspin::io::Error| of_file(Call::Ct, &error);
-    let has_angles = py.detached(|| Projections::are_in(&path));
-    let mut projections = match (has_angles, geometry, arc) {
-        (true, _, None) => py.detached(|| Projections::open(&path)).map_err(file)?,
-        (true, _, Some(_)) => {
-            return Err(raised(Error::value("arc", "a file without angles", "one that states them")));
+    let is_scan = py.detached(|| Projections::are_in(&path));
+    let angles = |views: usize| match (geometry, arc) {
+        (Some(geometry), None) => Ok(geometry.angles.clone()),
+        (None, Some(arc)) => Ok(even_angles(views, arc)),
+        _ => {
+            let expected = "geometry= or arc= for a file without angles";
+            Err(raised(Error::value(path.display().to_string(), expected, "neither or both")))
         }
-        (false, _, _) => {
-            let views = py.detached(|| read_views(&path)).map_err(file)?;
-            let angles = match (geometry, arc) {
-                (Some(geometry), None) => geometry.angles.clone(),
-                (None, Some(arc)) => even_angles(views.shape()[0], arc),
-                _ => {
-                    let expected = "geometry= or arc= for an array without angles";
-                    return Err(raised(Error::value(
-                        path.display().to_string(),
-                        expected,
-                        "neither or both",
-                    )));
+    };
+    let mut projections = match is_scan {
+        true => {
+            let scan = py.detached(|| Projections::open(&path)).map_err(file)?;
+            match (scan.states_angles(), arc) {
+                (true, None) => scan,
+                (true, Some(_)) => {
+                    return Err(raised(Error::value("arc", "a file without angles", "one that states them")));
                 }
-            };
+                (false, _) => {
+                    let views = scan.shape()[0];
+                    scan.with_angles(angles(views)?).map_err(file)?
+                }
+            }
+        }
+        false => {
+            let views = py.detached(|| read_views(&path)).map_err(file)?;
+            let angles = angles(views.values.shape()[0])?;
             Projections::of_array(&path, views, angles).map_err(file)?
         }
     };
     let [_, rows, columns] = projections.shape();
     if flats.is_some() || darks.is_some() {
-        let [flats, darks] = fields(flats, darks, [rows, columns])?;
+        let none = || PyTypeError::new_err("darks: expected flats beside them, found none");
+        let flats = frames("flats", flats.ok_or_else(none)?, [rows, columns])?;
+        let darks = darks.map(|darks| frames("darks", darks, [rows, columns])).transpose()?;
         projections = projections.with_fields(flats, darks);
     }
     let notes = projections.notes().iter().map(|note| Call::Ct.told(note)).collect();

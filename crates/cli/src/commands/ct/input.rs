@@ -38,7 +38,7 @@ impl Passes {
     pub(super) fn start(&mut self) -> Result<Projections> {
         match self.opened.take() {
             Some(views) => Ok(*views),
-            None => open(&self.args, self.kind),
+            None => open(&self.args, self.kind).map(|(views, _)| views),
         }
     }
 }
@@ -55,6 +55,15 @@ pub(super) struct Lines {
     pub(super) bytes: u64,
     /// The distance between pixels, where the file or an option states it.
     pub(super) pixel_mm: Option<[f64; 2]>,
+    /// What the file states.
+    pub(super) stated: Stated,
+}
+
+/// What a file states, which options may not say again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stated {
+    pub(super) rays: bool,
+    pub(super) angles: bool,
 }
 
 /// What a scan is.
@@ -103,7 +112,7 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
         .into())
 }
 
-/// Reads a scan, and says whether it states its rays. Rays are those of the file, or those that the options say.
+/// Reads a scan. Rays are those of the file, or those that the options say.
 ///
 /// Errors: a file that cannot be read; rays that neither the file nor the options state; views, rows or columns that the scan lacks;
 /// corrections that it does not take.
@@ -112,34 +121,38 @@ pub(super) fn read(
     kind: Kind,
     device: &Device,
     corrections: &Corrections,
-) -> Result<(Lines, bool)> {
+) -> Result<Lines> {
     let mut notes = Vec::new();
     if kind.stream {
         return open_stream(args, kind, corrections);
     }
-    let projections = open(args, kind)?;
+    let (projections, angles) = open(args, kind)?;
+    let middle = projections.middle_mm();
     notes.extend(projections.notes());
     let scan = projections.into_scan(device.cpu_side())?;
     let fail = || args.scan.display().to_string();
     if args.axis == Some(AxisArg::Find) && args.source_to_axis.is_some() {
         return Err(no_axis("a fan or cone beam"));
     }
-    let (bytes, whole, rays) = (bytes_of(&scan), scan.shape(), scan.geometry.is_some());
+    let (bytes, whole) = (bytes_of(&scan), scan.shape());
+    let stated = Stated { rays: scan.geometry.is_some(), angles };
     let part = Part::of(whole, args.view.as_ref(), args.row.as_ref(), args.column.as_ref());
     let part = part.map_err(of_option)?;
     let scan = part.scan(scan).with_context(fail)?;
     let mut options = ray_options(args)?;
-    let pixel_mm = scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(options.pixel_mm);
+    let pixel_mm =
+        scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or_else(|| options.pitch_mm(scan.pixel));
     // The corrections' own, beside what is left of the scan.
     let threads = device.cpu_side().threads();
     let bytes = bytes.max(bytes_of(&scan) / 2 + corrections.bytes(scan.shape(), threads));
     let [views, rows, columns] = [scan.shape()[0], whole[1], whole[2]];
     if args.rtk.is_some() {
-        options.rays = Some(rtk(args, [views, rows, columns])?);
+        let detector = (options.pitch_mm(scan.pixel), middle);
+        options.rays = Some(rtk(args, [views, rows, columns], detector, &mut notes)?);
     }
     let made = prepare(device, scan, (&part, [rows, columns]), corrections, &options, &mut notes);
     let Prepared { lines, geometry, axis } = made.map_err(of_option).with_context(fail)?;
-    Ok((Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm }, rays))
+    Ok(Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm, stated })
 }
 
 /// The error of the library with the name of the option whose value is wrong.
@@ -166,8 +179,9 @@ fn bytes_of(scan: &Scan) -> u64 {
 }
 
 /// The header of a scan whose views arrive one after another, and its rays or those that the options say.
-fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<(Lines, bool)> {
-    let views = open(args, kind)?;
+fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<Lines> {
+    let (views, has_angles) = open(args, kind)?;
+    views.expect_complete()?;
     let shape = views.shape();
     corrections.check_arriving(shape[1])?;
     let mut notes = Vec::new();
@@ -182,22 +196,26 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
         Some(AxisArg::Column(column)) => Some(column),
         None => None,
     };
-    let (stated, angles) = (views.geometry().cloned(), views.angles().to_vec());
+    let (own, angles, pixel) = (views.geometry().cloned(), views.angles().to_vec(), views.pixel());
     let options = ray_options(args)?;
-    let rays = stated.is_some();
-    let stated = if args.rtk.is_some() { Some(rtk(args, shape)?) } else { stated };
-    let geometry = match (stated, axis) {
+    let stated = Stated { rays: own.is_some(), angles: has_angles };
+    let pitch_mm = options.pitch_mm(pixel);
+    let own = match &args.rtk {
+        Some(_) => Some(rtk(args, shape, (pitch_mm, views.middle_mm()), &mut notes)?),
+        None => own,
+    };
+    let geometry = match (own, axis) {
         (Some(geometry), None) => geometry,
         (Some(geometry), Some(column)) => {
             let (moved, before) = with_axis(&geometry, column).map_err(of_option)?;
             notes.push(axis_note(column, before));
             moved
         }
-        (None, _) => options.orbit([shape[1], shape[2]], &angles, axis, &mut notes).map_err(of_option)?,
+        (None, _) => options.orbit([shape[1], shape[2]], &angles, axis, pixel, &mut notes).map_err(of_option)?,
     };
-    let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(options.pixel_mm);
+    let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(pitch_mm);
     let passes = Passes { args: Box::new(args.clone()), kind, opened: Some(Box::new(views)) };
-    Ok((Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0, pixel_mm }, rays))
+    Ok(Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0, pixel_mm, stated })
 }
 
 fn no_axis(found: &str) -> anyhow::Error {
@@ -216,28 +234,39 @@ fn arc(args: &ReconCt) -> Result<f64> {
     })
 }
 
-/// Opens a scan, or an array with angles spread evenly.
+/// Opens a scan, and says whether it states its angles; those of others are spread evenly.
 ///
 /// Errors: a file that cannot be read; fields of another size.
-fn open(args: &ReconCt, kind: Kind) -> Result<Projections> {
+fn open(args: &ReconCt, kind: Kind) -> Result<(Projections, bool)> {
     let even = |views: usize| -> Result<Vec<f64>> { Ok(even_angles(views, arc(args)?.to_radians())) };
     let projections = match kind {
-        Kind { array: false, .. } => Projections::open(&args.scan)?,
+        Kind { array: false, .. } => {
+            let scan = Projections::open(&args.scan)?;
+            let angles = scan.states_angles();
+            let scan = match angles || (args.arc.is_none() && args.rtk.is_none()) {
+                true => scan,
+                false => {
+                    let views = scan.shape()[0];
+                    scan.with_angles(even(views)?)?
+                }
+            };
+            return Ok((with_fields(scan, args)?, angles));
+        }
         Kind { stream: true, .. } => {
             let stream = NpyStream::open(&args.scan)?;
             let angles = even(stream.shape().first().copied().unwrap_or(0))?;
             Projections::of_stream(&args.scan, stream, angles)?
         }
         Kind { .. } => {
-            let array = io::read_views(&args.scan)?;
-            let angles = even(array.shape()[0])?;
-            Projections::of_array(&args.scan, array, angles)?
+            let views = io::read_views(&args.scan)?;
+            let angles = even(views.values.shape()[0])?;
+            Projections::of_array(&args.scan, views, angles)?
         }
     };
-    with_fields(projections, args)
+    Ok((with_fields(projections, args)?, false))
 }
 
-/// Projections with the flat and dark fields that the options say.
+/// Projections with the flat and dark fields that the options say, in place of the file's.
 fn with_fields(projections: Projections, args: &ReconCt) -> Result<Projections> {
     let [_, rows, columns] = projections.shape();
     let field = |field: &FieldArg, option: &str| -> Result<Array3<f32>> {
@@ -270,12 +299,16 @@ fn with_fields(projections: Projections, args: &ReconCt) -> Result<Projections> 
         };
     };
     let dark = args.dark.as_ref().map(|dark| field(dark, "--dark")).transpose()?;
-    let dark = dark.unwrap_or_else(|| Array3::zeros((0, rows, columns)));
     Ok(projections.with_fields(field(flat, "--flat")?, dark))
 }
 
-/// The rays of a geometry file of RTK.
-fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionGeometry> {
+/// The rays of a geometry file of RTK. Pixels are `pitch_mm` apart, and the middle of the detector is at `middle` of its images.
+fn rtk(
+    args: &ReconCt,
+    [views, rows, columns]: [usize; 3],
+    (pitch_mm, middle): (Option<[f64; 2]>, Option<[f64; 2]>),
+    notes: &mut Vec<String>,
+) -> Result<ProjectionGeometry> {
     let path = args.rtk.as_deref().unwrap_or(std::path::Path::new(""));
     let file = io::rtk::read(path)?;
     let projections: Vec<_> = match &args.view {
@@ -290,9 +323,15 @@ fn rtk(args: &ReconCt, [views, rows, columns]: [usize; 3]) -> Result<ProjectionG
         );
         return Err(BadInput::new(message).into());
     }
-    let pitch = args.pixel.as_deref().map_or(Ok([1.0; 2]), pixel)?;
+    let pitch = pitch_mm.unwrap_or_else(|| {
+        notes.push("pixels of 1 mm are taken: neither the projections nor --pixel state their size".into());
+        [1.0; 2]
+    });
     let detector = rayspin::core::Detector { radius_mm: file.radius_mm, ..flat(rows, columns, pitch) };
-    from_rtk(&projections, detector, [0.0; 2]).with_context(|| path.display().to_string())
+    if let Some([u, v]) = middle {
+        notes.push(format!("the middle of the detector is at {u}, {v} mm of the projections, as their origin states"));
+    }
+    from_rtk(&projections, detector, middle.unwrap_or_default()).with_context(|| path.display().to_string())
 }
 
 /// What the options say of rays.

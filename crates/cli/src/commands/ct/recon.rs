@@ -33,8 +33,9 @@ use crate::methods::{self, ct_methods};
 struct Known<'a> {
     args: &'a ReconCt,
     kind: Kind,
-    /// Whether the file states its rays; none while it is not read.
+    /// Whether the file states its rays, and its angles; none while it is not read.
     rays: Option<bool>,
+    angles: Option<bool>,
 }
 
 /// What an option may need.
@@ -42,7 +43,7 @@ enum Needs {
     /// A file that does not state its rays.
     NoRays,
     /// A file without angles.
-    Array,
+    NoAngles,
     /// All views at once.
     Whole,
     /// Views that arrive one after another.
@@ -71,7 +72,7 @@ const TABLE: &[Row<Needs>] = &[
     ("flat", ALWAYS),
     ("dark", ALWAYS),
     ("column", WHOLE),
-    ("arc", &[Needs::Array]),
+    ("arc", &[Needs::NoAngles]),
     ("axis", ALWAYS),
     ("pixel", NO_RAYS),
     ("source_to_axis", NO_RAYS),
@@ -89,7 +90,7 @@ impl Need for Needs {
     fn met(&self, run: &Known<'_>) -> Option<bool> {
         match self {
             Self::NoRays => run.rays.map(|rays| !rays || run.args.rtk.is_some()),
-            Self::Array => Some(run.kind.is_array()),
+            Self::NoAngles => run.angles.map(|angles| !angles),
             Self::Whole => Some(!run.kind.is_stream()),
             Self::Stream => Some(run.kind.is_stream()),
         }
@@ -98,7 +99,7 @@ impl Need for Needs {
     fn expected(&self) -> String {
         match self {
             Self::NoRays => "a scan that does not state its rays".into(),
-            Self::Array => "line integrals as an array".into(),
+            Self::NoAngles => "a scan that does not state its angles".into(),
             Self::Whole => "a scan that is read as a whole".into(),
             Self::Stream => "views that arrive (--stream, or - as the scan)".into(),
         }
@@ -107,7 +108,7 @@ impl Need for Needs {
     fn found(&self, _: &Known<'_>) -> String {
         match self {
             Self::NoRays => "one that does".into(),
-            Self::Array => "a scan that states its angles".into(),
+            Self::NoAngles => "one that does".into(),
             Self::Whole => "views that arrive".into(),
             Self::Stream => "a scan that is read as a whole".into(),
         }
@@ -211,14 +212,15 @@ impl Session<'_> {
         let args = self.args;
         self.recorder.stage("read");
         let kind = input::kind(args)?;
-        let mut known = Known { args, kind, rays: kind.is_array().then_some(false) };
+        let of_array = kind.is_array().then_some(false);
+        let mut known = Known { args, kind, rays: of_array, angles: of_array };
         refuse_idle(TABLE, &self.context.given, &known)?;
         if let Some(method) = args.method.method() {
             args.method.refuse_idle(&self.context.given, method)?;
         }
-        let (lines, rays) =
+        let lines =
             self.monitor.stage("read", 0, || input::read(args, kind, &self.device, &self.corrections))?;
-        known.rays = Some(rays);
+        (known.rays, known.angles) = (Some(lines.stated.rays), Some(lines.stated.angles));
         self.axis = lines.axis;
         refuse_idle(TABLE, &self.context.given, &known)?;
         lines.notes.iter().for_each(|note| self.say(note));
@@ -249,9 +251,11 @@ impl Session<'_> {
         };
         let certify = args.run.certify();
         certify.iter().try_for_each(Certify::validate)?;
+        let grid = grid(geometry, &wanted)?;
+        wanted.note(&grid).iter().for_each(|note| self.say(note));
         Ok(ReconOptions {
             method: args.method.of(method)?,
-            grid: grid(geometry, &wanted)?,
+            grid,
             certify,
             batch_sizes: Default::default(),
             finish_on_cpu: self.context.finish_on_cpu,

@@ -60,8 +60,9 @@ struct CtScan {
     counts: bool,
     flat_fields: usize,
     dark_fields: usize,
-    first_angle_deg: f64,
-    last_angle_deg: f64,
+    /// None where the file states no angles.
+    first_angle_deg: Option<f64>,
+    last_angle_deg: Option<f64>,
     /// What the rays are, where the file states them.
     beam: Option<&'static str>,
     pixel_mm: Option<[f64; 2]>,
@@ -80,7 +81,8 @@ impl CtScan {
             (false, 1) => "fan",
             (false, _) => "cone",
         });
-        let degrees = |angle: Option<&f64>| angle.map_or(0.0, |angle| angle.to_degrees());
+        let degrees = |angle: Option<&f64>| angle.map(|angle| angle.to_degrees());
+        let stated = rays.map(|rays| rays.detector().pitch_mm).or(scan.pixel().map(|pixel| pixel.mm));
         Self {
             views,
             rows,
@@ -91,7 +93,7 @@ impl CtScan {
             first_angle_deg: degrees(scan.angles().first()),
             last_angle_deg: degrees(scan.angles().last()),
             beam,
-            pixel_mm: rays.map(|rays| rays.detector().pitch_mm),
+            pixel_mm: stated,
             turn_deg: facts.and_then(|facts| facts.turn).map(|turn| turn.span.to_degrees()),
         }
     }
@@ -106,7 +108,11 @@ impl CtScan {
         let measured =
             if self.counts { format!("counts, {flats}, {darks}") } else { "line integrals".into() };
         row(rows, "measured", measured);
-        row(rows, "angles", format!("{:.2}° to {:.2}°", self.first_angle_deg, self.last_angle_deg));
+        let angles = match (self.first_angle_deg, self.last_angle_deg) {
+            (Some(first), Some(last)) => format!("{first:.2}° to {last:.2}°"),
+            _ => "not stated: --arc says over which angle views are spread".into(),
+        };
+        row(rows, "angles", angles);
         let text = match (self.beam, self.turn_deg) {
             (None, _) => {
                 "not stated: recon ct takes parallel rays, or what --source-to-axis, --pixel and --axis say"
@@ -158,6 +164,7 @@ pub(super) fn describe(path: &Path) -> Result<Description> {
         told.bytes = std::fs::metadata(&input.file).map(|found| found.len()).ok();
         told.ct = Some(CtScan::of(&scan));
         told.warnings = angle_notes(scan.angles());
+        told.notes = scan.notes();
         return Ok(Description { told, sampling: None });
     }
     let format = io::detect(&input.file)?;

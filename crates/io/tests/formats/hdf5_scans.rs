@@ -1,0 +1,125 @@
+//! CT scans in HDF5 files of other programs.
+
+use std::f64::consts::PI;
+use std::path::Path;
+
+use rayspin_core::ErrorKind;
+use rayspin_ct::scan::{Counts, Measured, PixelSize, Scan};
+use rayspin_device::{Cpu, Device};
+use rayspin_io::{Projections, data_exchange};
+
+use super::support::{folder, python};
+
+fn read(path: &Path, cpu: &Cpu) -> rayspin_io::Result<Scan> {
+    Projections::open(path)?.into_scan(cpu)
+}
+
+/// What the script counts up, as line integrals.
+fn expect_numbers(name: &str, scan: Scan) {
+    let Measured::Lines(lines) = scan.measured else { panic!("{name}: counts") };
+    assert_eq!(lines.dim(), (6, 2, 5), "{name}");
+    assert!(lines.iter().zip(1u16..).all(|(found, wanted)| *found == f32::from(wanted)), "{name}: {lines}");
+    let angles = scan.angles.iter().enumerate();
+    assert!(angles.clone().all(|(at, angle)| (angle - at as f64 * PI / 6.0).abs() < 1e-9), "{name}: {angles:?}");
+}
+
+#[test]
+fn scans_of_other_programs_are_read_or_refused() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("hdf5_scans.py", "write", f) {
+        return;
+    }
+    let device = Device::cpu().unwrap();
+    let cpu = device.cpu_side();
+    for name in [
+        // Links, virtual data sets, raw files, user blocks, filters.
+        "linked", "linked_block", "soft", "group", "virtual", "virtual_self", "storage", "block", "compact",
+        "filter_compression_gzip", "filter_compression_lzf", "filter_fletcher32_True", "filter_scaleoffset_3", "filter_left_out",
+        // Text and units of every type.
+        "mrad_variable", "mrad_ascii", "mrad_fixed", "mrad_fixed_utf8", "mrad_one", "mrad_one_fixed", "mrad_padded",
+        "units_latin", "units_empty",
+    ] {
+        let scan = read(&f.join(format!("{name}.h5")), cpu);
+        expect_numbers(name, scan.unwrap_or_else(|error| panic!("{name}: {error}")));
+    }
+    // Numbers that were never written are 0, wherever HDF5 would seek them.
+    let Measured::Lines(zeros) = read(&f.join("unwritten.h5"), cpu).unwrap().measured else { panic!("counts") };
+    assert!(zeros.iter().all(|&value| value == 0.0));
+    for (name, words) in [
+        ("missing_link.h5", ["exchange/data", "raw/none.h5"]),
+        ("missing_group.h5", ["exchange", "raw/none.h5"]),
+        ("missing_entry.nxs", ["entry", "raw/none.h5"]),
+        ("missing_part.h5", ["exchange/data", "raw/part1x.h5"]),
+        ("missing_storage.h5", ["exchange/data", "none.raw"]),
+        ("short_storage.h5", ["short.raw", "236 bytes"]),
+        ("filter_used.h5", ["exchange/data", "zstd"]),
+        ("units_speed.h5", ["units of exchange/theta", "deg/s"]),
+        ("units_numeric.h5", ["units of exchange/theta", "1.5"]),
+        ("pixel_wrong.nxs", ["units of x_pixel_size", "'V'"]),
+        ("short_keys.nxs", ["image_key_control", "one for each of 6 images, found 3"]),
+        ("no_flats.h5", ["exchange/data_white", "flat fields"]),
+        ("no_angles.h5", ["exchange/theta", "the angle of each view"]),
+    ] {
+        let error = read(&f.join(name), cpu).expect_err(name);
+        let text = error.to_string();
+        assert!(text.contains(name) && words.iter().all(|word| text.contains(word)), "{text}");
+        assert_eq!(error.kind(), ErrorKind::Input, "{text}");
+        assert!(!text.contains("plugin") && !text.contains("target/"), "{text}");
+    }
+    assert!(read(&f.join("filter_used.h5"), cpu).unwrap_err().hint().unwrap().contains("h5repack"));
+}
+
+#[test]
+fn what_a_file_states_of_its_scan_is_taken() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("hdf5_scans.py", "write", f) {
+        return;
+    }
+    let device = Device::cpu().unwrap();
+    let cpu = device.cpu_side();
+    let open = |name: &str| Projections::open(f.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let close = |found: Option<PixelSize>, wanted: [f64; 2]| {
+        let found = found.unwrap().mm;
+        assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?} for {wanted:?}");
+    };
+    for name in ["pixel_micron.nxs", "pixel_metre.nxs"] {
+        close(open(name).pixel(), [6.5e-3, 13e-3]);
+    }
+    close(open("pixel.h5").pixel(), [0.65e-3; 2]);
+    for name in ["pixel_none.nxs", "pixel_pixel.nxs"] {
+        let scan = open(name);
+        assert!(scan.pixel().is_none() && scan.notes().iter().any(|note| note.contains("--pixel")), "{name}");
+    }
+    // The size outlives Rayspin's own file.
+    let scan = read(&f.join("pixel_micron.nxs"), cpu).unwrap();
+    data_exchange::write(f.join("kept.h5"), &scan).unwrap();
+    close(open("kept.h5").pixel(), [6.5e-3, 13e-3]);
+
+    // Images that check the alignment, and invalid ones, are no views.
+    let scan = open("alignment.nxs");
+    assert_eq!(scan.shape(), [2, 2, 5]);
+    for word in ["2 images that check the alignment", "1 images that the file calls invalid"] {
+        assert!(scan.notes().iter().any(|note| note.starts_with(word)), "{:?}", scan.notes());
+    }
+    assert_eq!(open("column.nxs").shape(), [2, 2, 5]);
+    // The entry that has images, or the one that the user names.
+    let several = open("several.nxs");
+    assert_eq!(several.shape()[0], 3);
+    let note = several.notes().concat();
+    assert!(note.contains("entry0001 is taken") && note.contains("several.nxs:entry0002"), "{note}");
+    let named = open("several.nxs:entry0002");
+    assert!(named.shape()[0] == 2 && named.notes().is_empty());
+    assert!(Projections::open(f.join("several.nxs:entry7")).unwrap_err().to_string().contains("entry0002"));
+
+    // What the file lacks can be given; what it has stays.
+    let flats = ndarray::Array3::from_elem((1, 2, 5), 100.0);
+    let scan = open("no_flats.h5").with_fields(flats.clone(), None).into_scan(cpu).unwrap();
+    let Measured::Counts(Counts { darks, flats: found, .. }) = scan.measured else { panic!("lines") };
+    assert!(found == flats && darks.dim() == (1, 2, 5) && darks.iter().all(|&dark| dark == 0.5));
+    assert!(open("no_angles.h5").with_angles(vec![0.0; 5]).is_err());
+    let angles: Vec<f64> = (0..6).map(|at| f64::from(at) * PI / 6.0).collect();
+    expect_numbers("no_angles", open("no_angles.h5").with_angles(angles.clone()).unwrap().into_scan(cpu).unwrap());
+    assert!(open("linked.h5").with_angles(angles).is_err());
+}

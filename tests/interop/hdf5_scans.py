@@ -1,0 +1,190 @@
+"""CT scans in HDF5 files as other programs lay them out: links, virtual data sets, filters, attributes and entries of every kind."""
+
+import os
+import pathlib
+import sys
+
+import h5py
+import numpy as np
+
+VIEWS, ROWS, COLUMNS = 6, 2, 5
+LINES = (1 + np.arange(VIEWS * ROWS * COLUMNS, dtype=np.float32)).reshape(VIEWS, ROWS, COLUMNS)
+DEGREES = 30.0 * np.arange(VIEWS)
+
+
+def exchange(file):
+    """A group with angles, and the place where the projections go."""
+    group = file.require_group("exchange")
+    group["theta"] = DEGREES
+    return group
+
+
+def described(data):
+    data.attrs["description"] = "line integrals"
+    return data
+
+
+def links(folder):
+    (folder / "raw").mkdir()
+    with h5py.File(folder / "raw/raw.h5", "w") as file:
+        described(file.create_dataset("entry/data", data=LINES))
+    with h5py.File(folder / "raw/block.h5", "w", userblock_size=1024) as file:
+        described(file.create_dataset("entry/data", data=LINES))
+        exchange(file)["data"] = LINES
+        described(file["exchange/data"])
+    for name, target in [("linked", "raw/raw.h5"), ("linked_block", "raw/block.h5"), ("missing_link", "raw/none.h5")]:
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            file["preview"] = -LINES
+            exchange(file)["data"] = h5py.ExternalLink(target, "/entry/data")
+    with h5py.File(folder / "soft.h5", "w") as file:
+        file["preview"] = -LINES
+        file["raw"] = h5py.ExternalLink("raw/raw.h5", "/entry")
+        exchange(file)["data"] = h5py.SoftLink("/raw/data")
+    for name, target in [("group", "raw/block.h5"), ("missing_group", "raw/none.h5")]:
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            file["exchange"] = h5py.ExternalLink(target, "/exchange")
+    with h5py.File(folder / "missing_entry.nxs", "w") as file:
+        file["entry"] = h5py.ExternalLink("raw/none.h5", "/entry")
+
+
+def virtual(folder):
+    for part in range(2):
+        with h5py.File(folder / f"raw/part{part}.h5", "w") as file:
+            file["data"] = LINES[3 * part : 3 * part + 3]
+    for name, source in [("virtual", "raw/part{}.h5"), ("missing_part", "raw/part{}{}.h5")]:
+        layout = h5py.VirtualLayout((VIEWS, ROWS, COLUMNS), "f4")
+        for part in range(2):
+            source_of = source.format(part, "" if part == 0 else "x")
+            layout[3 * part : 3 * part + 3] = h5py.VirtualSource(source_of, "data", (3, ROWS, COLUMNS))
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            described(exchange(file).create_virtual_dataset("data", layout))
+    layout = h5py.VirtualLayout((VIEWS, ROWS, COLUMNS), "f4")
+    layout[:] = h5py.VirtualSource(".", "kept/data", (VIEWS, ROWS, COLUMNS))
+    with h5py.File(folder / "virtual_self.h5", "w") as file:
+        file["kept/data"] = LINES
+        described(exchange(file).create_virtual_dataset("data", layout))
+
+
+def layouts(folder):
+    (folder / "raw/numbers.raw").write_bytes(b"head" + LINES.tobytes())
+    (folder / "raw/short.raw").write_bytes(LINES.tobytes()[:-4])
+    for name, raw, start in [("storage", "numbers", 4), ("short_storage", "short", 0), ("missing_storage", "none", 0)]:
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            external = [(os.fsencode(folder / f"raw/{raw}.raw"), start, LINES.nbytes)]
+            described(exchange(file).create_dataset("data", LINES.shape, "f4", external=external))
+    with h5py.File(folder / "block.h5", "w", userblock_size=512) as file:
+        described(exchange(file).create_dataset("data", data=LINES))
+    with h5py.File(folder / "unwritten.h5", "w", userblock_size=512) as file:
+        described(exchange(file).create_dataset("data", LINES.shape, "f4"))
+    with h5py.File(folder / "compact.h5", "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple(LINES.shape)
+        data = h5py.h5d.create(exchange(file).id, b"data", h5py.h5t.IEEE_F32LE, space, plist)
+        data.write(h5py.h5s.ALL, h5py.h5s.ALL, LINES)
+        described(file["exchange/data"])
+    for filters in [{"compression": "gzip", "shuffle": True}, {"compression": "lzf"}, {"fletcher32": True}, {"scaleoffset": 3}]:
+        with h5py.File(folder / f"filter_{list(filters)[0]}_{list(filters.values())[0]}.h5", "w") as file:
+            described(exchange(file).create_dataset("data", data=LINES, chunks=(2, 1, 5), **filters))
+    # Filters that a program lacks are left out where they are optional; here one chunk states that it went through.
+    for name, mask in [("filter_left_out", 1), ("filter_used", 0)]:
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_chunk(LINES.shape)
+            plist.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))
+            space = h5py.h5s.create_simple(LINES.shape)
+            data = h5py.h5d.create(exchange(file).id, b"data", h5py.h5t.IEEE_F32LE, space, plist)
+            data.write_direct_chunk((0, 0, 0), LINES.tobytes(), filter_mask=mask)
+            described(file["exchange/data"])
+
+
+def spelt(text):
+    """A text as an attribute in every type that programs write."""
+    fixed = h5py.h5t.C_S1.copy()
+    fixed.set_size(12)
+    fixed.set_strpad(h5py.h5t.STR_SPACEPAD)
+    yield "variable", text, None
+    yield "ascii", text, h5py.string_dtype("ascii")
+    yield "fixed", np.bytes_(text), None
+    yield "fixed_utf8", np.array(text.encode(), h5py.string_dtype("utf-8", 16)), None
+    yield "one", np.array([text], h5py.string_dtype()), None
+    yield "one_fixed", np.array([text.encode()]), None
+    yield "padded", text.encode().ljust(12), fixed
+
+
+def attribute(at, name, value, kind):
+    if isinstance(kind, h5py.h5t.TypeID):
+        made = h5py.h5a.create(at.id, name.encode(), kind, h5py.h5s.create(h5py.h5s.SCALAR))
+        made.write(np.array(value, "S12"), mtype=kind)
+    else:
+        at.attrs.create(name, value, dtype=kind)
+
+
+def nxtomo(file, name="entry", keys=(1, 1, 0, 0, 0, 0), units="degrees", **more):
+    """Views hold 1000 + number, others 4000; angles are 30 degrees apart."""
+    entry = file.create_group(name)
+    entry["definition"] = "NXtomo"
+    keys = np.array(keys)
+    images = np.full((keys.size, ROWS, COLUMNS), 4000, np.uint16)
+    views = np.flatnonzero(keys.ravel() == 0)
+    images[views] = 1000 + views[:, None, None]
+    detector = entry.create_group("instrument/detector")
+    detector["data"] = images
+    detector["image_key"] = keys
+    entry["sample/rotation_angle"] = 30.0 * np.arange(keys.size)
+    entry["sample/rotation_angle"].attrs["units"] = units
+    for key, value in more.items():
+        detector[key] = value
+    return detector
+
+
+def attributes(folder):
+    for kind, value, dtype in spelt("mrad"):
+        with h5py.File(folder / f"mrad_{kind}.h5", "w") as file:
+            data = exchange(file).create_dataset("data", data=LINES)
+            attribute(data, "description", *(v for v in next(s[1:] for s in spelt("line integrals") if s[0] == "fixed")))
+            del file["exchange/theta"]
+            file["exchange/theta"] = 1000 * np.deg2rad(DEGREES)
+            attribute(file["exchange/theta"], "units", value, dtype)
+    for name, value in [("latin", np.bytes_(b"\xb0")), ("empty", h5py.Empty("S1")), ("speed", "deg/s"), ("numeric", 1.5)]:
+        with h5py.File(folder / f"units_{name}.h5", "w") as file:
+            described(exchange(file).create_dataset("data", data=LINES))
+            file["exchange/theta"].attrs["units"] = value
+    for name, size, units in [("micron", np.float32([6.5]), np.bytes_("um")), ("metre", 6.5e-6, "m"), ("none", 6.5, None), ("pixel", 1, "pixel"), ("wrong", 1.0, "V")]:
+        with h5py.File(folder / f"pixel_{name}.nxs", "w") as file:
+            detector = nxtomo(file, x_pixel_size=size, y_pixel_size=2 * size)
+            for axis in "xy":
+                if units is not None:
+                    detector[f"{axis}_pixel_size"].attrs["units"] = units
+    with h5py.File(folder / "pixel.h5", "w") as file:
+        described(exchange(file).create_dataset("data", data=LINES))
+        file["measurement/instrument/detector/x_pixel_size"] = 0.65
+        file["measurement/instrument/detector/x_pixel_size"].attrs["units"] = "microns"
+
+
+def entries(folder):
+    with h5py.File(folder / "alignment.nxs", "w") as file:
+        nxtomo(file, keys=[1, 0, 0, 0, 0, 0], image_key_control=[1, 0, 0, 3, -1, -1])
+    with h5py.File(folder / "column.nxs", "w") as file:
+        nxtomo(file, keys=[[1], [0], [0]])
+    with h5py.File(folder / "short_keys.nxs", "w") as file:
+        nxtomo(file, image_key_control=[1, 1, 0])
+    with h5py.File(folder / "several.nxs", "w") as file:
+        file.create_group("entry0000")["definition"] = "NXtomo"
+        nxtomo(file, "entry0001", keys=[1, 0, 0, 0])
+        nxtomo(file, "entry0002", keys=[1, 0, 0])
+    with h5py.File(folder / "no_flats.h5", "w") as file:
+        exchange(file)["data"] = LINES
+        file["exchange/data_dark"] = np.full((1, ROWS, COLUMNS), 0.5, np.float32)
+    with h5py.File(folder / "no_angles.h5", "w") as file:
+        file["exchange/data"] = LINES
+        described(file["exchange/data"])
+
+
+def write(folder):
+    for make in [links, virtual, layouts, attributes, entries]:
+        make(folder)
+
+
+if __name__ == "__main__":
+    {"write": write}[sys.argv[1]](pathlib.Path(sys.argv[2]))
