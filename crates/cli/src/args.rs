@@ -1,7 +1,7 @@
 //! The command line: one definition gives the parser, the help texts and the shell completions.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use rayspin::core::Ranges;
@@ -9,11 +9,10 @@ use rayspin::io::Values;
 use rayspin::run::Certify;
 use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
-use rayspin_shell::files::check_writable;
-use rayspin_shell::stdout::{self, Output};
 
 pub(crate) mod batch;
 pub(crate) mod ct;
+pub(crate) mod files;
 pub(crate) mod filter;
 mod formats;
 mod help;
@@ -83,69 +82,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The outputs that may be `-`, standard output.
-    pub(crate) fn outputs(&mut self) -> Vec<Output<'_>> {
-        fn output<'a>(option: &'a str, path: &'a mut PathBuf, ending: &'a str) -> Output<'a> {
-            Output { option, path, ending }
-        }
-        fn optional<'a>(
-            option: &'a str,
-            path: &'a mut Option<PathBuf>,
-            ending: &'a str,
-        ) -> Option<Output<'a>> {
-            path.as_mut().map(|path| output(option, path, ending))
-        }
-        match self {
-            Self::Recon(Recon::Mri(args)) => {
-                let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
-                let others = [
-                    optional("--save-maps", &mut args.save_maps, "npy"),
-                    optional("--record", &mut args.run.record, "json"),
-                ];
-                images.chain(others.into_iter().flatten()).collect()
-            }
-            Self::Recon(Recon::Ct(args)) => {
-                let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
-                images.chain(optional("--record", &mut args.run.record, "json")).collect()
-            }
-            Self::Simulate(Simulate::Ct(args)) => {
-                let others = [
-                    optional("--truth", &mut args.truth, "npy"),
-                    optional("--record", &mut args.record.record, "json"),
-                ];
-                let scan = output("--output", &mut args.output, "h5");
-                std::iter::once(scan).chain(others.into_iter().flatten()).collect()
-            }
-            Self::Simulate(Simulate::Mri(args)) => {
-                let others = [
-                    optional("--truth", &mut args.truth, "npy"),
-                    optional("--maps", &mut args.maps, "npy"),
-                    optional("--save-field-map", &mut args.save_field_map, "npy"),
-                    optional("--record", &mut args.record.record, "json"),
-                ];
-                let scan = output("--output", &mut args.output, "h5");
-                std::iter::once(scan).chain(others.into_iter().flatten()).collect()
-            }
-            Self::Convert(args) => {
-                let scan = rayspin::io::holds_scan(&args.from).unwrap_or(false);
-                vec![output("TO", &mut args.to, if scan { "h5" } else { "npy" })]
-            }
-            Self::Render(args) => {
-                args.outputs.iter_mut().map(|path| output("--output", path, "png")).collect()
-            }
-            Self::Filter(args) => {
-                let images = args.outputs.iter_mut().map(|path| output("--output", path, "npy"));
-                let others = [
-                    optional("--compare", &mut args.compare, "png"),
-                    optional("--histogram", &mut args.histogram, "csv"),
-                ];
-                images.chain(others.into_iter().flatten()).collect()
-            }
-            Self::Info(args) => optional("--output", &mut args.output, "png").into_iter().collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// When it takes a GPU to compute on, or to describe.
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
@@ -258,6 +194,9 @@ pub(crate) struct Run {
     #[arg(long, requires = "reference")]
     pub(crate) fit: bool,
     /// Run record [default: the first image's name with .json]
+    ///
+    /// A JSON file of this name that is something else stays, such as the record of a scan: the record of image.nii.gz is then
+    /// image.nii.gz.json.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Write no run record
@@ -271,9 +210,9 @@ impl Run {
         self.certify.map(|outputs| Certify { outputs, seed: self.certify_seed.unwrap_or(1) })
     }
 
-    /// Whether there is a record, and its name where the user gave one.
-    pub(crate) fn record(&self) -> Option<Option<&PathBuf>> {
-        (!self.no_record && !self.dry_run).then_some(self.record.as_ref())
+    /// Whether there is a record beside the first image.
+    pub(crate) fn has_default_record(&self) -> bool {
+        !self.no_record && !self.dry_run && self.record.is_none()
     }
 }
 
@@ -286,19 +225,6 @@ pub(crate) struct ScanRecord {
     /// Write no run record
     #[arg(long, conflicts_with = "record")]
     no_record: bool,
-}
-
-impl ScanRecord {
-    /// Where the record of a scan goes. A scan on standard output has one only where the user named it.
-    ///
-    /// Errors: a file that cannot be written.
-    pub(crate) fn path(&self, scan: &Path) -> anyhow::Result<Option<PathBuf>> {
-        if let Some(record) = &self.record {
-            check_writable(record)?;
-        }
-        let by_name = || (!stdout::stands_for(scan) && !self.no_record).then(|| scan.with_extension("json"));
-        Ok(self.record.clone().or_else(by_name))
-    }
 }
 
 /// `rayspin metrics`

@@ -26,6 +26,7 @@ use rayspin_shell::stdout::StandardOutput;
 use rayspin_shell::{Context, Gpu, Program, interrupt};
 
 use args::{Cli, Command, Recon, Simulate};
+use commands::files::{RunFiles, together};
 
 const PROGRAM: Program = Program { name: "rayspin", hint: hints::hint };
 
@@ -53,13 +54,13 @@ fn start(mut cli: Cli, given: Given) -> anyhow::Result<()> {
     if let Command::Rerun(args) = &cli.command {
         return commands::rerun::run(args, &cli.common, &given);
     }
-    let stdout = StandardOutput::of(cli.command.outputs().into_iter())?;
+    let stdout = StandardOutput::of(cli.command.outputs())?;
     execute(cli, given)?;
     stdout.send()
 }
 
 /// Runs a command that computes.
-fn execute(cli: Cli, given: Given) -> anyhow::Result<()> {
+fn execute(mut cli: Cli, given: Given) -> anyhow::Result<()> {
     let gpu = cli.command.gpu();
     for field in ["device", "gpu_memory"] {
         let harmless = field == "device" && !cli.common.device.is_gpu();
@@ -69,13 +70,15 @@ fn execute(cli: Cli, given: Given) -> anyhow::Result<()> {
             return refuse(option, expected, "another, which computes on the CPU");
         }
     }
+    let files = RunFiles::of(&mut cli.command)?;
     let context = Context::new(&cli.common, gpu, given)?;
-    match cli.command {
+    let at_once = matches!(cli.command, Command::Batch(_) | Command::Demo(_));
+    let run = || match cli.command {
         Command::Demo(args) => commands::demo::run(&context, &args),
-        Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args),
-        Command::Simulate(Simulate::Ct(args)) => commands::ct::simulate::run(&context, &args),
-        Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args),
-        Command::Recon(Recon::Ct(args)) => commands::ct::recon::run(&context, &args),
+        Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args, files),
+        Command::Simulate(Simulate::Ct(args)) => commands::ct::simulate::run(&context, &args, files),
+        Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args, files),
+        Command::Recon(Recon::Ct(args)) => commands::ct::recon::run(&context, &args, files),
         Command::Batch(args) => commands::batch::run(&context, &args),
         Command::Render(args) => commands::render::run(&context, &args),
         Command::Filter(args) => commands::filter::run(&context, &args),
@@ -84,5 +87,7 @@ fn execute(cli: Cli, given: Given) -> anyhow::Result<()> {
         Command::Convert(args) => commands::convert::run(&context, &args),
         Command::Info(args) => commands::info::run(&context, &args),
         Command::Rerun(_) | Command::Ladder(_) | Command::Tune(_) | Command::Completions(_) => Ok(()),
-    }
+    };
+    // An image of a batch does not wait for the others.
+    if at_once { run() } else { together(run) }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rayspin_mri::recon::KernelStore;
 
-use crate::atomic::write_stream_atomically;
+use crate::atomic::{at_once, write_stream_atomically};
 use crate::error::{Error, Result};
 
 const SIGNATURE: &[u8; 8] = b"RSKERNEL";
@@ -102,12 +102,14 @@ impl KernelStore for KernelCache {
 
     fn keep(&self, key: &[u8; 32], values: &[f32], notes: &mut Vec<String>) {
         let path = self.path(key);
-        let written = write_stream_atomically(&path, |file| {
-            file.write_all(SIGNATURE)?;
-            file.write_all(key)?;
-            file.write_all(&(values.len() as u64).to_le_bytes())?;
-            file.write_all(&hash(values))?;
-            values.iter().try_for_each(|v| file.write_all(&v.to_le_bytes()))
+        let written = at_once(|| {
+            write_stream_atomically(&path, |file| {
+                file.write_all(SIGNATURE)?;
+                file.write_all(key)?;
+                file.write_all(&(values.len() as u64).to_le_bytes())?;
+                file.write_all(&hash(values))?;
+                values.iter().try_for_each(|v| file.write_all(&v.to_le_bytes()))
+            })
         });
         if let Err(error) = written {
             notes.push(format!("the kernel is not kept: {error}"));

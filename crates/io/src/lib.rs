@@ -2,6 +2,7 @@
 //!
 //! Every error names its file ([`Error`]); every output appears whole or not at all ([`atomic`]).
 
+mod apart;
 mod array_series;
 mod arrays;
 pub mod atomic;
@@ -35,6 +36,7 @@ mod tiff;
 mod twix;
 mod txrm;
 
+pub use apart::expect_apart;
 pub use array_series::{ArraySeries, ArraySource};
 pub use arrays::{Arrays, array_memory, numbers_images, read_array, read_maps, write_coil_array};
 pub use error::{Error, Result};

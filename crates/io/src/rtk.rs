@@ -7,7 +7,7 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 use rayspin_ct::geometry::RtkProjection;
 
-use crate::atomic::write_atomically;
+use crate::atomic::write_stream_atomically;
 use crate::error::{Error, Result};
 
 /// A geometry file: projections, and the radius of a curved detector.
@@ -173,7 +173,7 @@ impl State<'_> {
 pub fn write(path: impl AsRef<Path>, geometry: &RtkGeometry) -> Result<()> {
     let path = path.as_ref();
     let text = xml(geometry);
-    write_atomically(path, |temporary| std::fs::write(temporary, &text).map_err(|e| Error::write(path, e)))
+    write_stream_atomically(path, |file| std::io::Write::write_all(file, text.as_bytes()))
 }
 
 fn xml(geometry: &RtkGeometry) -> String {

@@ -7,9 +7,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use rayspin_core::ErrorKind;
-use rayspin_io::Error;
-use rayspin_io::atomic::{remove_in_flight, write_stream_atomically};
+use ndarray::ArrayD;
+use rayspin_core::{C32, ErrorKind, Geometry, Image};
+use rayspin_io::atomic::{at_once, hold, remove_in_flight, staged, together, write_stream_atomically};
+use rayspin_io::{Error, cfl, write_image};
 
 /// Tests that write take turns, since one of them removes whatever is in flight.
 static TURN: Mutex<()> = Mutex::new(());
@@ -108,4 +109,135 @@ fn what_killed_processes_left_is_removed() {
         .unwrap();
     assert!(!stale.exists());
     assert!(kept.iter().all(|file| file.exists()), "{kept:?}");
+}
+
+/// Writes a folder of slices and a pair of files, larger and smaller in turn.
+fn write_in_turn(folder: &Path, turn: usize) -> Result<(), Error> {
+    let n = 3 + turn % 2;
+    let volume = Image::new(ArrayD::from_elem(vec![n, n, n], n as f32), Geometry::default()).unwrap();
+    write_image(folder.join("x.dicom"), &volume, &Default::default())?;
+    cfl::write(folder.join("x.cfl"), ArrayD::from_elem(vec![n, n], C32::ONE).view())?;
+    write_image(folder.join("series.cfl"), &volume, &Default::default()).map(drop)
+}
+
+/// Fails unless the folder and the pairs are those of one write.
+fn expect_whole(folder: &Path) {
+    let slices = names(&folder.join("x.dicom"));
+    let sizes: Vec<u64> =
+        slices.iter().map(|name| fs::metadata(folder.join("x.dicom").join(name)).unwrap().len()).collect();
+    assert!(
+        [3, 4].contains(&slices.len()) && sizes.iter().all(|size| *size == sizes[0]),
+        "{slices:?} {sizes:?}"
+    );
+    for name in ["x.cfl", "series.cfl"] {
+        let dims = cfl::read_dims(folder.join(name)).unwrap();
+        let bytes = 8 * dims.iter().product::<usize>() as u64;
+        assert_eq!(fs::metadata(folder.join(name)).unwrap().len(), bytes, "{name}: {dims:?}");
+    }
+}
+
+#[test]
+fn whoever_holds_the_names_finds_whole_outputs_alone() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    write_in_turn(f, 0).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (1..).try_for_each(|turn| write_in_turn(f, turn)));
+        let (mut seen, mut rounds) = ([0; 2], 0);
+        // Until names changed often between two looks.
+        while rounds < 3000 && seen.iter().any(|&count| count < 40) {
+            let held = hold();
+            expect_whole(f);
+            seen[names(&f.join("x.dicom")).len() % 2] += 1;
+            drop(held);
+            std::thread::yield_now();
+            rounds += 1;
+        }
+        assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
+        let mut held = hold();
+        assert!(held.remove_in_flight().is_empty());
+        expect_whole(f);
+        assert_eq!(names(f), ["series.cfl", "series.hdr", "x.cfl", "x.dicom", "x.hdr"]);
+        drop(held);
+        // A writer without its temporary file fails; it may have been between two of them.
+        while !writer.is_finished() {
+            remove_in_flight();
+        }
+        let error = writer.join().unwrap().unwrap_err();
+        assert!(matches!(&error, Error::Write { .. }) && error.kind() == ErrorKind::Failure, "{error}");
+    });
+    expect_whole(f);
+    assert_eq!(names(f), ["series.cfl", "series.hdr", "x.cfl", "x.dicom", "x.hdr"]);
+}
+
+#[test]
+fn outputs_that_belong_together_get_their_names_in_one_step() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let write = |name: &str, text: &'static str| {
+        write_stream_atomically(&f.join(name), |file| file.write_all(text.as_bytes()))
+    };
+    let text = |name: &str| fs::read_to_string(f.join(name)).unwrap();
+    write("a", "old").unwrap();
+    let done = together(|| {
+        write("a", "new")?;
+        at_once(|| write("now", "there"))?;
+        // A pair within a run waits for the run.
+        together(|| write("b", "new").and_then(|()| write("c", "new")))?;
+        write_image(
+            f.join("x.dicom"),
+            &Image::new(ArrayD::<f32>::zeros(vec![2, 3, 3]), Geometry::default()).unwrap(),
+            &Default::default(),
+        )?;
+        assert_eq!((text("a").as_str(), text("now").as_str()), ("old", "there"));
+        assert!(!f.join("b").exists() && !f.join("c").exists() && !f.join("x.dicom").exists());
+        assert_eq!(fs::read_to_string(staged(f.join("a"))).unwrap(), "new");
+        assert!(staged(f.join("x.dicom/IM000002.dcm")).is_file() && staged(f.join("d")) == f.join("d"));
+        Ok::<_, Error>(())
+    });
+    assert!(done.is_ok());
+    assert_eq!(names(f), ["a", "b", "c", "now", "x.dicom"]);
+    assert_eq!((text("a"), text("c")), ("new".into(), "new".into()));
+
+    // Nothing of what fails, is interrupted or panics stays.
+    let failed = together(|| write("a", "half").and_then(|()| write("no/d", "half")));
+    assert!(failed.is_err());
+    let interrupted = together(|| {
+        write("a", "half")?;
+        write("d", "half")?;
+        assert_eq!(remove_in_flight(), 2);
+        Ok::<_, Error>(())
+    });
+    assert!(matches!(interrupted, Err(Error::Write { .. })));
+    let panicked = std::panic::catch_unwind(|| {
+        together(|| -> Result<(), Error> {
+            write("a", "half")?;
+            panic!("stops here")
+        })
+    });
+    assert!(panicked.is_err());
+    assert_eq!(
+        (names(f), text("a").as_str()),
+        (["a", "b", "c", "now", "x.dicom"].map(String::from).into(), "new")
+    );
+    write("a", "again").unwrap();
+    assert_eq!(text("a"), "again");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_folder_is_followed() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    fs::create_dir(f.join("disk")).unwrap();
+    std::os::unix::fs::symlink(f.join("disk"), f.join("x.dicom")).unwrap();
+    for slices in [2, 1] {
+        let volume = Image::new(ArrayD::<f32>::zeros(vec![slices, 3, 3]), Geometry::default()).unwrap();
+        write_image(f.join("x.dicom"), &volume, &Default::default()).unwrap();
+        assert_eq!((names(&f.join("disk")).len(), names(f)), (slices, vec!["disk".into(), "x.dicom".into()]));
+    }
+    assert!(fs::symlink_metadata(f.join("x.dicom")).unwrap().is_symlink());
 }

@@ -54,6 +54,8 @@ pub(crate) struct Reconstruction {
     geometry: Geometry,
     shape: Vec<usize>,
     record: String,
+    /// The files of its scan.
+    sources: Vec<PathBuf>,
 }
 
 #[pymethods]
@@ -84,12 +86,15 @@ impl Reconstruction {
 
     /// Writes `image`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl, .mha, .tif, .png and others.
     ///
-    /// Returns notes on what the format cannot hold, such as the phase. Raises ValueError for a name of no format that holds images, and
-    /// OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
+    /// Returns notes on what the format cannot hold, such as the phase. Raises ValueError for a name of no format that holds images and for a
+    /// file from which the scan was read, OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let image =
             Image::new(host_array::<C32>("image", self.image.bind(py))?, self.geometry).map_err(raised)?;
-        let written = py.detached(|| rayspin::io::write_image(&path, &image, &WriteOptions::default()));
+        let written = py.detached(|| {
+            rayspin::io::expect_apart(&self.sources, &[&path])?;
+            rayspin::io::write_image(&path, &image, &WriteOptions::default())
+        });
         let notes = written.map_err(|error| of_file(Call::Recon, &error))?;
         Ok(notes.iter().map(|note| Call::Recon.told(note)).collect())
     }
@@ -241,6 +246,7 @@ pub(crate) fn recon(
         notes,
         stages: monitor.stages(),
         residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
+        sources: scan.cast::<Scan>().map(|scan| scan.get().sources.clone()).unwrap_or_default(),
     })
 }
 

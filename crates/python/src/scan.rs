@@ -31,6 +31,13 @@ pub(crate) enum Held {
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Scan {
     pub(crate) held: Arc<Held>,
+    /// The files that it was read from, which no image of it replaces.
+    pub(crate) sources: Vec<PathBuf>,
+}
+
+/// Paths that stay the same where the process changes its folder.
+pub(crate) fn sources<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    files.into_iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect()
 }
 
 /// The samples of an image, and their points where they lie along a trajectory.
@@ -97,7 +104,7 @@ impl Scan {
             frame.times = Some(times);
         }
         let array = ArrayFrame { frame, layout: Layout::default(), readout: None, notes };
-        Ok(Self { held: Arc::new(Held::Image(Box::new(array))) })
+        Ok(Self { held: Arc::new(Held::Image(Box::new(array))), sources: Vec::new() })
     }
 
     /// The samples and the trajectory of one image, which are counted from 0.
@@ -285,6 +292,7 @@ pub(crate) fn read_scan(
         let found = format!("{}, whose header states its own; leave {name} out", path.display());
         return Err(raised(Error::value(*name, "a file of arrays without a header", found)));
     }
+    let sources = sources(std::iter::once(&path).chain(&trajectory));
     let options = ScanOptions { trajectory, matrix, fov_mm, units: units_of(units)?, readouts: None };
     let read = py.detached(|| rayspin::io::read_scan(&path, &options, &Monitor::silent()));
     let held = match read.map_err(|error| of_file(words, &error))? {
@@ -299,5 +307,5 @@ pub(crate) fn read_scan(
             return Err(raised(Error::value(path.display().to_string(), expected, found)));
         }
     };
-    Ok(Scan { held: Arc::new(held) })
+    Ok(Scan { held: Arc::new(held), sources })
 }

@@ -90,7 +90,7 @@ pub(crate) fn simulate_mri(
         rayspin_cli::in_memory::simulate_mri(processor.device.cpu_side(), words, &monitor)
     });
     let made = made.map_err(|error| raised_by(Task::SimulateMri, error, &listener))?;
-    let scan = Scan { held: Arc::new(Held::Whole(Box::new(made.scan))) };
+    let scan = Scan { held: Arc::new(Held::Whole(Box::new(made.scan))), sources: Vec::new() };
     let spacing_mm = made.truth.geometry().spacing_mm.into();
     Ok(MriSimulation {
         scan: Py::new(py, scan)?,

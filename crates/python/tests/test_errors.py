@@ -217,6 +217,20 @@ def test_files_that_cannot_be_written(folder, mri):
             found.save(folder / "closed" / "image.npy")
 
 
+def test_no_file_replaces_the_one_that_was_read(folder, mri):
+    np.save(folder / "kspace.npy", X[None])
+    np.save(folder / "lines.npy", np.ones((6, 1, 8), np.float32))
+    os.symlink(folder / "kspace.npy", folder / "link.npy")
+    image = rayspin.recon(rayspin.read_scan(folder / "kspace.npy"), device="cpu")
+    scan = ct.read_scan(folder / "lines.npy", arc=np.pi)
+    volume = ct.recon(scan, axis=3.5, device="cpu")
+    for made, name in [(image, "kspace.npy"), (image, "link.npy"), (volume, "lines.npy"), (scan, "lines.npy")]:
+        with pytest.raises(ValueError, match=f"{name}.* input of this run"):
+            made.save(folder / name)
+    assert np.array_equal(np.load(folder / "kspace.npy"), X[None])
+    image.save(folder / "lines.npy")
+
+
 def test_a_header_settles_what_keywords_would(folder, mri):
     path = folder / "scan.h5"
     program = os.path.join(os.path.dirname(sys.executable), "rayspin")

@@ -33,33 +33,12 @@ pub fn check_writable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails when an output would overwrite an input, or two outputs each other.
+/// Fails when an output would overwrite an input, or two outputs each other ([`rayspin_io::expect_apart`]).
 pub fn check_distinct<'a>(
     inputs: impl Iterator<Item = &'a PathBuf>,
     outputs: impl Iterator<Item = &'a PathBuf>,
 ) -> Result<()> {
-    let place = |path: PathBuf| {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        path.canonicalize().unwrap_or_else(|_| folder.join(path.file_name().unwrap_or_default()))
-    };
-    let mut taken: Vec<(PathBuf, &str)> =
-        inputs.flat_map(parts).map(|file| (place(file), "an input of this run")).collect();
-    for output in outputs {
-        for file in parts(output) {
-            let file_place = place(file);
-            if let Some((_, by)) = taken.iter().find(|(path, _)| *path == file_place) {
-                return Err(BadInput::new(format!(
-                    "{}: expected a file of its own for each output, found {by}",
-                    output.display()
-                ))
-                .hint("give the output another name")
-                .into());
-            }
-            taken.push((file_place, "another output of this run"));
-        }
-    }
-    Ok(())
+    Ok(rayspin_io::expect_apart(&Vec::from_iter(inputs), &Vec::from_iter(outputs))?)
 }
 
 /// Prints a result on stdout, or on stderr where stdout takes an output of the run. A closed pipe is an error, not a panic.

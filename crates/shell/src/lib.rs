@@ -65,7 +65,9 @@ impl Program {
             Ok((given, parsed)) => (given.with_line(line), parsed),
             Err(error) => return self.unparsed(&error, &words),
         };
-        match run(parsed, given) {
+        let done = run(parsed, given);
+        interrupt::yield_to_handler();
+        match done {
             Ok(()) => 0,
             Err(error) => failure::report(self, &error),
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
+use rayspin_io::atomic::ScratchFolder;
 
 use crate::BadInput;
 
@@ -40,7 +41,7 @@ pub struct Output<'a> {
 /// written to a temporary one first.
 #[derive(Default)]
 pub struct StandardOutput {
-    folder: Option<tempfile::TempDir>,
+    folder: Option<ScratchFolder>,
 }
 
 impl StandardOutput {
@@ -48,7 +49,7 @@ impl StandardOutput {
     ///
     /// Errors: two such outputs; a terminal, which cannot show binary data; no temporary file.
     pub fn of<'a>(outputs: impl Iterator<Item = Output<'a>>) -> Result<Self> {
-        let mut taken: Option<(String, tempfile::TempDir)> = None;
+        let mut taken: Option<(String, ScratchFolder)> = None;
         for Output { option, path, ending } in outputs.filter(|output| output.path.as_os_str() == "-") {
             if let Some((first, _)) = &taken {
                 let message =
@@ -61,7 +62,7 @@ impl StandardOutput {
                     format!("{option}: expected standard output to be a file or a program, found a terminal");
                 return Err(BadInput::new(message).hint(format!("add > FILE.{ending}, or | PROGRAM")).into());
             }
-            let folder = tempfile::Builder::new().prefix("rayspin-").tempdir().context("standard output")?;
+            let folder = ScratchFolder::create().context("standard output")?;
             *path = folder.path().join(format!("output.{ending}"));
             // One command line is run in a process, so that the first is the only one.
             let _ = FILE.set(path.clone());

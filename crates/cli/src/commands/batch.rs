@@ -16,7 +16,7 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin_shell::effect::Given;
 use rayspin_shell::{BadInput, Console, Context, interrupt, say};
 
-use super::files;
+use super::files::{self, RunFiles};
 use super::recon::{Made, Ready};
 use crate::args::batch::Batch;
 use crate::args::mri::ReconMri;
@@ -27,7 +27,7 @@ struct Item {
     scan: PathBuf,
     args: Box<ReconMri>,
     context: Context,
-    record: PathBuf,
+    files: RunFiles,
 }
 
 /// What became of a scan.
@@ -49,6 +49,8 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     let chosen = scans.into_iter().zip(outputs).skip(shard.0).step_by(shard.1);
     let items: Vec<Item> =
         chosen.map(|(scan, outputs)| item(context, scan, outputs, &args.options)).collect::<Result<_>>()?;
+    let inputs = items.iter().flat_map(|item| &item.files.inputs);
+    files::check_distinct(inputs, items.iter().flat_map(|item| &item.files.outputs).chain(&args.page))?;
     if let Some(page) = &args.page {
         with_folder(page)?;
         files::check_writable(page)?;
@@ -133,7 +135,8 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
     };
     let matches = args::command().try_get_matches_from(&line).map_err(refused)?;
     let given = Given::of(&args::command(), &matches).with_line(line);
-    let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
+    let mut cli = Cli::from_arg_matches(&matches).map_err(refused)?;
+    let files = RunFiles::of(&mut cli.command)?;
     for (option, found) in [
         ("--device", cli.common.device != rayspin_shell::args::DeviceArg::Auto),
         ("--threads", cli.common.threads.is_some()),
@@ -151,12 +154,11 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
         let message = "--output: expected before --, found after it";
         return Err(BadInput::new(message).hint("a name after -- would be the same for all scans").into());
     }
-    let Some(None) = args.run.record() else {
+    if !args.run.has_default_record() {
         let message =
             "expected a record beside each image, found --record, --no-record or --dry-run after --";
         return Err(BadInput::new(message).hint("what is done is known by the records").into());
-    };
-    let record = outputs.first().map(|image| files::record_path(image)).unwrap_or_default();
+    }
     let context = Context {
         device: context.device.clone(),
         finish_on_cpu: context.finish_on_cpu,
@@ -167,7 +169,7 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
         quiet: true,
         given,
     };
-    Ok(Item { scan, args, context, record })
+    Ok(Item { scan, args, context, files })
 }
 
 impl Item {
@@ -178,7 +180,7 @@ impl Item {
                 |entry: &FileEntry| FileEntry::read(&entry.path).is_ok_and(|now| now.blake3 == entry.blake3);
             !entries.is_empty() && entries.iter().all(same)
         };
-        let text = std::fs::read_to_string(&self.record);
+        let text = std::fs::read_to_string(self.files.record.as_deref().unwrap_or(Path::new("")));
         text.ok().and_then(|text| RunRecord::from_json(&text).ok()).is_some_and(|record| {
             record.command.get(1..) == self.context.given.line().get(1..)
                 && record.version == env!("CARGO_PKG_VERSION")
@@ -189,7 +191,7 @@ impl Item {
 
     fn read(&self) -> Result<Ready<'_>> {
         self.args.outputs.iter().try_for_each(|output| with_folder(output))?;
-        Ready::read(&self.context, &self.args)
+        Ready::read(&self.context, &self.args, self.files.clone())
     }
 }
 

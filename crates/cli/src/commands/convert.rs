@@ -165,8 +165,6 @@ fn numbers_of(what: &str, chosen: &Ranges, count: usize) -> Result<Vec<usize>> {
 fn make_scan(args: &Convert, monitor: &Monitor<'_>) -> Result<()> {
     let from = &args.raw;
     files::check_output(&args.to, Format::writes_scans)?;
-    let inputs = std::iter::once(&args.from).chain(&from.traj).chain(&from.noise);
-    files::check_distinct(inputs, std::iter::once(&args.to))?;
     let texts = [from.traj_units.as_deref(), from.matrix.as_deref(), from.fov.as_deref()];
     let options = array_options(from.traj.clone(), texts)?;
     let raw = io::RawOptions { noise: from.noise.clone(), dwell_us: from.dwell };

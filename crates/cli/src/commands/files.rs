@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
+use rayspin::io::atomic::{self, staged};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
 use rayspin::report::record::FileEntry;
 use rayspin::report::{RunRecord, RunRecorder};
 pub(crate) use rayspin_shell::files::{check_distinct, check_writable, parts, print, write_text};
-use rayspin_shell::{BadInput, Context, stdout};
+use rayspin_shell::stdout::{self, Output};
+use rayspin_shell::{BadInput, Context};
+
+use crate::args::files::Named;
+use crate::args::{self, Command};
 
 /// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses, missing folder, a
 /// folder in its place.
@@ -18,44 +23,51 @@ pub(crate) fn check_output(path: &Path, of: fn(&Format) -> bool) -> Result<()> {
     check_writable(path)
 }
 
-/// The files that a reconstruction reads, and its record.
+/// The files of a run, checked.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct RunFiles {
-    inputs: Vec<PathBuf>,
+    pub(crate) inputs: Vec<PathBuf>,
+    /// With the record.
+    pub(crate) outputs: Vec<PathBuf>,
     /// The run record, unless none is written.
     pub(crate) record: Option<PathBuf>,
 }
 
 impl RunFiles {
-    /// With `images` and perhaps another file `also` as outputs. Of the record there is none, one beside the first image, or the
-    /// one that the user names.
+    /// Those that the command line names, and the record where it names none: beside the first output.
     ///
-    /// Errors: an output that cannot be written, or that is an input as well.
-    pub(crate) fn check(
-        inputs: Vec<PathBuf>,
-        images: &[PathBuf],
-        also: Option<&PathBuf>,
-        record: Option<Option<&PathBuf>>,
-    ) -> Result<Self> {
-        for output in images {
-            check_output(output, Format::writes_images)?;
+    /// Errors: an output that is an input or another output as well; a record that cannot be written.
+    pub(crate) fn of(command: &mut Command) -> Result<Self> {
+        let args::files::Files { named, record_of } = command.files();
+        let (mut files, mut folders) = (Self::default(), Vec::new());
+        for named in named {
+            match named {
+                Named::Input(path) => files.inputs.push(path.to_owned()),
+                Named::Output(Output { path, option, .. }) => {
+                    if option == "--record" {
+                        check_writable(path)?;
+                        files.record = Some(path.clone());
+                    }
+                    files.outputs.push(path.clone());
+                }
+                Named::File(path) => files.outputs.push(path.clone()),
+                Named::Folder(path) => folders.push(path.clone()),
+            }
         }
-        let record = match record {
-            Some(Some(record)) => {
-                check_writable(record)?;
-                Some(record.clone())
-            }
-            Some(None) => {
-                images.iter().find(|image| !stdout::stands_for(image)).map(|image| record_path(image))
-            }
-            None => None,
-        };
-        check_distinct(inputs.iter(), images.iter().chain(also).chain(&record))?;
-        Ok(Self { inputs, record })
+        if let Some(output) = record_of {
+            let record = record_path(&output)?;
+            files.outputs.push(record.clone());
+            files.record = Some(record);
+        }
+        // What lies in a folder stays: no output may take its place.
+        check_distinct(files.inputs.iter().chain(&folders), files.outputs.iter())?;
+        Ok(files)
     }
 
-    /// Begins to hash the inputs, beside the run.
+    /// Begins to hash the inputs, beside the run. What arrives through a pipe can be read once, and has no hash.
     pub(crate) fn hashing(&self) -> Hashing {
-        let files: Vec<PathBuf> = self.inputs.iter().flat_map(parts).collect();
+        let stream = |file: &PathBuf| file.as_os_str() == "-" || (file.exists() && !file.is_file());
+        let files: Vec<PathBuf> = self.inputs.iter().flat_map(parts).filter(|file| !stream(file)).collect();
         let hash =
             |file: &PathBuf| FileEntry::read(file).with_context(|| format!("hashing {}", file.display()));
         Hashing(std::thread::spawn(move || files.iter().map(hash).collect()))
@@ -76,12 +88,36 @@ impl Hashing {
     }
 }
 
-/// image.nii.gz → image.json
-pub(crate) fn record_path(image: &Path) -> PathBuf {
+/// The record of an image: image.nii.gz → image.json, or image.nii.gz.json where image.json is there and is something else, such as the record of another output.
+///
+/// Errors: both are there and something else.
+pub(crate) fn record_path(image: &Path) -> Result<PathBuf> {
     let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.strip_suffix(".gz").unwrap_or(&name);
     let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
-    image.with_file_name(format!("{stem}.json"))
+    let names = [stem, &name].map(|name| image.with_file_name(format!("{name}.json")));
+    match names.iter().find(|record| !is_of_another(record, &name)) {
+        Some(record) => Ok(record.clone()),
+        None => {
+            let message = format!(
+                "{}: expected the record of {name}, or no file, found another file",
+                names[1].display()
+            );
+            Err(BadInput::new(message).hint("--record FILE names the record, --no-record writes none").into())
+        }
+    }
+}
+
+/// Whether a file is JSON that is not the record of a run with an output `image`.
+fn is_of_another(file: &Path, image: &str) -> bool {
+    let Ok(text) = std::fs::read_to_string(file) else { return false };
+    match RunRecord::from_json(&text) {
+        Ok(record) => {
+            let outputs = || record.outputs.iter().map(|output| Path::new(&output.path));
+            !outputs().any(|output| output.iter().any(|part| part == image))
+        }
+        Err(_) => serde_json::from_str::<serde_json::Value>(&text).is_ok(),
+    }
 }
 
 /// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
@@ -115,15 +151,28 @@ pub(crate) fn record_stages(recorder: &mut RunRecorder, monitor: &Monitor<'_>) {
     }
 }
 
-/// Hashes an output of a run.
+/// Gives all outputs that `work` writes their names in one step: an image and its record, and both files of an array. Those that are whole get theirs also
+/// where another one fails.
+pub(crate) fn together<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    atomic::together(|| Ok::<_, io::Error>(work()))?
+}
+
+/// The files of an output that was written: several of an array in BART's format, and a folder as such.
+pub(crate) fn written(output: &Path) -> Vec<PathBuf> {
+    if staged(output).is_dir() { vec![output.to_owned()] } else { parts(output) }
+}
+
+/// Hashes a file or a folder that a run has written.
 pub(crate) fn record_output(recorder: &mut RunRecorder, file: &Path) -> Result<()> {
+    let there = staged(file);
     // Each file of a folder has its own hash.
-    let of_folder = if file.is_dir() { parts(file) } else { vec![file.to_owned()] };
-    for file in of_folder {
-        let mut entry = FileEntry::read(&file).with_context(|| format!("hashing {}", file.display()))?;
-        if stdout::stands_for(&file) {
-            entry.path = "-".to_owned();
-        }
+    let files = if there.is_dir() { parts(&there) } else { vec![there.clone()] };
+    for part in files {
+        let mut entry = FileEntry::read(&part).with_context(|| format!("hashing {}", file.display()))?;
+        let name = part.strip_prefix(&there).ok().filter(|name| !name.as_os_str().is_empty());
+        let path = name.map_or_else(|| file.to_owned(), |name| file.join(name));
+        entry.path =
+            if stdout::stands_for(file) { "-".to_owned() } else { path.to_string_lossy().into_owned() };
         recorder.output_entry(entry);
     }
     Ok(())
@@ -202,7 +251,33 @@ mod tests {
 
     #[test]
     fn records_are_named_after_the_image() {
-        assert_eq!(record_path(Path::new("a/b.nii.gz")), Path::new("a/b.json"));
-        assert_eq!(record_path(Path::new("b.v2.png")), Path::new("b.v2.json"));
+        let folder = tempfile::tempdir().unwrap();
+        let of = |image: &str| {
+            record_path(&folder.path().join(image))
+                .map(|record| record.strip_prefix(&folder).unwrap().display().to_string())
+        };
+        let write = |name: &str, outputs: serde_json::Value| {
+            let mut record = serde_json::to_value(
+                rayspin::report::RunRecorder::start("rayspin", "1", ["rayspin"], "cpu", 1).finish(None),
+            )
+            .unwrap();
+            record["outputs"] = outputs;
+            std::fs::write(folder.path().join(name), record.to_string()).unwrap();
+        };
+        let output = |path: &str| serde_json::json!([{ "path": path, "bytes": 1, "blake3": "" }]);
+        assert_eq!(of("b.nii.gz").unwrap(), "b.json");
+        assert_eq!(of("b.v2.png").unwrap(), "b.v2.json");
+        // Its own record is replaced, wherever the run was started, and what is no JSON.
+        write("b.json", output("elsewhere/b.nii.gz"));
+        std::fs::write(folder.path().join("c.json"), "cut off").unwrap();
+        assert_eq!((of("b.nii.gz").unwrap().as_str(), of("c.npy").unwrap().as_str()), ("b.json", "c.json"));
+        write("d.json", output("d.dicom/IM000001.dcm"));
+        assert_eq!(of("d.dicom").unwrap(), "d.json");
+        // The record of a scan, or what another program keeps beside an image, is not.
+        assert_eq!(of("b.npy").unwrap(), "b.npy.json");
+        std::fs::write(folder.path().join("e.json"), r#"{"RepetitionTime": 2}"#).unwrap();
+        assert_eq!(of("e.nii").unwrap(), "e.nii.json");
+        std::fs::write(folder.path().join("e.nii.json"), "[]").unwrap();
+        assert!(of("e.nii").unwrap_err().to_string().contains("e.nii.json"));
     }
 }

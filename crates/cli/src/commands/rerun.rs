@@ -11,18 +11,18 @@ use rayspin::report::record::FileEntry;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin_shell::args::Common;
 use rayspin_shell::effect::Given;
+use rayspin_shell::stdout::Output;
 use rayspin_shell::{BadInput, say};
 use serde_json::Value;
 
 use super::files;
-use crate::args::{self, Cli, Rerun};
+use crate::args::files::Named;
+use crate::args::{self, Cli, Command, Rerun};
 
-/// Options of `recon` and `simulate` that name a file to write.
-const OUTPUTS: [&str; 6] = ["outputs", "save_maps", "output", "truth", "save_field_map", "record"];
-/// `maps` is an input of `recon` and an output of `simulate`.
-const OUTPUT_OF_SIMULATE: &str = "maps";
 /// Parameters that a run measures: they tell how it went, not what it did.
-const MEASURED: [&str; 12] = [
+const MEASURED: [&str; 13] = [
+    // A folder of outputs, which lies elsewhere now.
+    "cache",
     "memory stated",
     "GPU memory stated",
     "GPU memory peak",
@@ -55,6 +55,9 @@ pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
     cli.common.threads = common.threads.or(cli.common.threads);
     cli.common.gpu_memory = common.gpu_memory.or(cli.common.gpu_memory);
     cli.common.quiet |= common.quiet;
+    for file in repeated.unknown.iter().filter(|_| !cli.common.quiet) {
+        say!("note: {}: whether it has changed is unknown, as the record does not list it", file.display());
+    }
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     crate::execute(cli, Given::of(&args::command(), &repeated.matches).with_line(repeated.line))?;
 
@@ -141,16 +144,18 @@ struct Repeated {
     matches: ArgMatches,
     /// Where its record goes.
     record: PathBuf,
+    /// Inputs that the record does not list.
+    unknown: Vec<PathBuf>,
 }
 
 fn repeated(before: &RunRecord, args: &Rerun, folder: &Path) -> Result<Repeated> {
-    let refused = |found: &str| {
+    let refused = |found: &str| -> anyhow::Error {
         let message =
             format!("{}: expected a record of recon or simulate, found {found}", args.record.display());
-        BadInput::new(message).hint("recon and simulate write such a record beside their first output")
+        BadInput::new(message).hint("recon and simulate write such a record beside their first output").into()
     };
     if before.program != "rayspin" {
-        return Err(refused(&format!("one of {}", before.program)).into());
+        return Err(refused(&format!("one of {}", before.program)));
     }
     let parse = |line: &[String]| -> Result<ArgMatches> {
         let matches = args::command().try_get_matches_from(line).map_err(|error| {
@@ -160,35 +165,66 @@ fn repeated(before: &RunRecord, args: &Rerun, folder: &Path) -> Result<Repeated>
         Ok(matches)
     };
     let matches = parse(&before.command)?;
-    let inner = innermost(&matches);
-    let simulates = matches.subcommand_name() == Some("simulate");
-    if !simulates && matches.subcommand_name() != Some("recon") {
-        return Err(refused(&format!("a run of {}", matches.subcommand_name().unwrap_or("another"))).into());
+    if !matches!(matches.subcommand_name(), Some("recon" | "simulate")) {
+        return Err(refused(&format!("a run of {}", matches.subcommand_name().unwrap_or("another"))));
     }
-    let written = OUTPUTS.into_iter().chain(simulates.then_some(OUTPUT_OF_SIMULATE));
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let moved = moved(&mut cli.command, folder);
+    let mut line: Vec<String> = before.command.iter().map(|argument| elsewhere(argument, &moved)).collect();
+    let given = innermost(&matches).try_get_one::<PathBuf>("record").ok().flatten();
+    let given = given.and_then(|given| moved.iter().find(|(from, _)| *from == given.display().to_string()));
+    let record = match given {
+        Some((_, to)) => PathBuf::from(to),
+        None => {
+            let record = folder.join(args.record.file_name().unwrap_or_default());
+            line.extend(["--record".to_owned(), record.display().to_string()]);
+            record
+        }
+    };
+    let matches = parse(&line)?;
+    let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+    let mut again = Cli::from_arg_matches(&matches)?;
+    for named in again.command.files().named {
+        match named {
+            Named::Input(path) => inputs.extend(files::parts(path)),
+            Named::Output(Output { path, .. }) | Named::File(path) | Named::Folder(path) => {
+                if path.parent() != Some(folder) {
+                    return Err(refused(&format!("the output {}, which would not move", path.display())));
+                }
+                outputs.push(path.clone());
+            }
+        }
+    }
+    let kept = before.inputs.iter().chain(&before.outputs).map(|entry| PathBuf::from(&entry.path));
+    let kept: Vec<PathBuf> = kept.chain([args.record.clone()]).collect();
+    files::check_distinct(kept.iter().chain(&inputs), outputs.iter()).map_err(|error| {
+        BadInput::new(format!("--out {}: {error}", folder.display()))
+            .hint("name another folder: what was recorded stays, and the new outputs are compared with it")
+    })?;
+    let unknown = inputs.into_iter().filter(|file| !kept.contains(file) && file.is_file()).collect();
+    Ok(Repeated { line, matches, record, unknown })
+}
+
+/// The outputs of a command line, and where they go in `folder`.
+fn moved(command: &mut Command, folder: &Path) -> Vec<(String, String)> {
     let mut moved: Vec<(String, String)> = Vec::new();
-    for path in written.filter_map(|id| inner.try_get_many::<PathBuf>(id).ok().flatten()).flatten() {
+    for named in command.files().named {
+        let path = match named {
+            Named::Output(Output { path, .. }) | Named::File(path) | Named::Folder(path) => path,
+            Named::Input(_) => continue,
+        };
         let name = match path.file_name() {
-            Some(name) if path.as_os_str() != "-" => name.to_owned(),
+            Some(name) if path.as_os_str() != "-" => name.to_string_lossy().into_owned(),
             _ => "output.npy".into(),
         };
-        moved.push((path.display().to_string(), folder.join(name).display().to_string()));
-    }
-    let mut line: Vec<String> = before.command.iter().map(|argument| elsewhere(argument, &moved)).collect();
-    let name = args.record.file_name().unwrap_or_default();
-    let record = folder.join(name);
-    match inner.try_get_one::<PathBuf>("record").ok().flatten() {
-        Some(given) => {
-            let given = folder.join(given.file_name().unwrap_or(name));
-            let matches = parse(&line)?;
-            Ok(Repeated { line, matches, record: given })
-        }
-        None => {
-            line.extend(["--record".to_owned(), record.display().to_string()]);
-            let matches = parse(&line)?;
-            Ok(Repeated { line, matches, record })
+        // Outputs of one name lay in several folders.
+        let names = std::iter::once(name.clone()).chain((2..).map(|number| format!("{number}-{name}")));
+        let mut places = names.map(|name| folder.join(name).display().to_string());
+        if let Some(place) = places.find(|place| moved.iter().all(|(_, taken)| taken != place)) {
+            moved.push((path.display().to_string(), place));
         }
     }
+    moved
 }
 
 /// The arguments of the subcommand within.
@@ -201,7 +237,11 @@ fn elsewhere(argument: &str, moved: &[(String, String)]) -> String {
     for (from, to) in moved {
         match argument.strip_suffix(from.as_str()) {
             Some("") => return to.clone(),
-            Some(option) if option == "-o" || (option.starts_with("--") && option.ends_with('=')) => {
+            // -o ends what may be several options of one letter.
+            Some(option)
+                if option.starts_with("--") && option.ends_with('=')
+                    || option.starts_with('-') && option.ends_with('o') =>
+            {
                 return format!("{option}{to}");
             }
             _ => {}

@@ -12,7 +12,7 @@ use rayspin::report::RunRecorder;
 use rayspin_shell::effect::{Given, Need, Row, any_of, refuse_idle};
 use rayspin_shell::{BadInput, Context, say, stdout};
 
-use super::files;
+use super::files::{self, RunFiles};
 use crate::args::numbers;
 use crate::args::simulate::{AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, TrajectoryArg};
 
@@ -137,7 +137,7 @@ fn name(trajectory: TrajectoryArg) -> String {
 }
 
 /// Simulates a scan and writes it, its truth, its coil maps and the run record.
-pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
+pub(crate) fn run(context: &Context, args: &Mri, paths: RunFiles) -> Result<()> {
     files::check_output(&args.output, Format::writes_scans)?;
     if let Some(truth) = &args.truth {
         files::check_output(truth, Format::writes_images)?;
@@ -148,10 +148,6 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     if let Some(field) = &args.save_field_map {
         files::check_output(field, Format::writes_signed)?;
     }
-    let record = args.record.path(&args.output)?;
-    let outputs =
-        std::iter::once(&args.output).chain(&args.truth).chain(&args.maps).chain(&args.save_field_map);
-    files::check_distinct(std::iter::empty(), outputs.chain(&record))?;
     let options = options(args, &context.given)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
@@ -171,11 +167,11 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
         for note in files::write_image(truth, &simulation.truth, Default::default(), None)? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
-        written.extend(files::parts(truth));
+        written.extend(files::written(truth));
     }
     if let Some(maps) = &args.maps {
         io::write_coil_array(maps, simulation.maps.view().into_dyn(), Default::default())?;
-        written.extend(files::parts(maps));
+        written.extend(files::written(maps));
     }
     if let (Some(path), Some(field)) = (&args.save_field_map, &simulation.field) {
         // A complex file keeps the field as real parts, of either sign.
@@ -184,7 +180,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
             field,
             &io::WriteOptions { values: Some(io::Values::Real), ..Default::default() },
         )?;
-        written.extend(files::parts(path));
+        written.extend(files::written(path));
     }
     for file in &written {
         files::record_output(&mut recorder, file)?;
@@ -193,7 +189,7 @@ pub(crate) fn run(context: &Context, args: &Mri) -> Result<()> {
     recorder.parameter("coil fit error", simulation.coil_fit_error);
     recorder.parameter("noise standard deviation", simulation.noise_std);
     let finished = recorder.finish(rayspin::device::cpu::peak_memory());
-    if let Some(path) = record {
+    if let Some(path) = paths.record {
         files::write_record(&path, &finished)?;
         written.push(path);
     }

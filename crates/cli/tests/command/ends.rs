@@ -92,6 +92,51 @@ fn an_interrupted_run_leaves_nothing_half_written() {
     }
 }
 
+/// The signal comes while the temporary files are there, at a later moment of this time in each round.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_folder_or_pair_is_the_old_one_or_the_new_one() {
+    use rayspin::core::{Geometry, Image};
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for (name, slices) in [("old.nii", 2), ("new.nii", 24)] {
+        let volume =
+            ndarray::ArrayD::from_shape_fn(vec![slices, 48, 48], |i| (7 * i[0] + i[1] * i[2]) as f32);
+        let image = Image::new(volume, Geometry::default()).unwrap();
+        rayspin::io::write_image(f.join(name), &image, &Default::default()).unwrap();
+    }
+    for output in ["x.dicom", "x.cfl"] {
+        ok(&["convert", "old.nii", output, "-q"], f);
+        for round in 0..6 {
+            let mut child = Command::new(PROGRAM)
+                .args(["convert", "new.nii", output, "-q"])
+                .current_dir(f)
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            let begun =
+                || files(f).iter().any(|file| file.extension().is_some_and(|ending| ending == "part"));
+            while !begun() && child.try_wait().unwrap().is_none() {}
+            std::thread::sleep(std::time::Duration::from_millis(4 * round));
+            let signal = ["-INT", "-TERM", "-HUP"][round as usize % 3];
+            // It may have ended.
+            let _ = Command::new("kill")
+                .args([signal, &child.id().to_string()])
+                .stderr(std::process::Stdio::null())
+                .status();
+            let code = child.wait().unwrap().code();
+            assert!(matches!(code, Some(130 | 0)), "{output} {round}: {code:?}");
+            let image = rayspin::io::read_image(f.join(output)).unwrap().image;
+            let slices = image.shape_zyx()[0];
+            assert!(
+                slices == 24 || (slices == 2 && code == Some(130)),
+                "{output} {round}: {slices} slices, {code:?}"
+            );
+            assert!(!begun(), "{output} {round}: {:?}", files(f));
+        }
+    }
+}
+
 /// Runs the command and kills it after each of some times; `look` judges what is there after each.
 #[cfg(unix)]
 fn killed(arguments: &[&str], folder: &Path, rounds: u64, step_ms: f64, mut look: impl FnMut(u64)) {

@@ -25,6 +25,7 @@ mod metrics;
 mod names;
 mod off_resonance;
 mod options;
+mod overwriting;
 mod pictures;
 #[path = "../../../../tests/program.rs"]
 mod program;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder};
 use rayspin_core::C32;
 
-use crate::atomic::write_stream_atomically;
+use crate::atomic::{together, write_stream_atomically};
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::{Error, Result};
 
@@ -179,19 +179,19 @@ fn expect_size(file: &File, data: &Path, header: &Path, dims: &[usize; DIMS]) ->
     let found = file.metadata().map_err(|e| Error::read(data, e))?.len();
     let expected = count as u64 * 8;
     if found < expected {
-        return Err(Error::truncated(data, "the array", promise(dims), format!("{found} bytes")));
+        return Err(Error::truncated(data, "the array", promise(header, dims), format!("{found} bytes")));
     }
     if found > expected {
-        return Err(Error::field(data, "file size", promise(dims), format!("{found} bytes"))
+        return Err(Error::field(data, "file size", promise(header, dims), format!("{found} bytes"))
             .with_hint("check that the .hdr file belongs to the .cfl file"));
     }
     Ok(count)
 }
 
-/// `96 bytes for dimensions 4 3 1 …`
-fn promise(dims: &[usize; DIMS]) -> String {
+/// `96 bytes for dimensions 4 3 1 … of head.hdr`
+fn promise(header: &Path, dims: &[usize; DIMS]) -> String {
     let bytes = dims.iter().fold(8u64, |bytes, &size| bytes.saturating_mul(size as u64));
-    format!("{bytes} bytes for dimensions {}", line(dims))
+    format!("{bytes} bytes for dimensions {} of {}", line(dims), crate::folder::name(header))
 }
 
 /// The next `count` numbers of a file.
@@ -200,14 +200,17 @@ fn values(file: &mut File, data: &Path, count: usize, dims: &[usize; DIMS]) -> R
         match stop {
             Stop::Io(e) => Error::read(data, e),
             Stop::Memory(e) => Error::core(data, e),
-            Stop::Short(got) => Error::truncated(data, "the array", promise(dims), format!("{got} bytes")),
+            Stop::Short(got) => {
+                let header = data.with_extension("hdr");
+                Error::truncated(data, "the array", promise(&header, dims), format!("{got} bytes"))
+            }
             Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
         }
     })
 }
 
-/// Writes an array of at most sixteen axes in BART's order; missing ones are 1. `path` is as for [`read`]; each of the two
-/// files appears whole or not at all, the `.hdr` file last.
+/// Writes an array of at most sixteen axes in BART's order; missing ones are 1. `path` is as for [`read`]; both files are on the
+/// disk before they get their names, one right after the other.
 ///
 /// Errors: more than sixteen axes, an empty axis, or files that cannot be written.
 ///
@@ -234,15 +237,17 @@ pub fn write(path: impl AsRef<Path>, array: ArrayViewD<'_, C32>) -> Result<()> {
     }
     let mut dims = [1; DIMS];
     dims[..array.ndim()].copy_from_slice(array.shape());
-    write_stream_atomically(&data, |file| {
-        // Logical order of the reversed axes is Fortran order of these.
-        for value in array.t() {
-            file.write_all(&value.re.to_le_bytes())?;
-            file.write_all(&value.im.to_le_bytes())?;
-        }
-        Ok(())
-    })?;
-    write_header(&header, &dims)
+    together(|| {
+        write_stream_atomically(&data, |file| {
+            // Logical order of the reversed axes is Fortran order of these.
+            for value in array.t() {
+                file.write_all(&value.re.to_le_bytes())?;
+                file.write_all(&value.im.to_le_bytes())?;
+            }
+            Ok(())
+        })?;
+        write_header(&header, &dims)
+    })
 }
 
 fn write_header(path: &Path, dims: &[usize; DIMS]) -> Result<()> {

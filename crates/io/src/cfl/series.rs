@@ -1,4 +1,4 @@
-//! A series that is written volume by volume. The `.hdr` file is written at the end.
+//! A series that is written volume by volume. The `.hdr` file is written at the end, and both get their names in one step.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use ndarray::{Axis, IxDyn};
 
 use super::{Axes, Layout, dim, file_pair, write_header};
-use crate::atomic::Pending;
+use crate::atomic::{Pending, together};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Slices, Values, element};
 
@@ -123,10 +123,13 @@ impl VolumeWriter for CflSeries {
             }
             self.close_gaps(frames).map_err(|e| Error::write(&data, e))?;
         }
-        drop(self.file);
-        let [nz, ny, nx] = self.volume;
-        let dims = self.layout.with_frames(frames, dim::TIME).dims(1, [nz, ny, nx]);
-        self.pending.finish_as(&data)?;
-        write_header(&header, &dims).map(|()| None)
+        let Self { pending, file, layout, volume, .. } = *self;
+        drop(file);
+        let dims = layout.with_frames(frames, dim::TIME).dims(1, volume);
+        together(|| {
+            pending.finish_as(&data)?;
+            write_header(&header, &dims)
+        })?;
+        Ok(None)
     }
 }

@@ -41,8 +41,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
         expect_own_folder(path)?;
     }
     let pending = PendingFolder::create(path)?;
-    let values = pending.path().join(VALUES);
-    let file = File::create_new(values).map_err(|e| Error::write(path, e))?;
+    let file = pending.file(VALUES)?;
     Ok(Box::new(Volume {
         pending,
         file: BufWriter::with_capacity(1 << 20, file),
@@ -168,20 +167,19 @@ impl VolumeWriter for Volume {
         let mut plane = vec![0; 4 * ny * nx];
         for at in 0..nz {
             from.read_exact(&mut plane).map_err(fail)?;
-            let name = pending.path().join(format!("IM{:06}.dcm", at + 1));
-            let mut file = File::create_new(name).map_err(fail)?;
+            let mut file = pending.file(&format!("IM{:06}.dcm", at + 1))?;
             file.write_all(&writer.bytes(at, &plane)).and_then(|()| file.sync_all()).map_err(fail)?;
         }
         std::fs::remove_file(values).map_err(fail)?;
         if path.is_dir() {
             expect_own_folder(path)?;
         }
-        pending.finish_as(path)?;
+        let replaced = pending.finish_as(path)?;
         let unit =
             (!writer.is_hu()).then_some("values are stored without a unit, as none is that of air in HU");
         let step = (writer.scale.slope != 1.0)
             .then(|| format!("values are rounded to steps of {:.3e} (16 bits)", writer.scale.slope));
-        let notes: Vec<String> = unit.map(str::to_owned).into_iter().chain(step).collect();
+        let notes: Vec<String> = unit.map(str::to_owned).into_iter().chain(step).chain(replaced).collect();
         Ok((!notes.is_empty()).then(|| notes.join("; ")))
     }
 }

@@ -19,6 +19,7 @@ pub(crate) use data::{dataset, file_bytes, is_filtered, list, numbers, place, va
 pub(crate) use text::{Value, attribute, number, value};
 pub(crate) use units::{angle, length, length_mm};
 
+use crate::atomic;
 use crate::error::{Error, Result};
 
 /// The bytes that every HDF5 file has at offset 0, 512, 1024, 2048, …
@@ -132,9 +133,10 @@ fn describe(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// A new file that does not hold the time of day, so that the same scan makes the same bytes.
+/// A new file in place of the temporary one at `path`. It does not hold the time of day, so that the same scan makes the same bytes.
 pub(crate) fn create(path: &Path) -> hdf5::Result<hdf5::File> {
-    hdf5::File::with_options().with_fcpl(|p| p.obj_track_times(false)).create(path)
+    atomic::creating(path, || hdf5::File::with_options().with_fcpl(|p| p.obj_track_times(false)).create(path))
+        .unwrap_or_else(|error| Err(error.to_string().into()))
 }
 
 /// A new group, without the time of day.

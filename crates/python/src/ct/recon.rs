@@ -61,6 +61,8 @@ pub(crate) struct CtReconstruction {
     placed: Geometry,
     shape: Vec<usize>,
     record: String,
+    /// The files of its scan.
+    sources: Vec<PathBuf>,
     /// Whether black is not 0 in pictures.
     signed: bool,
 }
@@ -75,8 +77,8 @@ impl CtReconstruction {
 
     /// Writes `volume`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .mha, .tif, .png and others.
     ///
-    /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds images, and OSError
-    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds images and for a file from which the
+    /// scan was read, OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let volume =
             Image::new(host_array::<f32>("volume", self.volume.bind(py))?, self.placed).map_err(raised)?;
@@ -85,7 +87,10 @@ impl CtReconstruction {
             values: self.signed.then_some(Values::Real),
             ..WriteOptions::default()
         };
-        let written = py.detached(|| rayspin::io::write_image(&path, &volume, &options));
+        let written = py.detached(|| {
+            rayspin::io::expect_apart(&self.sources, &[&path])?;
+            rayspin::io::write_image(&path, &volume, &options)
+        });
         let notes = written.map_err(|error| of_file(Call::Ct, &error))?;
         Ok(notes.iter().map(|note| Call::Ct.told(note)).collect())
     }
@@ -313,6 +318,7 @@ pub(crate) fn recon_ct(
         notes,
         stages: monitor.stages(),
         residuals,
+        sources: scan.cast::<CtScan>().map(|scan| scan.get().sources.clone()).unwrap_or_default(),
         signed: corrections.iter().any(|one| one.place() == Place::Volume),
     })
 }

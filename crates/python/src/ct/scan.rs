@@ -36,16 +36,18 @@ pub(crate) struct CtScan {
     /// What the reader assumed or repaired.
     #[pyo3(get)]
     notes: Vec<String>,
+    /// The files that it was read from, which nothing made of it replaces.
+    pub(crate) sources: Vec<PathBuf>,
 }
 
 impl CtScan {
     pub(crate) fn of(scan: Scan) -> Self {
-        Self { scan: Arc::new(scan), notes: Vec::new() }
+        Self { scan: Arc::new(scan), notes: Vec::new(), sources: Vec::new() }
     }
 
     fn changed(&self, change: impl FnOnce(Scan) -> rayspin::core::Result<Scan>) -> PyResult<Self> {
         let scan = change((*self.scan).clone()).map_err(raised)?;
-        Ok(Self { scan: Arc::new(scan), notes: self.notes.clone() })
+        Ok(Self { scan: Arc::new(scan), notes: self.notes.clone(), sources: self.sources.clone() })
     }
 }
 
@@ -169,9 +171,14 @@ impl CtScan {
         found.map_err(raised)
     }
 
-    /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises OSError where the system refuses the file.
+    /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises ValueError for a file from which the scan was
+    /// read, OSError where the system refuses the file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detached(|| data_exchange::write(&path, &self.scan)).map_err(|error| of_file(Call::Ct, &error))
+        let written = py.detached(|| {
+            rayspin::io::expect_apart(&self.sources, &[&path])?;
+            data_exchange::write(&path, &self.scan)
+        });
+        written.map_err(|error| of_file(Call::Ct, &error))
     }
 
     /// What was measured, `[view, row, column]`: line integrals, or counts where there are flat fields.
@@ -371,7 +378,7 @@ pub(crate) fn read_ct_scan(
     let notes = projections.notes().iter().map(|note| Call::Ct.told(note)).collect();
     let processor = Processor::named("cpu")?;
     let scan = py.detached(|| projections.into_scan(processor.device.cpu_side())).map_err(file)?;
-    let scan = CtScan { scan: Arc::new(scan), notes };
+    let scan = CtScan { scan: Arc::new(scan), notes, sources: crate::scan::sources([&path]) };
     match geometry {
         Some(geometry) => scan.with_geometry(geometry),
         None => Ok(scan),

@@ -130,8 +130,8 @@ struct Session<'a> {
 }
 
 /// Reconstructs a scan, writes the volume and the run record.
-pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
-    let files = files_of(args)?;
+pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<()> {
+    check_outputs(args)?;
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
     let (recorder, device) = (files::recorder(context), context.device.clone());
     args.corrections.refuse_idle(&context.given)?;
@@ -187,18 +187,10 @@ pub(crate) fn run(context: &Context, args: &ReconCt) -> Result<()> {
     }
 }
 
-/// Errors: an output that cannot be written, or that is an input as well.
-fn files_of(args: &ReconCt) -> Result<RunFiles> {
-    let given = [&args.run.reference, &args.rtk];
-    // What arrives through a pipe can be read once.
-    let scan = Some(&args.scan).filter(|path| path.as_os_str() != "-" && (!args.stream || path.is_file()));
-    let given = given.into_iter().flatten().chain(args.corrections.files());
-    let inputs: Vec<PathBuf> = scan.into_iter().chain(given).cloned().collect();
-    let record = args.run.record();
-    if let Some(preview) = &args.preview {
-        files::check_output(preview, Format::is_picture)?;
-    }
-    RunFiles::check(inputs, &args.outputs, args.preview.as_ref(), record)
+/// Errors: an output that cannot be written.
+fn check_outputs(args: &ReconCt) -> Result<()> {
+    args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
+    args.preview.iter().try_for_each(|preview| files::check_output(preview, Format::is_picture))
 }
 
 impl Session<'_> {
@@ -419,7 +411,7 @@ impl Session<'_> {
 
     /// Completes and writes the record, and says what was made.
     fn finish(mut self, paths: &RunFiles, options: &ReconOptions) -> Result<()> {
-        for file in self.args.outputs.iter().flat_map(files::parts) {
+        for file in self.args.outputs.iter().flat_map(|output| files::written(output)) {
             files::record_output(&mut self.recorder, &file)?;
         }
         if let Backend::Cuda(cuda) = self.device.backend() {

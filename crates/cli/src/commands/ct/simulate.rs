@@ -16,7 +16,7 @@ use super::{flat, matrix, pixel, place};
 use crate::args::ct::{GeometryArg, PhantomArg, SimulateCt};
 use crate::args::numbers;
 use crate::args::simulate::ContrastArg;
-use crate::commands::files;
+use crate::commands::files::{self, RunFiles};
 
 /// What an option may need.
 enum Needs {
@@ -141,16 +141,11 @@ impl Setup {
 }
 
 /// Simulates a scan and writes it, its truth and the run record.
-pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
+pub(crate) fn run(context: &Context, args: &SimulateCt, paths: RunFiles) -> Result<()> {
     files::check_output(&args.output, Format::writes_scans)?;
     if let Some(truth) = &args.truth {
         files::check_output(truth, Format::writes_images)?;
     }
-    let record = args.record.path(&args.output)?;
-    files::check_distinct(
-        std::iter::empty(),
-        std::iter::once(&args.output).chain(&args.truth).chain(&record),
-    )?;
     let setup = setup(args, &context.given)?;
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
@@ -167,7 +162,7 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
         for note in files::write_image(truth, &image, Default::default(), None)? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
-        written.extend(files::parts(truth));
+        written.extend(files::written(truth));
     }
     files::record_stages(&mut recorder, &monitor);
     for file in &written {
@@ -185,7 +180,7 @@ pub(crate) fn run(context: &Context, args: &SimulateCt) -> Result<()> {
     recorder.parameter("spectrum", serde_json::to_value(&setup.spectrum)?);
     recorder.parameter("photons", serde_json::to_value(setup.detector)?);
     let finished = recorder.finish(rayspin::device::cpu::peak_memory());
-    if let Some(path) = record {
+    if let Some(path) = paths.record {
         files::write_record(&path, &finished)?;
         written.push(path);
     }

@@ -11,7 +11,7 @@ use rayspin::core::{Image, Monitor, ProjectionGeometry};
 use rayspin::ct::corrections::Corrections;
 use rayspin::ct::recon::{self, ReconOptions, Reconstruction, slices_at_a_time};
 use rayspin::device::Device;
-use rayspin::io::Projections;
+use rayspin::io::{self, Projections};
 use rayspin::run::{Recoverable, with_recovery};
 
 use super::input::Passes;
@@ -178,7 +178,7 @@ impl Stream<'_> {
         let values = volume.slice(nz / 2)?;
         let image = Array4::from_shape_vec((1, 1, ny, nx), values)?.into_dyn();
         let image = Image::new(image, self.options.grid.geometry())?;
-        files::write_image(path, &image, Default::default(), None)?;
+        io::atomic::at_once(|| files::write_image(path, &image, Default::default(), None))?;
         Ok(())
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Errors: an output of no format, or that cannot be written, or that is the input.
+/// Errors: an output of no format, or that cannot be written.
 fn check_outputs(args: &Arguments) -> Result<()> {
     for path in &args.outputs {
         files::check_output(path, Format::writes_images)?;
@@ -126,8 +126,7 @@ fn check_outputs(args: &Arguments) -> Result<()> {
         histogram::Form::of(path)?;
         files::check_writable(path)?;
     }
-    let outputs = args.outputs.iter().chain(&args.compare).chain(&args.histogram);
-    files::check_distinct(std::iter::once(&args.image), outputs)
+    Ok(())
 }
 
 /// The filters of `--step`, in order. Errors: a text that names none; images to write and no filter.

@@ -71,7 +71,6 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
     }
     if let Some(picture) = &args.output {
         files::check_output(picture, Format::is_picture)?;
-        files::check_distinct(args.files.iter(), std::iter::once(picture))?;
     }
     let inputs = files::inputs(&args.files, |path| io::detect(path).is_ok())?;
     if let [path] = &inputs.files[..]

@@ -1,7 +1,5 @@
 //! From the command line and the scan to a plan that fits.
 
-use std::path::PathBuf;
-
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{BackendKind, Device};
@@ -16,21 +14,12 @@ use rayspin_shell::effect::refuse_idle;
 
 use super::{Session, arrays, effect, files, options, plan, record};
 use crate::args::mri::ReconMri;
-use crate::commands::files::RunFiles;
 use crate::methods::methods;
 
-/// The files of a run.
-///
-/// Errors: an output that cannot be written, or that is an input as well.
-pub(super) fn files_of(args: &ReconMri) -> Result<RunFiles> {
-    if let Some(maps) = &args.save_maps {
-        files::check_output(maps, io::Format::writes_arrays)?;
-    }
-    let given = [&args.maps, &args.field_map, &args.run.reference, &args.traj, &args.noise_covariance];
-    let inputs = std::iter::once(&args.scan).chain(given.into_iter().flatten());
-    let inputs: Vec<PathBuf> = inputs.chain(args.method.files()).cloned().collect();
-    let record = args.run.record();
-    RunFiles::check(inputs, &args.outputs, args.save_maps.as_ref(), record)
+/// Errors: an output that cannot be written.
+pub(super) fn check_outputs(args: &ReconMri) -> Result<()> {
+    args.outputs.iter().try_for_each(|output| files::check_output(output, io::Format::writes_images))?;
+    args.save_maps.iter().try_for_each(|maps| files::check_output(maps, io::Format::writes_arrays))
 }
 
 /// A scan that was read, and what a run of it takes.

@@ -26,7 +26,7 @@ use rayspin::report::RunRecorder;
 use rayspin_shell::Context;
 
 use self::taken::Taken;
-use super::files::{Hashing, RunFiles};
+use super::files::{Hashing, RunFiles, together};
 use super::{certify, files, plan};
 use crate::args::mri::ReconMri;
 
@@ -44,8 +44,8 @@ struct Session<'a> {
 }
 
 /// Reconstructs a scan, writes the images and the run record.
-pub(crate) fn run(context: &Context, args: &ReconMri) -> Result<()> {
-    Ready::read(context, args)?.reconstruct()?.map_or(Ok(()), Made::write)
+pub(crate) fn run(context: &Context, args: &ReconMri, files: RunFiles) -> Result<()> {
+    Ready::read(context, args, files)?.reconstruct()?.map_or(Ok(()), Made::write)
 }
 
 /// A scan that was read.
@@ -69,8 +69,8 @@ pub(crate) struct Made<'a> {
 
 impl<'a> Ready<'a> {
     /// Reads the scan.
-    pub(crate) fn read(context: &'a Context, args: &'a ReconMri) -> Result<Self> {
-        let files = input::files_of(args)?;
+    pub(crate) fn read(context: &'a Context, args: &'a ReconMri, files: RunFiles) -> Result<Self> {
+        input::check_outputs(args)?;
         let mut session = Session::begin(context, args)?;
         let known = session.known()?;
         let hashing = (!args.run.dry_run).then(|| files.hashing());
@@ -112,9 +112,12 @@ impl Made<'_> {
     /// Writes the images and the record.
     pub(crate) fn write(self) -> Result<()> {
         let Self { mut session, files, result, layout, taken, reference } = self;
-        let written = session.write(&result, layout)?;
-        let mismatch = session.judge(reference.as_ref(), &result, taken.as_ref());
-        session.finish(&files, &result, &written)?;
+        let mismatch = together(|| {
+            let written = session.write(&result, layout)?;
+            let mismatch = session.judge(reference.as_ref(), &result, taken.as_ref());
+            session.finish(&files, &result, &written)?;
+            Ok(mismatch)
+        })?;
         if let Some(missed) = result.certificates.iter().find(|certificate| !certificate.met()) {
             return Err(certify::missed(missed, record::name_of(missed, &result.certificates)).into());
         }

@@ -61,12 +61,12 @@ impl Session<'_> {
                     self.recorder.note(note);
                 }
             }
-            written.extend(files::parts(output));
+            written.extend(files::written(output));
         }
         if let Some(path) = &self.args.save_maps {
             let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
             io::write_coil_array(path, maps.view(), layout)?;
-            written.extend(files::parts(path));
+            written.extend(files::written(path));
         }
         Ok(written)
     }

@@ -149,7 +149,7 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
     Ok(())
 }
 
-/// Errors: an output of no format, or that cannot be written, or that is the input; numbers of a mode that has colours.
+/// Errors: an output of no format, or that cannot be written; numbers of a mode that has colours.
 fn check_outputs(args: &Render) -> Result<()> {
     for path in &args.outputs {
         if output::is_page(path) {
@@ -164,8 +164,7 @@ fn check_outputs(args: &Render) -> Result<()> {
             return Err(BadInput::new(message).hint("--mode xray and mip have a number a pixel").into());
         }
     }
-    let inputs = std::iter::once(&args.image).chain(&args.transfer);
-    files::check_distinct(inputs, args.outputs.iter())
+    Ok(())
 }
 
 /// Pictures `[view, row, column, channel]`, and the size of a pixel at the middle of the volume.

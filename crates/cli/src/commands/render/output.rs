@@ -85,10 +85,10 @@ pub(super) fn write_page(path: &Path, volume: &Volume, args: &Render, monitor: &
         None => Window::default(),
     };
     let limits = limits.limits(image.data().view())?;
-    let folder = tempfile::tempdir().context("temporary folder")?;
+    let folder = io::atomic::ScratchFolder::create()?;
     let nifti = folder.path().join("volume.nii.gz");
     let values = io::WriteOptions { values: Some(Values::Real), ..io::WriteOptions::default() };
-    io::write_image(&nifti, &image, &values)?;
+    io::atomic::at_once(|| io::write_image(&nifti, &image, &values))?;
     let name = args.image.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let [nz, ny, nx] = volume.grid.shape_zyx();
     let [sx, sy, sz] = volume.grid.spacing_mm();

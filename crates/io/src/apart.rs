@@ -1,0 +1,182 @@
+//! Whether the outputs of a run leave its inputs, and each other, as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, parent_folder};
+use crate::{Format, Input, detect, parts};
+
+/// Fails where an output of a run would replace one of its inputs or another output.
+///
+/// Files are the same whatever they are called: by relative paths, links and hard links, by one file of a pair (`.hdr` of a `.cfl`), by the folder that
+/// holds them. A folder that is one image takes no output either, which would become a part of it. An input `-` is standard input.
+///
+/// Errors: [`Error::Field`], which names the output.
+///
+/// ```
+/// use rayspin_io::expect_apart;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let scan = folder.path().join("scan.npy");
+/// std::fs::write(&scan, "")?;
+/// assert!(expect_apart(&[&scan], &[folder.path().join("image.npy")]).is_ok());
+/// assert!(expect_apart(&[&scan], &[folder.path().join(".").join("scan.npy")]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn expect_apart<I: AsRef<Path>, O: AsRef<Path>>(inputs: &[I], outputs: &[O]) -> Result<()> {
+    let mut taken = Taken::default();
+    let inputs = inputs.iter().map(AsRef::as_ref).filter(|input| input.as_os_str() != "-");
+    for input in inputs.filter(|_| !outputs.is_empty()) {
+        let file = Input::of(input).file;
+        let folder = file.is_dir() && detect(&file).is_ok();
+        taken.inputs.extend(parts(input).iter().filter_map(|file| identity(file)));
+        taken.add(parts(input), Role::Input);
+        taken.add([file], if folder { Role::Folder } else { Role::Input });
+    }
+    for output in outputs.iter().map(AsRef::as_ref) {
+        let own: Vec<PathBuf> = std::iter::once(output.to_owned()).chain(parts(output)).collect();
+        if let Some(found) = own.iter().find_map(|file| taken.meets(file)) {
+            return Err(Error::field(output, "output", "a file of its own for each output", found)
+                .with_hint("give the output another name"));
+        }
+        let folder = Format::of_name(output).is_some_and(Format::writes_folders);
+        taken.add(own, if folder { Role::OutputFolder } else { Role::Output });
+    }
+    Ok(())
+}
+
+/// What a run has a place for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Input,
+    /// A folder that is read as one image.
+    Folder,
+    Output,
+    /// A folder that is written as one image.
+    OutputFolder,
+}
+
+/// The places that are taken.
+#[derive(Default)]
+struct Taken {
+    /// Without links. What lies in a folder follows it.
+    places: BTreeMap<PathBuf, Role>,
+    /// Inputs by what hard links share. An output takes its name from an old file, whose other names stay: two outputs may have been one file.
+    inputs: BTreeSet<(u64, u64)>,
+}
+
+impl Taken {
+    fn add(&mut self, files: impl IntoIterator<Item = PathBuf>, role: Role) {
+        self.places.extend(files.into_iter().map(|file| (resolved(&file), role)));
+    }
+
+    /// What an output would do harm to.
+    fn meets(&self, output: &Path) -> Option<&'static str> {
+        let place = resolved(output);
+        if identity(output).is_some_and(|file| self.inputs.contains(&file)) {
+            return Some("an input of this run");
+        }
+        let within = self.places.range(place.clone()..).next().filter(|(path, _)| path.starts_with(&place));
+        if let Some((path, role)) = within {
+            let input = matches!(role, Role::Input | Role::Folder);
+            return Some(match (*path == place, input) {
+                (true, true) => "an input of this run",
+                (true, false) => "another output of this run",
+                (false, true) => "a folder that holds an input of this run",
+                (false, false) => "a folder that holds another output of this run",
+            });
+        }
+        place.ancestors().skip(1).enumerate().find_map(|(above, folder)| match self.places.get(folder) {
+            // Folders within a folder are not read.
+            Some(Role::Folder) if above == 0 => Some("one in a folder that is an input of this run"),
+            Some(Role::OutputFolder) => Some("one in a folder that is another output of this run"),
+            _ => None,
+        })
+    }
+}
+
+/// What all hard links of a file share.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    found.is_file().then(|| (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+/// The path without links, as far as its folders exist.
+fn resolved(path: &Path) -> PathBuf {
+    if let Ok(path) = path.canonicalize() {
+        return path;
+    }
+    match (path.file_name(), parent_folder(path)) {
+        (Some(name), folder) if folder != path => resolved(folder).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_the_same_by_all_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["scan.npy", "maps.cfl", "maps.hdr", "both.npz"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/b/flat.npy"), "").unwrap();
+        let mut others = vec![("scan.npy", "a/../scan.npy"), ("maps.cfl", "maps.hdr"), ("maps", "maps.hdr")];
+        others.extend([("both.npz:kspace", "both.npz"), ("a/b/flat.npy", "a"), ("no/x.npy", "no/./x.npy")]);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(at("scan.npy"), at("link.npy")).unwrap();
+            std::os::unix::fs::symlink(at("a"), at("elsewhere")).unwrap();
+            std::fs::hard_link(at("scan.npy"), at("hard.npy")).unwrap();
+            others.extend([("scan.npy", "link.npy"), ("hard.npy", "link.npy"), ("link.npy", "hard.npy")]);
+            others.extend([("a/b/flat.npy", "elsewhere/b/flat.npy"), ("elsewhere/x.npy", "a/x.npy")]);
+        }
+        for (input, output) in others {
+            let error = expect_apart(&[at("none.npy"), at(input)], &[at("good.npy"), at(output)]);
+            let error = error.expect_err(output).to_string();
+            assert!(error.contains(&at(output).display().to_string()) && error.contains("input"), "{error}");
+            // Outputs replace names: two hard links become two files.
+            let outputs = expect_apart::<PathBuf, _>(&[], &[at(input), at(output)]);
+            assert_eq!(
+                outputs.is_ok(),
+                input.contains("hard") || output.contains("hard"),
+                "{input} {output}"
+            );
+        }
+        expect_apart(&[at("scan.npy"), at("-")], &[at("scan.nii"), at("-"), at("a/scan.npy")]).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_is_an_image_is_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("in.dicom")).unwrap();
+        std::fs::write(at("in.dicom/1"), [&[0; 128][..], b"DICM"].concat()).unwrap();
+        let apart = |input: &str, outputs: &[&str]| {
+            expect_apart(&[at(input)], &Vec::from_iter(outputs.iter().map(|name| at(name))))
+        };
+        for (input, outputs) in [
+            ("in.dicom", &["in.dicom"][..]),
+            ("in.dicom", &["in.dicom/x.png"]),
+            ("in.dicom/1", &["in.dicom"]),
+            ("x.npy", &["out.dicom", "out.dicom/x.npy"]),
+            ("x.npy", &["out.dicom/x.npy", "out.dicom"]),
+        ] {
+            let error = apart(input, outputs).unwrap_err().to_string();
+            assert!(error.contains("folder") || outputs == ["in.dicom"], "{error}");
+        }
+        apart("in.dicom/1", &["in.dicom/x.png", "out.dicom"]).unwrap();
+        apart("in.dicom", &["out.dicom", "x.png"]).unwrap();
+    }
+}
