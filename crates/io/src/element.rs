@@ -57,6 +57,25 @@ impl Element {
         matches!(self, Self::C32 | Self::C64)
     }
 
+    /// Whether a number of the type may have this value, and single precision as well.
+    pub(crate) fn holds(self, value: f64) -> bool {
+        let whole = |low: f64, high: f64| value.fract() == 0.0 && (low..=high).contains(&value);
+        match self {
+            Self::Bool => whole(0.0, 1.0),
+            Self::I8 => whole(i8::MIN.into(), i8::MAX.into()),
+            Self::U8 => whole(0.0, u8::MAX.into()),
+            Self::I16 => whole(i16::MIN.into(), i16::MAX.into()),
+            Self::U16 => whole(0.0, u16::MAX.into()),
+            Self::I32 => whole(i32::MIN.into(), i32::MAX.into()),
+            Self::U32 => whole(0.0, u32::MAX.into()),
+            Self::I64 => whole(i64::MIN as f64, i64::MAX as f64),
+            Self::U64 => whole(0.0, u64::MAX as f64),
+            Self::F16 | Self::F32 | Self::F64 | Self::C32 | Self::C64 => {
+                !value.is_finite() || value.abs() <= f64::from(f32::MAX)
+            }
+        }
+    }
+
     /// Appends the values of little-endian `bytes`; the index of one that does not fit, if any.
     fn decode<T: Value>(
         self,

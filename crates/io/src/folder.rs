@@ -1,10 +1,11 @@
 //! Folders whose files are one image.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::format::{Format, any_of};
 use crate::formats::FORMATS;
-use crate::{Error, Result, detect};
+use crate::{Error, Result, detect, dicom};
 
 /// The index of other files that a DICOM medium holds.
 const INDEX: &str = "DICOMDIR";
@@ -20,40 +21,33 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Looks at the regular files in the folder; hidden files, indices (`DICOMDIR`) and folders in it do not count.
+    /// Looks at the regular files in the folder; hidden files, indices (`DICOMDIR`) and folders in it do not count. Where it holds no
+    /// other file of a known format, the files that its index names count.
     ///
-    /// Errors: a folder that cannot be read; files of several formats; no file, or files of another format.
+    /// Errors: a folder or a file that cannot be read; files of several formats; no file, or files of another format; a file of
+    /// no known format that is named like those of the image.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let entries = std::fs::read_dir(path).map_err(|e| Error::open(path, e))?;
         let entries: std::io::Result<Vec<_>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
         let mut found = entries.map_err(|e| Error::read(path, e))?;
-        found.retain(|file| {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            !name.starts_with('.') && name != INDEX
-        });
+        let index = found.iter().find(|file| is_index(file) && file.is_file()).cloned();
+        found.retain(|file| !name(file).starts_with('.') && !is_index(file));
         found.sort();
         let (found, within): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.is_file());
-        let mut folder: Option<Self> = None;
-        let mut others = Vec::new();
-        for file in found {
-            match (detect(&file), &mut folder) {
-                (Ok(format), Some(folder)) if folder.format == format => folder.files.push(file),
-                (Ok(format), Some(folder)) => {
-                    let first = folder.files.first().map(PathBuf::as_path).unwrap_or(path);
-                    let list = format!("{} ({}) and {} ({format})", name(first), folder.format, name(&file));
-                    return Err(Error::not_this_format(path, "a folder of files of one format", list)
-                        .with_hint("name one of the files, or move the others to a folder of their own"));
-                }
-                (Ok(format), none) => {
-                    *none = Some(Self { format, files: vec![file], others: Vec::new() });
-                }
-                (Err(_), _) => others.push(file),
-            }
+        // A link to a file that is gone.
+        if let Some((lost, error)) = within.iter().find_map(|entry| Some((entry, entry.metadata().err()?))) {
+            return Err(Error::open(lost, error));
+        }
+        let (mut folder, mut others) = Self::sorted(path, found)?;
+        if let (None, Some(index)) = (&folder, index) {
+            let (indexed, unknown) = Self::sorted(path, dicom::indexed(&index)?)?;
+            folder = indexed;
+            others.extend(unknown);
         }
         let of: Vec<&str> = FORMATS.iter().filter(|f| f.folder).map(|f| f.name).collect();
         let expected = format!("a folder of {} files", any_of(&of));
         match folder {
-            Some(folder) if folder.format.folder => Ok(Self { others, ..folder }),
+            Some(folder) if folder.format.folder => Self { others, ..folder }.expect_whole(),
             Some(folder) => {
                 let found = format!(
                     "{} files such as {}",
@@ -78,6 +72,46 @@ impl Folder {
                 })
             }
         }
+    }
+
+    /// The files of one known format, and those of none.
+    fn sorted(path: &Path, files: Vec<PathBuf>) -> Result<(Option<Self>, Vec<PathBuf>)> {
+        let mut folder: Option<Self> = None;
+        let mut others = Vec::new();
+        for file in files {
+            match (detect(&file), &mut folder) {
+                (Ok(format), Some(folder)) if folder.format == format => folder.files.push(file),
+                (Ok(format), Some(folder)) => {
+                    let first = folder.files.first().map(PathBuf::as_path).unwrap_or(path);
+                    let list = format!("{} ({}) and {} ({format})", name(first), folder.format, name(&file));
+                    return Err(Error::not_this_format(path, "a folder of files of one format", list)
+                        .with_hint("name one of the files, or move the others to a folder of their own"));
+                }
+                (Ok(format), none) => {
+                    *none = Some(Self { format, files: vec![file], others: Vec::new() });
+                }
+                (Err(Error::NotThisFormat { .. }), _) => others.push(file),
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Ok((folder, others))
+    }
+
+    /// Errors: a file of no known format that is named like the files of the image. It is one of them, and damaged.
+    fn expect_whole(self) -> Result<Self> {
+        let endings: HashSet<String> = self.files.iter().filter_map(|file| ending(file)).collect();
+        let shapes: HashSet<String> = self.files.iter().map(|file| shape(file)).collect();
+        let like_them = |file: &&PathBuf| {
+            self.format.ending_of(file).is_some()
+                || ending(file).is_some_and(|ending| endings.contains(&ending))
+                || shapes.contains(&shape(file))
+        };
+        let Some(damaged) = self.others.iter().find(like_them) else { return Ok(self) };
+        let empty = damaged.metadata().is_ok_and(|known| known.len() == 0);
+        let found = if empty { "an empty file" } else { "another signature" };
+        let expected = format!("a {} file, as the others of the folder are", self.format);
+        Err(Error::not_this_format(damaged, expected, found)
+            .with_hint("copy the file again, or move it out of the folder"))
     }
 
     /// The files in the order of the last number in their names.
@@ -127,6 +161,30 @@ impl Folder {
         (!some.is_empty())
             .then(|| format!("files of no known format are left out: {}{more}", some.join(", ")))
     }
+}
+
+/// Whether a file has the name of a DICOM medium's index.
+pub(crate) fn is_index(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.eq_ignore_ascii_case(INDEX))
+}
+
+/// The ending of a name without its dot; none of a number, as UIDs end.
+fn ending(file: &Path) -> Option<String> {
+    let ending = file.extension()?.to_string_lossy().to_ascii_lowercase();
+    Some(ending).filter(|ending| !ending.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A name with each number in it as 0.
+fn shape(file: &Path) -> String {
+    let mut shape = String::new();
+    for c in name(file).chars() {
+        match c.is_ascii_digit() {
+            true if shape.ends_with('0') => {}
+            true => shape.push('0'),
+            false => shape.push(c),
+        }
+    }
+    shape
 }
 
 /// A name around its last number. The ending does not count.

@@ -2,18 +2,20 @@
 //!
 //! A header of lines `Key = Value`, then the numbers, x fastest, which is the C order of Rayspin's `[z, y, x]`. Coordinates are LPS, as
 //! Rayspin's; `Offset` is the place of the first voxel, and the matrix holds the direction of x, of y and of z, one after another.
-//! Read: numbers of 8 to 64 bits in either byte order, one channel, plain or compressed (zlib). Written: 32-bit floats.
+//! Read: numbers of 8 to 64 bits in either byte order or as text, one channel, plain or compressed (zlib, gzip), in one file or in
+//! several. Keys mean what they mean to ITK. Written: 32-bit floats.
+
+mod data;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::read::ZlibDecoder;
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{Geometry, Image};
 
 use crate::atomic::Pending;
-use crate::element::{self, ByteOrder, Element, Origin, Stop};
+use crate::element::{self, ByteOrder, Element};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Slices, Values};
@@ -27,15 +29,22 @@ pub(crate) fn begins(start: &[u8]) -> bool {
     keys.iter().any(|key| start.starts_with(key.as_bytes()))
 }
 
-/// The header's file, and the file of the numbers where it is another one.
+/// The header's file, and the files of the numbers where they are other ones.
 pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
-    let data = Header::read(path).ok().and_then(|header| header.data_file(path));
-    [Some(path.to_owned()), data].into_iter().flatten().collect()
+    let of = || {
+        let header = Header::read(path).ok()?;
+        let shape = header.shape(path).ok()?;
+        data::files(path, &header, &shape).ok()
+    };
+    let files = of().unwrap_or_default().into_iter().filter_map(|part| part.file);
+    std::iter::once(path.to_owned()).chain(files).collect()
 }
 
 /// A header, and where it ends.
 struct Header {
     lines: Vec<(String, String)>,
+    /// The lines after `ElementDataFile = LIST`.
+    list: Vec<String>,
     end: u64,
 }
 
@@ -44,13 +53,17 @@ impl Header {
         let file = File::open(path).map_err(|e| Error::open(path, e))?;
         let mut file = BufReader::new(file);
         let (mut lines, mut end) = (Vec::new(), 0);
-        loop {
+        let mut next = |end: &mut usize| -> Result<(String, usize)> {
             let mut line = Vec::new();
-            let most = (LONGEST - end.min(LONGEST)) as u64;
+            let most = (LONGEST - (*end).min(LONGEST)) as u64;
             let got =
                 file.by_ref().take(most).read_until(b'\n', &mut line).map_err(|e| Error::read(path, e))?;
-            end += got;
-            if line.last() != Some(&b'\n') && end < LONGEST && got == 0 {
+            *end += got;
+            Ok((String::from_utf8_lossy(&line).into_owned(), got))
+        };
+        loop {
+            let (text, got) = next(&mut end)?;
+            if got == 0 && end < LONGEST {
                 return Err(Error::truncated(
                     path,
                     "the header",
@@ -58,23 +71,39 @@ impl Header {
                     "the end of the file",
                 ));
             }
-            let text = String::from_utf8_lossy(&line);
-            let Some((key, value)) = text.split_once('=') else {
+            if got > 0 && text.trim().is_empty() {
+                continue;
+            }
+            let Some((key, value)) = text.split_once(['=', ':']) else {
                 let found = crate::error::one_line(text.chars().take(40).collect::<String>());
                 return Err(Error::field(path, "header", "lines Key = Value up to ElementDataFile", found));
             };
             let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-            let last = key == "ElementDataFile";
+            let last = key == DATA_FILE;
+            let is_list = last && value.starts_with(data::LIST);
             lines.push((key, value));
-            if last {
-                return Ok(Self { lines, end: end as u64 });
+            if !last {
+                continue;
             }
+            let (mut list, header_end) = (Vec::new(), end);
+            while is_list {
+                let (text, got) = next(&mut end)?;
+                match got {
+                    0 => break,
+                    _ => list.push(text.trim().to_owned()),
+                }
+            }
+            while list.last().is_some_and(String::is_empty) {
+                list.pop();
+            }
+            return Ok(Self { lines, list, end: header_end as u64 });
         }
     }
 
+    /// The value of the first of these keys that is there. A key that is there twice has its last value.
     fn get(&self, keys: &[&str]) -> Option<&str> {
-        let known = |(key, _): &&(String, String)| keys.contains(&key.as_str());
-        self.lines.iter().find(known).map(|(_, value)| value.as_str())
+        let of = |wanted: &&str| self.lines.iter().rev().find(|(key, _)| key == wanted);
+        keys.iter().find_map(of).map(|(_, value)| value.as_str())
     }
 
     fn expect(&self, path: &Path, key: &str) -> Result<&str> {
@@ -86,43 +115,48 @@ impl Header {
         let numbers: Option<Vec<f64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
         match numbers.filter(|numbers| numbers.len() == count && numbers.iter().all(|n| n.is_finite())) {
             Some(numbers) => Ok(Some(numbers)),
-            None => Err(Error::field(path, keys[0], format!("{count} numbers"), text)),
+            None => Err(Error::field(path, keys.join(" or "), format!("{count} numbers"), text)),
         }
     }
 
-    fn flag(&self, path: &Path, keys: &[&str]) -> Result<bool> {
-        match self.get(keys) {
-            None => Ok(false),
-            Some(text) if text.eq_ignore_ascii_case("true") || text == "1" => Ok(true),
-            Some(text) if text.eq_ignore_ascii_case("false") || text == "0" => Ok(false),
-            Some(text) => Err(Error::field(path, keys[0], "True or False", text)),
+    /// As ITK reads flags, by their first letter.
+    fn flag(&self, path: &Path, keys: &[&str], otherwise: bool) -> Result<bool> {
+        let Some(text) = self.get(keys) else { return Ok(otherwise) };
+        match text.bytes().next() {
+            Some(b'T' | b't' | b'1') => Ok(true),
+            Some(b'F' | b'f' | b'0' | b'N' | b'n') => Ok(false),
+            _ => Err(Error::field(path, keys[0], "True or False", text)),
         }
     }
 
-    /// The file of the numbers, where they are in another one beside the header.
-    fn data_file(&self, path: &Path) -> Option<PathBuf> {
-        let name = self.get(&["ElementDataFile"])?;
-        (!name.eq_ignore_ascii_case("LOCAL")).then(|| path.with_file_name(name))
+    /// `[z, y, x]`, or `[t, z, y, x]`.
+    fn shape(&self, path: &Path) -> Result<Vec<usize>> {
+        let dims = self.expect(path, "NDims")?;
+        let Some(dims) = dims.parse::<usize>().ok().filter(|dims| (2..=4).contains(dims)) else {
+            return Err(Error::field(path, "NDims", "2 to 4", dims));
+        };
+        let sizes = self.expect(path, "DimSize")?;
+        let shape: Option<Vec<usize>> = sizes.split_whitespace().map(|word| word.parse().ok()).collect();
+        let shape = shape.filter(|shape| shape.len() == dims && shape.iter().all(|&n| n > 0));
+        let mut shape = shape.ok_or_else(|| Error::field(path, "DimSize", format!("{dims} sizes"), sizes))?;
+        shape.reverse();
+        match element::count(&shape, 1) {
+            Some(_) => Ok(shape),
+            None => Err(Error::field(path, "DimSize", "a product that fits the address space", sizes)),
+        }
     }
 }
+
+const DATA_FILE: &str = "ElementDataFile";
 
 /// Reads an image for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     let header = Header::read(path)?;
-    let dims = header.expect(path, "NDims")?;
-    let Some(dims) = dims.parse::<usize>().ok().filter(|dims| (2..=4).contains(dims)) else {
-        return Err(Error::field(path, "NDims", "2 to 4", dims));
-    };
-    let sizes = header.expect(path, "DimSize")?;
-    let shape: Option<Vec<usize>> = sizes.split_whitespace().map(|word| word.parse().ok()).collect();
-    let shape = shape.filter(|shape| shape.len() == dims && shape.iter().all(|&n| n > 0));
-    let mut shape = shape.ok_or_else(|| Error::field(path, "DimSize", format!("{dims} sizes"), sizes))?;
-    shape.reverse();
-    if let Some(channels) = header.get(&["ElementNumberOfChannels"]).filter(|channels| *channels != "1") {
-        return Err(Error::field(path, "ElementNumberOfChannels", 1, channels));
-    }
-    if header.get(&["BinaryData"]).is_some_and(|text| text.eq_ignore_ascii_case("false")) {
-        return Err(Error::unsupported(path, "numbers as text (BinaryData = False)"));
+    let shape = header.shape(path)?;
+    let channels = header.get(&["ElementNumberOfChannels"]).filter(|text| text.parse() != Ok(1));
+    if let Some(channels) = channels {
+        return Err(Error::field(path, "ElementNumberOfChannels", 1, channels)
+            .with_hint("write each channel as an image of its own"));
     }
     let kind = header.expect(path, "ElementType")?;
     let element = match kind {
@@ -138,14 +172,13 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
         "MET_DOUBLE" => Element::F64,
         other => return Err(Error::field(path, "ElementType", "one number of 8 to 64 bits", other)),
     };
-    let order = match header.flag(path, &["BinaryDataByteOrderMSB", "ElementByteOrderMSB"])? {
+    let order = match header.flag(path, &["BinaryDataByteOrderMSB", "ElementByteOrderMSB"], false)? {
         true => ByteOrder::Big,
         false => ByteOrder::Little,
     };
-    let count = element::count(&shape, element.size())
-        .ok_or_else(|| Error::field(path, "DimSize", "a product that fits the address space", sizes))?;
-    let (geometry, notes) = geometry(path, &header, &shape)?;
-    let values = values(path, &header, count, element, order)?;
+    let (geometry, mut notes) = geometry(path, &header, &shape)?;
+    notes.extend(not_applied(&header));
+    let values = data::read(path, &header, &shape, (element, order))?;
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "DimSize", "a shape that fits the numbers", e))?;
     let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
@@ -162,8 +195,9 @@ fn geometry(path: &Path, header: &Header, shape: &[usize]) -> Result<(Geometry, 
             vec![1.0; dims]
         }
     };
-    let offset =
-        header.numbers(path, &["Offset", "Position", "Origin"], dims)?.unwrap_or_else(|| vec![0.0; dims]);
+    // In the order in which ITK prefers them.
+    let offset = header.numbers(path, &["ImagePosition", "Origin", "Offset", "Position"], dims)?;
+    let offset = offset.unwrap_or_else(|| vec![0.0; dims]);
     let matrix = header.numbers(path, &["TransformMatrix", "Rotation", "Orientation"], dims * dims)?;
     let entry = |axis: usize, row: usize| match &matrix {
         Some(matrix) if axis < dims && row < dims => matrix[axis * dims + row],
@@ -172,8 +206,12 @@ fn geometry(path: &Path, header: &Header, shape: &[usize]) -> Result<(Geometry, 
     let of = |values: &[f64], axis: usize, other: f64| values.get(axis).copied().unwrap_or(other);
     // Rayspin's position is the place of the voxel at index n/2.
     let sizes: [usize; 3] = std::array::from_fn(|axis| shape.iter().rev().nth(axis).copied().unwrap_or(1));
-    let spacing: [f64; 3] = std::array::from_fn(|axis| of(&spacing, axis, 1.0));
-    let directions: [[f64; 3]; 3] = std::array::from_fn(|axis| std::array::from_fn(|row| entry(axis, row)));
+    let signed: [f64; 3] = std::array::from_fn(|axis| of(&spacing, axis, 1.0));
+    // A negative spacing turns its axis round.
+    let spacing = signed.map(f64::abs);
+    let directions: [[f64; 3]; 3] = std::array::from_fn(|axis| {
+        std::array::from_fn(|row| if signed[axis] < 0.0 { -entry(axis, row) } else { entry(axis, row) })
+    });
     let position = std::array::from_fn(|row| {
         let along = |axis: usize| directions[axis][row] * spacing[axis] * (sizes[axis] / 2) as f64;
         of(&offset, row, 0.0) + along(0) + along(1) + along(2)
@@ -183,59 +221,24 @@ fn geometry(path: &Path, header: &Header, shape: &[usize]) -> Result<(Geometry, 
     Ok((geometry, notes))
 }
 
-fn values(
-    path: &Path,
-    header: &Header,
-    count: usize,
-    element: Element,
-    order: ByteOrder,
-) -> Result<Vec<f32>> {
-    let name = header.expect(path, "ElementDataFile")?;
-    if name == "LIST" || name.contains('%') {
-        return Err(Error::unsupported(
-            path,
-            "numbers in several files (ElementDataFile = LIST or a pattern)",
+/// What the header states and ITK does not apply either, one sentence each.
+fn not_applied(header: &Header) -> Vec<String> {
+    let number = |key: &str, otherwise: f64| {
+        header.get(&[key]).map_or(otherwise, |text| text.parse().unwrap_or(f64::NAN))
+    };
+    let (slope, offset) =
+        (number("ElementToIntensityFunctionSlope", 1.0), number("ElementToIntensityFunctionOffset", 0.0));
+    let mut notes = Vec::new();
+    if (slope, offset) != (1.0, 0.0) {
+        notes.push(format!(
+            "numbers are read as they are stored: ElementToIntensityFunction, {slope} · stored + {offset}, is not applied"
         ));
     }
-    let apart = header.data_file(path);
-    let file = apart.as_deref().unwrap_or(path);
-    let bytes = (count * element.size()) as u64;
-    let opened = File::open(file).map_err(|e| match e.kind() {
-        // A name that no file can have is an error of the header.
-        std::io::ErrorKind::InvalidInput => Error::field(path, "ElementDataFile", "the name of a file", name),
-        _ => Error::open(file, e),
-    })?;
-    let length = opened.metadata().map_err(|e| Error::read(file, e))?.len();
-    let compressed = header.flag(path, &["CompressedData"])?;
-    let skipped = match header.get(&["HeaderSize"]) {
-        None => 0,
-        Some("-1") if compressed => 0,
-        Some("-1") => length.saturating_sub(bytes),
-        Some(text) => {
-            text.parse().map_err(|_| Error::field(path, "HeaderSize", "a number of bytes, or -1", text))?
-        }
-    };
-    let start = if apart.is_some() { skipped } else { header.end.max(skipped) };
-    let mut inflated;
-    let origin = match compressed {
-        true => {
-            (&opened).seek(SeekFrom::Start(start)).map_err(|e| Error::read(file, e))?;
-            inflated = ZlibDecoder::new(BufReader::with_capacity(1 << 18, &opened));
-            Origin::Stream(&mut inflated)
-        }
-        false => Origin::File(&opened, start),
-    };
-    element::read(origin, count, element, order, None).map_err(|stop| match stop {
-        Stop::Io(e) if compressed => Error::field(file, "compressed numbers", "a sound zlib stream", e),
-        Stop::Io(e) => Error::read(file, e),
-        Stop::Memory(e) => Error::core(file, e),
-        Stop::Short(got) => {
-            Error::truncated(file, "the image", format!("{bytes} bytes for DimSize"), format!("{got} bytes"))
-        }
-        Stop::Range(at) => {
-            Error::field(file, "voxel", "values within single precision", format!("a larger one at {at}"))
-        }
-    })
+    if let Some(unit) = header.get(&["DistanceUnits"]).filter(|unit| !["mm", "?", ""].contains(unit)) {
+        notes
+            .push(format!("lengths are taken as mm, as ITK takes them: DistanceUnits {unit} is not applied"));
+    }
+    notes
 }
 
 /// Starts a file for the table of formats.

@@ -3,6 +3,11 @@
 //! It reads grey numbers of 8 to 64 bits, integers and floats, in either byte order, plain or compressed without loss. It reads TIFF, BigTIFF,
 //! ImageJ's stacks beyond 4 GB, which describe their first page alone, and folders of numbered files. It writes 32-bit floats, as BigTIFF
 //! from 4 GB on.
+//!
+//! Stored numbers are data: what tags say about showing them (WhiteIsZero, Orientation) changes nothing. Thumbnails and masks are no
+//! slices.
+
+mod stored;
 
 mod pixel;
 
@@ -28,6 +33,8 @@ use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result, Slices, Values};
 
+use stored::Patched;
+
 /// Bytes from which on a file is a BigTIFF: offsets of the others have 32 bits, and tags take some room.
 const BIG: u64 = 4_000_000_000;
 
@@ -36,11 +43,20 @@ const MOST_COMPRESSED: u64 = 1100;
 
 /// Reads a stack `[page, row, column]` for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let (shape, values) = if path.is_dir() { read_folder(path)? } else { read_pages(path)? };
+    let Pages { shape, values, notes } = if path.is_dir() { read_folder(path)? } else { read_pages(path)? };
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "pages", "pages of one size", e))?;
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead::new(image, Vec::new()))
+    Ok(ImageRead::new(image, notes))
+}
+
+/// The pages of a stack.
+struct Pages {
+    /// `[page, row, column]`.
+    shape: [usize; 3],
+    values: Vec<f32>,
+    /// What was not applied or left out, one sentence each.
+    notes: Vec<String>,
 }
 
 /// What a decoder stumbled over.
@@ -58,34 +74,53 @@ fn fail(path: &Path, page: usize, error: TiffError) -> Error {
 }
 
 /// Files of a page each, by the numbers in their names.
-fn read_folder(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
+fn read_folder(path: &Path) -> Result<Pages> {
     let folder = Folder::open(path)?;
     let files = folder.numbered(path)?;
     let page = |file: &Path, shape: [usize; 3]| match shape {
         [1, rows, columns] => Ok([rows, columns]),
         [pages, ..] => Err(Error::field(file, "file of a folder", "one page", format!("{pages} pages"))),
     };
-    let Some(first) = files.first() else { return Ok(([0; 3], Vec::new())) };
-    let [rows, columns] = page(first, read_pages(first)?.0)?;
+    let Some(first) = files.first() else {
+        return Ok(Pages { shape: [0; 3], values: Vec::new(), notes: Vec::new() });
+    };
+    let Pages { shape, mut notes, .. } = read_pages(first)?;
+    let [rows, columns] = page(first, shape)?;
     let count = element::count(&[files.len(), rows, columns], 4).unwrap_or(usize::MAX);
     let mut values = zeroed("pages", count).map_err(|e| Error::core(path, e))?;
-    files.par_iter().zip(values.par_chunks_mut((rows * columns).max(1))).try_for_each(|(file, to)| {
-        let (shape, numbers) = read_pages(file)?;
-        let size = page(file, shape)?;
-        if size != [rows, columns] {
-            let expected = format!("{rows} x {columns} numbers, as {} has", folder::name(first));
-            return Err(Error::field(file, "page 0", expected, format!("{} x {}", size[0], size[1])));
+    let numbered = files.par_iter().zip(values.par_chunks_mut((rows * columns).max(1)));
+    let others: Vec<Vec<String>> = numbered
+        .map(|(file, to)| {
+            let Pages { shape, values, notes } = read_pages(file)?;
+            let size = page(file, shape)?;
+            if size != [rows, columns] {
+                let expected = format!("{rows} x {columns} numbers, as {} has", folder::name(first));
+                return Err(Error::field(file, "page 0", expected, format!("{} x {}", size[0], size[1])));
+            }
+            to.copy_from_slice(&values);
+            Ok(notes)
+        })
+        .collect::<Result<_>>()?;
+    for note in others.into_iter().flatten() {
+        if !notes.contains(&note) {
+            notes.push(note);
         }
-        to.copy_from_slice(&numbers);
-        Ok(())
-    })?;
-    Ok(([files.len(), rows, columns], values))
+    }
+    Ok(Pages { shape: [files.len(), rows, columns], values, notes })
 }
 
-fn read_pages(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
+/// The pages of a file. Thumbnails and masks are left out, unless it holds nothing else.
+fn read_pages(path: &Path) -> Result<Pages> {
+    match read_some(path, false)? {
+        Pages { shape: [0, ..], .. } => read_some(path, true),
+        pages => Ok(pages),
+    }
+}
+
+fn read_some(path: &Path, all: bool) -> Result<Pages> {
     let file = File::open(path).map_err(|e| Error::open(path, e))?;
     let length = file.metadata().map_err(|e| Error::read(path, e))?.len();
-    let file = BufReader::with_capacity(1 << 18, file);
+    let file = Patched::new(BufReader::with_capacity(1 << 18, file));
     // Each page is compared with the file and with the memory before it is read.
     let decoder = Decoder::new(file).map_err(|e| fail(path, 0, e))?;
     let held = usize::try_from(length).unwrap_or(usize::MAX);
@@ -98,34 +133,47 @@ fn read_pages(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
     // A tag has no more values than the file has bytes. The decoder bounds tags and numbers by the same limit.
     let tags = held.saturating_mul(size_of::<Value>());
     let mut decoder = decoder.with_limits(limits(tags));
-    let (mut values, mut first, mut pages) = (Vec::new(), None::<[usize; 2]>, 0);
-    loop {
-        let page = Page::of(path, pages, &mut decoder)?;
+    let (mut values, mut notes, mut first) = (Vec::new(), Vec::new(), None::<(usize, [usize; 2])>);
+    let (mut pages, mut beside) = (0, 0);
+    for number in 0usize.. {
+        if number > 0 {
+            if !decoder.more_images() {
+                break;
+            }
+            decoder.next_image().map_err(|e| fail(path, number, e))?;
+        }
+        if !all && stored::is_beside(&mut decoder).map_err(|e| fail(path, number, e))? {
+            beside += 1;
+            continue;
+        }
+        stored::keep(&mut decoder, number).map_err(|e| fail(path, number, e))?;
+        let page = Page::of(path, number, &mut decoder)?;
         match first {
             None => {
-                if let Some(stack) = page.imagej(path, length, &mut decoder)? {
-                    return Ok(stack);
+                notes = stored::notes(&mut decoder);
+                if let Some((shape, values)) = page.imagej(path, length, &mut decoder)? {
+                    return Ok(Pages { shape, values, notes });
                 }
-                first = Some(page.size);
+                first = Some((number, page.size));
             }
-            Some(size) if size == page.size => {}
-            Some([rows, columns]) => {
+            Some((_, size)) if size == page.size => {}
+            Some((first, [rows, columns])) => {
                 let found = format!("{} x {}", page.size[0], page.size[1]);
-                let expected = format!("{rows} x {columns} numbers, as page 0 has");
-                return Err(Error::field(path, format!("page {pages}"), expected, found));
+                let expected = format!("{rows} x {columns} numbers, as page {first} has");
+                return Err(Error::field(path, format!("page {number}"), expected, found));
             }
         }
         decoder = decoder.with_limits(limits(usize::MAX));
-        page.append(path, pages, length, &mut decoder, &mut values)?;
+        page.append(path, number, length, &mut decoder, &mut values)?;
         decoder = decoder.with_limits(limits(tags));
         pages += 1;
-        if !decoder.more_images() {
-            break;
-        }
-        decoder.next_image().map_err(|e| fail(path, pages, e))?;
     }
-    let [rows, columns] = first.unwrap_or_default();
-    Ok(([pages, rows, columns], values))
+    if beside > 0 && pages > 0 {
+        let plural = if beside == 1 { "" } else { "s" };
+        notes.push(format!("{beside} page{plural} left out: thumbnails or masks (NewSubfileType)"));
+    }
+    let (_, [rows, columns]) = first.unwrap_or_default();
+    Ok(Pages { shape: [pages, rows, columns], values, notes })
 }
 
 /// A page, before its numbers are read.
@@ -138,14 +186,21 @@ impl Page {
     fn of<R: Read + Seek>(path: &Path, number: usize, decoder: &mut Decoder<R>) -> Result<Self> {
         let failed = |e| fail(path, number, e);
         let (columns, rows) = decoder.dimensions().map_err(failed)?;
-        let bits = match decoder.colortype().map_err(failed)? {
-            ColorType::Gray(bits) if bits >= 8 => bits,
-            other => {
-                let found = format!("{other:?}");
-                let expected = "grey numbers of 8 to 64 bits";
-                return Err(Error::field(path, format!("page {number}"), expected, found));
-            }
+        let refuse = |found: String| {
+            let expected = "grey numbers of 8, 16, 32 or 64 bits";
+            Err(Error::field(path, format!("page {number}"), expected, found)
+                .with_hint("convert it to grey numbers first, for example in ImageJ (Image › Type)"))
         };
+        if decoder.find_tag_unsigned::<u16>(Tag::PhotometricInterpretation).map_err(failed)? == Some(3) {
+            return refuse("indices of a palette of colours".into());
+        }
+        let bits = match decoder.colortype().map_err(failed)? {
+            ColorType::Gray(bits @ (8 | 16 | 32 | 64)) => bits,
+            other => return refuse(format!("{other:?}")),
+        };
+        if decoder.find_tag_unsigned::<u16>(Tag::FillOrder).map_err(failed)? == Some(2) {
+            return Err(Error::unsupported(path, format!("page {number} with reversed bits (FillOrder 2)")));
+        }
         Ok(Self { size: [rows as usize, columns as usize], bits })
     }
 
@@ -205,7 +260,7 @@ impl Page {
         &self,
         path: &Path,
         length: u64,
-        decoder: &mut Decoder<BufReader<File>>,
+        decoder: &mut Decoder<Patched<BufReader<File>>>,
     ) -> Result<Option<([usize; 3], Vec<f32>)>> {
         let text = match decoder.find_tag(Tag::ImageDescription) {
             Ok(Some(value)) => value.into_string().unwrap_or_default(),
@@ -237,7 +292,7 @@ impl Page {
             let expected = format!("{images} pages, as its description says");
             return Err(Error::truncated(path, "the stack", expected, format!("{length} bytes")));
         };
-        let origin = Origin::File(decoder.inner().get_ref(), start);
+        let origin = Origin::File(decoder.inner().file().get_ref(), start);
         let values = element::read(origin, count, element, order, None).map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
@@ -270,8 +325,8 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let bytes = target.volume().iter().fold(4u64, |n, &d| n.saturating_mul(d as u64));
     let failed = |e| written(target.path, e);
     let pages = match bytes < BIG {
-        true => Pages::Standard(TiffEncoder::new(file).map_err(failed)?),
-        false => Pages::Big(TiffEncoder::new_big(file).map_err(failed)?),
+        true => Encoder::Standard(TiffEncoder::new(file).map_err(failed)?),
+        false => Encoder::Big(TiffEncoder::new_big(file).map_err(failed)?),
     };
     Ok(Box::new(Stack { pending, pages, size, values: target.values }))
 }
@@ -283,7 +338,7 @@ fn written(path: &Path, error: TiffError) -> Error {
     }
 }
 
-enum Pages {
+enum Encoder {
     Standard(TiffEncoder<File, TiffKindStandard>),
     Big(TiffEncoder<File, TiffKindBig>),
 }
@@ -291,7 +346,7 @@ enum Pages {
 /// A stack in the making.
 struct Stack {
     pending: Pending,
-    pages: Pages,
+    pages: Encoder,
     /// Rows and columns.
     size: [u32; 2],
     values: Values,
@@ -304,8 +359,8 @@ impl VolumeWriter for Stack {
             let numbers = plane.stored(self.values);
             let numbers: Vec<f32> = numbers.into_iter().collect();
             let page = match &mut self.pages {
-                Pages::Standard(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
-                Pages::Big(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
+                Encoder::Standard(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
+                Encoder::Big(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
             };
             page.map_err(|e| written(self.pending.wanted(), e))?;
         }

@@ -149,12 +149,34 @@ impl<'a> Dataset<'a> {
         self.elements.iter().find(|(number, _)| *number == tag.number).map(|(_, value)| value)
     }
 
+    /// Element `element` of a private block, by its group and the name of its creator.
+    pub(super) fn private(&self, group: u16, creator: &str, element: u8) -> Option<&'a [u8]> {
+        let group = u32::from(group) << 16;
+        let named = |(number, value): &&(u32, Value<'_>)| {
+            (group + 0x10..=group + 0xff).contains(number) && value.text().is_some_and(|text| text == creator)
+        };
+        let (block, _) = self.elements.iter().find(named)?;
+        let number = group + ((block & 0xff) << 8) + u32::from(element);
+        match self.elements.iter().find(|(own, _)| *own == number)? {
+            (_, Value::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// Text without padding; none where the element is absent or empty.
     pub(super) fn text(&self, tag: Tag) -> Option<Cow<'a, str>> {
         self.get(tag)?.text().filter(|text| !text.is_empty())
     }
 
-    /// Binary numbers of 16 bits, as they are stored.
+    /// The bytes of an element; none where it is absent or no plain value.
+    pub(super) fn bytes(&self, tag: Tag) -> &'a [u8] {
+        match self.get(tag) {
+            Some(Value::Bytes(bytes)) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// A binary number of 16 bits, as it is stored.
     pub(super) fn short(&self, tag: Tag) -> Option<u16> {
         match self.get(tag)? {
             Value::Bytes([a, b, ..]) if self.big_endian => Some(u16::from_be_bytes([*a, *b])),
@@ -163,15 +185,44 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// `N` decimal numbers; none where the element is absent or empty. Errors: others, or not finite.
-    pub(super) fn numbers<const N: usize>(&self, path: &Path, tag: Tag) -> Result<Option<[f64; N]>> {
+    /// All binary numbers of 16 bits, as they are stored.
+    pub(super) fn shorts(&self, tag: Tag) -> Vec<u16> {
+        let each = |bytes: [u8; 2]| match self.big_endian {
+            true => u16::from_be_bytes(bytes),
+            false => u16::from_le_bytes(bytes),
+        };
+        self.bytes(tag).as_chunks().0.iter().copied().map(each).collect()
+    }
+
+    /// A floating-point number of 64 bits.
+    pub(super) fn double(&self, tag: Tag) -> Option<f64> {
+        let bytes = *self.bytes(tag).first_chunk()?;
+        Some(if self.big_endian { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) })
+    }
+
+    /// A floating-point number of 32 bits.
+    pub(super) fn float(&self, tag: Tag) -> Option<f64> {
+        let bytes = *self.bytes(tag).first_chunk()?;
+        Some(if self.big_endian { f32::from_be_bytes(bytes) } else { f32::from_le_bytes(bytes) }.into())
+    }
+
+    /// Decimal numbers; none where the element is absent or empty. Errors: others, or not finite.
+    pub(super) fn decimals(&self, path: &Path, tag: Tag) -> Result<Option<Vec<f64>>> {
         let Some(text) = self.text(tag) else { return Ok(None) };
         let parse = |word: &str| word.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-        let numbers: Option<Vec<f64>> = text.split('\\').map(parse).collect();
-        match numbers.map(<[f64; N]>::try_from) {
-            Some(Ok(numbers)) => Ok(Some(numbers)),
-            _ => Err(Error::field(path, tag.name, format!("{N} numbers"), text)),
+        match text.split('\\').map(parse).collect() {
+            Some(numbers) => Ok(Some(numbers)),
+            None => Err(Error::field(path, tag.name, "numbers", text)),
         }
+    }
+
+    /// `N` decimal numbers; none where the element is absent or empty. Errors: others, or not finite.
+    pub(super) fn numbers<const N: usize>(&self, path: &Path, tag: Tag) -> Result<Option<[f64; N]>> {
+        let Some(numbers) = self.decimals(path, tag)? else { return Ok(None) };
+        numbers.try_into().map(Some).map_err(|_| {
+            let found = self.text(tag).unwrap_or_default();
+            Error::field(path, tag.name, format!("{N} numbers"), found)
+        })
     }
 
     /// One decimal number. Errors: as [`Dataset::numbers`].

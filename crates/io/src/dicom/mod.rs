@@ -2,17 +2,21 @@
 //!
 //! Slices are sorted by their places along the normal of their planes (`ImagePositionPatient`, `ImageOrientationPatient`), never
 //! by a number. Rows, columns and the normal are the axes x, y and z of the image. Numbers are rescaled slice by slice to
-//! `RescaleSlope` · stored + `RescaleIntercept`, which are Hounsfield units in CT.
+//! `RescaleSlope` · stored + `RescaleIntercept`, which are Hounsfield units in CT, or as the file says otherwise ([`values`]).
 
 mod dataset;
 mod encode;
+mod frames;
 mod grid;
+mod index;
+mod mosaic;
 mod pixels;
 mod plane;
 mod series;
 mod tag;
 #[cfg(test)]
 mod tests;
+mod values;
 mod write;
 
 use std::collections::BTreeMap;
@@ -23,34 +27,57 @@ use rayon::prelude::*;
 use rayspin_core::Image;
 use rayspin_device::cpu::zeroed;
 
-use crate::folder::Folder;
+use crate::folder::{self, Folder};
 use crate::format::{Detail, ImageRead, Rows};
 use crate::{Error, Held, Result};
 
 use grid::Grid;
-use plane::Plane;
+use plane::{Found, Plane};
 use series::{Series, Stack};
 
 pub(crate) use dataset::MAGIC;
+pub(crate) use index::indexed;
 pub(crate) use write::{create, expect_own_folder};
 
-/// The files of a folder, or the one.
+/// The files of a folder or of an index, or the one.
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
     match path.is_dir() {
         true => Folder::open(path).map(|folder| folder.files),
+        false if folder::is_index(path) => indexed(path),
         false => Ok(vec![path.to_owned()]),
     }
 }
 
-/// The series of the files, and how many files hold no image. Errors: none, and of each file as [`plane::planes`].
-fn all_series(path: &Path) -> Result<(Vec<Series>, usize)> {
-    let planes: Vec<Vec<Plane>> =
-        files(path)?.par_iter().map(|file| plane::planes(file)).collect::<Result<_>>()?;
-    let empty = planes.iter().filter(|planes| planes.is_empty()).count();
-    let series = series::all(planes.into_iter().flatten().collect());
-    match series.is_empty() {
+/// The series of the files, and a sentence on each kind of file that is left out.
+///
+/// Errors: none, and of each file as [`plane::found`].
+fn all_series(path: &Path) -> Result<(Vec<Series>, Vec<String>)> {
+    let found: Vec<Found> = files(path)?.par_iter().map(|file| plane::found(file)).collect::<Result<_>>()?;
+    let (mut planes, mut empty, mut aside) = (Vec::new(), 0, Vec::new());
+    for found in found {
+        match found {
+            Found::Slices(own) => planes.extend(own),
+            Found::Nothing => empty += 1,
+            Found::Aside(file, reason) => aside.push((file, reason)),
+        }
+    }
+    let mut notes = Vec::new();
+    if empty > 0 {
+        let plural = if empty == 1 { "" } else { "s" };
+        notes.push(format!("{empty} file{plural} without an image left out"));
+    }
+    if let Some((file, reason)) = aside.first() {
+        if planes.is_empty() {
+            return Err(
+                Error::unsupported(file, reason).with_hint("give slices of grey values (MONOCHROME2)")
+            );
+        }
+        let more = if aside.len() > 1 { format!(", and {} more", aside.len() - 1) } else { String::new() };
+        notes.push(format!("files that are no slices left out: {} ({reason}){more}", folder::name(file)));
+    }
+    match planes.is_empty() {
         true => Err(Error::field(path, tag::PIXEL_DATA.name, "an image", "none")),
-        false => Ok((series, empty)),
+        false => Ok((series::all(planes), notes)),
     }
 }
 
@@ -68,14 +95,12 @@ pub(crate) fn describe(path: &Path) -> Result<Rows> {
 
 /// Reads an image for the table of formats.
 pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
-    let (all, empty) = all_series(path)?;
-    let series = series::chosen(path, all, name)?;
+    let (all, left_out) = all_series(path)?;
+    let (series, taken) = series::chosen(path, all, name)?;
     let mut stack = Stack::of(series.planes)?;
-    let mut notes = std::mem::take(&mut stack.notes);
-    if empty > 0 {
-        let plural = if empty == 1 { "" } else { "s" };
-        notes.push(format!("{empty} file{plural} without an image left out"));
-    }
+    let mut notes: Vec<String> = taken.into_iter().collect();
+    notes.append(&mut stack.notes);
+    notes.extend(left_out);
     let slices = read_slices(path, &stack, &mut notes)?;
     let (data, grid) = match (stack.is_aligned(), stack.even_spacing()) {
         (true, Some(step)) => {
@@ -86,7 +111,7 @@ pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
     };
     let geometry = stack.geometry(path, grid.shape, grid.step, grid.start)?;
     let image = Image::new(data.into_dyn(), geometry).map_err(|e| Error::core(path, e))?;
-    let hounsfield = stack.planes.iter().all(|plane| plane.hounsfield);
+    let hounsfield = stack.planes.iter().all(|plane| plane.values.is_hounsfield(&plane.modality));
     Ok(ImageRead { hounsfield, ..ImageRead::new(image, notes) })
 }
 
@@ -104,7 +129,7 @@ fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Ar
         let file = dataset::File::read(path)?;
         let all = file.dataset()?;
         let layout = pixels::Layout::of(path, &file, &all)?;
-        frames.into_iter().try_for_each(|(plane, to)| match layout.count() == to.len() {
+        frames.into_iter().try_for_each(|(plane, to)| match layout.slice_size() == plane.size {
             true => layout.read(&all, plane, to),
             // Another program writes it at this moment.
             false => Err(Error::field(path, "Rows and Columns", "the same as before", "others")),
@@ -152,8 +177,11 @@ fn resampled(
     if stack.even_spacing().is_none() {
         let steps = stack.heights.windows(2).map(|pair| pair[1] - pair[0]);
         let (low, high) = steps.fold((f64::MAX, 0f64), |(low, high), step| (low.min(step), high.max(step)));
+        let missing = stack.seem_missing().map_or_else(String::new, |missing| {
+            format!("; all distances are multiples of the least, as if {missing} were missing")
+        });
         notes.push(format!(
-            "slices are unevenly spaced, {low:.2} to {high:.2} mm: {} are interpolated to {nz} every {:.2} mm",
+            "slices are unevenly spaced, {low:.2} to {high:.2} mm: {} are interpolated to {nz} every {:.2} mm{missing}",
             stack.planes.len(),
             grid.step
         ));

@@ -1,57 +1,84 @@
 //! Numbers of pixels, native and compressed.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use hayro_jpeg2000 as jpeg2000;
 use jpeg_decoder::PixelFormat;
 
 use super::dataset::{Dataset, File, Pixels, Value};
+use super::frames;
+use super::mosaic::Mosaic;
 use super::plane::Plane;
-use super::tag;
+use super::tag::{self, Tag};
+use super::values::Scale;
 use crate::{Error, Result};
 
 /// Pixels that one byte of a compressed frame may stand for. A blank JPEG 2000 image of 4096² pixels has 300 bytes.
 const MOST_PIXELS_A_BYTE: usize = 1 << 16;
 
-/// How a file stores the numbers of its frames.
+/// The elements that hold pixels.
+const HOLDERS: [Tag; 3] = [tag::PIXEL_DATA, tag::FLOAT_PIXELS, tag::DOUBLE_PIXELS];
+
+/// The element that holds a file's pixels.
+pub(super) fn holder(all: &Dataset<'_>) -> Option<Tag> {
+    HOLDERS.into_iter().find(|&tag| all.get(tag).is_some())
+}
+
+/// Why the images of a file are no slices of numbers: colours, or the marks of a segmentation. Nothing where they are.
+pub(super) fn aside(all: &Dataset<'_>) -> Option<String> {
+    let samples = all.short(tag::SAMPLES).unwrap_or(1);
+    match all.text(tag::PHOTOMETRIC) {
+        Some(text) if samples != 1 || !text.starts_with("MONOCHROME") => {
+            Some(format!("a colour image ({text})"))
+        }
+        None if samples != 1 => Some("a colour image".into()),
+        _ if all.short(tag::BITS_ALLOCATED) == Some(1) => {
+            Some("an image of one bit (BitsAllocated 1)".into())
+        }
+        _ => None,
+    }
+}
+
+/// How a file stores the numbers of its slices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    /// Rows and columns.
+    /// Rows and columns of a frame.
     pub(super) size: [usize; 2],
-    pub(super) frames: usize,
+    /// Frames of the file.
+    frames: usize,
+    /// Slices in the one frame.
+    pub(super) mosaic: Option<Mosaic>,
+    /// The element of the pixels.
+    holder: Tag,
     /// Bytes of each number.
     bytes: usize,
     /// Bits of a number, and the place of the lowest.
     stored: u32,
     lowest: u32,
-    signed: bool,
+    pub(super) signed: bool,
     big_endian: bool,
     pixels: Pixels,
 }
 
 impl Layout {
-    /// Errors: colour, dark pixels for large numbers, numbers of other widths, fewer pixels than stated.
+    /// Errors: numbers of other widths, fewer pixels than stated, a mosaic that cannot be taken apart.
     pub(super) fn of(path: &Path, file: &File<'_>, all: &Dataset<'_>) -> Result<Self> {
-        let samples = all.short(tag::SAMPLES).unwrap_or(1);
-        let photometric = all.text(tag::PHOTOMETRIC).unwrap_or(Cow::Borrowed("MONOCHROME2"));
-        if samples != 1 || !photometric.starts_with("MONOCHROME") {
-            return Err(Error::unsupported(path, format!("a colour image ({photometric})"))
-                .with_hint("give slices of grey values (MONOCHROME2)"));
-        }
-        if photometric != "MONOCHROME2" {
-            return Err(Error::unsupported(path, format!("{photometric}, where larger numbers are darker,"))
-                .with_hint("invert the image first"));
-        }
-        let short =
-            |tag: tag::Tag| all.short(tag).ok_or_else(|| Error::field(path, tag.name, "a number", "none"));
+        let short = |tag: Tag| all.short(tag).ok_or_else(|| Error::field(path, tag.name, "a number", "none"));
         let size = [short(tag::ROWS)?, short(tag::COLUMNS)?].map(usize::from);
         if size.contains(&0) {
             return Err(Error::field(path, "Rows and Columns", "at least 1", format!("{size:?}")));
         }
+        let holder = holder(all).unwrap_or(tag::PIXEL_DATA);
         let allocated = short(tag::BITS_ALLOCATED)?;
-        if ![8, 16, 32].contains(&allocated) {
-            return Err(Error::field(path, tag::BITS_ALLOCATED.name, "8, 16 or 32", allocated));
+        let widths: &[u16] = match holder {
+            tag::FLOAT_PIXELS => &[32],
+            tag::DOUBLE_PIXELS => &[64],
+            _ => &[8, 16, 32],
+        };
+        if !widths.contains(&allocated) {
+            let widths: Vec<String> = widths.iter().map(u16::to_string).collect();
+            let expected = format!("{} bits for {}", widths.join(", "), holder.name);
+            return Err(Error::field(path, tag::BITS_ALLOCATED.name, expected, allocated));
         }
         let stored = all.short(tag::BITS_STORED).unwrap_or(allocated);
         if !(1..=allocated).contains(&stored) {
@@ -62,9 +89,16 @@ impl Layout {
             let expected = format!("{} to {}", stored - 1, allocated - 1);
             return Err(Error::field(path, tag::HIGH_BIT.name, expected, high));
         }
+        let frames = frames(path, all)?;
+        let mosaic = Mosaic::of(path, all, size)?;
+        if mosaic.is_some() && frames > 1 {
+            return Err(Error::field(path, tag::FRAMES.name, "1 for a mosaic", frames));
+        }
         let layout = Self {
             size,
-            frames: frames(path, all)?,
+            frames,
+            mosaic,
+            holder,
             bytes: usize::from(allocated / 8),
             stored: stored.into(),
             lowest: u32::from(high + 1 - stored),
@@ -76,16 +110,26 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Slices in the file.
+    pub(super) fn slices(&self) -> usize {
+        self.mosaic.map_or(self.frames, |mosaic| mosaic.slices)
+    }
+
+    /// Rows and columns of a slice.
+    pub(super) fn slice_size(&self) -> [usize; 2] {
+        self.size.map(|n| n / self.mosaic.map_or(1, |mosaic| mosaic.side))
+    }
+
     /// What is stored against what the header promises, before anything is allocated for it.
     fn check(&self, path: &Path, all: &Dataset<'_>) -> Result<()> {
         let expect = |expected: usize, found: usize, unit: &str| match found < expected {
             true => {
                 let found = format!("{found} {unit}");
-                Err(Error::truncated(path, tag::PIXEL_DATA.name, format!("{expected} {unit}"), found))
+                Err(Error::truncated(path, self.holder.name, format!("{expected} {unit}"), found))
             }
             false => Ok(()),
         };
-        match all.get(tag::PIXEL_DATA) {
+        match all.get(self.holder) {
             Some(Value::Bytes(bytes)) if self.pixels == Pixels::Native => {
                 let frame = self.count() * self.bytes;
                 let [rows, columns] = self.size;
@@ -98,17 +142,14 @@ impl Layout {
                 let length: usize = fragments.iter().map(|(_, bytes)| bytes.len()).sum();
                 expect(self.count() / MOST_PIXELS_A_BYTE * self.frames, length, "bytes")
             }
-            _ => Err(Error::field(
-                path,
-                tag::PIXEL_DATA.name,
-                "pixels as the transfer syntax has them",
-                "others",
-            )),
+            _ => {
+                Err(Error::field(path, self.holder.name, "pixels as the transfer syntax has them", "others"))
+            }
         }
     }
 
     /// Pixels of a frame.
-    pub(super) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.size[0] * self.size[1]
     }
 
@@ -121,52 +162,99 @@ impl Layout {
     }
 
     /// The stored numbers that stand for no measurement.
-    pub(super) fn padding(&self, all: &Dataset<'_>) -> Option<(i64, i64)> {
-        let read = |tag| {
+    pub(super) fn padding(&self, all: &Dataset<'_>) -> Option<(f64, f64)> {
+        let whole = |tag| {
             let found = all.short(tag)?;
             // The value has all its bits, whatever the pixels have of them.
-            Some(if self.signed { i64::from(found as i16) } else { found.into() })
+            Some(if self.signed { f64::from(found as i16) } else { found.into() })
         };
-        let value = read(tag::PADDING)?;
-        let limit = read(tag::PADDING_LIMIT).unwrap_or(value);
+        let (value, limit) = match self.holder {
+            tag::FLOAT_PIXELS => (all.float(tag::FLOAT_PADDING)?, all.float(tag::FLOAT_PADDING_LIMIT)),
+            tag::DOUBLE_PIXELS => (all.double(tag::DOUBLE_PADDING)?, all.double(tag::DOUBLE_PADDING_LIMIT)),
+            _ => (whole(tag::PADDING)?, whole(tag::PADDING_LIMIT)),
+        };
+        let limit = limit.unwrap_or(value);
         Some((value.min(limit), value.max(limit)))
     }
 
-    /// Writes the numbers of a frame, rescaled, to `to`; pixels of the padding become NaN.
+    /// Writes the numbers of a slice, rescaled, to `to`; pixels of the padding become NaN.
     pub(super) fn read(&self, all: &Dataset<'_>, plane: &Plane, to: &mut [f32]) -> Result<()> {
-        let (slope, intercept) = plane.scale;
-        let value = |word: u32| {
-            let stored = self.value(word);
-            match plane.padding {
-                Some((low, high)) if (low..=high).contains(&stored) => f32::NAN,
-                _ => (slope * stored as f64 + intercept) as f32,
+        let scaled = |stored: f64| match plane.padding {
+            Some((low, high)) if (low..=high).contains(&stored) => f32::NAN,
+            _ => match &plane.values.scale {
+                Scale::Line(slope, intercept) => (slope * stored + intercept) as f32,
+                Scale::Table(table) => table.value(stored as i64),
+            },
+        };
+        let mut beyond = None;
+        let mut put = |at: usize, stored: f64| {
+            let value = scaled(stored);
+            if value.is_infinite() && stored.is_finite() {
+                beyond = Some(value);
+            }
+            if let Some(to) = self.place(plane.frame.0, at).and_then(|at| to.get_mut(at)) {
+                *to = value;
             }
         };
-        match all.get(tag::PIXEL_DATA) {
+        match all.get(self.holder) {
             Some(Value::Bytes(bytes)) => {
                 let length = self.count() * self.bytes;
-                let start = length.saturating_mul(plane.frame.0);
+                let frame = if self.mosaic.is_some() { 0 } else { plane.frame.0 };
+                let start = length.saturating_mul(frame);
                 let frame = bytes.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default();
-                self.words(frame, |at, word| to[at] = value(word));
+                match self.holder {
+                    tag::PIXEL_DATA => self.words(frame, |at, word| put(at, self.value(word) as f64)),
+                    _ => self.floats(frame, put),
+                }
             }
             Some(Value::Fragments(table, fragments)) => {
-                let encoded = self.encoded(plane, table, fragments)?;
+                let frame = if self.mosaic.is_some() { (0, 1) } else { plane.frame };
+                let extended = all.bytes(tag::EXTENDED_OFFSETS);
+                let encoded =
+                    frames::encoded(frame, (table, extended), fragments, self.pixels).map_err(|found| {
+                        let expected = "one fragment a frame, or fragments that tell their frame";
+                        Error::field(&plane.file, tag::PIXEL_DATA.name, expected, found)
+                    })?;
                 let words = match self.pixels {
                     Pixels::Rle => self.rle(&encoded),
                     Pixels::Jpeg => self.jpeg(&encoded),
                     _ => self.jpeg2000(&encoded),
                 };
                 let words = words.map_err(|reason| self.broken(plane, reason))?;
-                to.iter_mut().zip(words).for_each(|(to, word)| *to = value(word));
+                words.into_iter().enumerate().for_each(|(at, word)| put(at, self.value(word) as f64));
             }
             _ => {}
         }
-        match to.iter().find(|value| value.is_infinite()) {
+        match beyond {
             Some(value) => {
                 let found = format!("{value} in {plane}");
                 Err(Error::field(&plane.file, tag::SLOPE.name, "values within single precision", found))
             }
             None => Ok(()),
+        }
+    }
+
+    /// Where the pixel `at` of a frame lies in slice `slice` of the file; nowhere if it belongs to another one.
+    fn place(&self, slice: usize, at: usize) -> Option<usize> {
+        let Some(mosaic) = self.mosaic else { return Some(at) };
+        let [rows, columns] = self.slice_size();
+        let (row, column) = (at / self.size[1], at % self.size[1]);
+        let own = row / rows * mosaic.side + column / columns == slice;
+        own.then(|| row % rows * columns + column % columns)
+    }
+
+    /// Each floating-point number of native pixels with its place.
+    fn floats(&self, bytes: &[u8], mut each: impl FnMut(usize, f64)) {
+        let number = |bytes: &[u8]| -> Option<f64> {
+            Some(match (self.bytes, self.big_endian) {
+                (4, false) => f32::from_le_bytes(*bytes.first_chunk()?).into(),
+                (4, true) => f32::from_be_bytes(*bytes.first_chunk()?).into(),
+                (_, false) => f64::from_le_bytes(*bytes.first_chunk()?),
+                (_, true) => f64::from_be_bytes(*bytes.first_chunk()?),
+            })
+        };
+        for (at, number) in bytes.chunks_exact(self.bytes).filter_map(number).enumerate() {
+            each(at, number);
         }
     }
 
@@ -191,38 +279,6 @@ impl Layout {
                 words.for_each(|(at, four)| each(at, u32::from_be_bytes(*four)));
             }
         }
-    }
-
-    /// The compressed bytes of a frame.
-    fn encoded<'a>(
-        &self,
-        plane: &Plane,
-        table: &[u8],
-        fragments: &[(usize, &'a [u8])],
-    ) -> Result<Cow<'a, [u8]>> {
-        let (frame, frames) = plane.frame;
-        if fragments.len() == frames {
-            return Ok(fragments.get(frame).map_or(&[][..], |(_, bytes)| bytes).into());
-        }
-        let offsets: Vec<usize> =
-            table.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four) as usize).collect();
-        let (start, end) = match frames {
-            1 => (0, usize::MAX),
-            _ if offsets.len() == frames => {
-                (offsets[frame], offsets.get(frame + 1).copied().unwrap_or(usize::MAX))
-            }
-            _ => {
-                let found = format!("{} fragments for {frames} frames", fragments.len());
-                return Err(Error::field(
-                    &plane.file,
-                    tag::PIXEL_DATA.name,
-                    "one fragment a frame, or a table of offsets",
-                    found,
-                ));
-            }
-        };
-        let own = fragments.iter().filter(|(place, _)| (start..end).contains(place));
-        Ok(own.flat_map(|(_, bytes)| bytes.iter().copied()).collect())
     }
 
     fn broken(&self, plane: &Plane, reason: String) -> Error {

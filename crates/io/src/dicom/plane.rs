@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rayspin_core::vector::{dot, norm, scaled, sub};
+use rayspin_core::vector::{cross, dot, norm, scaled, sub};
 
 use super::dataset::{Dataset, File};
-use super::pixels::Layout;
+use super::pixels::{self, Layout};
 use super::tag::{self, Tag};
+use super::values::{self, Table, Values};
 use crate::folder;
 use crate::{Error, Result};
 
-/// A slice: a file of one, or a frame of several.
+/// A slice: a file of one, a frame of several, or a tile of a mosaic.
 #[derive(Debug, Clone)]
 pub(super) struct Plane {
     pub(super) file: PathBuf,
@@ -27,13 +29,13 @@ pub(super) struct Plane {
     pub(super) position: Option<[f64; 3]>,
     pub(super) thickness: Option<f64>,
     pub(super) between: Option<f64>,
-    /// What stored numbers are multiplied by, and what is added then.
-    pub(super) scale: (f64, f64),
-    pub(super) padding: Option<(i64, i64)>,
+    /// What stored numbers mean.
+    pub(super) values: Values,
+    pub(super) padding: Option<(f64, f64)>,
     pub(super) localizer: bool,
+    /// Whether larger numbers are shown darker.
+    pub(super) dark: bool,
     pub(super) modality: String,
-    /// True for Hounsfield units. CT images have them unless another type is stated (PS3.3, C.8.2.1).
-    pub(super) hounsfield: bool,
     /// The UID of the series, and its number.
     pub(super) series: (String, Option<String>),
 }
@@ -50,14 +52,15 @@ impl fmt::Display for Plane {
 }
 
 /// Where the elements of a frame stand: its own groups, the groups of all frames, and the file's elements.
-struct Scopes<'a> {
+pub(super) struct Scopes<'a> {
     own: Option<&'a Dataset<'a>>,
     shared: Option<&'a Dataset<'a>>,
-    all: &'a Dataset<'a>,
+    pub(super) all: &'a Dataset<'a>,
 }
 
 impl<'a> Scopes<'a> {
-    fn of(&self, group: Tag, tag: Tag) -> &'a Dataset<'a> {
+    /// What holds an element of a group.
+    pub(super) fn of(&self, group: Tag, tag: Tag) -> &'a Dataset<'a> {
         let in_group = |groups: Option<&'a Dataset<'a>>| {
             groups.and_then(|groups| groups.items(group).first()).filter(|item| item.get(tag).is_some())
         };
@@ -68,27 +71,78 @@ impl<'a> Scopes<'a> {
         self.of(group, tag).numbers(path, tag)
     }
 
-    fn number(&self, path: &Path, group: Tag, tag: Tag) -> Result<Option<f64>> {
+    pub(super) fn number(&self, path: &Path, group: Tag, tag: Tag) -> Result<Option<f64>> {
         self.of(group, tag).number(path, tag)
     }
+
+    /// The items of a group.
+    pub(super) fn items(&self, group: Tag) -> &'a [Dataset<'a>] {
+        let all = [self.own, self.shared, Some(self.all)].into_iter().flatten();
+        all.map(|groups| groups.items(group)).find(|items| !items.is_empty()).unwrap_or_default()
+    }
 }
 
-/// The slices of a file; none of a file without pixels, such as a report.
+/// What a file holds.
+pub(super) enum Found {
+    Slices(Vec<Plane>),
+    /// No image, as reports hold none.
+    Nothing,
+    /// Images that are no slices of numbers, and why.
+    Aside(PathBuf, String),
+}
+
+/// The slices of a file.
 ///
-/// Errors: no DICOM file, or damaged; pixels of a kind that is not read; numbers that no valid file has.
-pub(super) fn planes(path: &Path) -> Result<Vec<Plane>> {
+/// Errors: no DICOM file, or damaged; an image without its pixels; pixels of a kind that is not read; numbers that no valid file has.
+pub(super) fn found(path: &Path) -> Result<Found> {
     let file = File::read(path)?;
     let all = file.dataset()?;
-    if all.get(tag::PIXEL_DATA).is_none() {
-        return Ok(Vec::new());
+    if pixels::holder(&all).is_none() {
+        // A file that was cut between two elements. Spectra have rows and columns, too.
+        let is_image = all.get(tag::ROWS).is_some() && all.get(tag::SPECTROSCOPY).is_none();
+        return match is_image || all.text(tag::SOP_CLASS).is_some_and(|class| is_slice(&class)) {
+            true => Err(Error::truncated(path, "the image", tag::PIXEL_DATA.name, "none")),
+            false => Ok(Found::Nothing),
+        };
+    }
+    if let Some(reason) = pixels::aside(&all) {
+        return Ok(Found::Aside(path.to_owned(), reason));
     }
     let layout = Layout::of(path, &file, &all)?;
-    (0..layout.frames).map(|frame| plane(path, &all, &layout, frame)).collect()
+    let table = values::table(path, &all, layout.signed)?;
+    let offsets = offsets(path, &all, layout.slices())?;
+    let planes =
+        (0..layout.slices()).map(|slice| plane(path, &all, &layout, (slice, &offsets), table.as_ref()));
+    planes.collect::<Result<_>>().map(Found::Slices)
 }
 
-fn plane(path: &Path, all: &Dataset<'_>, layout: &Layout, frame: usize) -> Result<Plane> {
+/// Whether the files of a class are slices: of CT, MR, PET, nuclear medicine, and RT Dose.
+fn is_slice(class: &str) -> bool {
+    let Some(number) = class.strip_prefix("1.2.840.10008.5.1.4.1.1.") else { return false };
+    ["2", "2.1", "2.2", "4", "4.1", "4.4", "20", "128", "128.1", "130", "481.2"].contains(&number)
+}
+
+/// The heights of the frames of RT Dose above the first, mm; none where the file states none.
+fn offsets(path: &Path, all: &Dataset<'_>, frames: usize) -> Result<Vec<f64>> {
+    let Some(offsets) = all.decimals(path, tag::FRAME_OFFSETS)? else { return Ok(Vec::new()) };
+    match offsets.len() == frames {
+        true => Ok(offsets.iter().map(|offset| offset - offsets[0]).collect()),
+        false => {
+            let expected = format!("{frames} numbers, one for each frame");
+            Err(Error::field(path, tag::FRAME_OFFSETS.name, expected, offsets.len()))
+        }
+    }
+}
+
+fn plane(
+    path: &Path,
+    all: &Dataset<'_>,
+    layout: &Layout,
+    (slice, offsets): (usize, &[f64]),
+    table: Option<&Arc<Table>>,
+) -> Result<Plane> {
     let groups =
-        Scopes { own: all.items(tag::PER_FRAME).get(frame), shared: all.items(tag::SHARED).first(), all };
+        Scopes { own: all.items(tag::PER_FRAME).get(slice), shared: all.items(tag::SHARED).first(), all };
     let spacing = groups.numbers::<2>(path, tag::PIXEL_MEASURES, tag::PIXEL_SPACING)?;
     if let Some(found) = spacing.filter(|spacing| spacing.iter().any(|&mm| mm <= 0.0)) {
         return Err(Error::field(path, tag::PIXEL_SPACING.name, "positive distances", format!("{found:?}")));
@@ -101,27 +155,46 @@ fn plane(path: &Path, all: &Dataset<'_>, layout: &Layout, frame: usize) -> Resul
             Error::field(path, tag::ORIENTATION.name, expected, format!("{found:?}"))
         })?),
     };
-    let slope = groups.number(path, tag::TRANSFORMATION, tag::SLOPE)?.unwrap_or(1.0);
-    if slope == 0.0 {
-        return Err(Error::field(path, tag::SLOPE.name, "another number than 0", slope));
-    }
     let text = |tag| all.text(tag).map(|text| text.into_owned());
+    let thickness = groups.number(path, tag::PIXEL_MEASURES, tag::THICKNESS)?.filter(|&mm| mm > 0.0);
+    let between = groups.number(path, tag::PIXEL_MEASURES, tag::BETWEEN_SLICES)?.filter(|&mm| mm > 0.0);
+    let mut position = groups.numbers(path, tag::PLANE_POSITION, tag::POSITION)?;
+    if let (Some(place), Some([row, column]), Some(&offset)) = (&mut position, axes, offsets.get(slice)) {
+        let normal = cross(row, column);
+        *place = std::array::from_fn(|i| place[i] + offset * normal[i]);
+    }
+    if let Some(mosaic) = layout.mosaic {
+        let stated = position.zip(spacing).zip(axes).zip(between);
+        let Some((((corner, spacing), axes), between)) = stated else {
+            let expected = "a place, an orientation, PixelSpacing and SpacingBetweenSlices";
+            return Err(Error::field(path, "mosaic (ImageType)", expected, "not all of them"));
+        };
+        if !mosaic.is_straight(cross(axes[0], axes[1])) {
+            let found = format!("SliceNormalVector {:?}", mosaic.normal);
+            return Err(Error::field(
+                path,
+                "mosaic (ImageType)",
+                "slices along the normal of their planes",
+                found,
+            ));
+        }
+        position = Some(mosaic.place(slice, corner, (layout.size, spacing, axes), between));
+    }
     Ok(Plane {
         file: path.to_owned(),
-        frame: (frame, layout.frames),
-        size: layout.size,
+        frame: (slice, layout.slices()),
+        size: layout.slice_size(),
         spacing,
         axes,
-        position: groups.numbers(path, tag::PLANE_POSITION, tag::POSITION)?,
-        thickness: groups.number(path, tag::PIXEL_MEASURES, tag::THICKNESS)?.filter(|&mm| mm > 0.0),
-        between: groups.number(path, tag::PIXEL_MEASURES, tag::BETWEEN_SLICES)?.filter(|&mm| mm > 0.0),
-        scale: (slope, groups.number(path, tag::TRANSFORMATION, tag::INTERCEPT)?.unwrap_or(0.0)),
+        position,
+        thickness,
+        between,
+        values: Values::of(path, &groups, table)?,
         padding: layout.padding(all),
         localizer: all
             .text(tag::IMAGE_TYPE)
             .is_some_and(|text| text.split('\\').any(|word| word == "LOCALIZER")),
-        hounsfield: all.text(tag::MODALITY).is_some_and(|modality| modality == "CT")
-            && all.text(tag::RESCALE_TYPE).is_none_or(|unit| unit == "HU"),
+        dark: all.text(tag::PHOTOMETRIC).is_some_and(|text| text == "MONOCHROME1"),
         modality: text(tag::MODALITY).unwrap_or_else(|| "of no stated modality".into()),
         series: (text(tag::SERIES).unwrap_or_default(), text(tag::SERIES_NUMBER)),
     })

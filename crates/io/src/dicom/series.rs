@@ -55,6 +55,10 @@ pub(super) fn all(planes: Vec<Plane>) -> Vec<Series> {
 }
 
 impl Series {
+    fn is_localizer(&self) -> bool {
+        self.planes.iter().all(|plane| plane.localizer)
+    }
+
     pub(super) fn held(&self) -> Held {
         Held { what: "image series", name: self.name.clone() }
     }
@@ -72,15 +76,31 @@ impl Series {
     }
 }
 
-/// The series that a name chooses, by its number or UID; the only one without a name. Errors: no such series, or several.
-pub(super) fn chosen(path: &Path, mut all: Vec<Series>, name: Option<&str>) -> Result<Series> {
+/// The series that a name chooses, by its number or UID. Without a name it is the only one, or the only one beside localizers, which a
+/// sentence tells. Errors: no such series, or several.
+pub(super) fn chosen(
+    path: &Path,
+    mut all: Vec<Series>,
+    name: Option<&str>,
+) -> Result<(Series, Option<String>)> {
     if let Some(at) = name.and_then(|name| all.iter().position(|series| series.uid == name)) {
-        return Ok(all.swap_remove(at));
+        return Ok((all.swap_remove(at), None));
+    }
+    let own: Vec<usize> = (0..all.len()).filter(|&at| !all[at].is_localizer()).collect();
+    if let (None, [only], true) = (name, &own[..], all.len() > 1) {
+        let others: Vec<&str> =
+            all.iter().filter(|series| series.is_localizer()).map(|series| series.name.as_str()).collect();
+        let note = format!(
+            "series {} is read: the others ({}) are localizers (ImageType)",
+            all[*only].name,
+            others.join(", ")
+        );
+        return Ok((all.swap_remove(*only), Some(note)));
     }
     let names: Vec<String> = all.iter().map(|series| series.name.clone()).collect();
     let wanted = input::choose(path, "image series", &names, name)?;
     let at = names.iter().position(|name| *name == wanted).unwrap_or_default();
-    Ok(all.swap_remove(at))
+    Ok((all.swap_remove(at), None))
 }
 
 /// Slices in order, and where they lie.
@@ -112,6 +132,7 @@ impl Stack {
             notes.push(format!("{localizers} of the slices are localizers (ImageType), which are left out"));
         }
         expect_alike(&planes)?;
+        notes.extend(meanings(&planes));
         let first = &planes[0];
         if planes.len() > 1 && (first.axes.is_none() || planes.iter().any(|plane| plane.position.is_none())) {
             let expected = "a place and an orientation for each of several slices";
@@ -162,6 +183,16 @@ impl Stack {
         self.heights.iter().enumerate().all(on).then_some(step)
     }
 
+    /// How many slices seem to be missing: all distances are multiples of the least, and some are not the least.
+    pub(super) fn seem_missing(&self) -> Option<usize> {
+        let steps = || self.heights.windows(2).map(|pair| pair[1] - pair[0]);
+        let least = steps().fold(f64::MAX, f64::min);
+        let places = |step: f64| (step / least).round();
+        let on = |step: f64| (step / least - places(step)).abs() <= EVEN;
+        let missing = steps().map(|step| places(step) - 1.0).sum::<f64>();
+        (steps().all(on) && missing >= 1.0).then_some(missing as usize)
+    }
+
     /// What stands for the distance of a slice without neighbours.
     fn lone_thickness(&self) -> f64 {
         let plane = &self.planes[0];
@@ -186,7 +217,33 @@ impl Stack {
     }
 }
 
-/// Errors: a slice that differs from the first in size, orientation or pixel spacing.
+/// What the numbers are, where they are no plain numbers of their modality, and what was not done to them.
+fn meanings(planes: &[Plane]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    let mut say = |note: String| {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    };
+    if let Some(plane) = planes.iter().find(|plane| plane.dark) {
+        say(format!(
+            "MONOCHROME1 shows larger numbers darker: the numbers are as {plane} stores them, not inverted"
+        ));
+    }
+    for plane in planes {
+        let stated = plane.values.unit.as_ref().filter(|_| plane.values.quantity(&plane.modality).is_some());
+        if let Some((unit, element)) = stated.filter(|_| !plane.values.is_hounsfield(&plane.modality)) {
+            let not = if plane.modality == "CT" { ", no Hounsfield units" } else { "" };
+            say(format!("values are {unit} ({element}){not}"));
+        }
+        if let Some(note) = &plane.values.note {
+            say(note.clone());
+        }
+    }
+    notes
+}
+
+/// Errors: a slice that differs from the first in size, orientation, pixel spacing or unit.
 fn expect_alike(planes: &[Plane]) -> Result<()> {
     let first = &planes[0];
     let refuse = |plane: &Plane, what: &str, own: String, others: String| {
@@ -218,6 +275,12 @@ fn expect_alike(planes: &[Plane]) -> Result<()> {
         };
         if !alike {
             return refuse(plane, tag::PIXEL_SPACING.name, text(plane), text(first));
+        }
+        let (own, others) = [plane, first].map(|plane| plane.values.quantity(&plane.modality)).into();
+        if let (Some(own), Some(others)) = (own, others)
+            && own != others
+        {
+            return refuse(plane, tag::RESCALE_TYPE.name, own.into(), others.into());
         }
     }
     Ok(())
@@ -265,7 +328,8 @@ fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
     Ok(())
 }
 
+/// The median; of an even number of values the lower one, so that one of two distances that is too large shows.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }

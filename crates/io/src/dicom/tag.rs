@@ -21,6 +21,8 @@ tags! {
     TRANSFER_SYNTAX = 0x0002_0010 "TransferSyntaxUID";
     IMPLEMENTATION = 0x0002_0012 "ImplementationClassUID";
     IMPLEMENTATION_NAME = 0x0002_0013 "ImplementationVersionName";
+    RECORDS = 0x0004_1220 "DirectoryRecordSequence";
+    REFERENCED_FILE = 0x0004_1500 "ReferencedFileID";
     IMAGE_TYPE = 0x0008_0008 "ImageType";
     SOP_CLASS = 0x0008_0016 "SOPClassUID";
     SOP_INSTANCE = 0x0008_0018 "SOPInstanceUID";
@@ -30,6 +32,7 @@ tags! {
     MODALITY = 0x0008_0060 "Modality";
     MANUFACTURER = 0x0008_0070 "Manufacturer";
     PHYSICIAN = 0x0008_0090 "ReferringPhysicianName";
+    CODE = 0x0008_0100 "CodeValue";
     PATIENT_NAME = 0x0010_0010 "PatientName";
     PATIENT_ID = 0x0010_0020 "PatientID";
     BIRTH_DATE = 0x0010_0030 "PatientBirthDate";
@@ -64,16 +67,45 @@ tags! {
     REPRESENTATION = 0x0028_0103 "PixelRepresentation";
     PADDING = 0x0028_0120 "PixelPaddingValue";
     PADDING_LIMIT = 0x0028_0121 "PixelPaddingRangeLimit";
+    FLOAT_PADDING = 0x0028_0122 "FloatPixelPaddingValue";
+    DOUBLE_PADDING = 0x0028_0123 "DoubleFloatPixelPaddingValue";
+    FLOAT_PADDING_LIMIT = 0x0028_0124 "FloatPixelPaddingRangeLimit";
+    DOUBLE_PADDING_LIMIT = 0x0028_0125 "DoubleFloatPixelPaddingRangeLimit";
     INTERCEPT = 0x0028_1052 "RescaleIntercept";
     SLOPE = 0x0028_1053 "RescaleSlope";
     RESCALE_TYPE = 0x0028_1054 "RescaleType";
+    LUT = 0x0028_3000 "ModalityLUTSequence";
+    LUT_DESCRIPTOR = 0x0028_3002 "LUTDescriptor";
+    LUT_TYPE = 0x0028_3004 "ModalityLUTType";
+    LUT_DATA = 0x0028_3006 "LUTData";
     PIXEL_MEASURES = 0x0028_9110 "PixelMeasuresSequence";
     TRANSFORMATION = 0x0028_9145 "PixelValueTransformationSequence";
+    REAL_UNITS = 0x0040_08ea "MeasurementUnitsCodeSequence";
+    REAL_VALUES = 0x0040_9096 "RealWorldValueMappingSequence";
+    REAL_INTERCEPT = 0x0040_9224 "RealWorldValueIntercept";
+    REAL_SLOPE = 0x0040_9225 "RealWorldValueSlope";
+    DOSE_UNITS = 0x3004_0002 "DoseUnits";
+    FRAME_OFFSETS = 0x3004_000c "GridFrameOffsetVector";
+    DOSE_SCALING = 0x3004_000e "DoseGridScaling";
     SHARED = 0x5200_9229 "SharedFunctionalGroupsSequence";
     PER_FRAME = 0x5200_9230 "PerFrameFunctionalGroupsSequence";
+    SPECTROSCOPY = 0x5600_0020 "SpectroscopyData";
+    EXTENDED_OFFSETS = 0x7fe0_0001 "ExtendedOffsetTable";
+    FLOAT_PIXELS = 0x7fe0_0008 "FloatPixelData";
+    DOUBLE_PIXELS = 0x7fe0_0009 "DoubleFloatPixelData";
     PIXEL_DATA = 0x7fe0_0010 "PixelData";
 }
 
 /// Sequences whose items are read.
-pub(super) const SEQUENCES: [Tag; 6] =
-    [SHARED, PER_FRAME, PLANE_POSITION, PLANE_ORIENTATION, PIXEL_MEASURES, TRANSFORMATION];
+pub(super) const SEQUENCES: [Tag; 10] = [
+    RECORDS,
+    SHARED,
+    PER_FRAME,
+    PLANE_POSITION,
+    PLANE_ORIENTATION,
+    PIXEL_MEASURES,
+    TRANSFORMATION,
+    LUT,
+    REAL_VALUES,
+    REAL_UNITS,
+];

@@ -1,0 +1,130 @@
+//! Mosaics of Siemens: the slices of a volume as tiles of one large slice.
+//!
+//! The private header (CSA) tells how many slices there are, and in which direction they follow each other. The image position is of the
+//! corner of a slice as large as the mosaic, around the same centre as the first slice.
+
+use std::path::Path;
+
+use rayspin_core::vector::{dot, norm, scaled};
+
+use super::dataset::Dataset;
+use super::tag;
+use crate::{Error, Result};
+
+/// The slices of a mosaic.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mosaic {
+    pub(super) slices: usize,
+    /// Tiles along each side.
+    pub(super) side: usize,
+    /// From each slice to the next, a unit vector.
+    pub(super) normal: [f64; 3],
+}
+
+impl Mosaic {
+    /// The mosaic of a file, if it is one.
+    ///
+    /// Errors: a mosaic without a header that tells its slices, or that does not hold them.
+    pub(super) fn of(path: &Path, all: &Dataset<'_>, size: [usize; 2]) -> Result<Option<Self>> {
+        let is = |text: &str| text.split('\\').any(|word| word.trim() == "MOSAIC");
+        if !all.text(tag::IMAGE_TYPE).is_some_and(|text| is(&text)) {
+            return Ok(None);
+        }
+        let refuse = |expected: &str, found: String| {
+            Err(Error::field(path, "mosaic (ImageType)", expected, found)
+                .with_hint("convert it by a program that reads the scanner's mosaics, such as dcm2niix"))
+        };
+        let header = all.private(0x0029, "SIEMENS CSA HEADER", 0x10).unwrap_or_default();
+        let slices = csa(header, "NumberOfImagesInMosaic").first().copied();
+        let normal: Option<[f64; 3]> = csa(header, "SliceNormalVector").try_into().ok();
+        let (Some(slices), Some(normal)) = (slices, normal) else {
+            return refuse(
+                "Siemens' header (CSA) with NumberOfImagesInMosaic and SliceNormalVector",
+                "none".into(),
+            );
+        };
+        let [rows, columns] = size;
+        let side = slices.sqrt().ceil();
+        let fits = (1.0..=rows.min(columns) as f64).contains(&side) && slices.fract() == 0.0;
+        let side = if fits { side as usize } else { 0 };
+        if side == 0 || rows % side != 0 || columns % side != 0 {
+            return refuse("tiles of one size", format!("{slices} slices in {rows} x {columns}"));
+        }
+        let length = norm(normal);
+        if !length.is_finite() || (length - 1.0).abs() > 1e-3 {
+            return refuse("a SliceNormalVector of length 1", format!("{normal:?}"));
+        }
+        Ok(Some(Self { slices: slices as usize, side, normal: scaled(normal, 1.0 / length) }))
+    }
+
+    /// The centre of the first pixel of a slice. `size` is the mosaic's, rows and columns.
+    pub(super) fn place(
+        &self,
+        slice: usize,
+        corner: [f64; 3],
+        (size, spacing, [row, column]): ([usize; 2], [f64; 2], [[f64; 3]; 2]),
+        between: f64,
+    ) -> [f64; 3] {
+        let inwards = |n: usize, mm: f64| (n - n / self.side) as f64 / 2.0 * mm;
+        let (down, right) = (inwards(size[0], spacing[0]), inwards(size[1], spacing[1]));
+        let along = slice as f64 * between;
+        std::array::from_fn(|i| corner[i] + right * row[i] + down * column[i] + along * self.normal[i])
+    }
+
+    /// Whether the slices follow each other along the normal of their planes.
+    pub(super) fn is_straight(&self, normal: [f64; 3]) -> bool {
+        dot(self.normal, normal).abs() > 0.99
+    }
+}
+
+/// The numbers under a name of a CSA header; none of a header that is damaged or does not hold it.
+fn csa(header: &[u8], name: &str) -> Vec<f64> {
+    entry(header, name).unwrap_or_default().iter().filter_map(|text| text.trim().parse().ok()).collect()
+}
+
+/// The texts of an entry: 64 bytes of name, the number of values, the type, and the number of items; each item has four numbers, the
+/// length among them, and its bytes up to a multiple of four. A header that begins with `SV10` states the length in the second number,
+/// an older one in the first, increased by the number of items of the first entry.
+fn entry(header: &[u8], name: &str) -> Option<Vec<String>> {
+    let new = header.starts_with(b"SV10");
+    let mut rest = &header[if new { 8 } else { 0 }..];
+    let take = |rest: &mut &[u8], count: usize| -> Option<Vec<u8>> {
+        let (taken, others) = rest.split_at_checked(count)?;
+        *rest = others;
+        Some(taken.to_vec())
+    };
+    let number = |rest: &mut &[u8]| -> Option<u32> {
+        let (taken, others) = rest.split_first_chunk()?;
+        *rest = others;
+        Some(u32::from_le_bytes(*taken))
+    };
+    let text = |bytes: &[u8]| {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    };
+    let entries = number(&mut rest)?;
+    number(&mut rest)?;
+    let mut offset = None;
+    for _ in 0..entries {
+        let own = text(&take(&mut rest, 64)?);
+        let values = number(&mut rest)? as usize;
+        take(&mut rest, 8)?;
+        let items = number(&mut rest)?;
+        number(&mut rest)?;
+        let offset = *offset.get_or_insert(items);
+        let mut found = Vec::new();
+        for _ in 0..items {
+            let numbers = [number(&mut rest)?, number(&mut rest)?, number(&mut rest)?, number(&mut rest)?];
+            let length = if new { numbers[1] } else { numbers[0].checked_sub(offset)? } as usize;
+            let bytes = take(&mut rest, length)?;
+            let padding = (4 - length % 4) % 4;
+            rest = rest.get(padding..).unwrap_or_default();
+            found.push(text(&bytes));
+        }
+        if own == name {
+            found.truncate(values.max(1));
+            return Some(found);
+        }
+    }
+    None
+}

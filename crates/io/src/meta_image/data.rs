@@ -1,0 +1,232 @@
+//! The numbers of a MetaImage: in the header's file, in another one, or in several.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use rayspin_device::cpu::try_reserve;
+
+use super::{DATA_FILE, Header};
+use crate::element::{self, ByteOrder, Element, Origin, Stop};
+use crate::{Error, Result};
+
+/// The value of `ElementDataFile` before a list of files.
+pub(super) const LIST: &str = "LIST";
+
+/// The longest number of a text.
+const LONGEST_NUMBER: usize = 64;
+
+/// The most files of a pattern.
+const MOST_FILES: usize = 1_000_000;
+
+/// Some of the numbers of an image.
+pub(super) struct Part {
+    /// Their file; none where they follow the header.
+    pub(super) file: Option<PathBuf>,
+    count: usize,
+}
+
+/// Where the numbers of `shape` are, one file after another.
+///
+/// Errors: a list of other than the needed files; a pattern that names none.
+pub(super) fn files(path: &Path, header: &Header, shape: &[usize]) -> Result<Vec<Part>> {
+    let name = header.expect(path, DATA_FILE)?;
+    let beside = |name: &str| Some(path.with_file_name(name));
+    // The last axes count the files, the others lie in each.
+    let parts = |axes: usize| {
+        let (over, within) = shape.split_at(shape.len() - axes);
+        (over.iter().product::<usize>(), within.iter().product::<usize>())
+    };
+    if name.eq_ignore_ascii_case("LOCAL") {
+        return Ok(vec![Part { file: None, count: parts(shape.len()).1 }]);
+    }
+    if let Some(rest) = name.strip_prefix(LIST) {
+        let digits = rest.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        let axes =
+            digits.parse().ok().filter(|axes| rest.starts_with(' ') && (1..=shape.len()).contains(axes));
+        let (count, each) = parts(axes.unwrap_or(shape.len() - 1));
+        if header.list.len() != count || header.list.iter().any(String::is_empty) {
+            let found = header.list.iter().filter(|name| !name.is_empty()).count();
+            let expected = format!("{count} names of files, a line each");
+            return Err(Error::field(path, format!("{DATA_FILE} = {name}"), expected, found));
+        }
+        return Ok(header.list.iter().map(|name| Part { file: beside(name), count: each }).collect());
+    }
+    if name.contains('%') {
+        let (count, each) = parts(shape.len() - 1);
+        let names = numbered(name, count).ok_or_else(|| {
+            let expected = "a name with one %d or %03d, then the first number, the last one and the step";
+            Error::field(path, DATA_FILE, expected, name)
+        })?;
+        return Ok(names.iter().map(|name| Part { file: beside(name), count: each }).collect());
+    }
+    Ok(vec![Part { file: beside(name), count: parts(shape.len()).1 }])
+}
+
+/// `count` names of a pattern `name%03d.raw first last step`, as ITK understands it; the numbers may be left out from the end.
+fn numbered(pattern: &str, count: usize) -> Option<Vec<String>> {
+    let words: Vec<&str> = pattern.split_whitespace().collect();
+    // Names may have spaces, if all three numbers are there.
+    let numbers = if words.len() > 4 { 3 } else { words.len().checked_sub(1)? };
+    let (name, numbers) = words.split_at(words.len() - numbers);
+    let numbers: Vec<usize> = numbers.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let (first, step) = match numbers[..] {
+        [] => (1, 1),
+        [first] => (first, 1),
+        [first, last] if last.checked_sub(first)? + 1 == count => (first, 1),
+        [first, last, step] if step > 0 && last.checked_sub(first)? / step + 1 >= count => (first, step),
+        _ => return None,
+    };
+    if count > MOST_FILES {
+        return None;
+    }
+    let name = name.join(" ");
+    let (before, rest) = name.split_once('%')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    let (width, rest) = rest.split_at(end);
+    let after = rest.strip_prefix(['d', 'i', 'u'])?;
+    let (zeros, width) = (width.starts_with('0'), width.parse().unwrap_or(0usize));
+    if after.contains('%') || width > 32 {
+        return None;
+    }
+    let number = |at: usize| first.checked_add(at.checked_mul(step)?);
+    let name = |number: usize| match zeros {
+        true => format!("{before}{number:0width$}{after}"),
+        false => format!("{before}{number:width$}{after}"),
+    };
+    (0..count).map(|at| number(at).map(name)).collect()
+}
+
+/// All numbers.
+pub(super) fn read(
+    path: &Path,
+    header: &Header,
+    shape: &[usize],
+    stored: (Element, ByteOrder),
+) -> Result<Vec<f32>> {
+    let parts = files(path, header, shape)?;
+    if let [part] = &parts[..] {
+        return part.read(path, header, stored);
+    }
+    let mut values = Vec::new();
+    for part in parts {
+        let own = part.read(path, header, stored)?;
+        if values.capacity() < values.len() + own.len() {
+            let more = own.len().max(values.len());
+            try_reserve("image", &mut values, more).map_err(|e| Error::core(path, e))?;
+        }
+        values.extend(own);
+    }
+    Ok(values)
+}
+
+impl Part {
+    fn read(&self, path: &Path, header: &Header, (element, order): (Element, ByteOrder)) -> Result<Vec<f32>> {
+        let (opened, file, packed) = self.open(path)?;
+        let file = file.as_path();
+        let length = opened.metadata().map_err(|e| Error::read(file, e))?.len();
+        let bytes = (self.count * element.size()) as u64;
+        let text = !header.flag(path, &["BinaryData"], true)? && !packed;
+        let compressed = packed || !text && header.flag(path, &["CompressedData"], false)?;
+        let skipped = match header.get(&["HeaderSize"]) {
+            None => 0,
+            Some("-1") if compressed => 0,
+            Some("-1") if text => {
+                return Err(Error::field(path, "HeaderSize", "a number of bytes for numbers as text", -1));
+            }
+            Some("-1") => length.saturating_sub(bytes),
+            Some(size) => size
+                .parse()
+                .map_err(|_| Error::field(path, "HeaderSize", "a number of bytes, or -1", size))?,
+        };
+        let start = if self.file.is_some() { skipped } else { header.end.max(skipped) };
+        (&opened).seek(SeekFrom::Start(start)).map_err(|e| Error::read(file, e))?;
+        if text {
+            return numbers(file, BufReader::new(opened), self.count, element);
+        }
+        let (mut zlib, mut gzip);
+        let origin = match compressed {
+            true => {
+                let mut stream = BufReader::with_capacity(1 << 18, &opened);
+                match stream.fill_buf().is_ok_and(|start| start.starts_with(crate::format::GZIP)) {
+                    true => {
+                        gzip = MultiGzDecoder::new(stream);
+                        Origin::Stream(&mut gzip)
+                    }
+                    false => {
+                        zlib = ZlibDecoder::new(stream);
+                        Origin::Stream(&mut zlib)
+                    }
+                }
+            }
+            false => Origin::File(&opened, start),
+        };
+        element::read(origin, self.count, element, order, None).map_err(|stop| match stop {
+            Stop::Io(e) if compressed => Error::field(file, "compressed numbers", "a sound zlib stream", e),
+            Stop::Io(e) => Error::read(file, e),
+            Stop::Memory(e) => Error::core(file, e),
+            Stop::Short(got) => {
+                let expected = format!("{bytes} bytes for DimSize");
+                Error::truncated(file, "the image", expected, format!("{got} bytes"))
+            }
+            Stop::Range(at) => {
+                Error::field(file, "voxel", "values within single precision", format!("a larger one at {at}"))
+            }
+        })
+    }
+
+    /// The file of the numbers, its path, and whether it is `name.gz` for `name`, which ITK looks for, too.
+    fn open(&self, path: &Path) -> Result<(File, PathBuf, bool)> {
+        let file = self.file.as_deref().unwrap_or(path);
+        let mut packed = file.as_os_str().to_owned();
+        packed.push(".gz");
+        let packed = PathBuf::from(packed);
+        match File::open(file) {
+            Ok(opened) => Ok((opened, file.to_owned(), false)),
+            Err(_) if packed.is_file() => File::open(&packed)
+                .map(|opened| (opened, packed.clone(), true))
+                .map_err(|e| Error::open(packed, e)),
+            // A name that no file can have is an error of the header.
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
+                let name = self.file.as_deref().unwrap_or(path).to_string_lossy().into_owned();
+                Err(Error::field(path, DATA_FILE, "the name of a file", name))
+            }
+            Err(e) => Err(Error::open(file, e)),
+        }
+    }
+}
+
+/// `count` numbers as text, with spaces, lines or commas between them.
+fn numbers(file: &Path, text: impl Read, count: usize, element: Element) -> Result<Vec<f32>> {
+    let mut values: Vec<f32> = Vec::new();
+    let mut word = String::new();
+    let is_between = |byte: u8| byte.is_ascii_whitespace() || byte == b',';
+    let end = std::iter::once(Ok(b'\n'));
+    for byte in text.bytes().chain(end) {
+        let byte = byte.map_err(|e| Error::read(file, e))?;
+        if !is_between(byte) && word.len() < LONGEST_NUMBER {
+            word.push(char::from(byte));
+            continue;
+        }
+        if word.is_empty() {
+            continue;
+        }
+        let number = word.parse::<f64>().ok().filter(|&number| element.holds(number));
+        let Some(number) = number else {
+            let expected = "a number of ElementType as text (BinaryData = False)";
+            return Err(Error::field(file, format!("voxel {}", values.len()), expected, word));
+        };
+        if values.len() == values.capacity() {
+            let more = (count - values.len()).min(values.len().max(1 << 16));
+            try_reserve("numbers of the file", &mut values, more).map_err(|e| Error::core(file, e))?;
+        }
+        values.push(number as f32);
+        if values.len() == count {
+            return Ok(values);
+        }
+        word.clear();
+    }
+    let found = format!("{} numbers", values.len());
+    Err(Error::truncated(file, "the image", format!("{count} numbers for DimSize"), found))
+}
