@@ -971,7 +971,7 @@ def recon_ct(
     relaxation: Part of the full step that each update takes; less is slower and less noisy (above 0 and below 2;
         default 1.0)
     subsets: Number of subsets of views, each of which updates the volume; at most the number of views (1 to
-        100000; default 20)
+        100000; default 15)
     """
 
 @overload
