@@ -17,6 +17,8 @@ use rayspin_solve::{SartOptions, Subset, sart};
 use super::{Method, iterative};
 use crate::recon::{Solve, Solving, Spec};
 
+// 10 passes with 15 full steps each: on seven kinds of simulated scans the error is at most 14 % above the least one of fbp, cgls and sirt, and
+// mostly within 8 % (benches/results/2026-11-26-defaults/os-sart.txt).
 params! {
     /// Subsets of views update the volume one after another: few passes over all views, for any path.
     pub struct OsSart {
@@ -25,9 +27,9 @@ params! {
         /// Relative residual at which they end.
         tolerance: f64 = 0.0 => iterative::TOLERANCE,
         /// Part of the full step.
-        relaxation: f64 = 0.5 => iterative::RELAXATION,
+        relaxation: f64 = 1.0 => iterative::RELAXATION,
         /// Subsets of views.
-        subsets: usize = 10 => iterative::SUBSETS,
+        subsets: usize = 15 => iterative::SUBSETS,
     }
 }
 

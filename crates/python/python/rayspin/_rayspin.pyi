@@ -978,9 +978,9 @@ def recon_ct(
     tolerance: Relative residual (TV: relative change) at which iterations stop; 0 runs all of them (0 <=
         tolerance < 1; default 0.0)
     relaxation: Part of the full step that each update takes; less is slower and less noisy (above 0 and below 2;
-        default 0.5)
+        default 1.0)
     subsets: Number of subsets of views, each of which updates the volume; at most the number of views (1 to
-        100000; default 10)
+        100000; default 15)
     """
 
 @overload
