@@ -44,14 +44,15 @@ choices! {
 }
 
 /// Rows end inside the object where the mean of their outer columns is above this part of the view's largest value, and this many times as
-/// large as its noise. Air reaches 0.013 (a fan beam of the Helsinki challenge, a tooth), and 4.8 times the noise in 5000 noisy views; a
-/// scan of a region of interest 0.93 and 250 (`benches/results/2026-11-26-epyc-2/truncated.txt`).
+/// large as its noise. In air a tooth and a fan beam of the Helsinki challenge have 0.013 at most, and noise alone 4.2 times itself in 720 views; a
+/// region of interest has 0.93 and 235 (`benches/results/2026-11-26-epyc-2/truncated.txt`).
 const PART: f64 = 0.05;
 const NOISE: f64 = 5.0;
 /// Rows of a view that are looked at, at most.
 const ROWS: usize = 64;
-/// The part of the columns in which the cylinder's outline is sought.
-const OUTER: usize = 4;
+/// The outermost 1/END of the columns give the value at an end, and the outer 1/FIT the cylinder's outline.
+const END: usize = 64;
+const FIT: usize = 4;
 /// Columns that a detector has at least.
 const LEAST: usize = 16;
 /// Views at a time, and values of corrections: what memory the extension takes does not grow with the scan.
@@ -88,7 +89,7 @@ impl Ends {
     }
 }
 
-/// What people should know about `count` of `views` views whose rows were extended. None where nobody was asked and nothing was done.
+/// What people should know of rows that were extended in `count` of `views` views on either side. None where none was.
 pub(crate) fn note(extend: Extend, count: [usize; 2], views: usize) -> Option<String> {
     let sides = match count {
         [0, 0] => return None,
@@ -96,17 +97,14 @@ pub(crate) fn note(extend: Extend, count: [usize; 2], views: usize) -> Option<St
         [0, _] => "behind the last column",
         _ => "on both sides",
     };
-    let how = match extend {
-        Extend::Edge => "with their last value",
-        _ => "as a cylinder",
-    };
     let most = count[0].max(count[1]);
     Some(match extend {
         Extend::Auto => format!(
-            "the detector does not see the whole object {sides} (in {most} of {views} views): rows go on {how} before they are filtered, \
+            "the detector does not see the whole object {sides} (in {most} of {views} views): rows go on as a cylinder before they are filtered, \
              and values near the rim depend on it (--extend none turns it off)"
         ),
-        _ => format!("rows go on {how} {sides} before they are filtered"),
+        Extend::Edge => format!("rows go on with their last value {sides} before they are filtered"),
+        _ => format!("rows go on as a cylinder {sides} before they are filtered"),
     })
 }
 
@@ -160,7 +158,7 @@ impl FilteredBackprojection {
 
     fn end(&self, view: usize, side: usize, lines: &[f32], means: &[f64]) -> Option<End> {
         let columns = means.len();
-        let outer = (columns / ROWS).clamp(2, 16);
+        let outer = (columns / END).clamp(2, 16);
         let edge = self.u_mm(view, if side == 0 { 0.0 } else { (columns - 1) as f64 });
         let outwards = if side == 0 { -1.0 } else { 1.0 };
         // The side at the axis of a shifted detector, and one that does not reach the axis.
@@ -208,7 +206,7 @@ impl FilteredBackprojection {
             self.from_axis(view, edge + outwards * columns as f64 * detector.pitch_mm[0]).abs()
         };
         let [least, most] = [at(1), at(self.reach())];
-        let count = (detector.columns / OUTER).max(LEAST / 2);
+        let count = (detector.columns / FIT).max(LEAST / 2);
         let some = chosen_rows(lines.len() / detector.columns);
         let (mut n, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for (column, u) in self.inwards(view, side, count).take_while(|(_, u)| u * outwards > 0.0) {

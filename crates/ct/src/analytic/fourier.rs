@@ -235,8 +235,8 @@ impl FourierBackprojection {
                     let phase = phase / length as f64;
                     *value *= C32::new(phase.re as f32, phase.im as f32);
                 });
-                // As the filter leaves it out.
-                row[length / 2] = C32::default();
+                // The highest frequency, as the filter leaves it out.
+                row[0] = C32::default();
             });
         });
         Ok(added)

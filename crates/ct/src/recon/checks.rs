@@ -109,14 +109,14 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
 /// Whether a line meets a box.
 fn crosses(point: [f64; 3], along: [f64; 3], sides: &[[f64; 2]; 3]) -> bool {
     let (mut enter, mut leave) = (f64::NEG_INFINITY, f64::INFINITY);
-    for axis in 0..3 {
-        if along[axis].abs() < 1e-12 {
-            if point[axis] < sides[axis][0] || point[axis] > sides[axis][1] {
+    for ((point, along), &[low, high]) in point.iter().zip(&along).zip(sides) {
+        if along.abs() < 1e-12 {
+            if !(low..=high).contains(point) {
                 return false;
             }
             continue;
         }
-        let [a, b] = sides[axis].map(|side| (side - point[axis]) / along[axis]);
+        let [a, b] = [low, high].map(|side| (side - point) / along);
         (enter, leave) = (enter.max(a.min(b)), leave.min(a.max(b)));
     }
     enter <= leave
