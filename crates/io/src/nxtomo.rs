@@ -41,23 +41,35 @@ const PLACES: Places = Places { flats: KEYS, angles: ANGLES, lines: None };
 fn entries(path: &Path, file: &hdf5::File) -> Vec<Entry> {
     let mut found = Vec::new();
     if let Ok(root) = file.group("/") {
-        seek(path, root, 0, &mut found);
+        seek(path, String::new(), root, &mut found);
     }
     found.sort_by_key(|entry| !entry.has_images());
     found
 }
 
-fn seek(path: &Path, group: Group, depth: usize, found: &mut Vec<Entry>) {
+/// Seeks in the group of that name.
+fn seek(path: &Path, name: String, group: Group, found: &mut Vec<Entry>) {
+    // Links give one entry several names.
+    let place = |group: &Group| group.loc_info().map(|info| (info.fileno, info.token)).ok();
+    if found.iter().any(|entry| place(&entry.group) == place(&group)) {
+        return;
+    }
     let says = dataset(path, &group, "definition").is_ok_and(|definition| {
         let text = value(path, &definition, "definition").ok().flatten().and_then(Value::text);
         text.is_some_and(|text| text.eq_ignore_ascii_case("NXtomo"))
     });
     let detector = detector(&group);
     if says || detector.as_ref().is_some_and(|detector| detector.link_exists(KEYS)) {
-        found.push(Entry { group, detector });
-    } else if depth < DEPTH {
-        let inner = group.groups().unwrap_or_default();
-        inner.into_iter().for_each(|inner| seek(path, inner, depth + 1, found));
+        found.push(Entry { name, group, detector });
+        return;
+    }
+    let depth = name.split('/').filter(|part| !part.is_empty()).count();
+    let members = if depth < DEPTH { group.member_names().unwrap_or_default() } else { Vec::new() };
+    // Names come from the file and need not be valid text.
+    for member in members.iter().filter_map(|name| std::str::from_utf8(name.as_bytes()).ok()) {
+        if let Ok(inner) = group.group(member) {
+            seek(path, format!("{name}/{member}").trim_start_matches('/').to_owned(), inner, found);
+        }
     }
 }
 
@@ -71,16 +83,13 @@ fn detector(entry: &Group) -> Option<Group> {
 
 /// A scan in a file.
 struct Entry {
+    /// As it follows the colon after the file's name.
+    name: String,
     group: Group,
     detector: Option<Group>,
 }
 
 impl Entry {
-    /// As it follows the colon after the file's name.
-    fn name(&self) -> String {
-        self.group.name().trim_matches('/').to_owned()
-    }
-
     fn images_at(&self) -> Option<(&Group, &'static str)> {
         let own = self.detector.as_ref().map(|detector| (detector, "data"));
         let places = [own, Some((&self.group, "data/data"))];
@@ -111,7 +120,7 @@ pub(crate) fn holds(path: &Path) -> bool {
 pub(crate) fn projections(path: &Path, name: Option<&str>) -> Result<Projections> {
     let file = open(path, "a NeXus file (HDF5)")?;
     let mut all = entries(path, &file);
-    let names: Vec<String> = all.iter().map(Entry::name).collect();
+    let names: Vec<String> = all.iter().map(|entry| entry.name.clone()).collect();
     let mut notes = Vec::new();
     let at = match name {
         None if all.is_empty() => {
