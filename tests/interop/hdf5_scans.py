@@ -173,6 +173,7 @@ def entries(folder):
         file.create_group("entry0000")["definition"] = "NXtomo"
         nxtomo(file, "entry0001", keys=[1, 0, 0, 0])
         nxtomo(file, "entry0002", keys=[1, 0, 0])
+        file["newest"] = h5py.SoftLink("/entry0002")
     with h5py.File(folder / "no_flats.h5", "w") as file:
         exchange(file)["data"] = LINES
         file["exchange/data_dark"] = np.full((1, ROWS, COLUMNS), 0.5, np.float32)

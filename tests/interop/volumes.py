@@ -61,6 +61,12 @@ def write(folder):
     with tifffile.TiffWriter(folder / "uneven.tif") as file:
         file.write(np.zeros((4, 5), np.uint8), photometric="minisblack")
         file.write(np.zeros((4, 6), np.uint8), photometric="minisblack")
+    pixels = {"resolution": (1 / 2.5, 1 / 5.0), "photometric": "minisblack"}
+    tifffile.imwrite(folder / "micron.tif", volume(np.float32), imagej=True, metadata={"axes": "ZYX", "unit": "um"}, **pixels)
+    size = {"PhysicalSizeX": 0.25, "PhysicalSizeXUnit": "nm", "PhysicalSizeY": 0.5}
+    tifffile.imwrite(folder / "physical.ome.tif", volume(np.float32), metadata={"axes": "ZYX", **size}, photometric="minisblack")
+    tifffile.imwrite(folder / "printer.tif", volume(np.float32), resolution=(300, 300), resolutionunit="INCH", photometric="minisblack")
+    tifffile.imwrite(folder / "centimetre.tif", volume(np.float32), resolution=(1234, 1234), resolutionunit="CENTIMETER", photometric="minisblack")
     nxtomo(folder / "degrees.nxs", "degrees", [2, 1, 1, 0, 0, 3, 0, 0, 1], "entry")
     nxtomo(folder / "radian.h5", "rad", [0, 0, 1, 2, 0], "subentry")
     data = os.environ.get("RAYSPIN_DATA")

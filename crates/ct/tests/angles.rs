@@ -386,4 +386,5 @@ fn a_wrong_unit_and_a_single_direction_are_told() {
         told(even(step, views).iter().map(|angle| angle.to_degrees()).collect(), "calls radian");
     }
     told(vec![0.7; 40], "from 40.11°");
+    told(vec![0.7], "one view");
 }

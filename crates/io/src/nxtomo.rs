@@ -41,23 +41,35 @@ const PLACES: Places = Places { flats: KEYS, angles: ANGLES, lines: None };
 fn entries(path: &Path, file: &hdf5::File) -> Vec<Entry> {
     let mut found = Vec::new();
     if let Ok(root) = file.group("/") {
-        seek(path, root, 0, &mut found);
+        seek(path, String::new(), root, &mut found);
     }
     found.sort_by_key(|entry| !entry.has_images());
     found
 }
 
-fn seek(path: &Path, group: Group, depth: usize, found: &mut Vec<Entry>) {
+/// Seeks in the group of that name.
+fn seek(path: &Path, name: String, group: Group, found: &mut Vec<Entry>) {
+    // Links give one entry several names.
+    let place = |group: &Group| group.loc_info().map(|info| (info.fileno, info.token)).ok();
+    if found.iter().any(|entry| place(&entry.group) == place(&group)) {
+        return;
+    }
     let says = dataset(path, &group, "definition").is_ok_and(|definition| {
         let text = value(path, &definition, "definition").ok().flatten().and_then(Value::text);
         text.is_some_and(|text| text.eq_ignore_ascii_case("NXtomo"))
     });
     let detector = detector(&group);
     if says || detector.as_ref().is_some_and(|detector| detector.link_exists(KEYS)) {
-        found.push(Entry { group, detector });
-    } else if depth < DEPTH {
-        let inner = group.groups().unwrap_or_default();
-        inner.into_iter().for_each(|inner| seek(path, inner, depth + 1, found));
+        found.push(Entry { name, group, detector });
+        return;
+    }
+    let depth = name.split('/').filter(|part| !part.is_empty()).count();
+    let members = if depth < DEPTH { group.member_names().unwrap_or_default() } else { Vec::new() };
+    // Names come from the file and need not be valid text.
+    for member in members.iter().filter_map(|name| std::str::from_utf8(name.as_bytes()).ok()) {
+        if let Ok(inner) = group.group(member) {
+            seek(path, format!("{name}/{member}").trim_start_matches('/').to_owned(), inner, found);
+        }
     }
 }
 
@@ -71,16 +83,13 @@ fn detector(entry: &Group) -> Option<Group> {
 
 /// A scan in a file.
 struct Entry {
+    /// As it follows the colon after the file's name.
+    name: String,
     group: Group,
     detector: Option<Group>,
 }
 
 impl Entry {
-    /// As it follows the colon after the file's name.
-    fn name(&self) -> String {
-        self.group.name().trim_matches('/').to_owned()
-    }
-
     fn images_at(&self) -> Option<(&Group, &'static str)> {
         let own = self.detector.as_ref().map(|detector| (detector, "data"));
         let places = [own, Some((&self.group, "data/data"))];
@@ -111,11 +120,12 @@ pub(crate) fn holds(path: &Path) -> bool {
 pub(crate) fn projections(path: &Path, name: Option<&str>) -> Result<Projections> {
     let file = open(path, "a NeXus file (HDF5)")?;
     let mut all = entries(path, &file);
-    let names: Vec<String> = all.iter().map(Entry::name).collect();
+    let names: Vec<String> = all.iter().map(|entry| entry.name.clone()).collect();
     let mut notes = Vec::new();
     let at = match name {
         None if all.is_empty() => {
-            let other = || Error::not_this_format(path, "a NeXus file with an NXtomo entry", "another HDF5 file");
+            let other =
+                || Error::not_this_format(path, "a NeXus file with an NXtomo entry", "another HDF5 file");
             return Err(leads_nowhere(path, &file).unwrap_or_else(other));
         }
         None => 0,
@@ -124,14 +134,15 @@ pub(crate) fn projections(path: &Path, name: Option<&str>) -> Result<Projections
             names.iter().position(|known| *known == wanted).unwrap_or(0)
         }
     };
-    let others: Vec<&str> = (0..all.len()).filter(|&i| i != at && all[i].has_images()).map(|i| &names[i][..]).collect();
+    let others: Vec<&str> =
+        (0..all.len()).filter(|&i| i != at && all[i].has_images()).map(|i| &names[i][..]).collect();
     if name.is_none() && !others.is_empty() {
-        let (taken, shown) = (&names[at], path.display());
         notes.push(format!(
-            "the file holds {} scans; {taken} is taken ({shown}:{} reads another one: {})",
+            "the file holds {} scans: {} is taken; a colon chooses another one, {}:{}",
             others.len() + 1,
-            others[0],
-            others.join(", "),
+            names[at],
+            path.display(),
+            others.join(", :"),
         ));
     }
     let entry = all.swap_remove(at);
@@ -143,18 +154,24 @@ impl Entry {
         let none = || Error::field(path, "instrument/detector", "a detector with images", "nothing");
         let (group, name) = self.images_at().ok_or_else(none)?;
         let data = dataset(path, group, name)?;
-        let [images, rows, columns] = <[usize; 3]>::try_from(data.shape())
-            .map_err(|shape| Error::field(path, DATA, "images [image, row, column]", format!("shape {shape:?}")))?;
+        let [images, rows, columns] = <[usize; 3]>::try_from(data.shape()).map_err(|shape| {
+            Error::field(path, DATA, "images [image, row, column]", format!("shape {shape:?}"))
+        })?;
         let detector = self.detector.as_ref();
         let listed = |group: &Group, name: &str| -> Result<Array1<f64>> {
             let found = list(path, &dataset(path, group, name)?, name)?;
             match found.len() == images {
                 true => Ok(found),
-                false => Err(Error::field(path, name, format!("one for each of {images} images"), found.len())),
+                false => {
+                    Err(Error::field(path, name, format!("one for each of {images} images"), found.len()))
+                }
             }
         };
         let at = |name: &str| -> Result<Option<Array1<f64>>> {
-            detector.filter(|detector| detector.link_exists(name)).map(|detector| listed(detector, name)).transpose()
+            detector
+                .filter(|detector| detector.link_exists(name))
+                .map(|detector| listed(detector, name))
+                .transpose()
         };
         let mut keys = at(KEYS)?.unwrap_or_else(|| {
             notes.push("the file has no image_key: all images are taken as projections".into());
@@ -162,7 +179,9 @@ impl Entry {
         });
         if let Some(control) = at(CONTROL)? {
             let of_control = keys.iter_mut().zip(&control);
-            of_control.filter(|(_, control)| [ALIGNMENT, 3.0].contains(*control)).for_each(|(key, control)| *key = *control);
+            of_control
+                .filter(|(_, control)| [ALIGNMENT, 3.0].contains(*control))
+                .for_each(|(key, control)| *key = *control);
         }
         let mut kinds: [Vec<usize>; 3] = Default::default();
         let [mut alignment, mut invalid] = [0; 2];
@@ -176,7 +195,9 @@ impl Entry {
         }
         let [views, flats, darks] = kinds;
         if alignment > 0 {
-            notes.push(format!("{alignment} images that check the alignment (image_key_control −1) are left out"));
+            notes.push(format!(
+                "{alignment} images that check the alignment (image_key_control −1) are left out"
+            ));
         }
         if invalid > 0 {
             notes.push(format!("{invalid} images that the file calls invalid are left out"));
@@ -184,7 +205,7 @@ impl Entry {
         let stored = Stored { path: path.into(), data, name: DATA };
         let cpu = rayspin_device::Device::cpu().map_err(|e| Error::core(path, e))?;
         let frames = |kept: &[usize]| -> Result<Array3<f32>> {
-            let values = chosen(&stored, kept, cpu.cpu_side())?;
+            let values = chosen(kept, |images| stored.images(images, cpu.cpu_side()))?;
             Array3::from_shape_vec((kept.len(), rows, columns), values)
                 .map_err(|e| Error::field(path, DATA, "whole images", e))
         };
@@ -205,7 +226,8 @@ impl Entry {
     fn angles(&self, path: &Path, images: usize, kept: &[usize]) -> Result<Option<Vec<f64>>> {
         let of_detector = self.detector.as_ref().map(|detector| (detector, "rotation_angle"));
         let places = [Some((&self.group, ANGLES)), Some((&self.group, "data/rotation_angle")), of_detector];
-        let Some((group, name)) = places.into_iter().flatten().find(|(group, name)| exists(group, name)) else {
+        let Some((group, name)) = places.into_iter().flatten().find(|(group, name)| exists(group, name))
+        else {
             return Ok(None);
         };
         let data: Dataset = dataset(path, group, name)?;
@@ -243,15 +265,15 @@ struct Kept {
 
 impl Source for Kept {
     fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
-        chosen(&self.stored, &self.views[views], cpu)
+        chosen(&self.views[views], |images| self.stored.views(images, cpu))
     }
 }
 
 /// Images that follow one another are read together.
-fn chosen(stored: &Stored, images: &[usize], cpu: &Cpu) -> Result<Vec<f32>> {
+fn chosen(images: &[usize], read: impl Fn(Range<usize>) -> Result<Vec<f32>>) -> Result<Vec<f32>> {
     let mut all = Vec::new();
     for run in images.chunk_by(|a, b| a + 1 == *b) {
-        let part = stored.images(run[0]..run[0] + run.len(), cpu)?;
+        let part = read(run[0]..run[0] + run.len())?;
         if all.is_empty() { all = part } else { all.extend(part) }
     }
     Ok(all)

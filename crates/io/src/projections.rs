@@ -405,7 +405,8 @@ pub fn read_views(path: impl AsRef<Path>) -> Result<Views> {
 fn middle(place: &Geometry, shape: &[usize], sinogram: bool) -> Option<[f64; 2]> {
     let axes = if sinogram { 1 } else { 2 };
     let size = |axis: usize| shape[shape.len() - 1 - axis];
-    let first = (0..axes).map(|axis| place.position_mm[axis] - place.spacing_mm[axis] * (size(axis) / 2) as f64);
+    let first =
+        (0..axes).map(|axis| place.position_mm[axis] - place.spacing_mm[axis] * (size(axis) / 2) as f64);
     let is_turned = [place.read_dir, place.phase_dir] != [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
     let first: Vec<f64> = first.collect();
     if is_turned || first.iter().all(|at| at.abs() < 1e-9) {

@@ -16,9 +16,9 @@ use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use ndarray::{ArrayD, IxDyn};
+pub(crate) use pixel::pixel;
 use rayon::prelude::*;
 use rayspin_core::{Error as CoreError, ErrorKind, Geometry, Image};
-pub(crate) use pixel::pixel;
 use rayspin_device::cpu::{expect_memory, zeroed};
 use tiff::decoder::{Decoder, DecodingResult, Limits, ifd::Value};
 use tiff::encoder::colortype::Gray32Float;

@@ -19,7 +19,9 @@ impl GridOptions {
         let [x, y, z] = grid.spacing_mm().map(|mm| format!("{}", (mm * 1e6).round() / 1e6));
         let alone = self.matrix.is_some() && self.voxel_mm.is_none();
         alone.then(|| {
-            format!("voxels of {x} x {y} x {z} mm: --matrix keeps the field of view (--voxel says their size)")
+            format!(
+                "voxels of {x} x {y} x {z} mm: --matrix keeps the field of view (--voxel says their size)"
+            )
         })
     }
 }

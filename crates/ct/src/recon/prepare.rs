@@ -51,16 +51,17 @@ impl RayOptions {
         stated.map(|pixel| pixel.mm.map(|size| if pixel.at_object { size * magnification } else { size }))
     }
 
-    /// Says which size of a pixel is taken, where a scan `states` one or there is none.
-    fn note_pitch(&self, stated: Option<PixelSize>) -> String {
-        match (self.pixel_mm, self.stated_mm(stated)) {
+    /// Says how large pixels are taken, and who states it: the options, or a scan that `states` a size.
+    pub fn pitch_note(&self, stated: Option<PixelSize>) -> String {
+        let reason = match (self.pixel_mm, self.stated_mm(stated)) {
             (Some(given), Some(found)) if given.iter().zip(found).any(|(a, b)| (a - b).abs() > 1e-3 * b) => {
                 format!(" (--pixel; the file states {})", sizes(found))
             }
             (None, Some(_)) => " (as the file states them)".into(),
             (None, None) => " (neither the file nor --pixel states their size)".into(),
             (Some(_), _) => String::new(),
-        }
+        };
+        format!("pixels of {} mm{reason}", sizes(self.pitch_mm(stated).unwrap_or([1.0; 2])))
     }
 
     /// A circle with these angles, whose axis falls on the column `axis`, or on the middle one. The scan may `state` the size of a
@@ -83,9 +84,8 @@ impl RayOptions {
         }
         let beam = if self.source_to_axis_mm.is_some() { "a fan or cone beam" } else { "parallel rays" };
         notes.push(format!(
-            "the scan states no rays: {beam}, pixels of {} mm{} and the axis at column {} are taken",
-            sizes(pitch_mm),
-            self.note_pitch(stated),
+            "the scan states no rays: {beam}, {} and the axis at column {} are taken",
+            self.pitch_note(stated),
             (axis * 100.0).round() / 100.0
         ));
         let orbit = Orbit {

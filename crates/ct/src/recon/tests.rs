@@ -295,3 +295,47 @@ fn what_a_run_loads_is_found_ahead() {
         assert!(missed.is_empty() && !loaded.is_empty(), "{method}: {missed:?}");
     }
 }
+
+#[test]
+fn pixels_are_as_large_as_the_scan_states_or_the_option_says() {
+    use crate::corrections::Corrections;
+    use crate::scan::{Measured, Part, PixelSize, Scan};
+
+    let device = Device::cpu().unwrap();
+    let pitch = |pixel: Option<PixelSize>, options: RayOptions| {
+        let lines = Measured::Lines(Array3::zeros((4, 2, 8)));
+        let scan = Scan { pixel, ..Scan::new(lines, even_angles(4, 3.0), None).unwrap() };
+        let part = Part::of(scan.shape(), None, None, None).unwrap();
+        let mut notes = Vec::new();
+        let made =
+            prepare(&device, scan, (&part, [2, 8]), &Corrections::default(), &options, &mut notes).unwrap();
+        (made.geometry.detector().pitch_mm, notes.concat())
+    };
+    let stated = |at_object: bool| Some(PixelSize { mm: [0.2, 0.3], at_object });
+    let cone =
+        || RayOptions { source_to_axis_mm: Some(50.0), axis_to_detector_mm: 100.0, ..RayOptions::default() };
+    let given = || RayOptions { pixel_mm: Some([0.5; 2]), ..RayOptions::default() };
+    for (pixel, options, wanted, word) in [
+        (None, RayOptions::default(), [1.0; 2], "neither the file nor --pixel"),
+        (stated(true), RayOptions::default(), [0.2, 0.3], "0.2 x 0.3 mm (as the file states them)"),
+        (stated(false), cone(), [0.2, 0.3], "as the file states them"),
+        (stated(true), cone(), [0.2 * 3.0, 0.3 * 3.0], "as the file states them"),
+        (stated(false), given(), [0.5; 2], "0.5 mm (--pixel; the file states 0.2 x 0.3)"),
+    ] {
+        let (found, note) = pitch(pixel, options);
+        assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} for {wanted:?}");
+        assert!(note.contains(word), "{note}");
+    }
+}
+
+#[test]
+fn a_matrix_alone_keeps_the_field_of_view_and_says_the_voxel() {
+    let detector = Detector { rows: 4, columns: 40, pitch_mm: [1.5; 2], radius_mm: None };
+    let geometry = ProjectionGeometry::orbit(detector, &Orbit::default().turn(8)).unwrap();
+    let wanted = GridOptions { matrix: Some([20, 30, 1]), ..GridOptions::default() };
+    let made = grid(&geometry, &wanted).unwrap();
+    assert_eq!(made.spacing_mm(), [3.0, 2.0, 1.5]);
+    assert!(wanted.note(&made).unwrap().starts_with("voxels of 3 x 2 x 1.5 mm"));
+    let both = GridOptions { voxel_mm: Some([1.5; 3]), ..wanted };
+    assert_eq!((grid(&geometry, &both).unwrap().spacing_mm(), both.note(&made)), ([1.5; 3], None));
+}

@@ -30,7 +30,8 @@ use rayspin_device::Cpu;
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{
-    Value, angle, attribute, create, dataset, group, length, list, number, numbers, open, values, writing,
+    Value, angle, attribute, create, dataset, expect_found, group, length, list, number, numbers, open,
+    values, writing,
 };
 use crate::projections::{Header, Places, Projections, Source};
 
@@ -115,11 +116,19 @@ impl Stored {
     pub(crate) fn images(&self, images: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
         values(&self.path, &self.data, self.name, images, cpu)
     }
+
+    /// Some of the images, which are views. Errors: views that are missing in a virtual data set.
+    pub(crate) fn views(&self, images: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
+        let (first, size) = (images.start, self.data.shape()[1..].iter().product());
+        let values = self.images(images, cpu)?;
+        expect_found(&self.path, &self.data, self.name, &values, (first, size))?;
+        Ok(values)
+    }
 }
 
 impl Source for Stored {
     fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
-        self.images(views, cpu)
+        self.views(views, cpu)
     }
 }
 
@@ -262,7 +271,8 @@ fn write_scan(file: &File, scan: &Scan) -> hdf5::Result<()> {
         for name in ["instrument", "detector"] {
             detector = group(&detector, name)?;
         }
-        let names = PIXELS.iter().find(|(_, object)| *object == at_object).map_or(PIXELS[0].0, |(names, _)| *names);
+        let names =
+            PIXELS.iter().find(|(_, object)| *object == at_object).map_or(PIXELS[0].0, |(names, _)| *names);
         for (name, size) in names.into_iter().zip(mm) {
             let data = detector.new_dataset::<f64>().create(name)?;
             data.write_scalar(&size)?;

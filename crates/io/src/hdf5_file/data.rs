@@ -16,12 +16,10 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::{expect_memory, zeroed};
 
 use super::reading;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, parent_folder};
 
 /// Numbers that a thread reads at a time.
 const PART: usize = 1 << 20;
-/// Virtual data sets that are made of virtual data sets are looked into as deep as this.
-const DEEPEST: usize = 4;
 /// Filters that are registered with The HDF Group and that Rayspin lacks.
 const FILTERS: [(i32, &str); 12] = [
     (4, "szip"),
@@ -43,7 +41,7 @@ const FILTERS: [(i32, &str); 12] = [
 /// Errors: no such data set; a link, virtual data set or external storage that names a missing file; a filter that Rayspin lacks.
 pub(crate) fn dataset(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
     let data = group.dataset(name).map_err(|e| reading(path, &format!("opening {name}"), &e))?;
-    expect_readable(path, &data, name, 0)?;
+    expect_readable(path, &data, name)?;
     Ok(data)
 }
 
@@ -85,13 +83,15 @@ pub(crate) fn values(
     let count = voxels(&[images.len(), image]).map_err(core)?;
     let fail = |e: hdf5::Error| reading(path, &format!("reading {name}"), &e);
     let native = Datatype::from_type::<f32>().and_then(|native| Ok(data.dtype()? == native)).map_err(fail)?;
-    if native && let Some((holder, offset)) = place(data) {
+    if native
+        && let Some((holder, offset)) = place(data)
+        && let Ok(file) = File::open(&holder)
+    {
         // The file has them as memory does: HDF5 would read them on one thread, in small parts.
         let mut values = zeroed("projections", count).map_err(core)?;
-        let file = File::open(&holder).map_err(|e| Error::open(&holder, e))?;
-        let first = offset + (images.start * image * size_of::<f32>()) as u64;
+        let first = offset.saturating_add((images.start * image * size_of::<f32>()) as u64);
         let part = |(at, values): (usize, &mut [f32])| {
-            let place = first + (at * PART * size_of::<f32>()) as u64;
+            let place = first.saturating_add((at * PART * size_of::<f32>()) as u64);
             file.read_exact_at(bytemuck::cast_slice_mut(values), place)
         };
         cpu.run(|| values.par_chunks_mut(PART).enumerate().try_for_each(part))
@@ -102,6 +102,32 @@ pub(crate) fn values(
     expect_memory(name, 2 * (count * size_of::<f32>()) as u64).map_err(core)?;
     let values: ndarray::Array3<f32> = data.read_slice(s![images, .., ..]).map_err(fail)?;
     Ok(values.into_raw_vec_and_offset().0)
+}
+
+/// Errors: an image of one number alone in a virtual data set, which HDF5 makes up where a file that belongs to it is missing. `values` are
+/// images of `size` numbers, the first of which is number `first`.
+pub(crate) fn expect_found(
+    path: &Path,
+    data: &Dataset,
+    name: &str,
+    values: &[f32],
+    (first, size): (usize, usize),
+) -> Result<()> {
+    if data.layout() != Layout::Virtual || size < 2 {
+        return Ok(());
+    }
+    let is_empty = |image: &[f32]| image.iter().all(|value| value.to_bits() == image[0].to_bits());
+    match values.chunks_exact(size).position(is_empty) {
+        None => Ok(()),
+        Some(at) => {
+            let what = format!("image {} of the virtual data set {name}", first + at);
+            let found = format!("{} alone", values[at * size]);
+            Err(Error::field(path, what, "what was measured", found).with_hint(format!(
+                "a file that the virtual data set is made of is missing: h5dump -p -H {} lists them",
+                path.display()
+            )))
+        }
+    }
 }
 
 /// The numbers of a data set with as many axes as `D`.
@@ -132,7 +158,7 @@ pub(crate) fn list(path: &Path, data: &Dataset, name: &str) -> Result<Array1<f64
 }
 
 /// Errors: filters that Rayspin lacks; files that hold the numbers and are missing or too short, for which HDF5 would read zeros.
-fn expect_readable(path: &Path, data: &Dataset, name: &str, depth: usize) -> Result<()> {
+fn expect_readable(path: &Path, data: &Dataset, name: &str) -> Result<()> {
     let plist = data.dcpl().map_err(|e| reading(path, &format!("opening {name}"), &e))?;
     let filters = plist.get_filters().unwrap_or_default();
     if let Some(at) = filters.iter().position(is_missing)
@@ -162,34 +188,6 @@ fn expect_readable(path: &Path, data: &Dataset, name: &str, depth: usize) -> Res
         let what = format!("{name} in {}", names.join(", "));
         return Err(Error::truncated(path, what, format!("{wanted} bytes"), format!("{raw} bytes")));
     }
-    if data.layout() != Layout::Virtual || depth == DEEPEST {
-        return Ok(());
-    }
-    let mut sources: Vec<_> =
-        plist.virtual_map().into_iter().map(|map| (map.src_filename, map.src_dataset)).collect();
-    sources.sort();
-    sources.dedup();
-    for (file, source) in sources {
-        // A name with %b stands for as many files as there are.
-        if file.contains("%b") || source.contains("%b") {
-            continue;
-        }
-        let absent = |found: &str| {
-            let expected = format!("{source} of the file {file}, of which the virtual data set is made");
-            Error::field(path, name, expected, found)
-                .with_hint(format!("put {file} where {} seeks it", holder.display()))
-        };
-        let opened = match file.as_str() {
-            "." => data.file(),
-            _ => {
-                let there = source_file(&holder, &file).ok_or_else(|| absent("no such file"))?;
-                hdf5::File::open(there)
-            }
-        };
-        let opened = opened.map_err(|_| absent("a file that HDF5 cannot open"))?;
-        let part = opened.dataset(&source).map_err(|_| absent("no such data set in it"))?;
-        expect_readable(path, &part, name, depth + 1)?;
-    }
     Ok(())
 }
 
@@ -215,6 +213,9 @@ fn missing_filter(path: &Path, name: &str, id: i32) -> Error {
 
 /// The error of numbers that went through a filter that Rayspin lacks.
 pub(super) fn without_filter(path: &Path, what: &str, filter: &str) -> Error {
+    // Names of plugins go on with an address.
+    let filter = filter.split(';').next().unwrap_or(filter);
+    let filter = filter.trim_start_matches("HDF5 ").trim_end_matches(" filter");
     Error::unsupported(path, format!("{what}: the HDF5 filter {filter}")).with_hint(format!(
         "h5repack -f GZIP=4 {} new.h5 (with the plugin of {filter}) writes a file that Rayspin reads",
         path.display()
@@ -224,27 +225,8 @@ pub(super) fn without_filter(path: &Path, what: &str, filter: &str) -> Error {
 /// The raw file of an external storage, where HDF5 seeks it.
 fn raw_file(holder: &Path, name: &str) -> Option<PathBuf> {
     let prefix = std::env::var_os("HDF5_EXTFILE_PREFIX").unwrap_or_default();
-    let prefix = PathBuf::from(prefix.to_string_lossy().replace("${ORIGIN}", &folder_of(holder).to_string_lossy()));
+    let origin = parent_folder(holder).to_string_lossy();
+    let prefix = PathBuf::from(prefix.to_string_lossy().replace("${ORIGIN}", &origin));
     // A path from the root replaces the prefix.
     Some(prefix.join(name)).filter(|file| file.is_file())
-}
-
-/// The file of a virtual data set's source, where HDF5 seeks it.
-fn source_file(holder: &Path, name: &str) -> Option<PathBuf> {
-    let name = PathBuf::from(name.replace("%%", "%"));
-    let origin = folder_of(holder);
-    let prefix = std::env::var_os("HDF5_VDS_PREFIX").unwrap_or_default();
-    let prefixes = prefix.to_string_lossy().replace("${ORIGIN}", &origin.to_string_lossy());
-    let real = holder.canonicalize().unwrap_or_else(|_| holder.to_owned());
-    let folders = prefixes.split(':').filter(|prefix| !prefix.is_empty()).map(PathBuf::from);
-    let folders: Vec<_> = folders.chain([origin, PathBuf::new(), folder_of(&real)]).collect();
-    // Of a path from the root that leads nowhere HDF5 takes the last name.
-    let bare = name.file_name().map(PathBuf::from).filter(|_| name.is_absolute());
-    let names = [Some(name), bare];
-    let mut files = names.iter().flatten().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    files.find(|file| file.is_file())
-}
-
-fn folder_of(file: &Path) -> PathBuf {
-    crate::error::parent_folder(file).to_owned()
 }

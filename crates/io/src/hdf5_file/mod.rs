@@ -15,7 +15,7 @@ use hdf5::types::VarLenAscii;
 use rayspin_core::ErrorKind;
 use rayspin_device::cpu::expect_memory;
 
-pub(crate) use data::{dataset, file_bytes, is_filtered, list, numbers, place, values};
+pub(crate) use data::{dataset, expect_found, file_bytes, is_filtered, list, numbers, place, values};
 pub(crate) use text::{Value, attribute, number, value};
 pub(crate) use units::{angle, length, length_mm};
 
@@ -24,13 +24,30 @@ use crate::error::{Error, Result};
 
 /// The bytes that every HDF5 file has at offset 0, 512, 1024, 2048, …
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+/// Bytes at the start of a file among which the name of its driver stands.
+const DRIVER_WITHIN: usize = 1 << 14;
 /// What HDF5 and the checks of a file work in, beside its data.
 const WORK_BYTES: u64 = 16 << 20;
 
 /// Opens `path` as HDF5, or says what it is instead of what was `expected`.
 pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
     check(path, expected)?;
-    hdf5::File::open(path).map_err(|e| reading(path, "opening the HDF5 file", &e))
+    hdf5::File::open(path)
+        .map_err(|e| part_of_several(path).unwrap_or_else(|| reading(path, "opening the HDF5 file", &e)))
+}
+
+/// The error of one of several files that are an HDF5 file together.
+fn part_of_several(path: &Path) -> Option<Error> {
+    let mut start = vec![0; DRIVER_WITHIN];
+    let known = fill_at(&File::open(path).ok()?, 0, &mut start).ok()?;
+    let drivers =
+        [(&b"NCSAfami"[..], "h5repart FILE%d.h5 whole.h5"), (b"NCSAmult", "h5repack FILE whole.h5")];
+    let found = drivers.iter().find(|(name, _)| memchr::memmem::find(&start[..known], name).is_some());
+    let (_, tool) = found?;
+    Some(
+        Error::unsupported(path, "an HDF5 file in several files (family, split or multi driver)")
+            .with_hint(format!("{tool} makes one file of them")),
+    )
 }
 
 /// Errors: another file than one of HDF5; one that the HDF5 library would read for ever; memory.

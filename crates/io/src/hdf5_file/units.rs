@@ -31,7 +31,15 @@ const LENGTHS: [Unit; 8] = [
     (&["mm", "millimeter", "millimeters", "millimetre", "millimetres"], 1.0),
     (
         &[
-            "µm", "μm", "um", "micron", "microns", "micrometer", "micrometers", "micrometre", "micrometres",
+            "µm",
+            "μm",
+            "um",
+            "micron",
+            "microns",
+            "micrometer",
+            "micrometers",
+            "micrometre",
+            "micrometres",
             "\\u00b5m",
         ],
         1e-3,
@@ -59,7 +67,9 @@ pub(crate) fn length_mm(unit: &str) -> Option<f64> {
 pub(crate) fn angle(path: &Path, data: &Location, name: &str) -> Result<f64> {
     match attribute(path, data, name, "units")? {
         None => Ok(DEGREE),
-        Some(Value::Text(text)) if size(&ANGLES, &text).is_some() => Ok(size(&ANGLES, &text).unwrap_or(DEGREE)),
+        Some(Value::Text(text)) if size(&ANGLES, &text).is_some() => {
+            Ok(size(&ANGLES, &text).unwrap_or(DEGREE))
+        }
         Some(other) => {
             let field = format!("the attribute units of {name}");
             Err(Error::field(path, field, "a unit of angles (degree, radian, mrad …)", other))
@@ -73,7 +83,9 @@ pub(crate) fn angle(path: &Path, data: &Location, name: &str) -> Result<f64> {
 pub(crate) fn length(path: &Path, data: &Location, name: &str) -> Result<Option<f64>> {
     match attribute(path, data, name, "units")? {
         None => Ok(None),
-        Some(Value::Text(text)) if ["pixel", "pixels", "px"].contains(&text.to_lowercase().as_str()) => Ok(None),
+        Some(Value::Text(text)) if ["pixel", "pixels", "px"].contains(&text.to_lowercase().as_str()) => {
+            Ok(None)
+        }
         Some(Value::Text(text)) if length_mm(&text).is_some() => Ok(length_mm(&text)),
         Some(other) => {
             let field = format!("the attribute units of {name}");
@@ -88,10 +100,14 @@ mod tests {
 
     #[test]
     fn units_are_known_in_every_spelling() {
-        for (text, radian) in [("Degrees", DEGREE), (" [rad] ", 1.0), ("mRad", 1e-3), ("°", DEGREE), ("(deg.)", DEGREE)] {
+        for (text, radian) in
+            [("Degrees", DEGREE), (" [rad] ", 1.0), ("mRad", 1e-3), ("°", DEGREE), ("(deg.)", DEGREE)]
+        {
             assert_eq!(size(&ANGLES, text), Some(radian), "{text}");
         }
-        for (text, mm) in [("M", 1e3), ("µm", 1e-3), ("μm", 1e-3), ("Micron", 1e-3), ("Å", 1e-7), ("nm", 1e-6)] {
+        for (text, mm) in
+            [("M", 1e3), ("µm", 1e-3), ("μm", 1e-3), ("Micron", 1e-3), ("Å", 1e-7), ("nm", 1e-6)]
+        {
             assert_eq!(length_mm(text), Some(mm), "{text}");
         }
         for text in ["rad/s", "deg/s", "grad", "", "1", "degC"] {

@@ -39,7 +39,8 @@ pub(crate) fn pixel(path: &Path, notes: &mut Vec<String>) -> Result<Option<[f64;
         Some(Value::Rational(count, of)) => Some(f64::from(count) / f64::from(of)),
         _ => None,
     });
-    let [Some(u), Some(v)] = per_unit.map(|count| count.filter(|count| count.is_finite() && *count > 0.0)) else {
+    let [Some(u), Some(v)] = per_unit.map(|count| count.filter(|count| count.is_finite() && *count > 0.0))
+    else {
         return Ok(None);
     };
     if text.starts_with("ImageJ=") {
@@ -51,7 +52,9 @@ pub(crate) fn pixel(path: &Path, notes: &mut Vec<String>) -> Result<Option<[f64;
         return Ok(match sizes {
             [Some(of_u), Some(of_v)] => Some([of_u / u, of_v / v]),
             _ => {
-                notes.push(format!("ImageJ's unit '{along}' is no length that is known: --pixel says the size in mm"));
+                notes.push(format!(
+                    "ImageJ's unit '{along}' is no length that is known: --pixel says the size in mm"
+                ));
                 None
             }
         });
@@ -75,11 +78,13 @@ pub(crate) fn pixel(path: &Path, notes: &mut Vec<String>) -> Result<Option<[f64;
 
 /// `PhysicalSizeX` and `PhysicalSizeY`, in µm unless their units say otherwise.
 fn of_ome(text: &str) -> Option<[f64; 2]> {
-    let attribute = |name: &str| text.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(value, _)| value);
+    let attribute =
+        |name: &str| text.split_once(&format!(" {name}=\""))?.1.split_once('"').map(|(value, _)| value);
     let size = |axis: char| {
         let number: f64 = attribute(&format!("PhysicalSize{axis}"))?.parse().ok()?;
         let unit = attribute(&format!("PhysicalSize{axis}Unit")).unwrap_or("µm");
-        let unit = ["&#181;", "&#xB5;", "&#xb5;"].iter().fold(unit.to_owned(), |unit, code| unit.replace(code, "µ"));
+        let unit =
+            ["&#181;", "&#xB5;", "&#xb5;"].iter().fold(unit.to_owned(), |unit, code| unit.replace(code, "µ"));
         Some(number * length_mm(&unit)?).filter(|mm| mm.is_finite() && *mm > 0.0)
     };
     Some([size('X')?, size('Y')?])

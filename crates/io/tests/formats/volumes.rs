@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Geometry, Image};
 use rayspin_ct::scan::Measured;
 use rayspin_device::Device;
-use rayspin_io::{Projections, SeriesShape, SeriesWriter, read_image, read_volume, write_image};
+use rayspin_io::{Projections, SeriesShape, SeriesWriter, read_image, read_views, read_volume, write_image};
 
 use crate::support::{assert_same_place, folder, oblique, put, python};
 
@@ -327,4 +327,53 @@ fn altered_files_never_panic() {
         }
     }
     assert!(refused > 300, "{refused}");
+}
+
+#[test]
+fn pixels_are_as_large_as_the_image_states() {
+    let folder = folder();
+    let f = folder.path();
+    let place = |spacing: [f64; 3], corner: f64| {
+        // The voxel at n/2 lies at the position.
+        let position = [corner + spacing[0] * 2.0, spacing[1] * 2.0, 0.0];
+        Geometry { spacing_mm: spacing, position_mm: position, ..Geometry::default() }
+    };
+    for (name, spacing, corner, middle) in [
+        ("here.mha", [0.5, 0.75, 1.0], -1.0, None),
+        ("away.mha", [0.5, 0.75, 1.0], 9.0, Some([10.0, 1.125])),
+        ("here.nii", [2.0, 3.0, 1.0], -5.0, Some([-1.0, 4.5])),
+    ] {
+        let image = Image::new(expected(), place(spacing, corner)).unwrap();
+        write_image(f.join(name), &image, &Default::default()).unwrap();
+        let views = read_views(f.join(name)).unwrap();
+        assert_eq!(views.values.shape(), [3, 4, 5]);
+        let found = views.pixel.unwrap().mm;
+        assert!(
+            (found[0] - spacing[0]).abs() < 1e-6 && (found[1] - spacing[1]).abs() < 1e-6,
+            "{name}: {found:?}"
+        );
+        if name.ends_with("away.mha") {
+            assert_eq!(views.middle_mm, middle);
+        }
+    }
+    write_image(
+        f.join("plain.npy"),
+        &Image::new(expected(), Geometry::default()).unwrap(),
+        &Default::default(),
+    )
+    .unwrap();
+    assert_eq!(read_views(f.join("plain.npy")).unwrap().pixel, None);
+    if !python("volumes.py", "write", f) {
+        return;
+    }
+    let of = |name: &str| read_views(f.join(name)).unwrap();
+    let close = |name: &str, wanted: [f64; 2]| {
+        let found = of(name).pixel.unwrap().mm;
+        assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6 * b), "{name}: {found:?}");
+    };
+    close("micron.tif", [2.5e-3, 5e-3]);
+    close("physical.ome.tif", [0.25e-6, 0.5e-3]);
+    assert!(of("printer.tif").pixel.is_none() && of("printer.tif").notes.is_empty());
+    let said = of("centimetre.tif");
+    assert!(said.pixel.is_none() && said.notes[0].contains("--pixel"), "{:?}", said.notes);
 }

@@ -248,7 +248,8 @@ fn scans_and_images_behind_links_are_those_of_the_other_file() {
     let scan = simulate(&options, &monitor).unwrap().scan;
     write(at("raw.h5"), &scan, Identity::LeaveOut).unwrap();
     let numbers = (0u8..240).map(|value| C32::from(f32::from(value))).collect();
-    let image = Image::new(ArrayD::from_shape_vec(vec![2, 10, 12], numbers).unwrap(), Geometry::default()).unwrap();
+    let image =
+        Image::new(ArrayD::from_shape_vec(vec![2, 10, 12], numbers).unwrap(), Geometry::default()).unwrap();
     write_images(at("images.h5"), &image, &ImageOptions::default()).unwrap();
     {
         let file = hdf5::File::create(at("all.h5")).unwrap();
@@ -262,9 +263,10 @@ fn scans_and_images_behind_links_are_those_of_the_other_file() {
         let file = hdf5::File::create(at("broken.h5")).unwrap();
         file.link_external("gone.h5", "/dataset", "dataset").unwrap();
     }
-    let expected = read(at("raw.h5")).unwrap();
+    let expected = format!("{:?}", read(at("raw.h5")).unwrap());
     for file in ["all.h5", "parts.h5"] {
-        assert_eq!(crate::ways::read(&at(file), &ReadOptions::default()).unwrap(), expected, "{file}");
+        let found = crate::ways::read(&at(file), &ReadOptions::default()).unwrap();
+        assert!(format!("{found:?}") == expected, "{file}");
     }
     let (found, _) = read_images(at("all.h5"), None).unwrap();
     assert_eq!(found.data(), image.data());

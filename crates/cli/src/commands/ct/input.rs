@@ -116,12 +116,7 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
 ///
 /// Errors: a file that cannot be read; rays that neither the file nor the options state; views, rows or columns that the scan lacks;
 /// corrections that it does not take.
-pub(super) fn read(
-    args: &ReconCt,
-    kind: Kind,
-    device: &Device,
-    corrections: &Corrections,
-) -> Result<Lines> {
+pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device, corrections: &Corrections) -> Result<Lines> {
     let mut notes = Vec::new();
     if kind.stream {
         return open_stream(args, kind, corrections);
@@ -147,6 +142,7 @@ pub(super) fn read(
     let bytes = bytes.max(bytes_of(&scan) / 2 + corrections.bytes(scan.shape(), threads));
     let [views, rows, columns] = [scan.shape()[0], whole[1], whole[2]];
     if args.rtk.is_some() {
+        notes.push(format!("{} are taken", options.pitch_note(scan.pixel)));
         let detector = (options.pitch_mm(scan.pixel), middle);
         options.rays = Some(rtk(args, [views, rows, columns], detector, &mut notes)?);
     }
@@ -201,7 +197,10 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
     let stated = Stated { rays: own.is_some(), angles: has_angles };
     let pitch_mm = options.pitch_mm(pixel);
     let own = match &args.rtk {
-        Some(_) => Some(rtk(args, shape, (pitch_mm, views.middle_mm()), &mut notes)?),
+        Some(_) => {
+            notes.push(format!("{} are taken", options.pitch_note(pixel)));
+            Some(rtk(args, shape, (pitch_mm, views.middle_mm()), &mut notes)?)
+        }
         None => own,
     };
     let geometry = match (own, axis) {
@@ -323,13 +322,12 @@ fn rtk(
         );
         return Err(BadInput::new(message).into());
     }
-    let pitch = pitch_mm.unwrap_or_else(|| {
-        notes.push("pixels of 1 mm are taken: neither the projections nor --pixel state their size".into());
-        [1.0; 2]
-    });
+    let pitch = pitch_mm.unwrap_or([1.0; 2]);
     let detector = rayspin::core::Detector { radius_mm: file.radius_mm, ..flat(rows, columns, pitch) };
     if let Some([u, v]) = middle {
-        notes.push(format!("the middle of the detector is at {u}, {v} mm of the projections, as their origin states"));
+        notes.push(format!(
+            "the middle of the detector is at {u}, {v} mm of the projections, as their origin states"
+        ));
     }
     from_rtk(&projections, detector, middle.unwrap_or_default()).with_context(|| path.display().to_string())
 }

@@ -122,7 +122,7 @@ impl CtScan {
             (Some(beam), None) => format!("{beam} beam on another path"),
         };
         row(rows, "rays", text);
-        if let Some([u, v]) = self.pixel_mm {
+        if let Some([u, v]) = self.pixel_mm.map(|sizes| sizes.map(|mm| (mm * 1e9).round() / 1e9)) {
             row(rows, "pixel", format!("{u} x {v} mm (along a row, along a column)"));
         }
     }
