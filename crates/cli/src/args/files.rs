@@ -20,6 +20,8 @@ pub(crate) enum Named<'a> {
 
 /// The option of images, beside whose first one the record lies.
 const IMAGES: &str = "--output";
+/// The option of the record.
+pub(crate) const RECORD: &str = "--record";
 
 /// The files of a command line.
 #[derive(Default)]
@@ -68,7 +70,7 @@ impl<'a> Files<'a> {
     fn recorded(mut self, record: &'a mut Option<PathBuf>, written: bool) -> Self {
         match record {
             _ if !written => self,
-            Some(record) => self.write("--record", [record], "json"),
+            Some(record) => self.write(RECORD, [record], "json"),
             None => {
                 self.record_of = self.named.iter().find_map(|named| match named {
                     Named::Output(Output { option, path, .. }) if *option == IMAGES => {

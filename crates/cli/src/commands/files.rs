@@ -13,7 +13,7 @@ pub(crate) use rayspin_shell::files::{check_distinct, check_writable, parts, pri
 use rayspin_shell::stdout::{self, Output};
 use rayspin_shell::{BadInput, Context};
 
-use crate::args::files::Named;
+use crate::args::files::{Named, RECORD};
 use crate::args::{self, Command};
 
 /// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses, missing folder, a
@@ -44,7 +44,7 @@ impl RunFiles {
             match named {
                 Named::Input(path) => files.inputs.push(path.to_owned()),
                 Named::Output(Output { path, option, .. }) => {
-                    if option == "--record" {
+                    if option == RECORD {
                         check_writable(path)?;
                         files.record = Some(path.clone());
                     }

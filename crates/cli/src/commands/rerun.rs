@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
     cli.common.threads = common.threads.or(cli.common.threads);
     cli.common.gpu_memory = common.gpu_memory.or(cli.common.gpu_memory);
     cli.common.quiet |= common.quiet;
-    for file in repeated.unknown.iter().filter(|_| !cli.common.quiet) {
+    for file in &repeated.unknown {
         say!("note: {}: whether it has changed is unknown, as the record does not list it", file.display());
     }
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
