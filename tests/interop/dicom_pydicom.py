@@ -15,9 +15,10 @@ import nibabel.nicom.dicomwrappers
 import numpy as np
 import pydicom
 from pydicom.data import get_testdata_file
+from pydicom.pixels import apply_modality_lut
 from pydicom.uid import generate_uid
 
-# One image in seven encodings; a CT slice; colour is left out.
+# One image in seven encodings; a CT slice, plain and with a table of values; colour is left out.
 SAME = [
     "MR_small.dcm",
     "MR_small_implicit.dcm",
@@ -48,6 +49,19 @@ def write(folder):
     shutil.copy(get_testdata_file("CT_small.dcm", download=False), theirs / "CT_small.dcm")
     hu = ct.pixel_array * float(ct.RescaleSlope) + float(ct.RescaleIntercept)
     np.save(theirs / "CT_small.dcm.npy", hu.astype("f4"))
+
+    # Values from a table of 3000 entries, which begins at 100.
+    table = pydicom.Dataset()
+    table.add_new("LUTDescriptor", "SS", [3000, 100, 16])
+    table.add_new("LUTData", "OW", (np.arange(3000, dtype="<u2") ** 2 // 137).astype("<u2").tobytes())
+    table.ModalityLUTType = "HU"
+    mapped = pydicom.dcmread(get_testdata_file("CT_small.dcm", download=False))
+    del mapped.RescaleSlope, mapped.RescaleIntercept
+    mapped.ModalityLUTSequence = [table]
+    if "PixelPaddingValue" in mapped:
+        del mapped.PixelPaddingValue
+    mapped.save_as(theirs / "table.dcm")
+    np.save(theirs / "table.dcm.npy", apply_modality_lut(mapped.pixel_array, mapped).astype("f4"))
 
     numbers = np.random.default_rng(3).integers(0, 4095, (5, 6, 7)).astype("<u2")
     axes = rotation(0.3, -0.5)

@@ -67,6 +67,24 @@ def write(folder):
     tifffile.imwrite(folder / "physical.ome.tif", volume(np.float32), metadata={"axes": "ZYX", **size}, photometric="minisblack")
     tifffile.imwrite(folder / "printer.tif", volume(np.float32), resolution=(300, 300), resolutionunit="INCH", photometric="minisblack")
     tifffile.imwrite(folder / "centimetre.tif", volume(np.float32), resolution=(1234, 1234), resolutionunit="CENTIMETER", photometric="minisblack")
+    # Numbers that are shown dark, in all layouts; and pages that belong to others.
+    for kind in ["u1", "i2", "u2", "u4", "i8", "f2", "f4", "f8"]:
+        for at, layout in enumerate([{"byteorder": ">"}, {"bigtiff": True, "byteorder": ">"}, {"tile": (16, 16)}, {"compression": "zlib"}]):
+            tifffile.imwrite(folder / f"white_{kind}_{at}.tif", volume(kind), photometric="miniswhite", **layout)
+    for kind in ["u2", "i4"]:
+        tifffile.imwrite(folder / f"white_{kind}_4.tif", volume(kind), photometric="miniswhite", compression="zlib", predictor=2)
+    with tifffile.TiffWriter(folder / "thumbnails.tif") as file:
+        file.write(np.zeros((2, 2, 3), np.uint8), photometric="rgb", subfiletype=1, metadata=None)
+        for page in volume(np.uint16):
+            file.write(page, photometric="miniswhite", subifds=1, metadata=None)
+            file.write(page[::2, ::2], photometric="minisblack", subfiletype=1, metadata=None)
+        file.write(np.zeros((4, 5), np.uint8), photometric="minisblack", subfiletype=1, metadata=None)
+    tifffile.imwrite(folder / "palette.tif", volume(np.uint8)[0], photometric="palette", colormap=np.zeros((3, 256), np.uint16))
+    calibrated = "ImageJ=1.53\ncf=0\nc0=-32768.0\nc1=1.0\n"
+    turned = [(274, "H", 1, 3, True)]
+    tifffile.imwrite(
+        folder / "calibrated.tif", volume(np.uint16)[:1], photometric="minisblack", description=calibrated, metadata=None, extratags=turned
+    )
     nxtomo(folder / "degrees.nxs", "degrees", [2, 1, 1, 0, 0, 3, 0, 0, 1], "entry")
     nxtomo(folder / "radian.h5", "rad", [0, 0, 1, 2, 0], "subentry")
     data = os.environ.get("RAYSPIN_DATA")

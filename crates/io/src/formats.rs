@@ -170,8 +170,8 @@ pub static FORMATS: [Format; 12] = [
     },
     Format {
         name: "MetaImage",
-        about: "ITK's and RTK's; reads numbers of 8 to 64 bits in either byte order, compressed or not, beside the \
-                header or in a file of their own; writes float32",
+        about: "ITK's and RTK's; reads numbers of 8 to 64 bits in either byte order or as text, compressed or not, \
+                behind the header or in files of their own; writes float32",
         endings: &[".mha"],
         other_endings: &[".mhd"],
         keeps: &[Property::Geometry],

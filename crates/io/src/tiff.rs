@@ -68,7 +68,10 @@ fn fail(path: &Path, page: usize, error: TiffError) -> Error {
         }
         TiffError::IoError(e) => Error::read(path, e),
         TiffError::UnsupportedError(e) => Error::unsupported(path, format!("{what} ({e})")),
-        TiffError::LimitsExceeded => Error::field(path, what, "a size within the memory", "a larger one"),
+        // The limits of tags and codes are the bytes of the file.
+        TiffError::LimitsExceeded => {
+            Error::truncated(path, what, "all of its numbers", "fewer bytes in the file")
+        }
         other => Error::field(path, what, "a sound TIFF page", other),
     }
 }

@@ -1,5 +1,8 @@
 //! Files of every shape, made element by element.
 
+mod meaning;
+mod others;
+
 use std::path::{Path, PathBuf};
 
 use ndarray::{ArrayD, Axis};
@@ -28,6 +31,12 @@ struct Slice {
     photometric: &'static str,
     image_type: &'static str,
     series: (&'static str, &'static str),
+    /// Whether slope and intercept are stated.
+    rescaled: bool,
+    /// Elements before the pixels.
+    extra: Vec<u8>,
+    /// The basic offset table of fragments.
+    table: Vec<u8>,
     pixels: Pixels,
 }
 
@@ -35,6 +44,9 @@ struct Slice {
 enum Pixels {
     Native(Vec<u8>),
     Fragments(Vec<Vec<u8>>),
+    /// In another element.
+    Held(tag::Tag, Vec<u8>),
+    None,
 }
 
 const COSINES: [f64; 6] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
@@ -60,6 +72,9 @@ fn slice(z: f64, numbers: &[i16]) -> Slice {
         photometric: "MONOCHROME2",
         image_type: "ORIGINAL\\PRIMARY\\AXIAL",
         series: ("1.2.3", "7"),
+        rescaled: true,
+        extra: Vec::new(),
+        table: Vec::new(),
         pixels: native(numbers),
     }
 }
@@ -99,18 +114,24 @@ impl Slice {
         if let Some(padding) = self.padding {
             set.put(tag::PADDING, b"SS", &padding.to_le_bytes());
         }
-        set.decimals(tag::INTERCEPT, &[self.scale.1]);
-        set.decimals(tag::SLOPE, &[self.scale.0]);
+        if self.rescaled {
+            set.decimals(tag::INTERCEPT, &[self.scale.1]);
+            set.decimals(tag::SLOPE, &[self.scale.0]);
+        }
         if let Some(unit) = self.unit {
             set.text(tag::RESCALE_TYPE, b"LO", unit);
         }
+        let mut held = Elements::new();
         match &self.pixels {
-            Pixels::Native(bytes) => set.put(tag::PIXEL_DATA, b"OW", bytes),
-            Pixels::Fragments(_) => {}
+            Pixels::Native(bytes) => held.put(tag::PIXEL_DATA, b"OW", bytes),
+            Pixels::Held(tag, bytes) => held.put(*tag, b"OW", bytes),
+            Pixels::Fragments(_) | Pixels::None => {}
         }
-        let mut bytes = [head, set.into_bytes()].concat();
+        let mut bytes = [head, set.into_bytes(), self.extra.clone(), held.into_bytes()].concat();
         if let Pixels::Fragments(fragments) = &self.pixels {
-            bytes.extend(b"\xe0\x7f\x10\x00OB\0\0\xff\xff\xff\xff\xfe\xff\x00\xe0\0\0\0\0");
+            bytes.extend(b"\xe0\x7f\x10\x00OB\0\0\xff\xff\xff\xff\xfe\xff\x00\xe0");
+            bytes.extend((self.table.len() as u32).to_le_bytes());
+            bytes.extend(&self.table);
             for fragment in fragments {
                 bytes.extend(b"\xfe\xff\x00\xe0");
                 bytes.extend((fragment.len() as u32).to_le_bytes());
@@ -317,7 +338,6 @@ fn one_of_several_series_is_chosen_by_number_or_uid() {
 #[test]
 fn what_is_not_read_is_refused_by_its_name() {
     let one = constant(0.0, 1);
-    expect_refused(&[Slice { photometric: "MONOCHROME1", ..one.clone() }], &["MONOCHROME1"]);
     expect_refused(
         &[Slice { photometric: "PALETTE COLOR", ..one.clone() }],
         &["colour image (PALETTE COLOR)"],

@@ -55,7 +55,43 @@ fn stacks_of_other_programs_are_read() {
     assert!(refused(&pages).contains("none between im2_13.tif and im2_23.tif"));
     std::fs::copy(f.join("uneven.tif"), pages.join("im2_18.tif")).unwrap();
     assert!(refused(&pages).contains("im2_18.tif"));
+    // A file of the stack that is empty, or cut.
+    for (bytes, reason) in
+        [(&[][..], "an empty file"), (b"II", "another signature"), (&[0; 99], "another signature")]
+    {
+        put(&pages.join("im2_18.tif"), bytes);
+        let found = refused(&pages);
+        assert!(found.contains("im2_18.tif: ") && found.contains(reason), "{found}");
+    }
+    let whole = std::fs::read(pages.join("im2_8.tif")).unwrap();
+    put(&pages.join("im2_18.tif"), &whole[..whole.len() - 1]);
+    let found = refused(&pages);
+    assert!(found.contains("im2_18.tif: page 0 is cut short"), "{found}");
     assert!(refused(&f.join("colour.tif")).contains("grey"));
+    assert!(refused(&f.join("palette.tif")).contains("palette"));
+    // Stored numbers are data, however they are to be shown.
+    let mut white = 0;
+    for entry in std::fs::read_dir(f).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().starts_with("white_") {
+            assert_eq!(*read(&path).data(), expected(), "{}", path.display());
+            white += 1;
+        }
+    }
+    assert_eq!(white, 34);
+    let read_notes = |name: &str| {
+        let read = read_volume(f.join(name)).unwrap();
+        (read.image, read.notes.join("\n"))
+    };
+    let (image, notes) = read_notes("thumbnails.tif");
+    assert_eq!(*image.data(), expected());
+    assert!(notes.contains("2 pages left out: thumbnails or masks"), "{notes}");
+    let (image, notes) = read_notes("calibrated.tif");
+    assert_eq!(image.data()[[0, 3, 4]], 34.0);
+    assert!(
+        notes.contains("-32768 + 1 · stored, is not applied") && notes.contains("Orientation 3"),
+        "{notes}"
+    );
     assert!(refused(&f.join("uneven.tif")).contains("page 1"));
     // A hole: the last page of a stack is missing.
     let whole = std::fs::read(f.join("imagej_one_page.tif")).unwrap();
@@ -148,12 +184,123 @@ fn metaimages_of_other_programs_are_read() {
         ("NDims = 3", "NDims = 7", "NDims"),
         ("ElementSize = 1 1 1", "ElementSize = 1 0 1", "spacing"),
         ("CompressedData = True", "CompressedData = perhaps", "CompressedData"),
-        ("LOCAL", "LIST", "several files"),
+        ("LOCAL", "LIST", "ElementDataFile = LIST"),
+        ("DimSize = 5 4 3", "DimSize = 5 4 3\nElementNumberOfChannels = 3", "ElementNumberOfChannels"),
     ] {
         put(&f.join("bad.mha"), &[text.replace(old, new).as_bytes(), &packed].concat());
         let found = refused(&f.join("bad.mha"));
         assert!(found.contains(message), "{new}: {found}");
     }
+}
+
+/// What SimpleITK 2.5 reads of these headers.
+#[test]
+fn keys_of_metaimages_mean_what_they_mean_to_itk() {
+    let folder = folder();
+    let f = folder.path();
+    let numbers: Vec<i16> = (0..24).map(|at| 100 * at - 700).collect();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    put(&f.join("all.raw"), &bytes);
+    let with = |lines: &str, data: &str| {
+        let header = format!(
+            "ObjectType = Image\nNDims = 3\n{lines}DimSize = 4 3 2\nElementType = MET_SHORT\nElementDataFile = {data}"
+        );
+        put(&f.join("a.mhd"), header.as_bytes());
+        f.join("a.mhd")
+    };
+    let spacing = |lines: &str| read(&with(lines, "all.raw\n")).geometry().spacing_mm;
+    let (size, step) = ("ElementSize = 9 9 5\n", "ElementSpacing = 0.9 0.8 2\n");
+    assert_eq!(spacing(&format!("{size}{step}")), [0.9, 0.8, 2.0]);
+    assert_eq!(spacing(&format!("{step}{size}")), [0.9, 0.8, 2.0]);
+    assert_eq!(spacing(size), [9.0, 9.0, 5.0]);
+    // The last of two; colons and blank lines.
+    assert_eq!(
+        spacing("ElementSpacing = 1 2 3\nComment: a = b\n\nElementSpacing:4 5 6\r\n"),
+        [4.0, 5.0, 6.0]
+    );
+    let place = |lines: &str| read(&with(lines, "all.raw\n")).geometry().affine_lps([2, 3, 4]);
+    let keys = [("ImagePosition", 4.0), ("Origin", 3.0), ("Offset", 2.0), ("Position", 1.0)];
+    for at in 0..keys.len() {
+        let line = |(key, place): &(&str, f64)| format!("{key} = {place} {place} {place}\n");
+        let lines: String = keys[at..].iter().rev().map(line).collect();
+        assert_eq!(place(&lines).map(|row| row[3]), [keys[at].1; 3], "{lines}");
+    }
+    let turned = "Orientation = 0 1 0 0 0 1 1 0 0\nRotation = 0 0 1 1 0 0 0 1 0\n";
+    assert_eq!(place(turned).map(|row| row[0]), [0.0, 0.0, 1.0]);
+    // A negative spacing turns its axis round.
+    let negative = place("ElementSpacing = -2 1 1\nOffset = 5 0 0\n")[0];
+    assert_eq!([negative[0], negative[3]], [-2.0, 5.0]);
+    let notes = |lines: &str| read_volume(with(lines, "all.raw\n")).unwrap().notes.join("\n");
+    assert!(notes("DistanceUnits = um\n").contains("DistanceUnits um is not applied"));
+    assert!(notes("ElementToIntensityFunctionSlope = 2\n").contains("2 · stored + 0, is not applied"));
+
+    let values = |path: &Path| -> Vec<i16> { read(path).data().iter().map(|&value| value as i16).collect() };
+    let texts: Vec<String> = numbers.iter().map(i16::to_string).collect();
+    put(&f.join("text"), texts.join(" ").as_bytes());
+    put(&f.join("commas"), texts.join(",\n").as_bytes());
+    for (binary, data) in [
+        ("0", "text"),
+        ("False", "commas"),
+        ("f", "text"),
+        ("False", &format!("LOCAL\n{}\n", texts.join("\n"))),
+    ] {
+        assert_eq!(values(&with(&format!("BinaryData = {binary}\n"), data)), numbers, "{data}");
+    }
+    for (wrong, reason) in
+        [("1 2 x", "voxel 2"), ("1 40000", "voxel 1"), ("1 0.5", "voxel 1"), ("1 2 3", "3 numbers")]
+    {
+        let found = refused(&with("BinaryData = False\n", &format!("LOCAL\n{wrong}\n")));
+        assert!(found.contains(reason), "{found}");
+    }
+    // Several files.
+    let (first, second) = bytes.split_at(24);
+    for at in [1, 2, 3, 5] {
+        put(&f.join(format!("slice{at:03}.raw")), if at == 1 { first } else { second });
+    }
+    for lines in
+        ["LIST\nslice001.raw\nslice002.raw\n", "LIST 2D\nslice001.raw \r\nslice002.raw", "LIST 3\nall.raw\n"]
+    {
+        assert_eq!(values(&with("", lines)), numbers, "{lines}");
+    }
+    for pattern in [
+        "slice%03d.raw",
+        "slice%03d.raw 1",
+        "slice%03d.raw 1 2",
+        "slice%03d.raw 1 9 2",
+        "slice00%d.raw 1 5 4",
+    ] {
+        assert_eq!(values(&with("", &format!("{pattern}\n"))), numbers, "{pattern}");
+    }
+    assert_eq!(
+        rayspin_io::parts(with("", "slice%03d.raw 1 3 2\n"))[1..],
+        ["slice001.raw", "slice003.raw"].map(|name| f.join(name))
+    );
+    for (data, reason) in [
+        ("LIST\nslice001.raw\n", "2 names of files, a line each, found 1"),
+        ("LIST\nslice001.raw\ngone.raw\n", "gone.raw: cannot open"),
+        ("LIST 1\nslice001.raw\nslice002.raw\n", "6 names of files"),
+        ("slice%03d.raw 3\n", "slice004.raw: cannot open"),
+        ("slice%03d.raw 1 9\n", "ElementDataFile: expected a name with one %d"),
+        ("slice%03d.raw 5 1 -1\n", "ElementDataFile: expected a name with one %d"),
+        ("slice%s.raw\n", "ElementDataFile: expected a name with one %d"),
+    ] {
+        let found = refused(&with("", data));
+        assert!(found.contains(reason), "{data}: {found}");
+    }
+    // A part of a header, and of a slice.
+    put(&f.join("slice002.raw"), &[b"head", second].concat());
+    put(&f.join("slice001.raw"), &[b"four", first].concat());
+    for size in ["-1", "4"] {
+        assert_eq!(values(&with(&format!("HeaderSize = {size}\n"), "slice%03d.raw\n")), numbers);
+    }
+    put(&f.join("slice002.raw"), &second[1..]);
+    assert!(refused(&with("", "slice%03d.raw\n")).contains("slice002.raw: the image is cut short"));
+    // gzip, also as name.gz beside the header.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, &bytes).unwrap();
+    put(&f.join("packed.raw.gz"), &packed.finish().unwrap());
+    assert_eq!(values(&with("CompressedData = True\n", "packed.raw.gz\n")), numbers);
+    assert_eq!(values(&with("", "packed.raw\n")), numbers);
 }
 
 #[test]
