@@ -196,13 +196,12 @@ fn promise(dims: &[usize; DIMS]) -> String {
 
 /// The next `count` numbers of a file.
 fn values(file: &mut File, data: &Path, count: usize, dims: &[usize; DIMS]) -> Result<Vec<C32>> {
-    element::read(Origin::Stream(file), count, Element::C32, ByteOrder::Little, None).map_err(|stop| {
-        match stop {
-            Stop::Io(e) => Error::read(data, e),
-            Stop::Memory(e) => Error::core(data, e),
-            Stop::Short(got) => Error::truncated(data, "the array", promise(dims), format!("{got} bytes")),
-            Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
-        }
+    let read = element::read(Origin::Stream(file), count, Element::C32, ByteOrder::Little, None);
+    read.map(|numbers| numbers.values).map_err(|stop| match stop {
+        Stop::Io(e) => Error::read(data, e),
+        Stop::Memory(e) => Error::core(data, e),
+        Stop::Short(got) => Error::truncated(data, "the array", promise(dims), format!("{got} bytes")),
+        Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
     })
 }
 

@@ -9,6 +9,7 @@ use jpeg_decoder::PixelFormat;
 use super::dataset::{Dataset, File, Pixels, Value};
 use super::plane::Plane;
 use super::tag;
+use crate::element::Element;
 use crate::{Error, Result};
 
 /// Pixels that one byte of a compressed frame may stand for. A blank JPEG 2000 image of 4096² pixels has 300 bytes.
@@ -110,6 +111,18 @@ impl Layout {
     /// Pixels of a frame.
     pub(super) fn count(&self) -> usize {
         self.size[0] * self.size[1]
+    }
+
+    /// The type of the numbers.
+    pub(super) fn element(&self) -> Element {
+        match (self.bytes, self.signed) {
+            (1, true) => Element::I8,
+            (1, false) => Element::U8,
+            (2, true) => Element::I16,
+            (2, false) => Element::U16,
+            (_, true) => Element::I32,
+            (_, false) => Element::U32,
+        }
     }
 
     /// The number that a stored word means.

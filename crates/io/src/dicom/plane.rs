@@ -8,6 +8,7 @@ use rayspin_core::vector::{dot, norm, scaled, sub};
 use super::dataset::{Dataset, File};
 use super::pixels::Layout;
 use super::tag::{self, Tag};
+use crate::element::Element;
 use crate::folder;
 use crate::{Error, Result};
 
@@ -30,6 +31,8 @@ pub(super) struct Plane {
     /// What stored numbers are multiplied by, and what is added then.
     pub(super) scale: (f64, f64),
     pub(super) padding: Option<(i64, i64)>,
+    /// The type of the stored numbers.
+    pub(super) element: Element,
     pub(super) localizer: bool,
     pub(super) modality: String,
     /// True for Hounsfield units. CT images have them unless another type is stated (PS3.3, C.8.2.1).
@@ -117,6 +120,7 @@ fn plane(path: &Path, all: &Dataset<'_>, layout: &Layout, frame: usize) -> Resul
         between: groups.number(path, tag::PIXEL_MEASURES, tag::BETWEEN_SLICES)?.filter(|&mm| mm > 0.0),
         scale: (slope, groups.number(path, tag::TRANSFORMATION, tag::INTERCEPT)?.unwrap_or(0.0)),
         padding: layout.padding(all),
+        element: layout.element(),
         localizer: all
             .text(tag::IMAGE_TYPE)
             .is_some_and(|text| text.split('\\').any(|word| word == "LOCALIZER")),

@@ -8,7 +8,7 @@ use rayspin_core::vector::{cross, dot};
 
 use super::plane::Plane;
 use super::tag;
-use crate::{Error, Held, Result, input};
+use crate::{Error, Held, NumberType, Result, input};
 
 /// Two slices that are nearer than this part of the usual distance lie in the same place.
 const SAME_PLACE: f64 = 0.01;
@@ -149,6 +149,16 @@ impl Stack {
 
     pub(super) fn is_aligned(&self) -> bool {
         self.shifts.iter().all(|shift| *shift == [0.0; 2])
+    }
+
+    /// What the numbers are stored as: of the first slice, with slope and intercept where all slices have the same.
+    pub(super) fn stored(&self) -> NumberType {
+        let first = &self.planes[0];
+        let alike = self.planes.iter().all(|plane| plane.scale == first.scale);
+        NumberType {
+            element: first.element,
+            scale: Some(first.scale).filter(|scale| alike && *scale != (1.0, 0.0)),
+        }
     }
 
     /// The distance of slices that are evenly spaced.

@@ -5,6 +5,7 @@ mod cfl;
 mod convert;
 mod dicom;
 mod hostile;
+mod integers;
 mod nifti;
 mod npy;
 mod png;
