@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::Pod;
 use rayon::prelude::*;
 use rayspin_core::{C32, C64};
 use rayspin_device::cpu::{try_reserve, zeroed};
 
-use crate::{Slices, Values};
+use crate::{NumberType, Slices, Values};
 
 /// A stored number type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,28 +77,85 @@ impl Element {
         }
     }
 
-    /// Appends the values of little-endian `bytes`; the index of one that does not fit, if any.
+    /// The name as NumPy has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::I8 => "int8",
+            Self::U8 => "uint8",
+            Self::I16 => "int16",
+            Self::U16 => "uint16",
+            Self::I32 => "int32",
+            Self::U32 => "uint32",
+            Self::I64 => "int64",
+            Self::U64 => "uint64",
+            Self::F16 => "float16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+            Self::C32 => "complex64",
+            Self::C64 => "complex128",
+        }
+    }
+
+    /// The least and the largest number of an integer type.
+    pub(crate) fn range(self) -> Option<(i128, i128)> {
+        Some(match self {
+            Self::Bool => (0, 1),
+            Self::I8 => (i8::MIN.into(), i8::MAX.into()),
+            Self::U8 => (0, u8::MAX.into()),
+            Self::I16 => (i16::MIN.into(), i16::MAX.into()),
+            Self::U16 => (0, u16::MAX.into()),
+            Self::I32 => (i32::MIN.into(), i32::MAX.into()),
+            Self::U32 => (0, u32::MAX.into()),
+            Self::I64 => (i64::MIN.into(), i64::MAX.into()),
+            Self::U64 => (0, u64::MAX.into()),
+            Self::F16 | Self::F32 | Self::F64 | Self::C32 | Self::C64 => return None,
+        })
+    }
+
+    /// Appends the values of little-endian `bytes`, and tells whether memory rounds one of them; the index of one that does not fit,
+    /// if any.
     fn decode<T: Value>(
         self,
         bytes: &[u8],
         map: impl Fn(C64) -> C64,
         values: &mut Vec<T>,
-    ) -> Result<(), Stop> {
+    ) -> Result<bool, Stop> {
         fn each<const N: usize, T: Value>(
             bytes: &[u8],
             values: &mut Vec<T>,
-            value: impl Fn([u8; N]) -> C64,
-        ) -> Result<(), Stop> {
+            value: impl Fn([u8; N]) -> (C64, bool),
+        ) -> Result<bool, Stop> {
+            let mut rounded = false;
             for number in bytes.as_chunks::<N>().0 {
-                let found = T::from_c64(value(*number));
-                values.push(found.ok_or(Stop::Range(values.len()))?);
+                let (value, exact) = value(*number);
+                rounded |= !exact;
+                values.push(T::from_c64(value).ok_or(Stop::Range(values.len()))?);
             }
-            Ok(())
+            Ok(rounded && T::SINGLE)
         }
+        let exact = |number: f64| f64::from(number as f32) == number || number.is_nan();
         // One loop a type, so that nothing is decided number by number.
         macro_rules! real {
             ($of:expr) => {
-                each(bytes, values, |b| map(C64::new($of(b), 0.0)))
+                each(bytes, values, |b| (map(C64::new($of(b), 0.0)), true))
+            };
+        }
+        // Of numbers with more digits than single precision.
+        macro_rules! wide {
+            ($of:expr) => {
+                each(bytes, values, |b| {
+                    let number = f64::from($of(b));
+                    (map(C64::new(number, 0.0)), exact(number))
+                })
+            };
+        }
+        macro_rules! widest {
+            ($of:expr) => {
+                each(bytes, values, |b| {
+                    let number = $of(b);
+                    (map(C64::new(number as f64, 0.0)), (number as f32) as i128 == i128::from(number))
+                })
             };
         }
         match self {
@@ -106,20 +164,21 @@ impl Element {
             Self::U8 => real!(|b| f64::from(u8::from_le_bytes(b))),
             Self::I16 => real!(|b| f64::from(i16::from_le_bytes(b))),
             Self::U16 => real!(|b| f64::from(u16::from_le_bytes(b))),
-            Self::I32 => real!(|b| f64::from(i32::from_le_bytes(b))),
-            Self::U32 => real!(|b| f64::from(u32::from_le_bytes(b))),
-            Self::I64 => real!(|b| i64::from_le_bytes(b) as f64),
-            Self::U64 => real!(|b| u64::from_le_bytes(b) as f64),
+            Self::I32 => wide!(i32::from_le_bytes),
+            Self::U32 => wide!(u32::from_le_bytes),
+            Self::I64 => widest!(i64::from_le_bytes),
+            Self::U64 => widest!(u64::from_le_bytes),
             Self::F16 => real!(|b| half(u16::from_le_bytes(b))),
             Self::F32 => real!(|b| f64::from(f32::from_le_bytes(b))),
-            Self::F64 => real!(f64::from_le_bytes),
+            Self::F64 => wide!(f64::from_le_bytes),
             Self::C32 => each(bytes, values, |[a, b, c, d, e, f, g, h]: [u8; 8]| {
                 let re = f32::from_le_bytes([a, b, c, d]);
-                map(C64::new(re.into(), f32::from_le_bytes([e, f, g, h]).into()))
+                (map(C64::new(re.into(), f32::from_le_bytes([e, f, g, h]).into())), true)
             }),
             Self::C64 => each(bytes, values, |b: [u8; 16]| {
                 let bits = u128::from_le_bytes(b);
-                map(C64::new(f64::from_bits(bits as u64), f64::from_bits((bits >> 64) as u64)))
+                let (re, im) = (f64::from_bits(bits as u64), f64::from_bits((bits >> 64) as u64));
+                (map(C64::new(re, im)), exact(re) && exact(im))
             }),
         }
     }
@@ -144,6 +203,8 @@ pub(crate) type Scale = (f64, f64);
 pub(crate) trait Value: Pod + Send {
     /// What it is in a file.
     const ELEMENT: Element;
+    /// Whether it has the digits of single precision.
+    const SINGLE: bool = true;
 
     /// The nearest value, absent when a finite number leaves the range.
     fn from_c64(value: C64) -> Option<Self>;
@@ -168,10 +229,18 @@ impl Value for f32 {
 
 impl Value for f64 {
     const ELEMENT: Element = Element::F64;
+    const SINGLE: bool = false;
 
     fn from_c64(value: C64) -> Option<Self> {
         Some(value.re)
     }
+}
+
+/// Numbers that were read.
+pub(crate) struct Numbers<T> {
+    pub(crate) values: Vec<T>,
+    /// Whether the file has digits of a number that memory has not.
+    pub(crate) rounded: bool,
 }
 
 /// What stopped [`read`].
@@ -213,8 +282,8 @@ impl Stored {
         self.element == T::ELEMENT && self.scale.is_none() && self.order == ByteOrder::NATIVE
     }
 
-    /// Appends the numbers of some bytes.
-    fn append<T: Value>(self, bytes: &mut [u8], values: &mut Vec<T>) -> Result<(), Stop> {
+    /// Appends the numbers of some bytes, and tells whether one of them is rounded.
+    fn append<T: Value>(self, bytes: &mut [u8], values: &mut Vec<T>) -> Result<bool, Stop> {
         let Self { element, order, scale } = self;
         let map = |v: C64| match scale {
             None => v,
@@ -231,8 +300,9 @@ impl Stored {
     }
 
     /// Reads a stream. Memory grows with the data that arrive, so that a header that promises more than the stream holds costs nothing.
-    fn stream<T: Value>(self, stream: &mut dyn Read, count: usize) -> Result<Vec<T>, Stop> {
+    fn stream<T: Value>(self, stream: &mut dyn Read, count: usize) -> Result<Numbers<T>, Stop> {
         let (size, native) = (self.element.size(), self.is_native::<T>());
+        let mut rounded = false;
         let mut values: Vec<T> = Vec::new();
         let mut buffer = if native { Vec::new() } else { vec![0u8; CHUNK.min(count.saturating_mul(size))] };
         while values.len() < count {
@@ -256,14 +326,15 @@ impl Stored {
             }
             let bytes = &mut buffer[..wanted];
             next(bytes)?;
-            self.append(bytes, &mut values)?;
+            rounded |= self.append(bytes, &mut values)?;
         }
-        Ok(values)
+        Ok(Numbers { values, rounded })
     }
 
     /// Reads numbers that the file holds, by all threads: on a virtual machine one thread touched 0.1 GB of new memory a second.
-    fn file<T: Value>(self, file: &File, place: u64, count: usize) -> Result<Vec<T>, Stop> {
+    fn file<T: Value>(self, file: &File, place: u64, count: usize) -> Result<Numbers<T>, Stop> {
         let (size, native) = (self.element.size(), self.is_native::<T>());
+        let rounded = AtomicBool::new(false);
         let mut values: Vec<T> = zeroed("numbers of the file", count).map_err(Stop::Memory)?;
         let part = CHUNK / size;
         values.par_chunks_mut(part).enumerate().try_for_each(|(at, values)| {
@@ -281,14 +352,15 @@ impl Stored {
             let mut bytes = vec![0u8; values.len() * size];
             read(&mut bytes)?;
             let mut decoded = Vec::with_capacity(values.len());
-            self.append(&mut bytes, &mut decoded).map_err(|stop| match stop {
+            let some = self.append(&mut bytes, &mut decoded).map_err(|stop| match stop {
                 Stop::Range(index) => Stop::Range(start + index),
                 other => other,
             })?;
+            rounded.fetch_or(some, Ordering::Relaxed);
             values.copy_from_slice(&decoded);
             Ok(())
         })?;
-        Ok(values)
+        Ok(Numbers { values, rounded: rounded.into_inner() })
     }
 }
 
@@ -299,7 +371,7 @@ pub(crate) fn read<T: Value>(
     element: Element,
     order: ByteOrder,
     scale: Option<Scale>,
-) -> Result<Vec<T>, Stop> {
+) -> Result<Numbers<T>, Stop> {
     let stored = Stored { element, order, scale };
     match origin {
         Origin::Stream(stream) => stored.stream(stream, count),
@@ -337,9 +409,18 @@ pub(crate) fn count(shape: &[usize], size: usize) -> Option<usize> {
     isize::try_from(bytes).ok().map(|_| count)
 }
 
-/// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each.
-pub(crate) fn write(stream: &mut dyn Write, data: &Slices<'_>, values: Values) -> io::Result<()> {
+/// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each. `integers` are what is
+/// stored of real numbers that they hold.
+pub(crate) fn write(
+    stream: &mut dyn Write,
+    data: &Slices<'_>,
+    values: Values,
+    integers: Option<NumberType>,
+) -> io::Result<()> {
     const LITTLE: bool = cfg!(target_endian = "little");
+    if let (Slices::Real(data), Some(integers)) = (data, integers) {
+        return write_integers(stream, data.iter().copied(), integers);
+    }
     // The file's bytes are the array's: converting 16 MB number by number takes as long as writing them.
     let bytes = match (data, values) {
         (Slices::Complex(data), Values::Complex) if LITTLE => data.as_slice().map(bytemuck::cast_slice),
@@ -351,6 +432,40 @@ pub(crate) fn write(stream: &mut dyn Write, data: &Slices<'_>, values: Values) -
         (None, Slices::Complex(data)) => write_each(stream, data.iter().copied(), values),
         (None, Slices::Real(data)) => write_each(stream, data.iter().map(|&value| value.into()), values),
     }
+}
+
+fn write_integers(
+    stream: &mut dyn Write,
+    data: impl Iterator<Item = f32>,
+    integers: NumberType,
+) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(CHUNK);
+    // One loop a type, so that nothing is decided number by number.
+    macro_rules! each {
+        ($type:ty) => {
+            for value in data {
+                buffer.extend_from_slice(&(integers.stored(value) as $type).to_le_bytes());
+                if buffer.len() >= CHUNK - 8 {
+                    stream.write_all(&buffer)?;
+                    buffer.clear();
+                }
+            }
+        };
+    }
+    match integers.element {
+        Element::Bool | Element::U8 => each!(u8),
+        Element::I8 => each!(i8),
+        Element::I16 => each!(i16),
+        Element::U16 => each!(u16),
+        Element::I32 => each!(i32),
+        Element::U32 => each!(u32),
+        Element::I64 => each!(i64),
+        Element::U64 => each!(u64),
+        Element::F16 | Element::F32 | Element::F64 | Element::C32 | Element::C64 => {
+            return Err(io::Error::other("integers of a type that has none"));
+        }
+    }
+    stream.write_all(&buffer)
 }
 
 fn write_each(stream: &mut dyn Write, data: impl Iterator<Item = C32>, values: Values) -> io::Result<()> {
@@ -405,7 +520,7 @@ mod tests {
         let expected = numbers.map(|v| C32::new(v.re as f32, v.im as f32));
         for (bytes, order) in [(little, ByteOrder::Little), (big, ByteOrder::Big)] {
             let found: Vec<C32> =
-                read(Origin::Stream(&mut &bytes[..]), 2, Element::C32, order, None).unwrap();
+                read(Origin::Stream(&mut &bytes[..]), 2, Element::C32, order, None).unwrap().values;
             assert_eq!(found, expected);
         }
     }
@@ -437,7 +552,7 @@ mod tests {
         numbers.iter().for_each(|number| file.write_all(&number.to_be_bytes()).unwrap());
         let scale = Some((0.5, -3.0));
         let read = |count| read::<f32>(Origin::File(&file, 6), count, Element::I16, ByteOrder::Big, scale);
-        let found = read(count).unwrap();
+        let found = read(count).unwrap().values;
         let wanted = |at: usize| 0.5 * f32::from(numbers[at]) - 3.0;
         assert!(found.len() == count && (0..count).all(|at| found[at] == wanted(at)));
         // Fewer than a header promises.
@@ -448,7 +563,7 @@ mod tests {
         (&file).write_all(bytemuck::cast_slice(&floats)).unwrap();
         let origin = Origin::File(&file, 4);
         let found = super::read::<f32>(origin, count - 1, Element::F32, ByteOrder::NATIVE, None).unwrap();
-        assert_eq!(found, floats[1..]);
+        assert_eq!(found.values, floats[1..]);
         // The error names the place of a number that does not fit.
         let doubles: Vec<u8> =
             (0..count).flat_map(|at| if at == count - 5 { 1e300 } else { 1.0f64 }.to_le_bytes()).collect();
@@ -456,5 +571,24 @@ mod tests {
         (&file).write_all(&doubles).unwrap();
         let found = super::read::<f32>(Origin::File(&file, 0), count, Element::F64, ByteOrder::Little, None);
         assert!(matches!(found, Err(Stop::Range(at)) if at == count - 5));
+    }
+
+    #[test]
+    fn digits_that_single_precision_lacks_are_noticed() {
+        fn rounded<T: Value>(bytes: &[u8], element: Element) -> bool {
+            let count = bytes.len() / element.size();
+            read::<T>(Origin::Stream(&mut &*bytes), count, element, ByteOrder::Little, None).unwrap().rounded
+        }
+        for (number, some) in [(0, false), (1 << 24, false), ((1 << 24) + 1, true), (i32::MAX, true)] {
+            assert_eq!(rounded::<f32>(&number.to_le_bytes(), Element::I32), some, "{number}");
+            assert_eq!(rounded::<f32>(&i64::from(number).to_le_bytes(), Element::I64), some, "{number}");
+            assert!(!rounded::<f64>(&number.to_le_bytes(), Element::I32));
+        }
+        assert!(rounded::<f32>(&u64::MAX.to_le_bytes(), Element::U64));
+        for (number, some) in [(0.5, false), (0.1, true), (f64::NAN, false), (f64::INFINITY, false)] {
+            assert_eq!(rounded::<f32>(&number.to_le_bytes(), Element::F64), some, "{number}");
+            let pair = [1f64.to_le_bytes(), number.to_le_bytes()].concat();
+            assert_eq!(rounded::<C32>(&pair, Element::C64), some, "{number}");
+        }
     }
 }

@@ -12,12 +12,13 @@ use serde::Serialize;
 
 use crate::arrays::Arrays;
 use crate::cfl::Layout;
+use crate::element::{self, Element};
 use crate::folder::Folder;
 use crate::formats::FORMATS;
 use crate::ismrmrd::Identity;
 use crate::projections::Projections;
 use crate::series_file::VolumeWriter;
-use crate::{AnyImage, Error, Held, Input, Result, Values, WriteOptions, element};
+use crate::{AnyImage, Error, Held, Input, NumberType, Result, Values, WriteOptions};
 
 /// What a file's header says under a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -129,12 +130,14 @@ pub(crate) struct ImageRead {
     pub(crate) layout: Layout,
     /// True if the file states Hounsfield units.
     pub(crate) hounsfield: bool,
+    pub(crate) stored: NumberType,
     pub(crate) notes: Vec<String>,
 }
 
 impl ImageRead {
-    pub(crate) fn new(image: impl Into<AnyImage>, notes: Vec<String>) -> Self {
-        Self { image: image.into(), layout: Layout::default(), hounsfield: false, notes }
+    pub(crate) fn new(image: impl Into<AnyImage>, stored: impl Into<NumberType>, notes: Vec<String>) -> Self {
+        let (image, stored) = (image.into(), stored.into());
+        Self { image, layout: Layout::default(), hounsfield: false, stored, notes }
     }
 }
 
@@ -142,6 +145,10 @@ impl ImageRead {
 pub struct ImageWriter {
     /// The numbers that it stores, the usual ones first; none in a picture.
     pub values: &'static [Values],
+    /// The integers that it stores, the narrowest first.
+    pub(crate) integers: &'static [Element],
+    /// Whether it keeps a slope and an intercept of integers.
+    pub(crate) scaled: bool,
     /// Whether the slices of a volume may come one after another.
     pub by_slices: bool,
     /// Where it writes a folder and no file: fails for an existing folder that may not be replaced.
@@ -159,6 +166,8 @@ pub(crate) struct Target<'a> {
     pub(crate) shape: &'a [usize],
     pub(crate) geometry: &'a Geometry,
     pub(crate) values: Values,
+    /// What is stored of real numbers, where it is integers.
+    pub(crate) integers: Option<NumberType>,
     pub(crate) options: &'a WriteOptions,
 }
 

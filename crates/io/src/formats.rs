@@ -1,5 +1,6 @@
 //! The table of file formats: one row each.
 
+use crate::element::Element;
 use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{
     Values, arrays::Arrays, cfl, data_exchange, dicom, ismrmrd, meta_image, nifti, npy, nxtomo, png,
@@ -8,6 +9,18 @@ use crate::{
 
 /// What a buffered stream holds.
 const BUFFER: u64 = 1 << 20;
+
+/// Integers of every width, the narrowest first. A signed byte is stored where it was read alone: few programs expect one.
+const INTEGERS: &[Element] = &[
+    Element::U8,
+    Element::I16,
+    Element::U16,
+    Element::I32,
+    Element::U32,
+    Element::I64,
+    Element::U64,
+    Element::I8,
+];
 
 /// A format that is neither read nor written.
 const BLANK: Format = Format {
@@ -42,7 +55,7 @@ pub static FORMATS: [Format; 12] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
-                order, scaled; writes float32 and complex64, `sform` and `qform`",
+                order, scaled; writes integers that were read as such, float32 and complex64, `sform` and `qform`",
         endings: &[".nii", ".nii.gz"],
         keeps: &[Property::Phase, Property::Geometry, Property::Repetitions, Property::RepetitionTime],
         // NIfTI-1 by its magic, NIfTI-2 by the size of its header too.
@@ -58,6 +71,8 @@ pub static FORMATS: [Format; 12] = [
         read_image: Some(nifti::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
+            integers: INTEGERS,
+            scaled: true,
             by_slices: true,
             replaces: None,
             create: nifti::create,
@@ -79,6 +94,8 @@ pub static FORMATS: [Format; 12] = [
         read_image: Some(cfl::row::image),
         images: Some(ImageWriter {
             values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
+            integers: &[],
+            scaled: false,
             by_slices: false,
             replaces: None,
             create: cfl::row::create,
@@ -110,6 +127,8 @@ pub static FORMATS: [Format; 12] = [
         read_image: Some(npy::row::image),
         images: Some(ImageWriter {
             values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
+            integers: INTEGERS,
+            scaled: false,
             by_slices: true,
             replaces: None,
             create: npy::row::create,
@@ -161,6 +180,8 @@ pub static FORMATS: [Format; 12] = [
         read_image: Some(tiff::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
+            integers: INTEGERS,
+            scaled: false,
             by_slices: true,
             replaces: None,
             create: tiff::create,
@@ -181,6 +202,8 @@ pub static FORMATS: [Format; 12] = [
         read_image: Some(meta_image::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
+            integers: INTEGERS,
+            scaled: false,
             by_slices: true,
             replaces: None,
             create: meta_image::create,
@@ -206,6 +229,8 @@ pub static FORMATS: [Format; 12] = [
         magic: &[(0, b"\x89PNG\r\n\x1a\n")],
         images: Some(ImageWriter {
             values: &[],
+            integers: &[],
+            scaled: false,
             by_slices: false,
             replaces: None,
             create: png::create,
@@ -225,6 +250,8 @@ pub static FORMATS: [Format; 12] = [
         read_image: Some(ismrmrd::row::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
+            integers: &[Element::I16, Element::U16, Element::I32, Element::U32],
+            scaled: false,
             by_slices: true,
             replaces: None,
             create: ismrmrd::row::create,
@@ -268,6 +295,8 @@ pub static FORMATS: [Format; 12] = [
         read_image: Some(dicom::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
+            integers: &[Element::I16],
+            scaled: true,
             by_slices: true,
             replaces: Some(dicom::expect_own_folder),
             create: dicom::create,

@@ -7,7 +7,7 @@ use crate::cfl::Layout;
 use crate::folder::Folder;
 use crate::format::{ImageRead, Property, any_of};
 use crate::png::PngOptions;
-use crate::{AnyImage, Error, Format, Input, Pixel, Result, SeriesWriter, Slices, endings};
+use crate::{AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, endings};
 
 /// The numbers of a complex image that a file stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,6 +51,9 @@ pub struct WriteOptions {
     /// The numbers stored; when absent, the format's usual ones: magnitude in NIfTI and ISMRMRD, and complex numbers in `.npy`
     /// and `.cfl`.
     pub values: Option<Values>,
+    /// How the image's file stored its numbers ([`ImageFile::stored`]). Real numbers that were integers, and still are those that the
+    /// file had, are stored as such where the format has them; [`SeriesWriter`], which does not know all numbers, leaves them floats.
+    pub stored: Option<NumberType>,
     /// Time between repetitions in s, for formats that keep it.
     pub repetition_time_s: Option<f64>,
     /// Where the image's axes go in a BART array. Repetitions other in number than its frames go to TIME.
@@ -70,8 +73,18 @@ pub struct ImageFile<I = Image> {
     pub layout: Layout,
     /// True if the file states Hounsfield units. CT images of DICOM do.
     pub hounsfield: bool,
+    /// How the file stores the numbers; [`WriteOptions::stored`] takes it to write integers as such.
+    pub stored: NumberType,
     /// What had to be assumed or repaired, one sentence each, for the user to see.
     pub notes: Vec<String>,
+}
+
+impl<I> ImageFile<I> {
+    /// The file with what `image` makes of its image.
+    fn map<J>(self, image: impl FnOnce(I) -> J) -> ImageFile<J> {
+        let Self { image: own, format, layout, hounsfield, stored, notes } = self;
+        ImageFile { image: image(own), format, layout, hounsfield, stored, notes }
+    }
 }
 
 /// Reads an image of any format that holds images as arrays. NumPy arrays are `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]`.
@@ -94,8 +107,7 @@ pub struct ImageFile<I = Image> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
-    let ImageFile { image, format, layout, hounsfield, notes } = read_any_image(path)?;
-    Ok(ImageFile { image: image.into_complex(), format, layout, hounsfield, notes })
+    Ok(read_any_image(path)?.map(AnyImage::into_complex))
 }
 
 /// Reads an image of real numbers, as [`read_image`] does.
@@ -116,15 +128,14 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<ImageFile> {
 /// ```
 pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
     let input = Input::of(&path);
-    let ImageFile { image, format, layout, hounsfield, notes } = read_any_image(path)?;
-    if let AnyImage::Complex(image) = &image
+    let file = read_any_image(path)?;
+    if let AnyImage::Complex(image) = &file.image
         && let Some(value) = image.data().iter().find(|value| value.im != 0.0)
     {
         return Err(Error::field(&input.file, "image", "real numbers", format!("the number {value}"))
             .with_hint("rayspin convert writes the magnitudes to .nii.gz"));
     }
-    let (image, _) = image.into_real();
-    Ok(ImageFile { image, format, layout, hounsfield, notes })
+    Ok(file.map(|image| image.into_real().0))
 }
 
 /// Reads an image in the numbers that its file has, as [`read_image`] does.
@@ -146,8 +157,9 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
         read.notes
             .insert(0, "the file holds no geometry: voxels of 1 mm at the isocentre are assumed".into());
     }
-    let ImageRead { image, layout, hounsfield, notes } = read;
-    Ok(ImageFile { image, format, layout, hounsfield, notes })
+    read.notes.extend(read.image.not_finite_note());
+    let ImageRead { image, layout, hounsfield, stored, notes } = read;
+    Ok(ImageFile { image, format, layout, hounsfield, stored, notes })
 }
 
 /// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each.
@@ -178,12 +190,21 @@ pub fn write_image<T: Pixel>(
     let shape = image.data().shape();
     let slices = T::slices(image.data().view());
     let mut options = Cow::Borrowed(options);
-    // A picture has a window of its own.
-    let picture = Format::of_name(&path).is_some_and(Format::is_picture);
-    if matches!(slices, Slices::Real(_)) && options.values.is_none() && !picture {
+    let images = Format::of_name(&path).and_then(|format| format.images.as_ref());
+    let real = images.is_some_and(|images| images.values.contains(&Values::Real));
+    if matches!(slices, Slices::Real(_)) && options.values.is_none() && real {
         options.to_mut().values = Some(Values::Real);
     }
-    let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), &options)?;
+    let integers = match (&slices, images, options.stored) {
+        (Slices::Real(numbers), Some(images), Some(stored)) => match options.values {
+            Some(values @ (Values::Real | Values::Magnitude)) if !slices.lose(values) => {
+                stored.integers_of(numbers, images)
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), (&options, integers))?;
     match shape.len() {
         4 => slices.planes().try_for_each(|volume| writer.push(volume))?,
         _ => writer.push(slices)?,

@@ -23,6 +23,7 @@ pub mod kernel_cache;
 mod meta_image;
 pub mod nifti;
 pub mod npy;
+mod number_type;
 mod nxtomo;
 pub mod png;
 mod projections;
@@ -47,6 +48,7 @@ pub use format::{
 pub use formats::FORMATS;
 pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};
 pub use input::{Held, Input};
+pub use number_type::NumberType;
 pub use projections::{Projections, Views, read_views};
 pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};

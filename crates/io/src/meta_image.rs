@@ -3,7 +3,7 @@
 //! A header of lines `Key = Value`, then the numbers, x fastest, which is the C order of Rayspin's `[z, y, x]`. Coordinates are LPS, as
 //! Rayspin's; `Offset` is the place of the first voxel, and the matrix holds the direction of x, of y and of z, one after another.
 //! Read: numbers of 8 to 64 bits in either byte order or as text, one channel, plain or compressed (zlib, gzip), in one file or in
-//! several. Keys mean what they mean to ITK. Written: 32-bit floats.
+//! several. Keys mean what they mean to ITK. Written: 32-bit floats, and integers that were read as such.
 
 mod data;
 
@@ -15,13 +15,30 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{Geometry, Image};
 
 use crate::atomic::Pending;
-use crate::element::{self, ByteOrder, Element};
+use crate::element::{self, ByteOrder, Element, Numbers};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Slices, Values};
+use crate::{Error, NumberType, Result, Slices, Values};
 
 /// The most bytes of a header. ITK's headers with a dictionary of a scanner's entries are far shorter.
 const LONGEST: usize = 1 << 20;
+
+/// The names of types; of several names the first is written.
+const TYPES: [(&str, Element); 13] = [
+    ("MET_CHAR", Element::I8),
+    ("MET_ASCII_CHAR", Element::I8),
+    ("MET_UCHAR", Element::U8),
+    ("MET_SHORT", Element::I16),
+    ("MET_USHORT", Element::U16),
+    ("MET_INT", Element::I32),
+    ("MET_LONG", Element::I32),
+    ("MET_UINT", Element::U32),
+    ("MET_ULONG", Element::U32),
+    ("MET_LONG_LONG", Element::I64),
+    ("MET_ULONG_LONG", Element::U64),
+    ("MET_FLOAT", Element::F32),
+    ("MET_DOUBLE", Element::F64),
+];
 
 /// Whether a file begins as a header does.
 pub(crate) fn begins(start: &[u8]) -> bool {
@@ -159,18 +176,8 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
             .with_hint("write each channel as an image of its own"));
     }
     let kind = header.expect(path, "ElementType")?;
-    let element = match kind {
-        "MET_CHAR" | "MET_ASCII_CHAR" => Element::I8,
-        "MET_UCHAR" => Element::U8,
-        "MET_SHORT" => Element::I16,
-        "MET_USHORT" => Element::U16,
-        "MET_INT" | "MET_LONG" => Element::I32,
-        "MET_UINT" | "MET_ULONG" => Element::U32,
-        "MET_LONG_LONG" => Element::I64,
-        "MET_ULONG_LONG" => Element::U64,
-        "MET_FLOAT" => Element::F32,
-        "MET_DOUBLE" => Element::F64,
-        other => return Err(Error::field(path, "ElementType", "one number of 8 to 64 bits", other)),
+    let Some((_, element)) = TYPES.iter().find(|(name, _)| *name == kind).copied() else {
+        return Err(Error::field(path, "ElementType", "one number of 8 to 64 bits", kind));
     };
     let order = match header.flag(path, &["BinaryDataByteOrderMSB", "ElementByteOrderMSB"], false)? {
         true => ByteOrder::Big,
@@ -178,11 +185,12 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     };
     let (geometry, mut notes) = geometry(path, &header, &shape)?;
     notes.extend(not_applied(&header));
-    let values = data::read(path, &header, &shape, (element, order))?;
+    let Numbers { values, rounded } = data::read(path, &header, &shape, (element, order))?;
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "DimSize", "a shape that fits the numbers", e))?;
     let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead::new(image, notes))
+    notes.extend(rounded.then(|| NumberType::from(element).rounded()));
+    Ok(ImageRead::new(image, element, notes))
 }
 
 /// Where the image lies; of four axes the last is time.
@@ -252,10 +260,12 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let affine = geometry.affine_lps([nz, ny, nx]);
     let text = |numbers: &[f64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let directions = [geometry.read_dir, geometry.phase_dir, geometry.slice_dir].concat();
+    let element = target.integers.map_or(Element::F32, |integers| integers.element);
+    let kind = TYPES.iter().find(|(_, of)| *of == element).map_or("MET_FLOAT", |(name, _)| name);
     let header = format!(
         "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\nCompressedData = False\n\
          TransformMatrix = {}\nOffset = {}\nCenterOfRotation = 0 0 0\nElementSpacing = {}\nDimSize = {nx} {ny} {nz}\n\
-         ElementType = MET_FLOAT\nElementDataFile = LOCAL\n",
+         ElementType = {kind}\nElementDataFile = LOCAL\n",
         text(&directions),
         text(&affine.map(|row| row[3])),
         text(&geometry.spacing_mm),
@@ -263,7 +273,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let pending = Pending::create(target.path)?;
     let mut file = BufWriter::with_capacity(1 << 20, pending.open()?);
     file.write_all(header.as_bytes()).map_err(|e| Error::write(target.path, e))?;
-    Ok(Box::new(MetaImage { pending, file, values: target.values }))
+    Ok(Box::new(MetaImage { pending, file, values: target.values, integers: target.integers }))
 }
 
 /// An image in the making.
@@ -271,11 +281,12 @@ struct MetaImage {
     pending: Pending,
     file: BufWriter<File>,
     values: Values,
+    integers: Option<NumberType>,
 }
 
 impl VolumeWriter for MetaImage {
     fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
-        element::write(&mut self.file, slices, self.values)
+        element::write(&mut self.file, slices, self.values, self.integers)
             .map_err(|e| Error::write(self.pending.wanted(), e))
     }
 

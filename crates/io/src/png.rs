@@ -18,7 +18,8 @@ use crate::{Error, Result, Slices, Values};
 /// How an image becomes a picture.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PngOptions {
-    /// The real number shown.
+    /// The real number that is shown of complex ones. Real ones show themselves, unless [`WriteOptions::values`](crate::WriteOptions)
+    /// asks for others.
     pub part: Part,
     /// What is black and what is white; phase is shown from −π to π unless a range is given. Percentiles are taken over the
     /// whole volume, and over all that is shown of a series.
@@ -111,12 +112,12 @@ pub fn write_animation(path: impl AsRef<Path>, frames: ArrayView4<'_, u8>, milli
 const PREVIEW_TILES: usize = 16;
 
 impl PngOptions {
-    /// A picture from black at 0: all slices of all repetitions where these are few, else some spread over repetitions first.
+    /// A picture in the [window for any image](Window::Preview): all slices of all repetitions where these are few, else some spread over repetitions first.
     pub fn preview(slices: usize, repetitions: usize) -> Self {
         let repetitions = evenly_spaced(repetitions, PREVIEW_TILES);
         let each = (PREVIEW_TILES / repetitions.len().max(1)).max(1);
         Self {
-            window: Window::Percentile { low: 0.0, high: 99.5 },
+            window: Window::Preview,
             montage: Montage { slices: Some(evenly_spaced(slices, each)), ..Montage::default() },
             repetitions: Some(repetitions),
             ..Self::default()
@@ -133,14 +134,16 @@ pub(crate) fn memory(frames: u64, volume: u64) -> u64 {
 /// Starts a picture for the table of formats.
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let (frames, options) = (target.repetitions().unwrap_or(1), &target.options.png);
-    let part = match target.options.values {
+    let values = target.options.values;
+    let part = match values {
         Some(Values::Phase) => Part::Phase,
         Some(Values::Real) => Part::Real,
         Some(Values::Magnitude) => Part::Magnitude,
         Some(Values::Complex) | None => options.part,
     };
     let options = PngOptions { part, ..options.clone() };
-    Ok(Box::new(SeriesTiles::new(target.path, frames, target.volume(), target.geometry, &options)?))
+    let tiles = SeriesTiles::new(target.path, frames, target.volume(), target.geometry, &options)?;
+    Ok(Box::new(SeriesTiles { magnitudes: values == Some(Values::Magnitude), ..tiles }))
 }
 
 /// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a series. Returns what
@@ -176,10 +179,18 @@ struct SeriesTiles {
     repetitions: Chosen,
     slices: Chosen,
     tiles: Vec<ArrayD<f32>>,
-    picture: Option<Array2<u8>>,
+    picture: Option<Picture>,
     pushed: usize,
     geometry: Geometry,
     options: PngOptions,
+    /// Whether magnitudes of real numbers, too, are shown.
+    magnitudes: bool,
+}
+
+/// A picture, and what it does not show.
+struct Picture {
+    pixels: Array2<u8>,
+    blank: Option<String>,
 }
 
 impl SeriesTiles {
@@ -202,11 +213,12 @@ impl SeriesTiles {
             pushed: 0,
             geometry: *geometry,
             options: options.clone(),
+            magnitudes: false,
         })
     }
 
     /// The picture of a single volume, or of all that is shown of a series.
-    fn picture(&self, shown: ArrayViewD<'_, f32>) -> Result<Array2<u8>> {
+    fn picture(&self, shown: ArrayViewD<'_, f32>) -> Result<Picture> {
         let Self { repetitions, slices, .. } = self;
         let mut options = self.options.clone();
         options.montage.slices = (repetitions.of == 1).then(|| slices.shown.clone());
@@ -219,7 +231,12 @@ impl SeriesTiles {
 
 impl VolumeWriter for SeriesTiles {
     fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
-        let shown = || shown(slices, self.options.part);
+        let shown = || match slices {
+            Slices::Real(slices) if self.options.part == Part::Magnitude && !self.magnitudes => {
+                slices.to_owned()
+            }
+            _ => shown(slices, self.options.part),
+        };
         if self.repetitions.of == 1 {
             self.picture = Some(self.picture(shown().view())?);
         } else if self.repetitions.shown.contains(&self.pushed) {
@@ -240,11 +257,12 @@ impl VolumeWriter for SeriesTiles {
                 self.picture(shown.view())?
             }
         };
-        write_grey(path, picture.view())?;
+        write_grey(path, picture.pixels.view())?;
         let some: Vec<String> =
             [&self.repetitions, &self.slices].into_iter().filter_map(Chosen::some).collect();
         let shows = || format!("the picture shows {} (rayspin convert --montage shows all)", some.join(", "));
-        Ok((!some.is_empty()).then(shows))
+        let notes: Vec<String> = picture.blank.into_iter().chain((!some.is_empty()).then(shows)).collect();
+        Ok((!notes.is_empty()).then(|| notes.join("; ")))
     }
 }
 
@@ -289,12 +307,12 @@ fn picture(
     shown: ArrayViewD<'_, f32>,
     geometry: &Geometry,
     options: &PngOptions,
-) -> Result<Array2<u8>> {
+) -> Result<Picture> {
     let core = |e| Error::core(path, e);
     let shown =
         shown.into_dimensionality::<Ix3>().map_err(|e| Error::field(path, "image", "shape [z, y, x]", e))?;
     let limits = match (options.part, options.window) {
-        (Part::Phase, Window::Percentile { .. }) => Limits::PHASE,
+        (Part::Phase, Window::Percentile { .. } | Window::Preview) => Limits::PHASE,
         (_, window) => window.limits(shown).map_err(core)?,
     };
     let Montage { slices, columns, gap } = &options.montage;
@@ -312,8 +330,11 @@ fn picture(
     let square: Vec<_> = square.iter().map(|slice| slice.view()).collect();
     let shown = ndarray::stack(Axis(0), &square).map_err(|e| Error::field(path, "image", "slices", e))?;
     let layout = Montage { slices: None, columns: *columns, gap: *gap };
-    let picture = montage(to_grey(shown.view(), limits).view(), &layout).map_err(core)?;
-    upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)
+    let grey = to_grey(shown.view(), limits);
+    let blank = limits.blank(shown.view(), grey.view());
+    let picture = montage(grey.view(), &layout).map_err(core)?;
+    let pixels = upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)?;
+    Ok(Picture { pixels, blank })
 }
 
 fn encode(

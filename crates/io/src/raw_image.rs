@@ -6,9 +6,9 @@ use std::path::Path;
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{Geometry, Image};
 
-use crate::element::{self, ByteOrder, Element, Origin, Stop};
+use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
 use crate::format::{ImageRead, Rows};
-use crate::{Error, Result};
+use crate::{Error, NumberType, Result};
 
 const EXPECTED: &str =
     "X x Y x Z and then int8, uint8, int16, uint16, int32, uint32, float32 or float64, big, skip=BYTES";
@@ -74,7 +74,7 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
         return Err(Error::field(path, "size of the file", expected, format!("{length} bytes")));
     }
     let count = shape.iter().product();
-    let values: Vec<f32> =
+    let Numbers::<f32> { values, rounded } =
         element::read(Origin::File(&file, skip), count, element, order, None).map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
@@ -86,5 +86,6 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "size", "a shape that fits the numbers", e))?;
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead::new(image, Vec::new()))
+    let stored = NumberType::from(element);
+    Ok(ImageRead::new(image, stored, rounded.then(|| stored.rounded()).into_iter().collect()))
 }

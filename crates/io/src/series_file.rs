@@ -6,7 +6,7 @@ use rayspin_core::{Geometry, expect_shape};
 
 use crate::format::{Property, Target, any_of};
 use crate::image_file::{geometry_note, lost_note};
-use crate::{Error, Format, Result, Slices, Values, WriteOptions, expect_ending};
+use crate::{Error, Format, NumberType, Result, Slices, Values, WriteOptions, expect_ending};
 
 /// What is known of a series before its first volume is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,15 +73,15 @@ impl SeriesWriter {
             1 => vec![nz, ny, nx],
             frames => vec![frames, nz, ny, nx],
         };
-        Self::start(path.as_ref(), &shape_of_file, &shape.geometry, options)
+        Self::start(path.as_ref(), &shape_of_file, &shape.geometry, (options, None))
     }
 
-    /// [`SeriesWriter::create`] of `[z, y, x]` or `[frame, z, y, x]`.
+    /// [`SeriesWriter::create`] of `[z, y, x]` or `[frame, z, y, x]`. `integers` hold every number to come, which is real.
     pub(crate) fn start(
         path: &Path,
         shape: &[usize],
         geometry: &Geometry,
-        options: &WriteOptions,
+        (options, integers): (&WriteOptions, Option<NumberType>),
     ) -> Result<Self> {
         let format = expect_ending(path, Format::writes_images)?;
         let Some(images) = &format.images else {
@@ -95,7 +95,7 @@ impl SeriesWriter {
             return Err(Error::unsupported(path, format!("an image of {} as {format}", values.name()))
                 .with_hint(format!("write {}", any_of(&stored))));
         }
-        let writer = (images.create)(&Target { path, shape, geometry, values, options })?;
+        let writer = (images.create)(&Target { path, shape, geometry, values, integers, options })?;
         Ok(Self {
             path: path.to_owned(),
             format,

@@ -1,37 +1,39 @@
 //! TIFF stacks: a page a slice, as ImageJ and synchrotrons write them.
 //!
 //! It reads grey numbers of 8 to 64 bits, integers and floats, in either byte order, plain or compressed without loss. It reads TIFF, BigTIFF,
-//! ImageJ's stacks beyond 4 GB, which describe their first page alone, and folders of numbered files. It writes 32-bit floats, as BigTIFF
-//! from 4 GB on.
+//! ImageJ's stacks beyond 4 GB, which describe their first page alone, and folders of numbered files. It writes 32-bit floats, and
+//! integers that were read as such; as BigTIFF from 4 GB on.
 //!
 //! Stored numbers are data: what tags say about showing them (WhiteIsZero, Orientation) changes nothing. Thumbnails and masks are no
 //! slices.
 
-mod stored;
-
 mod pixel;
+mod stored;
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
 pub(crate) use pixel::pixel;
 use rayon::prelude::*;
 use rayspin_core::{Error as CoreError, ErrorKind, Geometry, Image};
 use rayspin_device::cpu::{expect_memory, zeroed};
 use tiff::decoder::{Decoder, DecodingResult, Limits, ifd::Value};
-use tiff::encoder::colortype::Gray32Float;
-use tiff::encoder::{TiffEncoder, TiffKindBig, TiffKindStandard};
+use tiff::encoder::colortype::{
+    ColorType, Gray8, Gray16, Gray32, Gray32Float, Gray64, GrayI8, GrayI16, GrayI32, GrayI64,
+};
+use tiff::encoder::{TiffEncoder, TiffKindBig, TiffKindStandard, TiffValue};
 use tiff::tags::Tag;
-use tiff::{ColorType, TiffError};
+use tiff::{TiffError, TiffResult};
 
 use crate::atomic::Pending;
-use crate::element::{self, ByteOrder, Element, Origin, Stop};
+use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
 use crate::folder::{self, Folder};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Slices, Values};
+use crate::{Error, NumberType, Result, Slices, Values};
 
 use stored::Patched;
 
@@ -43,11 +45,13 @@ const MOST_COMPRESSED: u64 = 1100;
 
 /// Reads a stack `[page, row, column]` for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let Pages { shape, values, notes } = if path.is_dir() { read_folder(path)? } else { read_pages(path)? };
+    let Pages { shape, values, number_type, rounded, mut notes } =
+        if path.is_dir() { read_folder(path)? } else { read_pages(path)? };
+    notes.extend(rounded.then(|| number_type.rounded()));
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "pages", "pages of one size", e))?;
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead::new(image, notes))
+    Ok(ImageRead::new(image, number_type, notes))
 }
 
 /// The pages of a stack.
@@ -55,6 +59,9 @@ struct Pages {
     /// `[page, row, column]`.
     shape: [usize; 3],
     values: Vec<f32>,
+    /// The type of the first page's numbers.
+    number_type: NumberType,
+    rounded: bool,
     /// What was not applied or left out, one sentence each.
     notes: Vec<String>,
 }
@@ -84,24 +91,24 @@ fn read_folder(path: &Path) -> Result<Pages> {
         [1, rows, columns] => Ok([rows, columns]),
         [pages, ..] => Err(Error::field(file, "file of a folder", "one page", format!("{pages} pages"))),
     };
-    let Some(first) = files.first() else {
-        return Ok(Pages { shape: [0; 3], values: Vec::new(), notes: Vec::new() });
-    };
-    let Pages { shape, mut notes, .. } = read_pages(first)?;
+    let first = files.first().ok_or_else(|| Error::field(path, "folder", "at least one file", "none"))?;
+    let Pages { shape, number_type, mut notes, .. } = read_pages(first)?;
     let [rows, columns] = page(first, shape)?;
+    let rounded = AtomicBool::new(false);
     let count = element::count(&[files.len(), rows, columns], 4).unwrap_or(usize::MAX);
     let mut values = zeroed("pages", count).map_err(|e| Error::core(path, e))?;
     let numbered = files.par_iter().zip(values.par_chunks_mut((rows * columns).max(1)));
     let others: Vec<Vec<String>> = numbered
         .map(|(file, to)| {
-            let Pages { shape, values, notes } = read_pages(file)?;
-            let size = page(file, shape)?;
+            let found = read_pages(file)?;
+            let size = page(file, found.shape)?;
             if size != [rows, columns] {
                 let expected = format!("{rows} x {columns} numbers, as {} has", folder::name(first));
                 return Err(Error::field(file, "page 0", expected, format!("{} x {}", size[0], size[1])));
             }
-            to.copy_from_slice(&values);
-            Ok(notes)
+            to.copy_from_slice(&found.values);
+            rounded.fetch_or(found.rounded, Ordering::Relaxed);
+            Ok(found.notes)
         })
         .collect::<Result<_>>()?;
     for note in others.into_iter().flatten() {
@@ -109,7 +116,8 @@ fn read_folder(path: &Path) -> Result<Pages> {
             notes.push(note);
         }
     }
-    Ok(Pages { shape: [files.len(), rows, columns], values, notes })
+    let shape = [files.len(), rows, columns];
+    Ok(Pages { shape, values, number_type, rounded: rounded.into_inner(), notes })
 }
 
 /// The pages of a file. Thumbnails and masks are left out, unless it holds nothing else.
@@ -138,6 +146,7 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
     let mut decoder = decoder.with_limits(limits(tags));
     let (mut values, mut notes, mut first) = (Vec::new(), Vec::new(), None::<(usize, [usize; 2])>);
     let (mut pages, mut beside) = (0, 0);
+    let (mut number_type, mut rounded) = (NumberType::from(Element::F32), false);
     for number in 0usize.. {
         if number > 0 {
             if !decoder.more_images() {
@@ -154,8 +163,8 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
         match first {
             None => {
                 notes = stored::notes(&mut decoder);
-                if let Some((shape, values)) = page.imagej(path, length, &mut decoder)? {
-                    return Ok(Pages { shape, values, notes });
+                if let Some(stack) = page.imagej(path, length, &mut decoder)? {
+                    return Ok(Pages { notes, ..stack });
                 }
                 first = Some((number, page.size));
             }
@@ -167,7 +176,11 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
             }
         }
         decoder = decoder.with_limits(limits(usize::MAX));
-        page.append(path, number, length, &mut decoder, &mut values)?;
+        let (element, some) = page.append(path, number, length, &mut decoder, &mut values)?;
+        rounded |= some;
+        if pages == 0 {
+            number_type = element.into();
+        }
         decoder = decoder.with_limits(limits(tags));
         pages += 1;
     }
@@ -176,7 +189,7 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
         notes.push(format!("{beside} page{plural} left out: thumbnails or masks (NewSubfileType)"));
     }
     let (_, [rows, columns]) = first.unwrap_or_default();
-    Ok(Pages { shape: [pages, rows, columns], values, notes })
+    Ok(Pages { shape: [pages, rows, columns], values, number_type, rounded, notes })
 }
 
 /// A page, before its numbers are read.
@@ -198,7 +211,7 @@ impl Page {
             return refuse("indices of a palette of colours".into());
         }
         let bits = match decoder.colortype().map_err(failed)? {
-            ColorType::Gray(bits @ (8 | 16 | 32 | 64)) => bits,
+            tiff::ColorType::Gray(bits @ (8 | 16 | 32 | 64)) => bits,
             other => return refuse(format!("{other:?}")),
         };
         if decoder.find_tag_unsigned::<u16>(Tag::FillOrder).map_err(failed)? == Some(2) {
@@ -207,7 +220,7 @@ impl Page {
         Ok(Self { size: [rows as usize, columns as usize], bits })
     }
 
-    /// Appends the page's numbers.
+    /// Appends the page's numbers; returns their type, and whether one of them is rounded.
     fn append<R: Read + Seek>(
         &self,
         path: &Path,
@@ -215,7 +228,7 @@ impl Page {
         length: u64,
         decoder: &mut Decoder<R>,
         values: &mut Vec<f32>,
-    ) -> Result<()> {
+    ) -> Result<(Element, bool)> {
         let [rows, columns] = self.size;
         let count = element::count(&self.size, 16).ok_or_else(|| {
             let expected = "a size that fits the address space";
@@ -232,15 +245,39 @@ impl Page {
         rayspin_device::cpu::try_reserve("pages", values, count).map_err(core)?;
         let read = decoder.read_image().map_err(|e| fail(path, number, e))?;
         let before = values.len();
+        let mut rounded = false;
+        // Of numbers with more digits than single precision.
+        macro_rules! wide {
+            ($numbers:expr, $as:ty) => {
+                values.extend($numbers.into_iter().map(|n| {
+                    let number = n as f32;
+                    rounded |= number as $as != n as $as && !number.is_nan();
+                    number
+                }))
+            };
+        }
+        let element = match &read {
+            DecodingResult::U8(_) => Element::U8,
+            DecodingResult::I8(_) => Element::I8,
+            DecodingResult::U16(_) => Element::U16,
+            DecodingResult::I16(_) => Element::I16,
+            DecodingResult::U32(_) => Element::U32,
+            DecodingResult::I32(_) => Element::I32,
+            DecodingResult::U64(_) => Element::U64,
+            DecodingResult::I64(_) => Element::I64,
+            DecodingResult::F16(_) => Element::F16,
+            DecodingResult::F32(_) => Element::F32,
+            DecodingResult::F64(_) => Element::F64,
+        };
         match read {
             DecodingResult::U8(numbers) => values.extend(numbers.into_iter().map(f32::from)),
             DecodingResult::I8(numbers) => values.extend(numbers.into_iter().map(f32::from)),
             DecodingResult::U16(numbers) => values.extend(numbers.into_iter().map(f32::from)),
             DecodingResult::I16(numbers) => values.extend(numbers.into_iter().map(f32::from)),
-            DecodingResult::U32(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
-            DecodingResult::I32(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
-            DecodingResult::U64(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
-            DecodingResult::I64(numbers) => values.extend(numbers.into_iter().map(|n| n as f32)),
+            DecodingResult::U32(numbers) => wide!(numbers, i128),
+            DecodingResult::I32(numbers) => wide!(numbers, i128),
+            DecodingResult::U64(numbers) => wide!(numbers, i128),
+            DecodingResult::I64(numbers) => wide!(numbers, i128),
             DecodingResult::F16(numbers) => values.extend(numbers.into_iter().map(f32::from)),
             DecodingResult::F32(numbers) => values.extend(numbers),
             DecodingResult::F64(numbers) => {
@@ -248,14 +285,14 @@ impl Page {
                     let what = format!("page {number}");
                     return Err(Error::field(path, what, "values within single precision", "a larger one"));
                 }
-                values.extend(numbers.into_iter().map(|n| n as f32));
+                wide!(numbers, f64);
             }
         }
         if values.len() != before + count {
             let found = format!("{} numbers", values.len() - before);
             return Err(Error::field(path, format!("page {number}"), format!("{count} numbers"), found));
         }
-        Ok(())
+        Ok((element, rounded))
     }
 
     /// ImageJ describes the first page of a stack beyond 4 GB alone; the others follow it without a gap.
@@ -264,7 +301,7 @@ impl Page {
         path: &Path,
         length: u64,
         decoder: &mut Decoder<Patched<BufReader<File>>>,
-    ) -> Result<Option<([usize; 3], Vec<f32>)>> {
+    ) -> Result<Option<Pages>> {
         let text = match decoder.find_tag(Tag::ImageDescription) {
             Ok(Some(value)) => value.into_string().unwrap_or_default(),
             _ => return Ok(None),
@@ -296,7 +333,8 @@ impl Page {
             return Err(Error::truncated(path, "the stack", expected, format!("{length} bytes")));
         };
         let origin = Origin::File(decoder.inner().file().get_ref(), start);
-        let values = element::read(origin, count, element, order, None).map_err(|stop| match stop {
+        let read = element::read(origin, count, element, order, None);
+        let Numbers { values, rounded } = read.map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
             Stop::Short(got) => Error::truncated(path, "the stack", "all pages", format!("{got} bytes")),
@@ -307,7 +345,7 @@ impl Page {
                 format!("a larger one at {at}"),
             ),
         })?;
-        Ok(Some((shape, values)))
+        Ok(Some(Pages { shape, values, number_type: element.into(), rounded, notes: Vec::new() }))
     }
 }
 
@@ -331,7 +369,8 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
         true => Encoder::Standard(TiffEncoder::new(file).map_err(failed)?),
         false => Encoder::Big(TiffEncoder::new_big(file).map_err(failed)?),
     };
-    Ok(Box::new(Stack { pending, pages, size, values: target.values }))
+    let Target { values, integers, .. } = *target;
+    Ok(Box::new(Stack { pending, pages, size, values, integers }))
 }
 
 fn written(path: &Path, error: TiffError) -> Error {
@@ -346,6 +385,47 @@ enum Encoder {
     Big(TiffEncoder<File, TiffKindBig>),
 }
 
+impl Encoder {
+    fn page<C: ColorType>(
+        &mut self,
+        [rows, columns]: [u32; 2],
+        numbers: impl Iterator<Item = C::Inner>,
+    ) -> TiffResult<()>
+    where
+        [C::Inner]: TiffValue,
+    {
+        let numbers: Vec<C::Inner> = numbers.collect();
+        match self {
+            Self::Standard(to) => to.write_image::<C>(columns, rows, &numbers),
+            Self::Big(to) => to.write_image::<C>(columns, rows, &numbers),
+        }
+    }
+
+    /// A page of integers.
+    fn integers(
+        &mut self,
+        size: [u32; 2],
+        plane: &ArrayViewD<'_, f32>,
+        integers: NumberType,
+    ) -> TiffResult<()> {
+        macro_rules! page {
+            ($colour:ty, $type:ty) => {
+                self.page::<$colour>(size, plane.iter().map(|&value| integers.stored(value) as $type))
+            };
+        }
+        match integers.element {
+            Element::I8 => page!(GrayI8, i8),
+            Element::I16 => page!(GrayI16, i16),
+            Element::U16 => page!(Gray16, u16),
+            Element::I32 => page!(GrayI32, i32),
+            Element::U32 => page!(Gray32, u32),
+            Element::I64 => page!(GrayI64, i64),
+            Element::U64 => page!(Gray64, u64),
+            _ => page!(Gray8, u8),
+        }
+    }
+}
+
 /// A stack in the making.
 struct Stack {
     pending: Pending,
@@ -353,17 +433,18 @@ struct Stack {
     /// Rows and columns.
     size: [u32; 2],
     values: Values,
+    integers: Option<NumberType>,
 }
 
 impl VolumeWriter for Stack {
     fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
-        let [rows, columns] = self.size;
         for plane in slices.planes() {
-            let numbers = plane.stored(self.values);
-            let numbers: Vec<f32> = numbers.into_iter().collect();
-            let page = match &mut self.pages {
-                Encoder::Standard(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
-                Encoder::Big(to) => to.write_image::<Gray32Float>(columns, rows, &numbers),
+            let page = match (&plane, self.integers) {
+                (Slices::Real(plane), Some(integers)) => self.pages.integers(self.size, plane, integers),
+                _ => {
+                    let numbers = plane.stored(self.values).into_iter();
+                    self.pages.page::<Gray32Float>(self.size, numbers)
+                }
             };
             page.map_err(|e| written(self.pending.wanted(), e))?;
         }

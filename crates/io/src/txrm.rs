@@ -73,21 +73,15 @@ impl Streams {
             Some(count) => count,
             None => held,
         };
-        element::read(Origin::Stream(&mut stream), count, element, ByteOrder::Little, None).map_err(|stop| {
-            match stop {
-                Stop::Io(e) => {
-                    Error::field(path, name, "a sound chain of sectors", crate::error::one_line(e))
-                }
-                Stop::Memory(e) => Error::core(path, e),
-                Stop::Short(got) => {
-                    Error::truncated(path, name, format!("{count} numbers"), format!("{got} bytes"))
-                }
-                Stop::Range(at) => Error::field(
-                    path,
-                    name,
-                    "values within single precision",
-                    format!("a larger one at {at}"),
-                ),
+        let read = element::read(Origin::Stream(&mut stream), count, element, ByteOrder::Little, None);
+        read.map(|numbers| numbers.values).map_err(|stop| match stop {
+            Stop::Io(e) => Error::field(path, name, "a sound chain of sectors", crate::error::one_line(e)),
+            Stop::Memory(e) => Error::core(path, e),
+            Stop::Short(got) => {
+                Error::truncated(path, name, format!("{count} numbers"), format!("{got} bytes"))
+            }
+            Stop::Range(at) => {
+                Error::field(path, name, "values within single precision", format!("a larger one at {at}"))
             }
         })
     }

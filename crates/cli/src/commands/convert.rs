@@ -1,9 +1,9 @@
 //! `rayspin convert`
 
 use anyhow::{Context as _, Result};
-use rayspin::core::{Image, Monitor, Ranges};
+use rayspin::core::{C32, Image, Monitor, Ranges};
 use rayspin::imaging::display::Window;
-use rayspin::io::{self, Format, ScanFile, ismrmrd::Identity, png::PngOptions};
+use rayspin::io::{self, AnyImage, Format, Pixel, ScanFile, ismrmrd::Identity, png::PngOptions};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context};
 
@@ -94,10 +94,33 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     if raw {
         return convert_scan(args, &monitor);
     }
-    let io::ImageFile { image, layout, mut notes, .. } = io::read_image(&args.from)?;
+    let io::ImageFile { image, layout, stored, mut notes, .. } = io::read_any_image(&args.from)?;
+    let options = io::WriteOptions { layout, stored: Some(stored), ..io::WriteOptions::default() };
+    let complex_first = to.is_some_and(Format::writes_complex_first);
+    notes.extend(match image {
+        AnyImage::Real(image) => write(image, args, options)?,
+        // Numbers without imaginary parts are real where the format has such.
+        AnyImage::Complex(image) if !complex_first && image.data().iter().all(|value| value.im == 0.0) => {
+            write(image.map(|value| value.re), args, options)?
+        }
+        AnyImage::Complex(image) => write(image, args, options)?,
+    });
+    for note in notes {
+        monitor.note(&note);
+    }
+    Ok(())
+}
+
+/// Writes what the arguments choose of an image; returns what the file leaves out.
+fn write<T: Pixel>(image: Image<T>, args: &Convert, mut options: io::WriteOptions) -> Result<Vec<String>> {
     let of_file = || args.from.display().to_string();
+    let to = Format::of_name(&args.to);
     let picture = to.is_some_and(Format::is_picture);
-    if args.numbers.phase && image.data().iter().all(|value| value.im == 0.0 && value.re >= 0.0) {
+    let magnitudes = image.data().iter().all(|value| {
+        let value: C32 = value.clone().into();
+        value.im == 0.0 && value.re >= 0.0
+    });
+    if args.numbers.phase && magnitudes {
         let message = format!("{}: expected an image with a phase, found magnitudes", args.from.display());
         return Err(BadInput::new(message)
             .hint("recon mri --complex writes images that keep the phase")
@@ -112,25 +135,15 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
         let range = numbers::<f32>("--window", text, &[2])?;
         png.window = Window::Range { low: range[0], high: range[1] };
     }
-    // Magnitudes would turn numbers below zero, such as Hounsfield units, around.
-    let usual = to.and_then(|to| to.images.as_ref()).and_then(|images| images.values.first());
-    let signed = || {
-        let data = image.data();
-        usual == Some(&io::Values::Magnitude)
-            && data.iter().all(|value| value.im == 0.0)
-            && data.iter().any(|value| value.re < 0.0)
-    };
-    let values = args.numbers.values().or_else(|| signed().then_some(io::Values::Real));
-    let options = io::WriteOptions { png, layout, values, ..io::WriteOptions::default() };
-    notes.extend(io::write_image(&args.to, &image, &options)?);
-    for note in notes {
-        monitor.note(&note);
-    }
-    Ok(())
+    // Numbers that are none below zero count as magnitudes where the format tells them apart.
+    let usual = to.and_then(|to| to.images.as_ref()).and_then(|images| images.values.first()).copied();
+    let usual = usual.filter(|usual| magnitudes && *usual == io::Values::Magnitude);
+    options = io::WriteOptions { png, values: args.numbers.values().or(usual), ..options };
+    Ok(io::write_image(&args.to, &image, &options)?)
 }
 
 /// The slices and repetitions that are chosen.
-fn part(mut image: Image, args: &Convert) -> Result<Image> {
+fn part<T: Clone>(mut image: Image<T>, args: &Convert) -> Result<Image<T>> {
     if let Some(slices) = &args.slice {
         image = image.slices(slices)?;
     }
@@ -141,7 +154,7 @@ fn part(mut image: Image, args: &Convert) -> Result<Image> {
 }
 
 /// What a picture shows of the image.
-fn shown(png: &mut PngOptions, image: &Image, args: &Convert) -> Result<()> {
+fn shown<T: Clone>(png: &mut PngOptions, image: &Image<T>, args: &Convert) -> Result<()> {
     let depth = image.shape_zyx()[0];
     png.montage.slices = match &args.slice {
         Some(slices) => Some(numbers_of("slice", slices, depth)?),

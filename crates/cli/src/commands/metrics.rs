@@ -8,7 +8,7 @@ use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::imaging::metrics::{
     Better, CompareOptions, Compared, Numbers, Quality, Sample, better, compare,
 };
-use rayspin::io::{self, Format};
+use rayspin::io::{self, AnyImage, Format};
 use rayspin::report::RunRecorder;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin_shell::{BadInput, Context, say};
@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Metrics) -> Result<()> {
             .into());
     }
     let mut rows = Vec::new();
-    let mut kept: Option<(&Path, Image)> = None;
+    let mut kept: Option<(&Path, AnyImage)> = None;
     for (path, beside) in pairs {
         let image = read(path)?;
         let reference = match kept.take().filter(|(known, _)| *known == beside) {
@@ -46,7 +46,20 @@ pub(crate) fn run(context: &Context, args: &Metrics) -> Result<()> {
             None => read(beside)?,
         };
         let judgement = context
-            .run(|| judge(&image, &reference, numbers, args.fit))
+            .run(|| match (&image, &reference) {
+                (AnyImage::Real(image), AnyImage::Real(reference)) => {
+                    judge(image, reference, numbers, args.fit)
+                }
+                (AnyImage::Real(image), AnyImage::Complex(reference)) => {
+                    judge(image, reference, numbers, args.fit)
+                }
+                (AnyImage::Complex(image), AnyImage::Real(reference)) => {
+                    judge(image, reference, numbers, args.fit)
+                }
+                (AnyImage::Complex(image), AnyImage::Complex(reference)) => {
+                    judge(image, reference, numbers, args.fit)
+                }
+            })
             .with_context(|| format!("{} against {}", path.display(), beside.display()))?;
         kept = Some((beside, reference));
         rows.push(Row { image: path, reference: beside, judgement });
@@ -82,8 +95,8 @@ fn is_image(path: &Path) -> bool {
     io::detect(path).is_ok_and(Format::reads_images) && !io::holds_scan(path).unwrap_or(false)
 }
 
-fn read(path: &Path) -> Result<Image> {
-    Ok(io::read_image(path)?.image)
+fn read(path: &Path) -> Result<AnyImage> {
+    Ok(io::read_any_image(path)?.image)
 }
 
 /// What images are compared with.
@@ -251,9 +264,9 @@ impl<T: Sample> Comparison<'_, T> {
 
 /// Compares an image with a reference, which may be one image for all repetitions. What is compared follows from the images'
 /// kinds, unless `numbers` says otherwise.
-pub(crate) fn judge<T: Sample>(
+pub(crate) fn judge<T: Sample, U: Sample>(
     image: &Image<T>,
-    reference: &Image<T>,
+    reference: &Image<U>,
     numbers: Numbers,
     fit: bool,
 ) -> Result<Judgement> {

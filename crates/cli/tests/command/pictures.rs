@@ -73,3 +73,81 @@ fn pictures_of_reconstructions_say_what_they_leave_out() {
     let volume = said("recon mri scan.h5 -o volume.png", f);
     assert!(volume.contains("the picture shows slices 0, 1, 3, "), "{volume}");
 }
+
+/// A head of two slices in Hounsfield units: air, a skull of 1200 and a brain of 40, as 16-bit integers.
+fn head(path: &Path) {
+    let of = |z: usize, y: usize, x: usize| {
+        let middle = |at: usize| (at as f64 - 15.5).powi(2);
+        match (middle(y) + middle(x)).sqrt() {
+            radius if radius > 14.0 => -1000,
+            radius if radius > 11.0 => 1200,
+            _ => 40 + z as i16,
+        }
+    };
+    let data = ndarray::Array3::from_shape_fn((2, 32, 32), |(z, y, x)| of(z, y, x));
+    rayspin::io::npy::write(path, data.view()).unwrap();
+}
+
+/// Grey levels in the corner, in the skull and in the middle of a picture.
+fn levels(path: &Path) -> [u8; 3] {
+    let file = std::io::BufReader::new(std::fs::File::open(path).unwrap());
+    let mut reader = png::Decoder::new(file).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let width = reader.next_frame(&mut pixels).unwrap().width as usize;
+    [(0, 0), (16, 28), (16, 16)].map(|(y, x)| pixels[y * width + x])
+}
+
+#[test]
+fn air_is_dark_and_bone_is_bright() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    head(&f.join("head.npy"));
+    for name in ["head.nii.gz", "head.mha", "head.tif", "head.dicom", "head.h5", "head.cfl"] {
+        said(&format!("convert head.npy {name}"), f);
+        said(&format!("convert {name} head.png --slice 0"), f);
+        let [air, bone, brain] = levels(&f.join("head.png"));
+        assert!(air < 10 && bone > 245 && (100..140).contains(&brain), "{name}: {air} {bone} {brain}");
+        if name != "head.cfl" {
+            let told = String::from_utf8(ok(&["info", name], f).stdout).unwrap();
+            assert!(told.contains("int16") && told.contains("-1000 to 1200"), "{told}");
+        }
+    }
+    // A filter that keeps whole numbers keeps their type.
+    for (step, stored) in [("median:3", "int16"), ("gaussian:1.5", "float32")] {
+        ok(&["filter", "head.nii.gz", "-o", "filtered.nii", "--step", step], f);
+        let found = rayspin::io::read_any_image(f.join("filtered.nii")).unwrap();
+        assert_eq!(found.stored.name(), stored);
+    }
+}
+
+#[test]
+fn a_picture_that_shows_nothing_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    head(&f.join("head.npy"));
+    let told = said("convert head.npy a.png --montage --window 2000,3000", f);
+    assert!(told.contains("every pixel is black: the values go from -1000 to 1200"), "{told}");
+    let told = said("convert head.npy a.png --montage --window -3000,-2000", f);
+    assert!(told.contains("every pixel is white") && told.contains("from -3000 to -2000"), "{told}");
+    assert_eq!(said("convert head.npy a.png --montage --window -1000,1000", f).matches("every").count(), 0);
+    let told = said("filter head.npy -o b.png --step median:3 --compare c.png --window 2000,3000", f);
+    assert_eq!(told.matches("every pixel is black").count(), 3, "{told}");
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_said_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let mut values = ndarray::Array3::from_elem((2, 6, 6), 1.0f32);
+    values[[0, 3, 3]] = f32::NAN;
+    rayspin::io::npy::write(f.join("gap.npy"), values.view()).unwrap();
+    let words = "1 of 72 numbers are not finite";
+    for command in ["convert gap.npy gap.nii", "filter gap.npy -o b.nii --step median:3"] {
+        let told = said(command, f);
+        assert!(told.contains(words), "{command}: {told}");
+    }
+    let told = String::from_utf8(ok(&["info", "gap.nii"], f).stdout).unwrap();
+    assert!(told.contains(words) && told.contains("1 to 1"), "{told}");
+    refused(&["render", "gap.nii", "-o", "c.png"], f, &["finite numbers"]);
+    refused(&["metrics", "gap.nii", "gap.npy"], f, &["finite"]);
+}

@@ -125,3 +125,22 @@ fn what_makes_no_sense_is_refused_and_nothing_is_left() {
         refused(&arguments.split_whitespace().collect::<Vec<_>>(), folder.path(), &[part]);
     }
 }
+
+#[test]
+fn a_picture_without_a_surface_says_which_values_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    volume(folder.path());
+    let said = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        String::from_utf8(ok(&words, folder.path()).stderr).unwrap()
+    };
+    let told = said("render cube.npy -o a.png --size 16 --mode surface --iso 0.03");
+    assert!(told.contains("isosurface of 0.03") && told.contains("from 0 to 0.02"), "{told}");
+    let told = said("render cube.npy -o a.png --size 16 --mode surface --iso 0.01");
+    assert!(!told.contains("empty"), "{told}");
+    // Water is no bone.
+    let told = said("render cube.npy -o a.png --size 16 --mode volume --water 0.02");
+    assert!(told.contains("the picture is empty") && told.contains("from -1000 to 0 HU"), "{told}");
+    let told = said("render cube.npy -o a.png --size 16 --window 5,6");
+    assert!(told.contains("every pixel is black") && told.contains("the window from 5 to 6"), "{told}");
+}

@@ -1,3 +1,5 @@
+use std::cmp::Ordering;
+
 use ndarray::{Array, ArrayView, Dimension};
 use rayspin_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,9 @@ pub enum Window {
         /// Percentile shown white.
         high: f64,
     },
+    /// For any image: from the lowest value, or from the 0.5th percentile where values below 0 occur, to the 99.5th percentile. A few
+    /// voxels far below the others, as in images with streaks, do not brighten the picture.
+    Preview,
     /// Given values.
     Range {
         /// Value shown black.
@@ -57,6 +62,41 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// Says that a picture of `values`, `grey` by these limits, is black or white throughout, and why.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use rayspin_imaging::display::{Limits, to_grey};
+    ///
+    /// let (values, limits) = (array![-1000.0f32, 40.0], Limits { low: 500.0, high: 1500.0 });
+    /// let words = limits.blank(values.view(), to_grey(values.view(), limits).view()).unwrap_or_default();
+    /// assert_eq!(words, "every pixel is black: the values go from -1000 to 40, the window from 500 to 1500");
+    /// ```
+    pub fn blank<D: Dimension>(
+        self,
+        values: ArrayView<'_, f32, D>,
+        grey: ArrayView<'_, u8, D>,
+    ) -> Option<String> {
+        let first = *grey.iter().next()?;
+        if !matches!(first, u8::MIN | u8::MAX) || grey.iter().any(|&level| level != first) {
+            return None;
+        }
+        let colour = if first == u8::MIN { "black" } else { "white" };
+        let finite = values.iter().copied().filter(|value| value.is_finite());
+        let (low, high) =
+            finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        Some(match low.total_cmp(&high) {
+            Ordering::Less => format!(
+                "every pixel is {colour}: the values go from {low} to {high}, the window from {} to {}",
+                self.low, self.high
+            ),
+            Ordering::Equal => format!("every pixel is {colour}: every value is {low}"),
+            Ordering::Greater => format!("every pixel is {colour}: no value is finite"),
+        })
+    }
+}
+
 impl Window {
     /// The minimum and maximum of the finite values.
     pub const FULL: Self = Self::Percentile { low: 0.0, high: 100.0 };
@@ -73,6 +113,10 @@ impl Window {
                     return Err(Error::value("display window", "finite values, low to high", found));
                 }
                 Ok(Limits { low, high })
+            }
+            Self::Preview => {
+                let signed = values.iter().any(|value| *value < 0.0 && value.is_finite());
+                Self::Percentile { low: if signed { 0.5 } else { 0.0 }, high: 99.5 }.limits(values)
             }
             Self::Percentile { low, high } => {
                 if !(0.0 <= low && low <= high && high <= 100.0) {

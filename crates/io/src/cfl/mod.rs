@@ -196,16 +196,15 @@ fn promise(header: &Path, dims: &[usize; DIMS]) -> String {
 
 /// The next `count` numbers of a file.
 fn values(file: &mut File, data: &Path, count: usize, dims: &[usize; DIMS]) -> Result<Vec<C32>> {
-    element::read(Origin::Stream(file), count, Element::C32, ByteOrder::Little, None).map_err(|stop| {
-        match stop {
-            Stop::Io(e) => Error::read(data, e),
-            Stop::Memory(e) => Error::core(data, e),
-            Stop::Short(got) => {
-                let header = data.with_extension("hdr");
-                Error::truncated(data, "the array", promise(&header, dims), format!("{got} bytes"))
-            }
-            Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
+    let read = element::read(Origin::Stream(file), count, Element::C32, ByteOrder::Little, None);
+    read.map(|numbers| numbers.values).map_err(|stop| match stop {
+        Stop::Io(e) => Error::read(data, e),
+        Stop::Memory(e) => Error::core(data, e),
+        Stop::Short(got) => {
+            let header = data.with_extension("hdr");
+            Error::truncated(data, "the array", promise(&header, dims), format!("{got} bytes"))
         }
+        Stop::Range(index) => Error::field(data, "value", "a single-precision number", index),
     })
 }
 

@@ -8,6 +8,7 @@ use rayspin_core::{C32, Geometry, Image};
 use super::series::CflSeries;
 use super::{Axes, Cartesian, DIMS, Layout, dim, file_pair, read_dims, samples_from_bart, write};
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
+use crate::element::Element;
 use crate::format::{Detail, ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Result};
@@ -46,7 +47,7 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
         data.index_axis_inplace(Axis(0), 0);
     }
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead { layout, ..ImageRead::new(image, notes) })
+    Ok(ImageRead { layout, ..ImageRead::new(image, Element::C32, notes) })
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {

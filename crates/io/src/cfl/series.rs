@@ -98,10 +98,10 @@ impl VolumeWriter for CflSeries {
                 self.file.seek(SeekFrom::Start(place as u64 * bytes)).map_err(fail)?;
             }
             let written = match self.values {
-                Values::Complex => element::write(&mut self.file, &plane.into(), Values::Complex),
+                Values::Complex => element::write(&mut self.file, &plane.into(), Values::Complex, None),
                 some => {
                     let plane = plane.mapv(|value| some.of(value));
-                    element::write(&mut self.file, &plane.view().into(), Values::Complex)
+                    element::write(&mut self.file, &plane.view().into(), Values::Complex, None)
                 }
             };
             written.map_err(fail)?;

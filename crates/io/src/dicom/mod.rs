@@ -112,7 +112,7 @@ pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
     let geometry = stack.geometry(path, grid.shape, grid.step, grid.start)?;
     let image = Image::new(data.into_dyn(), geometry).map_err(|e| Error::core(path, e))?;
     let hounsfield = stack.planes.iter().all(|plane| plane.values.is_hounsfield(&plane.modality));
-    Ok(ImageRead { hounsfield, ..ImageRead::new(image, notes) })
+    Ok(ImageRead { hounsfield, ..ImageRead::new(image, stack.stored(), notes) })
 }
 
 /// The numbers of all slices, `[slice, y, x]`. The padding has the lowest of the others.

@@ -11,6 +11,7 @@ use super::mosaic::Mosaic;
 use super::plane::Plane;
 use super::tag::{self, Tag};
 use super::values::Scale;
+use crate::element::Element;
 use crate::{Error, Result};
 
 /// Pixels that one byte of a compressed frame may stand for. A blank JPEG 2000 image of 4096² pixels has 300 bytes.
@@ -151,6 +152,23 @@ impl Layout {
     /// Pixels of a frame.
     fn count(&self) -> usize {
         self.size[0] * self.size[1]
+    }
+
+    /// The type of the numbers.
+    pub(super) fn element(&self) -> Element {
+        match self.holder {
+            tag::FLOAT_PIXELS => return Element::F32,
+            tag::DOUBLE_PIXELS => return Element::F64,
+            _ => {}
+        }
+        match (self.bytes, self.signed) {
+            (1, true) => Element::I8,
+            (1, false) => Element::U8,
+            (2, true) => Element::I16,
+            (2, false) => Element::U16,
+            (_, true) => Element::I32,
+            (_, false) => Element::U32,
+        }
     }
 
     /// The number that a stored word means.

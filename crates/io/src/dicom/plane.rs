@@ -10,6 +10,7 @@ use super::dataset::{Dataset, File};
 use super::pixels::{self, Layout};
 use super::tag::{self, Tag};
 use super::values::{self, Table, Values};
+use crate::element::Element;
 use crate::folder;
 use crate::{Error, Result};
 
@@ -32,6 +33,8 @@ pub(super) struct Plane {
     /// What stored numbers mean.
     pub(super) values: Values,
     pub(super) padding: Option<(f64, f64)>,
+    /// The type of the stored numbers.
+    pub(super) element: Element,
     pub(super) localizer: bool,
     /// Whether larger numbers are shown darker.
     pub(super) dark: bool,
@@ -191,6 +194,7 @@ fn plane(
         between,
         values: Values::of(path, &groups, table)?,
         padding: layout.padding(all),
+        element: layout.element(),
         localizer: all
             .text(tag::IMAGE_TYPE)
             .is_some_and(|text| text.split('\\').any(|word| word == "LOCALIZER")),

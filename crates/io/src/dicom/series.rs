@@ -8,7 +8,9 @@ use rayspin_core::vector::{cross, dot};
 
 use super::plane::Plane;
 use super::tag;
-use crate::{Error, Held, Result, input};
+use super::values::Scale;
+use crate::element::Element;
+use crate::{Error, Held, NumberType, Result, input};
 
 /// Two slices that are nearer than this part of the usual distance lie in the same place.
 const SAME_PLACE: f64 = 0.01;
@@ -170,6 +172,19 @@ impl Stack {
 
     pub(super) fn is_aligned(&self) -> bool {
         self.shifts.iter().all(|shift| *shift == [0.0; 2])
+    }
+
+    /// What the numbers are stored as: of the first slice, with slope and intercept where all slices have the same.
+    pub(super) fn stored(&self) -> NumberType {
+        let first = &self.planes[0];
+        let line = |plane: &Plane| match plane.values.scale {
+            Scale::Line(slope, intercept) => Some((slope, intercept)),
+            Scale::Table(_) => None,
+        };
+        // A table has whole numbers of 16 bits.
+        let Some(scale) = line(first) else { return Element::U16.into() };
+        let alike = self.planes.iter().all(|plane| line(plane) == Some(scale));
+        NumberType { element: first.element, scale: Some(scale).filter(|scale| alike && *scale != (1.0, 0.0)) }
     }
 
     /// The distance of slices that are evenly spaced.

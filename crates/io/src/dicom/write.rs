@@ -46,6 +46,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
         pending,
         file: BufWriter::with_capacity(1 << 20, file),
         values: target.values,
+        stored: target.integers.and_then(|integers| integers.scale()),
         shape,
         geometry: *target.geometry,
         range: Range::default(),
@@ -120,6 +121,8 @@ struct Volume {
     pending: PendingFolder,
     file: BufWriter<File>,
     values: Values,
+    /// Slope and intercept of integers that stand for the numbers.
+    stored: Option<(f64, f64)>,
     shape: [usize; 3],
     geometry: Geometry,
     range: Range,
@@ -149,7 +152,7 @@ impl VolumeWriter for Volume {
     }
 
     fn finish(self: Box<Self>, path: &Path, _: usize) -> Result<Option<String>> {
-        let Self { pending, file, shape, geometry, range, mut hash, .. } = *self;
+        let Self { pending, file, stored, shape, geometry, range, mut hash, .. } = *self;
         let fail = |e| Error::write(path, e);
         file.into_inner().map_err(|e| fail(e.into_error()))?;
         let values: PathBuf = pending.path().join(VALUES);
@@ -160,8 +163,11 @@ impl VolumeWriter for Volume {
         shape.iter().for_each(|&size| {
             hash.update(&(size as u64).to_le_bytes());
         });
-        let writer =
-            Slice { shape, geometry, scale: Scale::of(&range), hash: hash.finalize(), low: range.low };
+        let scale = match stored {
+            Some((slope, intercept)) => Scale { slope, intercept },
+            None => Scale::of(&range),
+        };
+        let writer = Slice { shape, geometry, scale, hash: hash.finalize(), low: range.low };
         let mut from = BufReader::with_capacity(1 << 20, File::open(&values).map_err(fail)?);
         let [nz, ny, nx] = shape;
         let mut plane = vec![0; 4 * ny * nx];
@@ -177,7 +183,7 @@ impl VolumeWriter for Volume {
         let replaced = pending.finish_as(path)?;
         let unit =
             (!writer.is_hu()).then_some("values are stored without a unit, as none is that of air in HU");
-        let step = (writer.scale.slope != 1.0)
+        let step = (writer.scale.slope != 1.0 && stored.is_none())
             .then(|| format!("values are rounded to steps of {:.3e} (16 bits)", writer.scale.slope));
         let notes: Vec<String> = unit.map(str::to_owned).into_iter().chain(step).chain(replaced).collect();
         Ok((!notes.is_empty()).then(|| notes.join("; ")))

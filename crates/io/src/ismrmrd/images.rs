@@ -7,10 +7,11 @@ use super::header_out::{Xml, ascii};
 use super::layout::{ImageHeaderOut, RealImag};
 use super::write::write_xml;
 use crate::atomic::Pending;
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{create, group, string, writing};
 use crate::series_file::VolumeWriter;
-use crate::{Slices, Values};
+use crate::{NumberType, Slices, Values};
 
 /// Where an image series goes in a file, the numbers that it stores, and its header and attributes.
 #[derive(Debug, Clone)]
@@ -63,7 +64,7 @@ impl Default for ImageOptions {
 pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOptions) -> Result<()> {
     let path = path.as_ref();
     let mut series =
-        ImageSeries::create(path, image.repetitions(), image.shape_zyx(), image.geometry(), options)?;
+        ImageSeries::create(path, image.repetitions(), image.shape_zyx(), image.geometry(), (options, None))?;
     match image.data().ndim() {
         4 => image.data().outer_iter().try_for_each(|volume| series.push(&volume.into()))?,
         _ => series.push(&image.data().view().into())?,
@@ -80,6 +81,7 @@ pub(super) struct ImageSeries {
     file: hdf5::File,
     pending: Pending,
     values: Values,
+    integers: Option<NumberType>,
     frames: usize,
     shape: [usize; 3],
     /// Slices.
@@ -93,7 +95,7 @@ impl ImageSeries {
         frames: usize,
         shape: [usize; 3],
         geometry: &Geometry,
-        options: &ImageOptions,
+        (options, integers): (&ImageOptions, Option<NumberType>),
     ) -> Result<Self> {
         for name in [&options.group, &options.series] {
             if name.is_empty() || name.contains('\0') {
@@ -101,7 +103,8 @@ impl ImageSeries {
             }
         }
         let text = attributes(&options.attributes);
-        let headers = headers(path, frames, shape, geometry, options.values, text.len())?;
+        let kind = kind(options.values, integers);
+        let headers = headers(path, frames, shape, geometry, kind, text.len())?;
         let pending = Pending::create(path)?;
         let fail = |e: hdf5::Error| writing(path, &e);
         let file = create(pending.path()).map_err(fail)?;
@@ -128,13 +131,18 @@ impl ImageSeries {
             .create("attributes")
             .map_err(fail)?;
         attributes.write(&vec![text; frames]).map_err(fail)?;
-        let data = match options.values {
-            Values::Complex => dataset::<RealImag>(&series, frames, shape),
-            Values::Magnitude | Values::Real | Values::Phase => dataset::<f32>(&series, frames, shape),
+        let data = match (options.values, integers.map(|integers| integers.element)) {
+            (_, Some(Element::U16)) => dataset::<u16>(&series, frames, shape),
+            (_, Some(Element::I16)) => dataset::<i16>(&series, frames, shape),
+            (_, Some(Element::U32)) => dataset::<u32>(&series, frames, shape),
+            (_, Some(Element::I32)) => dataset::<i32>(&series, frames, shape),
+            (Values::Complex, _) => dataset::<RealImag>(&series, frames, shape),
+            (Values::Magnitude | Values::Real | Values::Phase, _) => dataset::<f32>(&series, frames, shape),
         };
         let data = data.map_err(fail)?;
         let values = options.values;
-        Ok(Self { data, headers: heads, attributes, file, pending, values, frames, shape, pushed: 0 })
+        let headers = heads;
+        Ok(Self { data, headers, attributes, file, pending, values, integers, frames, shape, pushed: 0 })
     }
 
     fn close(self) -> Result<Pending> {
@@ -154,9 +162,16 @@ impl VolumeWriter for ImageSeries {
             let place = (at / nz, 0, at % nz, .., ..);
             if self.values == Values::Complex {
                 let pairs = plane.complex().mapv(|v| RealImag { real: v.re, imag: v.im });
-                self.data.write_slice(&pairs, place)
-            } else {
-                self.data.write_slice(&plane.stored(self.values), place)
+                return self.data.write_slice(&pairs, place);
+            }
+            let values = plane.stored(self.values);
+            // Integers hold these numbers exactly.
+            match self.integers.map(|integers| integers.element) {
+                Some(Element::U16) => self.data.write_slice(&values.mapv(|value| value as u16), place),
+                Some(Element::I16) => self.data.write_slice(&values.mapv(|value| value as i16), place),
+                Some(Element::U32) => self.data.write_slice(&values.mapv(|value| value as u32), place),
+                Some(Element::I32) => self.data.write_slice(&values.mapv(|value| value as i32), place),
+                _ => self.data.write_slice(&values, place),
             }
         };
         let mut planes = slices.planes().zip(self.pushed..);
@@ -190,12 +205,31 @@ fn dataset<T: H5Type>(series: &Group, frames: usize, [nz, ny, nx]: [usize; 3]) -
         .create("data")
 }
 
+/// The standard's codes: data types 1 (unsigned short) to 5 (float) and 7 (complex float), image types 1 (magnitude) to 5 (complex).
+fn kind(values: Values, integers: Option<NumberType>) -> (u16, u16) {
+    let data_type = match integers.map(|integers| integers.element) {
+        Some(Element::U16) => 1,
+        Some(Element::I16) => 2,
+        Some(Element::U32) => 3,
+        Some(Element::I32) => 4,
+        _ if values == Values::Complex => 7,
+        _ => 5,
+    };
+    let image_type = match values {
+        Values::Magnitude => 1,
+        Values::Phase => 2,
+        Values::Real => 3,
+        Values::Complex => 5,
+    };
+    (data_type, image_type)
+}
+
 fn headers(
     path: &Path,
     frames: usize,
     [nz, ny, nx]: [usize; 3],
     geometry: &Geometry,
-    values: Values,
+    (data_type, image_type): (u16, u16),
     attributes: usize,
 ) -> Result<Vec<ImageHeaderOut>> {
     let matrix = [nx, ny, nz];
@@ -207,13 +241,6 @@ fn headers(
     }
     let single = |v: [f64; 3]| v.map(|x| x as f32);
     let fov = std::array::from_fn(|axis| geometry.spacing_mm[axis] * matrix[axis] as f64);
-    // The standard's codes: data types 5 (float) and 7 (complex float), image types 1 (magnitude) to 5 (complex).
-    let (data_type, image_type) = match values {
-        Values::Magnitude => (5, 1),
-        Values::Phase => (5, 2),
-        Values::Real => (5, 3),
-        Values::Complex => (7, 5),
-    };
     short("image repetitions", frames)?;
     (0..frames)
         .map(|repetition| {

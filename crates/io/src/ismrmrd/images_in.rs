@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hdf5::types::TypeDescriptor;
+use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
 use hdf5::{Dataset, H5Type};
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image, voxels};
@@ -11,9 +11,12 @@ use rayspin_device::cpu::expect_memory;
 use super::header_in;
 use super::layout::{ReIm, RealImag, Ri};
 use super::open::{open, series_of};
+use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::format::ImageRead;
 use crate::hdf5_file::{dataset, file_bytes, reading};
 use crate::input::choose;
+use crate::{AnyImage, NumberType};
 
 /// The largest factor by which HDF5's deflate shrinks data, with room for others.
 const LARGEST_RATIO: u64 = 1100;
@@ -71,7 +74,12 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Image, Vec<String>)> {
-    let path = path.as_ref();
+    let ImageRead { image, notes, .. } = read_any_images(path.as_ref(), series)?;
+    Ok((image.into_complex(), notes))
+}
+
+/// [`read_images`] in the numbers that the file has.
+pub(super) fn read_any_images(path: &Path, series: Option<&str>) -> Result<ImageRead> {
     let file = open(path)?;
     let found = series_of(path, &file);
     let name = choose(path, "image series", &found, series)?;
@@ -99,7 +107,8 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
     }
     let mut notes = Vec::new();
     let places: Vec<Geometry> = heads.iter().map(|head| geometry(head, &mut notes)).collect();
-    let values = values(path, &data, &shape)?;
+    let Stored { values, stored, rounded } = values(path, &data, &shape)?;
+    notes.extend(rounded.then(|| stored.rounded()));
     let one_time = heads.iter().all(|head| head.repetition == heads[0].repetition);
     let stacked =
         (count > 1 && nz == 1 && one_time).then(|| rayspin_mri::scan::stack(&places, &mut notes)).flatten();
@@ -108,10 +117,17 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
         (None, 1) => (vec![nz, ny, nx], places[0]),
         (None, _) => (vec![count, nz, ny, nx], places[0]),
     };
-    let array = ArrayD::from_shape_vec(IxDyn(&shape), values)
+    let image: AnyImage = match values {
+        Values::Real(values) => image(path, &shape, values, place)?.into(),
+        Values::Complex(values) => image(path, &shape, values, place)?.into(),
+    };
+    Ok(ImageRead::new(image, stored, notes))
+}
+
+fn image<T: Clone>(path: &Path, shape: &[usize], values: Vec<T>, place: Geometry) -> Result<Image<T>> {
+    let array = ArrayD::from_shape_vec(IxDyn(shape), values)
         .map_err(|e| Error::field(path, "image data", "a shape that fits the values", e))?;
-    let image = Image::new(array, place).map_err(|e| Error::core(path, e))?;
-    Ok((image, notes))
+    Image::new(array, place).map_err(|e| Error::core(path, e))
 }
 
 /// The XML header as the scan model has it, and what had to be assumed. `path` is for the errors.
@@ -172,7 +188,19 @@ fn geometry(head: &ImageHead, notes: &mut Vec<String>) -> Geometry {
     })
 }
 
-fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Vec<C32>> {
+/// The numbers of a series.
+struct Stored {
+    values: Values,
+    stored: NumberType,
+    rounded: bool,
+}
+
+enum Values {
+    Real(Vec<f32>),
+    Complex(Vec<C32>),
+}
+
+fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Stored> {
     let fail = |e: hdf5::Error| reading(path, "the image data", &e);
     let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
     let count = voxels(shape).map_err(|e| Error::core(path, e))?;
@@ -186,9 +214,24 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Vec<C32>> {
     let bytes = promised + count as u128 * size_of::<C32>() as u128;
     expect_memory("image data", u64::try_from(bytes).unwrap_or(u64::MAX))
         .map_err(|e| Error::core(path, e))?;
+    let element = element_of(&descriptor);
+    let mut rounded = false;
     let values: Vec<C32> = match &descriptor {
         TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) | TypeDescriptor::Float(_) => {
-            raw::<f32>(dataset, count).map_err(fail)?.into_iter().map(C32::from).collect()
+            let values = match element.size() {
+                ..4 => raw::<f32>(dataset, count).map_err(fail)?,
+                _ if element == Element::F32 => raw::<f32>(dataset, count).map_err(fail)?,
+                // Double precision holds the digits of wider numbers, but not all of 64-bit integers.
+                _ => {
+                    let wide = raw::<f64>(dataset, count).map_err(fail)?;
+                    rounded = wide.iter().any(|&number| f64::from(number as f32) != number);
+                    wide.into_iter().map(|number| number as f32).collect()
+                }
+            };
+            if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+                return Err(not_finite(path, at, values[at]));
+            }
+            return Ok(Stored { values: Values::Real(values), stored: element.into(), rounded });
         }
         TypeDescriptor::Compound(pair) => {
             let mut names: Vec<&str> = pair.fields.iter().map(|f| f.name.as_str()).collect();
@@ -207,8 +250,30 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Vec<C32>> {
         other => return Err(Error::field(path, "image data", "numbers or complex numbers", other)),
     };
     match values.iter().position(|z| !(z.re.is_finite() && z.im.is_finite())) {
-        Some(at) => Err(Error::field(path, format!("image value {at}"), "a finite number", values[at])),
-        None => Ok(values),
+        Some(at) => Err(not_finite(path, at, values[at])),
+        None => Ok(Stored { values: Values::Complex(values), stored: element.into(), rounded }),
+    }
+}
+
+fn not_finite(path: &Path, at: usize, found: impl std::fmt::Display) -> Error {
+    Error::field(path, format!("image value {at}"), "a finite number", found)
+}
+
+/// The type of numbers; of pairs that of complex ones.
+fn element_of(descriptor: &TypeDescriptor) -> Element {
+    match descriptor {
+        TypeDescriptor::Integer(IntSize::U1) => Element::I8,
+        TypeDescriptor::Integer(IntSize::U2) => Element::I16,
+        TypeDescriptor::Integer(IntSize::U4) => Element::I32,
+        TypeDescriptor::Integer(IntSize::U8) => Element::I64,
+        TypeDescriptor::Unsigned(IntSize::U1) => Element::U8,
+        TypeDescriptor::Unsigned(IntSize::U2) => Element::U16,
+        TypeDescriptor::Unsigned(IntSize::U4) => Element::U32,
+        TypeDescriptor::Unsigned(IntSize::U8) => Element::U64,
+        TypeDescriptor::Float(FloatSize::U4) => Element::F32,
+        TypeDescriptor::Float(FloatSize::U8) => Element::F64,
+        TypeDescriptor::Compound(pair) if pair.size > 8 => Element::C64,
+        _ => Element::C32,
     }
 }
 

@@ -6,8 +6,9 @@ use rayspin_core::Monitor;
 use rayspin_mri::scan::Scan;
 
 use super::images::ImageSeries;
+use super::images_in::read_any_images;
 use super::open::{open, scans_of, series_of};
-use super::{Identity, ImageOptions, ReadOptions, read_images, read_with};
+use super::{Identity, ImageOptions, ReadOptions, read_with};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Held, Result};
@@ -24,14 +25,14 @@ pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
         return Err(Error::not_this_format(path, "an image", "HDF5 without an image series")
             .with_hint("rayspin recon mri makes an image of a raw scan"));
     }
-    let (image, notes) = read_images(path, series)?;
-    Ok(ImageRead::new(image, notes))
+    read_any_images(path, series)
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let options = ImageOptions { values: target.values, ..ImageOptions::default() };
     let (frames, volume) = (target.repetitions().unwrap_or(1), target.volume());
-    Ok(Box::new(ImageSeries::create(target.path, frames, volume, target.geometry, &options)?))
+    let numbers = (&options, target.integers);
+    Ok(Box::new(ImageSeries::create(target.path, frames, volume, target.geometry, numbers)?))
 }
 
 /// A file without image series is one of a raw scan, or damaged; and so is what has the name of none.

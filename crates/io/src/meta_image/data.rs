@@ -8,7 +8,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use rayspin_device::cpu::try_reserve;
 
 use super::{DATA_FILE, Header};
-use crate::element::{self, ByteOrder, Element, Origin, Stop};
+use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
 use crate::{Error, Result};
 
 /// The value of `ElementDataFile` before a list of files.
@@ -104,25 +104,31 @@ pub(super) fn read(
     header: &Header,
     shape: &[usize],
     stored: (Element, ByteOrder),
-) -> Result<Vec<f32>> {
+) -> Result<Numbers<f32>> {
     let parts = files(path, header, shape)?;
     if let [part] = &parts[..] {
         return part.read(path, header, stored);
     }
-    let mut values = Vec::new();
+    let (mut values, mut rounded) = (Vec::new(), false);
     for part in parts {
-        let own = part.read(path, header, stored)?;
+        let Numbers { values: own, rounded: some } = part.read(path, header, stored)?;
+        rounded |= some;
         if values.capacity() < values.len() + own.len() {
             let more = own.len().max(values.len());
             try_reserve("image", &mut values, more).map_err(|e| Error::core(path, e))?;
         }
         values.extend(own);
     }
-    Ok(values)
+    Ok(Numbers { values, rounded })
 }
 
 impl Part {
-    fn read(&self, path: &Path, header: &Header, (element, order): (Element, ByteOrder)) -> Result<Vec<f32>> {
+    fn read(
+        &self,
+        path: &Path,
+        header: &Header,
+        (element, order): (Element, ByteOrder),
+    ) -> Result<Numbers<f32>> {
         let (opened, file, packed) = self.open(path)?;
         let file = file.as_path();
         let length = opened.metadata().map_err(|e| Error::read(file, e))?.len();
@@ -198,8 +204,8 @@ impl Part {
 }
 
 /// `count` numbers as text, with spaces, lines or commas between them.
-fn numbers(file: &Path, text: impl Read, count: usize, element: Element) -> Result<Vec<f32>> {
-    let mut values: Vec<f32> = Vec::new();
+fn numbers(file: &Path, text: impl Read, count: usize, element: Element) -> Result<Numbers<f32>> {
+    let (mut values, mut rounded) = (Vec::<f32>::new(), false);
     let mut word = String::new();
     let is_between = |byte: u8| byte.is_ascii_whitespace() || byte == b',';
     let end = std::iter::once(Ok(b'\n'));
@@ -221,9 +227,11 @@ fn numbers(file: &Path, text: impl Read, count: usize, element: Element) -> Resu
             let more = (count - values.len()).min(values.len().max(1 << 16));
             try_reserve("numbers of the file", &mut values, more).map_err(|e| Error::core(file, e))?;
         }
+        // The text of a float is rarely a number of single precision, and loses nothing that its type has.
+        rounded |= element != Element::F32 && f64::from(number as f32) != number && !number.is_nan();
         values.push(number as f32);
         if values.len() == count {
-            return Ok(values);
+            return Ok(Numbers { values, rounded });
         }
         word.clear();
     }

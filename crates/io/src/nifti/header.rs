@@ -8,7 +8,7 @@ use rayspin_core::Geometry;
 
 use super::{NiftiOptions, affine};
 use crate::element::{self, ByteOrder, Element};
-use crate::{Error, Result, Values};
+use crate::{Error, NumberType, Result, Values};
 
 pub(super) const SIZE: usize = 348;
 /// Where values start in the files written: header and extension flag.
@@ -114,6 +114,26 @@ fn element_of(path: &Path, raw: &NiftiHeader) -> Result<Element> {
     })
 }
 
+fn code_of(path: &Path, element: Element) -> Result<NiftiType> {
+    Ok(match element {
+        Element::U8 => NiftiType::Uint8,
+        Element::I8 => NiftiType::Int8,
+        Element::U16 => NiftiType::Uint16,
+        Element::I16 => NiftiType::Int16,
+        Element::U32 => NiftiType::Uint32,
+        Element::I32 => NiftiType::Int32,
+        Element::U64 => NiftiType::Uint64,
+        Element::I64 => NiftiType::Int64,
+        Element::F32 => NiftiType::Float32,
+        Element::F64 => NiftiType::Float64,
+        Element::C32 => NiftiType::Complex64,
+        Element::C64 => NiftiType::Complex128,
+        Element::Bool | Element::F16 => {
+            return Err(Error::unsupported(path, format!("{} numbers in NIfTI", element.name())));
+        }
+    })
+}
+
 fn sizes(path: &Path, raw: &NiftiHeader) -> Result<Vec<usize>> {
     let dims = raw
         .dim()
@@ -150,7 +170,7 @@ pub(super) fn bytes(
     [nz, ny, nx]: [usize; 3],
     repetitions: Option<usize>,
     geometry: &Geometry,
-    options: &NiftiOptions,
+    (options, integers): (&NiftiOptions, Option<NumberType>),
 ) -> Result<Vec<u8>> {
     let sizes = [nx, ny, nz, repetitions.unwrap_or(1)];
     let mut dim = [1i16; 8];
@@ -159,10 +179,10 @@ pub(super) fn bytes(
         *to = i16::try_from(size)
             .map_err(|_| Error::field(path, "dim", format!("axes of at most {LONGEST_AXIS}"), size))?;
     }
-    let (datatype, bits) = match options.values {
-        Values::Magnitude | Values::Real | Values::Phase => (NiftiType::Float32, 32i16),
-        Values::Complex => (NiftiType::Complex64, 64),
-    };
+    let usual = if options.values == Values::Complex { Element::C32 } else { Element::F32 };
+    let NumberType { element, scale } = integers.unwrap_or(usual.into());
+    let (datatype, bits) = (code_of(path, element)?, 8 * element.size() as i16);
+    let (slope, intercept) = scale.unwrap_or((1.0, 0.0));
     let affine = geometry.affine_ras([nz, ny, nx]);
     let (quaternion, qfac) = affine::quaternion(affine, geometry.spacing_mm);
     let mut pixdim = [1f32; 8];
@@ -185,7 +205,8 @@ pub(super) fn bytes(
     out.put(72, &bits.to_le_bytes());
     out.all(76, pixdim.map(f32::to_le_bytes));
     out.put(108, &(OFFSET as f32).to_le_bytes());
-    out.put(112, &1f32.to_le_bytes());
+    out.put(112, &(slope as f32).to_le_bytes());
+    out.put(116, &(intercept as f32).to_le_bytes());
     out.put(123, &[units]);
     out.put(148, concat!("Rayspin ", env!("CARGO_PKG_VERSION")).as_bytes());
     // Both forms hold scanner coordinates (code 1).

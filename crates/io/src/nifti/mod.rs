@@ -16,10 +16,10 @@ use flate2::bufread::MultiGzDecoder;
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image};
 
-use crate::element::{self, Origin, Stop, Value};
+use crate::element::{self, Numbers, Origin, Stop, Value};
 use crate::format::{GZIP, ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{AnyImage, Error, Result, Values};
+use crate::{AnyImage, Error, NumberType, Result, Values};
 
 use header::Header;
 use series::NiftiSeries;
@@ -44,15 +44,15 @@ pub struct NiftiOptions {
 
 /// Reads an image for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let (image, notes) = read_any(path)?;
-    Ok(ImageRead::new(image, notes))
+    read_any(path)
 }
 
 /// Starts a file for the table of formats.
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let options = NiftiOptions { values: target.values, repetition_time_s: target.options.repetition_time_s };
     let (shape, repetitions) = (target.volume(), target.repetitions());
-    Ok(Box::new(NiftiSeries::create(target.path, repetitions, shape, target.geometry, options)?))
+    let numbers = (options, target.integers);
+    Ok(Box::new(NiftiSeries::create(target.path, repetitions, shape, target.geometry, numbers)?))
 }
 
 /// Reads a NIfTI-1 file, compressed or not (told by its content, not its name).
@@ -80,11 +80,11 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read(path: impl AsRef<Path>) -> Result<NiftiImage> {
-    let (image, notes) = read_any(path.as_ref())?;
+    let ImageRead { image, notes, .. } = read_any(path.as_ref())?;
     Ok(NiftiImage { image: image.into_complex(), notes })
 }
 
-fn read_any(path: &Path) -> Result<(AnyImage, Vec<String>)> {
+fn read_any(path: &Path) -> Result<ImageRead> {
     let io = |e| Error::read(path, e);
     let mut file = BufReader::with_capacity(1 << 18, File::open(path).map_err(|e| Error::open(path, e))?);
     let mut start = [0; 2];
@@ -103,7 +103,7 @@ fn read_any(path: &Path) -> Result<(AnyImage, Vec<String>)> {
 }
 
 /// Reads a header and what follows it: the numbers from the stream, or from a file without compression.
-fn read_stream(path: &Path, stream: &mut dyn Read, plain: Option<&File>) -> Result<(AnyImage, Vec<String>)> {
+fn read_stream(path: &Path, stream: &mut dyn Read, plain: Option<&File>) -> Result<ImageRead> {
     let header = header::read(path, stream)?;
     // The values start at an offset that is at least the header's own size.
     let gap = header.offset - header::SIZE as u64;
@@ -127,45 +127,51 @@ fn read_stream(path: &Path, stream: &mut dyn Read, plain: Option<&File>) -> Resu
         Some(file) => Origin::File(file, header.offset),
         None => Origin::Stream(stream),
     };
-    let image = match header.element.is_complex() {
-        true => read_values::<C32>(path, origin, &header, geometry)?.into(),
-        false => read_values::<f32>(path, origin, &header, geometry)?.into(),
-    };
-    Ok((image, notes))
+    match header.element.is_complex() {
+        true => read_values::<C32>(path, origin, &header, (geometry, notes)),
+        false => read_values::<f32>(path, origin, &header, (geometry, notes)),
+    }
 }
 
 fn read_values<T: Value>(
     path: &Path,
     origin: Origin<'_>,
     header: &Header,
-    geometry: Geometry,
-) -> Result<Image<T>> {
+    (geometry, mut notes): (Geometry, Vec<String>),
+) -> Result<ImageRead>
+where
+    AnyImage: From<Image<T>>,
+{
     let shape = header.shape();
     let size = header.element.size();
     let count = element::count(&shape, size).ok_or_else(|| {
         Error::field(path, "dim", "a product that fits the address space", format!("{shape:?}"))
     })?;
-    let values = element::read(origin, count, header.element, header.order, header.scale).map_err(
-        |stop| match stop {
-            Stop::Io(e) => stream_error(path, e),
-            Stop::Memory(e) => Error::core(path, e),
-            Stop::Short(got) => Error::truncated(
-                path,
-                "the image",
-                format!("{} bytes for dim {shape:?}", count as u64 * size as u64),
-                format!("{got} bytes"),
-            ),
-            Stop::Range(index) => Error::field(
-                path,
-                "voxel",
-                "values within single precision",
-                format!("a larger one at {index}"),
-            ),
-        },
-    )?;
+    let Numbers { values, rounded } =
+        element::read(origin, count, header.element, header.order, header.scale).map_err(
+            |stop| match stop {
+                Stop::Io(e) => stream_error(path, e),
+                Stop::Memory(e) => Error::core(path, e),
+                Stop::Short(got) => Error::truncated(
+                    path,
+                    "the image",
+                    format!("{} bytes for dim {shape:?}", count as u64 * size as u64),
+                    format!("{got} bytes"),
+                ),
+                Stop::Range(index) => Error::field(
+                    path,
+                    "voxel",
+                    "values within single precision",
+                    format!("a larger one at {index}"),
+                ),
+            },
+        )?;
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "dim", "a shape that fits the values", e))?;
-    Image::new(data, geometry).map_err(|e| Error::core(path, e))
+    let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
+    let stored = NumberType { element: header.element, scale: header.scale };
+    notes.extend(rounded.then(|| stored.rounded()));
+    Ok(ImageRead::new(image, stored, notes))
 }
 
 /// A decoder reports damage as an I/O error of these kinds.
@@ -202,7 +208,7 @@ pub fn write(path: impl AsRef<Path>, image: &Image, options: &NiftiOptions) -> R
     let path = path.as_ref();
     let repetitions = (image.data().ndim() == 4).then(|| image.repetitions());
     let mut series =
-        NiftiSeries::create(path, repetitions, image.shape_zyx(), image.geometry(), options.clone())?;
+        NiftiSeries::create(path, repetitions, image.shape_zyx(), image.geometry(), (options.clone(), None))?;
     series.push(&image.data().view().into())?;
     Box::new(series).finish(path, image.repetitions()).map(drop)
 }

@@ -11,7 +11,7 @@ use super::{NiftiOptions, header, is_compressed};
 use crate::atomic::Pending;
 use crate::gzip::GzipWriter;
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Slices, element};
+use crate::{Error, NumberType, Result, Slices, element};
 
 /// A NIfTI-1 file in the making.
 pub(super) struct NiftiSeries {
@@ -21,6 +21,7 @@ pub(super) struct NiftiSeries {
     shape: [usize; 3],
     geometry: Geometry,
     options: NiftiOptions,
+    integers: Option<NumberType>,
 }
 
 enum Stream {
@@ -51,9 +52,9 @@ impl NiftiSeries {
         repetitions: Option<usize>,
         shape: [usize; 3],
         geometry: &Geometry,
-        options: NiftiOptions,
+        (options, integers): (NiftiOptions, Option<NumberType>),
     ) -> Result<Self> {
-        let header = header::bytes(path, shape, repetitions, geometry, &options)?;
+        let header = header::bytes(path, shape, repetitions, geometry, (&options, integers))?;
         let pending = Pending::create(path)?;
         let fail = |e| Error::write(path, e);
         let file = pending.open()?;
@@ -65,13 +66,13 @@ impl NiftiSeries {
             false => Stream::Plain(BufWriter::with_capacity(1 << 20, file)),
         };
         stream.writer().write_all(&header).map_err(fail)?;
-        Ok(Self { pending, stream, repetitions, shape, geometry: *geometry, options })
+        Ok(Self { pending, stream, repetitions, shape, geometry: *geometry, options, integers })
     }
 }
 
 impl VolumeWriter for NiftiSeries {
     fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
-        element::write(self.stream.writer(), slices, self.options.values)
+        element::write(self.stream.writer(), slices, self.options.values, self.integers)
             .map_err(|e| Error::write(self.pending.wanted(), e))
     }
 
@@ -82,7 +83,8 @@ impl VolumeWriter for NiftiSeries {
             return self.pending.finish_as(path).map(|()| None);
         }
         let repetitions = (frames > 1).then_some(frames);
-        let header = header::bytes(path, self.shape, repetitions, &self.geometry, &self.options)?;
+        let numbers = (&self.options, self.integers);
+        let header = header::bytes(path, self.shape, repetitions, &self.geometry, numbers)?;
         let compressed = matches!(self.stream, Stream::Compressed(_));
         let mut file = self.stream.finish().map_err(fail)?;
         file.seek(SeekFrom::Start(0)).map_err(fail)?;

@@ -17,13 +17,14 @@ use std::path::Path;
 use ndarray::{ArrayD, ArrayView, Dimension, IxDyn, ShapeBuilder};
 use ndarray_npy::npy::header::{Header, Layout};
 use ndarray_npy::{WritableElement, WriteNpyExt};
-use rayspin_core::{C32, ErrorKind, format_shape};
+use rayspin_core::{C32, ErrorKind, Geometry, Image, format_shape};
 use zip::ZipArchive;
 
 use crate::arrays::Numbers;
 use crate::atomic::write_atomically;
 use crate::element::{self, ByteOrder, Element, Origin, Stop, Value};
-use crate::{Error, Result, input};
+use crate::format::ImageRead;
+use crate::{AnyImage, Error, NumberType, Result, input};
 
 /// What a `.npy` file holds, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,6 +195,11 @@ fn open(path: &Path) -> Result<BufReader<File>> {
 }
 
 fn read_file<T: Value>(path: &Path, numbers: Numbers) -> Result<ArrayD<T>> {
+    of_file(path, |origin, header| Ok(read_values(path, "the array", origin, header, numbers)?.0))
+}
+
+/// What `read` makes of the numbers of a file.
+fn of_file<R>(path: &Path, read: impl FnOnce(Origin<'_>, Checked) -> Result<R>) -> Result<R> {
     let mut file = open(path)?;
     let header = read_header(path, "header", &mut file)?;
     let end = file.get_ref().metadata().map_err(|e| Error::read(path, e))?.len();
@@ -204,17 +210,43 @@ fn read_file<T: Value>(path: &Path, numbers: Numbers) -> Result<ArrayD<T>> {
         let promise = format!("{expected} bytes for {}", header.promise());
         return Err(Error::field(path, "size of the values", promise, format!("{found} bytes")));
     }
-    read_values(path, "the array", Origin::File(file.get_ref(), start), header, numbers)
+    read(Origin::File(file.get_ref(), start), header)
 }
 
 fn read_entry<T: Value>(path: &Path, name: Option<&str>, numbers: Numbers) -> Result<ArrayD<T>> {
+    of_entry(path, name, |what, origin, header| Ok(read_values(path, what, origin, header, numbers)?.0))
+}
+
+/// What `read` makes of the numbers of an array in an archive.
+fn of_entry<R>(
+    path: &Path,
+    name: Option<&str>,
+    read: impl FnOnce(&str, Origin<'_>, Checked) -> Result<R>,
+) -> Result<R> {
     let mut archive = open_archive(path)?;
     let names = archive_names(&archive);
     let name =
         input::choose(path, "array", &names, name.map(|name| name.strip_suffix(".npy").unwrap_or(name)))?;
     let mut entry = archive.by_name(&format!("{name}.npy")).map_err(|e| zip_error(path, e))?;
     let header = read_header(path, &format!("header of {name}"), &mut entry)?;
-    read_values(path, &format!("array {name}"), Origin::Stream(&mut entry), header, numbers)
+    read(&format!("array {name}"), Origin::Stream(&mut entry), header)
+}
+
+/// An array as an image.
+fn image(path: &Path, what: &str, origin: Origin<'_>, header: Checked) -> Result<ImageRead> {
+    fn of<T: Value>(path: &Path, what: &str, origin: Origin<'_>, header: Checked) -> Result<ImageRead>
+    where
+        AnyImage: From<Image<T>>,
+    {
+        let stored = NumberType::from(header.element);
+        let (data, rounded) = read_values(path, what, origin, header, Numbers::Any)?;
+        let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
+        Ok(ImageRead::new(image, stored, rounded.then(|| stored.rounded()).into_iter().collect()))
+    }
+    match header.element.is_complex() {
+        true => of::<C32>(path, what, origin, header),
+        false => of::<f32>(path, what, origin, header),
+    }
 }
 
 fn open_archive(path: &Path) -> Result<ZipArchive<BufReader<File>>> {
@@ -357,13 +389,14 @@ impl Checked {
     }
 }
 
+/// The numbers, and whether one is rounded.
 fn read_values<T: Value>(
     path: &Path,
     what: &str,
     origin: Origin<'_>,
     header: Checked,
     numbers: Numbers,
-) -> Result<ArrayD<T>> {
+) -> Result<(ArrayD<T>, bool)> {
     let descr = &header.description.descr;
     match (numbers, header.element.is_complex()) {
         (Numbers::Real, true) => return Err(Error::field(path, "number type", "real numbers", descr)),
@@ -373,7 +406,7 @@ fn read_values<T: Value>(
         }
         _ => {}
     }
-    let values =
+    let element::Numbers { values, rounded } =
         element::read(origin, header.count, header.element, header.order, None).map_err(
             |stop| match stop {
                 Stop::Io(e) => Error::read(path, e),
@@ -392,6 +425,7 @@ fn read_values<T: Value>(
             },
         )?;
     let shape = IxDyn(&header.description.shape);
-    ArrayD::from_shape_vec(shape.set_f(header.description.fortran_order), values)
-        .map_err(|e| Error::field(path, "shape", "one that fits the values", e))
+    let array = ArrayD::from_shape_vec(shape.set_f(header.description.fortran_order), values)
+        .map_err(|e| Error::field(path, "shape", "one that fits the values", e))?;
+    Ok((array, rounded))
 }

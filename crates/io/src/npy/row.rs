@@ -3,17 +3,15 @@
 use std::path::Path;
 
 use ndarray::{Array2, ArrayD, ArrayViewD};
-use rayspin_core::{C32, Geometry, Image, format_shape};
+use rayspin_core::{C32, format_shape};
 
 use super::series::NpySeries;
-use super::{
-    describe, npz_names, read_complex, read_entry, read_file, read_npz_complex, read_npz_real, read_real,
-};
+use super::{describe, npz_names, of_entry, of_file, read_entry, read_file, read_npz_real, read_real};
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
 use crate::cfl::Layout;
 use crate::format::{Detail, ImageRead, Rows, Target};
 use crate::series_file::VolumeWriter;
-use crate::{AnyImage, Error, Held, Result};
+use crate::{Error, Held, Result};
 
 pub(crate) fn header(path: &Path) -> Result<Rows> {
     let description = describe(path)?;
@@ -25,27 +23,16 @@ pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
     Ok(npz_names(path)?.into_iter().map(|name| Held { what: "array", name }).collect())
 }
 
-fn of_array<T: Clone>(path: &Path, data: ArrayD<T>) -> Result<ImageRead>
-where
-    AnyImage: From<Image<T>>,
-{
-    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    Ok(ImageRead::new(image, Vec::new()))
-}
-
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    match describe(path)?.descr.contains('c') {
-        true => of_array(path, read_complex(path)?),
-        false => of_array(path, read_file::<f32>(path, Numbers::Real)?),
-    }
+    of_file(path, |origin, header| super::image(path, "the array", origin, header))
 }
 
 pub(crate) fn image_of_archive(path: &Path, name: Option<&str>) -> Result<ImageRead> {
-    of_array(path, read_npz_complex(path, name)?)
+    of_entry(path, name, |what, origin, header| super::image(path, what, origin, header))
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
-    Ok(Box::new(NpySeries::create(target.path, target.shape, target.values)?))
+    Ok(Box::new(NpySeries::create(target.path, target.shape, (target.values, target.integers))?))
 }
 
 pub(crate) fn read(path: &Path, _: Option<&str>, numbers: Numbers) -> Result<ArrayD<C32>> {

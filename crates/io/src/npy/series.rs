@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::MAGIC;
 use crate::atomic::Pending;
+use crate::element::{self, Element};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Slices, Values, element};
+use crate::{Error, NumberType, Result, Slices, Values};
 
 /// A header in C order for numbers of type `descr`, as long as one with a `longest` shape would be.
 fn header_bytes(descr: &str, shape: &[usize], longest: &[usize]) -> Vec<u8> {
@@ -30,24 +31,29 @@ pub(super) struct NpySeries {
     pending: Pending,
     file: BufWriter<File>,
     values: Values,
+    integers: Option<NumberType>,
     shape: Vec<usize>,
 }
 
 impl NpySeries {
     /// For an array of `shape`, `[z, y, x]` or `[frame, z, y, x]`.
-    pub(super) fn create(path: &Path, shape: &[usize], values: Values) -> Result<Self> {
+    pub(super) fn create(
+        path: &Path,
+        shape: &[usize],
+        (values, integers): (Values, Option<NumberType>),
+    ) -> Result<Self> {
         let pending = Pending::create(path)?;
         let shape = shape.to_vec();
         let mut file = BufWriter::with_capacity(1 << 20, pending.open()?);
-        let header = header_bytes(descr(values), &shape, &shape);
+        let header = header_bytes(descr(values, integers), &shape, &shape);
         file.write_all(&header).map_err(|e| Error::write(path, e))?;
-        Ok(Self { pending, file, values, shape })
+        Ok(Self { pending, file, values, integers, shape })
     }
 }
 
 impl VolumeWriter for NpySeries {
     fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
-        element::write(&mut self.file, slices, self.values)
+        element::write(&mut self.file, slices, self.values, self.integers)
             .map_err(|e| Error::write(self.pending.wanted(), e))
     }
 
@@ -56,7 +62,7 @@ impl VolumeWriter for NpySeries {
         let mut shape = self.shape.clone();
         if shape.len() > 3 && shape[0] != frames {
             shape[0] = frames;
-            let header = header_bytes(descr(self.values), &shape, &self.shape);
+            let header = header_bytes(descr(self.values, self.integers), &shape, &self.shape);
             self.file.seek(SeekFrom::Start(0)).map_err(fail)?;
             self.file.write_all(&header).map_err(fail)?;
         }
@@ -66,6 +72,17 @@ impl VolumeWriter for NpySeries {
     }
 }
 
-fn descr(values: Values) -> &'static str {
-    if values == Values::Complex { "<c8" } else { "<f4" }
+fn descr(values: Values, integers: Option<NumberType>) -> &'static str {
+    match integers.map(|integers| integers.element) {
+        Some(Element::Bool | Element::U8) => "|u1",
+        Some(Element::I8) => "|i1",
+        Some(Element::U16) => "<u2",
+        Some(Element::I16) => "<i2",
+        Some(Element::U32) => "<u4",
+        Some(Element::I32) => "<i4",
+        Some(Element::U64) => "<u8",
+        Some(Element::I64) => "<i8",
+        _ if values == Values::Complex => "<c8",
+        _ => "<f4",
+    }
 }

@@ -87,7 +87,7 @@ impl NpyStream {
         };
         let values =
             element::read(Origin::Stream(&mut self.stream), count, header.element, header.order, None);
-        let values = values.map_err(|stop| match stop {
+        let values = values.map(|numbers| numbers.values).map_err(|stop| match stop {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
             Stop::Short(got) => {

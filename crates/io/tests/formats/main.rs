@@ -6,6 +6,7 @@ mod convert;
 mod dicom;
 mod hdf5_scans;
 mod hostile;
+mod integers;
 mod nifti;
 mod npy;
 mod png;

@@ -50,10 +50,16 @@ impl Pair {
         let larger = if first_side >= second_side { first_side } else { second_side };
         let times = SIDE.div_ceil(larger[0].max(larger[1]));
         let shape = (larger[0] * times, larger[1] * times);
-        let grey = |image: &Array2<f32>, limits| -> Result<Array2<u8>> {
-            Ok(to_grey(resample(image.view(), shape, false)?.view(), limits))
+        let mut blank = String::new();
+        let mut grey = |side: &str, image: &Array2<f32>, limits: Limits| -> Result<Array2<u8>> {
+            let image = resample(image.view(), shape, false)?;
+            let grey = to_grey(image.view(), limits);
+            if let Some(words) = limits.blank(image.view(), grey.view()) {
+                blank.push_str(&format!("; {side}, {words}"));
+            }
+            Ok(grey)
         };
-        let both = [grey(&self.before, self.limits)?, grey(&second, limits)?];
+        let both = [grey("left", &self.before, self.limits)?, grey("right", &second, limits)?];
         let both = ndarray::stack(Axis(0), &both.each_ref().map(|one| one.view())).context("picture")?;
         let layout = Montage { columns: Some(2), gap: GAP, slices: None };
         write_grey(path, montage(both.view(), &layout)?.view())?;
@@ -62,7 +68,7 @@ impl Pair {
             true => format!("grey from {}", range(limits)),
             false => format!("grey from {} before and {} after", range(self.limits), range(limits)),
         };
-        Ok(format!("slice {slice} before (left) and after (right), {shown}"))
+        Ok(format!("slice {slice} before (left) and after (right), {shown}{blank}"))
     }
 }
 

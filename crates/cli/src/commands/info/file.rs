@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use rayspin::core::{Monitor, Trajectory};
 use rayspin::ct::scan::angle_notes;
-use rayspin::io::{self, Detail, Projections, ScanFile, ScanOptions, ismrmrd};
+use rayspin::io::{self, AnyImage, Detail, Projections, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
 use rayspin::report::number;
@@ -137,8 +137,13 @@ struct Image {
     y_axis: [f64; 3],
     z_axis: [f64; 3],
     is_complex: bool,
-    smallest_magnitude: f32,
-    largest_magnitude: f32,
+    /// How the file stores the numbers.
+    stored_as: String,
+    /// Of real numbers, with their signs.
+    smallest: Option<f32>,
+    largest: Option<f32>,
+    smallest_magnitude: Option<f32>,
+    largest_magnitude: Option<f32>,
 }
 
 /// Samples of an image, or a trajectory alone: what can be drawn.
@@ -266,7 +271,11 @@ impl Description {
             }
             Ok(ScanFile::Scan(_)) => {}
             Err(error) if missing => return Err(error.into()),
-            Err(error) => told.notes.push(format!("it is no k-space: {error}")),
+            Err(error) => {
+                told.notes.push(format!("it is no k-space: {error}"));
+                // An array that is no image either has no more to tell.
+                told.image(path).ok();
+            }
         }
         Ok(())
     }
@@ -318,21 +327,38 @@ impl Described {
     }
 
     fn image(&mut self, path: &Path) -> Result<()> {
-        let file = io::read_image(path)?;
-        let image = &file.image;
-        let g = image.geometry();
-        let magnitude = image.magnitude();
-        let (low, high) = magnitude.iter().fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+        let file = io::read_any_image(path)?;
+        let (g, shape) = match &file.image {
+            AnyImage::Real(image) => (image.geometry(), image.data().shape()),
+            AnyImage::Complex(image) => (image.geometry(), image.data().shape()),
+        };
+        let complex = |image: &rayspin::core::Image| image.data().iter().any(|value| value.im != 0.0);
+        let (is_complex, values, magnitudes) = match &file.image {
+            AnyImage::Real(image) => {
+                let numbers = image.data().iter().copied();
+                (false, range(numbers.clone()), range(numbers.map(f32::abs)))
+            }
+            AnyImage::Complex(image) if complex(image) => {
+                (true, None, range(image.data().iter().map(|value| value.norm())))
+            }
+            AnyImage::Complex(image) => {
+                let numbers = image.data().iter().map(|value| value.re);
+                (false, range(numbers.clone()), range(numbers.map(f32::abs)))
+            }
+        };
         self.image = Some(Image {
-            shape: image.data().shape().to_vec(),
+            shape: shape.to_vec(),
             voxel_mm: g.spacing_mm,
             centre_mm: g.position_mm,
             x_axis: g.read_dir,
             y_axis: g.phase_dir,
             z_axis: g.slice_dir,
-            is_complex: image.data().iter().any(|v| v.im != 0.0),
-            smallest_magnitude: low,
-            largest_magnitude: high,
+            is_complex,
+            stored_as: file.stored.to_string(),
+            smallest: values.map(|(low, _)| low),
+            largest: values.map(|(_, high)| high),
+            smallest_magnitude: magnitudes.map(|(low, _)| low),
+            largest_magnitude: magnitudes.map(|(_, high)| high),
         });
         self.notes.extend(file.notes);
         Ok(())
@@ -391,10 +417,25 @@ impl Image {
         row(rows, "x axis", format!("{:?}", self.x_axis));
         row(rows, "y axis", format!("{:?}", self.y_axis));
         row(rows, "z axis", format!("{:?}", self.z_axis));
+        row(rows, "stored as", &self.stored_as);
+        let (label, low, high) = match self.is_complex {
+            true => ("magnitude", self.smallest_magnitude, self.largest_magnitude),
+            false => ("values", self.smallest, self.largest),
+        };
         let complex = if self.is_complex { ", complex values" } else { "" };
-        let (low, high) = (self.smallest_magnitude, self.largest_magnitude);
-        row(rows, "magnitude", format!("{low} to {high}{complex}"));
+        if let (Some(low), Some(high)) = (low, high) {
+            row(rows, label, format!("{low} to {high}{complex}"));
+        }
     }
+}
+
+/// The smallest and the largest finite number, where there is one.
+fn range(numbers: impl Iterator<Item = f32>) -> Option<(f32, f32)> {
+    let finite = numbers.filter(|number| number.is_finite());
+    finite.fold(None, |range, number| {
+        let (low, high) = range.unwrap_or((number, number));
+        Some((low.min(number), high.max(number)))
+    })
 }
 
 const AXES: [&str; 3] = ["x", "y", "z"];

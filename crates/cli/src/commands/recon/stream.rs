@@ -252,6 +252,7 @@ impl Files<'_> {
                 layout: self.layout,
                 png: PngOptions::preview(zyx[0], self.frames),
                 values: self.args.numbers.values(),
+                stored: None,
             };
             for output in &self.args.outputs {
                 self.writers.push(SeriesWriter::create(output, &shape, &options)?);

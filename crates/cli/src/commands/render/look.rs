@@ -40,6 +40,26 @@ pub(super) struct Look {
     pub(super) values: Option<Values>,
 }
 
+impl Look {
+    /// What is said of a picture of `volume` on which nothing is seen; nothing in modes that draw every number.
+    pub(super) fn empty_note(&self, volume: &Volume) -> Option<String> {
+        let why = match &self.mode {
+            Mode::Surface(surface) => format!("no ray meets the isosurface of {}", surface.value),
+            Mode::Volume(_) => {
+                "the preset or the transfer function leaves every value that is met transparent".into()
+            }
+            _ => return None,
+        };
+        let range = |a: (f32, f32), b: (f32, f32)| (a.0.min(b.0), a.1.max(b.1));
+        let (low, high) = volume.values.par_iter().map(|&value| (value, value)).reduce_with(range)?;
+        let unit = match (self.values, volume.hounsfield) {
+            (Some(Values::Hounsfield), _) | (None, true) => " HU",
+            _ => "",
+        };
+        Some(format!("the picture is empty: {why}; the values of the volume go from {low} to {high}{unit}"))
+    }
+}
+
 /// The mode as users name it.
 pub(super) fn name(mode: ModeArg) -> &'static str {
     match mode {

@@ -194,7 +194,12 @@ fn pictures(
     if let Some(values) = look.values {
         values.of(&mut volume);
     }
-    Ok(Drawn { pixels: draw(device, volume, &scenes, monitor)?, pitch_mm })
+    let empty = look.empty_note(&volume);
+    let pixels = draw(device, volume, &scenes, monitor)?;
+    if let Some(note) = empty.filter(|_| output::is_empty(pixels.view())) {
+        monitor.note(&note);
+    }
+    Ok(Drawn { pixels, pitch_mm })
 }
 
 /// A picture of a volume in memory.

@@ -56,8 +56,15 @@ fn grey(drawn: &Array4<f32>, args: &Render) -> Result<(Array4<u8>, Vec<String>)>
     if args.invert {
         pixels.mapv_inplace(|value| u8::MAX - value);
     }
+    let blank = limits.blank(drawn.view(), pixels.view());
     let [black, white] = if args.invert { [limits.high, limits.low] } else { [limits.low, limits.high] };
-    Ok((pixels, vec![format!("black is {black:.4}, white is {white:.4}")]))
+    let levels = format!("black is {black:.4}, white is {white:.4}");
+    Ok((pixels, [levels].into_iter().chain(blank).collect()))
+}
+
+/// Whether the background alone is seen of colours.
+pub(super) fn is_empty(drawn: ArrayView4<'_, f32>) -> bool {
+    drawn.shape()[3] > 3 && drawn.slice(s![.., .., .., 3]).iter().all(|&opacity| 255.0 * opacity < 0.5)
 }
 
 /// Colours over a background.
