@@ -44,7 +44,7 @@ pub use format::{
 };
 pub use formats::FORMATS;
 pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};
-pub use input::{Held, Input};
+pub use input::{Held, Input, read_text};
 pub use projections::{Projections, read_views};
 pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};

@@ -16,7 +16,7 @@ use crate::atomic::Pending;
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, Result, Slices, Values};
+use crate::{Error, Result, Slices, Values, input};
 
 /// The most bytes of a header. ITK's headers with a dictionary of a scanner's entries are far shorter.
 const LONGEST: usize = 1 << 20;
@@ -41,7 +41,7 @@ struct Header {
 
 impl Header {
     fn read(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::open(path, e))?;
+        let file = input::open(path)?;
         let mut file = BufReader::new(file);
         let (mut lines, mut end) = (Vec::new(), 0);
         loop {
@@ -200,10 +200,12 @@ fn values(
     let apart = header.data_file(path);
     let file = apart.as_deref().unwrap_or(path);
     let bytes = (count * element.size()) as u64;
-    let opened = File::open(file).map_err(|e| match e.kind() {
+    let opened = input::open(file).map_err(|error| match error {
         // A name that no file can have is an error of the header.
-        std::io::ErrorKind::InvalidInput => Error::field(path, "ElementDataFile", "the name of a file", name),
-        _ => Error::open(file, e),
+        Error::Open { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput => {
+            Error::field(path, "ElementDataFile", "the name of a file", name)
+        }
+        error => error,
     })?;
     let length = opened.metadata().map_err(|e| Error::read(file, e))?.len();
     let compressed = header.flag(path, &["CompressedData"])?;
@@ -216,6 +218,14 @@ fn values(
         }
     };
     let start = if apart.is_some() { skipped } else { header.end.max(skipped) };
+    if start > length {
+        return Err(Error::field(
+            path,
+            "HeaderSize",
+            format!("at most {length} bytes, as the file has"),
+            start,
+        ));
+    }
     let mut inflated;
     let origin = match compressed {
         true => {

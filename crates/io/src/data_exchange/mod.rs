@@ -32,6 +32,7 @@ use rayspin_device::cpu::{expect_memory, zeroed};
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{create, group, lossy, open, reading, writing};
+use crate::input;
 use crate::projections::{Header, Projections, Source};
 
 const DATA: &str = "exchange/data";
@@ -126,7 +127,7 @@ pub(crate) fn values(path: &Path, data: &Dataset, views: Range<usize>, cpu: &Cpu
     {
         // The file has them as memory does: HDF5 would read them on one thread, in small parts.
         let mut values = zeroed("projections", count).map_err(core)?;
-        let file = std::fs::File::open(path).map_err(|e| Error::open(path, e))?;
+        let file = input::open(path)?;
         let first = offset + (views.start * view * size_of::<f32>()) as u64;
         let part = |(at, values): (usize, &mut [f32])| {
             let place = first + (at * PART * size_of::<f32>()) as u64;

@@ -7,6 +7,7 @@
 mod dataset;
 mod encode;
 mod grid;
+mod jpeg2000;
 mod pixels;
 mod plane;
 mod series;
