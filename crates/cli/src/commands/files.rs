@@ -8,7 +8,7 @@ use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
 use rayspin::report::record::FileEntry;
 use rayspin::report::{RunRecord, RunRecorder};
-pub(crate) use rayspin_shell::files::{check_distinct, check_writable, parts, print, write_text};
+pub(crate) use rayspin_shell::files::{argument, check_distinct, check_writable, parts, print, write_text};
 use rayspin_shell::{BadInput, Context, stdout};
 
 /// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses, missing folder, a
