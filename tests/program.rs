@@ -6,7 +6,10 @@ use std::process::{Command, Output};
 use crate::PROGRAM;
 
 pub(crate) fn rayspin(arguments: &[&str], folder: &Path) -> Output {
-    Command::new(PROGRAM).args(arguments).current_dir(folder).output().expect("the command starts")
+    // Help is as wide as the terminal says, which tests do not see.
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).current_dir(folder).env_remove("COLUMNS");
+    command.output().expect("the command starts")
 }
 
 pub(crate) fn ok(arguments: &[&str], folder: &Path) -> Output {

@@ -297,8 +297,8 @@ pub(crate) struct Convert {
     /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) window: Option<String>,
-    /// Raw scans: keep what the header says of the patient, the study, the place and the date, and strings of the user
-    /// [default: left out]
+    /// Raw scans: keep what the header says of the patient, the study, the place and the date, the time of day, and strings of
+    /// the user [default: left out]
     #[arg(long)]
     pub(crate) keep_identity: bool,
     #[command(flatten)]

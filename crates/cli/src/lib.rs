@@ -13,6 +13,8 @@
 
 mod args;
 mod commands;
+#[cfg(test)]
+mod extremes;
 mod hints;
 pub mod in_memory;
 mod methods;

@@ -21,6 +21,7 @@ mod projection;
 mod ranges;
 mod real;
 mod shape;
+mod text;
 mod trajectory;
 pub mod vector;
 
@@ -32,4 +33,5 @@ pub use projection::{Detector, Orbit, ProjectionGeometry, RaySource, View, Volum
 pub use ranges::Ranges;
 pub use real::{C32, C64, Real, all_finite};
 pub use shape::{expect_len, expect_shape, format_shape, voxels};
+pub use text::{printable, printable_lines, shell_word};
 pub use trajectory::{Trajectory, TrajectoryUnits};

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Error, Result};
+use crate::{Error, Result, printable};
 
 /// Receives the progress of a run. The command line draws a bar or prints lines; tests and libraries use [`Silent`].
 pub trait Progress: Sync {
@@ -111,9 +111,9 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Tells the user something that is not an error.
+    /// Tells the user something that is not an error, as [`printable`] text.
     pub fn note(&self, text: &str) {
-        self.progress.note(text);
+        self.progress.note(&printable(text));
     }
 
     /// Wall seconds of every stage so far, in the order in which they first ended; repeated stages add up.

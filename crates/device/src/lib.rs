@@ -62,7 +62,7 @@ impl Device {
 
     /// The CPU with exactly `threads` threads. Errors: 0 threads, or the system refuses to start them.
     pub fn cpu_with_threads(threads: usize) -> Result<Self> {
-        Self::cpu_with_level(threads, cpu::simd::Level::new())
+        Self::cpu_with_level(threads, cpu::simd::best())
     }
 
     /// The CPU, limited to one of the instruction sets of [`cpu::simd::levels`]. Tests run every SIMD path on one machine

@@ -2,7 +2,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rayspin_core::ErrorKind;
+use rayspin_core::{ErrorKind, printable};
 use thiserror::Error as ThisError;
 
 /// `Result` with [`Error`].
@@ -97,7 +97,7 @@ pub enum Error {
         kind: ErrorKind,
     },
     /// What the file holds does not make a valid quantity.
-    #[error("{}: {source}", Line(path))]
+    #[error("{}: {}", Line(path), printable(&source.to_string()))]
     Core {
         /// The file.
         path: PathBuf,
@@ -280,16 +280,12 @@ pub(crate) fn one_line(text: impl ToString) -> String {
     // Names of types and members come from files, and the HDF5 library does not check that they are Unicode.
     let text = String::from_utf8_lossy(text.to_string().as_bytes()).into_owned();
     let mut out = String::with_capacity(text.len().min(LONGEST + 4));
-    for (count, c) in text.chars().enumerate() {
+    for (count, c) in printable(&text).chars().enumerate() {
         if count == LONGEST {
             out.push('…');
             break;
         }
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
+        out.push(c);
     }
     out
 }
@@ -299,14 +295,7 @@ struct Line<P: AsRef<Path>>(P);
 
 impl<P: AsRef<Path>> fmt::Display for Line<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.as_ref().to_string_lossy().chars() {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                write!(f, "{c}")?;
-            }
-        }
-        Ok(())
+        f.write_str(&printable(&self.0.as_ref().to_string_lossy()))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The description of a file format, and the detection of a file's format.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ use crate::formats::FORMATS;
 use crate::ismrmrd::Identity;
 use crate::projections::Projections;
 use crate::series_file::VolumeWriter;
-use crate::{AnyImage, Error, Held, Input, NumberType, Result, Values, WriteOptions};
+use crate::{AnyImage, Error, Held, Input, NumberType, Result, Values, WriteOptions, input};
 
 /// What a file's header says under a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -407,7 +406,7 @@ pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
     if path.is_dir() {
         return Folder::open(path).map(|folder| folder.format);
     }
-    let mut file = File::open(path).map_err(|e| Error::open(path, e))?;
+    let mut file = input::open(path)?;
     let mut start = [0; 1024];
     let got = element::fill(&mut file, &mut start).map_err(|e| Error::read(path, e))?;
     let start = &start[..got];

@@ -1,5 +1,8 @@
 //! What a user names as an input.
 
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::format::{Format, any_of, complete, endings};
@@ -56,6 +59,48 @@ impl Input {
             _ => Ok(format),
         }
     }
+}
+
+/// The most bytes of a text file: geometries, records and transfer functions are far shorter.
+const LONGEST_TEXT: u64 = 64 << 20;
+
+/// Opens a file to read. A pipe or a device is refused before it is opened: it would wait for another program, or never end.
+///
+/// Errors: [`Error::Open`], [`Error::NotThisFormat`].
+pub(crate) fn open(path: &Path) -> Result<File> {
+    let kind = fs::metadata(path).map_err(|e| Error::open(path, e))?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        let found = match kind {
+            kind if kind.is_fifo() => "a pipe",
+            kind if kind.is_socket() => "a socket",
+            _ => "a device",
+        };
+        return Err(Error::not_this_format(path, "a regular file", found)
+            .with_hint("write what it gives to a file first, and name that file"));
+    }
+    File::open(path).map_err(|e| Error::open(path, e))
+}
+
+/// Reads a text file.
+///
+/// Errors: a file that cannot be opened or read, that is no regular file, that is no UTF-8, or longer than 64 MiB.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("points.txt");
+/// std::fs::write(&path, "300 1.0 0.9 0.8 0.2")?;
+/// assert_eq!(rayspin_io::read_text(&path)?, "300 1.0 0.9 0.8 0.2");
+/// assert!(rayspin_io::read_text("/dev/zero").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_text(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    let mut bytes = Vec::new();
+    open(path)?.take(LONGEST_TEXT + 1).read_to_end(&mut bytes).map_err(|e| Error::read(path, e))?;
+    if bytes.len() as u64 > LONGEST_TEXT {
+        return Err(Error::field(path, "text", format!("at most {} MiB", LONGEST_TEXT >> 20), "more"));
+    }
+    String::from_utf8(bytes).map_err(|_| Error::not_this_format(path, "text", "bytes that are no text"))
 }
 
 fn is_input(path: &Path) -> bool {

@@ -47,7 +47,7 @@ pub use format::{
 };
 pub use formats::FORMATS;
 pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};
-pub use input::{Held, Input};
+pub use input::{Held, Input, read_text};
 pub use number_type::NumberType;
 pub use projections::{Projections, Views, read_views};
 pub use raw::{RawOptions, scan_of_arrays};

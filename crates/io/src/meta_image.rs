@@ -18,7 +18,7 @@ use crate::atomic::Pending;
 use crate::element::{self, ByteOrder, Element, Numbers};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, NumberType, Result, Slices, Values};
+use crate::{Error, NumberType, Result, Slices, Values, input};
 
 /// The most bytes of a header. ITK's headers with a dictionary of a scanner's entries are far shorter.
 const LONGEST: usize = 1 << 20;
@@ -67,7 +67,7 @@ struct Header {
 
 impl Header {
     fn read(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::open(path, e))?;
+        let file = input::open(path)?;
         let mut file = BufReader::new(file);
         let (mut lines, mut end) = (Vec::new(), 0);
         let mut next = |end: &mut usize| -> Result<(String, usize)> {

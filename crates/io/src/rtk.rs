@@ -40,9 +40,7 @@ const SAME: f64 = 1e-3;
 /// ```
 pub fn read(path: impl AsRef<Path>) -> Result<RtkGeometry> {
     let path = path.as_ref();
-    let text = std::fs::read(path).map_err(|e| Error::open(path, e))?;
-    let text = String::from_utf8(text)
-        .map_err(|_| Error::not_this_format(path, format!("XML with {ROOT}"), "bytes that are no text"))?;
+    let text = crate::read_text(path)?;
     let mut state = State {
         path,
         found: RtkGeometry { projections: Vec::new(), radius_mm: None },

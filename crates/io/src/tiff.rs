@@ -33,7 +33,7 @@ use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
 use crate::folder::{self, Folder};
 use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{Error, NumberType, Result, Slices, Values};
+use crate::{Error, NumberType, Result, Slices, Values, input};
 
 use stored::Patched;
 
@@ -129,7 +129,7 @@ fn read_pages(path: &Path) -> Result<Pages> {
 }
 
 fn read_some(path: &Path, all: bool) -> Result<Pages> {
-    let file = File::open(path).map_err(|e| Error::open(path, e))?;
+    let file = input::open(path)?;
     let length = file.metadata().map_err(|e| Error::read(path, e))?.len();
     let file = Patched::new(BufReader::with_capacity(1 << 18, file));
     // Each page is compared with the file and with the memory before it is read.
@@ -145,6 +145,8 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
     let tags = held.saturating_mul(size_of::<Value>());
     let mut decoder = decoder.with_limits(limits(tags));
     let (mut values, mut notes, mut first) = (Vec::new(), Vec::new(), None::<(usize, [usize; 2])>);
+    // What the pages before have taken of the file.
+    let mut taken = 0u64;
     let (mut pages, mut beside) = (0, 0);
     let (mut number_type, mut rounded) = (NumberType::from(Element::F32), false);
     for number in 0usize.. {
@@ -176,7 +178,8 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
             }
         }
         decoder = decoder.with_limits(limits(usize::MAX));
-        let (element, some) = page.append(path, number, length, &mut decoder, &mut values)?;
+        taken = page.held(path, number, taken, length, &mut decoder)?;
+        let (element, some) = page.append(path, number, &mut decoder, &mut values)?;
         rounded |= some;
         if pages == 0 {
             number_type = element.into();
@@ -220,12 +223,50 @@ impl Page {
         Ok(Self { size: [rows as usize, columns as usize], bits })
     }
 
+    /// The bytes that this page and those before it take of the file. Each byte belongs to one page: thousands of pages that share their
+    /// bytes would fill any memory.
+    ///
+    /// Errors: pages that take more than the file has; a page of more numbers than its bytes hold.
+    fn held<R: Read + Seek>(
+        &self,
+        path: &Path,
+        number: usize,
+        before: u64,
+        length: u64,
+        decoder: &mut Decoder<R>,
+    ) -> Result<u64> {
+        let sizes = |decoder: &mut Decoder<R>, tag| decoder.find_tag_unsigned_vec::<u64>(tag).ok().flatten();
+        let counts = sizes(decoder, Tag::StripByteCounts).or_else(|| sizes(decoder, Tag::TileByteCounts));
+        let stored =
+            self.size.iter().fold(u64::from(self.bits / 8), |n, &side| n.saturating_mul(side as u64));
+        let own = match sizes(decoder, Tag::Compression).is_none_or(|kind| kind == [1]) {
+            true => stored,
+            // Some writers state more than there is for the last part of a file.
+            false => counts.unwrap_or_default().into_iter().fold(0, u64::saturating_add).min(length),
+        };
+        if stored > own.saturating_mul(MOST_COMPRESSED) {
+            let found = format!("{} x {} in {own} bytes", self.size[0], self.size[1]);
+            return Err(Error::field(
+                path,
+                format!("page {number}"),
+                "a size that its bytes can hold",
+                found,
+            ));
+        }
+        let taken = before.saturating_add(own);
+        if taken > length {
+            let expected = format!("bytes of its own in a file of {length} bytes");
+            let found = format!("{taken} bytes up to this page");
+            return Err(Error::field(path, format!("page {number}"), expected, found));
+        }
+        Ok(taken)
+    }
+
     /// Appends the page's numbers; returns their type, and whether one of them is rounded.
     fn append<R: Read + Seek>(
         &self,
         path: &Path,
         number: usize,
-        length: u64,
         decoder: &mut Decoder<R>,
         values: &mut Vec<f32>,
     ) -> Result<(Element, bool)> {
@@ -237,10 +278,6 @@ impl Page {
         let core = |e: CoreError| Error::core(path, e);
         // The page as it is stored, and as it is kept.
         let stored = count as u64 * u64::from(self.bits / 8);
-        if stored > MOST_COMPRESSED * length {
-            let found = format!("{rows} x {columns} in a file of {length} bytes");
-            return Err(Error::field(path, format!("page {number}"), "a size that the file can hold", found));
-        }
         expect_memory("page", stored + 4 * count as u64).map_err(core)?;
         rayspin_device::cpu::try_reserve("pages", values, count).map_err(core)?;
         let read = decoder.read_image().map_err(|e| fail(path, number, e))?;

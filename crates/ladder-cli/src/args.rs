@@ -1,7 +1,7 @@
 //! The command line: one definition gives the parser, the help texts and the shell completions.
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use rayspin::report::table::{Table, legend};
+use rayspin::report::table::{Table, legend, wrap};
 use rayspin::tune::Ladder;
 use rayspin_shell::args::Common;
 
@@ -62,6 +62,11 @@ impl Width {
     /// A table.
     pub(crate) fn text(self, table: &Table) -> String {
         if self.wide { table.to_string() } else { table.within(COLUMNS) }
+    }
+
+    /// Text beside tables, which may name machines.
+    pub(crate) fn lines(self, text: &str) -> String {
+        if self.wide { text.to_owned() } else { wrap(text, COLUMNS) }
     }
 
     /// What the headings of tables mean, for the end of the output.

@@ -72,7 +72,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<(
         files::print(&args.width.legend([&table]))?;
         for one in &all {
             if let Some(kept) = one.kept {
-                files::print(&lost(one, kept))?;
+                files::print(&args.width.lines(&lost(one, kept)))?;
             }
         }
     }
@@ -107,15 +107,14 @@ fn overview(context: &Context, ladders: &Ladders, args: &Tune) -> Result<()> {
         }
     }
     let mut text = args.width.text(&table);
-    text.push_str(&match context.device.kind() {
-        BackendKind::Cuda => {
-            format!("This machine tunes both: on {}, or with --device cpu.\n", context.device.describe())
+    // The processor's name has any length: what follows it begins a line.
+    let here = context.device.describe();
+    text.push_str(&args.width.lines(&match context.device.kind() {
+        BackendKind::Cuda => format!("This machine tunes both, with --device cpu or on:\n{here}\n"),
+        BackendKind::Cpu => {
+            format!("Here: {here}.\nVariants for a GPU need one, or results of one with --replay.\n")
         }
-        BackendKind::Cpu => format!(
-            "Here: {}. Variants for a GPU need one, or results of one with --replay.\n",
-            context.device.describe()
-        ),
-    });
+    }));
     text.push_str("rayspin-ladder tune NAME finds the fastest; rayspin-ladder NAME uses what was found.");
     files::print(&text)
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use rayspin::core::printable_lines;
 use rayspin::ct::corrections::Table as CtCorrections;
 use rayspin::ct::methods::Methods as CtMethods;
 use rayspin::mri::methods::{Kind, Methods, Param};
@@ -106,7 +107,7 @@ impl Call {
 
     /// A text in the words of this call.
     pub(crate) fn told(self, text: &str) -> String {
-        self.words().told(text)
+        printable_lines(&self.words().told(text)).into_owned()
     }
 }
 

@@ -24,12 +24,13 @@
 
 use std::fmt;
 
+use rayspin_core::printable;
 use unicode_width::UnicodeWidthStr;
 
 use crate::number;
 
 mod narrow;
-pub use narrow::legend;
+pub use narrow::{legend, wrap};
 
 /// A table: a caption, columns that say how their cells are shown, and rows.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -155,9 +156,9 @@ impl Column {
 
     fn heading(&self) -> String {
         if self.unit.is_empty() {
-            printable(&self.title)
+            printable(&self.title).into_owned()
         } else {
-            printable(&format!("{} ({})", self.title, self.unit))
+            printable(&format!("{} ({})", self.title, self.unit)).into_owned()
         }
     }
 
@@ -265,7 +266,9 @@ impl Table {
                 cells()
                     .map(|cell| match cell {
                         Cell::Empty => Shown { text: "—".to_owned(), best: false, number: false },
-                        Cell::Text(text) => Shown { text: text.clone(), best: false, number: false },
+                        Cell::Text(text) => {
+                            Shown { text: printable(text).into_owned(), best: false, number: false }
+                        }
                         Cell::Number(value) => {
                             let text = column.show(*value);
                             Shown { best: best.as_ref() == Some(&text), number: value.is_finite(), text }
@@ -331,14 +334,9 @@ fn aligned(column: &Column, cells: &[Shown]) -> Vec<String> {
         .iter()
         .map(|cell| {
             let lacks = if by_point && cell.number { longest - digits(cell) } else { 0 };
-            printable(&cell.text) + &" ".repeat(lacks)
+            format!("{}{}", cell.text, " ".repeat(lacks))
         })
         .collect()
-}
-
-/// Text that cannot move a terminal's cursor: control characters, which file names may hold, become blanks.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

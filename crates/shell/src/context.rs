@@ -45,7 +45,9 @@ impl Context {
     ///
     /// Errors: no such GPU, `--device both` where `gpu` does not allow it, `--gpu-memory` without a GPU.
     pub fn new(common: &Common, gpu: Gpu, given: Given) -> anyhow::Result<Self> {
-        let host = match common.threads {
+        let cores = cpu::available_threads();
+        let threads = common.threads.map(|threads| threads.min(cpu::most_threads()));
+        let host = match threads {
             Some(threads) => Device::cpu_with_threads(threads)?,
             None => Device::cpu()?,
         };
@@ -74,11 +76,11 @@ impl Context {
             }
             _ => {}
         }
-        let cores = cpu::available_threads();
-        if let Some(threads) = common.threads.filter(|&threads| threads > cores)
+        if let Some((threads, asked)) = threads.zip(common.threads).filter(|(threads, _)| *threads > cores)
             && !common.quiet
         {
-            say!("note: {threads} threads share {cores} cores, which is slower than --threads {cores}");
+            let of = if threads < asked { format!(" (of {asked}, at most 4 a core)") } else { String::new() };
+            say!("note: {threads} threads{of} share {cores} cores, which is slower than --threads {cores}");
         }
         Ok(Self {
             device,

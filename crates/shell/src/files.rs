@@ -8,6 +8,22 @@ pub use rayspin_io::parts;
 
 use crate::BadInput;
 
+/// A path as an argument that no parser takes for an option: `./-name` for `-name`.
+///
+/// ```
+/// use rayspin_shell::files::argument;
+///
+/// assert_eq!(argument("-o.h5").to_str(), Some("./-o.h5"));
+/// assert_eq!(argument("scans/-o.h5").to_str(), Some("scans/-o.h5"));
+/// ```
+pub fn argument(path: impl Into<PathBuf>) -> PathBuf {
+    let path = path.into();
+    match path.as_os_str().as_encoded_bytes().first() {
+        Some(b'-') => Path::new(".").join(path),
+        _ => path,
+    }
+}
+
 /// Fails when the folder of `path` does not exist or `path` is a folder.
 pub fn check_writable(path: &Path) -> Result<()> {
     let folder = match path.parent() {
@@ -20,7 +36,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
             path.display(),
             folder.display()
         ))
-        .hint(format!("mkdir -p {}", folder.display()))
+        .hint(format!("mkdir -p {}", rayspin_core::shell_word(&argument(folder).display().to_string())))
         .into());
     }
     if path.is_dir() && !rayspin_io::replaces_folder(path)? {
@@ -41,8 +57,14 @@ pub fn check_distinct<'a>(
     Ok(rayspin_io::expect_apart(&Vec::from_iter(inputs), &Vec::from_iter(outputs))?)
 }
 
-/// Prints a result on stdout, or on stderr where stdout takes an output of the run. A closed pipe is an error, not a panic.
+/// Prints a result on stdout, as [`rayspin_core::printable_lines`] has it, or on stderr where stdout takes an output of the run. A
+/// closed pipe is an error, not a panic.
 pub fn print(text: &dyn std::fmt::Display) -> Result<()> {
+    print_styled(&rayspin_core::printable_lines(&text.to_string()))
+}
+
+/// [`print()`] for text that holds no words of files: escape sequences in it act on a terminal.
+pub fn print_styled(text: &dyn std::fmt::Display) -> Result<()> {
     use std::io::Write;
     if crate::stdout::is_taken() {
         return Ok(writeln!(std::io::stderr().lock(), "{text}")?);

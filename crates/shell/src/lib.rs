@@ -1,13 +1,17 @@
 //! What the command-line programs of Rayspin share: the way from the command line to a [`Context`], progress on the terminal,
 //! interruption, and the way from an error to a message and an exit code. Each program keeps its own commands and options.
 
-/// A line on stderr. Unlike `eprintln!` it does not end the process when nobody reads it (`rayspin … 2>&1 | head`).
+/// A line on stderr, as [`rayspin_core::printable_lines`] has it. Unlike `eprintln!` it does not end the process when nobody reads it
+/// (`rayspin … 2>&1 | head`).
 #[macro_export]
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => { $crate::say_line(&format!($($text)*)) };
+}
+
+/// What [`say!`] does.
+pub fn say_line(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{}", rayspin_core::printable_lines(text));
 }
 
 pub mod args;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rayspin_core::Progress;
+use rayspin_core::{Progress, printable};
 
 /// Lines are printed at most this often, so that a log does not fill with iterations.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ impl Console {
 
     fn line(&self, kind: &str, text: &str) {
         self.with(|s| {
-            let line = format!("  {kind}: {text}");
+            let line = format!("  {kind}: {}", printable(text));
             match (&s.bar, self.mode) {
                 (_, Mode::Quiet) => {}
                 (Some(bar), _) => bar.println(line),
@@ -97,7 +97,7 @@ impl Progress for Console {
                 if let Ok(style) = ProgressStyle::with_template(template) {
                     bar.set_style(style.progress_chars("━╸ "));
                 }
-                bar.set_prefix(stage.to_owned());
+                bar.set_prefix(printable(stage).into_owned());
                 bar.enable_steady_tick(Duration::from_millis(100));
                 s.bar = Some(bar);
             }
@@ -109,7 +109,7 @@ impl Progress for Console {
             s.done += 1;
             s.detail = detail.to_owned();
             if let Some(bar) = &s.bar {
-                bar.set_message(detail.to_owned());
+                bar.set_message(printable(detail).into_owned());
                 bar.inc(1);
             } else if self.mode == Mode::Lines && s.last_line.elapsed() >= LINE_INTERVAL {
                 s.last_line = Instant::now();

@@ -67,7 +67,7 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
 
 /// The scans that names, folders and patterns stand for.
 ///
-/// Errors: a pattern or a folder without scans.
+/// Errors: a pattern or a folder without scans, a name that is not Unicode.
 fn scans(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for name in names {
@@ -93,7 +93,16 @@ fn scans(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
     }
     all.dedup();
-    Ok(all)
+    // A name that begins with - is an option to the parser of the command that is made of it.
+    all.into_iter()
+        .map(|scan| match scan.to_str() {
+            Some(_) => Ok(files::argument(scan)),
+            None => {
+                let message = format!("{}: expected a name in Unicode, found other bytes", scan.display());
+                Err(BadInput::new(message).hint("give the scan another name").into())
+            }
+        })
+        .collect()
 }
 
 /// The outputs of each scan. Errors: two scans with one output.
@@ -105,7 +114,7 @@ fn outputs(scans: &[PathBuf], patterns: &[String]) -> Result<Vec<Vec<PathBuf>>> 
         let (stem, folder) = (name(scan.file_stem()), name(scan.parent().and_then(Path::file_name)));
         let fill =
             |pattern: &String| PathBuf::from(pattern.replace("{stem}", &stem).replace("{folder}", &folder));
-        let own: Vec<PathBuf> = patterns.iter().map(fill).collect();
+        let own: Vec<PathBuf> = patterns.iter().map(fill).map(files::argument).collect();
         for output in &own {
             if let Some(other) = taken.insert(output.clone(), scan) {
                 let (one, other, scan) = (output.display(), other.display(), scan.display());
@@ -180,7 +189,7 @@ impl Item {
                 |entry: &FileEntry| FileEntry::read(&entry.path).is_ok_and(|now| now.blake3 == entry.blake3);
             !entries.is_empty() && entries.iter().all(same)
         };
-        let text = std::fs::read_to_string(self.files.record.as_deref().unwrap_or(Path::new("")));
+        let text = rayspin::io::read_text(self.files.record.as_deref().unwrap_or(Path::new("")));
         text.ok().and_then(|text| RunRecord::from_json(&text).ok()).is_some_and(|record| {
             record.command.get(1..) == self.context.given.line().get(1..)
                 && record.version == env!("CARGO_PKG_VERSION")

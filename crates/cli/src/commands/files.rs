@@ -9,7 +9,7 @@ use rayspin::io::atomic::{self, staged};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
 use rayspin::report::record::FileEntry;
 use rayspin::report::{RunRecord, RunRecorder};
-pub(crate) use rayspin_shell::files::{check_distinct, check_writable, parts, print, write_text};
+pub(crate) use rayspin_shell::files::{argument, check_distinct, check_writable, parts, print, write_text};
 use rayspin_shell::stdout::{self, Output};
 use rayspin_shell::{BadInput, Context};
 

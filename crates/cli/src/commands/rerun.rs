@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
 
 fn read(path: &Path) -> Result<RunRecord> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = io::read_text(path).map_err(|error| {
         BadInput::new(format!("{shown}: expected a record of a run (.json), found none ({error})"))
             .hint("recon and simulate write such a record beside their first output")
     })?;
@@ -97,7 +97,8 @@ fn read(path: &Path) -> Result<RunRecord> {
 /// image.json → image-rerun, where the command is started.
 fn folder(args: &Rerun) -> PathBuf {
     let stem = args.record.file_stem().unwrap_or_default().to_string_lossy();
-    args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}-rerun")))
+    // A folder that begins with - would make options of the outputs in it.
+    files::argument(args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}-rerun"))))
 }
 
 /// That each input is the file that the record has seen. Returns rows of those that are not, where these are allowed.
@@ -177,7 +178,9 @@ fn repeated(before: &RunRecord, args: &Rerun, folder: &Path) -> Result<Repeated>
         Some((_, to)) => PathBuf::from(to),
         None => {
             let record = folder.join(args.record.file_name().unwrap_or_default());
-            line.extend(["--record".to_owned(), record.display().to_string()]);
+            // Behind -- nothing is an option.
+            let end = line.iter().position(|argument| argument == "--").unwrap_or(line.len());
+            line.splice(end..end, ["--record".to_owned(), record.display().to_string()]);
             record
         }
     };

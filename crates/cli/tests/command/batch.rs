@@ -60,6 +60,35 @@ fn scans_are_reconstructed_as_alone_and_what_is_there_is_not_made_again() {
     assert!(text.contains("4 scans in") && text.contains("4 reconstructed"), "{text}");
 }
 
+/// Names that a parser would take for options, and those that a shell would take apart.
+#[test]
+fn scans_and_images_have_any_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let line = "simulate mri -q --no-record -o a.h5 --matrix 16,16 --coils 1";
+    ok(&line.split_whitespace().collect::<Vec<_>>(), f);
+    let stems = ["--method", "-oelse", "a b 'c'"];
+    for stem in stems {
+        std::fs::copy(f.join("a.h5"), f.join(format!("{stem}.h5"))).unwrap();
+    }
+    std::fs::remove_file(f.join("a.h5")).unwrap();
+    let (code, text) = batch(f, "*.h5 -o {stem}.npy --device cpu -- -m cartesian");
+    assert!(code == 0 && text.contains("3 reconstructed"), "{text}");
+    let made = |stem: &str| std::fs::read(f.join(format!("{stem}.npy"))).unwrap();
+    assert!(stems.iter().all(|stem| made(stem) == made(stems[0])));
+    let (_, text) = batch(f, "*.h5 -o {stem}.npy --device cpu -- -m cartesian");
+    assert!(text.contains("3 there before"), "{text}");
+    // The record of such a run repeats it, in a folder whose name begins like an option, too.
+    let told = ok(&["rerun", "./--method.json"], f);
+    assert!(String::from_utf8_lossy(&told.stdout).contains("the same bytes"), "{told:?}");
+    ok(
+        &["recon", "mri", "-q", "-o", "image.npy", "-m", "cartesian", "--device", "cpu", "--", "-oelse.h5"],
+        f,
+    );
+    ok(&["rerun", "-q", "image.json", "--out=-again"], f);
+    assert_eq!(std::fs::read(f.join("-again/image.npy")).unwrap(), made(stems[0]));
+}
+
 #[test]
 fn jobs_share_a_list_of_scans() {
     let folder = with_scans();

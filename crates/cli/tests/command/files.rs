@@ -72,5 +72,9 @@ fn images_of_another_gain_and_too_many_threads_are_pointed_out() {
     assert!(text(&["metrics", "louder.npy", "truth.npy"]).contains("--fit"));
     assert!(!text(&["metrics", "louder.npy", "truth.npy", "--fit"]).contains("hint"));
     assert!(!text(&["metrics", "truth.npy", "truth.npy"]).contains("hint"));
-    assert!(text(&["info", "--threads", "500"]).contains("500 threads"));
+    for threads in ["5000", "18446744073709551615"] {
+        let told = text(&["info", "--threads", threads]);
+        let most = rayspin::device::cpu::most_threads();
+        assert!(told.contains(&format!("{most} threads (of {threads}, at most 4 a core)")), "{told}");
+    }
 }

@@ -40,6 +40,54 @@ fn bytes(folder: &Path, name: &str) -> Vec<u8> {
     std::fs::read(folder.join(name)).unwrap()
 }
 
+/// Escape sequences in names of files, arrays and protocols: a terminal would obey them.
+#[test]
+fn names_from_files_do_not_act_on_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    ok(&command("simulate mri -q --no-record -o scan.h5 --matrix 16,16 --coils 2"), f);
+    let mut scan = rayspin::io::ismrmrd::read(f.join("scan.h5")).unwrap();
+    let xml = scan.header.xml.take().unwrap();
+    let name = "knee&#x9b;31m&#x202e;gnp\u{1b}]0;mine\u{7}";
+    let xml = xml.replacen("Shepp-Logan, Cartesian", name, 1);
+    assert!(xml.contains(name), "{xml}");
+    scan.header = rayspin::io::ismrmrd::parse_header("scan.h5", xml.as_bytes()).unwrap().0;
+    rayspin::io::ismrmrd::write(f.join("scan.h5"), &scan, rayspin::io::ismrmrd::Identity::Keep).unwrap();
+    let file = "a\u{1b}[2J\u{9b}1mb.h5";
+    std::fs::copy(f.join("scan.h5"), f.join(file)).unwrap();
+    std::fs::write(f.join("none\u{1b}[1m.h5"), "no scan").unwrap();
+    let image = "i\u{1b}[7m.npy";
+    for line in [
+        &["info", "scan.h5"][..],
+        &["info", file],
+        &["info", file, "--json"],
+        &["info", "."],
+        &["info", "none\u{1b}[1m.h5"],
+        &["recon", "mri", file, "-o", image, "--device", "cpu"],
+        &["recon", "mri", file, "-o", "x\u{1b}c.jpg"],
+        &["recon", "mri", file, "-o", image, "--m\u{1b}[1m"],
+        &["metrics", image, image],
+        &["convert", image, "j\u{1b}[7m.nii"],
+        &["batch", file, "-o", "{stem}.npy", "--page", "page.html", "--device", "cpu"],
+        &["rerun", "i\u{1b}[7m.json"],
+    ] {
+        let output = rayspin(line, f);
+        for text in [&output.stdout, &output.stderr].map(|bytes| String::from_utf8(bytes.clone()).unwrap()) {
+            let acts = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.contains(acts), "{line:?}: {text:?}");
+            assert!(
+                !line.contains(&"--json")
+                    || serde_json::from_str::<serde_json::Value>(&text).is_ok()
+                    || text.is_empty()
+            );
+        }
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(line != ["info", "scan.h5"] || shown.contains(r"knee\u009b31m\u202egnp"), "{shown}");
+    }
+    let page = std::fs::read_to_string(f.join("page.html")).unwrap();
+    assert!(page.contains(r"a\u001b[2J\u009b1mb") && !page.contains('\u{1b}'), "{page}");
+}
+
 #[test]
 fn a_colon_names_an_array_scan_or_series_wherever_an_input_is_named() {
     let folder = with_several();

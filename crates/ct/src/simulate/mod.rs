@@ -9,7 +9,7 @@ use rand_distr::{Distribution, Poisson, StandardNormal};
 use rayon::prelude::*;
 use rayspin_core::{Error, ProjectionGeometry, Result};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::zeroed;
+use rayspin_device::cpu::{expect_memory, zeroed};
 use serde::Serialize;
 
 use crate::phantom::Phantom;
@@ -35,6 +35,9 @@ pub struct DetectorOptions {
     pub seed: u64,
 }
 
+/// The most flat fields and dark fields of a scan.
+const MOST_FRAMES: usize = 1_000_000;
+
 impl Default for DetectorOptions {
     /// 10⁵ photons, electronic noise of 10, a dark signal of 100, gains that differ by 2 % and do not change, 10 flat and dark fields.
     fn default() -> Self {
@@ -43,7 +46,8 @@ impl Default for DetectorOptions {
 }
 
 impl DetectorOptions {
-    fn check(&self) -> Result<()> {
+    /// Fails where a number is out of range. [`counted`] checks it too; who simulates line integrals first need not wait for that.
+    pub fn check(&self) -> Result<()> {
         let Self { photons, electronic, dark, gain, drift, frames, .. } = *self;
         if !(photons.is_finite() && photons > 0.0 && photons <= 1e15) {
             return Err(Error::value("photons", "above 0 and at most 1e15", photons));
@@ -58,8 +62,8 @@ impl DetectorOptions {
                 return Err(Error::value(what, "0 to 0.2", value));
             }
         }
-        if frames == 0 {
-            return Err(Error::value("flat fields", "at least one", 0));
+        if !(1..=MOST_FRAMES).contains(&frames) {
+            return Err(Error::value("flat fields", format!("1 to {MOST_FRAMES}"), frames));
         }
         Ok(())
     }
@@ -164,7 +168,9 @@ pub fn beam_lines(
         return Err(Error::value("motion", "finite lengths and cycles", format!("{motion:?}")));
     }
     let [views, rows, columns] = geometry.shape();
-    let mut values = zeroed("projections", rayspin_core::voxels(&[views, rows, columns])?)?;
+    let count = rayspin_core::voxels(&[views, rows, columns])?;
+    expect_memory("projections", (count * size_of::<f32>()) as u64)?;
+    let mut values = zeroed("projections", count)?;
     let materials = spectrum.map(|spectrum| (spectrum, phantom.materials()));
     let nothing = Phantom::new(Vec::new())?;
     cpu.run(|| {
@@ -219,6 +225,8 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
         return Err(Error::value("scan to count", "line integrals", "counts"));
     };
     let (views, rows, columns) = values.dim();
+    let fields = rayspin_core::voxels(&[2, options.frames, rows, columns])?;
+    expect_memory("flat and dark fields", (fields * size_of::<f32>()) as u64)?;
     let stream = |number: usize| {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
         rng.set_stream(number as u64);
@@ -420,6 +428,8 @@ mod tests {
             DetectorOptions { gain: 0.3, ..options },
             DetectorOptions { drift: -0.1, ..options },
             DetectorOptions { frames: 0, ..options },
+            DetectorOptions { frames: 1 << 60, ..options },
+            DetectorOptions { frames: usize::MAX, ..options },
         ] {
             assert!(counted(device.cpu_side(), scan(&device), &bad).is_err());
         }

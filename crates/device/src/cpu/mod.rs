@@ -1,6 +1,7 @@
 //! The CPU: a thread pool of its own, and the instruction set that is found at run time.
 
 mod allocator;
+mod assumed;
 mod memory;
 pub mod simd;
 
@@ -89,7 +90,12 @@ impl std::fmt::Debug for Cpu {
 
 /// Number of threads that this process may run at once (affinity and container limits included).
 pub fn available_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    assumed::cores().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
+/// The most threads that a program starts on request. More than a few for each core only cost memory, and each has a stack.
+pub fn most_threads() -> usize {
+    4 * available_threads()
 }
 
 /// The processor's name as the system states it, or its architecture.
@@ -101,7 +107,10 @@ pub fn model_name() -> String {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split(':').nth(1)?.trim().to_owned())
     };
-    NAME.get_or_init(|| read().unwrap_or_else(|| std::env::consts::ARCH.to_owned())).clone()
+    NAME.get_or_init(|| {
+        assumed::processor().or_else(read).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+    })
+    .clone()
 }
 
 /// The clock of the fastest core at this moment in MHz; `None` if the system does not report it.

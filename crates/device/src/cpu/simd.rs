@@ -16,12 +16,23 @@ use fearless_simd::prelude::*;
 use num_complex::Complex;
 use rayspin_core::Real;
 
+/// The best instruction set that this machine has and kernels are compiled for.
+pub fn best() -> Level {
+    let best = Level::new();
+    match super::assumed::simd().as_deref() {
+        Some("baseline") => Level::baseline(),
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        Some("avx2") => best.as_avx2().map_or(best, |simd| simd.level()),
+        _ => best,
+    }
+}
+
 /// All instruction sets that this machine has and kernels are compiled for, the baseline first, the best last.
 pub fn levels() -> Vec<Level> {
     let levels = [Level::baseline()].into_iter();
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     let levels = {
-        let best = Level::new();
+        let best = best();
         levels.chain(best.as_avx2().map(|simd| simd.level())).chain(best.as_avx512().map(|simd| simd.level()))
     };
     levels.collect()

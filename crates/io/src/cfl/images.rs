@@ -1,7 +1,6 @@
 //! The images that k-space holds along BART's dimensions.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use rayspin_core::C32;
 use rayspin_mri::scan::Label;
 
 use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
-use crate::{Error, Result};
+use crate::{Error, Result, input};
 
 /// The dimensions that number images, the slowest of a scan's labels first.
 const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
@@ -47,7 +46,7 @@ impl Images {
             }
         }
         let (data, header) = file_pair(path);
-        let file = File::open(&data).map_err(|e| Error::open(&data, e))?;
+        let file = input::open(&data)?;
         expect_size(&file, &data, &header, &dims)?;
         if images.count() > MOST {
             return Err(Error::field(header, "number of images", format!("at most {MOST}"), images.count()));
@@ -147,7 +146,7 @@ impl Images {
     /// The label's image, its dimensions from MAPS up being 1. Errors: as [`read`](super::read).
     pub(crate) fn read(&self, label: &Label) -> Result<ArrayD<C32>> {
         let (data, header) = file_pair(&self.path);
-        let mut file = File::open(&data).map_err(|e| Error::open(&data, e))?;
+        let mut file = input::open(&data)?;
         expect_size(&file, &data, &header, &self.dims)?;
         let count = self.image_len();
         let start = self.place(label) as u64 * count as u64 * 8;

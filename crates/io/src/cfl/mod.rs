@@ -24,7 +24,7 @@ use rayspin_core::C32;
 
 use crate::atomic::{together, write_stream_atomically};
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
-use crate::{Error, Result};
+use crate::{Error, Result, input};
 
 pub use cartesian::{Axes, Cartesian, Layout};
 pub use radial::{samples_from_bart, samples_to_bart, trajectory_from_bart, trajectory_to_bart};
@@ -111,7 +111,7 @@ pub fn file_pair(path: impl AsRef<Path>) -> (PathBuf, PathBuf) {
 /// ```
 pub fn read_dims(path: impl AsRef<Path>) -> Result<[usize; DIMS]> {
     let (_, header) = file_pair(path);
-    let file = File::open(&header).map_err(|e| Error::open(&header, e))?;
+    let file = input::open(&header)?;
     let mut text = Vec::new();
     // Headers take a few hundred bytes; the commands recorded in them make some longer.
     file.take(1 << 20).read_to_end(&mut text).map_err(|e| Error::read(&header, e))?;
@@ -164,7 +164,7 @@ fn parse_dims(path: &Path, text: &str) -> Result<[usize; DIMS]> {
 pub fn read(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let (data, header) = file_pair(&path);
     let dims = read_dims(&path)?;
-    let mut file = File::open(&data).map_err(|e| Error::open(&data, e))?;
+    let mut file = input::open(&data)?;
     let count = expect_size(&file, &data, &header, &dims)?;
     let values = values(&mut file, &data, count, &dims)?;
     ArrayD::from_shape_vec(IxDyn(&dims).f(), values)

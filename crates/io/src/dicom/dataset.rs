@@ -9,8 +9,10 @@ use std::path::Path;
 
 use flate2::read::DeflateDecoder;
 
+use rayspin_device::cpu::try_reserve;
+
 use super::tag::{self, Tag};
-use crate::{Error, Result};
+use crate::{Error, Result, element, input};
 
 /// What follows the preamble.
 pub(crate) const MAGIC: &[u8] = b"DICM";
@@ -74,10 +76,8 @@ pub(super) struct File<'p> {
 impl<'p> File<'p> {
     /// Reads a file. Errors: no DICOM file, a transfer syntax that is not read, a file cut short.
     pub(super) fn read(path: &'p Path) -> Result<Self> {
-        let mut bytes = std::fs::read(path).map_err(|e| match path.is_file() {
-            true => Error::read(path, e),
-            false => Error::open(path, e),
-        })?;
+        let mut bytes = Vec::new();
+        input::open(path)?.read_to_end(&mut bytes).map_err(|e| Error::read(path, e))?;
         if !bytes.get(PREAMBLE..).is_some_and(|rest| rest.starts_with(MAGIC)) {
             return Err(Error::not_this_format(path, "a DICOM file", "another signature"));
         }
@@ -94,12 +94,7 @@ impl<'p> File<'p> {
         let syntax = Syntax::of(path, &uid)?;
         let start = meta.at;
         let elements = if syntax.deflated {
-            let mut inflated = Vec::new();
-            let mut stream = DeflateDecoder::new(&bytes[start..]).take(u64::from(u32::MAX));
-            stream
-                .read_to_end(&mut inflated)
-                .map_err(|e| Error::field(path, "deflated elements", "a valid stream", e))?;
-            inflated
+            inflated(path, &bytes[start..], syntax)?
         } else {
             bytes.drain(..start);
             bytes
@@ -111,6 +106,33 @@ impl<'p> File<'p> {
     pub(super) fn dataset(&self) -> Result<Dataset<'_>> {
         let mut parser = Parser { path: self.path, bytes: &self.elements, at: 0, syntax: self.syntax };
         parser.dataset(End::OfBytes, 0)
+    }
+}
+
+/// Elements of a deflated file before its pixels that are read, in bytes.
+const MOST_BEFORE_PIXELS: usize = 16 << 20;
+
+/// Inflates elements up to the end of the pixels, as long as the header says that these are: a byte may stand for a thousand.
+fn inflated(path: &Path, deflated: &[u8], syntax: Syntax) -> Result<Vec<u8>> {
+    let mut stream = DeflateDecoder::new(deflated);
+    let (mut bytes, mut most) = (Vec::new(), MOST_BEFORE_PIXELS);
+    loop {
+        while bytes.len() < most {
+            // Memory grows with what arrives.
+            let (start, more) = (bytes.len(), bytes.len().clamp(1 << 16, most - bytes.len()));
+            try_reserve("deflated elements", &mut bytes, more).map_err(|e| Error::core(path, e))?;
+            bytes.resize(start + more, 0);
+            let got = element::fill(&mut stream, &mut bytes[start..])
+                .map_err(|e| Error::field(path, "deflated elements", "a valid stream", e))?;
+            if got < more {
+                bytes.truncate(start + got);
+                return Ok(bytes);
+            }
+        }
+        match (Parser { path, bytes: &bytes, at: 0, syntax }).end_of_pixels()? {
+            end if end > most => most = end,
+            _ => return Ok(bytes),
+        }
     }
 }
 
@@ -254,6 +276,10 @@ const UNDEFINED: u32 = u32::MAX;
 /// Sequences in sequences; enhanced images have three or four.
 const DEEPEST: usize = 32;
 
+fn name_of(number: u32) -> String {
+    format!("the element ({:04x},{:04x})", number >> 16, number & 0xffff)
+}
+
 struct Parser<'a, 'p> {
     path: &'p Path,
     bytes: &'a [u8],
@@ -323,9 +349,41 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    fn element(&mut self, depth: usize) -> Result<(u32, Value<'a>)> {
+    /// Where the pixels end, the first of which the bytes hold. Errors: pixels that begin later; more of them than the header says.
+    fn end_of_pixels(&mut self) -> Result<usize> {
+        let mut elements = Vec::new();
+        loop {
+            let start = self.at;
+            let (number, _, length) = self.head().map_err(|_| self.no_pixels())?;
+            let holders = [tag::PIXEL_DATA, tag::FLOAT_PIXELS, tag::DOUBLE_PIXELS];
+            if let Some(holder) = holders.iter().find(|tag| tag.number == number) {
+                let all = Dataset { elements, big_endian: self.syntax.big_endian };
+                let short = |tag| usize::from(all.short(tag).unwrap_or(0));
+                let frames = all.number(self.path, tag::FRAMES)?.map_or(1, |frames| frames as usize);
+                let sizes = [short(tag::COLUMNS), frames, short(tag::BITS_ALLOCATED).div_ceil(8)];
+                let needed = sizes.into_iter().fold(short(tag::ROWS), usize::saturating_mul);
+                let length = length as usize;
+                if length > needed.saturating_mul(2).saturating_add(1 << 16) {
+                    let expected = format!("{needed} bytes for its rows, columns, frames and bits");
+                    let found = format!("{length} bytes");
+                    return Err(Error::field(self.path, holder.name, expected, found));
+                }
+                return Ok(self.at + length);
+            }
+            self.at = start;
+            elements.push(self.element(0).map_err(|_| self.no_pixels())?);
+        }
+    }
+
+    fn no_pixels(&self) -> Error {
+        let expected = format!("in the first {} MiB of the elements", MOST_BEFORE_PIXELS >> 20);
+        Error::field(self.path, tag::PIXEL_DATA.name, expected, "none")
+    }
+
+    /// The number of an element, its type, and the length of its value.
+    fn head(&mut self) -> Result<(u32, &'a [u8], u32)> {
         let number = self.number()?;
-        let name = || format!("the element ({:04x},{:04x})", number >> 16, number & 0xffff);
+        let name = || name_of(number);
         let (kind, length) = if self.syntax.explicit {
             let kind = self.take(2, name)?;
             if !kind.iter().all(u8::is_ascii_uppercase) {
@@ -344,6 +402,12 @@ impl<'a> Parser<'a, '_> {
         } else {
             (&b"  "[..], self.u32()?)
         };
+        Ok((number, kind, length))
+    }
+
+    fn element(&mut self, depth: usize) -> Result<(u32, Value<'a>)> {
+        let (number, kind, length) = self.head()?;
+        let name = || name_of(number);
         let wanted = tag::SEQUENCES.iter().any(|tag| tag.number == number);
         let value = match length {
             UNDEFINED if number == tag::PIXEL_DATA.number => self.fragments()?,

@@ -9,6 +9,7 @@ mod encode;
 mod frames;
 mod grid;
 mod index;
+mod jpeg2000;
 mod mosaic;
 mod pixels;
 mod plane;

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use hayro_jpeg2000 as jpeg2000;
 use jpeg_decoder::PixelFormat;
+use rayspin_device::cpu::{expect_memory, zeroed};
 
 use super::dataset::{Dataset, File, Pixels, Value};
 use super::frames;
+use super::jpeg2000::Frame;
 use super::mosaic::Mosaic;
 use super::plane::Plane;
 use super::tag::{self, Tag};
@@ -315,7 +317,7 @@ impl Layout {
         if segments != self.bytes {
             return Err(format!("{segments} run-length codes of bytes"));
         }
-        let mut words = vec![0u32; self.count()];
+        let mut words = zeroed("pixels of a frame", self.count()).map_err(|e| e.to_string())?;
         for segment in 0..segments {
             let start = number(1 + segment).unwrap_or(usize::MAX);
             let end = match segment + 1 < segments {
@@ -344,6 +346,11 @@ impl Layout {
         Ok(words)
     }
 
+    /// Fails where the memory lacks these bytes for each pixel of a frame.
+    fn expect_memory(&self, what: &str, bytes: u64) -> std::result::Result<(), String> {
+        expect_memory(what, bytes.saturating_mul(self.count() as u64)).map_err(|e| e.to_string())
+    }
+
     fn expect(&self, [rows, columns]: [usize; 2]) -> std::result::Result<(), String> {
         match self.size == [rows, columns] {
             true => Ok(()),
@@ -357,6 +364,11 @@ impl Layout {
         decoder.read_info().map_err(reason)?;
         let info = decoder.info().ok_or("no image")?;
         self.expect([info.height.into(), info.width.into()])?;
+        // Before anything is decoded: a frame in colour takes more than the pixels need.
+        if !matches!(info.pixel_format, PixelFormat::L8 | PixelFormat::L16) {
+            return Err(format!("pixels as {:?}", info.pixel_format));
+        }
+        self.expect_memory("decoder of JPEG", 16)?;
         let bytes = decoder.decode().map_err(reason)?;
         let words: Vec<u32> = match info.pixel_format {
             PixelFormat::L8 => bytes.iter().map(|&byte| byte.into()).collect(),
@@ -377,6 +389,9 @@ impl Layout {
             strict: true,
             target_resolution: None,
         };
+        // The decoder allocates what a frame's headers promise.
+        let frame = Frame::of(encoded, self.size)?;
+        expect_memory("decoder of JPEG 2000", frame.memory).map_err(|e| e.to_string())?;
         let image = jpeg2000::Image::new(encoded, &settings).map_err(|e| e.to_string())?;
         self.expect([image.height() as usize, image.width() as usize])?;
         let mut context = jpeg2000::DecoderContext::default();
@@ -389,19 +404,12 @@ impl Layout {
             return Err(format!("{} pixels of {bits} bits", samples.len()));
         }
         // The decoder lifts numbers by half the range, signed ones too.
-        let lifted = if is_signed(encoded) { 1i64 << (bits - 1) } else { 0 };
+        let lifted = if frame.signed { 1i64 << (bits - 1) } else { 0 };
         // Lossy codes leave the range a little.
         let most = (1i64 << bits) - 1;
         let word = |sample: &f32| ((sample.round() as i64).clamp(0, most) - lifted) as u32;
         Ok(samples.iter().map(word).collect())
     }
-}
-
-/// Whether the numbers of a JPEG 2000 codestream are signed, by its marker SIZ.
-fn is_signed(encoded: &[u8]) -> bool {
-    let siz = encoded.windows(4).position(|bytes| bytes == b"\xff\x4f\xff\x51");
-    // After the markers: 2 bytes of length, 2 of capabilities, 8 sizes of 4, 2 for the number of components.
-    siz.and_then(|at| encoded.get(at + 42)).is_some_and(|depth| depth & 0x80 != 0)
 }
 
 fn frames(path: &Path, all: &Dataset<'_>) -> Result<usize> {

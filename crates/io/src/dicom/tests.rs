@@ -575,3 +575,49 @@ fn altered_codes_are_refused_or_read() {
     }
     assert!(refused > 500, "{refused}");
 }
+
+/// A file of the deflated transfer syntax, with elements before its pixels that hold this many zeros.
+fn deflated(slice: &Slice, before: usize) -> Vec<u8> {
+    let bytes = Slice { syntax: "1.2.840.10008.1.2.1.99", ..slice.clone() }.bytes();
+    // The group that names the syntax ends where the first element of another begins.
+    let start = bytes.windows(4).position(|four| four == [8, 0, 8, 0]).unwrap();
+    let mut encoder =
+        flate2::write::DeflateEncoder::new(bytes[..start].to_vec(), flate2::Compression::fast());
+    let mut private = b"\x09\0\x10\x10OB\0\0".to_vec();
+    private.extend((before as u32).to_le_bytes());
+    for part in [&private[..], &vec![0; before], &bytes[start..]] {
+        std::io::Write::write_all(&mut encoder, part).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn a_deflated_file_takes_the_memory_that_its_pixels_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.dcm");
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        read_volume(&path)
+    };
+    let small = constant(0.0, 7);
+    assert!(read(&deflated(&small, 100)).unwrap().image.data().iter().all(|&value| value == 7.0));
+    // Pixels that end behind the bytes that are read at first.
+    let large = Slice { size: [1000, 500], pixels: Pixels::Native(vec![1; 1_000_000]), ..small.clone() };
+    let bytes = deflated(&large, (16 << 20) - 500_000);
+    let image = read(&bytes).unwrap().image;
+    assert_eq!((image.shape_zyx(), image.data()[[0, 999, 499]]), ([1, 1000, 500], 257.0));
+    for (slice, before, word) in [
+        // Pixels that are not among the first elements; more of them than rows and columns say.
+        (&small, 17 << 20, "in the first 16 MiB"),
+        (
+            &Slice { size: [10, 10], pixels: Pixels::Native(vec![0; 20 << 20]), ..small.clone() },
+            0,
+            "200 bytes for its rows",
+        ),
+    ] {
+        let bytes = deflated(slice, before);
+        assert!(bytes.len() < 1 << 20);
+        let error = read(&bytes).unwrap_err();
+        assert!(error.to_string().contains(word) && error.path() == path, "{error}");
+    }
+}

@@ -21,6 +21,7 @@ pub(crate) use units::{angle, length, length_mm};
 
 use crate::atomic;
 use crate::error::{Error, Result};
+use crate::input;
 
 /// The bytes that every HDF5 file has at offset 0, 512, 1024, 2048, …
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
@@ -56,10 +57,7 @@ fn check(path: &Path, expected: &str) -> Result<()> {
     if found.is_dir() {
         return Err(Error::open(path, io::ErrorKind::IsADirectory.into()));
     }
-    if !found.is_file() {
-        return Err(Error::not_this_format(path, expected, "no regular file"));
-    }
-    let file = File::open(path).map_err(|e| Error::open(path, e))?;
+    let file = input::open(path)?;
     let read = |e| Error::read(path, e);
     let mut start = [0u8; 512];
     let known = fill_at(&file, 0, &mut start).map_err(read)?;

@@ -162,6 +162,10 @@ impl Direct {
             Some(_) => return None,
         };
         let file = File::open(path).ok()?;
+        // A record that the file cannot hold: buffers have its size.
+        if (record.size as u64).checked_mul(count as u64)? > file.metadata().ok()?.len() {
+            return None;
+        }
         if !is_plain(&file).unwrap_or(false) {
             return None;
         }
@@ -330,6 +334,10 @@ impl Direct {
                     objects.binary_search_by_key(&key, |&(address, object, _)| (address, object)).ok()?;
                 let place = objects[found].2.clone();
                 if place.len() != bytes_of(array, reference) || place.end > read.used {
+                    return None;
+                }
+                // Free space of an odd length moves the objects behind it, and numbers are taken where they lie.
+                if !place.start.is_multiple_of(align_of::<f32>()) {
                     return None;
                 }
                 places[array] = place;

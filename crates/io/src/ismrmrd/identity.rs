@@ -9,14 +9,15 @@ use super::xml::{self, Node};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Identity {
     /// Only elements that are known to say nothing of it are written: the encodings, the sequence, the system's vendor, model,
-    /// field and coils, the patient's position, the protocol's name, numbers of the user.
+    /// field and coils, the patient's position, the names of protocol and sequence as they are, and numbers of the user whose names tell
+    /// nothing of a patient or a date. Time stamps count from the first readout instead of the time of day.
     #[default]
     LeaveOut,
     /// The header is written as it was found.
     Keep,
 }
 
-/// Elements that do not tell whose scan it is, as paths below the root. All that is within them is kept, but for the
+/// Elements that do not tell whose scan it is, as paths below the root. All that is within them is kept, but for comments and the
 /// strings and encoded data of a user: converters put headers of scanners there, names included.
 const HARMLESS: [&str; 20] = [
     "version",
@@ -43,6 +44,47 @@ const HARMLESS: [&str; 20] = [
 
 /// Strings of the user that Rayspin reads, by name.
 const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
+
+/// Words in the names of a user's numbers that tell of the patient, the study or the machine, such as PatientAge and study_date.
+const TELLING: [&str; 21] = [
+    "accession",
+    "age",
+    "birth",
+    "birthdate",
+    "birthday",
+    "date",
+    "dob",
+    "gender",
+    "height",
+    "hospital",
+    "id",
+    "institution",
+    "operator",
+    "patient",
+    "physician",
+    "serial",
+    "sex",
+    "study",
+    "subject",
+    "uid",
+    "weight",
+];
+
+/// Whether the name of a user's number tells of the patient: one of its words does, as in `PatientAge`, `patient_age` and `flPatientAge`.
+fn tells(name: &str) -> bool {
+    let mut words = vec![String::new()];
+    let mut before = '_';
+    for c in name.chars() {
+        if !c.is_ascii_alphabetic() || (c.is_ascii_uppercase() && before.is_ascii_lowercase()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_ascii_alphabetic()) {
+            word.push(c.to_ascii_lowercase());
+        }
+        before = c;
+    }
+    words.iter().any(|word| TELLING.contains(&word.as_str()))
+}
 
 /// What a header says of the patient, the study and the place: the paths of elements and their texts.
 ///
@@ -95,7 +137,10 @@ fn harmless(node: &Node, path: String, removed: &mut Vec<(String, String)>) -> O
     let name = || node.text_at(&["name"]).unwrap_or_default();
     let refused = match node.name.as_str() {
         "userParameterString" => !READ_STRINGS.iter().any(|known| known.eq_ignore_ascii_case(name())),
-        "userParameterBase64" => true,
+        "userParameterBase64" | "comment" => true,
+        "userParameterLong" | "userParameterDouble" => {
+            tells(name()) || node.text_at(&["value"]).is_none_or(|text| text.trim().parse::<f64>().is_err())
+        }
         _ => !(whole || beyond),
     };
     if refused {
@@ -184,5 +229,39 @@ mod tests {
         assert_eq!(tree.text_at(&["userParameters", "userParameterString", "value"]), Some("1/m"));
         // What is without identity stays as it is.
         assert_eq!(without_identity(&kept).unwrap(), (kept, Vec::new()));
+    }
+
+    #[test]
+    fn numbers_that_tell_of_the_patient_and_comments_are_removed() {
+        let number = |kind: &str, name: &str, value: &str| {
+            format!("<userParameter{kind}><name>{name}</name><value>{value}</value></userParameter{kind}>")
+        };
+        let (age, lines, text) = (
+            number("Double", "flPatientAge", "71.5"),
+            number("Long", "EmbeddedRefLinesE1", "24"),
+            number("Long", "n", "DOE"),
+        );
+        let xml = format!(
+            "<ismrmrdHeader><encoding><encodedSpace>{SPACE}</encodedSpace><trajectoryDescription><identifier>a</identifier>{}\
+             <comment>of DOE</comment></trajectoryDescription></encoding><userParameters>{age}{lines}{text}{}</userParameters>\
+             </ismrmrdHeader>",
+            number("Double", "rampUpTime", "120"),
+            number("Long", "study_date", "20200229"),
+        );
+        let (kept, removed) = without_identity(&xml).unwrap();
+        for word in ["Age", "71.5", "DOE", "2020"] {
+            assert!(!kept.contains(word), "{word} in {kept}");
+        }
+        assert!(kept.contains("EmbeddedRefLinesE1") && kept.contains("rampUpTime"), "{kept}");
+        assert_eq!(removed.iter().filter(|(path, _)| path.ends_with("/value")).count(), 3, "{removed:?}");
+        for (name, telling) in [
+            ("patient_weight", true),
+            ("SeriesUID", true),
+            ("dwellTime", false),
+            ("Average", false),
+            ("", false),
+        ] {
+            assert_eq!(tells(name), telling, "{name}");
+        }
     }
 }

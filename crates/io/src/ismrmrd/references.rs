@@ -1,13 +1,13 @@
 //! The lengths that variable-length members state, read before HDF5 sees them: it clears a buffer of the stated length
 //! before it looks at what is there, 16 GiB for a damaged one.
 
-use std::fs::File;
 use std::path::Path;
 
 use hdf5::{Dataset, plist::dataset_create::Layout};
 
 use crate::error::{Error, Result};
 use crate::hdf5_file::{fill_at, place, reading};
+use crate::input;
 
 /// Bytes read at a time from a dataset that is not in chunks.
 const STRETCH: usize = 1 << 20;
@@ -36,7 +36,7 @@ pub(super) fn lengths<const N: usize>(
         return Ok(());
     }
     let name = dataset.filename();
-    let file = File::open(&name).map_err(|e| Error::open(&name, e))?;
+    let file = input::open(Path::new(&name))?;
     for piece in pieces(dataset, element as u64, count).map_err(fail)? {
         let mut index = piece.first;
         let mut address = piece.address;

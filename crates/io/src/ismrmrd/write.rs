@@ -20,8 +20,8 @@ const CHUNK: usize = 64;
 /// Writes `scan` to the group `dataset` of a new file, in the layout of the reference implementation (ISMRMRD 1.x).
 ///
 /// The XML header is written as it was found while the fields of the header still say the same, and made from the fields
-/// otherwise; `identity` says what becomes of the patient's name and the like. Trajectories stay in the units they are in.
-/// Returns the paths of the header's elements that are left out.
+/// otherwise; `identity` says what becomes of the patient's name, the time of day and the like. Trajectories stay in the units they are in.
+/// Returns what is left out: the paths of the header's elements, and the time stamps.
 ///
 /// Errors: a scan without encodings or acquisitions, numbers beyond the format's 16 bits, a trajectory with another
 /// number of samples than its data, [`Error::Write`]. The file appears whole or not at all.
@@ -42,15 +42,22 @@ const CHUNK: usize = 64;
 /// ```
 pub fn write(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<Vec<String>> {
     let path = path.as_ref();
-    let (xml, left_out) = xml_of(path, scan, identity)?;
+    let (xml, mut left_out) = xml_of(path, scan, identity)?;
     if scan.acquisitions.is_empty() {
         return Err(Error::field(path, "acquisitions", "at least one", "none"));
+    }
+    let start = match identity {
+        Identity::Keep => 0,
+        Identity::LeaveOut => first_stamp(scan),
+    };
+    if start > 0 {
+        left_out.push("acquisition_time_stamp, which counts from the first readout now".into());
     }
     let heads = scan
         .acquisitions
         .iter()
         .enumerate()
-        .map(|(index, acquisition)| head(path, scan, index, acquisition))
+        .map(|(index, acquisition)| head(path, scan, index, acquisition, start))
         .collect::<Result<Vec<_>>>()?;
     write_atomically(path, |temporary| {
         let fail = |e: hdf5::Error| writing(path, &e);
@@ -106,7 +113,17 @@ fn write_data(data: &Dataset, heads: &[HeadOut], acquisitions: &[Acquisition]) -
     Ok(())
 }
 
-fn head(path: &Path, scan: &Scan, index: usize, acquisition: &Acquisition) -> Result<HeadOut> {
+/// Time stamps up to here, a minute in ticks of 2.5 ms, count from the start of a scan, and no time of day.
+const MINUTE: u32 = 24_000;
+
+/// The earliest time stamp where stamps are times of day, else 0. A stamp of 0 stands for none.
+fn first_stamp(scan: &Scan) -> u32 {
+    let stamps = scan.acquisitions.iter().map(|acquisition| acquisition.time_stamp);
+    stamps.filter(|&stamp| stamp > 0).min().filter(|&first| first > MINUTE).unwrap_or(0)
+}
+
+/// The head of an acquisition, with its time stamp counted from `start`.
+fn head(path: &Path, scan: &Scan, index: usize, acquisition: &Acquisition, start: u32) -> Result<HeadOut> {
     let field = |what: &str, expected: &str, found: String| {
         Error::field(path, format!("acquisition {index}: {what}"), expected, found)
     };
@@ -139,7 +156,7 @@ fn head(path: &Path, scan: &Scan, index: usize, acquisition: &Acquisition) -> Re
         version: 1,
         flags: acquisition.flags.0,
         scan_counter: u32::try_from(index).unwrap_or(u32::MAX),
-        acquisition_time_stamp: acquisition.time_stamp,
+        acquisition_time_stamp: acquisition.time_stamp.saturating_sub(start),
         number_of_samples: short("samples", samples)?,
         available_channels: channels,
         active_channels: channels,

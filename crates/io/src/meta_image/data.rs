@@ -9,7 +9,7 @@ use rayspin_device::cpu::try_reserve;
 
 use super::{DATA_FILE, Header};
 use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
-use crate::{Error, Result};
+use crate::{Error, Result, input};
 
 /// The value of `ElementDataFile` before a list of files.
 pub(super) const LIST: &str = "LIST";
@@ -147,6 +147,10 @@ impl Part {
                 .map_err(|_| Error::field(path, "HeaderSize", "a number of bytes, or -1", size))?,
         };
         let start = if self.file.is_some() { skipped } else { header.end.max(skipped) };
+        if start > length {
+            let expected = format!("at most {length} bytes, as the file has");
+            return Err(Error::field(path, "HeaderSize", expected, start));
+        }
         (&opened).seek(SeekFrom::Start(start)).map_err(|e| Error::read(file, e))?;
         if text {
             return numbers(file, BufReader::new(opened), self.count, element);
@@ -188,17 +192,15 @@ impl Part {
         let mut packed = file.as_os_str().to_owned();
         packed.push(".gz");
         let packed = PathBuf::from(packed);
-        match File::open(file) {
+        match input::open(file) {
             Ok(opened) => Ok((opened, file.to_owned(), false)),
-            Err(_) if packed.is_file() => File::open(&packed)
-                .map(|opened| (opened, packed.clone(), true))
-                .map_err(|e| Error::open(packed, e)),
+            Err(_) if packed.is_file() => input::open(&packed).map(|opened| (opened, packed, true)),
             // A name that no file can have is an error of the header.
-            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
+            Err(Error::Open { source, .. }) if source.kind() == std::io::ErrorKind::InvalidInput => {
                 let name = self.file.as_deref().unwrap_or(path).to_string_lossy().into_owned();
                 Err(Error::field(path, DATA_FILE, "the name of a file", name))
             }
-            Err(e) => Err(Error::open(file, e)),
+            Err(error) => Err(error),
         }
     }
 }

@@ -19,7 +19,7 @@ use rayspin_core::{C32, Geometry, Image};
 use crate::element::{self, Numbers, Origin, Stop, Value};
 use crate::format::{GZIP, ImageRead, Target};
 use crate::series_file::VolumeWriter;
-use crate::{AnyImage, Error, NumberType, Result, Values};
+use crate::{AnyImage, Error, NumberType, Result, Values, input};
 
 use header::Header;
 use series::NiftiSeries;
@@ -86,7 +86,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<NiftiImage> {
 
 fn read_any(path: &Path) -> Result<ImageRead> {
     let io = |e| Error::read(path, e);
-    let mut file = BufReader::with_capacity(1 << 18, File::open(path).map_err(|e| Error::open(path, e))?);
+    let mut file = BufReader::with_capacity(1 << 18, input::open(path)?);
     let mut start = [0; 2];
     let got = element::fill(&mut file, &mut start).map_err(io)?;
     file.seek(SeekFrom::Start(0)).map_err(io)?;

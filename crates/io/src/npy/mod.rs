@@ -191,7 +191,7 @@ pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<Array
 }
 
 fn open(path: &Path) -> Result<BufReader<File>> {
-    File::open(path).map(BufReader::new).map_err(|e| Error::open(path, e))
+    input::open(path).map(BufReader::new)
 }
 
 fn read_file<T: Value>(path: &Path, numbers: Numbers) -> Result<ArrayD<T>> {

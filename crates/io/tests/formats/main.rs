@@ -1,6 +1,7 @@
 //! Image and array formats: round trips, files exchanged with other programs, damaged and hostile files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bounds;
 mod cfl;
 mod convert;
 mod dicom;

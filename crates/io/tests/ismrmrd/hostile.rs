@@ -180,6 +180,45 @@ fn a_heap_that_never_ends_is_refused() {
     }
 }
 
+/// A free block of an odd length moves the objects behind it to places where numbers cannot be taken as they lie.
+#[test]
+fn objects_at_odd_places_of_a_heap_are_refused_or_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd.h5");
+    let scan = cartesian(2, 6, 20);
+    write(&path, &scan, Identity::Keep).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let expected = read(&path).unwrap().acquisitions;
+    let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    let mut moved = 0;
+    for heap in places(&bytes, b"GCOL") {
+        let (size, mut at) = (number(&bytes, heap + 8), heap + 16);
+        while bytes[at..at + 2] != [0, 0] {
+            at += 16 + number(&bytes, at + 8).next_multiple_of(8);
+        }
+        for hole in [17, 18, 20, 23, 31] {
+            let free = heap + size - at;
+            if free < hole + 16 {
+                continue;
+            }
+            let mut odd = bytes[..heap + 16].to_vec();
+            odd.extend([0; 8]);
+            odd.extend((hole as u64).to_le_bytes());
+            odd.resize(heap + 16 + hole, 0);
+            odd.extend(&bytes[heap + 16..at]);
+            odd.extend([0; 8]);
+            odd.extend(((free - hole) as u64).to_le_bytes());
+            odd.resize(heap + size, 0);
+            odd.extend(&bytes[heap + size..]);
+            moved += 1;
+            if let Ok(scan) = read_bytes(folder.path(), &odd) {
+                assert_eq!(scan.acquisitions, expected, "{hole}");
+            }
+        }
+    }
+    assert!(moved >= 5, "{moved}");
+}
+
 /// HDF5 clears memory of the stated length, 16 GiB here, before it looks whether the array is that long.
 #[test]
 fn lengths_beyond_the_file_are_refused_before_memory_is_asked_for() {

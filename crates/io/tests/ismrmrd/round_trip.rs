@@ -34,6 +34,28 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
+fn times_of_day_are_left_out_and_their_distances_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    let mut wanted = cartesian(1, 4, 8);
+    let stamps = |scan: &Scan| scan.acquisitions.iter().map(|readout| readout.time_stamp).collect::<Vec<_>>();
+    let mut written = |times: [u32; 4], identity| {
+        wanted.acquisitions.iter_mut().zip(times).for_each(|(readout, time)| readout.time_stamp = time);
+        let left_out = write(&path, &wanted, identity).unwrap();
+        (
+            stamps(&read(&path).unwrap()),
+            left_out.iter().any(|what| what.starts_with("acquisition_time_stamp")),
+        )
+    };
+    // A readout without a stamp stays without one.
+    let day = [0, 20_160_002, 20_160_000, 20_160_044];
+    assert_eq!(written(day, Identity::LeaveOut), (vec![0, 2, 0, 44], true));
+    assert_eq!(written(day, Identity::Keep), (day.to_vec(), false));
+    let counted = [0, 2, 4, 23_000];
+    assert_eq!(written(counted, Identity::LeaveOut), (counted.to_vec(), false));
+}
+
+#[test]
 fn formats_that_hold_scans_keep_every_acquisition() {
     let folder = tempfile::tempdir().unwrap();
     let wanted = scan(3);

@@ -67,7 +67,8 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()
     if !printed.is_empty() {
         files::print(&args.width.legend(&printed))?;
         for limits in &record.limits {
-            files::print(&format!("limits of {}: measured {}", limits.of, date(limits)))?;
+            let told = format!("limits of {}: measured {}", limits.of, date(limits));
+            files::print(&args.width.lines(&told))?;
         }
     }
     tell_of_others(context, &plan, args);

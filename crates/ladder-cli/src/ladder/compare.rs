@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Compare) -> Result<()> {
         let _ = writeln!(text, "{}", args.width.text(&table(entry, &of_entry)));
     }
     for line in alone {
-        let _ = writeln!(text, "{line}");
+        let _ = writeln!(text, "{}", args.width.lines(&line));
     }
     files::print(&text.trim_end())
 }
@@ -87,8 +87,7 @@ struct Format {
 
 fn read(path: &Path) -> Result<Record> {
     use anyhow::Context as _;
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| BadInput::new(format!("{}: cannot read: {e}", path.display())).hint("is it there?"))?;
+    let text = rayspin::io::read_text(path)?;
     let format = serde_json::from_str::<Format>(&text).map(|found| found.format);
     if format.is_ok_and(|format| format == super::emulate::FORMAT) {
         let message = format!(

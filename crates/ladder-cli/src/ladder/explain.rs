@@ -25,7 +25,7 @@ pub(crate) fn run(ladders: &Ladders, args: &Explain) -> Result<()> {
         texts.push(applications::README.to_owned());
     }
     for text in texts {
-        files::print(&rendered(&text, width, terminal).trim_end())?;
+        files::print_styled(&rendered(&text, width, terminal).trim_end())?;
     }
     Ok(())
 }

@@ -115,14 +115,9 @@ fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> 
 
 /// The user's kernel. Errors: no such file, no text, a block without threads.
 fn own(file: &Path, args: &Try) -> Result<Own> {
-    let text = std::fs::read(file).map_err(|error| {
-        let message = format!("{}: expected CUDA C++, found {error}", file.display());
-        anyhow::Error::from(
-            BadInput::new(message).hint("rayspin-ladder try NAME prints how such a kernel begins"),
-        )
-    })?;
-    let text = String::from_utf8(text).map_err(|_| {
-        BadInput::new(format!("{}: expected text in UTF-8, found other bytes", file.display()))
+    let text = rayspin::io::read_text(file).map_err(|error| {
+        BadInput::new(format!("expected CUDA C++, found none: {error}"))
+            .hint("rayspin-ladder try NAME prints how such a kernel begins")
     })?;
     let hint = "rayspin-ladder try --help tells of threads and blocks";
     if !(1..=1024).contains(&args.block) {

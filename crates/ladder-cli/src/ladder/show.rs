@@ -13,18 +13,19 @@ use crate::args::Width;
 
 /// The table of a benchmark run, and under it what was not run or was wrong, and what else there is to know.
 pub(super) fn benchmark_run(entry: &Entry, limits: Option<&Limits>, width: Width) -> String {
-    let mut text = width.text(&table(entry));
+    let text = width.text(&table(entry));
+    let mut below = String::new();
     for step in &entry.run.steps {
         let _ = match &step.outcome {
             Outcome::Timed(_) => Ok(()),
-            Outcome::Refused(why) => writeln!(text, "not run: {}: {why}", step.name),
-            Outcome::Failed(why) => writeln!(text, "FAILED: {} {}: {why}", step.name, step.config),
+            Outcome::Refused(why) => writeln!(below, "not run: {}: {why}", step.name),
+            Outcome::Failed(why) => writeln!(below, "FAILED: {} {}: {why}", step.name, step.config),
         };
     }
     for note in notes(entry, limits) {
-        let _ = writeln!(text, "{note}");
+        let _ = writeln!(below, "{note}");
     }
-    text
+    text + &width.lines(&below)
 }
 
 /// Where the published rows are from, and why a variant is above its limit.

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::{PROGRAM, ok, rayspin, refused};
 
 fn text(arguments: &[&str], folder: &Path) -> String {
@@ -190,6 +192,22 @@ fn tables_fit_a_terminal_and_say_what_headings_mean() {
         assert!(longest <= 100, "{line}: {longest} columns: {narrow}");
         let wide = text(&[arguments.as_slice(), &["--wide"]].concat(), f);
         assert!(wide.lines().any(|line| line.chars().count() > 100), "{line} --wide: {wide}");
+    }
+    // A processor has a name of any length.
+    for name in [
+        "Intel(R) Xeon(R) Platinum 8581C CPU @ 2.30GHz of a machine with a long name",
+        &"頭X".repeat(70),
+        "a\u{1b}[1m",
+    ] {
+        for line in [run, "tune --device cpu", "list"] {
+            let mut command = Command::new(PROGRAM);
+            command.args(line.split(' ')).current_dir(f).env("RAYSPIN_TEST_PROCESSOR", name);
+            let output = command.output().unwrap();
+            let shown = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success() && !shown.contains('\u{1b}'), "{line}: {shown}");
+            let longest = shown.lines().map(UnicodeWidthStr::width).max().unwrap();
+            assert!(longest <= 100, "{line}: {longest} columns: {shown}");
+        }
     }
     let table = text(&run.split(' ').collect::<Vec<_>>(), f);
     for words in [

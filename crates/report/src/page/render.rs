@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use rayspin_core::{printable, printable_lines};
 
 use super::{Block, ColourScale, Figure, FigureRow, Page, Section, run, volume};
 use crate::number::{short, typeset};
@@ -23,6 +24,33 @@ pub(super) fn page(page: &Page) -> Markup {
     let mut blocks = page.sections.iter().flat_map(|section| &section.blocks);
     let any_volume = blocks.any(|block| matches!(block, Block::Volume(_)));
     let policy = if any_volume { format!("{POLICY}{}", volume::POLICY) } else { POLICY.to_owned() };
+    // Scripts follow it: they hold no text of the page.
+    let content = html! {
+        header {
+            h1 { (page.title) }
+            @for paragraph in paragraphs(&page.lead) { p.lead { (paragraph) } }
+            @if page.sections.len() > 2 {
+                nav aria-label="Sections" {
+                    ul {
+                        @for (section, id) in page.sections.iter().zip(&ids) {
+                            li { a href={ "#" (id) } { (section.heading) } }
+                        }
+                    }
+                }
+            }
+        }
+        main {
+            @for (section, id) in page.sections.iter().zip(&ids) {
+                section aria-labelledby=(id) {
+                    h2 id=(id) { (section.heading) }
+                    @for block in &section.blocks { (render_block(block)) }
+                }
+            }
+        }
+        footer {
+            p { "Rayspin " (env!("CARGO_PKG_VERSION")) ". This page carries all that it shows." }
+        }
+    };
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -32,35 +60,12 @@ pub(super) fn page(page: &Page) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content={ "Rayspin " (env!("CARGO_PKG_VERSION")) };
-                title { (page.title) }
+                title { (printable(&page.title)) }
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header {
-                    h1 { (page.title) }
-                    @for paragraph in paragraphs(&page.lead) { p.lead { (paragraph) } }
-                    @if page.sections.len() > 2 {
-                        nav aria-label="Sections" {
-                            ul {
-                                @for (section, id) in page.sections.iter().zip(&ids) {
-                                    li { a href={ "#" (id) } { (section.heading) } }
-                                }
-                            }
-                        }
-                    }
-                }
-                main {
-                    @for (section, id) in page.sections.iter().zip(&ids) {
-                        section aria-labelledby=(id) {
-                            h2 id=(id) { (section.heading) }
-                            @for block in &section.blocks { (render_block(block)) }
-                        }
-                    }
-                }
-                footer {
-                    p { "Rayspin " (env!("CARGO_PKG_VERSION")) ". This page carries all that it shows." }
-                }
+                (PreEscaped(printable_lines(&content.0)))
                 @if any_picture {
                     (viewer())
                     script { (PreEscaped(SCRIPT)) }

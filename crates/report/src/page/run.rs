@@ -1,4 +1,5 @@
 use maud::{Markup, html};
+use rayspin_core::shell_word;
 use serde_json::Value;
 
 use super::chart::{Axis, LineChart, Series};
@@ -165,15 +166,7 @@ fn readable_time(record: &RunRecord) -> String {
 
 /// The command line as a shell would take it.
 fn command_line(arguments: &[String]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quoted = arguments.iter().map(|argument| {
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument.clone()
-        } else {
-            format!("'{}'", argument.replace('\'', r"'\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    arguments.iter().map(|argument| shell_word(argument)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -157,6 +157,10 @@ impl FileEntry {
     pub fn read(path: impl AsRef<std::path::Path>) -> Result<Self, RecordError> {
         let shown = path.as_ref().to_string_lossy().into_owned();
         let hash = || -> std::io::Result<(u64, String)> {
+            // A pipe would wait for another program, and a device never end.
+            if !std::fs::metadata(path.as_ref())?.is_file() {
+                return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no regular file"));
+            }
             let mut hasher = blake3::Hasher::new();
             hasher.update_reader(std::fs::File::open(path.as_ref())?)?;
             Ok((hasher.count(), hasher.finalize().to_hex().to_string()))

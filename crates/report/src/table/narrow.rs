@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use unicode_width::UnicodeWidthStr;
+use rayspin_core::printable;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Cell, Column, Table, aligned, printable};
+use super::{Cell, Column, Table, aligned};
 
 /// Blanks before the further lines of a row.
 const INDENT: usize = 2;
@@ -124,7 +125,8 @@ impl Table {
     /// Headings and what they mean, of the columns that say so.
     pub fn legend(&self) -> Vec<(String, String)> {
         let said = self.columns.iter().filter(|column| !column.legend.is_empty());
-        said.map(|column| (printable(&column.title), printable(&column.legend))).collect()
+        said.map(|column| (printable(&column.title).into_owned(), printable(&column.legend).into_owned()))
+            .collect()
     }
 }
 
@@ -170,6 +172,17 @@ fn put<'a>(text: &mut String, at: usize, cells: impl Iterator<Item = (&'a Printe
     text.push('\n');
 }
 
+/// Lines of text, none longer than `width` characters: the rest of a longer one stands on the next.
+///
+/// ```
+/// let text = rayspin_report::table::wrap("Here: a processor with a long name.\n\nAnd more.", 20);
+/// assert_eq!(text, "Here: a processor\nwith a long name.\n\nAnd more.");
+/// ```
+pub fn wrap(text: &str, width: usize) -> String {
+    let parts = text.split('\n').map(|line| wrapped(line, width).join("\n"));
+    parts.collect::<Vec<_>>().join("\n")
+}
+
 /// Text in lines of `width` characters, cut between words, and within words that are longer.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     if text.width() <= width {
@@ -185,7 +198,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
             line.push(' ');
         }
         for letter in word.chars() {
-            if line.width() >= width.max(1) {
+            if !line.is_empty() && line.width() + letter.width().unwrap_or(0) > width {
                 lines.push(std::mem::take(&mut line));
             }
             line.push(letter);

@@ -8,6 +8,7 @@ use rayspin::ct::geometry::from_rtk;
 use rayspin::ct::recon::{AxisOn, Prepared, RayOptions, axis_note, even_angles, prepare, with_axis};
 use rayspin::ct::scan::{Counts, Measured, Part, Scan};
 use rayspin::device::Device;
+use rayspin::device::cpu::expect_memory;
 use rayspin::io::npy::NpyStream;
 use rayspin::io::{self, Format, Projections};
 use rayspin_shell::BadInput;
@@ -237,7 +238,11 @@ fn arc(args: &ReconCt) -> Result<f64> {
 ///
 /// Errors: a file that cannot be read; fields of another size.
 fn open(args: &ReconCt, kind: Kind) -> Result<(Projections, bool)> {
-    let even = |views: usize| -> Result<Vec<f64>> { Ok(even_angles(views, arc(args)?.to_radians())) };
+    let even = |views: usize| -> Result<Vec<f64>> {
+        // A header may state any number of them, and a stream tells later that they are not there.
+        expect_memory("angles", (views as u64).saturating_mul(size_of::<f64>() as u64))?;
+        Ok(even_angles(views, arc(args)?.to_radians()))
+    };
     let projections = match kind {
         Kind { array: false, .. } => {
             let scan = Projections::open(&args.scan)?;

@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use ndarray::Array3;
-use rayspin::core::{Detector, Error, Image, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
+use rayspin::core::{Detector, Error, Image, Monitor, Orbit, ProjectionGeometry, View, VolumeGrid};
 use rayspin::ct::phantom::Phantom;
 use rayspin::ct::scan::Scan;
 use rayspin::ct::simulate::{Beam, DetectorOptions, Motion, Spectrum, beam_lines, counted};
 use rayspin::device::Cpu;
+use rayspin::device::cpu::expect_memory;
 use rayspin::imaging::phantom::Contrast;
 use rayspin::io::{Format, data_exchange};
 use rayspin_shell::effect::{Given, Need, Row, refuse_idle};
@@ -243,10 +244,28 @@ pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
         advance_mm: if args.geometry == G::Helix { args.advance } else { 0.0 },
         ..Orbit::default()
     };
+    let projections = rayspin::core::voxels(&[args.views, rows, columns]).map_err(|_| {
+        let found = format!("{} of {rows} x {columns} pixels", args.views);
+        BadInput::new(format!("--views: expected projections that fit the address space, found {found}"))
+            .hint("fewer --views, or a smaller --detector")
+    })?;
+    let each = size_of::<f64>() + size_of::<View>();
+    let bytes = args.views.saturating_mul(each).saturating_add(projections * size_of::<f32>());
+    expect_memory("projections", bytes as u64)?;
     let orbit = orbit.arc(0.0, arc.to_radians(), args.views);
     let motion = args.motion.as_deref().map(|text| -> Result<Motion> {
         Ok(Motion { by_mm: place("--motion", text)?, cycles: args.cycles })
     });
+    let counting = (!args.lines).then_some(DetectorOptions {
+        photons: args.photons,
+        electronic: args.electronic,
+        dark: args.dark,
+        gain: args.gain,
+        drift: args.drift,
+        frames: args.frames,
+        seed: args.seed,
+    });
+    counting.iter().try_for_each(DetectorOptions::check)?;
     Ok(Setup {
         phantom: phantom(args, if planar && shape[2] == 1 { 2 } else { 3 })?,
         grid,
@@ -254,15 +273,7 @@ pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
         angles: orbit.angles,
         motion: motion.transpose()?,
         spectrum: args.kilovolts.map(Spectrum::tube).transpose()?,
-        detector: (!args.lines).then_some(DetectorOptions {
-            photons: args.photons,
-            electronic: args.electronic,
-            dark: args.dark,
-            gain: args.gain,
-            drift: args.drift,
-            frames: args.frames,
-            seed: args.seed,
-        }),
+        detector: counting,
         rays: args.rays,
     })
 }

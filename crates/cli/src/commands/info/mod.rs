@@ -7,7 +7,7 @@ mod machine;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use rayspin::core::Monitor;
+use rayspin::core::{Monitor, printable};
 use rayspin::io::{self, Format};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context};
@@ -116,8 +116,9 @@ fn print(args: &Info, typed: &impl Serialize, rows: &Rows) -> Result<()> {
     if args.json {
         return files::print(&serde_json::to_string_pretty(typed)?);
     }
-    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let width = rows.iter().map(|(name, _)| printable(name).chars().count()).max().unwrap_or(0);
     for (name, value) in rows {
+        let (name, value) = (printable(name), printable(value));
         files::print(&format!("{name:width$}  {value}"))?;
     }
     Ok(())

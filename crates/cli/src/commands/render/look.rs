@@ -156,7 +156,7 @@ fn preset(preset: PresetArg) -> Vec<Knot> {
 
 /// Errors: a file that cannot be read; a line that does not hold five numbers; points that [`Transfer::new`] refuses.
 pub(super) fn read_transfer(path: &Path) -> Result<Transfer> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = rayspin::io::read_text(path)?;
     let mut knots = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();

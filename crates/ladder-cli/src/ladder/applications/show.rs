@@ -18,10 +18,9 @@ pub(super) fn text(all: &Applications, width: Width) -> String {
         }
         let _ = writeln!(text, "{}", width.legend(&tables));
     }
-    for (name, why) in &all.left_out {
-        let _ = writeln!(text, "no row: {name}: {why}");
-    }
-    text
+    let left_out: Vec<_> =
+        all.left_out.iter().map(|(name, why)| format!("no row: {name}: {why}\n")).collect();
+    text + &width.lines(&left_out.concat())
 }
 
 /// What is compared.

@@ -118,7 +118,8 @@ fn throw(order: &[[usize; 2]], growth: &Array2<f64>, r0: f64, slope: f64) -> Vec
         out.push([z, y]);
         let own = r0 * growth[[z, y]];
         let bound = if steepness < 1.9 { own / (1.0 - 0.5 * steepness) } else { f64::INFINITY };
-        let reach = bound.min(0.5 * (own + largest)).ceil() as usize;
+        // A steep growth gives distances beyond the grid.
+        let reach = (bound.min(0.5 * (own + largest)).ceil() as usize).min(nz.max(ny));
         for qz in z.saturating_sub(reach)..=(z + reach).min(nz - 1) {
             let dz = qz.abs_diff(z) as f64;
             for qy in y.saturating_sub(reach)..=(y + reach).min(ny - 1) {
