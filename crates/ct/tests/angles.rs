@@ -1,4 +1,5 @@
 //! Angles that are uneven, repeated or missing, beside plain sums in f64 and beside an even scan.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
@@ -105,8 +106,8 @@ fn trapezoid(angles: &[f64], period: f64) -> Vec<f64> {
     let count = order.len();
     let gap = |at: usize| (angle(order[(at + 1) % count]) - angle(order[at])).rem_euclid(period);
     let mut weights = vec![0.0; count];
-    for at in 0..count {
-        weights[order[at]] = 0.5 * (gap(at) + gap((at + count - 1) % count));
+    for (at, &view) in order.iter().enumerate() {
+        weights[view] = 0.5 * (gap(at) + gap((at + count - 1) % count));
     }
     weights
 }
@@ -165,7 +166,7 @@ fn covering(span: f64, rng: &mut ChaCha8Rng) -> Vec<(&'static str, Vec<f64>)> {
     let noisy = |angles: Vec<f64>, by: f64, rng: &mut ChaCha8Rng| -> Vec<f64> {
         angles.into_iter().map(|angle| angle + rng.random_range(-by..by)).collect()
     };
-    let frames: Vec<f64> = steps(0.0, span, 2.5).into_iter().flat_map(|angle| [angle; 4]).collect();
+    let frames: Vec<f64> = steps(0.0, span, 2.5).into_iter().flat_map(|angle| [angle; 3]).collect();
     vec![
         ("even", steps(7.0, 7.0 + span, 2.5)),
         ("jittered", noisy(steps(0.0, span, 2.5), 0.6, rng)),
@@ -218,7 +219,7 @@ fn uneven_angles_of_parallel_rays_weigh_as_plain_sums() {
 fn uneven_angles_of_fans_and_cones_are_as_good_as_even_ones() {
     let mut rng = ChaCha8Rng::seed_from_u64(82);
     let axis = 0.5 * (COLUMNS - 1) as f64;
-    for rows in [1, 3] {
+    for rows in [1, 2] {
         let even = made(&rays(rows, &steps(0.0, 360.0, 2.5), axis, COLUMNS)).error;
         let mut sets = covering(360.0, &mut rng);
         let short = steps(20.0, 240.0, 2.5);
@@ -247,7 +248,7 @@ fn uneven_angles_of_fans_and_cones_are_as_good_as_even_ones() {
 fn a_shifted_detector_sees_all_with_missing_repeated_and_uneven_views() {
     let mut rng = ChaCha8Rng::seed_from_u64(83);
     let columns = 56;
-    for rows in [0, 3] {
+    for rows in [0, 2] {
         for axis in [13.0, (columns - 1) as f64 - 13.0] {
             let even = made(&rays(rows, &steps(0.0, 360.0, 2.5), axis, columns)).error;
             let mut sets = covering(360.0, &mut rng);
@@ -335,8 +336,8 @@ fn subsets_of_uneven_and_repeated_views_converge_by_default() {
     let axis = 0.5 * (COLUMNS - 1) as f64;
     for (name, degrees) in [
         ("even", steps(0.0, 180.0, 2.0)),
-        ("repeated", steps(0.0, 180.0, 2.0).into_iter().flat_map(|angle| [angle; 3]).collect()),
-        ("20 views a turn", (0..180).map(|view| f64::from(view) * 18.0 + f64::from(view / 20)).collect()),
+        ("repeated", steps(0.0, 180.0, 2.0).into_iter().flat_map(|angle| [angle; 2]).collect()),
+        ("20 views a turn", (0..120).map(|view| f64::from(view) * 18.0 + f64::from(view / 20)).collect()),
         ("two steps", [steps(0.0, 50.0, 0.5), steps(50.0, 180.0, 2.0)].concat()),
     ] {
         let geometry = rays(0, &degrees, axis, COLUMNS);
