@@ -198,7 +198,7 @@ impl Part {
 }
 
 /// `count` numbers as text, with spaces, lines or commas between them.
-fn numbers(file: &Path, text: impl Read, count: usize, element: Element) -> Result<Vec<f32>> {
+fn numbers(file: &Path, text: impl BufRead, count: usize, element: Element) -> Result<Vec<f32>> {
     let mut values: Vec<f32> = Vec::new();
     let mut word = String::new();
     let is_between = |byte: u8| byte.is_ascii_whitespace() || byte == b',';
