@@ -1,7 +1,7 @@
 //! The numbers of a MetaImage: in the header's file, in another one, or in several.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
