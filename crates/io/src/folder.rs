@@ -30,7 +30,8 @@ impl Folder {
         let entries = std::fs::read_dir(path).map_err(|e| Error::open(path, e))?;
         let entries: std::io::Result<Vec<_>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
         let mut found = entries.map_err(|e| Error::read(path, e))?;
-        let index = found.iter().find(|file| is_index(file) && file.is_file()).cloned();
+        let index =
+            found.iter().find(|file| is_index(file) && file.is_file() && detect(file).is_ok()).cloned();
         found.retain(|file| !name(file).starts_with('.') && !is_index(file));
         found.sort();
         let (found, within): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.is_file());

@@ -1,7 +1,7 @@
 //! The numbers of a MetaImage: in the header's file, in another one, or in several.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
@@ -206,7 +206,7 @@ impl Part {
 }
 
 /// `count` numbers as text, with spaces, lines or commas between them.
-fn numbers(file: &Path, text: impl Read, count: usize, element: Element) -> Result<Numbers<f32>> {
+fn numbers(file: &Path, text: impl BufRead, count: usize, element: Element) -> Result<Numbers<f32>> {
     let (mut values, mut rounded) = (Vec::<f32>::new(), false);
     let mut word = String::new();
     let is_between = |byte: u8| byte.is_ascii_whitespace() || byte == b',';
