@@ -55,7 +55,7 @@ pub static FORMATS: [Format; 12] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
-                order, scaled; writes integers that were read as such, float32 and complex64, `sform` and `qform`",
+                order, scaled; writes float32, complex64 and integers that were read as such; `sform` and `qform`",
         endings: &[".nii", ".nii.gz"],
         keeps: &[Property::Phase, Property::Geometry, Property::Repetitions, Property::RepetitionTime],
         // NIfTI-1 by its magic, NIfTI-2 by the size of its header too.
@@ -172,7 +172,7 @@ pub static FORMATS: [Format; 12] = [
     Format {
         name: "TIFF stack",
         about: "a page a slice, or a folder of numbered files, grey: reads integers and floats of 8 to 64 bits in \
-                either byte order, compressed without loss, BigTIFF, and ImageJ's stacks; writes float32",
+                either byte order, compressed without loss, BigTIFF, and ImageJ's stacks; writes float32, and integers that were read as such",
         endings: &[".tif", ".tiff"],
         magic: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
         folder: true,
@@ -192,7 +192,7 @@ pub static FORMATS: [Format; 12] = [
     Format {
         name: "MetaImage",
         about: "ITK's and RTK's; reads numbers of 8 to 64 bits in either byte order or as text, compressed or not, \
-                behind the header or in files of their own; writes float32",
+                behind the header or in files of their own; writes float32, and integers that were read as such",
         endings: &[".mha"],
         other_endings: &[".mhd"],
         keeps: &[Property::Geometry],

@@ -112,7 +112,8 @@ pub fn write_animation(path: impl AsRef<Path>, frames: ArrayView4<'_, u8>, milli
 const PREVIEW_TILES: usize = 16;
 
 impl PngOptions {
-    /// A picture in the [window for any image](Window::Preview): all slices of all repetitions where these are few, else some spread over repetitions first.
+    /// A picture in the [window for any image](Window::Preview): all slices of all repetitions where these are few, else some spread
+    /// over repetitions first.
     pub fn preview(slices: usize, repetitions: usize) -> Self {
         let repetitions = evenly_spaced(repetitions, PREVIEW_TILES);
         let each = (PREVIEW_TILES / repetitions.len().max(1)).max(1);

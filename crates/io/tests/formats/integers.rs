@@ -63,7 +63,7 @@ fn integers_of_every_width_stay_what_they_are() {
     let folder = folder();
     let f = folder.path();
     let shape = IxDyn(&[2, 3, 4]);
-    let bytes = ArrayD::from_shape_fn(shape.clone(), |at| 50 * at[2] as i8 - 100);
+    let bytes = ArrayD::from_shape_fn(shape.clone(), |at| (50 * at[2] as i16 - 100) as i8);
     npy::write(f.join("a.npy"), bytes.view()).unwrap();
     for ending in ["nii", "npy", "mha", "tif"] {
         let other = f.join(format!("b.{ending}"));

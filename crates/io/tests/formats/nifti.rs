@@ -72,7 +72,11 @@ fn what_nibabel_writes_is_read() {
         let shape = read.image.shape_zyx();
         let theirs = Geometry::from_affine_ras(affine, shape).unwrap();
         assert_same_place(read.image.geometry(), &theirs, shape, 1e-2);
-        assert_eq!(read.notes.len(), usize::from(stem == "metres"), "{name} {:?}", read.notes);
+        // Numbers of double precision alone have digits to lose.
+        let (rounded, others): (Vec<&String>, Vec<&String>) =
+            read.notes.iter().partition(|note| note.contains("rounded"));
+        assert!(rounded.is_empty() || stem.ends_with("f8") || stem.ends_with("c16"), "{name} {rounded:?}");
+        assert_eq!(others.len(), usize::from(stem == "metres"), "{name} {others:?}");
     }
     assert_eq!(count, 2 * 12 + 7);
 }
