@@ -1,9 +1,10 @@
 //! Compiles the kernels of a reconstruction before it begins.
 
 use ndarray::Array3;
-use rayspin_core::{Monitor, ProjectionGeometry};
-use rayspin_device::Device;
+use rayspin_core::{C32, Monitor, ProjectionGeometry, Result};
 use rayspin_device::cpu::zeroed;
+use rayspin_device::{Array, Device};
+use rayspin_kernels::vector;
 use rayspin_run::decisive;
 
 use super::{ReconOptions, reconstruct};
@@ -40,6 +41,18 @@ pub fn rehearse(device: &Device, geometry: &ProjectionGeometry, options: &ReconO
     let lines = lines.map(|lines| Array3::from_shape_vec((views, rows, columns), lines));
     if let Ok(Ok(lines)) = lines {
         let _ = reconstruct(device, lines, geometry, &options, &Monitor::silent());
+    }
+    let _ = add(device, &options);
+}
+
+/// What adds extensions of rows, which zeros do not have.
+fn add(device: &Device, options: &ReconOptions) -> Result<()> {
+    if options.method.filter().is_some() {
+        vector::add_part(&Array::<f32>::zeros(device, &[1])?, &mut Array::zeros(device, &[1])?, 0)
+    } else if options.method.get("extend").is_some() {
+        vector::axpy(1.0.into(), &Array::<C32>::zeros(device, &[1])?, &mut Array::zeros(device, &[1])?)
+    } else {
+        Ok(())
     }
 }
 
