@@ -9,6 +9,10 @@ use crate::format::{ImageRead, Property, any_of};
 use crate::png::PngOptions;
 use crate::{AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, endings};
 
+/// The note on images of formats that hold none.
+pub(crate) const NO_GEOMETRY: &str =
+    "the file holds no geometry: voxels of 1 mm at the isocentre are assumed";
+
 /// The numbers of a complex image that a file stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Values {
@@ -154,8 +158,7 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
         read.notes.extend(Folder::open(path)?.left_out());
     }
     if !format.keeps(Property::Geometry) {
-        read.notes
-            .insert(0, "the file holds no geometry: voxels of 1 mm at the isocentre are assumed".into());
+        read.notes.insert(0, NO_GEOMETRY.into());
     }
     read.notes.extend(read.image.not_finite_note());
     let ImageRead { image, layout, hounsfield, stored, notes } = read;

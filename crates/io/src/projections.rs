@@ -10,6 +10,7 @@ use rayspin_ct::scan::{Counts, Light, Measured, PixelSize, Scan};
 use rayspin_device::Cpu;
 
 use crate::format::any_of;
+use crate::image_file::NO_GEOMETRY;
 use crate::npy::NpyStream;
 use crate::{Error, Format, Input, Result, endings};
 
@@ -374,6 +375,8 @@ pub fn read_views(path: impl AsRef<Path>) -> Result<Views> {
     if !format.reads_arrays() {
         let read = crate::read_volume(path)?;
         let (place, mut notes) = (*read.image.geometry(), read.notes);
+        // Views lie on a detector, whose place the rays say.
+        notes.retain(|note| note != NO_GEOMETRY);
         let [u, v, _] = place.spacing_mm;
         let values = read.image.into_data();
         let sinogram = values.shape()[0] == 1;

@@ -65,16 +65,12 @@ pub(crate) fn length_mm(unit: &str) -> Option<f64> {
 ///
 /// Errors: a unit that is not known.
 pub(crate) fn angle(path: &Path, data: &Location, name: &str) -> Result<f64> {
-    match attribute(path, data, name, "units")? {
-        None => Ok(DEGREE),
-        Some(Value::Text(text)) if size(&ANGLES, &text).is_some() => {
-            Ok(size(&ANGLES, &text).unwrap_or(DEGREE))
-        }
-        Some(other) => {
-            let field = format!("the attribute units of {name}");
-            Err(Error::field(path, field, "a unit of angles (degree, radian, mrad …)", other))
-        }
-    }
+    let Some(unit) = attribute(path, data, name, "units")? else { return Ok(DEGREE) };
+    let known = if let Value::Text(text) = &unit { size(&ANGLES, text) } else { None };
+    known.ok_or_else(|| {
+        let field = format!("the attribute units of {name}");
+        Error::field(path, field, "a unit of angles (degree, radian, mrad …)", unit)
+    })
 }
 
 /// The unit of a data set of lengths in mm; none where it states none or `pixel`.

@@ -196,7 +196,7 @@ impl Raw {
         let file = open(path)?;
         let (group, scan) = find_group(&file, path, wanted)?;
         let mut notes = Vec::new();
-        let xml = dataset(path, &scan, "xml")?;
+        let xml = scan.dataset("xml").map_err(|e| reading(path, "the XML header", &e))?;
         check_holder(path, &xml)?;
         let xml = header_in::text(&xml_bytes(path, &xml)?, &mut notes);
         let header = header_in::parse(path, xml, &mut notes)?;
