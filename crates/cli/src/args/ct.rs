@@ -225,10 +225,13 @@ pub(crate) struct ReconCt {
     pub(crate) method: MethodArgs<Ct>,
     #[command(flatten)]
     pub(crate) corrections: CorrectionArgs,
-    /// Voxels; without --voxel they share the same field of view [default: as many as the detector resolves]
+    /// Voxels; alone they fill the field of view [default: the detector's]
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
-    /// Size of a voxel [default: the field of view over --matrix, else a pixel over the magnification at the axis]
+    /// Size of a voxel [default: by --matrix, else a pixel seen from the axis]
+    ///
+    /// --matrix alone keeps the field of view, so that fewer voxels are larger ones. Without both a voxel is a pixel over the magnification
+    /// at the axis.
     #[arg(long, value_name = "MM[,Y,Z]")]
     pub(crate) voxel: Option<String>,
     /// Middle of the volume, from the axis and the middle of the orbit
@@ -261,12 +264,14 @@ pub(crate) struct ReconCt {
     /// Only these columns of the detector, counted from 0
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) column: Option<Ranges>,
-    /// Angle that evenly spaced views cover, of an array or a scan without angles, in degrees; negative: clockwise
+    /// Angle that evenly spaced views cover, in degrees; negative: clockwise
+    ///
+    /// For an array, or a scan that states no angles.
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,
-    /// Column of the detector on which the axis falls, counted from 0, or find [default: find for counts whose file states no rays,
-    /// else the middle]
+    /// Column on which the axis falls, or find [default: find or the middle]
     ///
+    /// By default it is found for counts whose file states no rays, and is the middle of the detector for others.
     /// It is found in the middle row of parallel views over half a turn or more, and may be near the detector's edge. A column corrects the
     /// axis of a file that states its rays. Columns are counted in the file, before --column and bins.
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]

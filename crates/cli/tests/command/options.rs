@@ -19,7 +19,7 @@ fn scans() -> tempfile::TempDir {
     run(
         "simulate mri -q --no-record -o one.h5 --matrix 32,32 -t radial --shots 12 --coils 1 --snr 50 --noise-readouts 2",
     );
-    run("convert truth.nii kspace.npy");
+    run("convert --complex truth.nii kspace.npy");
     folder
 }
 

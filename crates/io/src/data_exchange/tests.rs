@@ -1,6 +1,7 @@
 use std::f64::consts::TAU;
 use std::sync::LazyLock;
 
+use ndarray::ArrayD;
 use rayspin_core::{Detector, Orbit, VolumeGrid};
 use rayspin_ct::analytic::{Filter, FilteredBackprojection, Window};
 use rayspin_device::{Array, Device};
