@@ -128,7 +128,9 @@ fn extreme_numbers_end_with_a_result_or_one_line() {
         let at = own.fold(&built, |at, word| at.find_subcommand(word).unwrap_or(at));
         for option in at.get_arguments() {
             let Some(long) = option.get_long() else { continue };
-            let names_files = matches!(option.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath);
+            // The output of batch is a template of names.
+            let names_files = matches!(option.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath)
+                || option.get_id() == "output";
             let takes_names = !option.get_possible_values().is_empty();
             if names_files || takes_names || !option.get_action().takes_values() || option.is_global_set() {
                 continue;

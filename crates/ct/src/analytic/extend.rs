@@ -121,7 +121,7 @@ impl FilteredBackprojection {
     }
 
     /// The distance from the axis of the ray to u in the plane of the circle, mm.
-    fn from_axis(&self, view: usize, u: f64) -> f64 {
+    fn axis_distance(&self, view: usize, u: f64) -> f64 {
         self.places[view].distances.map_or(u, |[radius, depth]| radius * u / u.hypot(depth))
     }
 
@@ -192,7 +192,7 @@ impl FilteredBackprojection {
     /// c(u): 1 at the edge, 0 beyond the cylinder.
     fn outline(&self, view: usize, radius_mm: Option<f64>, edge: f64, u: f64) -> f64 {
         let Some(radius) = radius_mm else { return 1.0 };
-        let square = |u: f64| radius * radius - self.from_axis(view, u).powi(2);
+        let square = |u: f64| radius * radius - self.axis_distance(view, u).powi(2);
         (square(u).max(0.0) / square(edge)).sqrt()
     }
 
@@ -203,7 +203,7 @@ impl FilteredBackprojection {
         let outwards = if side == 0 { -1.0 } else { 1.0 };
         let edge = self.u_mm(view, if side == 0 { 0.0 } else { (detector.columns - 1) as f64 });
         let at = |columns: usize| {
-            self.from_axis(view, edge + outwards * columns as f64 * detector.pitch_mm[0]).abs()
+            self.axis_distance(view, edge + outwards * columns as f64 * detector.pitch_mm[0]).abs()
         };
         let [least, most] = [at(1), at(self.reach())];
         let count = (detector.columns / FIT).max(LEAST / 2);
@@ -212,7 +212,7 @@ impl FilteredBackprojection {
         for (column, u) in self.inwards(view, side, count).take_while(|(_, u)| u * outwards > 0.0) {
             let square: f64 =
                 some.clone().map(|row| f64::from(lines[row * detector.columns + column]).powi(2)).sum();
-            let distance = self.from_axis(view, u).powi(2);
+            let distance = self.axis_distance(view, u).powi(2);
             n += 1.0;
             (x, y, xx, xy) = (x + distance, y + square, xx + distance * distance, xy + distance * square);
         }

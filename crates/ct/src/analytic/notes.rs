@@ -3,7 +3,11 @@
 use std::f64::consts::PI;
 
 use super::path::{Course, Coverage};
-use super::{FilteredBackprojection, SHIFTED, sides};
+use super::{FilteredBackprojection, sides};
+
+/// A detector that is shifted by half of this part of it is told. An axis a little off the middle is usual, and leaves the edge of the field
+/// of view dark.
+const TOLD: f64 = 0.1;
 
 fn degrees(angle: f64) -> String {
     format!("{:.1}°", angle.to_degrees())
@@ -71,7 +75,7 @@ impl FilteredBackprojection {
         else {
             return;
         };
-        if (before - after).abs() > SHIFTED {
+        if (before - after).abs() > TOLD * (before + after) {
             notes.push(format!(
                 "the detector is shifted to one side and the views cover {}: voxels farther than {:.1} mm from the axis, which not all \
                  views see, are 0; the two sides of the detector are joined in scans of a whole turn, and --method sirt takes all rays",

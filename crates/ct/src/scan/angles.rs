@@ -48,7 +48,9 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
     let note = if views > 0 && span < 1e-6 {
         let found = match views {
             1 => "there is one view".to_owned(),
-            _ => format!("all {views} views look from {:.2}°, check the angles of the scan", low.to_degrees()),
+            _ => {
+                format!("all {views} views look from {:.2}°, check the angles of the scan", low.to_degrees())
+            }
         };
         format!("{found}: the volume is smeared along its rays and shows no depth")
     } else if views >= VIEWS && span < NARROW_DEG {

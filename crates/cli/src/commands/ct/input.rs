@@ -211,7 +211,9 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
             notes.push(axis_note(column, before));
             moved
         }
-        (None, _) => options.orbit([shape[1], shape[2]], &angles, axis, pixel, &mut notes).map_err(of_option)?,
+        (None, _) => {
+            options.orbit([shape[1], shape[2]], &angles, axis, pixel, &mut notes).map_err(of_option)?
+        }
     };
     let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(pitch_mm);
     let passes = Passes { args: Box::new(args.clone()), kind, opened: Some(Box::new(views)) };
