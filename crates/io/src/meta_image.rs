@@ -103,11 +103,13 @@ impl Header {
                 continue;
             }
             let (mut list, header_end) = (Vec::new(), end);
-            while is_list {
-                let (text, got) = next(&mut end)?;
-                match got {
-                    0 => break,
-                    _ => list.push(text.trim().to_owned()),
+            if is_list {
+                loop {
+                    let (text, got) = next(&mut end)?;
+                    match got {
+                        0 => break,
+                        _ => list.push(text.trim().to_owned()),
+                    }
                 }
             }
             while list.last().is_some_and(String::is_empty) {

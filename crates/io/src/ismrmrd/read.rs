@@ -558,28 +558,28 @@ fn xml_bytes(path: &Path, dataset: &hdf5::Dataset) -> Result<Vec<u8>> {
     const LARGE: usize = 1 << 24;
     let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
     if matches!(descriptor, TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode) {
-        variable(&dataset)?;
+        variable(dataset)?;
     }
     match descriptor {
-        TypeDescriptor::VarLenAscii => only::<VarLenAscii>(&dataset)
+        TypeDescriptor::VarLenAscii => only::<VarLenAscii>(dataset)
             .map_err(fail)?
             .map(|s| s.as_bytes().to_vec())
             .ok_or_else(|| first("none")),
-        TypeDescriptor::VarLenUnicode => only::<VarLenUnicode>(&dataset)
+        TypeDescriptor::VarLenUnicode => only::<VarLenUnicode>(dataset)
             .map_err(fail)?
             .map(|s| s.as_bytes().to_vec())
             .ok_or_else(|| first("none")),
         TypeDescriptor::FixedAscii(n) if n <= SMALL => {
-            fixed::<FixedAscii<SMALL>>(&dataset, |s| s.as_bytes()).map_err(fail)
+            fixed::<FixedAscii<SMALL>>(dataset, |s| s.as_bytes()).map_err(fail)
         }
         TypeDescriptor::FixedAscii(n) if n <= LARGE => {
-            fixed::<FixedAscii<LARGE>>(&dataset, |s| s.as_bytes()).map_err(fail)
+            fixed::<FixedAscii<LARGE>>(dataset, |s| s.as_bytes()).map_err(fail)
         }
         TypeDescriptor::FixedUnicode(n) if n <= SMALL => {
-            fixed::<FixedUnicode<SMALL>>(&dataset, |s| s.as_bytes()).map_err(fail)
+            fixed::<FixedUnicode<SMALL>>(dataset, |s| s.as_bytes()).map_err(fail)
         }
         TypeDescriptor::FixedUnicode(n) if n <= LARGE => {
-            fixed::<FixedUnicode<LARGE>>(&dataset, |s| s.as_bytes()).map_err(fail)
+            fixed::<FixedUnicode<LARGE>>(dataset, |s| s.as_bytes()).map_err(fail)
         }
         other => Err(Error::field(path, "xml", "a string of at most 16 MiB", other)),
     }
