@@ -130,7 +130,7 @@ fn extreme_numbers_end_with_a_result_or_one_line() {
             let Some(long) = option.get_long() else { continue };
             // The output of batch is a template of names.
             let names_files = matches!(option.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath)
-                || option.get_id() == "output";
+                || long == "output";
             let takes_names = !option.get_possible_values().is_empty();
             if names_files || takes_names || !option.get_action().takes_values() || option.is_global_set() {
                 continue;

@@ -173,8 +173,9 @@ def test_the_axis_is_found(folder):
     # Columns that do not see the whole object.
     part = ct.Scan.from_arrays(lines, rays).select(columns=range(22, 64))
     extended = ct.recon(part, matrix=(16, 16), voxel_mm=0.5, device="cpu")
-    assert any("extend= none" in note for note in extended.notes)
-    assert ct.recon(part, extend="none", matrix=(16, 16), voxel_mm=0.5, device="cpu").notes[1:] == []
+    assert any('extend="none"' in note for note in extended.notes)
+    plain = ct.recon(part, extend="none", matrix=(16, 16), voxel_mm=0.5, device="cpu")
+    assert not any("cylinder" in note for note in plain.notes)
     found = ct.recon(scan, axis="find", matrix=(64, 64), voxel_mm=1, device="cpu")
     assert abs(found.axis - 28.5) < 0.1 and any("states no rays" in note for note in found.notes)
     given = ct.recon(scan, axis=28.5, matrix=(64, 64), voxel_mm=1, device="cpu").volume

@@ -7,7 +7,7 @@ use super::{FilteredBackprojection, sides};
 
 /// A detector that is shifted by half of this part of it is told. An axis a little off the middle is usual, and leaves the edge of the field
 /// of view dark.
-const TOLD: f64 = 0.1;
+const TOLD: f64 = 0.2;
 
 fn degrees(angle: f64) -> String {
     format!("{:.1}°", angle.to_degrees())
