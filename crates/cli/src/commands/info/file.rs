@@ -139,7 +139,7 @@ struct Image {
     is_complex: bool,
     /// How the file stores the numbers.
     stored_as: String,
-    /// Of real numbers, with their signs.
+    /// Real numbers keep their signs.
     smallest: Option<f32>,
     largest: Option<f32>,
     smallest_magnitude: Option<f32>,
