@@ -5,7 +5,9 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, ErrorKind, Geometry, Image};
@@ -57,6 +59,7 @@ fn interruption_removes_files_in_flight() {
 
 #[test]
 fn a_missing_folder_is_bad_input_and_a_folder_is_no_file() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let missing = write_stream_atomically(&folder.path().join("no/x"), |_| Ok(())).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Input);
@@ -85,7 +88,8 @@ fn links_are_followed_permissions_kept_and_devices_refused() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_killed_processes_left_is_removed() {
-    use std::time::{Duration, SystemTime};
+    use std::time::SystemTime;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.bin");
     let host: String = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
@@ -141,18 +145,30 @@ fn whoever_holds_the_names_finds_whole_outputs_alone() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
+    /// A writer in a loop of its own would outlive a check that fails.
+    struct Stops<'a>(&'a AtomicBool);
+    impl Drop for Stops<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     write_in_turn(f, 0).unwrap();
+    let stopped = AtomicBool::new(false);
+    let write_on = |first| {
+        (first..).take_while(|_| !stopped.load(Ordering::Relaxed)).try_for_each(|turn| write_in_turn(f, turn))
+    };
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| (1..).try_for_each(|turn| write_in_turn(f, turn)));
-        let (mut seen, mut rounds) = ([0; 2], 0);
+        let _stops = Stops(&stopped);
+        let writer = scope.spawn(|| write_on(1));
+        let (mut seen, start) = ([0; 2], Instant::now());
         // Until names changed often between two looks.
-        while rounds < 3000 && seen.iter().any(|&count| count < 40) {
+        while start.elapsed() < Duration::from_secs(60) && seen.iter().any(|&count| count < 40) {
             let held = hold();
             expect_whole(f);
             seen[names(&f.join("x.dicom")).len() % 2] += 1;
             drop(held);
-            std::thread::yield_now();
-            rounds += 1;
+            // Locks go to whoever asks first: without a pause that is this thread again.
+            std::thread::sleep(Duration::from_micros(50));
         }
         assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
         let mut held = hold();
@@ -160,12 +176,18 @@ fn whoever_holds_the_names_finds_whole_outputs_alone() {
         expect_whole(f);
         assert_eq!(names(f), ["series.cfl", "series.hdr", "x.cfl", "x.dicom", "x.hdr"]);
         drop(held);
-        // A writer without its temporary file fails; it may have been between two of them.
-        while !writer.is_finished() {
-            remove_in_flight();
+        // A writer without its temporary file fails, in whichever step it is.
+        let expect_interrupted = |writer: std::thread::ScopedJoinHandle<'_, Result<(), Error>>| {
+            while !writer.is_finished() {
+                remove_in_flight();
+            }
+            let error = writer.join().unwrap().unwrap_err();
+            assert!(matches!(&error, Error::Write { .. }) && error.kind() == ErrorKind::Failure, "{error}");
+        };
+        expect_interrupted(writer);
+        for first in 0..200 {
+            expect_interrupted(scope.spawn(move || write_on(first)));
         }
-        let error = writer.join().unwrap().unwrap_err();
-        assert!(matches!(&error, Error::Write { .. }) && error.kind() == ErrorKind::Failure, "{error}");
     });
     expect_whole(f);
     assert_eq!(names(f), ["series.cfl", "series.hdr", "x.cfl", "x.dicom", "x.hdr"]);

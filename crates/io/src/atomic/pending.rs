@@ -42,10 +42,7 @@ impl Pending {
 
     /// Why a write failed: the interruption that has removed the temporary file, else `error`.
     pub(super) fn cause(&self, error: Error) -> Error {
-        match expect_listed(&in_flight(), self.path()) {
-            Ok(()) => error,
-            Err(interrupted) => Error::write(&self.wanted, interrupted),
-        }
+        self.temporary.cause(&self.wanted, error)
     }
 
     /// Flushes the file to disk and renames it: to the name that it was made for, or another in the same folder. Within [`super::together`]
@@ -54,11 +51,11 @@ impl Pending {
         let fail = |source| Error::write(path, source);
         let target = Target::of(path).map_err(fail)?;
         // A writable handle: Windows refuses to flush through a read-only one.
-        let flushed = File::options().write(true).open(self.path()).and_then(|file| file.sync_all());
+        let flushed = File::options().write(true).open(self.path()).and_then(|file| {
+            file.sync_all()?;
+            target.permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))
+        });
         flushed.map_err(|source| self.cause(fail(source)))?;
-        if let Some(permissions) = target.permissions {
-            fs::set_permissions(self.path(), permissions).map_err(fail)?;
-        }
         name::give(Ready { temporary: self.temporary, wanted: path.to_owned(), place: target.path })
     }
 }
@@ -89,6 +86,11 @@ impl PendingFolder {
     /// The folder to fill.
     pub(crate) fn path(&self) -> &Path {
         self.temporary.path()
+    }
+
+    /// Why a step failed: the interruption that has removed the folder, else `source`.
+    pub(crate) fn cause(&self, source: io::Error) -> Error {
+        self.temporary.cause(&self.wanted, Error::write(&self.wanted, source))
     }
 
     /// A new file in it. Errors: [`Error::Write`] where there is one of this name, or an interruption has removed the folder.
@@ -182,6 +184,14 @@ impl Temporary {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Why a step to write `wanted` failed: the interruption that has removed this, else `error`.
+    fn cause(&self, wanted: &Path, error: Error) -> Error {
+        match expect_listed(&in_flight(), &self.path) {
+            Ok(()) => error,
+            Err(interrupted) => Error::write(wanted, interrupted),
+        }
     }
 
     /// Where it is from now on.

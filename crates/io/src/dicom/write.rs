@@ -153,8 +153,7 @@ impl VolumeWriter for Volume {
 
     fn finish(self: Box<Self>, path: &Path, _: usize) -> Result<Option<String>> {
         let Self { pending, file, stored, shape, geometry, range, mut hash, .. } = *self;
-        let fail = |e| Error::write(path, e);
-        file.into_inner().map_err(|e| fail(e.into_error()))?;
+        file.into_inner().map_err(|e| pending.cause(e.into_error()))?;
         let values: PathBuf = pending.path().join(VALUES);
         let places = geometry.affine_lps(shape);
         places.as_flattened().iter().for_each(|number| {
@@ -168,15 +167,16 @@ impl VolumeWriter for Volume {
             None => Scale::of(&range),
         };
         let writer = Slice { shape, geometry, scale, hash: hash.finalize(), low: range.low };
-        let mut from = BufReader::with_capacity(1 << 20, File::open(&values).map_err(fail)?);
+        let mut from = BufReader::with_capacity(1 << 20, File::open(&values).map_err(|e| pending.cause(e))?);
         let [nz, ny, nx] = shape;
         let mut plane = vec![0; 4 * ny * nx];
         for at in 0..nz {
-            from.read_exact(&mut plane).map_err(fail)?;
+            from.read_exact(&mut plane).map_err(|e| pending.cause(e))?;
             let mut file = pending.file(&format!("IM{:06}.dcm", at + 1))?;
-            file.write_all(&writer.bytes(at, &plane)).and_then(|()| file.sync_all()).map_err(fail)?;
+            let written = file.write_all(&writer.bytes(at, &plane)).and_then(|()| file.sync_all());
+            written.map_err(|e| pending.cause(e))?;
         }
-        std::fs::remove_file(values).map_err(fail)?;
+        std::fs::remove_file(values).map_err(|e| pending.cause(e))?;
         if path.is_dir() {
             expect_own_folder(path)?;
         }
