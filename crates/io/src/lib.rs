@@ -43,10 +43,12 @@ pub use format::{
     Detail, Format, ImageWriter, Property, Scans, describe, detect, endings, expect_ending, names, parts,
 };
 pub use formats::FORMATS;
-pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};
+pub use image_file::{
+    ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, stacks_note, write_image,
+};
 pub use input::{Held, Input};
 pub use projections::{Projections, read_views};
 pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};
-pub use series_file::{SeriesShape, SeriesWriter};
+pub use series_file::{SeriesShape, SeriesWriter, stack_paths};
 pub use slices::{AnyImage, Pixel, Slices};

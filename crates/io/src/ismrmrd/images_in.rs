@@ -1,10 +1,12 @@
 //! Image series on the way in.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use hdf5::types::TypeDescriptor;
 use hdf5::{Dataset, H5Type};
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, Axis, IxDyn};
+use rayspin_core::slices::{Stack, all_in_one_place, order, stacks};
 use rayspin_core::{C32, Geometry, Image, voxels};
 use rayspin_device::cpu::expect_memory;
 
@@ -51,11 +53,12 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
     Ok(series_of(&open(path)?))
 }
 
-/// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions, or the slices
-/// of one volume where they have one slice each, lie one behind the other and share a repetition.
+/// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions. Those that share a
+/// repetition are slices, in the order of their places. Slices that no single geometry describes are several stacks, of which
+/// `series/1`, `series/2`, … name one each.
 ///
-/// Errors: no series or several and no `series` named, more than one channel, arrays that contradict the headers, values
-/// that are not numbers.
+/// Errors: no series or stack, or several and none named, more than one channel, arrays that contradict the headers, values that
+/// are not numbers.
 ///
 /// ```
 /// use rayspin_core::{C32, Geometry, Image};
@@ -74,7 +77,12 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
     let path = path.as_ref();
     let file = open(path)?;
     let found = series_of(&file);
-    let name = choose(path, "image series", &found, series)?;
+    let of_stack = series.and_then(|name| {
+        let (whole, number) = name.trim_matches('/').rsplit_once('/')?;
+        let known = |name: &str| found.iter().any(|one| one.trim_matches('/') == name);
+        (!known(name.trim_matches('/')) && known(whole) && number.parse::<usize>().is_ok()).then_some(whole)
+    });
+    let name = choose(path, "image series", &found, of_stack.or(series))?;
     let fail = |e: hdf5::Error| reading(path, "the image series", &e);
     let group = file.group(&name).map_err(fail)?;
     let data = group.dataset("data").map_err(fail)?;
@@ -100,18 +108,60 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
     let mut notes = Vec::new();
     let places: Vec<Geometry> = heads.iter().map(|head| geometry(head, &mut notes)).collect();
     let values = values(path, &data, &shape)?;
-    let one_time = heads.iter().all(|head| head.repetition == heads[0].repetition);
-    let stacked =
-        (count > 1 && nz == 1 && one_time).then(|| rayspin_mri::scan::stack(&places, &mut notes)).flatten();
-    let (shape, place) = match (stacked, count) {
-        (Some(place), _) => (vec![count, ny, nx], place),
-        (None, 1) => (vec![nz, ny, nx], places[0]),
-        (None, _) => (vec![count, nz, ny, nx], places[0]),
-    };
-    let array = ArrayD::from_shape_vec(IxDyn(&shape), values)
+    let array = ArrayD::from_shape_vec(IxDyn(&[count, nz, ny, nx]), values)
         .map_err(|e| Error::field(path, "image data", "a shape that fits the values", e))?;
-    let image = Image::new(array, place).map_err(|e| Error::core(path, e))?;
-    Ok((image, notes))
+    let (array, stacks) = arranged(array, &heads, &places, &mut notes);
+    let chosen = match &stacks[..] {
+        [_] => 0,
+        several => {
+            let names: Vec<String> = (1..=several.len()).map(|number| format!("{name}/{number}")).collect();
+            let given = series.filter(|_| of_stack.is_some());
+            let wanted = choose(path, "stack of slices, which one image has one of", &names, given)?;
+            names.iter().position(|name| *name == wanted).unwrap_or_default()
+        }
+    };
+    let image = Image::of_stacks(array, stacks).and_then(|image| Ok(image.apart()?.swap_remove(chosen)));
+    Ok((image.map_err(|e| Error::core(path, e))?, notes))
+}
+
+/// The images `[image, z, y, x]` as repetitions of slices, `[z, y, x]` or `[repetition, z, y, x]`, and the stacks that these are.
+fn arranged(
+    images: ArrayD<C32>,
+    heads: &[ImageHead],
+    places: &[Geometry],
+    notes: &mut Vec<String>,
+) -> (ArrayD<C32>, Vec<Stack>) {
+    let (count, nz) = (images.shape()[0], images.shape()[1]);
+    let mut times: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, head) in heads.iter().enumerate() {
+        times.entry(head.repetition).or_default().push(at);
+    }
+    let each = count / times.len().max(1);
+    let alike = times.values().all(|images| images.len() == each);
+    let of = |all: &[usize]| -> Vec<Geometry> { all.iter().map(|&at| places[at]).collect() };
+    if each == 1 || !alike || (nz > 1 && all_in_one_place(places)) {
+        let images = if count == 1 { images.index_axis_move(Axis(0), 0) } else { images };
+        return (images, vec![Stack { slices: nz, geometry: places[0] }]);
+    }
+    let mut sorted = Vec::with_capacity(count);
+    for images in times.values() {
+        sorted.extend(order(&of(images)).into_iter().map(|at| images[at]));
+    }
+    let first = of(&sorted[..each]);
+    let stacks = match nz {
+        1 => stacks(&first),
+        // Volumes, such as the slabs of a scan.
+        _ => first.iter().map(|&geometry| Stack { slices: nz, geometry }).collect(),
+    };
+    if nz == 1 && all_in_one_place(&first) {
+        let z = first[0].spacing_mm[2];
+        notes.push(format!("slice positions are not spaced along the slice direction: {z} mm assumed"));
+    }
+    let sorted_images = if sorted.is_sorted() { images } else { images.select(Axis(0), &sorted) };
+    let mut shape = sorted_images.shape().to_vec();
+    shape.splice(0..2, if times.len() == 1 { vec![each * nz] } else { vec![times.len(), each * nz] });
+    let whole = sorted_images.clone().into_shape_with_order(IxDyn(&shape));
+    (whole.unwrap_or(sorted_images), stacks)
 }
 
 /// The XML header as the scan model has it, and what had to be assumed. `path` is for the errors.

@@ -9,7 +9,7 @@ use ndarray::ArcArray1;
 use rayon::prelude::*;
 use rayspin_core::{C32, Monitor};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
-use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader, SlicePlaces};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs, Settled, Stored};
@@ -477,6 +477,17 @@ impl Reader {
             }
         };
         places.map(place).collect()
+    }
+
+    /// Where the slices lie, as the heads of their first readouts state it.
+    pub fn slice_places(&self) -> SlicePlaces {
+        let mut places = SlicePlaces::default();
+        for (head, checked) in self.raw.heads.iter().zip(&self.checked) {
+            if let Some(label) = checked.label() {
+                places.add(&label, checked.slice_place(head));
+            }
+        }
+        places
     }
 
     /// Bytes that reading takes besides the acquisitions that it returns: their heads, and what HDF5 keeps.

@@ -1,10 +1,13 @@
 //! The frames of a dynamic scan, read as they are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use rayspin_core::Monitor;
 use rayspin_mri::recon::StreamItem;
-use rayspin_mri::scan::{Acquisition, Flags, Frame, FrameOptions, Label, Scan, Series, assemble};
+use rayspin_mri::scan::{
+    Acquisition, Centres, Flags, Frame, FrameOptions, Label, Scan, Series, assemble, settle_centres,
+};
 
 use super::Reader;
 use crate::error::{Error, Result};
@@ -51,13 +54,16 @@ pub struct SeriesSource {
     first_maps: Option<Frame>,
     /// The next image.
     next: usize,
+    /// The centres of k-space, which the first image tells for all, and what was assumed of them.
+    centres: OnceLock<(Centres, Vec<String>)>,
 }
 
 impl SeriesSource {
     /// The images of `series`. Its places must be the places of `reader`.
     pub fn new(reader: Reader, series: Series, options: FrameOptions) -> Self {
         let maps = series.slices();
-        Self { reader, series, options, held: BTreeMap::new(), maps, first_maps: None, next: 0 }
+        let (held, centres) = (BTreeMap::new(), OnceLock::new());
+        Self { reader, series, options, held, maps, first_maps: None, next: 0, centres }
     }
 
     /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
@@ -204,8 +210,21 @@ impl SeriesSource {
         let of = |all: &[usize]| -> Vec<(usize, &Acquisition)> {
             all.iter().filter_map(|index| Some((*index, self.held.get(index)?))).collect()
         };
-        let header = self.reader.header();
-        assemble(header, label, &of(readouts), &of(calibration), &self.options, notes)
-            .map_err(|e| Error::core(self.reader.path(), e))
+        let (header, core) = (self.reader.header(), |e| Error::core(self.reader.path(), e));
+        let readouts = of(readouts);
+        if self.centres.get().is_none() {
+            let places = self.series.places().iter().filter(|place| place.encoding == label.encoding);
+            let heads = places.map(|place| (place.flags, place.samples, place.centre_sample));
+            let mut assumed = Vec::new();
+            let found = settle_centres(header, label, &readouts, heads, self.options.centres, &mut assumed)
+                .map_err(core)?;
+            self.centres.get_or_init(|| (found, assumed));
+        }
+        let mut options = self.options.clone();
+        if let Some((centres, assumed)) = self.centres.get() {
+            options.centres = *centres;
+            notes.extend(assumed.iter().filter(|text| !notes.contains(text)).cloned().collect::<Vec<_>>());
+        }
+        assemble(header, label, &readouts, &of(calibration), &options, notes).map_err(core)
     }
 }
