@@ -186,7 +186,9 @@ pub fn write_image<T: Pixel>(
             if let Some(shown) = &mut options.png.montage.slices {
                 shown.retain(|&slice| slice < part.shape_zyx()[0]);
             }
-            options.png.montage.slices.take_if(|shown| shown.is_empty());
+            if options.png.montage.slices.as_ref().is_some_and(Vec::is_empty) {
+                options.png.montage.slices = None;
+            }
             let left_out = write_image(name, part, &options)?;
             notes.extend(left_out.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
         }
@@ -210,7 +212,7 @@ pub fn write_image<T: Pixel>(
 }
 
 /// Where the stacks of an image are.
-pub fn stacks_note(names: &[std::path::PathBuf]) -> String {
+fn stacks_note(names: &[std::path::PathBuf]) -> String {
     let names: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
     format!("a file holds the place of one stack of slices: the image is in {}", names.join(", "))
 }

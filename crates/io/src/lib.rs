@@ -43,9 +43,7 @@ pub use format::{
     Detail, Format, ImageWriter, Property, Scans, describe, detect, endings, expect_ending, names, parts,
 };
 pub use formats::FORMATS;
-pub use image_file::{
-    ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, stacks_note, write_image,
-};
+pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};
 pub use input::{Held, Input};
 pub use projections::{Projections, read_views};
 pub use raw::{RawOptions, scan_of_arrays};

@@ -110,7 +110,7 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
     let values = values(path, &data, &shape)?;
     let array = ArrayD::from_shape_vec(IxDyn(&[count, nz, ny, nx]), values)
         .map_err(|e| Error::field(path, "image data", "a shape that fits the values", e))?;
-    let (array, stacks) = arranged(array, &heads, &places, &mut notes);
+    let (array, stacks) = arranged(path, array, (&heads, &places), &mut notes)?;
     let chosen = match &stacks[..] {
         [_] => 0,
         several => {
@@ -120,17 +120,20 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
             names.iter().position(|name| *name == wanted).unwrap_or_default()
         }
     };
-    let image = Image::of_stacks(array, stacks).and_then(|image| Ok(image.apart()?.swap_remove(chosen)));
+    let image = match stacks.len() {
+        1 => Image::of_stacks(array, stacks),
+        _ => Image::of_stacks(array, stacks).and_then(|image| Ok(image.apart()?.swap_remove(chosen))),
+    };
     Ok((image.map_err(|e| Error::core(path, e))?, notes))
 }
 
 /// The images `[image, z, y, x]` as repetitions of slices, `[z, y, x]` or `[repetition, z, y, x]`, and the stacks that these are.
 fn arranged(
+    path: &Path,
     images: ArrayD<C32>,
-    heads: &[ImageHead],
-    places: &[Geometry],
+    (heads, places): (&[ImageHead], &[Geometry]),
     notes: &mut Vec<String>,
-) -> (ArrayD<C32>, Vec<Stack>) {
+) -> Result<(ArrayD<C32>, Vec<Stack>)> {
     let (count, nz) = (images.shape()[0], images.shape()[1]);
     let mut times: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, head) in heads.iter().enumerate() {
@@ -141,7 +144,7 @@ fn arranged(
     let of = |all: &[usize]| -> Vec<Geometry> { all.iter().map(|&at| places[at]).collect() };
     if each == 1 || !alike || (nz > 1 && all_in_one_place(places)) {
         let images = if count == 1 { images.index_axis_move(Axis(0), 0) } else { images };
-        return (images, vec![Stack { slices: nz, geometry: places[0] }]);
+        return Ok((images, vec![Stack { slices: nz, geometry: places[0] }]));
     }
     let mut sorted = Vec::with_capacity(count);
     for images in times.values() {
@@ -157,11 +160,11 @@ fn arranged(
         let z = first[0].spacing_mm[2];
         notes.push(format!("slice positions are not spaced along the slice direction: {z} mm assumed"));
     }
-    let sorted_images = if sorted.is_sorted() { images } else { images.select(Axis(0), &sorted) };
-    let mut shape = sorted_images.shape().to_vec();
-    shape.splice(0..2, if times.len() == 1 { vec![each * nz] } else { vec![times.len(), each * nz] });
-    let whole = sorted_images.clone().into_shape_with_order(IxDyn(&shape));
-    (whole.unwrap_or(sorted_images), stacks)
+    let sorted = if sorted.is_sorted() { images } else { images.select(Axis(0), &sorted) };
+    let leading = if times.len() == 1 { vec![each * nz] } else { vec![times.len(), each * nz] };
+    let shape = [&leading, &sorted.shape()[2..]].concat();
+    let whole = sorted.into_shape_with_order(IxDyn(&shape));
+    Ok((whole.map_err(|e| Error::field(path, "image data", "slices of repetitions", e))?, stacks))
 }
 
 /// The XML header as the scan model has it, and what had to be assumed. `path` is for the errors.

@@ -177,21 +177,9 @@ impl Axis {
             // Limits of a header that states none are all 0.
             let unset = centre == 0 || maximum == 0;
             if !unset && (minimum..=maximum).contains(&centre) {
-                let uneven = n >= LEAST_LINES
-                    && (high.saturating_sub(centre)).abs_diff(centre.saturating_sub(low)) > tolerance(n);
-                if uneven
-                    && let energy = energy()
-                    && let Some(at) = peak(&energy)
-                    && at.abs_diff(centre) > tolerance(n)
-                    && speaks_against(&energy, at, centre)
-                {
-                    note(
-                        notes,
-                        format!(
-                            "the header's centre of {name} is {centre}, and the energy of {low} to {high} peaks at {at}: if \
-                             the image is blurred or doubled, the header is wrong (--{option} {at})"
-                        ),
-                    );
+                let uneven = high.saturating_sub(centre).abs_diff(centre.saturating_sub(low)) > tolerance(n);
+                if uneven && n >= LEAST_LINES {
+                    self.doubt(&energy(), centre, (low, high), notes);
                 }
                 return centre;
             }
@@ -219,6 +207,27 @@ impl Axis {
             self.assumed(found, notes);
         }
         found
+    }
+
+    /// Says where the energy of lines from `low` to `high` contradicts the stated centre.
+    fn doubt(
+        &self,
+        energy: &[Option<f64>],
+        centre: usize,
+        (low, high): (usize, usize),
+        notes: &mut Vec<String>,
+    ) {
+        let Self { n, name, option, .. } = *self;
+        let Some(at) = peak(energy).filter(|at| at.abs_diff(centre) > tolerance(n)) else { return };
+        if speaks_against(energy, at, centre) {
+            note(
+                notes,
+                format!(
+                    "the header's centre of {name} is {centre}, and the energy of {low} to {high} peaks at {at}: if the \
+                     image is blurred or doubled, the header is wrong (--{option} {at})"
+                ),
+            );
+        }
     }
 
     fn assumed(&self, centre: usize, notes: &mut Vec<String>) {
