@@ -77,11 +77,7 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
     let path = path.as_ref();
     let file = open(path)?;
     let found = series_of(&file);
-    let of_stack = series.and_then(|name| {
-        let (whole, number) = name.trim_matches('/').rsplit_once('/')?;
-        let known = |name: &str| found.iter().any(|one| one.trim_matches('/') == name);
-        (!known(name.trim_matches('/')) && known(whole) && number.parse::<usize>().is_ok()).then_some(whole)
-    });
+    let of_stack = series.and_then(|name| series_of_stack(name, &found));
     let name = choose(path, "image series", &found, of_stack.or(series))?;
     let fail = |e: hdf5::Error| reading(path, "the image series", &e);
     let group = file.group(&name).map_err(fail)?;
@@ -125,6 +121,14 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
         _ => Image::of_stacks(array, stacks).and_then(|image| Ok(image.apart()?.swap_remove(chosen))),
     };
     Ok((image.map_err(|e| Error::core(path, e))?, notes))
+}
+
+/// The series that a stack's name `series/number` is of, where it is one.
+pub(super) fn series_of_stack<'a>(name: &'a str, series: &[String]) -> Option<&'a str> {
+    let known = |name: &str| series.iter().any(|one| one.trim_matches('/') == name);
+    let name = name.trim_matches('/');
+    let (whole, number) = name.rsplit_once('/')?;
+    (!known(name) && known(whole) && number.parse::<usize>().is_ok()).then_some(whole)
 }
 
 /// The images `[image, z, y, x]` as repetitions of slices, `[z, y, x]` or `[repetition, z, y, x]`, and the stacks that these are.

@@ -10,7 +10,7 @@ use rayspin_io::ismrmrd::{
     Identity, ImageOptions, ReadOptions, is_read_past_library, read, read_by_library, read_images, write,
     write_images,
 };
-use rayspin_io::{RawOptions, ScanOptions, Values, cfl, npy, scan_of_arrays, write_scan};
+use rayspin_io::{RawOptions, ScanOptions, Values, cfl, npy, read_image, scan_of_arrays, write_scan};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
 use crate::make::{cartesian, scan};
@@ -107,7 +107,8 @@ fn files_of_ismrmrd_python_are_read() {
         ("1", [0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.0, -1.0]),
         ("2", [1.0, 3.0], [9.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
     ] {
-        let (image, _) = read_images(&planes, Some(&format!("dataset/image_3/{number}"))).unwrap();
+        let name = format!("{}:dataset/image_3/{number}", planes.display());
+        let image = read_image(name).unwrap().image;
         assert_eq!((image.geometry().position_mm, image.geometry().slice_dir), (position, axis));
         assert_eq!([0, 1].map(|slice| image.data()[[slice, 3, 5]].re), values);
     }
