@@ -86,7 +86,7 @@ fn stacks_of_slices_become_files_of_their_own() {
         let record: serde_json::Value =
             serde_json::from_slice(&std::fs::read(f.join("i.json")).unwrap()).unwrap();
         assert_eq!(record["outputs"].as_array().unwrap().len(), 4);
-        refused(&["recon", "mri", "scan.h5", "-o", "-", "--no-record"], f);
+        refused(&["recon", "mri", "scan.h5", "-o", "-", "--no-record"], f, &["one stack of slices"]);
     }
 }
 
