@@ -261,7 +261,13 @@ impl Checked {
 
     /// The sample at the k-space centre. Writers leave it 0 or garbage; a Cartesian line as long as the encoded matrix
     /// has its centre in the middle. Of a part of a line, the samples tell it later.
-    fn centre(&self, header: &ScanHeader, head: &Head, trajectory: bool, repairs: &mut Repairs) -> usize {
+    pub(super) fn centre(
+        &self,
+        header: &ScanHeader,
+        head: &Head,
+        trajectory: bool,
+        repairs: &mut Repairs,
+    ) -> usize {
         let stated = head.center_sample as usize;
         let full = header.encodings.get(self.encoding).is_some_and(|e| e.encoded.matrix[0] == self.samples);
         let unset = stated == 0 && full && !trajectory && self.samples > 1;

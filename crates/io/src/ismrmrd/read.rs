@@ -471,7 +471,11 @@ impl Reader {
         let place = |(index, (head, checked)): (usize, (&Head, &Checked))| {
             let place = checked.place(head, Raw::resident(head));
             let unsure = place.trajectory && place.flags.is_calibration_line();
+            // As the acquisition will have it.
+            let centre_sample =
+                checked.centre(&self.raw.header, head, place.trajectory, &mut Repairs::default());
             Place {
+                centre_sample,
                 trajectory: place.trajectory && (!unsure || self.raw.acquisitions.has_trajectory(index)),
                 ..place
             }

@@ -1,12 +1,11 @@
 //! The frames of a dynamic scan, read as they are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
 
 use rayspin_core::Monitor;
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{
-    Acquisition, Centres, Flags, Frame, FrameOptions, Label, Scan, Series, assemble, settle_centres,
+    Acquisition, Flags, Frame, FrameOptions, Label, ReadoutHeads, Scan, Series, assemble,
 };
 
 use super::Reader;
@@ -54,16 +53,18 @@ pub struct SeriesSource {
     first_maps: Option<Frame>,
     /// The next image.
     next: usize,
-    /// The centres of k-space, which the first image tells for all, and what was assumed of them.
-    centres: OnceLock<(Centres, Vec<String>)>,
+    heads: ReadoutHeads,
 }
 
 impl SeriesSource {
     /// The images of `series`. Its places must be the places of `reader`.
     pub fn new(reader: Reader, series: Series, options: FrameOptions) -> Self {
         let maps = series.slices();
-        let (held, centres) = (BTreeMap::new(), OnceLock::new());
-        Self { reader, series, options, held, maps, first_maps: None, next: 0, centres }
+        let mut heads = ReadoutHeads::default();
+        for place in series.places() {
+            heads.add(place.encoding, place.flags, place.samples, place.centre_sample);
+        }
+        Self { reader, series, options, held: BTreeMap::new(), maps, first_maps: None, next: 0, heads }
     }
 
     /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
@@ -210,21 +211,11 @@ impl SeriesSource {
         let of = |all: &[usize]| -> Vec<(usize, &Acquisition)> {
             all.iter().filter_map(|index| Some((*index, self.held.get(index)?))).collect()
         };
-        let (header, core) = (self.reader.header(), |e| Error::core(self.reader.path(), e));
+        let header = self.reader.header();
         let readouts = of(readouts);
-        if self.centres.get().is_none() {
-            let places = self.series.places().iter().filter(|place| place.encoding == label.encoding);
-            let heads = places.map(|place| (place.flags, place.samples, place.centre_sample));
-            let mut assumed = Vec::new();
-            let found = settle_centres(header, label, &readouts, heads, self.options.centres, &mut assumed)
-                .map_err(core)?;
-            self.centres.get_or_init(|| (found, assumed));
-        }
-        let mut options = self.options.clone();
-        if let Some((centres, assumed)) = self.centres.get() {
-            options.centres = *centres;
-            notes.extend(assumed.iter().filter(|text| !notes.contains(text)).cloned().collect::<Vec<_>>());
-        }
-        assemble(header, label, &readouts, &of(calibration), &options, notes).map_err(core)
+        let centres = self.options.centres.with_heads(&self.heads, &label, &readouts, notes);
+        let options = FrameOptions { centres, ..self.options.clone() };
+        assemble(header, label, &readouts, &of(calibration), &options, notes)
+            .map_err(|e| Error::core(self.reader.path(), e))
     }
 }

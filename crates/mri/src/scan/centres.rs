@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rayspin_core::C32;
 
 use super::frames::note;
-use super::{Acquisition, Encoding, Flags, Limits};
+use super::{Acquisition, Encoding, Flags, Label, Limits};
 
 /// How `center_sample` counts the samples of a reversed readout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -38,13 +38,19 @@ const LEAST_LINES: usize = 16;
 const DOUBT: f64 = 4.0;
 
 impl Centres {
-    /// The same centres, but for those that these lack, which `found` has.
-    pub(super) fn or(self, found: Self) -> Self {
-        Self {
-            line: self.line.or(found.line),
-            partition: self.partition.or(found.partition),
-            reversed: self.reversed.or(found.reversed),
+    /// These, with what the heads of the whole scan tell of the reversed readouts of an image on the grid.
+    pub fn with_heads(
+        self,
+        heads: &ReadoutHeads,
+        label: &Label,
+        readouts: &[(usize, &Acquisition)],
+        notes: &mut Vec<String>,
+    ) -> Self {
+        let reversed = |r: &Acquisition| r.trajectory.is_none() && r.flags.contains(Flags::REVERSE);
+        if self.reversed.is_some() || !readouts.iter().any(|(_, readout)| reversed(readout)) {
+            return self;
         }
+        Self { reversed: heads.convention(label.encoding).map(|found| said(found, notes)), ..self }
     }
 
     /// All centres of an image: those that are given, and those that its encoding and the energy of its readouts tell.
@@ -90,35 +96,64 @@ impl Centres {
     }
 }
 
-/// How reversed readouts are counted, from what the heads of a scan's readouts (flags, samples, `center_sample`) say: a reversed
-/// readout has the number of the others, or the number that mirrors it. None where they do not tell.
-pub(super) fn convention(heads: impl Iterator<Item = (Flags, usize, usize)>) -> Option<ReversedCentre> {
-    let mut all: BTreeMap<(usize, usize), [bool; 2]> = BTreeMap::new();
-    for (flags, samples, centre) in heads.filter(|(flags, ..)| !flags.contains(Flags::NOISE)) {
-        let reversed = usize::from(flags.contains(Flags::REVERSE));
-        all.entry((samples, centre)).or_default()[reversed] = true;
+/// What the heads of a scan's readouts say of their centres: flags, samples and `center_sample`, by encoding.
+///
+/// ```
+/// use rayspin_mri::scan::{Flags, ReadoutHeads, ReversedCentre};
+///
+/// let mut heads = ReadoutHeads::default();
+/// heads.add(0, Flags::default(), 64, 20);
+/// heads.add(0, Flags::REVERSE, 64, 43); // the stored sample that mirrors 20
+/// assert_eq!(heads.convention(0), Some(ReversedCentre::Stored));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ReadoutHeads {
+    /// Whether readouts of an encoding, a number of samples and a centre run forwards, and whether some are reversed.
+    directions: BTreeMap<(usize, usize, usize), [bool; 2]>,
+}
+
+impl ReadoutHeads {
+    /// Takes the head of a readout. Noise has no centre.
+    pub fn add(&mut self, encoding: usize, flags: Flags, samples: usize, centre: usize) {
+        if !flags.contains(Flags::NOISE) {
+            let reversed = usize::from(flags.contains(Flags::REVERSE));
+            self.directions.entry((encoding, samples, centre)).or_default()[reversed] = true;
+        }
     }
-    let (mut stored, mut forward) = (false, false);
-    for (&(samples, centre), _) in all.iter().filter(|(_, [_, reversed])| *reversed) {
-        let Some(mirrored) = (samples + 1).checked_sub(centre + 2).filter(|&mirrored| mirrored != centre)
-        else {
-            continue;
-        };
-        let runs_forward = |centre| all.get(&(samples, centre)).is_some_and(|[forward, _]| *forward);
-        stored |= runs_forward(mirrored);
-        forward |= runs_forward(centre);
-    }
-    match (stored, forward) {
-        (true, false) => Some(ReversedCentre::Stored),
-        (false, true) => Some(ReversedCentre::Forward),
-        _ => None,
+
+    /// How reversed readouts are counted: one has the number of the others, or the number that mirrors it. None where they do not
+    /// tell.
+    pub fn convention(&self, encoding: usize) -> Option<ReversedCentre> {
+        let (mut stored, mut forward) = (false, false);
+        let own = (encoding, 0, 0)..=(encoding, usize::MAX, usize::MAX);
+        for (&(_, samples, centre), _) in self.directions.range(own).filter(|(_, [_, reversed])| *reversed) {
+            let Some(mirrored) = mirrored(samples, centre).filter(|&mirrored| mirrored != centre) else {
+                continue;
+            };
+            let runs_forward = |centre| {
+                self.directions.get(&(encoding, samples, centre)).is_some_and(|[forward, _]| *forward)
+            };
+            stored |= runs_forward(mirrored);
+            forward |= runs_forward(centre);
+        }
+        match (stored, forward) {
+            (true, false) => Some(ReversedCentre::Stored),
+            (false, true) => Some(ReversedCentre::Forward),
+            _ => None,
+        }
     }
 }
 
-/// [`convention`] of an image's readouts; where they are reversed alone, the centre that is nearer to the peak of their energy.
+/// The sample that lies where `sample` does once the readout is turned round.
+fn mirrored(samples: usize, sample: usize) -> Option<usize> {
+    samples.checked_sub(1)?.checked_sub(sample)
+}
+
+/// The convention of an image's readouts; where they are reversed alone, the centre that is nearer to the peak of their energy.
 fn reversed_of(readouts: &[(usize, &Acquisition)], notes: &mut Vec<String>) -> ReversedCentre {
-    let heads = readouts.iter().map(|(_, r)| (r.flags, r.data.ncols(), r.centre_sample));
-    if let Some(found) = convention(heads) {
+    let mut heads = ReadoutHeads::default();
+    readouts.iter().for_each(|(_, r)| heads.add(0, r.flags, r.data.ncols(), r.centre_sample));
+    if let Some(found) = heads.convention(0) {
         return said(found, notes);
     }
     let reversed = readouts.iter().find(|(_, r)| r.flags.contains(Flags::REVERSE));
@@ -127,7 +162,7 @@ fn reversed_of(readouts: &[(usize, &Acquisition)], notes: &mut Vec<String>) -> R
     let alike = |r: &Acquisition| {
         r.flags.contains(Flags::REVERSE) && (r.data.ncols(), r.centre_sample) == (samples, stated)
     };
-    let Some(mirrored) = (samples + 1).checked_sub(stated + 2) else { return ReversedCentre::Forward };
+    let Some(mirrored) = mirrored(samples, stated) else { return ReversedCentre::Forward };
     // Echoes of readouts in the two directions may be shifted by a sample or two.
     if mirrored.abs_diff(stated) <= 2 * tolerance(samples) {
         return ReversedCentre::Forward;
@@ -140,7 +175,7 @@ fn reversed_of(readouts: &[(usize, &Acquisition)], notes: &mut Vec<String>) -> R
 }
 
 /// Says what differs from the convention of most scans.
-pub(super) fn said(found: ReversedCentre, notes: &mut Vec<String>) -> ReversedCentre {
+fn said(found: ReversedCentre, notes: &mut Vec<String>) -> ReversedCentre {
     if found == ReversedCentre::Stored {
         let text = "center_sample of reversed readouts counts the samples as they are stored (--reversed-centre overrides)";
         note(notes, text);

@@ -1,13 +1,12 @@
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use ndarray::{Array2, ArrayD, Axis};
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Geometry, Ranges, Result, Trajectory, TrajectoryUnits, all_finite};
 
 use super::{
-    Acquisition, Centres, Encoding, Flags, Limits, Scan, ScanHeader, SlicePlaces, cartesian, centres,
-    geometry, noncartesian,
+    Acquisition, Centres, Encoding, Limits, ReadoutHeads, Scan, ScanHeader, SlicePlaces, cartesian, geometry,
+    noncartesian,
 };
 use crate::crop::centre_crop;
 
@@ -304,8 +303,7 @@ pub struct FrameIndex<'a> {
     scan: &'a Scan,
     frames: BTreeMap<Label, Vec<usize>>,
     places: SlicePlaces,
-    /// Centres of k-space by encoding, which the first image of each tells for all.
-    centres: Mutex<BTreeMap<usize, Centres>>,
+    heads: ReadoutHeads,
 }
 
 impl Scan {
@@ -316,7 +314,10 @@ impl Scan {
     pub fn frames(&self) -> Result<FrameIndex<'_>> {
         let mut frames: BTreeMap<Label, Vec<usize>> = BTreeMap::new();
         let mut places = SlicePlaces::default();
+        let mut heads = ReadoutHeads::default();
         for (index, acquisition) in self.acquisitions.iter().enumerate() {
+            let Acquisition { encoding, flags, centre_sample, .. } = *acquisition;
+            heads.add(encoding, flags, acquisition.data.ncols(), centre_sample);
             if !acquisition.flags.is_image() {
                 continue;
             }
@@ -339,7 +340,7 @@ impl Scan {
                 format!("{} of noise, calibration, navigator or dummy kind", self.acquisitions.len()),
             ));
         }
-        Ok(FrameIndex { scan: self, frames, places, centres: Mutex::default() })
+        Ok(FrameIndex { scan: self, frames, places, heads })
     }
 }
 
@@ -365,13 +366,8 @@ impl FrameIndex<'_> {
         let readouts = only(readouts, options.readouts.as_ref())?;
         let readouts: Vec<_> = readouts.into_iter().map(|i| (i, &self.scan.acquisitions[i])).collect();
         let calibration = self.calibration(label);
-        let heads = self.scan.acquisitions.iter().filter(|a| a.encoding == label.encoding);
-        let heads = heads.map(|a| (a.flags, a.data.ncols(), a.centre_sample));
-        let mut known = self.centres.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.entry(label.encoding).or_default();
-        let centres = options.centres.or(*known);
-        *known = settle_centres(&self.scan.header, label, &readouts, heads, centres, notes)?;
-        let options = &FrameOptions { centres: *known, ..options.clone() };
+        let centres = options.centres.with_heads(&self.heads, &label, &readouts, notes);
+        let options = &FrameOptions { centres, ..options.clone() };
         assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
     }
 
@@ -471,26 +467,6 @@ pub fn assemble(
         Samples::NonCartesian { .. } => None,
     };
     Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
-}
-
-/// The centres of k-space of an image, for all images of its encoding: `heads` has flags, samples and `center_sample` of the scan's
-/// readouts. What had to be assumed goes to `notes`.
-///
-/// Errors: an encoding that the header lacks.
-pub fn settle_centres(
-    header: &ScanHeader,
-    label: Label,
-    readouts: &[(usize, &Acquisition)],
-    heads: impl Iterator<Item = (Flags, usize, usize)>,
-    given: Centres,
-    notes: &mut Vec<String>,
-) -> Result<Centres> {
-    let encoding = encoding_of(header, label, readouts, &mut Vec::new())?;
-    // A trajectory says itself where the samples of reversed readouts lie.
-    let on_grid = readouts.iter().all(|(_, readout)| readout.trajectory.is_none());
-    let told = || centres::convention(heads).filter(|_| on_grid);
-    let reversed = given.reversed.or_else(|| told().map(|found| centres::said(found, notes)));
-    Ok(Centres { reversed, ..given }.settled(readouts, &encoding, notes))
 }
 
 /// The encoding of an image. A single partition is a slice, whatever the header's matrix says.

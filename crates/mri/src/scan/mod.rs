@@ -19,11 +19,10 @@ mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
 pub use build::ScanBuilder;
-pub use centres::{Centres, ReversedCentre};
+pub use centres::{Centres, ReadoutHeads, ReversedCentre};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
 pub use frames::{
     CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,
-    settle_centres,
 };
 pub use geometry::{SlicePlace, SlicePlaces};
 pub(crate) use geometry::{moved, stacked};
