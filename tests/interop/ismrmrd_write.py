@@ -124,8 +124,29 @@ def by_hand(path, trajectory):
         file.create_dataset("scan_7/data", data=rows, chunks=(2,), maxshape=(None,), compression="gzip")
 
 
+AXES = np.eye(3)
+
+
+def images(path, places):
+    """Images of value 10 repetition + their number among the places (repetition, position, axis of the slices)."""
+    with ismrmrd.Dataset(path, "dataset", True) as file:
+        file.write_xml_header(header([encoding((6, 4, 1, 12, 8, 5), (6, 4, 1, 12, 8, 5), "cartesian")]).encode())
+        for number, (repetition, position, axis) in enumerate(places):
+            data = np.full((4, 6), 10 * repetition + number, np.float32)
+            image = ismrmrd.Image.from_array(data, transpose=False)
+            image.field_of_view[:] = (12, 8, 5)
+            image.position[:] = position
+            image.read_dir[:], image.phase_dir[:], image.slice_dir[:] = np.roll(AXES, 2 - axis, axis=0)
+            image.repetition = repetition
+            file.append_image("image_3", image)
+
+
 if __name__ == "__main__":
     folder = sys.argv[1]
     epi(os.path.join(folder, "epi.h5"))
     by_hand(os.path.join(folder, "radial.h5"), True)
     by_hand(os.path.join(folder, "notraj.h5"), False)
+    heights = [0, 14, 7]
+    images(os.path.join(folder, "mixed.h5"), [(r, (1, 2, z), 2) for z in heights for r in (0, 1)])
+    planes = [((0, 0, 5), 2), ((3, 0, 0), 0), ((0, 0, 0), 2), ((9, 0, 0), 0)]
+    images(os.path.join(folder, "planes.h5"), [(0, *place) for place in planes])

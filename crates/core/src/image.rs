@@ -1,13 +1,19 @@
 use ndarray::{ArrayD, Axis, IxDyn};
 
+use crate::slices::Stack;
 use crate::{C32, Error, Geometry, Ranges, Result};
 
 /// A reconstructed image and its place in the patient: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
 /// z = 1. Values are complex or real (`Image<f32>`). Programs show the [`Image::magnitude`] of complex ones.
+///
+/// Slices that no single geometry describes, such as a localizer's in three directions, are several [`Image::stacks`] one behind
+/// the other along z.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<T = C32> {
     data: ArrayD<T>,
     geometry: Geometry,
+    /// All stacks, where there are several.
+    stacks: Vec<Stack>,
 }
 
 impl<T: Clone> Image<T> {
@@ -29,7 +35,54 @@ impl<T: Clone> Image<T> {
         } else {
             data
         };
-        Ok(Self { data, geometry })
+        Ok(Self { data, geometry, stacks: Vec::new() })
+    }
+
+    /// An image whose slices are these stacks, one behind the other.
+    ///
+    /// Errors: as [`Image::new`]; stacks of another number of slices than the array has.
+    ///
+    /// ```
+    /// use ndarray::{ArrayD, IxDyn};
+    /// use rayspin_core::slices::Stack;
+    /// use rayspin_core::{C32, Geometry, Image};
+    ///
+    /// let axial = Stack { slices: 2, geometry: Geometry::default() };
+    /// let [read_dir, slice_dir] = [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]];
+    /// let sagittal = Stack { slices: 1, geometry: Geometry { read_dir, slice_dir, ..Geometry::default() } };
+    /// let image = Image::of_stacks(ArrayD::from_elem(IxDyn(&[3, 4, 4]), C32::ONE), vec![axial, sagittal])?;
+    /// let apart = image.apart()?;
+    /// assert_eq!((apart.len(), apart[1].shape_zyx(), apart[1].geometry().slice_dir), (2, [1, 4, 4], slice_dir));
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn of_stacks(data: ArrayD<T>, stacks: Vec<Stack>) -> Result<Self> {
+        let Some(first) = stacks.first() else { return Err(Error::value("stacks", "at least one", 0)) };
+        let image = Self::new(data, first.geometry)?;
+        let (depth, sum) = (image.shape_zyx()[0], stacks.iter().map(|stack| stack.slices).sum::<usize>());
+        if depth != sum || stacks.iter().any(|stack| stack.slices == 0) {
+            return Err(Error::value("slices of the stacks", depth.to_string(), sum));
+        }
+        Ok(if stacks.len() == 1 { image } else { Self { stacks, ..image } })
+    }
+
+    /// The stacks that the slices are, one behind the other; a single one where [`Image::geometry`] describes all slices.
+    pub fn stacks(&self) -> Vec<Stack> {
+        let whole = || vec![Stack { slices: self.shape_zyx()[0], geometry: self.geometry }];
+        if self.stacks.is_empty() { whole() } else { self.stacks.clone() }
+    }
+
+    /// An image of each stack.
+    ///
+    /// Errors: as [`Image::new`].
+    pub fn apart(&self) -> Result<Vec<Self>> {
+        let axis = Axis(self.data.ndim() - 3);
+        let mut start = 0;
+        let image = |stack: Stack| {
+            let part = self.data.slice_axis(axis, (start..start + stack.slices).into());
+            start += stack.slices;
+            Self::new(part.to_owned(), stack.geometry)
+        };
+        self.stacks().into_iter().map(image).collect()
     }
 
     /// The values, `[z, y, x]` or `[repetition, z, y, x]`.
@@ -42,7 +95,7 @@ impl<T: Clone> Image<T> {
         self.data
     }
 
-    /// Where it lies.
+    /// Where it lies; of several stacks, where the first lies.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -61,7 +114,7 @@ impl<T: Clone> Image<T> {
 
     /// The image of some slices, where these lie.
     ///
-    /// Errors: a slice that the image lacks; slices at different distances, whose places an image cannot state.
+    /// Errors: a slice that the image lacks; slices at different distances, whose places an image cannot state; several stacks.
     ///
     /// ```
     /// use ndarray::{ArrayD, IxDyn};
@@ -76,6 +129,9 @@ impl<T: Clone> Image<T> {
     /// ```
     pub fn slices(&self, wanted: &Ranges) -> Result<Self> {
         let depth = self.shape_zyx()[0];
+        if self.stacks.len() > 1 {
+            return Err(Error::value("slices of an image", "one stack", self.stacks.len()));
+        }
         wanted.expect_among("slice", &Vec::from_iter(0..depth))?;
         let kept: Vec<usize> = wanted.below(depth).collect();
         let step = kept.get(1).map_or(1, |second| second - kept[0]);
@@ -103,14 +159,14 @@ impl<T: Clone> Image<T> {
             [only] => self.data.index_axis(Axis(0), only).to_owned(),
             _ => self.data.select(Axis(0), &kept),
         };
-        Self::new(data, self.geometry)
+        Self::of_stacks(data, self.stacks())
     }
 }
 
 impl<T> Image<T> {
     /// The image of what `number` makes of each number.
     pub fn map<U>(&self, number: impl FnMut(&T) -> U) -> Image<U> {
-        Image { data: self.data.map(number), geometry: self.geometry }
+        Image { data: self.data.map(number), geometry: self.geometry, stacks: self.stacks.clone() }
     }
 }
 

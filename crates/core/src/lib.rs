@@ -21,6 +21,7 @@ mod projection;
 mod ranges;
 mod real;
 mod shape;
+pub mod slices;
 mod text;
 mod trajectory;
 pub mod vector;

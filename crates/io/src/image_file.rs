@@ -3,11 +3,14 @@ use std::path::Path;
 
 use rayspin_core::{C32, Geometry, Image, format_shape};
 
+use crate::atomic::together;
 use crate::cfl::Layout;
 use crate::folder::Folder;
 use crate::format::{ImageRead, Property, any_of};
 use crate::png::PngOptions;
-use crate::{AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, endings};
+use crate::{
+    AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, endings, stack_paths,
+};
 
 /// The note on images of formats that hold none.
 pub(crate) const NO_GEOMETRY: &str =
@@ -165,7 +168,8 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
     Ok(ImageFile { image, format, layout, hounsfield, stored, notes })
 }
 
-/// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each.
+/// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each. An image
+/// of several stacks becomes a file of each, with the names of [`stack_paths`].
 ///
 /// Errors: an ending that belongs to no image format; a file that cannot be written; errors of the format's
 /// writer.
@@ -190,6 +194,31 @@ pub fn write_image<T: Pixel>(
     image: &Image<T>,
     options: &WriteOptions,
 ) -> Result<Vec<String>> {
+    let stacks = image.stacks().len();
+    if stacks > 1 {
+        let mut notes = Vec::new();
+        let parts = image.apart().map_err(|e| Error::core(path.as_ref(), e))?;
+        let names = stack_paths(&path, stacks)?;
+        let write = |name: &Path, part: &Image<T>| {
+            let mut options = options.clone();
+            if let Some(shown) = &mut options.png.montage.slices {
+                shown.retain(|&slice| slice < part.shape_zyx()[0]);
+            }
+            if options.png.montage.slices.as_ref().is_some_and(Vec::is_empty) {
+                options.png.montage.slices = None;
+            }
+            write_image(name, part, &options)
+        };
+        together(|| {
+            for (name, part) in names.iter().zip(&parts) {
+                let left_out = write(name, part)?;
+                notes.extend(left_out.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+            }
+            Ok::<_, Error>(())
+        })?;
+        notes.push(stacks_note(&names));
+        return Ok(notes);
+    }
     let shape = image.data().shape();
     let slices = T::slices(image.data().view());
     let mut options = Cow::Borrowed(options);
@@ -213,6 +242,12 @@ pub fn write_image<T: Pixel>(
         _ => writer.push(slices)?,
     }
     writer.finish()
+}
+
+/// Where the stacks of an image are.
+fn stacks_note(names: &[std::path::PathBuf]) -> String {
+    let names: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
+    format!("a file holds the place of one stack of slices: the image is in {}", names.join(", "))
 }
 
 /// What a format without geometry leaves out of an image of `shape`.

@@ -52,5 +52,5 @@ pub use number_type::NumberType;
 pub use projections::{Projections, Views, read_views};
 pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};
-pub use series_file::{SeriesShape, SeriesWriter};
+pub use series_file::{SeriesShape, SeriesWriter, stack_paths};
 pub use slices::{AnyImage, Pixel, Slices};

@@ -189,10 +189,33 @@ impl SeriesWriter {
 
 /// image.nii.gz → image.partial.nii.gz
 fn partial_name(path: &Path, format: &Format) -> PathBuf {
+    before_ending(path, format, ".partial")
+}
+
+fn before_ending(path: &Path, format: &Format, text: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let ending = format.ending_of(path).map_or(0, str::len);
     let at = name.len() - ending.min(name.len());
-    path.with_file_name(format!("{}.partial{}", &name[..at], &name[at..]))
+    path.with_file_name(format!("{}{text}{}", &name[..at], &name[at..]))
+}
+
+/// The files of an image's stacks: its own name where it is one stack, else numbered names, `image_1.nii.gz` and so on.
+///
+/// Errors: an ending that no format has.
+///
+/// ```
+/// use std::path::Path;
+/// let names = rayspin_io::stack_paths("image.nii.gz", 2)?;
+/// assert_eq!(names, [Path::new("image_1.nii.gz"), Path::new("image_2.nii.gz")]);
+/// # Ok::<(), rayspin_io::Error>(())
+/// ```
+pub fn stack_paths(path: impl AsRef<Path>, stacks: usize) -> Result<Vec<PathBuf>> {
+    let path = path.as_ref();
+    if stacks == 1 {
+        return Ok(vec![path.to_owned()]);
+    }
+    let format = expect_ending(path, Format::writes_images)?;
+    Ok((1..=stacks).map(|number| before_ending(path, format, &format!("_{number}"))).collect())
 }
 
 #[cfg(test)]

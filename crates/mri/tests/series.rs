@@ -132,6 +132,46 @@ fn a_stream_of_frames_gives_the_same_images() {
     }
 }
 
+/// Slices whose counters are not in order, and some in another direction, over repetitions.
+#[test]
+fn slices_keep_their_own_places() {
+    let mut simulation = beating(16, Sampling::Cartesian(CartesianPattern::Full), 2, 5);
+    let places = [[0.0, 0.0, 12.0], [7.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 6.0]];
+    let across = [1, 3];
+    for readout in &mut simulation.scan.acquisitions {
+        let slice = usize::from(readout.counters.slice);
+        readout.position = places[slice].map(|v: f32| v);
+        if across.contains(&slice) {
+            let [x, y, z] = [readout.read_dir, readout.phase_dir, readout.slice_dir];
+            (readout.read_dir, readout.phase_dir, readout.slice_dir) = (y, z, x);
+        }
+    }
+    let options = ReconOptions::of(CgSense { iterations: 2, ..CgSense::default() });
+    let found = recon(&cpu(), &simulation, &options);
+    // Those that fall all the way keep their order.
+    let order = [2, 4, 0, 1, 3];
+    for (at, slice) in order.into_iter().enumerate() {
+        let selection = Selection { slice: Some(slice.into()), ..Selection::default() };
+        let frames = FrameOptions::default();
+        let alone =
+            reconstruct_scan(&cpu(), &simulation.scan, &selection, &frames, &options, &Monitor::silent())
+                .unwrap();
+        let own = found.image.data().slice_axis(Axis(1), (at..at + 1).into());
+        assert_eq!(own, alone.image.data());
+    }
+    let apart = found.image.apart().unwrap();
+    let heights: Vec<_> =
+        apart.iter().map(|image| (image.shape_zyx()[0], image.geometry().spacing_mm[2])).collect();
+    assert_eq!(heights, [(3, 6.0), (2, 6.0)]);
+    assert_eq!(apart[1].geometry().position_mm, [1.0, 0.0, 0.0]);
+    assert_ne!(apart[0].geometry().slice_dir, apart[1].geometry().slice_dir);
+    let said = |text: &str| found.notes.iter().filter(|note| note.contains(text)).count();
+    assert_eq!(
+        (said("sorted by their places"), said("of the slices 2, 4, 0; 1, 3"), said("move")),
+        (1, 1, 0)
+    );
+}
+
 /// On the emulator, which counts every array: the same image as on the CPU, in the memory that was stated.
 #[test]
 fn a_gpu_gives_the_same_images_in_the_memory_that_was_stated() {

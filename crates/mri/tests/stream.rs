@@ -89,7 +89,7 @@ fn a_stream_gives_the_images_of_the_whole() {
                 let mut seen = 0;
                 let mut sink = |volume: Volume| {
                     assert_eq!(volume.index, seen);
-                    assert_eq!(volume.geometry, *whole.image.geometry());
+                    assert_eq!(volume.stacks, whole.image.stacks());
                     assert_eq!(volume.data, whole.image.data().index_axis(Axis(0), seen), "{method}");
                     seen += 1;
                     Ok(())

@@ -7,6 +7,7 @@ use ndarray::ArrayD;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Error, Geometry, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
@@ -51,11 +52,24 @@ pub(crate) struct Reconstruction {
     /// The relative residuals of each image that was solved for by iterations.
     #[pyo3(get)]
     residuals: Vec<Vec<f64>>,
-    geometry: Geometry,
+    stacks: Vec<Stack>,
     shape: Vec<usize>,
     record: String,
     /// The files of its scan.
     sources: Vec<PathBuf>,
+}
+
+impl Reconstruction {
+    /// The geometry of all slices. Errors: several stacks of slices.
+    fn geometry(&self) -> PyResult<&Geometry> {
+        match &self.stacks[..] {
+            [one] => Ok(&one.geometry),
+            several => {
+                let expected = "one stack of slices (`stacks` has the place of each)";
+                Err(raised(Error::value("slices of the image", expected, several.len())))
+            }
+        }
+    }
 }
 
 #[pymethods]
@@ -66,33 +80,51 @@ impl Reconstruction {
         record::read(py, &self.record)
     }
 
-    /// Voxel size along x, y and z in mm.
+    /// Voxel size along x, y and z in mm. Raises ValueError where slices are several `stacks`, as the other places do.
     #[getter]
-    fn spacing_mm(&self) -> [f64; 3] {
-        self.geometry.spacing_mm
+    fn spacing_mm(&self) -> PyResult<[f64; 3]> {
+        Ok(self.geometry()?.spacing_mm)
     }
 
     /// The centre of the centre voxel (index n/2 along each axis) in the patient's coordinates (LPS) in mm.
     #[getter]
-    fn position_mm(&self) -> [f64; 3] {
-        self.geometry.position_mm
+    fn position_mm(&self) -> PyResult<[f64; 3]> {
+        Ok(self.geometry()?.position_mm)
     }
 
     /// Unit vectors along x, y and z in the patient's coordinates (LPS).
     #[getter]
-    fn directions(&self) -> [[f64; 3]; 3] {
-        [self.geometry.read_dir, self.geometry.phase_dir, self.geometry.slice_dir]
+    fn directions(&self) -> PyResult<[[f64; 3]; 3]> {
+        Ok(directions(self.geometry()?))
+    }
+
+    /// The stacks that the slices are along z, one behind the other: a dictionary each with "slices" (how many), "spacing_mm",
+    /// "position_mm" and "directions". They are several where slices differ in direction, or do not lie behind each other at one
+    /// distance.
+    #[getter]
+    fn stacks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let stack = |stack: &Stack| {
+            let of = PyDict::new(py);
+            of.set_item("slices", stack.slices)?;
+            of.set_item("spacing_mm", stack.geometry.spacing_mm)?;
+            of.set_item("position_mm", stack.geometry.position_mm)?;
+            of.set_item("directions", directions(&stack.geometry))?;
+            Ok(of)
+        };
+        self.stacks.iter().map(stack).collect()
     }
 
     /// Writes `image`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl, .mha, .tif, .png and others.
     ///
-    /// Returns notes on what the format cannot hold, such as the phase. Raises ValueError for a name of no format that holds images and for a
-    /// file from which the scan was read, OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
+    /// Several `stacks` become a file each: image_1.nii.gz and so on. Returns notes on what the format cannot hold, such as the phase.
+    /// Raises ValueError for a name of no format that holds images and for a file from which the scan was read, OSError
+    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
-        let image =
-            Image::new(host_array::<C32>("image", self.image.bind(py))?, self.geometry).map_err(raised)?;
+        let image = Image::of_stacks(host_array::<C32>("image", self.image.bind(py))?, self.stacks.clone())
+            .map_err(raised)?;
         let written = py.detached(|| {
-            rayspin::io::expect_apart(&self.sources, &[&path])?;
+            let files = rayspin::io::stack_paths(&path, self.stacks.len())?;
+            rayspin::io::expect_apart(&self.sources, &files.iter().collect::<Vec<_>>())?;
             rayspin::io::write_image(&path, &image, &WriteOptions::default())
         });
         let notes = written.map_err(|error| of_file(Call::Recon, &error))?;
@@ -107,6 +139,10 @@ impl Reconstruction {
     fn __repr__(&self) -> String {
         format!("Reconstruction({} by {})", rayspin::core::format_shape(&self.shape), self.method)
     }
+}
+
+fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
+    [geometry.read_dir, geometry.phase_dir, geometry.slice_dir]
 }
 
 /// The methods of reconstruction and their parameters, which are keywords of `recon`.
@@ -233,11 +269,11 @@ pub(crate) fn recon(
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
         recorder.converged(format!("image {image}"), solve.residuals.iter().copied());
     }
-    let geometry = *image.geometry();
+    let stacks = image.stacks();
     let image = image.into_data();
     Ok(Reconstruction {
         record: record::finish(recorder, &monitor, &notes)?,
-        geometry,
+        stacks,
         shape: image.shape().to_vec(),
         image: to_numpy(py, image).unbind(),
         maps: maps.map(|maps| to_numpy(py, maps).unbind()),

@@ -35,6 +35,15 @@ pub(crate) enum SensitivitiesArg {
     Espirit,
 }
 
+/// How `center_sample` counts the samples of reversed readouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReversedCentreArg {
+    /// In the order in which they are stored
+    Stored,
+    /// As if the readout were not reversed, as Siemens' scanners do
+    Forward,
+}
+
 /// `rayspin recon mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -165,6 +174,19 @@ pub(crate) struct ReconMri {
     /// Field of view in mm of a scan without a header
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) fov: Option<String>,
+    /// Line at the centre of k-space [default: the header's, or the line where the energy peaks if that cannot be]
+    ///
+    /// As kspace_encode_step_1 counts.
+    #[arg(long, value_name = "LINE")]
+    pub(crate) centre_line: Option<usize>,
+    /// Partition at the centre of k-space [default: as for --centre-line]
+    ///
+    /// As kspace_encode_step_2 counts.
+    #[arg(long, value_name = "PARTITION")]
+    pub(crate) centre_partition: Option<usize>,
+    /// How center_sample counts the samples of reversed readouts [default: as readouts of both directions tell]
+    #[arg(long, value_enum)]
+    pub(crate) reversed_centre: Option<ReversedCentreArg>,
     /// Encoding to reconstruct
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) encoding: usize,

@@ -218,9 +218,11 @@ pub(crate) fn read(
     let labels = selection
         .choose(contents.images.keys().copied(), &mut notes)
         .with_context(|| path.display().to_string())?;
-    let taken = Some(Taken::of(contents.images.keys().copied(), &labels));
-    let slices: std::collections::BTreeSet<u16> = contents.images.keys().map(|l| l.slice).collect();
-    let slices: Vec<u16> = slices.into_iter().collect();
+    let places = reader.slice_places();
+    let labels = places.sorted(labels, &mut notes);
+    let all = places.sorted(contents.images.keys().copied().collect(), &mut Vec::new());
+    let taken = Some(Taken::of(all, &labels));
+    let slices = places.slices(selection.encoding);
     let largest = *labels.iter().max_by_key(|label| contents.images[label]).unwrap_or(&labels[0]);
     let fits = args.run.memory.is_none_or(|limit| process + contents.memory_bytes <= limit)
         && cpu::expect_memory(path.display(), contents.memory_bytes).is_ok();
@@ -304,7 +306,7 @@ fn read_arrays(
     };
     let mut notes = series.notes().to_vec();
     let labels = selection.choose(series.labels(), &mut notes).with_context(|| path.display().to_string())?;
-    let taken = Some(Taken::of(series.labels(), &labels));
+    let taken = Some(Taken::of(series.labels().collect(), &labels));
     let slices: std::collections::BTreeSet<u16> = series.labels().map(|label| label.slice).collect();
     let slices: Vec<u16> = slices.into_iter().collect();
     let frame = series.frame(labels[0], &mut notes)?;

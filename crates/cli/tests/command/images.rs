@@ -51,6 +51,45 @@ fn a_scan_becomes_images_a_record_and_a_quality_table() {
     assert_eq!(quality["nrmse"], 0.0);
 }
 
+/// Slices of two directions become a file each, of a whole scan as of a stream.
+#[test]
+fn stacks_of_slices_become_files_of_their_own() {
+    use rayspin::core::Monitor;
+    use rayspin::mri::simulate::{SimulateOptions, simulate};
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    for repetitions in [1, 2] {
+        let options = SimulateOptions {
+            matrix: [16, 16, 3],
+            coils: 1,
+            repetitions,
+            snr: None,
+            ..SimulateOptions::default()
+        };
+        let mut scan = simulate(&options, &Monitor::silent()).unwrap().scan;
+        for readout in &mut scan.acquisitions {
+            if readout.counters.slice == 1 {
+                let [x, y, z] = [readout.read_dir, readout.phase_dir, readout.slice_dir];
+                (readout.read_dir, readout.phase_dir, readout.slice_dir) = (y, z, x);
+                readout.position = [1.0, 2.0, 3.0];
+            }
+        }
+        rayspin::io::ismrmrd::write(f.join("scan.h5"), &scan, Default::default()).unwrap();
+        let output = ok(&["recon", "mri", "scan.h5", "-o", "i.nii", "-o", "i.png"], f);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("several directions") && text.contains("i_2.nii"), "{text}");
+        assert!(f.join("i_1.png").exists() && !f.join("i.nii").exists());
+        let [axial, other] =
+            ["i_1.nii", "i_2.nii"].map(|name| rayspin::io::read_image(f.join(name)).unwrap().image);
+        assert_eq!((axial.repetitions(), axial.shape_zyx()[0], other.shape_zyx()[0]), (repetitions, 2, 1));
+        assert!(other.geometry().position_mm.iter().zip([1.0, 2.0, 3.0]).all(|(a, b)| (a - b).abs() < 1e-3));
+        let record: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(f.join("i.json")).unwrap()).unwrap();
+        assert_eq!(record["outputs"].as_array().unwrap().len(), 4);
+        refused(&["recon", "mri", "scan.h5", "-o", "-", "--no-record"], f, &["one stack of slices"]);
+    }
+}
+
 #[test]
 fn quiet_means_no_word_and_lines_replace_the_bar_without_a_terminal() {
     let folder = with_scan();

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 
 use rayspin_core::Geometry;
+use rayspin_core::slices::{SAME_DIRECTION, SAME_PLACE, even_spacing, median, near};
 use rayspin_core::vector::{cross, dot};
 
 use super::plane::Plane;
@@ -12,12 +13,8 @@ use super::values::Scale;
 use crate::element::Element;
 use crate::{Error, Held, NumberType, Result, input};
 
-/// Two slices that are nearer than this part of the usual distance lie in the same place.
-const SAME_PLACE: f64 = 0.01;
 /// Slices that are this many usual distances apart have others between them, which are missing.
 const GAP: f64 = 1.5;
-/// How far places may be off even spacing, in spacings. Headers round positions, and steps of a table vary.
-const EVEN: f64 = 0.02;
 /// How far slices may be shifted in their planes, in pixels, and count as lying behind each other.
 const ALIGNED: f64 = 0.05;
 
@@ -192,13 +189,10 @@ impl Stack {
 
     /// The distance of slices that are evenly spaced.
     pub(super) fn even_spacing(&self) -> Option<f64> {
-        let step = match &self.heights[..] {
-            [_] => return Some(self.lone_thickness()),
-            [.., last] => last / (self.heights.len() - 1) as f64,
-            [] => return None,
-        };
-        let on = |(at, height): (usize, &f64)| (height - at as f64 * step).abs() <= EVEN * step;
-        self.heights.iter().enumerate().all(on).then_some(step)
+        match &self.heights[..] {
+            [_] => Some(self.lone_thickness()),
+            heights => even_spacing(heights),
+        }
     }
 
     /// How many slices seem to be missing: all distances are multiples of the least, and some are not the least.
@@ -268,7 +262,6 @@ fn expect_alike(planes: &[Plane]) -> Result<()> {
         Err(Error::field(&plane.file, what, format!("{others} as in {first}"), format!("{own} in {plane}"))
             .with_hint("give the slices of one orientation and size a folder of their own"))
     };
-    let near = |a: &[f64], b: &[f64], off: f64| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= off);
     for plane in planes {
         let size = |plane: &Plane| format!("{} x {}", plane.size[0], plane.size[1]);
         if plane.size != first.size {
@@ -280,7 +273,7 @@ fn expect_alike(planes: &[Plane]) -> Result<()> {
             None => "none".into(),
         };
         let alike = match (flat(plane), flat(first)) {
-            (Some(own), Some(others)) => near(&own, &others, 1e-3),
+            (Some(own), Some(others)) => near(&own, &others, SAME_DIRECTION),
             (own, others) => own.is_none() && others.is_none(),
         };
         if !alike {
@@ -344,10 +337,4 @@ fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The median; of an even number of values the lower one, so that one of two distances that is too large shows.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len().saturating_sub(1) / 2).copied()
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ndarray::{ArcArray1, ArcArray2, s};
 use rayspin_core::{C32, all_finite};
-use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, Place, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, Place, ScanHeader, SlicePlace};
 
 use super::layout::{Head, Index};
 use crate::error::{Error, Result};
@@ -130,7 +130,18 @@ impl Checked {
             time_stamp: head.acquisition_time_stamp,
             trajectory: self.dims > 0,
             samples: self.samples,
+            centre_sample: head.center_sample as usize,
             bytes,
+        }
+    }
+
+    /// What the head states of the place of its slice, as [`Self::settle`] repairs it.
+    pub(super) fn slice_place(&self, head: &Head) -> SlicePlace {
+        let stated = [head.read_dir, head.phase_dir, head.slice_dir];
+        let finite = head.position.iter().all(|p| p.is_finite());
+        SlicePlace {
+            position: if finite { head.position } else { [0.0; 3] },
+            directions: if orthonormal(&stated) { stated } else { [[0.0; 3]; 3] },
         }
     }
 
@@ -249,12 +260,18 @@ impl Checked {
     }
 
     /// The sample at the k-space centre. Writers leave it 0 or garbage; a Cartesian line as long as the encoded matrix
-    /// has its centre in the middle.
-    fn centre(&self, header: &ScanHeader, head: &Head, trajectory: bool, repairs: &mut Repairs) -> usize {
+    /// has its centre in the middle. Of a part of a line, the samples tell it later.
+    pub(super) fn centre(
+        &self,
+        header: &ScanHeader,
+        head: &Head,
+        trajectory: bool,
+        repairs: &mut Repairs,
+    ) -> usize {
         let stated = head.center_sample as usize;
         let full = header.encodings.get(self.encoding).is_some_and(|e| e.encoded.matrix[0] == self.samples);
         let unset = stated == 0 && full && !trajectory && self.samples > 1;
-        if self.samples > 0 && (stated >= self.samples || unset) {
+        if self.samples > 0 && (stated >= self.samples && (full || trajectory || !self.image) || unset) {
             repairs.centre += usize::from(self.image);
             return self.samples / 2;
         }

@@ -1,10 +1,12 @@
 //! Image series on the way in.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
 use hdf5::{Dataset, H5Type};
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, Axis, IxDyn};
+use rayspin_core::slices::{Stack, all_in_one_place, order, stacks};
 use rayspin_core::{C32, Geometry, Image, voxels};
 use rayspin_device::cpu::expect_memory;
 
@@ -54,11 +56,12 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
     Ok(series_of(path, &open(path)?))
 }
 
-/// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions, or the slices
-/// of one volume where they have one slice each, lie one behind the other and share a repetition.
+/// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions. Those that share a
+/// repetition are slices, in the order of their places. Slices that no single geometry describes are several stacks, of which
+/// `series/1`, `series/2`, … name one each.
 ///
-/// Errors: no series or several and no `series` named, more than one channel, arrays that contradict the headers, values
-/// that are not numbers.
+/// Errors: no series or stack, or several and none named, more than one channel, arrays that contradict the headers, values that
+/// are not numbers.
 ///
 /// ```
 /// use rayspin_core::{C32, Geometry, Image};
@@ -82,7 +85,8 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
 pub(super) fn read_any_images(path: &Path, series: Option<&str>) -> Result<ImageRead> {
     let file = open(path)?;
     let found = series_of(path, &file);
-    let name = choose(path, "image series", &found, series)?;
+    let of_stack = series.and_then(|name| series_of_stack(name, &found));
+    let name = choose(path, "image series", &found, of_stack.or(series))?;
     let fail = |e: hdf5::Error| reading(path, "the image series", &e);
     let group = file.group(&name).map_err(fail)?;
     let data = dataset(path, &group, "data")?;
@@ -109,25 +113,98 @@ pub(super) fn read_any_images(path: &Path, series: Option<&str>) -> Result<Image
     let places: Vec<Geometry> = heads.iter().map(|head| geometry(head, &mut notes)).collect();
     let Stored { values, stored, rounded } = values(path, &data, &shape)?;
     notes.extend(rounded.then(|| stored.rounded()));
-    let one_time = heads.iter().all(|head| head.repetition == heads[0].repetition);
-    let stacked =
-        (count > 1 && nz == 1 && one_time).then(|| rayspin_mri::scan::stack(&places, &mut notes)).flatten();
-    let (shape, place) = match (stacked, count) {
-        (Some(place), _) => (vec![count, ny, nx], place),
-        (None, 1) => (vec![nz, ny, nx], places[0]),
-        (None, _) => (vec![count, nz, ny, nx], places[0]),
+    let arrangement = arranged(&heads, &places, nz, &mut notes);
+    let chosen = match &arrangement.stacks[..] {
+        [_] => 0,
+        several => {
+            let names: Vec<String> = (1..=several.len()).map(|number| format!("{name}/{number}")).collect();
+            let given = series.filter(|_| of_stack.is_some());
+            let wanted = choose(path, "stack of slices, which one image has one of", &names, given)?;
+            names.iter().position(|name| *name == wanted).unwrap_or_default()
+        }
     };
     let image: AnyImage = match values {
-        Values::Real(values) => image(path, &shape, values, place)?.into(),
-        Values::Complex(values) => image(path, &shape, values, place)?.into(),
+        Values::Real(values) => image(path, values, &shape, arrangement, chosen)?.into(),
+        Values::Complex(values) => image(path, values, &shape, arrangement, chosen)?.into(),
     };
     Ok(ImageRead::new(image, stored, notes))
 }
 
-fn image<T: Clone>(path: &Path, shape: &[usize], values: Vec<T>, place: Geometry) -> Result<Image<T>> {
-    let array = ArrayD::from_shape_vec(IxDyn(shape), values)
-        .map_err(|e| Error::field(path, "image data", "a shape that fits the values", e))?;
-    Image::new(array, place).map_err(|e| Error::core(path, e))
+/// The stack `chosen` of the images of the file.
+fn image<T: Copy>(
+    path: &Path,
+    values: Vec<T>,
+    shape: &[usize],
+    arrangement: Arrangement,
+    chosen: usize,
+) -> Result<Image<T>> {
+    let &[count, _, nz, ny, nx] = shape else {
+        return Err(Error::field(path, "image data", "[image, channel, z, y, x]", format!("{shape:?}")));
+    };
+    let unfit = |e| Error::field(path, "image data", "a shape that fits the values", e);
+    let images = ArrayD::from_shape_vec(IxDyn(&[count, nz, ny, nx]), values).map_err(unfit)?;
+    let Arrangement { order, leading, stacks } = arrangement;
+    let images = if order.is_sorted() { images } else { images.select(Axis(0), &order) };
+    let shape = [&leading[..], &[ny, nx]].concat();
+    let whole = Image::of_stacks(images.into_shape_with_order(IxDyn(&shape)).map_err(unfit)?, stacks);
+    let one = whole.and_then(|whole| match whole.stacks().len() {
+        1 => Ok(whole),
+        _ => Ok(whole.apart()?.swap_remove(chosen)),
+    });
+    one.map_err(|e| Error::core(path, e))
+}
+
+/// The series that a stack's name `series/number` is of, where it is one.
+pub(super) fn series_of_stack<'a>(name: &'a str, series: &[String]) -> Option<&'a str> {
+    let known = |name: &str| series.iter().any(|one| one.trim_matches('/') == name);
+    let name = name.trim_matches('/');
+    let (whole, number) = name.rsplit_once('/')?;
+    (!known(name) && known(whole) && number.parse::<usize>().is_ok()).then_some(whole)
+}
+
+/// How the images of a file become one array.
+struct Arrangement {
+    /// The images, repetition by repetition, slices in the order of their places.
+    order: Vec<usize>,
+    /// The array's axes before y and x: `[z]` or `[repetition, z]`.
+    leading: Vec<usize>,
+    /// What the slices of a repetition are.
+    stacks: Vec<Stack>,
+}
+
+/// Images of `nz` slices each as repetitions of slices.
+fn arranged(heads: &[ImageHead], places: &[Geometry], nz: usize, notes: &mut Vec<String>) -> Arrangement {
+    let count = heads.len();
+    let mut times: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, head) in heads.iter().enumerate() {
+        times.entry(head.repetition).or_default().push(at);
+    }
+    let each = count / times.len().max(1);
+    let alike = times.values().all(|images| images.len() == each);
+    let of = |all: &[usize]| -> Vec<Geometry> { all.iter().map(|&at| places[at]).collect() };
+    if each == 1 || !alike || (nz > 1 && all_in_one_place(places)) {
+        return Arrangement {
+            order: (0..count).collect(),
+            leading: if count == 1 { vec![nz] } else { vec![count, nz] },
+            stacks: vec![Stack { slices: nz, geometry: places[0] }],
+        };
+    }
+    let mut sorted = Vec::with_capacity(count);
+    for images in times.values() {
+        sorted.extend(order(&of(images)).into_iter().map(|at| images[at]));
+    }
+    let first = of(&sorted[..each]);
+    let stacks = match nz {
+        1 => stacks(&first),
+        // Volumes, such as the slabs of a scan.
+        _ => first.iter().map(|&geometry| Stack { slices: nz, geometry }).collect(),
+    };
+    if nz == 1 && all_in_one_place(&first) {
+        let z = first[0].spacing_mm[2];
+        notes.push(format!("slice positions are not spaced along the slice direction: {z} mm assumed"));
+    }
+    let leading = if times.len() == 1 { vec![each * nz] } else { vec![times.len(), each * nz] };
+    Arrangement { order: sorted, leading, stacks }
 }
 
 /// The XML header as the scan model has it, and what had to be assumed. `path` is for the errors.

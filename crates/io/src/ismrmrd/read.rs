@@ -9,7 +9,7 @@ use ndarray::ArcArray1;
 use rayon::prelude::*;
 use rayspin_core::{C32, Monitor};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
-use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader};
+use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader, SlicePlaces};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs, Settled, Stored};
@@ -474,12 +474,27 @@ impl Reader {
         let place = |(index, (head, checked)): (usize, (&Head, &Checked))| {
             let place = checked.place(head, Raw::resident(head));
             let unsure = place.trajectory && place.flags.is_calibration_line();
+            // As the acquisition will have it.
+            let centre_sample =
+                checked.centre(&self.raw.header, head, place.trajectory, &mut Repairs::default());
             Place {
+                centre_sample,
                 trajectory: place.trajectory && (!unsure || self.raw.acquisitions.has_trajectory(index)),
                 ..place
             }
         };
         places.map(place).collect()
+    }
+
+    /// Where the slices lie, as the heads of their first readouts state it.
+    pub fn slice_places(&self) -> SlicePlaces {
+        let mut places = SlicePlaces::default();
+        for (head, checked) in self.raw.heads.iter().zip(&self.checked) {
+            if let Some(label) = checked.label() {
+                places.add(&label, checked.slice_place(head));
+            }
+        }
+        places
     }
 
     /// Bytes that reading takes besides the acquisitions that it returns: their heads, and what HDF5 keeps.

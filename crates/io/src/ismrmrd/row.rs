@@ -6,7 +6,7 @@ use rayspin_core::Monitor;
 use rayspin_mri::scan::Scan;
 
 use super::images::ImageSeries;
-use super::images_in::read_any_images;
+use super::images_in::{read_any_images, series_of_stack};
 use super::open::{open, scans_of, series_of};
 use super::{Identity, ImageOptions, ReadOptions, read_with};
 use crate::format::{ImageRead, Target};
@@ -39,7 +39,10 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 pub(crate) fn holds(path: &Path, name: Option<&str>) -> Result<bool> {
     let series = series_of(path, &open(path)?);
     Ok(match name {
-        Some(name) => !series.iter().any(|known| known == name.trim_matches('/')),
+        Some(name) => {
+            let known = series.iter().any(|known| known == name.trim_matches('/'));
+            !known && series_of_stack(name, &series).is_none()
+        }
         None => series.is_empty(),
     })
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayspin_core::Monitor;
 use rayspin_mri::recon::StreamItem;
-use rayspin_mri::scan::{Acquisition, Flags, Frame, FrameOptions, Label, Scan, Series, assemble};
+use rayspin_mri::scan::{
+    Acquisition, Flags, Frame, FrameOptions, Label, ReadoutHeads, Scan, Series, assemble,
+};
 
 use super::Reader;
 use crate::error::{Error, Result};
@@ -51,13 +53,18 @@ pub struct SeriesSource {
     first_maps: Option<Frame>,
     /// The next image.
     next: usize,
+    heads: ReadoutHeads,
 }
 
 impl SeriesSource {
     /// The images of `series`. Its places must be the places of `reader`.
     pub fn new(reader: Reader, series: Series, options: FrameOptions) -> Self {
         let maps = series.slices();
-        Self { reader, series, options, held: BTreeMap::new(), maps, first_maps: None, next: 0 }
+        let mut heads = ReadoutHeads::default();
+        for place in series.places() {
+            heads.add(place.encoding, place.flags, place.samples, place.centre_sample);
+        }
+        Self { reader, series, options, held: BTreeMap::new(), maps, first_maps: None, next: 0, heads }
     }
 
     /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
@@ -205,7 +212,10 @@ impl SeriesSource {
             all.iter().filter_map(|index| Some((*index, self.held.get(index)?))).collect()
         };
         let header = self.reader.header();
-        assemble(header, label, &of(readouts), &of(calibration), &self.options, notes)
+        let readouts = of(readouts);
+        let centres = self.options.centres.with_heads(&self.heads, &label, &readouts, notes);
+        let options = FrameOptions { centres, ..self.options.clone() };
+        assemble(header, label, &readouts, &of(calibration), &options, notes)
             .map_err(|e| Error::core(self.reader.path(), e))
     }
 }

@@ -7,9 +7,10 @@ use std::process::Command;
 use ndarray::{Array2, Array3, ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image, Monitor, TrajectoryUnits};
 use rayspin_io::ismrmrd::{
-    Identity, ImageOptions, ReadOptions, is_read_past_library, read, read_by_library, write, write_images,
+    Identity, ImageOptions, ReadOptions, is_read_past_library, read, read_by_library, read_images, write,
+    write_images,
 };
-use rayspin_io::{RawOptions, ScanOptions, Values, cfl, npy, scan_of_arrays, write_scan};
+use rayspin_io::{RawOptions, ScanOptions, Values, cfl, npy, read_image, scan_of_arrays, write_scan};
 use rayspin_mri::scan::{Flags, TrajectoryKind};
 
 use crate::make::{cartesian, scan};
@@ -89,6 +90,27 @@ fn files_of_ismrmrd_python_are_read() {
         assert_eq!(points.dim(), (12, 2));
         assert_eq!(points[[7, 1]], index as f32 + 7.0 / 8.0);
         assert_eq!(a.data[[1, 3]], value(index, 1, 3));
+    }
+    // Images of slices, whose order is not their places'.
+    let (image, notes) = read_images(folder.path().join("mixed.h5"), None).unwrap();
+    assert_eq!((image.data().shape(), image.stacks().len()), (&[2, 3, 4, 6][..], 1));
+    let values: Vec<f32> = image.data().slice(ndarray::s![.., .., 0, 0]).iter().map(|v| v.re).collect();
+    assert_eq!(values, [0.0, 4.0, 2.0, 11.0, 15.0, 13.0]);
+    let place = image.geometry();
+    assert_eq!((place.spacing_mm, place.position_mm, notes.len()), ([2.0, 2.0, 7.0], [1.0, 2.0, 7.0], 0));
+    // Images of slices in two directions: one image holds the place of one stack.
+    let planes = folder.path().join("planes.h5");
+    let refused = read_images(&planes, None).unwrap_err();
+    assert!(refused.to_string().contains("dataset/image_3/1, dataset/image_3/2"), "{refused}");
+    assert!(read_images(&planes, Some("dataset/image_3/3")).is_err());
+    for (number, values, position, axis) in [
+        ("1", [0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.0, -1.0]),
+        ("2", [1.0, 3.0], [9.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
+    ] {
+        let name = format!("{}:dataset/image_3/{number}", planes.display());
+        let image = read_image(name).unwrap().image;
+        assert_eq!((image.geometry().position_mm, image.geometry().slice_dir), (position, axis));
+        assert_eq!([0, 1].map(|slice| image.data()[[slice, 3, 5]].re), values);
     }
     // No `traj` member at all.
     let scan = read(folder.path().join("notraj.h5")).unwrap();

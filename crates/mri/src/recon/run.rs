@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ndarray::ArrayD;
+use rayspin_core::slices::Stack;
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
 
@@ -26,7 +27,11 @@ pub(super) struct Run {
     /// What the first repetition's slice leaves for the others.
     cache: BTreeMap<u16, SliceCache>,
     repeated: bool,
-    places: Vec<Geometry>,
+    /// The slices of the first repetition, and where they lie.
+    places: Vec<(u16, Geometry)>,
+    /// How many images came, and how far their slices lay from those of the first repetition at most, in voxels.
+    came: usize,
+    moved: f64,
     /// Frames of each slice that are solved for together.
     together: BTreeMap<u16, Vec<Frame>>,
     maps: Vec<ArrayD<C32>>,
@@ -75,6 +80,8 @@ impl Run {
             cache: BTreeMap::new(),
             repeated,
             places: Vec::with_capacity(taken),
+            came: 0,
+            moved: 0.0,
             together: BTreeMap::new(),
             maps: Vec::new(),
             solves: Vec::new(),
@@ -119,9 +126,11 @@ impl Run {
     ) -> Result<Option<ArrayD<C32>>> {
         self.expect_slices(&frame)?;
         self.prepare(&frame, monitor)?;
-        if self.places.len() < self.taken {
-            self.places.push(frame.geometry);
+        match self.places.get(self.came % self.taken) {
+            Some((_, first)) => self.moved = self.moved.max(scan::moved(first, &frame.geometry)),
+            None => self.places.push((label.slice, frame.geometry)),
         }
+        self.came += 1;
         if self.options.method.uses().span == Span::Series {
             self.together.entry(label.slice).or_default().push(frame);
             return Ok(None);
@@ -252,17 +261,26 @@ impl Run {
         }
     }
 
-    /// Where a volume lies; known once each slice was seen.
-    pub(super) fn geometry(&mut self) -> Result<Geometry> {
-        let first = *self.places.first().ok_or_else(|| Error::value("frames", "at least one", 0))?;
+    /// Where the slices of a volume lie, whose depth is that; known once each slice was seen.
+    pub(super) fn stacks(&mut self, depth: usize) -> Result<Vec<Stack>> {
+        let (_, first) = *self.places.first().ok_or_else(|| Error::value("frames", "at least one", 0))?;
         if self.taken == 1 {
-            return Ok(first);
+            return Ok(vec![Stack { slices: depth, geometry: first }]);
         }
-        Ok(scan::stack(&self.places, &mut self.notes).unwrap_or(first))
+        Ok(scan::stacked(&self.places, &mut self.notes))
     }
 
-    pub(super) fn finish(mut self) -> Result<(RunEnd, Geometry)> {
-        let geometry = self.geometry()?;
+    pub(super) fn finish(mut self) -> Result<RunEnd> {
+        if self.moved > MOVED {
+            let how = match self.moved.is_finite() {
+                true => format!("move by up to {:.2} voxels", self.moved),
+                false => "turn".to_owned(),
+            };
+            let text = format!(
+                "slices {how} between repetitions: the images state the places of the first repetition"
+            );
+            self.note(vec![text]);
+        }
         let maps =
             if self.maps.len() < 2 {
                 self.maps.pop()
@@ -274,9 +292,12 @@ impl Run {
                 })?)
             };
         let Self { solves, notes, certificates, searched, .. } = self;
-        Ok((RunEnd { solves, maps, notes, certificates, searched }, geometry))
+        Ok(RunEnd { solves, maps, notes, certificates, searched })
     }
 }
+
+/// By how many voxels slices may move between repetitions unsaid.
+const MOVED: f64 = 0.1;
 
 /// The method's parameters that are images, `[slice, y, x]`, cut to one slice.
 fn images_of_slice(

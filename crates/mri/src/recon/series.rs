@@ -30,7 +30,7 @@ pub struct Selection {
 #[derive(Debug, Clone)]
 pub struct ScanImage {
     /// `[z, y, x]`, or `[repetition, z, y, x]` when there are several; coil images that are not combined are
-    /// `[coil, z, y, x]`.
+    /// `[coil, z, y, x]`. Slices that no single geometry describes are several [stacks](Image::stacks).
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
@@ -82,8 +82,7 @@ pub fn reconstruct_scan(
     let mut notes = scan.notes.clone();
     let index = scan.frames()?;
     let labels = selection.labels(&index, &mut notes)?;
-    let slices: std::collections::BTreeSet<u16> = index.labels().map(|l| l.slice).collect();
-    let slices: Vec<u16> = slices.into_iter().collect();
+    let slices = index.places().slices(selection.encoding);
     let mut source = |label: Label, notes: &mut Vec<String>| index.assemble(label, frames, notes);
     let mut options = options.clone();
     if options.prepare.noise.is_none() {
@@ -96,9 +95,10 @@ pub fn reconstruct_scan(
 /// The frames of a series.
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
-    /// Their labels, in the order in which they come: repetition slowest.
+    /// Their labels, in the order in which they come: repetition slowest, slices by their places
+    /// ([`SlicePlaces`](crate::scan::SlicePlaces)).
     pub labels: &'a [Label],
-    /// The slice counters of the whole scan, which given maps are for.
+    /// The slice counters of the whole scan in the order of their places, which given maps are for.
     pub slices: &'a [u16],
     /// What their reader assumed.
     pub notes: Vec<String>,
@@ -147,10 +147,10 @@ pub fn reconstruct_frames(
         monitor.check()?;
     }
     run.all_together(labels, monitor)?.into_iter().try_for_each(|image| stacked.push(image))?;
-    let (end, geometry) = run.finish()?;
     let data = stacked.finish(repetitions)?;
-    let RunEnd { solves, maps, notes, certificates, searched } = end;
-    Ok(ScanImage { image: Image::new(data, geometry)?, solves, maps, notes, certificates, searched })
+    let stacks = run.stacks(data.shape()[data.ndim() - 3])?;
+    let RunEnd { solves, maps, notes, certificates, searched } = run.finish()?;
+    Ok(ScanImage { image: Image::of_stacks(data, stacks)?, solves, maps, notes, certificates, searched })
 }
 
 /// Reconstructs one frame, `[z, y, x]` or `[y, x]` as it is; `notes` are what its reader assumed.
@@ -259,14 +259,16 @@ impl Stack {
 }
 
 impl Selection {
-    /// The frames of a scan that are selected, in label order. `notes` names what is left out.
+    /// The frames of a scan that are selected: repetition slowest, and slices in the order of their places. `notes` names what is
+    /// left out.
     ///
     /// Errors: a counter that the scan does not hold, or counters that do not occur together.
     pub fn labels(&self, index: &FrameIndex<'_>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
-        self.choose(index.labels(), notes)
+        let chosen = self.choose(index.labels(), notes)?;
+        Ok(index.places().sorted(chosen, notes))
     }
 
-    /// [`Selection::labels`] of labels that are known without a scan.
+    /// The labels that are selected, of labels that are known without a scan; in the order in which they come.
     pub fn choose(&self, labels: impl Iterator<Item = Label>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
         select(labels, self, notes)
     }

@@ -1,7 +1,8 @@
 //! Many frames as a stream: one is read while the one before is computed and the one before that is written.
 
 use ndarray::{ArrayD, Axis};
-use rayspin_core::{C32, Error, Geometry, Monitor, Result};
+use rayspin_core::slices::Stack;
+use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::Device;
 use rayspin_run::{Endpoints, StreamTimes};
 
@@ -25,8 +26,8 @@ pub struct Volume {
     pub index: usize,
     /// `[z, y, x]`.
     pub data: ArrayD<C32>,
-    /// Where it lies.
-    pub geometry: Geometry,
+    /// Where its slices lie: one stack, or several behind each other along z where no single geometry describes them.
+    pub stacks: Vec<Stack>,
 }
 
 /// What a stream leaves besides the volumes.
@@ -98,7 +99,7 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
     let mut run = Run::new(device, frames, options)?;
     let slices = run.slices();
     let mut volumes =
-        Volumes { slices, collected: Vec::with_capacity(slices), geometry: None, done: 0, shape: None };
+        Volumes { slices, collected: Vec::with_capacity(slices), stacks: None, done: 0, shape: None };
     let mut expected = labels.iter();
     let times = rayspin_run::stream(ends, |item, notes, emit| {
         for note in notes {
@@ -128,7 +129,7 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
         }
         monitor.check()
     })?;
-    let (RunEnd { solves, maps, notes, certificates, searched }, _) = run.finish()?;
+    let RunEnd { solves, maps, notes, certificates, searched } = run.finish()?;
     Ok(StreamEnd { solves, maps, notes, certificates, searched, times })
 }
 
@@ -136,7 +137,7 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
 struct Volumes {
     slices: usize,
     collected: Vec<ArrayD<C32>>,
-    geometry: Option<Geometry>,
+    stacks: Option<Vec<Stack>>,
     done: usize,
     shape: Option<Vec<usize>>,
 }
@@ -157,13 +158,13 @@ impl Volumes {
         if self.collected.len() < self.slices {
             return Ok(());
         }
-        let geometry = match self.geometry {
-            Some(geometry) => geometry,
-            None => *self.geometry.insert(run.geometry()?),
-        };
         let data = stack(std::mem::take(&mut self.collected))?;
+        let stacks = match &self.stacks {
+            Some(stacks) => stacks.clone(),
+            None => self.stacks.insert(run.stacks(data.shape()[0])?).clone(),
+        };
         // A sink that failed says why at the end.
-        if emit(Volume { index: self.done, data, geometry }) {
+        if emit(Volume { index: self.done, data, stacks }) {
             monitor.advance("")?;
         }
         self.done += 1;

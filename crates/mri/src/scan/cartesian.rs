@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ndarray::{ArrayD, ArrayView2, IxDyn, s};
@@ -6,7 +7,7 @@ use rayspin_core::{C32, Error, Result};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frames::{Samples, note};
-use super::{Acquisition, Encoding, Flags, Limits, times};
+use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, times};
 
 /// Places the readouts of one image on the grid.
 ///
@@ -15,6 +16,7 @@ use super::{Acquisition, Encoding, Flags, Limits, times};
 pub(super) fn assemble(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
+    centres: &Centres,
     timed: bool,
     notes: &mut Vec<String>,
 ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
@@ -26,9 +28,10 @@ pub(super) fn assemble(
     let mut placed = Vec::with_capacity(readouts.len());
     let mut counts = vec![0u32; lines * nx];
     let mut times = timed.then(|| vec![0.0; lines * nx]);
-    let centre_1 = centre(encoding.step_1, encoded[1], "phase encoding", notes);
-    let centre_2 = centre(encoding.step_2, encoded[2], "second phase encoding", notes);
+    let centre_1 = centres.line.unwrap_or(encoded[1] / 2);
+    let centre_2 = centres.partition.unwrap_or(encoded[2] / 2);
     let mut left_out = 0;
+    let mut assumed: BTreeMap<(usize, usize, bool), usize> = BTreeMap::new();
 
     for (index, readout) in readouts {
         let samples = readout.data.ncols();
@@ -58,7 +61,15 @@ pub(super) fn assemble(
             continue;
         };
         let reversed = readout.flags.contains(Flags::REVERSE);
-        let centre = centre_sample(readout, encoded[0], notes);
+        let centre = match readout.centre_sample {
+            stated if may_be_centre(stated, samples, encoded[0]) => match centres.reversed {
+                Some(ReversedCentre::Stored) if reversed => samples - 1 - stated,
+                _ => stated,
+            },
+            stated => *assumed
+                .entry((stated, samples, reversed))
+                .or_insert_with(|| centres::centre_of_samples(readouts, readout, notes)),
+        };
         let own = if timed { times::of_readout(*index, readout, encoding, centre)? } else { Vec::new() };
         // Those that fall on the grid are neighbours: of the places from `first` on.
         let position = |sample: usize| if reversed { samples - 1 - sample } else { sample };
@@ -143,24 +154,35 @@ fn add<'a, T: Copy + std::ops::AddAssign + 'a>(
 }
 
 /// Voxels over the encoded field of view at the reconstruction's voxel size.
-fn grid_size(encoding: &Encoding, axis: usize) -> usize {
+pub(super) fn grid_size(encoding: &Encoding, axis: usize) -> usize {
+    exact_size(encoding, axis).map_or(encoding.recon.matrix[axis], |size| size.round() as usize)
+}
+
+/// The number of voxels of the header's size that the encoded field of view has, whole or not; none where the header does not
+/// state it.
+fn exact_size(encoding: &Encoding, axis: usize) -> Option<f64> {
     let recon = encoding.recon.matrix[axis];
     let (encoded_fov, recon_fov) = (encoding.encoded.fov_mm[axis], encoding.recon.fov_mm[axis]);
-    // A slice has one thickness, whatever the two spaces say of it.
-    if encoding.encoded.matrix[axis] == 1 {
-        return recon;
-    }
     let usable = |fov: f64| fov.is_finite() && fov > 0.0;
-    if !usable(encoded_fov) || !usable(recon_fov) {
-        return recon;
+    // A slice has one thickness, whatever the two spaces say of it.
+    if encoding.encoded.matrix[axis] == 1 || !usable(encoded_fov) || !usable(recon_fov) {
+        return None;
     }
-    let size = (recon as f64 * encoded_fov / recon_fov).round();
+    let size = recon as f64 * encoded_fov / recon_fov;
     // A garbage field of view must not decide how much memory is taken: 8 times is beyond any oversampling.
-    if size < 1.0 || size > 8.0 * encoding.encoded.matrix[axis].max(recon) as f64 {
-        recon
-    } else {
-        size as usize
-    }
+    let most = 8.0 * encoding.encoded.matrix[axis].max(recon) as f64;
+    (1.0..=most).contains(&size.round()).then_some(size)
+}
+
+/// By how much of a voxel an image's edge may lie elsewhere than the header's voxel size says.
+const ROUNDED: f64 = 0.01;
+
+/// The size of the voxels of the grid along an axis, mm, where it is not the header's: where the encoded field of view does not
+/// hold a whole number of those.
+pub(super) fn other_voxel_size(encoding: &Encoding, axis: usize) -> Option<f64> {
+    let exact = exact_size(encoding, axis)?;
+    let off = encoding.recon.matrix[axis] as f64 / 2.0 * (exact / exact.round() - 1.0).abs();
+    (off > ROUNDED).then(|| encoding.encoded.fov_mm[axis] / exact.round())
 }
 
 /// Index on an axis of `n` of what lies at `position` when `centre` is the k-space centre.
@@ -168,26 +190,8 @@ fn place(position: usize, centre: usize, n: usize) -> Option<usize> {
     (position + n / 2).checked_sub(centre).filter(|&i| i < n)
 }
 
-fn centre(limits: Option<Limits>, n: usize, what: &str, notes: &mut Vec<String>) -> usize {
-    match limits {
-        Some(limits) => limits.centre,
-        None => {
-            if n > 1 {
-                note(notes, format!("the header states no centre of {what}: line {} assumed", n / 2));
-            }
-            n / 2
-        }
-    }
-}
-
-fn centre_sample(readout: &Acquisition, encoded_x: usize, notes: &mut Vec<String>) -> usize {
-    let samples = readout.data.ncols();
-    let stated = readout.centre_sample;
-    // A full readout whose centre is its first sample, or no sample at all, is an unset field.
-    if stated >= samples || (stated == 0 && samples > 1 && samples >= encoded_x) {
-        let assumed = samples / 2;
-        note(notes, format!("centre_sample is {stated} of {samples} samples: {assumed} assumed"));
-        return assumed;
-    }
-    stated
+/// Whether `center_sample` may be what it says. Writers leave it 0, and more than half of the encoded samples do not begin at their
+/// centre.
+fn may_be_centre(stated: usize, samples: usize, encoded: usize) -> bool {
+    stated < samples && (stated > 0 || samples == 1 || samples <= encoded.div_ceil(2))
 }

@@ -4,7 +4,10 @@ use ndarray::{Array2, ArrayD, Axis};
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Geometry, Ranges, Result, Trajectory, TrajectoryUnits, all_finite};
 
-use super::{Acquisition, Encoding, Scan, ScanHeader, cartesian, geometry, noncartesian};
+use super::{
+    Acquisition, Centres, Encoding, Limits, ReadoutHeads, Scan, ScanHeader, SlicePlaces, cartesian, geometry,
+    noncartesian,
+};
 use crate::crop::centre_crop;
 
 /// What one image is made of: the counters that its readouts share.
@@ -97,6 +100,8 @@ pub struct FrameOptions {
     pub times: bool,
     /// Only these readouts of each image, counted from 0 in order of acquisition.
     pub readouts: Option<Ranges>,
+    /// Centres of k-space to believe instead of the header's.
+    pub centres: Centres,
 }
 
 impl Frame {
@@ -277,7 +282,8 @@ impl Frame {
     }
 }
 
-/// The images a scan holds and the readouts each is made of, in label order.
+/// The images a scan holds and the readouts each is made of. They are in label order, but for the slices of a repetition, which are
+/// in the order of their places ([`SlicePlaces`]).
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -296,6 +302,8 @@ impl Frame {
 pub struct FrameIndex<'a> {
     scan: &'a Scan,
     frames: BTreeMap<Label, Vec<usize>>,
+    places: SlicePlaces,
+    heads: ReadoutHeads,
 }
 
 impl Scan {
@@ -305,7 +313,11 @@ impl Scan {
     /// Errors: no image readout at all.
     pub fn frames(&self) -> Result<FrameIndex<'_>> {
         let mut frames: BTreeMap<Label, Vec<usize>> = BTreeMap::new();
+        let mut places = SlicePlaces::default();
+        let mut heads = ReadoutHeads::default();
         for (index, acquisition) in self.acquisitions.iter().enumerate() {
+            let Acquisition { encoding, flags, centre_sample, .. } = *acquisition;
+            heads.add(encoding, flags, acquisition.data.ncols(), centre_sample);
             if !acquisition.flags.is_image() {
                 continue;
             }
@@ -319,6 +331,7 @@ impl Scan {
                 slice: c.slice,
             };
             frames.entry(label).or_default().push(index);
+            places.add(&label, acquisition.place_of_slice());
         }
         if frames.is_empty() {
             return Err(Error::value(
@@ -327,14 +340,19 @@ impl Scan {
                 format!("{} of noise, calibration, navigator or dummy kind", self.acquisitions.len()),
             ));
         }
-        Ok(FrameIndex { scan: self, frames })
+        Ok(FrameIndex { scan: self, frames, places, heads })
     }
 }
 
 impl FrameIndex<'_> {
     /// The labels, in order.
     pub fn labels(&self) -> impl Iterator<Item = Label> + '_ {
-        self.frames.keys().copied()
+        self.places.sorted(self.frames.keys().copied().collect(), &mut Vec::new()).into_iter()
+    }
+
+    /// Where the slices lie.
+    pub fn places(&self) -> &SlicePlaces {
+        &self.places
     }
 
     /// Assembles one image's samples; what had to be assumed goes to `notes` (once each).
@@ -348,6 +366,8 @@ impl FrameIndex<'_> {
         let readouts = only(readouts, options.readouts.as_ref())?;
         let readouts: Vec<_> = readouts.into_iter().map(|i| (i, &self.scan.acquisitions[i])).collect();
         let calibration = self.calibration(label);
+        let centres = options.centres.with_heads(&self.heads, &label, &readouts, notes);
+        let options = &FrameOptions { centres, ..options.clone() };
         assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
     }
 
@@ -406,14 +426,7 @@ pub fn assemble(
     let Some(first) = readouts.first() else {
         return Err(Error::value("readouts of an image", "at least one", 0));
     };
-    let encoding = header.encodings.get(label.encoding).ok_or_else(|| {
-        Error::value(
-            "encoding_space_ref",
-            format!("below {} (the header's encodings)", header.encodings.len()),
-            label.encoding,
-        )
-    })?;
-    let mut encoding = encoding.clone();
+    let mut encoding = encoding_of(header, label, readouts, notes)?;
     if let Some(matrix) = &options.matrix {
         for (axis, &n) in matrix.iter().enumerate().take(3) {
             encoding.recon.matrix[axis] = n;
@@ -432,13 +445,14 @@ pub fn assemble(
         }
     }
     expect_finite(readouts)?;
-    let place = geometry::of_readout(first.1, &encoding, notes);
+    let centres = options.centres.settled(readouts, &encoding, notes);
     let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
+    let place = geometry::of_readout(first.1, &encoding, with_trajectory == 0, notes);
     let (matrix, samples, times) = if with_trajectory == 0 {
-        cartesian::assemble(readouts, &encoding, options.times, notes)?
+        cartesian::assemble(readouts, &encoding, &centres, options.times, notes)?
     } else if with_trajectory == readouts.len() {
         let units = options.units.or(header.trajectory_units);
-        noncartesian::assemble(readouts, &encoding, units, options.times, notes)?
+        noncartesian::assemble(readouts, &encoding, &centres, units, options.times, notes)?
     } else {
         return Err(Error::value(
             "trajectory",
@@ -448,17 +462,48 @@ pub fn assemble(
     };
     let calibration = match &samples {
         Samples::Cartesian { sampled, .. } => {
-            calibration_lines(calibration, coils, &encoding, sampled.shape(), notes)?
+            calibration_lines(calibration, coils, (&encoding, &centres), sampled.shape(), notes)?
         }
         Samples::NonCartesian { .. } => None,
     };
     Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
 }
 
+/// The encoding of an image. A single partition is a slice, whatever the header's matrix says.
+fn encoding_of(
+    header: &ScanHeader,
+    label: Label,
+    readouts: &[(usize, &Acquisition)],
+    notes: &mut Vec<String>,
+) -> Result<Encoding> {
+    let encoding = header.encodings.get(label.encoding).ok_or_else(|| {
+        Error::value(
+            "encoding_space_ref",
+            format!("below {} (the header's encodings)", header.encodings.len()),
+            label.encoding,
+        )
+    })?;
+    let mut encoding = encoding.clone();
+    let partition = readouts.first().map_or(0, |(_, readout)| readout.counters.step_2);
+    let single = encoding.step_2.is_none_or(|limits| limits.minimum == limits.maximum)
+        && readouts.iter().all(|(_, readout)| readout.counters.step_2 == partition);
+    if single && encoding.recon.matrix[2] == 1 && encoding.encoded.matrix[2] > 1 {
+        let depth = cartesian::grid_size(&encoding, 2);
+        let count = std::mem::replace(&mut encoding.encoded.matrix[2], 1);
+        let partition = usize::from(partition);
+        encoding.step_2 = Some(Limits { minimum: partition, maximum: partition, centre: partition });
+        if depth > 1 {
+            let text = "partitions, and one was measured: a two-dimensional scan";
+            note(notes, format!("the header encodes {count} {text}"));
+        }
+    }
+    Ok(encoding)
+}
+
 fn calibration_lines(
     readouts: &[(usize, &Acquisition)],
     coils: usize,
-    encoding: &Encoding,
+    (encoding, centres): (&Encoding, &Centres),
     grid: &[usize],
     notes: &mut Vec<String>,
 ) -> Result<Option<CalibrationLines>> {
@@ -468,7 +513,7 @@ fn calibration_lines(
         return Ok(None);
     }
     expect_finite(readouts)?;
-    match cartesian::assemble(readouts, encoding, false, notes)? {
+    match cartesian::assemble(readouts, encoding, centres, false, notes)? {
         (_, Samples::Cartesian { kspace, sampled }, _) if sampled.shape() == grid => {
             let text = "calibration readouts apart from the images tell the coils' sensitivities";
             note(notes, text);

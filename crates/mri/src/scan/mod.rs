@@ -3,6 +3,7 @@
 mod acquisition;
 mod build;
 mod cartesian;
+mod centres;
 mod doubts;
 mod facts;
 mod frames;
@@ -18,11 +19,13 @@ mod units;
 
 pub use acquisition::{Acquisition, Counters, Flags};
 pub use build::ScanBuilder;
+pub use centres::{Centres, ReadoutHeads, ReversedCentre};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
 pub use frames::{
     CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,
 };
-pub use geometry::stack;
+pub use geometry::{SlicePlace, SlicePlaces};
+pub(crate) use geometry::{moved, stacked};
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
 pub use series::{Place, Series, Window};
 pub use summary::Summary;

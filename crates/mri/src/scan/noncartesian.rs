@@ -5,17 +5,18 @@ use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frames::{Samples, note};
 use super::units::{is_known, settle_units};
-use super::{Acquisition, Encoding, times};
+use super::{Acquisition, Centres, Encoding, times};
 
 /// Joins the readouts of one image: trajectories to cycles per field of view, samples to `[coil, sample]`.
 pub(super) fn assemble(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
+    centres: &Centres,
     units: Option<TrajectoryUnits>,
     timed: bool,
     notes: &mut Vec<String>,
 ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
-    let (mut points, rows) = join_trajectories(readouts, encoding, notes)?;
+    let (mut points, rows) = join_trajectories(readouts, encoding, centres, notes)?;
     let matrix = encoding.recon.matrix;
     let dims = points.ncols();
     if dims == 2 && matrix[2] > 1 {
@@ -25,10 +26,11 @@ pub(super) fn assemble(
             "2, and no second phase encoding",
         ));
     }
-    let fov = &encoding.encoded.fov_mm[..dims];
-    let units = settle_units(points.view(), &encoding.encoded.matrix[..dims], fov, units, notes)?;
-    // Counters are cycles per field of view whatever the file's unit: only the file's own columns are converted.
-    for (d, &fov) in fov.iter().enumerate().take(rows.stated) {
+    // Counters are cycles per field of view whatever the file's unit: only the file's own columns tell it and are converted.
+    let fov = &encoding.encoded.fov_mm[..rows.stated];
+    let stated = points.slice(s![.., ..rows.stated]);
+    let units = settle_units(stated, &encoding.encoded.matrix[..rows.stated], fov, units, notes)?;
+    for (d, &fov) in fov.iter().enumerate() {
         let factor = units.to_cycles_per_fov(encoding.encoded.matrix[d], fov);
         scale(&mut points, d, factor);
     }
@@ -144,6 +146,7 @@ struct Columns {
 fn join_trajectories(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
+    centres: &Centres,
     notes: &mut Vec<String>,
 ) -> Result<(Array2<f64>, Columns)> {
     let stated = readouts[0].1.trajectory.as_ref().map_or(0, ArcArray2::ncols);
@@ -194,11 +197,12 @@ fn join_trajectories(
         parts.push((readout, trajectory, part));
         rest = behind;
     }
+    let [_, ny, nz] = encoding.encoded.matrix;
+    let (line, partition) =
+        (centres.line.unwrap_or(ny / 2) as f64, centres.partition.unwrap_or(nz / 2) as f64);
     parts.into_par_iter().for_each(|(readout, trajectory, part)| {
-        let counters = [
-            readout.counters.step_1 as f64 - centre(encoding, 1),
-            readout.counters.step_2 as f64 - centre(encoding, 2),
-        ];
+        let counters =
+            [f64::from(readout.counters.step_1) - line, f64::from(readout.counters.step_2) - partition];
         for (row, sample) in part.iter_mut().zip(kept(readout)) {
             let k = |d: usize| f64::from(trajectory[[sample, d]]);
             *row = match stated {
@@ -233,14 +237,6 @@ fn join_trajectories(
         _ => Array2::from_shape_fn((count, dims), |(i, d)| rows[i][d]),
     };
     Ok((points, Columns { stated: stated.min(dims) }))
-}
-
-fn centre(encoding: &Encoding, step: usize) -> f64 {
-    let (limits, n) = match step {
-        1 => (encoding.step_1, encoding.encoded.matrix[1]),
-        _ => (encoding.step_2, encoding.encoded.matrix[2]),
-    };
-    limits.map_or(n / 2, |l| l.centre) as f64
 }
 
 fn kept(readout: &Acquisition) -> std::ops::Range<usize> {

@@ -23,6 +23,8 @@ pub struct Place {
     pub trajectory: bool,
     /// Samples of one coil.
     pub samples: usize,
+    /// The sample at the k-space centre, as the head states it.
+    pub centre_sample: usize,
     /// Size of the readout in memory, bytes.
     pub bytes: u64,
 }
@@ -53,7 +55,7 @@ pub struct Window {
     pub frames: Option<usize>,
 }
 
-/// The images of a dynamic scan in time order, all slices of one after all of the one before.
+/// The images of a dynamic scan in time order, all slices of one after all of the one before. Slices keep the order of the labels.
 ///
 /// Image i of a window of W readouts and stride S holds readouts iS … iS + W − 1 of each slice; the label's repetition counts
 /// the images then.
@@ -68,6 +70,7 @@ pub struct Window {
 ///     time_stamp: 0,
 ///     trajectory: true,
 ///     samples: 64,
+///     centre_sample: 32,
 ///     bytes: 512,
 /// };
 /// let places: Vec<Place> = (0..30).map(place).collect(); // 30 spokes
@@ -94,18 +97,10 @@ impl Series {
     ///
     /// Errors: no label; repetitions with different slices; a readout that an image lacks.
     pub fn of_repetitions(places: Vec<Place>, labels: &[Label], chosen: Option<&Ranges>) -> Result<Self> {
-        let mut sequences: BTreeMap<Label, Vec<usize>> = labels.iter().map(|&l| (l, Vec::new())).collect();
-        for (index, place) in places.iter().enumerate() {
-            if let Some(readouts) = place.label().and_then(|label| sequences.get_mut(&label)) {
-                readouts.push(index);
-            }
-        }
-        for readouts in sequences.values_mut() {
-            *readouts = only(readouts, chosen)?;
-        }
-        let frames =
-            sequences.iter().enumerate().map(|(at, (&label, all))| (label, at, 0..all.len())).collect();
-        Self::new(places, sequences.into_values().collect(), frames)
+        let sequences = sequences(&places, labels, |label| label, chosen)?;
+        let frames = labels.iter().zip(&sequences).enumerate();
+        let frames = frames.map(|(at, (&label, all))| (label, at, 0..all.len())).collect();
+        Self::new(places, sequences, frames)
     }
 
     /// Windows over the readouts of all of `labels`, whose repetitions are joined; over the chosen ones of each slice, counted from
@@ -123,17 +118,9 @@ impl Series {
                 return Err(Error::value(what, "at least 1 readout", 0));
             }
         }
-        let wanted: BTreeSet<Label> = labels.iter().copied().collect();
-        let mut slices: BTreeMap<Label, Vec<usize>> = BTreeMap::new();
-        for (index, place) in places.iter().enumerate() {
-            if let Some(label) = place.label().filter(|label| wanted.contains(label)) {
-                slices.entry(Label { repetition: 0, ..label }).or_default().push(index);
-            }
-        }
-        for readouts in slices.values_mut() {
-            *readouts = only(readouts, chosen)?;
-        }
-        let shortest = slices.values().map(Vec::len).min().unwrap_or(0);
+        let of_slice = |label: Label| Label { repetition: 0, ..label };
+        let sequences = sequences(&places, labels, of_slice, chosen)?;
+        let shortest = sequences.iter().map(Vec::len).min().unwrap_or(0);
         if shortest < window.readouts {
             let expected = format!("at most the {shortest} readouts of a slice");
             return Err(Error::value("window", expected, window.readouts));
@@ -151,15 +138,15 @@ impl Series {
             let expected = format!("at most {} (take a longer stride)", u16::MAX);
             return Err(Error::value("frames", expected, count));
         }
-        let labels: Vec<Label> = slices.keys().copied().collect();
+        let slices = distinct(labels, of_slice);
         let frames = (0..count).flat_map(|frame| {
             let range = frame * window.stride..frame * window.stride + window.readouts;
-            labels.iter().enumerate().map(move |(slice, &label)| {
+            slices.iter().enumerate().map(move |(slice, &label)| {
                 (Label { repetition: frame as u16, ..label }, slice, range.clone())
             })
         });
         let frames = frames.collect();
-        Self::new(places, slices.into_values().collect(), frames)
+        Self::new(places, sequences, frames)
     }
 
     fn new(
@@ -265,6 +252,33 @@ impl Series {
     }
 }
 
+/// What `of` makes of the labels, each once, in their order.
+fn distinct(labels: &[Label], of: impl Fn(Label) -> Label) -> Vec<Label> {
+    let mut seen = BTreeSet::new();
+    labels.iter().map(|&label| of(label)).filter(|label| seen.insert(*label)).collect()
+}
+
+/// The chosen readouts of the labels that have the same `of`, in the order of [`distinct`] ones.
+fn sequences(
+    places: &[Place],
+    labels: &[Label],
+    of: impl Fn(Label) -> Label + Copy,
+    chosen: Option<&Ranges>,
+) -> Result<Vec<Vec<usize>>> {
+    let wanted: BTreeSet<Label> = labels.iter().copied().collect();
+    let at: BTreeMap<Label, usize> =
+        distinct(labels, of).into_iter().enumerate().map(|(at, label)| (label, at)).collect();
+    let mut all = vec![Vec::new(); at.len()];
+    for (index, place) in places.iter().enumerate() {
+        if let Some(label) = place.label().filter(|label| wanted.contains(label))
+            && let Some(&at) = at.get(&of(label))
+        {
+            all[at].push(index);
+        }
+    }
+    all.iter().map(|readouts| only(readouts, chosen)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +292,7 @@ mod tests {
             time_stamp,
             trajectory: true,
             samples: 10,
+            centre_sample: 5,
             bytes: 80,
         };
         let mut all = vec![place(Flags::NOISE, Counters::default(), 0)];

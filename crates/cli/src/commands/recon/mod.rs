@@ -131,6 +131,8 @@ struct Done {
     image: Option<Image>,
     shape: [usize; 3],
     repetitions: usize,
+    /// Stacks of slices, which are files of their own.
+    stacks: usize,
     solves: Vec<Solve>,
     maps: Option<ndarray::ArrayD<C32>>,
     notes: Vec<String>,
@@ -143,11 +145,12 @@ struct Done {
 impl Done {
     fn of(scan: ScanImage) -> Self {
         let ScanImage { image, solves, maps, notes, certificates, searched } = scan;
-        let (shape, repetitions) = (image.shape_zyx(), image.repetitions());
+        let (shape, repetitions, stacks) = (image.shape_zyx(), image.repetitions(), image.stacks().len());
         Self {
             image: Some(image),
             shape,
             repetitions,
+            stacks,
             solves,
             maps,
             notes,

@@ -9,11 +9,11 @@ use rayspin::mri::maps::{EspiritOptions, Sensitivities};
 use rayspin::mri::methods::CgSense;
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
 use rayspin::mri::recon::{Density, ReconOptions, Selection};
-use rayspin::mri::scan::FrameOptions;
+use rayspin::mri::scan::{Centres, FrameOptions, ReversedCentre};
 use rayspin_shell::BadInput;
 
 use super::arrays::read_covariance;
-use crate::args::mri::{CompressionArg, DensityArg, ReconMri, SensitivitiesArg};
+use crate::args::mri::{CompressionArg, DensityArg, ReconMri, ReversedCentreArg, SensitivitiesArg};
 use crate::args::numbers;
 
 /// What decides the image besides the method, which is one of those asked for, or follows from the scan later.
@@ -121,6 +121,19 @@ pub(crate) fn frames(args: &ReconMri, options: &ScanOptions) -> FrameOptions {
         matrix: options.matrix.clone(),
         times: args.field_map.is_some(),
         readouts: args.readouts.clone(),
+        centres: centres(args),
+    }
+}
+
+/// The centres of k-space that are given.
+pub(super) fn centres(args: &ReconMri) -> Centres {
+    Centres {
+        line: args.centre_line,
+        partition: args.centre_partition,
+        reversed: args.reversed_centre.map(|convention| match convention {
+            ReversedCentreArg::Stored => ReversedCentre::Stored,
+            ReversedCentreArg::Forward => ReversedCentre::Forward,
+        }),
     }
 }
 

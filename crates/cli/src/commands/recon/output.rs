@@ -8,13 +8,24 @@ use rayspin::device::Backend;
 use rayspin::io::{self, cfl::Layout, kernel_cache::KernelCache};
 use rayspin::mri::methods::{self, Value};
 use rayspin::mri::recon::LAMBDA;
-use rayspin_shell::{say, stdout};
+use rayspin_shell::{BadInput, say, stdout};
 
 use super::taken::Taken;
 use super::{Done, Session, files, record, stopped, stream};
 use crate::commands::certify;
 use crate::commands::files::RunFiles;
 use crate::commands::metrics::Comparison;
+
+/// Errors: standard output for several files.
+pub(super) fn expect_file(output: &Path, stacks: usize) -> Result<()> {
+    if stacks > 1 && stdout::stands_for(output) {
+        let message = format!(
+            "expected one stack of slices for standard output, found {stacks}, which are a file each"
+        );
+        return Err(BadInput::new(message).hint("name a file, or choose slices with --slice").into());
+    }
+    Ok(())
+}
 
 impl Session<'_> {
     /// Tells and records how the reconstruction went.
@@ -55,13 +66,15 @@ impl Session<'_> {
         let mut written = Vec::new();
         for output in &self.args.outputs {
             if let (None, Some(image)) = (&result.times, &result.image) {
+                expect_file(output, result.stacks)?;
                 for note in self.write_one(output, image, layout)? {
                     let note = format!("{}: {note}", stdout::name(output));
                     self.monitor.note(&note);
                     self.recorder.note(note);
                 }
             }
-            written.extend(files::written(output));
+            let files = io::stack_paths(output, result.stacks)?;
+            written.extend(files.iter().flat_map(|file| files::written(file)));
         }
         if let Some(path) = &self.args.save_maps {
             let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
@@ -133,7 +146,10 @@ impl Session<'_> {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);
         }
         let finished = self.recorder.finish(rayspin::device::cpu::peak_memory());
-        let mut listed: Vec<PathBuf> = args.outputs.clone();
+        let mut listed = Vec::new();
+        for output in &args.outputs {
+            listed.extend(io::stack_paths(output, result.stacks)?);
+        }
         if let Some(path) = &paths.record {
             files::write_record(path, &finished)?;
             listed.push(path.clone());

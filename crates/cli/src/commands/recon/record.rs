@@ -8,6 +8,7 @@ use rayspin::mri::recon::{Certificate, ReconOptions, Solve};
 use rayspin::mri::scan::Frame;
 use rayspin::report::RunRecorder;
 
+use super::options;
 use crate::args::mri::ReconMri;
 
 /// The transform, and where there are several plans of it the first image that this one makes.
@@ -54,6 +55,10 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     recorder.parameter("window", serde_json::json!(args.window));
     recorder.parameter("stride", serde_json::json!(args.stride.or(args.window)));
     recorder.parameter("independent", args.independent);
+    let centres = options::centres(args);
+    recorder.parameter("centre line", serde_json::json!(centres.line));
+    recorder.parameter("centre partition", serde_json::json!(centres.partition));
+    recorder.parameter("reversed centre", serde_json::json!(centres.reversed));
     recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
     recorder.parameter("frames", serde_json::json!(args.frames));
 }

@@ -1,15 +1,16 @@
 //! Dynamic scans: repetitions and sliding windows, read, reconstructed and written at the same time.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use ndarray::{ArrayD, IxDyn};
+use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::cfl::Layout;
 use rayspin::io::ismrmrd::{Reader, SeriesSource};
 use rayspin::io::png::PngOptions;
-use rayspin::io::{ArraySource, Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions};
+use rayspin::io::{ArraySource, Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions, stack_paths};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
 use rayspin::mri::recon::{
@@ -21,6 +22,7 @@ use rayspin_shell::{interrupt, say};
 
 use super::Done;
 use super::images::Images;
+use super::output::expect_file;
 use super::taken::Taken;
 use crate::args::mri::ReconMri;
 use crate::commands::plan::{Shape, plan_of};
@@ -55,6 +57,8 @@ pub(crate) fn open(
     let mut notes = Vec::new();
     let mut choose = || selection.choose(all.iter().copied(), &mut notes);
     let labels = choose().with_context(|| path.display().to_string())?;
+    let slice_places = reader.slice_places();
+    let labels = slice_places.sorted(labels, &mut notes);
     let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
     let chosen = args.readouts.as_ref();
     let series = match args.window {
@@ -67,18 +71,17 @@ pub(crate) fn open(
         None => return Ok(Err(reader)),
     };
     let series = series.with_context(|| path.display().to_string())?;
-    let slices: std::collections::BTreeSet<u16> = all.iter().map(|label| label.slice).collect();
     let (kept, beside) = (reader.library_bytes(), reader.memory_bytes());
     let frames = super::options::frames(args, options);
     let mut source = SeriesSource::new(reader, series, frames);
     let noise = measure(&source.noise(monitor)?);
     let count = source.series().repetitions();
     let frame = source.image(0, &mut Vec::new(), monitor)?;
-    let taken = Taken::of(all.iter().copied(), &labels);
+    let taken = Taken::of(slice_places.sorted(all.into_iter().collect(), &mut Vec::new()), &labels);
     let taken = Some(if args.window.is_some() { taken.joined() } else { taken });
     let mut shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
     shape.taken = taken;
-    let (slices, windows) = (slices.into_iter().collect(), args.window.is_some());
+    let (slices, windows) = (slice_places.slices(selection.encoding), args.window.is_some());
     let source = Images::Scan(Box::new(source));
     Ok(Ok((Stream { source, slices, notes, maps: None, windows }, shape)))
 }
@@ -182,10 +185,11 @@ pub(super) fn run(
         notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
     }
     let mut files = Files { args, frames, step_s, layout, writers: Vec::new(), collected: None };
-    let mut shape = [0; 3];
+    let (mut shape, mut stacks) = ([0; 3], 1);
     let mut sink = |volume: Volume| -> Result<()> {
         files.push(&volume)?;
         shape.copy_from_slice(volume.data.shape());
+        stacks = volume.stacks.len();
         Ok(())
     };
     let mut next = |notes: &mut Vec<String>| -> Result<Option<StreamItem>> { source.next(notes, monitor) };
@@ -217,7 +221,7 @@ pub(super) fn run(
     times.write += closing;
     times.wall += closing;
     let times = Some(times);
-    Ok(Done { image, shape, repetitions: frames, solves, maps, notes, certificates, searched, times })
+    Ok(Done { image, shape, repetitions: frames, stacks, solves, maps, notes, certificates, searched, times })
 }
 
 /// `100 images, 12.3 a second`, and how much of it was done at the same time.
@@ -236,7 +240,8 @@ struct Files<'a> {
     frames: usize,
     step_s: Option<f64>,
     layout: Layout,
-    writers: Vec<SeriesWriter>,
+    /// Of each output, one for each stack of slices.
+    writers: Vec<(Range<usize>, SeriesWriter)>,
     /// All images, where they are compared with a reference.
     collected: Option<Image>,
 }
@@ -246,20 +251,28 @@ impl Files<'_> {
         let shape = volume.data.shape();
         let zyx = [shape[0], shape[1], shape[2]];
         if self.writers.is_empty() {
-            let shape = SeriesShape { frames: self.frames, volume: zyx, geometry: volume.geometry };
-            let options = WriteOptions {
-                repetition_time_s: self.step_s,
-                layout: self.layout,
-                png: PngOptions::preview(zyx[0], self.frames),
-                values: self.args.numbers.values(),
-                stored: None,
-            };
             for output in &self.args.outputs {
-                self.writers.push(SeriesWriter::create(output, &shape, &options)?);
+                expect_file(output, volume.stacks.len())?;
+                let mut start = 0;
+                for (path, stack) in stack_paths(output, volume.stacks.len())?.iter().zip(&volume.stacks) {
+                    let slices = start..start + stack.slices;
+                    start = slices.end;
+                    let [_, ny, nx] = zyx;
+                    let volume = [stack.slices, ny, nx];
+                    let shape = SeriesShape { frames: self.frames, volume, geometry: stack.geometry };
+                    let options = WriteOptions {
+                        repetition_time_s: self.step_s,
+                        layout: self.layout,
+                        png: PngOptions::preview(stack.slices, self.frames),
+                        values: self.args.numbers.values(),
+                        stored: None,
+                    };
+                    self.writers.push((slices, SeriesWriter::create(path, &shape, &options)?));
+                }
             }
         }
-        for writer in &mut self.writers {
-            writer.push(volume.data.view())?;
+        for (slices, writer) in &mut self.writers {
+            writer.push(volume.data.slice_axis(Axis(0), slices.clone().into()))?;
         }
         if self.args.run.reference.is_some() {
             let all = io_shape(self.frames, zyx);
@@ -271,13 +284,13 @@ impl Files<'_> {
                 4 => data.index_axis_mut(ndarray::Axis(0), volume.index).assign(&volume.data),
                 _ => data.assign(&volume.data),
             }
-            self.collected = Some(Image::new(data, volume.geometry)?);
+            self.collected = Some(Image::of_stacks(data, volume.stacks.clone())?);
         }
         Ok(())
     }
 
     fn finish(self, notes: &mut Vec<String>) -> Result<Option<Image>> {
-        for writer in self.writers {
+        for (_, writer) in self.writers {
             let path = rayspin_shell::stdout::name(writer.path());
             let left_out = writer.finish()?;
             notes.extend(left_out.into_iter().map(|note| format!("{path}: {note}")));
@@ -287,7 +300,7 @@ impl Files<'_> {
 
     /// Keeps what is complete, and says what that is.
     fn keep_partial(self, frames: usize) {
-        for writer in self.writers {
+        for (_, writer) in self.writers {
             let (done, name) = (writer.pushed(), writer.path().display().to_string());
             match writer.keep_partial() {
                 Ok(Some(path)) => {

@@ -23,13 +23,9 @@ struct Part {
 }
 
 impl Part {
-    fn new(
-        name: &'static str,
-        all: &BTreeSet<Label>,
-        labels: &BTreeSet<Label>,
-        counter: fn(&Label) -> u16,
-    ) -> Self {
-        let all: BTreeSet<u16> = all.iter().map(counter).collect();
+    fn new(name: &'static str, all: &[Label], labels: &[Label], counter: fn(&Label) -> u16) -> Self {
+        let mut seen = BTreeSet::new();
+        let all: Vec<u16> = all.iter().map(counter).filter(|value| seen.insert(*value)).collect();
         let chosen: BTreeSet<u16> = labels.iter().map(counter).collect();
         let taken = all.iter().enumerate().filter(|(_, value)| chosen.contains(value)).map(|(at, _)| at);
         Self { name, taken: taken.collect(), of: all.len() }
@@ -52,14 +48,13 @@ impl Part {
 }
 
 impl Taken {
-    /// The images of `labels` among `all` of a scan; those of another encoding do not count.
-    pub(crate) fn of(all: impl Iterator<Item = Label>, labels: &[Label]) -> Self {
-        let labels: BTreeSet<Label> = labels.iter().copied().collect();
+    /// The images of `labels` among `all` of a scan, in the order of their places; those of another encoding do not count.
+    pub(crate) fn of(mut all: Vec<Label>, labels: &[Label]) -> Self {
         let encoding = labels.first().map(|label| label.encoding);
-        let all: BTreeSet<Label> = all.filter(|label| Some(label.encoding) == encoding).collect();
+        all.retain(|label| Some(label.encoding) == encoding);
         Self {
-            slices: Part::new("slice", &all, &labels, |label| label.slice),
-            repetitions: Part::new("repetition", &all, &labels, |label| label.repetition),
+            slices: Part::new("slice", &all, labels, |label| label.slice),
+            repetitions: Part::new("repetition", &all, labels, |label| label.repetition),
         }
     }
 
@@ -126,7 +121,7 @@ mod tests {
         let all = labels(&[1, 2, 5], &[0, 3, 4, 9]);
         let reference = image(&[3, 4, 5, 6]);
         let part = |repetitions: &[u16], slices: &[u16], shape: &[usize]| {
-            let taken = Taken::of(all.iter().copied(), &labels(repetitions, slices));
+            let taken = Taken::of(all.clone(), &labels(repetitions, slices));
             taken.of_reference(&reference, &image(shape)).unwrap()
         };
         let (found, name) = part(&[5], &[3], &[1, 5, 6]).unwrap();
@@ -139,7 +134,7 @@ mod tests {
         assert_eq!((found.data()[[0, 0, 0, 0]].re, &name[..]), (1000.0, "2 repetitions of 3"));
         // The whole, and references of another size, are compared as they are.
         assert!(part(&[1, 2, 5], &[0, 3, 4, 9], &[3, 4, 5, 6]).is_none());
-        let taken = Taken::of(all.iter().copied(), &labels(&[5], &[3]));
+        let taken = Taken::of(all.clone(), &labels(&[5], &[3]));
         assert!(taken.of_reference(&image(&[2, 5, 5, 6]), &image(&[1, 5, 6])).unwrap().is_none());
         // A volume serves any repetition.
         let (found, name) = taken.of_reference(&image(&[4, 5, 6]), &image(&[1, 5, 6])).unwrap().unwrap();

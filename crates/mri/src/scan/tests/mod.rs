@@ -3,6 +3,9 @@ use rayspin_core::{C32, Error, TrajectoryUnits};
 
 use super::*;
 
+mod centres;
+mod places;
+
 fn space(matrix: [usize; 3]) -> EncodedSpace {
     EncodedSpace { matrix, fov_mm: matrix.map(|n| n as f64) }
 }
