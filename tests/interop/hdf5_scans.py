@@ -51,10 +51,10 @@ def virtual(folder):
     for part in range(2):
         with h5py.File(folder / f"raw/part{part}.h5", "w") as file:
             file["data"] = LINES[3 * part : 3 * part + 3]
-    for name, source in [("virtual", "raw/part{}.h5"), ("missing_part", "raw/part{}{}.h5")]:
+    for name, other in [("virtual", ""), ("missing_part", "x"), ("missing_pattern", "x%%")]:
         layout = h5py.VirtualLayout((VIEWS, ROWS, COLUMNS), "f4")
         for part in range(2):
-            source_of = source.format(part, "" if part == 0 else "x")
+            source_of = f"raw/part{part}{other if part else ''}.h5"
             layout[3 * part : 3 * part + 3] = h5py.VirtualSource(source_of, "data", (3, ROWS, COLUMNS))
         with h5py.File(folder / f"{name}.h5", "w") as file:
             described(exchange(file).create_virtual_dataset("data", layout))

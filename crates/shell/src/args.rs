@@ -8,7 +8,7 @@ pub struct Common {
     /// Print results and errors only
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Threads to compute with [default: every core]
+    /// Threads to compute with, at most 4 a core [default: every core]
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<usize>,
     /// Processor to compute on

@@ -22,6 +22,7 @@ mod write;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndarray::{Array3, ArrayView3, Axis};
 use rayon::prelude::*;
@@ -126,16 +127,20 @@ fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Ar
         files.entry(&plane.file).or_default().push((plane, to));
     }
     let files: Vec<_> = files.into_iter().collect();
+    let rounded = AtomicBool::new(false);
     files.into_par_iter().try_for_each(|(path, frames)| {
         let file = dataset::File::read(path)?;
         let all = file.dataset()?;
         let layout = pixels::Layout::of(path, &file, &all)?;
         frames.into_iter().try_for_each(|(plane, to)| match layout.slice_size() == plane.size {
-            true => layout.read(&all, plane, to),
+            true => layout.read(&all, plane, to).map(|some| {
+                rounded.fetch_or(some, Ordering::Relaxed);
+            }),
             // Another program writes it at this moment.
             false => Err(Error::field(path, "Rows and Columns", "the same as before", "others")),
         })
     })?;
+    notes.extend(rounded.into_inner().then(|| stack.stored().rounded()));
     let padding = stack.planes.iter().find_map(|plane| plane.padding);
     if let Some((value, _)) = padding
         && slices.iter().any(|value| value.is_nan())

@@ -197,8 +197,9 @@ impl Layout {
         Some((value.min(limit), value.max(limit)))
     }
 
-    /// Writes the numbers of a slice, rescaled, to `to`; pixels of the padding become NaN.
-    pub(super) fn read(&self, all: &Dataset<'_>, plane: &Plane, to: &mut [f32]) -> Result<()> {
+    /// Writes the numbers of a slice, rescaled, to `to`; pixels of the padding become NaN. Returns whether a stored number needs more
+    /// digits than single precision has.
+    pub(super) fn read(&self, all: &Dataset<'_>, plane: &Plane, to: &mut [f32]) -> Result<bool> {
         let scaled = |stored: f64| match plane.padding {
             Some((low, high)) if (low..=high).contains(&stored) => f32::NAN,
             _ => match &plane.values.scale {
@@ -206,7 +207,7 @@ impl Layout {
                 Scale::Table(table) => table.value(stored as i64),
             },
         };
-        let mut beyond = None;
+        let (mut beyond, mut rounded) = (None, false);
         let mut put = |at: usize, stored: f64| {
             let value = scaled(stored);
             if value.is_infinite() && stored.is_finite() {
@@ -214,6 +215,7 @@ impl Layout {
             }
             if let Some(to) = self.place(plane.frame.0, at).and_then(|at| to.get_mut(at)) {
                 *to = value;
+                rounded |= f64::from(stored as f32) != stored && !value.is_nan();
             }
         };
         match all.get(self.holder) {
@@ -250,7 +252,7 @@ impl Layout {
                 let found = format!("{value} in {plane}");
                 Err(Error::field(&plane.file, tag::SLOPE.name, "values within single precision", found))
             }
-            None => Ok(()),
+            None => Ok(rounded),
         }
     }
 

@@ -167,6 +167,18 @@ fn expect_readable(path: &Path, data: &Dataset, name: &str) -> Result<()> {
         return Err(missing_filter(path, name, filters[at].id()));
     }
     let holder = PathBuf::from(data.filename());
+    if data.layout() == Layout::Virtual {
+        // HDF5 makes up the numbers of a file that is missing.
+        let maps = plist.virtual_map();
+        if let Some(map) = maps.iter().find(|map| !source_is_there(&holder, &map.src_filename)) {
+            let expected = format!("the file {} of the virtual data set", map.src_filename);
+            return Err(Error::field(path, name, expected, "none").with_hint(format!(
+                "put {} into the folder of {}",
+                map.src_filename,
+                holder.display()
+            )));
+        }
+    }
     let mut raw = 0u64;
     let files = plist.external();
     for file in &files {
@@ -220,6 +232,16 @@ pub(super) fn without_filter(path: &Path, what: &str, filter: &str) -> Error {
         "h5repack -f GZIP=4 {} new.h5 (with the plugin of {filter}) writes a file that Rayspin reads",
         path.display()
     ))
+}
+
+/// Whether a file that a virtual data set is made of lies where HDF5 seeks it. Patterns of many names (`%b`) and the same file (`.`) count.
+fn source_is_there(holder: &Path, name: &str) -> bool {
+    let (file, folder) = (Path::new(name), parent_folder(holder));
+    let prefix = std::env::var_os("HDF5_VDS_PREFIX").unwrap_or_default();
+    let prefix = prefix.to_string_lossy().replace("${ORIGIN}", &folder.to_string_lossy());
+    let last = file.file_name().map(Path::new).unwrap_or(file);
+    let seek = [Path::new(&prefix).join(name), folder.join(name), file.to_owned(), folder.join(last)];
+    name == "." || name.contains('%') || seek.iter().any(|file| file.is_file())
 }
 
 /// The raw file of an external storage, where HDF5 seeks it.

@@ -120,8 +120,9 @@ fn floating_point_pixels_are_read() {
         numbers.iter().map(|&number| (2.0 * f64::from(number as f32) + 1.0) as f32).collect();
     let found: Vec<f32> = read(&[of(32, tag::FLOAT_PIXELS, single())]).0.data().iter().copied().collect();
     assert_eq!(found, expected);
-    let found: Vec<f32> = read(&[of(64, tag::DOUBLE_PIXELS, double(0.8))]).0.data().iter().copied().collect();
-    assert!(found.iter().zip(&numbers).all(|(found, number)| *found == (2.0 * number + 1.0) as f32));
+    let (image, notes) = read(&[of(64, tag::DOUBLE_PIXELS, double(0.8))]);
+    assert!(image.data().iter().zip(&numbers).all(|(found, number)| *found == (2.0 * number + 1.0) as f32));
+    assert!(notes[0].contains("rounded to single precision"), "{notes:?}");
     let mut padding = Elements::new();
     padding.put(tag::FLOAT_PADDING, b"FL", &(numbers[11] as f32).to_le_bytes());
     let padded = Slice { extra: padding.into_bytes(), ..of(32, tag::FLOAT_PIXELS, single()) };
@@ -131,6 +132,18 @@ fn floating_point_pixels_are_read() {
     expect_refused(&[of(32, tag::FLOAT_PIXELS, single()[4..].to_vec())], &["FloatPixelData is cut short"]);
     expect_refused(&[of(16, tag::FLOAT_PIXELS, single())], &["BitsAllocated", "32 bits for FloatPixelData"]);
     expect_refused(&[of(64, tag::DOUBLE_PIXELS, double(1e300))], &["single precision"]);
+}
+
+#[test]
+fn whole_numbers_beyond_single_precision_are_told() {
+    let of = |last: i32| {
+        let numbers = [0, 16_777_216, -16_777_216].into_iter().cycle().take(11).chain([last]);
+        let pixels = Pixels::Native(numbers.flat_map(i32::to_le_bytes).collect());
+        read(&[Slice { bits: [32, 32, 31], rescaled: false, pixels, ..slice(0.0, &[]) }]).1
+    };
+    assert_eq!(of(16_777_218), [""; 0]);
+    let notes = of(16_777_217);
+    assert!(notes[0].contains("int32 numbers beyond 16777216 are rounded"), "{notes:?}");
 }
 
 #[test]
