@@ -329,7 +329,7 @@ fn uneven_views_that_arrive_add_up() {
     }
 }
 
-/// Subsets take every so many views, which may all look from one direction.
+/// A subset takes every n-th view, and these may all look from one direction.
 #[test]
 fn subsets_of_uneven_and_repeated_views_converge_by_default() {
     let device = Device::cpu().unwrap();

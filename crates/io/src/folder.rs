@@ -75,7 +75,7 @@ impl Folder {
         }
     }
 
-    /// The files of one known format, and those of none.
+    /// The files of one known format, and the files of none.
     fn sorted(path: &Path, files: Vec<PathBuf>) -> Result<(Option<Self>, Vec<PathBuf>)> {
         let mut folder: Option<Self> = None;
         let mut others = Vec::new();

@@ -102,7 +102,7 @@ impl Entry {
     }
 }
 
-/// Whether a name of two parts is there: HDF5 asks for them one by one.
+/// Whether a name of two parts is there: HDF5 looks up one part at a time.
 fn exists(group: &Group, name: &str) -> bool {
     match name.split_once('/') {
         None => group.link_exists(name),

@@ -1,4 +1,4 @@
-//! Angles that cannot be those of a scan.
+//! Angles that no scan can have.
 
 use std::f64::consts::{PI, TAU};
 

@@ -27,9 +27,9 @@ thread_local! {
 /// Gives all files that `work` writes on this thread their names in one step, once `work` is done: an interruption leaves all old ones or all new ones. Each file is
 /// on the disk by then, under its temporary name. Where `work` fails none gets its name, and the old ones stay.
 ///
-/// A call within another one adds its files to those of the outer one.
+/// A call within another one adds its files to the outer call's.
 ///
-/// Errors: those of `work`; [`Error::Write`] of a file that cannot be renamed.
+/// Errors: whatever `work` returns; [`Error::Write`] of a file that cannot be renamed.
 ///
 /// ```
 /// use rayspin_io::{Error, atomic::{together, write_stream_atomically}};
@@ -150,7 +150,7 @@ pub(super) fn sync(folder: &Path) {
     }
 }
 
-/// Puts a temporary file or folder in its place. A folder that was there is what `temporary` removes afterwards.
+/// Puts a temporary file or folder in its place. `temporary` removes a folder that was there afterwards.
 fn rename(
     temporary: &mut Temporary,
     place: &Path,

@@ -349,7 +349,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Where the pixels end, the first of which the bytes hold. Errors: pixels that begin later; more of them than the header says.
+    /// Where the pixels end; the bytes hold the first ones. Errors: pixels that begin later; more of them than the header says.
     fn end_of_pixels(&mut self) -> Result<usize> {
         let mut elements = Vec::new();
         loop {

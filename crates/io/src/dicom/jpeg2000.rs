@@ -114,7 +114,7 @@ fn codestreams(encoded: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// How blocks are cut: the main header's, and those of tiles that differ.
+/// How blocks are cut: as the main header says, or as a tile's own header does.
 struct Style {
     layers: u64,
     levels: u32,

@@ -24,7 +24,7 @@ pub(super) enum Scale {
     Table(Arc<Table>),
 }
 
-/// The values of the stored numbers from `first` on. Numbers before and behind have those of the ends.
+/// The values of the stored numbers from `first` on. Numbers before and behind have the values of the ends.
 #[derive(Debug)]
 pub(super) struct Table {
     first: i64,
@@ -50,7 +50,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Of a frame. A table of the file is read once, for all of them.
+    /// The values of a frame. A table of the file is read once, for all of them.
     ///
     /// Errors: a slope of 0; a table that is cut short.
     pub(super) fn of(path: &Path, groups: &Scopes<'_>, table: Option<&Arc<Table>>) -> Result<Self> {

@@ -105,7 +105,7 @@ pub(crate) fn values(
 }
 
 /// Errors: an image of one number alone in a virtual data set, which HDF5 makes up where a file that belongs to it is missing. `values` are
-/// images of `size` numbers, the first of which is number `first`.
+/// images of `size` numbers; the first image has the number `first`.
 pub(crate) fn expect_found(
     path: &Path,
     data: &Dataset,

@@ -336,7 +336,7 @@ fn not_finite(path: &Path, at: usize, found: impl std::fmt::Display) -> Error {
     Error::field(path, format!("image value {at}"), "a finite number", found)
 }
 
-/// The type of numbers; of pairs that of complex ones.
+/// The type of numbers; pairs are complex ones.
 fn element_of(descriptor: &TypeDescriptor) -> Element {
     match descriptor {
         TypeDescriptor::Integer(IntSize::U1) => Element::I8,

@@ -75,7 +75,7 @@ fn numbers_beside_a_header_lie_in_a_regular_file_that_is_long_enough() {
     }
 }
 
-/// A stack of pages of 64 x 80 bytes, which lie at these places, and so many bytes of each.
+/// A stack of pages of 64 x 80 bytes, with the place and the number of bytes of each.
 fn tiff(code: u16, pages: &[u32], each: u32, data: &[u8]) -> Vec<u8> {
     let mut file = b"II*\0\0\0\0\0".to_vec();
     file.extend(data);

@@ -29,7 +29,7 @@ pub(super) struct Run {
     repeated: bool,
     /// The slices of the first repetition, and where they lie.
     places: Vec<(u16, Geometry)>,
-    /// How many images came, and how far their slices lay from those of the first repetition at most, in voxels.
+    /// How many images came, and how far their slices lay at most from the first repetition's, in voxels.
     came: usize,
     moved: f64,
     /// Frames of each slice that are solved for together.

@@ -113,7 +113,7 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
         .into())
 }
 
-/// Reads a scan. Rays are those of the file, or those that the options say.
+/// Reads a scan. The file states the rays, or the options do.
 ///
 /// Errors: a file that cannot be read; rays that neither the file nor the options state; views, rows or columns that the scan lacks;
 /// corrections that it does not take.
@@ -236,7 +236,7 @@ fn arc(args: &ReconCt) -> Result<f64> {
     })
 }
 
-/// Opens a scan, and says whether it states its angles; those of others are spread evenly.
+/// Opens a scan, and says whether it states its angles; other scans have evenly spread angles.
 ///
 /// Errors: a file that cannot be read; fields of another size.
 fn open(args: &ReconCt, kind: Kind) -> Result<(Projections, bool)> {

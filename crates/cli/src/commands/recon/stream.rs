@@ -240,7 +240,7 @@ struct Files<'a> {
     frames: usize,
     step_s: Option<f64>,
     layout: Layout,
-    /// Of each output, one for each stack of slices.
+    /// Each output has a writer for each stack of slices.
     writers: Vec<(Range<usize>, SeriesWriter)>,
     /// All images, where they are compared with a reference.
     collected: Option<Image>,

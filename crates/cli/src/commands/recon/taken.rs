@@ -48,7 +48,7 @@ impl Part {
 }
 
 impl Taken {
-    /// The images of `labels` among `all` of a scan, in the order of their places; those of another encoding do not count.
+    /// The images of `labels` among `all` of a scan, in the order of their places; images of another encoding do not count.
     pub(crate) fn of(mut all: Vec<Label>, labels: &[Label]) -> Self {
         let encoding = labels.first().map(|label| label.encoding);
         all.retain(|label| Some(label.encoding) == encoding);

@@ -62,7 +62,7 @@ fn a_single_partition_is_a_slice() {
         let (frame, _) = only_frame(&scan(encoding, spokes.collect())).unwrap();
         assert!(matches!(frame.samples, Samples::NonCartesian { trajectory, .. } if trajectory.dims() == 2));
     }
-    // Two that were encoded, of which one is there, stay two.
+    // Where two were encoded and one is there, the grid keeps two.
     let (frame, _) = only_frame(&scan(slab((2, 12.0), (1, 6.0)), vec![readout(8, 1, 1)])).unwrap();
     assert_eq!(grid(&frame).0.shape(), [1, 2, 4, 8]);
 }
