@@ -62,6 +62,36 @@ fn what_a_volume_does_not_betray_is_said_or_refused() {
     assert!(refused.contains("finite"), "{refused}");
 }
 
+/// Iterative methods take rows as they are.
+#[test]
+fn rows_that_end_inside_the_object_are_told() {
+    let device = Device::cpu().unwrap();
+    let orbit = Orbit { source_to_axis_mm: Some(600.0), axis_to_detector_mm: 600.0, ..Orbit::default() };
+    let shifted = Orbit { offset_mm: [72.0, 0.0], ..orbit.clone() };
+    let phantom = Phantom::shepp_logan(3, 200.0, Contrast::Standard, 0.02).unwrap();
+    for (columns, orbit, told) in [
+        (32, &orbit, None),
+        (17, &orbit, Some("on both sides (in 20 of 20 views")),
+        // Half of a turn continues the short side.
+        (22, &shifted, None),
+        (16, &shifted, Some("behind the last column")),
+    ] {
+        let detector = Detector { rows: 6, columns, pitch_mm: [16.0; 2], radius_mm: None };
+        let geometry = ProjectionGeometry::orbit(detector, &orbit.clone().turn(20)).unwrap();
+        let lines = phantom.project(device.cpu_side(), &geometry).unwrap();
+        let lines = Array3::from_shape_vec((20, 6, columns), lines).unwrap();
+        let options =
+            ReconOptions { method: Arc::new(Cgls { iterations: 1, ..Cgls::default() }), ..options() };
+        let notes = reconstruct(&device, lines, &geometry, &options, &Monitor::silent()).unwrap().notes;
+        let found = notes.iter().find(|note| note.contains("does not see the whole object"));
+        assert!(found.is_some() == told.is_some(), "{columns}: {notes:?}");
+        assert!(
+            found.is_none_or(|note| told.is_some_and(|told| note.contains(told))),
+            "{columns}: {notes:?}"
+        );
+    }
+}
+
 #[test]
 fn negative_line_integrals_are_told() {
     let device = Device::cpu().unwrap();

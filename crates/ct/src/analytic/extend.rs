@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use rayspin_core::{Error, Result, expect_len, voxels};
+use rayspin_core::{Error, ProjectionGeometry, Result, expect_len, voxels};
 use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, BackendKind};
 use rayspin_kernels::row_filter::RowFilter;
@@ -89,14 +89,45 @@ impl Ends {
     }
 }
 
+/// Where rows go on that end inside the object, by the number of views with such rows on either side. None where there are none.
+fn sides(count: [usize; 2]) -> Option<&'static str> {
+    match count {
+        [0, 0] => None,
+        [_, 0] => Some("before the first column"),
+        [0, _] => Some("behind the last column"),
+        _ => Some("on both sides"),
+    }
+}
+
+/// What people should know of rows that an iterative method takes as they are, `[view, row, column]`. None where all end in air.
+pub(crate) fn note_of_truncated(geometry: &ProjectionGeometry, lines: &[f32]) -> Option<String> {
+    let [views, rows, columns] = geometry.shape();
+    if columns < LEAST {
+        return None;
+    }
+    let outer = (columns / END).clamp(2, 16);
+    let some = (0..views).step_by(views.div_ceil(VIEWS).max(1));
+    let (looked_at, mut count) = (some.len(), [0; 2]);
+    for view in some {
+        let Some([_, axis]) = geometry.project(view, [0.0; 3]) else { continue };
+        let means = means(&lines[view * rows * columns..][..rows * columns], columns);
+        // The shorter side of a shifted detector is seen half a turn later.
+        let distances = [axis + 0.5, columns as f64 - 0.5 - axis];
+        for side in [0, 1] {
+            let longest = distances[side] >= distances[1 - side] - 2.0;
+            count[side] += usize::from(longest && ends_inside(&means, side, outer));
+        }
+    }
+    let (sides, most) = (sides(count)?, count[0].max(count[1]));
+    Some(format!(
+        "the detector does not see the whole object {sides} (in {most} of {looked_at} views that were looked at): values near the rim are too large \
+         unless the volume holds all of the object (--matrix, --voxel); fbp and fdk continue such rows"
+    ))
+}
+
 /// What people should know of rows that were extended in `count` of `views` views on either side. None where none was.
 pub(crate) fn note(extend: Extend, count: [usize; 2], views: usize) -> Option<String> {
-    let sides = match count {
-        [0, 0] => return None,
-        [_, 0] => "before the first column",
-        [0, _] => "behind the last column",
-        _ => "on both sides",
-    };
+    let sides = sides(count)?;
     let most = count[0].max(count[1]);
     Some(match extend {
         Extend::Auto => format!(

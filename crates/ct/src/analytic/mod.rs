@@ -17,8 +17,8 @@ use rayspin_kernels::vector;
 use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use extend::note as extension_note;
 pub use extend::{Ends, Extend};
+pub(crate) use extend::{note as extension_note, note_of_truncated};
 pub use fourier::FourierBackprojection;
 use path::{Course, Coverage, Place};
 

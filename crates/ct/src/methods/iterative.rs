@@ -7,6 +7,7 @@ use rayspin_kernels::variant::Work;
 use rayspin_linop::Projection;
 use rayspin_run::{Bytes, Effort, Memory, Needs, Param, Value};
 
+use crate::analytic::note_of_truncated;
 use crate::recon::{REAL, Solve, Solving, Spec};
 
 const ITERATION: &str = "Iterations";
@@ -55,7 +56,9 @@ pub(super) fn projection(spec: &Spec<'_>) -> Result<Projection<f32>> {
 
 /// The line integrals on the device.
 pub(super) fn data(spec: &Spec<'_>, state: &mut Solving<'_>) -> Result<Array<f32>> {
-    Array::from_vec(spec.device(), &spec.geometry().shape(), state.take_lines()?)
+    let lines = state.take_lines()?;
+    note_of_truncated(spec.geometry(), &lines).into_iter().for_each(|note| state.note(note));
+    Array::from_vec(spec.device(), &spec.geometry().shape(), lines)
 }
 
 /// Gives the volume, certified where this is asked for, and how the iterations went.
