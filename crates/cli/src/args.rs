@@ -146,7 +146,7 @@ pub(crate) enum Recon {
 /// The numbers of a complex image that files hold.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Numbers {
-    /// Write complex numbers [default: complex in {complex written by default}, magnitudes in the others]
+    /// Keep complex numbers complex [default: in {complex written by default}; magnitudes in the others]; real images stay real
     #[arg(long)]
     pub(crate) complex: bool,
     /// Write phases in rad, from −π to π; a picture shows them
@@ -285,10 +285,10 @@ pub(crate) struct Convert {
     pub(crate) to: PathBuf,
     #[command(flatten)]
     pub(crate) numbers: Numbers,
-    /// Only these slices: 3, 1-2 or 0,3 [default: all; of a picture the middle one]
+    /// Only these slices, counted from 0: 3, 1-2 or 0,3 [default: all; of a picture the middle one]
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) slice: Option<Ranges>,
-    /// Only these repetitions [default: all; of a picture up to 16]
+    /// Only these repetitions, from 0 [default: all; of a picture up to 16]
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) repetition: Option<Ranges>,
     /// PNG: all slices side by side; a series has a row for each repetition
@@ -308,7 +308,7 @@ pub(crate) struct Convert {
 /// `rayspin info`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Files: images ({images read}), arrays ({arrays read}), raw scans ({scans read}).
+Files: images ({images read}), arrays ({arrays read}), MRI scans ({scans read}), CT scans (.h5, .txrm).
 JSON has a fixed set of typed fields, which docs/info.md explains; several files and folders make a list.
 {names after a colon}
 

@@ -360,7 +360,7 @@ impl<K: Kit> Args for MethodArgs<K> {
             .long("method")
             .short('m')
             .value_name("METHOD")
-            .help("How the image is made [default: by the facts of the scan]")
+            .help("How the image is made [default: chosen from the scan]")
             .long_help(format!("How the image is made [default: {}]", K::DEFAULT))
             .value_parser(names.collect::<Vec<_>>());
         let params = K::methods().params();

@@ -213,7 +213,7 @@ Examples:
   acquire | rayspin recon ct - -o volume.nii.gz --arc 360 --source-to-axis 500 --preview now.png
   rayspin recon ct scan.h5 --dry-run --gpu-memory 4G")]
 pub(crate) struct ReconCt {
-    /// CT scan (Data Exchange or NXtomo .h5, Zeiss .txrm), line integrals or counts as an array ({arrays read}) or a .tif, or - (.npy on standard input)
+    /// CT scan (Data Exchange or NXtomo .h5, Zeiss .txrm), line integrals or counts as an array ({arrays read}), a .tif or another image, or - (.npy on standard input)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
     /// Volume, in the format of its name, or - (stdout); repeat for several
@@ -225,16 +225,19 @@ pub(crate) struct ReconCt {
     pub(crate) method: MethodArgs<Ct>,
     #[command(flatten)]
     pub(crate) corrections: CorrectionArgs,
-    /// Voxels; alone they fill the field of view [default: the detector's]
+    /// Number of voxels [default: as many as fill the field of view]
+    ///
+    /// By default the volume has as many voxels across as the detector has columns, and as many slices as it has rows. A shifted detector
+    /// counts twice the columns of its longer side. With --matrix alone the voxels become as large as the field of view needs.
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
-    /// Size of a voxel [default: by --matrix, else a pixel seen from the axis]
+    /// Voxel size in mm [default: by --matrix, else a pixel over magnification]
     ///
-    /// --matrix alone keeps the field of view, so that fewer voxels are larger ones. Without both a voxel is a pixel over the magnification
-    /// at the axis.
+    /// --matrix alone keeps the field of view, so that fewer voxels are larger ones. Without both, the size of a voxel is the size of a pixel
+    /// over the magnification at the axis.
     #[arg(long, value_name = "MM[,Y,Z]")]
     pub(crate) voxel: Option<String>,
-    /// Middle of the volume, from the axis and the middle of the orbit
+    /// Middle of the volume in mm, from the axis and the middle of the orbit
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
     pub(crate) centre: Option<String>,
     /// Add views to the volume as they arrive, from a file or a named pipe; - (standard input) always does
@@ -264,19 +267,20 @@ pub(crate) struct ReconCt {
     /// Only these columns of the detector, counted from 0
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) column: Option<Ranges>,
-    /// Angle that evenly spaced views cover, in degrees; negative: clockwise
+    /// Angle that the views cover evenly; negative: clockwise seen from +z
     ///
     /// For an array, or a scan that states no angles.
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
     pub(crate) arc: Option<f64>,
-    /// Column on which the axis falls, or find [default: find or the middle]
+    /// Column of the axis, or find [default: the file's, find, or middle]
     ///
-    /// By default it is found for counts whose file states no rays, and is the middle of the detector for others.
-    /// It is found in the middle row of parallel views over half a turn or more, and may be near the detector's edge. A column corrects the
-    /// axis of a file that states its rays. Columns are counted in the file, before --column and bins.
+    /// By default the axis is where the file states it. If the file states no rays and holds counts of parallel rays, the run searches the
+    /// axis as with find. If the search fails, and for all other scans, the axis is on the middle column. The search takes the middle row of
+    /// parallel views over half a turn or more. The axis may be near the detector's edge. A column corrects the axis of a file that states
+    /// its rays. Columns are counted from 0 in the file, before --column and bins.
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     pub(crate) axis: Option<AxisArg>,
-    /// Size of a pixel [default: as the scan or image states it, else 1]
+    /// Pixel size in mm [default: as the scan or image states it, else 1]
     #[arg(long, value_name = "U[,V]")]
     pub(crate) pixel: Option<String>,
     /// Distance from the source to the axis, of fan and cone beams

@@ -137,7 +137,7 @@ pub(crate) struct ReconMri {
     /// Covariance of the coils' noise [coil, coil] ({arrays read}) to whiten by, instead of the scan's noise readouts
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) noise_covariance: Option<PathBuf>,
-    /// Compress to N virtual coils, or to this part of the energy
+    /// Compress to N virtual coils, or to those that hold this PART of the energy
     ///
     /// A number below 1 keeps as many virtual coils as hold this part of the energy.
     #[arg(long, value_name = "N|PART")]
@@ -190,10 +190,10 @@ pub(crate) struct ReconMri {
     /// Encoding to reconstruct
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) encoding: usize,
-    /// Only these slices: 3, 1-2 or 0,3
+    /// Only slices with these counters, from 0: 3, 1-2 or 0,3
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) slice: Option<Ranges>,
-    /// Only these repetitions
+    /// Only repetitions with these counters, from 0
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) repetition: Option<Ranges>,
     /// Only these readouts of each image, counted from 0 in order of acquisition
