@@ -105,6 +105,8 @@ pub enum Property {
     Phase,
     /// Voxel size and place in the patient, in mm.
     Geometry,
+    /// What the numbers are: Hounsfield units or others.
+    Unit,
     /// All volumes of a series.
     Repetitions,
     /// Time between volumes, in s.
@@ -117,6 +119,7 @@ impl Property {
         match self {
             Self::Phase => "phase",
             Self::Geometry => "geometry (mm)",
+            Self::Unit => "unit (HU)",
             Self::Repetitions => "repetitions",
             Self::RepetitionTime => "time between repetitions (s)",
         }

@@ -285,7 +285,7 @@ pub static FORMATS: [Format; 12] = [
         about: "reads a file or a folder: one series of slices or frames, sorted by place, rescaled (HU), also compressed \
                 (RLE, JPEG, JPEG 2000); writes a folder of CT slices of 16 bits",
         endings: &[".dicom"],
-        keeps: &[Property::Geometry],
+        keeps: &[Property::Geometry, Property::Unit],
         magic: &[(128, dicom::MAGIC)],
         // PS3.10 7.1: it may be the header of a TIFF file.
         preamble: true,

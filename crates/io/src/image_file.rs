@@ -61,6 +61,9 @@ pub struct WriteOptions {
     /// How the image's file stored its numbers ([`ImageFile::stored`]). Real numbers that were integers, and still are those that the
     /// file had, are stored as such where the format has them; [`SeriesWriter`], which does not know all numbers, leaves them floats.
     pub stored: Option<NumberType>,
+    /// Whether the numbers are Hounsfield units ([`ImageFile::states_hounsfield`]), for formats that state it. When absent, numbers that reach down to
+    /// −500 are.
+    pub hounsfield: Option<bool>,
     /// Time between repetitions in s, for formats that keep it.
     pub repetition_time_s: Option<f64>,
     /// Where the image's axes go in a BART array. Repetitions other in number than its frames go to TIME.
@@ -87,6 +90,11 @@ pub struct ImageFile<I = Image> {
 }
 
 impl<I> ImageFile<I> {
+    /// Whether the numbers are Hounsfield units, where the file tells; most formats do not. [`WriteOptions::hounsfield`] takes it.
+    pub fn states_hounsfield(&self) -> Option<bool> {
+        (self.hounsfield || self.format.keeps(Property::Unit)).then_some(self.hounsfield)
+    }
+
     /// The file with what `image` makes of its image.
     fn map<J>(self, image: impl FnOnce(I) -> J) -> ImageFile<J> {
         let Self { image: own, format, layout, hounsfield, stored, notes } = self;

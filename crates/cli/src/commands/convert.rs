@@ -94,8 +94,11 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     if raw {
         return convert_scan(args, &monitor);
     }
-    let io::ImageFile { image, layout, stored, mut notes, .. } = io::read_any_image(&args.from)?;
-    let options = io::WriteOptions { layout, stored: Some(stored), ..io::WriteOptions::default() };
+    let file = io::read_any_image(&args.from)?;
+    let hounsfield = file.states_hounsfield();
+    let io::ImageFile { image, layout, stored, mut notes, .. } = file;
+    let options =
+        io::WriteOptions { layout, stored: Some(stored), hounsfield, ..io::WriteOptions::default() };
     let complex_first = to.is_some_and(Format::writes_complex_first);
     notes.extend(match image {
         AnyImage::Real(image) => write(image, args, options)?,

@@ -121,7 +121,7 @@ fn is_of_another(file: &Path, image: &str) -> bool {
 }
 
 /// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
-/// `values` are what is written of complex numbers, by the format when absent.
+/// `values` are what is written of complex numbers, by the format when absent. The numbers are no Hounsfield units.
 pub(crate) fn write_image<T: io::Pixel>(
     path: &Path,
     image: &Image<T>,
@@ -129,7 +129,8 @@ pub(crate) fn write_image<T: io::Pixel>(
     values: Option<io::Values>,
 ) -> Result<Vec<String>> {
     let png = PngOptions::preview(image.shape_zyx()[0], image.repetitions());
-    let options = io::WriteOptions { png, layout, values, ..io::WriteOptions::default() };
+    let options =
+        io::WriteOptions { png, layout, values, hounsfield: Some(false), ..io::WriteOptions::default() };
     Ok(io::write_image(path, image, &options)?)
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
         file: BufWriter::with_capacity(1 << 20, file),
         values: target.values,
         stored: target.integers.and_then(|integers| integers.scale()),
+        hounsfield: target.options.hounsfield,
         shape,
         geometry: *target.geometry,
         range: Range::default(),
@@ -123,6 +124,8 @@ struct Volume {
     values: Values,
     /// Slope and intercept of integers that stand for the numbers.
     stored: Option<(f64, f64)>,
+    /// Whether the numbers are Hounsfield units, where that is known.
+    hounsfield: Option<bool>,
     shape: [usize; 3],
     geometry: Geometry,
     range: Range,
@@ -152,7 +155,7 @@ impl VolumeWriter for Volume {
     }
 
     fn finish(self: Box<Self>, path: &Path, _: usize) -> Result<Option<String>> {
-        let Self { pending, file, stored, shape, geometry, range, mut hash, .. } = *self;
+        let Self { pending, file, stored, hounsfield, shape, geometry, range, mut hash, .. } = *self;
         file.into_inner().map_err(|e| pending.cause(e.into_error()))?;
         let values: PathBuf = pending.path().join(VALUES);
         let places = geometry.affine_lps(shape);
@@ -166,7 +169,8 @@ impl VolumeWriter for Volume {
             Some((slope, intercept)) => Scale { slope, intercept },
             None => Scale::of(&range),
         };
-        let writer = Slice { shape, geometry, scale, hash: hash.finalize(), low: range.low };
+        let hounsfield = hounsfield.unwrap_or(range.low <= AIR_HU);
+        let writer = Slice { shape, geometry, scale, hash: hash.finalize(), hounsfield };
         let mut from = BufReader::with_capacity(1 << 20, File::open(&values).map_err(|e| pending.cause(e))?);
         let [nz, ny, nx] = shape;
         let mut plane = vec![0; 4 * ny * nx];
@@ -182,7 +186,7 @@ impl VolumeWriter for Volume {
         }
         let replaced = pending.finish_as(path)?;
         let unit =
-            (!writer.is_hu()).then_some("values are stored without a unit, as none is that of air in HU");
+            (!hounsfield).then_some("values are stored without a unit, for they are no Hounsfield units");
         let step = (writer.scale.slope != 1.0 && stored.is_none())
             .then(|| format!("values are rounded to steps of {:.3e} (16 bits)", writer.scale.slope));
         let notes: Vec<String> = unit.map(str::to_owned).into_iter().chain(step).chain(replaced).collect();
@@ -197,14 +201,10 @@ struct Slice {
     scale: Scale,
     /// Hash of the values and their place: equal volumes have equal UIDs.
     hash: blake3::Hash,
-    low: f32,
+    hounsfield: bool,
 }
 
 impl Slice {
-    fn is_hu(&self) -> bool {
-        self.low <= AIR_HU
-    }
-
     /// A UID that is made of a UUID (PS3.5 B.2), version 8.
     fn uid(&self, what: &str) -> String {
         let hash = blake3::Hasher::new().update(self.hash.as_bytes()).update(what.as_bytes()).finalize();
@@ -260,7 +260,7 @@ impl Slice {
         set.short(tag::REPRESENTATION, 1);
         set.decimals(tag::INTERCEPT, &[self.scale.intercept]);
         set.decimals(tag::SLOPE, &[self.scale.slope]);
-        set.text(tag::RESCALE_TYPE, b"LO", if self.is_hu() { "HU" } else { "US" });
+        set.text(tag::RESCALE_TYPE, b"LO", if self.hounsfield { "HU" } else { "US" });
         let numbers = plane.as_chunks().0.iter().map(|four| self.scale.stored(f32::from_le_bytes(*four)));
         let pixels: Vec<u8> = numbers.flat_map(i16::to_le_bytes).collect();
         set.put(tag::PIXEL_DATA, b"OW", &pixels);

@@ -131,6 +131,34 @@ fn numbers_that_are_no_integers_any_more_become_floats() {
     }
 }
 
+/// A body without air around it, and numbers below −500 that are no Hounsfield units.
+#[test]
+fn hounsfield_units_stay_what_they_are() {
+    let folder = folder();
+    let f = folder.path();
+    let image = |low: f32| {
+        let ramp = (0..60u8).map(|at| low + 2.0 * f32::from(at)).collect();
+        Image::new(ArrayD::from_shape_vec(IxDyn(&[3, 4, 5]), ramp).unwrap(), Geometry::default()).unwrap()
+    };
+    for (low, stated) in [(-80.0, true), (-900.0, false), (-900.0, true), (20.0, false)] {
+        let [first, second] = ["a.dicom", "b.dicom"].map(|name| f.join(name));
+        let options = WriteOptions { hounsfield: Some(stated), ..WriteOptions::default() };
+        let notes = write_image(&first, &image(low), &options).unwrap();
+        assert_eq!(notes.iter().any(|note| note.contains("without a unit")), !stated, "{notes:?}");
+        let file = read_any_image(&first).unwrap();
+        assert_eq!(file.states_hounsfield(), Some(stated), "{low}");
+        let options = WriteOptions { hounsfield: file.states_hounsfield(), ..WriteOptions::default() };
+        write_image(&second, &file.image.into_real().0, &options).unwrap();
+        assert_eq!(read_any_image(&second).unwrap().hounsfield, stated, "{low}");
+    }
+    for (low, taken) in [(-900.0, true), (-80.0, false)] {
+        write_image(f.join("c.dicom"), &image(low), &WriteOptions::default()).unwrap();
+        assert_eq!(read_any_image(f.join("c.dicom")).unwrap().hounsfield, taken, "{low}");
+    }
+    write_image(f.join("d.nii"), &image(-900.0), &WriteOptions::default()).unwrap();
+    assert_eq!(read_any_image(f.join("d.nii")).unwrap().states_hounsfield(), None);
+}
+
 #[test]
 fn slope_and_intercept_stay_where_the_format_has_them() {
     let folder = folder();

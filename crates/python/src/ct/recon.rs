@@ -85,6 +85,7 @@ impl CtReconstruction {
         let options = WriteOptions {
             png: PngOptions::preview(volume.shape_zyx()[0], 1),
             values: self.signed.then_some(Values::Real),
+            hounsfield: self.signed.then_some(true),
             ..WriteOptions::default()
         };
         let written = py.detached(|| {

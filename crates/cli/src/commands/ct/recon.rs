@@ -13,6 +13,7 @@ use rayspin::ct::recon::{
 };
 use rayspin::device::cuda::Starting;
 use rayspin::device::{Backend, BackendKind, Device};
+use rayspin::io::png::PngOptions;
 use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::report::RunRecorder;
 use rayspin::run::{BatchSize, Certify, Job, Limits, Plan, plan_within};
@@ -390,11 +391,15 @@ impl Session<'_> {
     fn write(&mut self, volume: Array3<f32>, options: &ReconOptions) -> Result<Image<f32>> {
         self.recorder.stage("write");
         let image = Image::new(volume.into_dyn(), options.grid.geometry())?;
+        let signed = self.corrections.iter().any(|one| one.place() == Place::Volume);
+        let options = WriteOptions {
+            png: PngOptions::preview(image.shape_zyx()[0], 1),
+            values: signed.then_some(Values::Real),
+            hounsfield: Some(signed),
+            ..WriteOptions::default()
+        };
         for output in &self.args.outputs {
-            let signed = self.corrections.iter().any(|one| one.place() == Place::Volume);
-            for note in
-                files::write_image(output, &image, Default::default(), signed.then_some(Values::Real))?
-            {
+            for note in io::write_image(output, &image, &options)? {
                 self.say(&format!("{}: {note}", stdout::name(output)));
             }
         }
