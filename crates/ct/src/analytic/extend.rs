@@ -38,8 +38,8 @@ choices! {
         None = "none", "as air";
         /// With their last value.
         Edge = "edge", "with their last value";
-        /// As a cylinder of water around the axis.
-        Cylinder = "cylinder", "as a cylinder of water around the axis";
+        /// As a cylinder around the axis, at every end of the rows.
+        Cylinder = "cylinder", "as a cylinder, at every end of the rows";
     }
 }
 
