@@ -22,6 +22,8 @@ const RECON: Page = Page {
             &[
                 "traj",
                 "traj_units",
+                "traj_fov",
+                "traj_weights",
                 "matrix",
                 "fov",
                 "centre_line",
