@@ -354,8 +354,13 @@ pub(crate) fn place(
             let (own, beyond) = matrix.split_at_checked(dims).unwrap_or_default();
             if own.is_empty() || beyond.iter().any(|&n| n != 1) {
                 let expected = format!("{dims} numbers, as the trajectory has");
-                return Err(Error::field(path, "matrix", expected, format_shape(matrix))
-                    .with_hint("say it with --matrix"));
+                let hint = match (dims, matrix.len()) {
+                    (3, 2) => {
+                        "say it with --matrix; --traj-weights leaves out a third column of density weights"
+                    }
+                    _ => "say it with --matrix",
+                };
+                return Err(Error::field(path, "matrix", expected, format_shape(matrix)).with_hint(hint));
             }
             (own.to_vec(), options.units)
         }

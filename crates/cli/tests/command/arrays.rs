@@ -182,7 +182,11 @@ fn density_weights_behind_a_trajectory_are_left_out() {
         ok(&command(&format!("{line} --traj-weights")), f);
         assert!(nrmse("image.npy", "wanted.npy", f) < 1e-6);
         if columns.len() == 2 {
-            refused(&line.split_whitespace().collect::<Vec<_>>(), f, &["4", "--traj-weights"]);
+            refused(
+                &line.split_whitespace().collect::<Vec<_>>(),
+                f,
+                &["columns of the trajectory", "found 4"],
+            );
         }
     }
 }
