@@ -15,7 +15,8 @@ use crate::arrays::Arrays;
 use crate::cfl::images::Images;
 use crate::cfl::{Axes, Layout};
 use crate::scan_file::{
-    Beyond, ScanOptions, along_trajectory, expect_runs, geometry_note, images_of, on_grid, place, read_points,
+    Beyond, ScanOptions, along_trajectory, expect_runs, geometry_note, images_of, on_grid, place,
+    read_components,
 };
 use crate::{Error, Result};
 
@@ -99,7 +100,7 @@ impl ArraySeries {
                 if let Some(of_points) = &of_points {
                     of_points.expect_to_fit(&images)?;
                 }
-                let (points, runs) = read_points(file)?;
+                let (points, runs) = read_components(file, options)?;
                 let (trajectory, matrix) = place(file, points, options, &mut notes)?;
                 Some(Along { images: of_points, trajectory, runs, matrix })
             }

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array2, ArrayD};
+use ndarray::{Array2, ArrayD, s};
 use rayspin_core::{C32, Geometry, Monitor, Ranges, Trajectory, TrajectoryUnits, format_shape};
 use rayspin_mri::scan::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, settle_units};
 
@@ -25,6 +25,8 @@ pub struct ScanOptions {
     pub fov_mm: Option<Vec<f64>>,
     /// Only these readouts of each image along a trajectory, counted from 0.
     pub readouts: Option<Ranges>,
+    /// Whether the last column of the trajectory holds density weights, which are left out.
+    pub weights: bool,
 }
 
 /// What a file of raw data holds.
@@ -135,7 +137,7 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
     let mut notes = Vec::new();
     let (frame, layout, readout) = match &options.trajectory {
         Some(trajectory) => {
-            let (points, points_in) = read_points(trajectory)?;
+            let (points, points_in) = read_components(trajectory, options)?;
             let (data, samples_in) = (arrays.samples)(path, array)?;
             expect_runs(path, &samples_in, &points_in)?;
             let (trajectory, matrix) = place(trajectory, points, options, &mut notes)?;
@@ -313,6 +315,29 @@ pub(crate) fn read_points(path: &Path) -> Result<Runs<f64>> {
     (arrays.points)(path, input.name.as_deref())
 }
 
+/// [`read_points`] without density weights. Errors: more than three components; no column that may hold weights.
+pub(crate) fn read_components(path: &Path, options: &ScanOptions) -> Result<Runs<f64>> {
+    let (mut points, runs) = read_points(path)?;
+    let columns = points.ncols();
+    let wrong = |expected: &str| Error::field(path, "columns of the trajectory", expected, columns);
+    match (options.weights, columns) {
+        (false, 4..) => {
+            return Err(
+                wrong("2 or 3 (x, y, z)").with_hint("--traj-weights leaves out a column of density weights")
+            );
+        }
+        (false, _) => {}
+        (true, 3 | 4) => {
+            points = points.slice_move(s![.., ..columns - 1]);
+            if columns == 4 && points.column(2).iter().all(|&kz| kz == 0.0) {
+                points = points.slice_move(s![.., ..2]);
+            }
+        }
+        (true, _) => return Err(wrong("3 or 4, the last one of density weights")),
+    }
+    Ok((points.as_standard_layout().into_owned(), runs))
+}
+
 /// The points in cycles per field of view, and the matrix `[z, y, x]` or `[y, x]` that they are for.
 pub(crate) fn place(
     path: &Path,
@@ -329,8 +354,13 @@ pub(crate) fn place(
             let (own, beyond) = matrix.split_at_checked(dims).unwrap_or_default();
             if own.is_empty() || beyond.iter().any(|&n| n != 1) {
                 let expected = format!("{dims} numbers, as the trajectory has");
-                return Err(Error::field(path, "matrix", expected, format_shape(matrix))
-                    .with_hint("say it with --matrix"));
+                let hint = match (dims, matrix.len()) {
+                    (3, 2) => {
+                        "say it with --matrix; --traj-weights leaves out a third column of density weights"
+                    }
+                    _ => "say it with --matrix",
+                };
+                return Err(Error::field(path, "matrix", expected, format_shape(matrix)).with_hint(hint));
             }
             (own.to_vec(), options.units)
         }

@@ -352,15 +352,16 @@ fn reconstruct(
     }
 }
 
-/// The facts that choose a method and its parameters, of the first image.
+/// The facts that choose a method and its parameters, of the image that has the most readouts.
 fn facts_of(held: &Held) -> rayspin::core::Result<Facts> {
     match held {
         Held::Image(array) => Facts::of(&array.frame, None, 1),
         Held::Whole(scan) => {
             let (index, mut notes) = (scan.frames()?, Vec::new());
             let labels = Selection::default().labels(&index, &mut notes)?;
-            let first = labels.first().ok_or_else(|| Error::value("scan", "at least one image", 0))?;
-            let frame: Frame = index.assemble(*first, &FrameOptions::default(), &mut notes)?;
+            let fullest = index.fullest(&labels);
+            let fullest = fullest.ok_or_else(|| Error::value("scan", "at least one image", 0))?;
+            let frame: Frame = index.assemble(fullest, &FrameOptions::default(), &mut notes)?;
             Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())
         }
     }

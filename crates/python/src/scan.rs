@@ -293,7 +293,8 @@ pub(crate) fn read_scan(
         return Err(raised(Error::value(*name, "a file of arrays without a header", found)));
     }
     let sources = sources(std::iter::once(&path).chain(&trajectory));
-    let options = ScanOptions { trajectory, matrix, fov_mm, units: units_of(units)?, readouts: None };
+    let options =
+        ScanOptions { trajectory, matrix, fov_mm, units: units_of(units)?, ..ScanOptions::default() };
     let read = py.detached(|| rayspin::io::read_scan(&path, &options, &Monitor::silent()));
     let held = match read.map_err(|error| of_file(words, &error))? {
         ScanFile::Scan(scan) => Held::Whole(scan),

@@ -22,6 +22,8 @@ const RECON: Page = Page {
             &[
                 "traj",
                 "traj_units",
+                "traj_fov",
+                "traj_weights",
                 "matrix",
                 "fov",
                 "centre_line",
@@ -75,6 +77,8 @@ const RECON: Page = Page {
         "low_rank",
         "sparse",
         "partial_fourier",
+        "traj_fov",
+        "traj_weights",
         "centre_line",
         "centre_partition",
         "reversed_centre",

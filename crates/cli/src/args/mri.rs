@@ -44,6 +44,15 @@ pub(crate) enum ReversedCentreArg {
     Forward,
 }
 
+/// The field of view that a trajectory counts its cycles over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrajectoryFovArg {
+    /// The encoded one, with oversampling
+    Encoded,
+    /// The reconstructed one
+    Recon,
+}
+
 /// `rayspin recon mri`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -166,6 +175,17 @@ pub(crate) struct ReconMri {
     /// tells. --traj needs --traj-units or --matrix, but for BART arrays that reach beyond 4.
     #[arg(long, value_name = "UNITS")]
     pub(crate) traj_units: Option<String>,
+    /// Field of view that a trajectory in cycles/fov counts over [default: by range]
+    ///
+    /// The header's encoded field of view may be wider than the image (oversampling). It is taken, unless the points then reach
+    /// a part of k-space alone and fill that of the image.
+    #[arg(long, value_enum)]
+    pub(crate) traj_fov: Option<TrajectoryFovArg>,
+    /// The last column of the trajectory holds density weights: leave it out
+    ///
+    /// A fourth column always does, and so does a third one that is never negative in a two-dimensional ISMRMRD scan.
+    #[arg(long)]
+    pub(crate) traj_weights: bool,
     /// Matrix of the image [default: the scan's own]
     ///
     /// The field of view stays as it is.
@@ -187,9 +207,9 @@ pub(crate) struct ReconMri {
     /// How center_sample counts the samples of reversed readouts [default: as readouts of both directions tell]
     #[arg(long, value_enum)]
     pub(crate) reversed_centre: Option<ReversedCentreArg>,
-    /// Encoding to reconstruct
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) encoding: usize,
+    /// Encoding to reconstruct [default: the first that holds images]
+    #[arg(long, value_name = "N")]
+    pub(crate) encoding: Option<usize>,
     /// Only slices with these counters, from 0: 3, 1-2 or 0,3
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) slice: Option<Ranges>,

@@ -66,6 +66,8 @@ pub(crate) struct Shape {
     pub(crate) noise: Option<Noise>,
     /// The part of the scan that is reconstructed, where its images are numbered.
     pub(crate) taken: Option<Taken>,
+    /// What images have that hold far fewer lines than the fullest one.
+    pub(crate) uneven: Option<String>,
 }
 
 impl Shape {
@@ -90,7 +92,8 @@ impl Shape {
     pub(super) fn of_stream(frame: Frame, read: u64, kept: u64, frames: usize, noise: Noise) -> Self {
         let coils = frame.coils();
         let frame = Some(Box::new(frame));
-        Self { frame, held: 0, frames, assembled: true, read, kept, coils, noise: Some(noise), taken: None }
+        let (noise, taken, uneven) = (Some(noise), None, None);
+        Self { frame, held: 0, frames, assembled: true, read, kept, coils, noise, taken, uneven }
     }
 }
 
@@ -222,7 +225,7 @@ pub(crate) fn read(
     let labels = places.sorted(labels, &mut notes);
     let all = places.sorted(contents.images.keys().copied().collect(), &mut Vec::new());
     let taken = Some(Taken::of(all, &labels));
-    let slices = places.slices(selection.encoding);
+    let slices = places.slices(labels[0].encoding);
     let largest = *labels.iter().max_by_key(|label| contents.images[label]).unwrap_or(&labels[0]);
     let fits = args.run.memory.is_none_or(|limit| process + contents.memory_bytes <= limit)
         && cpu::expect_memory(path.display(), contents.memory_bytes).is_ok();
@@ -235,6 +238,7 @@ pub(crate) fn read(
         let mut assumed = Vec::new();
         let frame = assemble(&scan, &mut assumed)?;
         let single = labels.len() == 1;
+        let uneven = scan.frames().ok().and_then(|index| index.uneven(&labels));
         let noise = Some(measure(&scan));
         let kept = contents.library_bytes;
         let reading = contents.memory_bytes.max(kept + scan.bytes() + core::assembling(&frame)) - kept;
@@ -258,6 +262,7 @@ pub(crate) fn read(
             coils,
             noise,
             taken,
+            uneven,
         };
         return Ok((Source::Whole { scan: Box::new(scan), labels, slices, only }, shape));
     }
@@ -267,6 +272,7 @@ pub(crate) fn read(
     let read = contents.memory_bytes.saturating_sub(all) + bytes;
     refuse(args.run.memory, process + read, path)?;
     cpu::expect_memory(path.display(), read)?;
+    let uneven = Series::of_repetitions(reader.places(), &labels, None).ok().and_then(|all| all.uneven());
     let mut source = source_of(reader, largest, &frame_options)?;
     let frame = Box::new(source.image(0, &mut Vec::new(), monitor)?);
     let noise = Some(measure(&source.noise(monitor)?));
@@ -276,7 +282,8 @@ pub(crate) fn read(
     let (frames, kept, coils) = (labels.len(), contents.library_bytes, frame.coils());
     let read = read.saturating_sub(kept);
     let frame = Some(frame);
-    let shape = Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise, taken };
+    let shape =
+        Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise, taken, uneven };
     Ok((Source::Parts { labels, slices, notes }, shape))
 }
 
@@ -295,8 +302,9 @@ fn read_arrays(
     let series = match io::read_scan(path, options, monitor)? {
         ScanFile::Frame(array) => {
             let (held, kept, coils) = (0, 0, array.frame.coils());
-            let (frame, noise, taken) = (None, None, None);
-            let shape = Shape { frame, held, frames: 1, assembled: false, read, kept, coils, noise, taken };
+            let (frame, noise, taken, uneven) = (None, None, None, None);
+            let shape =
+                Shape { frame, held, frames: 1, assembled: false, read, kept, coils, noise, taken, uneven };
             return Ok((Source::Frame(array), shape));
         }
         ScanFile::Series(series) => series,
@@ -323,7 +331,8 @@ fn read_arrays(
         return Ok((Source::Stream(Box::new(Stream::of_arrays(source, slices, notes))), shape));
     }
     let (held, frames, frame) = (series.reading_bytes(), labels.len(), Some(Box::new(frame)));
-    let shape = Shape { frame, held, frames, assembled: true, read, kept, coils, noise: None, taken };
+    let (noise, uneven) = (None, None);
+    let shape = Shape { frame, held, frames, assembled: true, read, kept, coils, noise, taken, uneven };
     Ok((Source::Arrays { series, labels, slices, notes }, shape))
 }
 

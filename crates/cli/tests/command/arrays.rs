@@ -161,6 +161,36 @@ fn a_coarser_matrix_leaves_out_the_samples_beyond_it() {
     assert!(nrmse("image.npy", "wanted.npy", f) < 1e-4);
 }
 
+#[test]
+fn density_weights_behind_a_trajectory_are_left_out() {
+    let (folder, points) = with_spokes();
+    let f = folder.path();
+    write_points(f, "fov", &points, points.nrows() / 60);
+    let weighted = |columns: &[fn(f64, f64) -> f64]| {
+        let (rows, all) = (points.nrows(), 2 + columns.len());
+        Array2::from_shape_fn((rows, all), |(row, d)| {
+            let [x, y] = [points[[row, 0]], points[[row, 1]]];
+            if d < 2 { points[[row, d]] } else { columns[d - 2](x, y) }
+        })
+    };
+    let options = "--matrix 48,40 --traj-units cycles/fov -q -m gridding --no-record";
+    ok(&command(&format!("recon mri samples.npy --traj fov.npy {options} -o wanted.npy")), f);
+    let nothing: fn(f64, f64) -> f64 = |_, _| 0.0;
+    for columns in [&[f64::hypot as fn(f64, f64) -> f64][..], &[nothing, f64::hypot]] {
+        npy::write(f.join("weighted.npy"), weighted(columns).view()).unwrap();
+        let line = format!("recon mri samples.npy --traj weighted.npy {options} -o image.npy");
+        ok(&command(&format!("{line} --traj-weights")), f);
+        assert!(nrmse("image.npy", "wanted.npy", f) < 1e-6);
+        if columns.len() == 2 {
+            refused(
+                &line.split_whitespace().collect::<Vec<_>>(),
+                f,
+                &["columns of the trajectory", "found 4"],
+            );
+        }
+    }
+}
+
 /// Warnings of a reconstruction that is only planned.
 fn warnings(scan: &str, more: &str, folder: &Path) -> Vec<String> {
     let text = said(&format!("recon mri {scan} --dry-run {more}"), folder);

@@ -158,3 +158,28 @@ fn windows_that_cannot_be_are_refused() {
     let text = String::from_utf8(dry.stdout).unwrap();
     assert!(text.contains("4 images") && text.contains("NUFFT plan"), "{text}");
 }
+
+#[test]
+fn repetitions_with_fewer_lines_are_named() {
+    use rayspin::io::ismrmrd::{Identity, read, write};
+
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 32,28 --coils 2 --repetitions 3");
+    let mut scan = read(f.join("scan.h5")).unwrap();
+    scan.acquisitions.retain(|a| a.counters.repetition != 0 || a.counters.step_1 == 14);
+    write(f.join("uneven.h5"), &scan, Identity::LeaveOut).unwrap();
+    let said = |line: &str| {
+        let output = ok(&line.split_whitespace().collect::<Vec<_>>(), f);
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let text = said("recon mri uneven.h5 -o x.npy --no-record");
+    assert!(
+        text.contains("fully sampled, the fullest of 3 images: repetition 0 has 1 of 28 lines"),
+        "{text}"
+    );
+    assert!(text.contains("method cartesian") && text.contains("repetition 0 has 3.6 %"), "{text}");
+    assert!(said("info uneven.h5").contains("repetition 0 has 1 of 28 lines"));
+    let whole = said("recon mri scan.h5 -o x.npy --no-record");
+    assert!(whole.contains("fully sampled, 3 images") && !whole.contains("fullest"), "{whole}");
+}

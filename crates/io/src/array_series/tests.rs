@@ -94,7 +94,7 @@ fn maps_are_learned_from_the_first_spokes() {
     cfl::write(&trajectory, points.view()).unwrap();
     let units = Some(rayspin_core::TrajectoryUnits::CyclesPerFov);
     let matrix = Some(vec![8, 8]);
-    let options = ScanOptions { trajectory: Some(trajectory), units, matrix, fov_mm: None, readouts: None };
+    let options = ScanOptions { trajectory: Some(trajectory), units, matrix, ..ScanOptions::default() };
     let series = opened(&samples, &options, folder.path());
     let labels: Vec<Label> = series.labels().collect();
     let last = series.frame(labels[3], &mut Vec::new()).unwrap();

@@ -65,8 +65,9 @@ impl Checked {
     ) -> Result<Self> {
         let image = Flags(head.flags).is_image();
         let fail = |what: &str, expected: String, found: u32| field(path, index, what, expected, found);
-        if head.trajectory_dimensions > 3 {
-            return Err(fail("trajectory_dimensions", "at most 3".into(), head.trajectory_dimensions));
+        // Three components, and density weights behind them.
+        if head.trajectory_dimensions > 4 {
+            return Err(fail("trajectory_dimensions", "at most 4".into(), head.trajectory_dimensions));
         }
         if image {
             if head.number_of_samples == 0 {

@@ -131,7 +131,9 @@ impl SeriesSource {
     pub fn noise(&mut self, monitor: &Monitor) -> Result<Scan> {
         let places = self.series.places().iter().enumerate();
         let noise = places.filter(|(_, place)| place.flags.contains(Flags::NOISE)).map(|(index, _)| index);
-        let wanted: BTreeSet<usize> = noise.chain(self.series.readouts(0).first().copied()).collect();
+        let image = |index: &usize| self.series.places()[*index].flags.is_image();
+        let image = self.series.readouts(0).iter().copied().find(image);
+        let wanted: BTreeSet<usize> = noise.chain(image).collect();
         let mut acquisitions = Vec::with_capacity(wanted.len());
         self.reader
             .read(wanted.into_iter(), monitor, &mut |_, acquisition| acquisitions.push(acquisition))?;
@@ -145,6 +147,7 @@ impl SeriesSource {
         let wanted: BTreeSet<usize> =
             self.series.readouts(frame).iter().copied().chain(self.series.calibration(frame)).collect();
         self.fetch(&wanted, monitor)?;
+        notes.extend(self.series.unused_calibration(frame).filter(|text| !notes.contains(text)));
         let label = self.label(frame);
         self.frame(label, self.series.readouts(frame), &self.series.calibration(frame), notes)
     }
@@ -186,6 +189,7 @@ impl SeriesSource {
         let label = self.label(frame);
         let image = self.frame(label, self.series.readouts(frame), &self.series.calibration(frame), notes)?;
         self.next += 1;
+        notes.extend(self.series.unused_calibration(frame).filter(|text| !notes.contains(text)));
         Ok(Some(StreamItem::Image(label, image)))
     }
 

@@ -71,9 +71,10 @@ pub(crate) fn points_of_archive(path: &Path, name: Option<&str>) -> Result<Runs<
 /// Points `[sample, dim]` or `[spoke, readout, dim]`. A third component that is zero throughout is dropped.
 fn points_of(path: &Path, array: ArrayD<f64>) -> Result<Runs<f64>> {
     let shape = array.shape().to_vec();
-    let expected = "[sample, dim] or [spoke, readout, dim], dim being 2 or 3 (x, y, z)";
+    let expected =
+        "[sample, dim] or [spoke, readout, dim], dim being 2 or 3 (x, y, z), or 4 with density weights";
     let wrong = || Error::field(path, "shape of the trajectory", expected, format_shape(&shape));
-    let (&dims, runs) = shape.split_last().filter(|(dims, _)| (2..=3).contains(*dims)).ok_or_else(wrong)?;
+    let (&dims, runs) = shape.split_last().filter(|(dims, _)| (2..=4).contains(*dims)).ok_or_else(wrong)?;
     let points = array.as_standard_layout().into_owned();
     let mut points = points.into_shape_with_order((runs.iter().product(), dims)).map_err(|_| wrong())?;
     if dims == 3 && points.column(2).iter().all(|&kz| kz == 0.0) {

@@ -397,7 +397,8 @@ fn heads_that_lie_about_their_arrays_are_refused() {
     refuse(&|l| l.head.number_of_samples = u32::MAX, "cut short");
     refuse(&|l| (l.head.number_of_samples, l.head.active_channels) = (u32::MAX, u32::MAX), "cut short");
     refuse(&|l| (l.head.trajectory_dimensions, l.head.active_channels) = (u32::MAX, 0), "cut short");
-    refuse(&|l| l.head.trajectory_dimensions = 4, "trajectory_dimensions");
+    refuse(&|l| l.head.trajectory_dimensions = 5, "trajectory_dimensions");
+    refuse(&|l| l.head.trajectory_dimensions = 4, "traj");
     refuse(&|l| l.head.trajectory_dimensions = 0, "traj");
     refuse(&|l| l.head.trajectory_dimensions = 1, "traj: expected at most 4 numbers");
     refuse(&|l| l.data = VarLenArray::from_slice(&[]), "data: expected 8 numbers");

@@ -181,8 +181,7 @@ fn made_of_arrays(folder: &Path) {
         trajectory: Some(at("points.npy")),
         units: Some(TrajectoryUnits::CyclesPerFov),
         matrix: Some(vec![8, 8]),
-        fov_mm: None,
-        readouts: None,
+        ..ScanOptions::default()
     };
     let scan =
         scan_of_arrays(at("samples.npy"), &options, &RawOptions::default(), &Monitor::silent()).unwrap();

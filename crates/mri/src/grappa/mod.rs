@@ -73,11 +73,11 @@ pub fn needs(
     let (lines, readout) = lines_of(sampled).ok()?;
     let lattice = Lattice::of(lines.view()).ok()?;
     let missing = missing(&lines, &lattice);
-    let there = match calibration {
-        Some(calibration) => lines_of(calibration).ok()?.0,
-        None => lines.clone(),
+    let (there, trained_readout) = match calibration {
+        Some(calibration) => lines_of(calibration).ok()?,
+        None => (lines.clone(), readout.clone()),
     };
-    let positions = readout.iter().filter(|s| **s).count().saturating_sub(2 * READOUT as usize);
+    let positions = trained_readout.iter().filter(|s| **s).count().saturating_sub(2 * READOUT as usize);
     let (mut learning, mut on_gpu, mut filling, mut weights) = (0, 0, 0, 0);
     let mut filled = lines;
     for (class, targets) in &missing {
@@ -200,28 +200,21 @@ pub fn grappa(
     let nx = readout.len();
     let missing = missing(&lines, &lattice);
 
-    let known;
-    let (values, there) = match calibration {
+    let (known, calibrated);
+    let (values, there, learnt) = match calibration {
         Some((own, measured)) => {
             expect_shape("calibration lines", kspace.shape(), own.shape())?;
-            let (lines, other) = lines_of(measured)?;
-            if other != readout {
-                return Err(Error::value(
-                    "calibration readouts",
-                    "the images' part of the readout",
-                    "another",
-                ));
-            }
-            known = lines;
-            (Some(own), &known)
+            (known, calibrated) = lines_of(measured)?;
+            (Some(own), &known, &calibrated)
         }
-        None => (None, &lines),
+        None => (None, &lines, &readout),
     };
     if u32::try_from(coils * nz * ny * nx).is_err() {
         return Err(Error::value("k-space for grappa", "fewer than 2³² values", coils * nz * ny * nx));
     }
-    let first = readout.iter().position(|&s| s).unwrap_or(0);
-    let last = readout.iter().rposition(|&s| s).unwrap_or(0);
+    // Weights are alike all along the readout: calibration may cover a part of it.
+    let first = learnt.iter().position(|&s| s).unwrap_or(0);
+    let last = learnt.iter().rposition(|&s| s).unwrap_or(0);
     let mut interpolations = Vec::with_capacity(missing.len());
     let mut used = 0;
     for (class, targets) in missing {

@@ -175,4 +175,13 @@ fn separate_calibration_serves_and_its_lack_is_refused() {
     let lines = Array::from_host(&device, &centre).unwrap();
     let filled = grappa(&device, array(), &sampled, Some((&lines, &known))).unwrap();
     assert!(filled.calibration >= 4 && filled.sampled.iter().all(|&s| s));
+    // Calibration may cover the middle of the readout alone.
+    let known =
+        ArrayD::from_shape_fn(IxDyn(&[24, 20]), |i| (5..19).contains(&i[0]) && (4..16).contains(&i[1]));
+    let mut middle = lines.to_host().unwrap();
+    middle.indexed_iter_mut().filter(|(i, _)| !known[[i[1], i[2]]]).for_each(|(_, v)| *v = C32::ZERO);
+    let lines = Array::from_host(&device, &middle).unwrap();
+    let filled = grappa(&device, array(), &sampled, Some((&lines, &known))).unwrap();
+    assert!(filled.calibration >= 4 && filled.sampled.iter().all(|&s| s));
+    assert!(super::needs(&device, &sampled, Some(&known), 2).is_some());
 }

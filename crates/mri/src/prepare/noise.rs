@@ -10,7 +10,7 @@ const SAMPLES_PER_COIL: usize = 8;
 /// What a scan's noise readouts say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseMeasurement {
-    /// Ψ = Σ η ηᴴ / samples, `[coil, coil]`.
+    /// Ψ = Σ η ηᴴ / samples, `[coil, coil]`, at the dwell time of the first noise readout: η of another one is scaled by √(t/t_first).
     pub covariance: Array2<C64>,
     /// Samples it is the mean of.
     pub samples: usize,
@@ -71,13 +71,22 @@ fn of_images(scan: &Scan) -> Option<NoiseMeasurement> {
         .filter(|a| a.flags.contains(Flags::NOISE) && a.data.nrows() == coils)
         .filter(|a| a.data.iter().all(|v| v.re.is_finite() && v.im.is_finite()))
         .collect();
+    let known = |dwell: f32| dwell.is_finite() && dwell > 0.0;
+    // Readouts whose dwell time is not stated cannot be compared with others.
+    let stated = readouts.iter().any(|readout| known(readout.sample_time_us));
+    let readouts: Vec<_> =
+        readouts.into_iter().filter(|readout| known(readout.sample_time_us) == stated).collect();
     let first = readouts.first()?;
     let mut covariance = Array2::<C64>::zeros((coils, coils));
     let mut samples = 0;
     for readout in &readouts {
         let end = readout.data.ncols().saturating_sub(readout.discard_post);
+        let scale = match stated {
+            true => (f64::from(readout.sample_time_us) / f64::from(first.sample_time_us)).sqrt(),
+            false => 1.0,
+        };
         for sample in readout.discard_pre..end {
-            let column = readout.data.column(sample).mapv(|v| C64::new(v.re.into(), v.im.into()));
+            let column = readout.data.column(sample).mapv(|v| scale * C64::new(v.re.into(), v.im.into()));
             for i in 0..coils {
                 for j in 0..coils {
                     covariance[[i, j]] += column[i] * column[j].conj();
@@ -87,7 +96,6 @@ fn of_images(scan: &Scan) -> Option<NoiseMeasurement> {
         }
     }
     covariance.mapv_inplace(|v| v / samples.max(1) as f64);
-    let known = |dwell: f32| dwell.is_finite() && dwell > 0.0;
     let dwell_ratio = (known(first.sample_time_us) && known(image.sample_time_us))
         .then(|| f64::from(first.sample_time_us) / f64::from(image.sample_time_us));
     let variance = (0..coils).map(|i| covariance[[i, i]].re).sum::<f64>() / coils.max(1) as f64;

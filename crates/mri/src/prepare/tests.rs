@@ -125,6 +125,35 @@ fn the_dwell_time_scales_the_noise() {
 }
 
 #[test]
+fn noise_of_several_dwell_times_is_scaled_before_it_is_pooled() {
+    let mut simulation = noisy(60, 0.5);
+    let at_once = measured(&simulation.scan);
+    let image = simulation.scan.acquisitions.iter().find(|a| a.flags.is_image()).unwrap().sample_time_us;
+    let mut number = 0;
+    for readout in &mut simulation.scan.acquisitions {
+        if readout.flags.contains(Flags::NOISE) {
+            let part = if number % 3 == 0 { 0.25 } else { 2.0 };
+            number += 1;
+            readout.sample_time_us = image * part;
+            readout.data.mapv_inplace(|value| value / part.sqrt());
+        }
+    }
+    let pooled = measured(&simulation.scan);
+    assert_eq!((pooled.dwell_ratio, pooled.readouts), (Some(0.25), 60));
+    assert!((pooled.sample_std / at_once.sample_std - 1.0).abs() < 1e-5, "{}", pooled.sample_std);
+    for (found, wanted) in pooled.covariance.iter().zip(&at_once.covariance) {
+        assert!((found * 0.25 - wanted).norm() < 1e-5 * at_once.covariance[[0, 0]].norm());
+    }
+    // A readout that states no time is not compared with the others.
+    if let Some(noise) = simulation.scan.acquisitions.iter_mut().find(|a| a.flags.contains(Flags::NOISE)) {
+        noise.sample_time_us = 0.0;
+        noise.data.mapv_inplace(|value| value * 100.0);
+    }
+    let rest = measured(&simulation.scan);
+    assert!(rest.readouts == 59 && (rest.sample_std / at_once.sample_std - 1.0).abs() < 0.05);
+}
+
+#[test]
 fn unusable_noise_is_noted_and_never_fails() {
     let prepared = |scan: &Scan| {
         let mut notes = Vec::new();

@@ -1,6 +1,7 @@
 //! Reconstruction: from the samples of a frame, or of a series of frames, to images.
 
 mod ahead;
+mod judge;
 mod options;
 pub mod plan;
 mod run;

@@ -7,6 +7,7 @@ use rayspin_core::slices::Stack;
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
 
+use super::judge::Judge;
 use super::{
     AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
 };
@@ -32,6 +33,7 @@ pub(super) struct Run {
     /// How many images came, and how far their slices lay at most from the first repetition's, in voxels.
     came: usize,
     moved: f64,
+    judge: Judge,
     /// Frames of each slice that are solved for together.
     together: BTreeMap<u16, Vec<Frame>>,
     maps: Vec<ArrayD<C32>>,
@@ -82,6 +84,7 @@ impl Run {
             places: Vec::with_capacity(taken),
             came: 0,
             moved: 0.0,
+            judge: Judge::default(),
             together: BTreeMap::new(),
             maps: Vec::new(),
             solves: Vec::new(),
@@ -131,6 +134,7 @@ impl Run {
             None => self.places.push((label.slice, frame.geometry)),
         }
         self.came += 1;
+        self.judge.look(label, &frame);
         if self.options.method.uses().span == Span::Series {
             self.together.entry(label.slice).or_default().push(frame);
             return Ok(None);
@@ -271,6 +275,7 @@ impl Run {
     }
 
     pub(super) fn finish(mut self) -> Result<RunEnd> {
+        self.note(self.judge.notes());
         if self.moved > MOVED {
             let how = match self.moved.is_finite() {
                 true => format!("move by up to {:.2} voxels", self.moved),

@@ -2,6 +2,7 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Error, Image, Monitor, Ranges, Result};
 use rayspin_device::Device;
 
+use super::judge::Judge;
 use super::run::{Run, RunEnd, as_volumes, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
 use crate::methods::Span;
@@ -9,11 +10,11 @@ use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
 
 /// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. Of the other
-/// counters one value is taken, since an image file has no axes for them.
+/// counters, and of encodings, one value is taken, since an image file has no axes for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Encoding.
-    pub encoding: usize,
+    /// Encoding; the first that holds images when absent.
+    pub encoding: Option<usize>,
     /// Only these slices.
     pub slice: Option<Ranges>,
     /// Only these repetitions.
@@ -82,7 +83,7 @@ pub fn reconstruct_scan(
     let mut notes = scan.notes.clone();
     let index = scan.frames()?;
     let labels = selection.labels(&index, &mut notes)?;
-    let slices = index.places().slices(selection.encoding);
+    let slices = labels.first().map_or_else(Vec::new, |label| index.places().slices(label.encoding));
     let mut source = |label: Label, notes: &mut Vec<String>| index.assemble(label, frames, notes);
     let mut options = options.clone();
     if options.prepare.noise.is_none() {
@@ -183,6 +184,9 @@ pub fn reconstruct_frame(
     let mut reconstructor = Reconstructor::new(device, options.clone())?;
     let mut preparation = Preparation::new(&options.prepare, &mut notes)?;
     let (label, geometry, dims) = (frame.label, frame.geometry, frame.matrix.len());
+    let mut judge = Judge::default();
+    judge.look(label, &frame);
+    notes.extend(judge.notes());
     reconstructor.prepare(&mut preparation, &frame, &mut notes, monitor)?;
     if let Some(given) = &options.maps
         && preparation.changes_coils()
@@ -290,18 +294,25 @@ fn select(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Label>> {
     let all: Vec<Label> = labels.collect();
-    let in_encoding = || all.iter().filter(|l| l.encoding == wanted.encoding);
+    if all.is_empty() {
+        let found = "noise, calibration, navigator and dummy readouts alone";
+        return Err(Error::value("acquisitions", "at least one that carries image data", found));
+    }
+    let lowest = all.iter().map(|l| l.encoding).min().unwrap_or_default();
+    let encoding = wanted.encoding.unwrap_or(lowest);
+    let in_encoding = || all.iter().filter(|l| l.encoding == encoding);
     let first = |of: fn(&Label) -> u16| in_encoding().map(of).min().unwrap_or_default();
     let contrast = wanted.contrast.unwrap_or_else(|| first(|l| l.contrast));
     let phase = wanted.phase.unwrap_or_else(|| first(|l| l.phase));
     let set = wanted.set.unwrap_or_else(|| first(|l| l.set));
     for (name, given, taken) in [
-        ("contrast", wanted.contrast, contrast),
-        ("cardiac phase", wanted.phase, phase),
-        ("set", wanted.set, set),
+        ("encoding", wanted.encoding.is_some(), encoding),
+        ("contrast", wanted.contrast.is_some(), contrast.into()),
+        ("cardiac phase", wanted.phase.is_some(), phase.into()),
+        ("set", wanted.set.is_some(), set.into()),
     ] {
         let text = format!("the scan holds no {name} 0: {taken} is reconstructed");
-        if given.is_none() && taken != 0 && !notes.contains(&text) {
+        if !given && taken != 0 && !notes.contains(&text) {
             notes.push(text);
         }
     }
@@ -309,7 +320,7 @@ fn select(
         .iter()
         .copied()
         .filter(|l| {
-            l.encoding == wanted.encoding
+            l.encoding == encoding
                 && l.contrast == contrast
                 && l.phase == phase
                 && l.set == set
@@ -319,7 +330,7 @@ fn select(
         .collect();
     type Counter = (&'static str, fn(&Label) -> usize);
     let taken: [(Counter, usize); 4] = [
-        (("encoding", |l| l.encoding), wanted.encoding),
+        (("encoding", |l| l.encoding), encoding),
         (("contrast", |l| l.contrast.into()), contrast.into()),
         (("cardiac phase", |l| l.phase.into()), phase.into()),
         (("set", |l| l.set.into()), set.into()),
@@ -349,8 +360,7 @@ fn select(
         let (slice, repetition) = (wanted.slice.as_ref(), wanted.repetition.as_ref());
         let text = |ranges: Option<&Ranges>| ranges.map_or_else(|| "all".to_owned(), Ranges::to_string);
         let found = format!(
-            "encoding {}, slice {}, repetition {}, contrast {contrast}, cardiac phase {phase}, set {set}",
-            wanted.encoding,
+            "encoding {encoding}, slice {}, repetition {}, contrast {contrast}, cardiac phase {phase}, set {set}",
             text(slice),
             text(repetition)
         );

@@ -122,7 +122,6 @@ impl Flags {
     /// feedback, dummy, surface-coil or phase-stabilisation readouts does.
     pub const fn is_image(self) -> bool {
         let other = Self::NOISE
-            .with(Self::CALIBRATION)
             .with(Self::NAVIGATION)
             .with(Self::PHASE_CORRECTION)
             .with(Self::HP_FEEDBACK)
@@ -131,11 +130,16 @@ impl Flags {
             .with(Self::SURFACE_COIL_CORRECTION)
             .with(Self::PHASE_STABILISATION_REFERENCE)
             .with(Self::PHASE_STABILISATION);
-        !self.contains(other)
+        !self.contains(other) && !self.is_calibration_alone()
     }
 
     /// Whether the readout is measured for calibration alone, and is a line like the lines of an image.
     pub const fn is_calibration_line(self) -> bool {
-        self.contains(Self::CALIBRATION) && Self(self.0 & !Self::CALIBRATION.0).is_image()
+        self.is_calibration_alone() && Self(self.0 & !Self::CALIBRATION.0).is_image()
+    }
+
+    /// A line that is image data too may have both flags, as Siemens' scanners set them.
+    const fn is_calibration_alone(self) -> bool {
+        self.contains(Self::CALIBRATION) && !self.contains(Self::CALIBRATION_AND_IMAGING)
     }
 }

@@ -7,7 +7,7 @@ use rayspin_core::{C32, Error, Result};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frames::{Samples, note};
-use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, times};
+use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, repeats, times};
 
 /// Places the readouts of one image on the grid.
 ///
@@ -95,6 +95,22 @@ pub(super) fn assemble(
     }
     if counts.iter().all(|&c| c == 0) {
         return Err(Error::value("acquisitions", "samples that fall on the matrix", "none"));
+    }
+    if counts.iter().any(|&count| count > 1) {
+        let readouts = placed.iter().map(|readout| repeats::Readout {
+            place: (readout.taken.start, readout.taken.end),
+            samples: readout.samples,
+            reversed: readout.reversed,
+        });
+        let readouts: Vec<_> = readouts.collect();
+        if let Some((start, _)) = repeats::contradicted(&readouts) {
+            let [y, z] = [start / nx % ny, start / nx / ny];
+            let at = |place: usize, centre: usize, n: usize| (place + centre).saturating_sub(n / 2);
+            let line = at(y, centre_1, ny);
+            let partition =
+                if nz > 1 { format!(" of partition {}", at(z, centre_2, nz)) } else { String::new() };
+            repeats::say(&format!("line {line}{partition}"), notes);
+        }
     }
     let kspace = fill(&placed, coils, &counts)?;
     let flat = nz == 1 && encoding.recon.matrix[2] == 1;

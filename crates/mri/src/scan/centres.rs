@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rayspin_core::C32;
 
 use super::frames::note;
-use super::{Acquisition, Encoding, Flags, Label, Limits};
+use super::{Acquisition, Encoding, Flags, Label, Limits, echoes};
 
 /// How `center_sample` counts the samples of a reversed readout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -47,6 +47,7 @@ impl Centres {
         notes: &mut Vec<String>,
     ) -> Self {
         let reversed = |r: &Acquisition| r.trajectory.is_none() && r.flags.contains(Flags::REVERSE);
+        echoes::say_uncorrected(heads.corrections, readouts, notes);
         if self.reversed.is_some() || !readouts.iter().any(|(_, readout)| reversed(readout)) {
             return self;
         }
@@ -108,6 +109,8 @@ impl Centres {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReadoutHeads {
+    /// Readouts for phase correction.
+    corrections: usize,
     /// Whether readouts of an encoding, a number of samples and a centre run forwards, and whether some are reversed.
     directions: BTreeMap<(usize, usize, usize), [bool; 2]>,
 }
@@ -115,6 +118,7 @@ pub struct ReadoutHeads {
 impl ReadoutHeads {
     /// Takes the head of a readout. Noise has no centre.
     pub fn add(&mut self, encoding: usize, flags: Flags, samples: usize, centre: usize) {
+        self.corrections += usize::from(flags.contains(Flags::PHASE_CORRECTION));
         if !flags.contains(Flags::NOISE) {
             let reversed = usize::from(flags.contains(Flags::REVERSE));
             self.directions.entry((encoding, samples, centre)).or_default()[reversed] = true;
@@ -334,7 +338,7 @@ fn energy_of_steps(
 }
 
 /// Energy of each sample of the readouts that are `alike`, as they are stored.
-fn energy_of_samples(
+pub(super) fn energy_of_samples(
     readouts: &[(usize, &Acquisition)],
     samples: usize,
     alike: impl Fn(&Acquisition) -> bool,

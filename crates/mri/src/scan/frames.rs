@@ -1,12 +1,11 @@
-use std::collections::BTreeMap;
-
 use ndarray::{Array2, ArrayD, Axis};
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Geometry, Ranges, Result, Trajectory, TrajectoryUnits, all_finite};
 
+use super::images::{Head, Images};
 use super::{
-    Acquisition, Centres, Encoding, Limits, ReadoutHeads, Scan, ScanHeader, SlicePlaces, cartesian, geometry,
-    noncartesian,
+    Acquisition, Centres, Counters, Encoding, Limits, ReadoutHeads, Scan, ScanHeader, SlicePlaces,
+    TrajectoryKind, TrajectoryOptions, calibration, cartesian, geometry, noncartesian,
 };
 use crate::crop::centre_crop;
 
@@ -25,6 +24,14 @@ pub struct Label {
     pub repetition: u16,
     /// Slice.
     pub slice: u16,
+}
+
+impl Label {
+    /// The label of readouts with these counters.
+    pub fn of(encoding: usize, counters: &Counters) -> Self {
+        let Counters { contrast, phase, set, repetition, slice, .. } = *counters;
+        Self { encoding, contrast, phase, set, repetition, slice }
+    }
 }
 
 /// The samples of one image on their way to reconstruction.
@@ -94,6 +101,8 @@ pub enum Samples {
 pub struct FrameOptions {
     /// Trajectory units to believe instead of the header or the range.
     pub units: Option<TrajectoryUnits>,
+    /// What else is known of trajectories.
+    pub trajectory: TrajectoryOptions,
     /// Matrix to reconstruct instead of the header's over the same field of view: x, y and, where z is to change, z.
     pub matrix: Option<Vec<usize>>,
     /// Whether [`Frame::times`] are wanted.
@@ -301,53 +310,43 @@ impl Frame {
 /// ```
 pub struct FrameIndex<'a> {
     scan: &'a Scan,
-    frames: BTreeMap<Label, Vec<usize>>,
+    images: Images,
     places: SlicePlaces,
     heads: ReadoutHeads,
 }
 
 impl Scan {
-    /// Sorts the image readouts by what they are part of. Noise, calibration, navigator, phase-correction, feedback and
-    /// dummy readouts are left out; averages stay together.
+    /// Sorts the image readouts by what they are part of. Noise, calibration apart, navigator, phase-correction, feedback and
+    /// dummy readouts are left out; averages stay together. Lines for calibration alone that lie between those of an image are lines of
+    /// the image.
     ///
     /// Errors: no image readout at all.
     pub fn frames(&self) -> Result<FrameIndex<'_>> {
-        let mut frames: BTreeMap<Label, Vec<usize>> = BTreeMap::new();
+        let images = Images::new(self.acquisitions.iter().map(Head::from));
         let mut places = SlicePlaces::default();
         let mut heads = ReadoutHeads::default();
-        for (index, acquisition) in self.acquisitions.iter().enumerate() {
-            let Acquisition { encoding, flags, centre_sample, .. } = *acquisition;
+        for acquisition in &self.acquisitions {
+            let Acquisition { encoding, flags, centre_sample, ref counters, .. } = *acquisition;
             heads.add(encoding, flags, acquisition.data.ncols(), centre_sample);
-            if !acquisition.flags.is_image() {
-                continue;
+            if flags.is_image() {
+                places.add(&Label::of(encoding, counters), acquisition.place_of_slice());
             }
-            let c = &acquisition.counters;
-            let label = Label {
-                encoding: acquisition.encoding,
-                contrast: c.contrast,
-                phase: c.phase,
-                set: c.set,
-                repetition: c.repetition,
-                slice: c.slice,
-            };
-            frames.entry(label).or_default().push(index);
-            places.add(&label, acquisition.place_of_slice());
         }
-        if frames.is_empty() {
+        if images.labels().next().is_none() {
             return Err(Error::value(
                 "acquisitions",
                 "at least one that carries image data",
                 format!("{} of noise, calibration, navigator or dummy kind", self.acquisitions.len()),
             ));
         }
-        Ok(FrameIndex { scan: self, frames, places, heads })
+        Ok(FrameIndex { scan: self, images, places, heads })
     }
 }
 
 impl FrameIndex<'_> {
     /// The labels, in order.
     pub fn labels(&self) -> impl Iterator<Item = Label> + '_ {
-        self.places.sorted(self.frames.keys().copied().collect(), &mut Vec::new()).into_iter()
+        self.places.sorted(self.images.labels().collect(), &mut Vec::new()).into_iter()
     }
 
     /// Where the slices lie.
@@ -355,43 +354,37 @@ impl FrameIndex<'_> {
         &self.places
     }
 
+    /// What images of these labels have that hold far fewer lines than the fullest one, in words; none where all are sampled alike.
+    pub fn uneven(&self, labels: &[Label]) -> Option<String> {
+        self.images.uneven(labels, |index| Head::from(&self.scan.acquisitions[index]))
+    }
+
+    /// The image of these labels that has the most readouts, the first of several.
+    pub fn fullest(&self, labels: &[Label]) -> Option<Label> {
+        let readouts = |label: &Label| self.images.readouts(label).map_or(0, <[usize]>::len);
+        labels.iter().copied().min_by_key(|label| std::cmp::Reverse(readouts(label)))
+    }
+
     /// Assembles one image's samples; what had to be assumed goes to `notes` (once each).
     ///
     /// Errors: an unknown label, an encoding that the header lacks, or samples that contradict the header, each named.
     pub fn assemble(&self, label: Label, options: &FrameOptions, notes: &mut Vec<String>) -> Result<Frame> {
         let readouts = self
-            .frames
-            .get(&label)
+            .images
+            .readouts(&label)
             .ok_or_else(|| Error::value("frame", "one that the scan holds", format!("{label:?}")))?;
         let readouts = only(readouts, options.readouts.as_ref())?;
-        let readouts: Vec<_> = readouts.into_iter().map(|i| (i, &self.scan.acquisitions[i])).collect();
-        let calibration = self.calibration(label);
+        let of = |all: Vec<usize>| -> Vec<(usize, &Acquisition)> {
+            all.into_iter().map(|index| (index, &self.scan.acquisitions[index])).collect()
+        };
+        let readouts = of(readouts);
+        let calibration = of(self.images.calibration(&label, Some(&label)));
+        if let Some(text) = self.images.unused(&label, Some(&label)) {
+            note(notes, text);
+        }
         let centres = options.centres.with_heads(&self.heads, &label, &readouts, notes);
         let options = &FrameOptions { centres, ..options.clone() };
         assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
-    }
-
-    /// The calibration lines of an image: lines without a trajectory of the same encoding and slice. If some
-    /// of them have the image's repetition, contrast, phase and set, only these.
-    fn calibration(&self, label: Label) -> Vec<(usize, &Acquisition)> {
-        let all: Vec<(usize, &Acquisition)> = self
-            .scan
-            .acquisitions
-            .iter()
-            .enumerate()
-            .filter(|(_, a)| {
-                a.flags.is_calibration_line()
-                    && (a.encoding, a.counters.slice) == (label.encoding, label.slice)
-                    && a.trajectory.is_none()
-            })
-            .collect();
-        let own = |a: &Acquisition| {
-            let c = &a.counters;
-            (c.repetition, c.contrast, c.phase, c.set)
-                == (label.repetition, label.contrast, label.phase, label.set)
-        };
-        let mine: Vec<_> = all.iter().copied().filter(|(_, a)| own(a)).collect();
-        if mine.is_empty() { all } else { mine }
     }
 }
 
@@ -445,14 +438,32 @@ pub fn assemble(
         }
     }
     expect_finite(readouts)?;
+    let empty = |readout: &Acquisition| readout.data.iter().all(|value| *value == C32::ZERO);
+    let filled = readouts.iter().filter(|(_, readout)| !empty(readout)).count();
+    if (1..readouts.len()).contains(&filled) {
+        note(
+            notes,
+            "some readouts hold zeros alone: they count as measured, and the image is wrong if they were not",
+        );
+    }
     let centres = options.centres.settled(readouts, &encoding, notes);
     let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
     let place = geometry::of_readout(first.1, &encoding, with_trajectory == 0, notes);
+    if with_trajectory == 0
+        && matches!(
+            encoding.trajectory,
+            TrajectoryKind::Radial | TrajectoryKind::GoldenAngle | TrajectoryKind::Spiral
+        )
+    {
+        let text = "the header names a trajectory that is no grid, and the readouts have none: they are taken as lines of a grid, \
+                    and the image is wrong if they are not";
+        note(notes, text);
+    }
     let (matrix, samples, times) = if with_trajectory == 0 {
         cartesian::assemble(readouts, &encoding, &centres, options.times, notes)?
     } else if with_trajectory == readouts.len() {
-        let units = options.units.or(header.trajectory_units);
-        noncartesian::assemble(readouts, &encoding, &centres, units, options.times, notes)?
+        let stated = header.trajectory_units;
+        noncartesian::assemble(readouts, &encoding, &centres, (options, stated), notes)?
     } else {
         return Err(Error::value(
             "trajectory",
@@ -460,12 +471,12 @@ pub fn assemble(
             format!("{with_trajectory} of {}", readouts.len()),
         ));
     };
-    let calibration = match &samples {
-        Samples::Cartesian { sampled, .. } => {
-            calibration_lines(calibration, coils, (&encoding, &centres), sampled.shape(), notes)?
-        }
-        Samples::NonCartesian { .. } => None,
-    };
+    if readouts.iter().any(|(_, readout)| readout.flags.is_calibration_line()) {
+        note(notes, calibration::EMBEDDED);
+    }
+    let image =
+        calibration::Image { header, number: label.encoding, encoding: &encoding, centres: &centres, coils };
+    let calibration = image.calibration(calibration, &samples, notes)?;
     Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
 }
 
@@ -500,29 +511,6 @@ fn encoding_of(
     Ok(encoding)
 }
 
-fn calibration_lines(
-    readouts: &[(usize, &Acquisition)],
-    coils: usize,
-    (encoding, centres): (&Encoding, &Centres),
-    grid: &[usize],
-    notes: &mut Vec<String>,
-) -> Result<Option<CalibrationLines>> {
-    let Some((first, _)) = readouts.first() else { return Ok(None) };
-    if readouts.iter().any(|(_, a)| a.data.nrows() != coils) {
-        note(notes, "calibration readouts have other coils than the images and are left out");
-        return Ok(None);
-    }
-    expect_finite(readouts)?;
-    match cartesian::assemble(readouts, encoding, centres, false, notes)? {
-        (_, Samples::Cartesian { kspace, sampled }, _) if sampled.shape() == grid => {
-            let text = "calibration readouts apart from the images tell the coils' sensitivities";
-            note(notes, text);
-            Ok(Some(CalibrationLines { kspace, sampled }))
-        }
-        _ => Err(Error::value(format!("acquisition {first}"), "calibration on the grid", "another grid")),
-    }
-}
-
 /// The largest matrix that is taken at its word: beyond it a header is more likely broken than an image that large.
 pub const MAX_MATRIX: usize = 16384;
 
@@ -552,7 +540,7 @@ pub(super) fn check_finite<'a>(what: &str, values: impl Iterator<Item = &'a C32>
 }
 
 /// That readouts hold numbers alone. Errors: the first that does not.
-fn expect_finite(readouts: &[(usize, &Acquisition)]) -> Result<()> {
+pub(super) fn expect_finite(readouts: &[(usize, &Acquisition)]) -> Result<()> {
     let finite = |(_, readout): &(usize, &Acquisition)| {
         readout.data.as_slice().is_some_and(|values| all_finite(bytemuck::cast_slice(values)))
     };

@@ -2,14 +2,19 @@
 
 mod acquisition;
 mod build;
+mod calibration;
 mod cartesian;
 mod centres;
+mod columns;
 mod doubts;
+mod echoes;
 mod facts;
 mod frames;
 mod geometry;
 mod header;
+mod images;
 mod noncartesian;
+mod repeats;
 mod series;
 mod summary;
 #[cfg(test)]
@@ -20,6 +25,7 @@ mod units;
 pub use acquisition::{Acquisition, Counters, Flags};
 pub use build::ScanBuilder;
 pub use centres::{Centres, ReadoutHeads, ReversedCentre};
+pub use columns::{TrajectoryFov, TrajectoryOptions};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
 pub use frames::{
     CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,
@@ -27,6 +33,7 @@ pub use frames::{
 pub use geometry::{SlicePlace, SlicePlaces};
 pub(crate) use geometry::{moved, stacked};
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
+pub(crate) use images::{is_uneven, listed};
 pub use series::{Place, Series, Window};
 pub use summary::Summary;
 pub use units::{detect_units, may_count_voxels, settle_units};

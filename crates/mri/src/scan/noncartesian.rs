@@ -3,20 +3,20 @@ use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory, TrajectoryUnits, all_finite};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
-use super::frames::{Samples, note};
+use super::frames::{FrameOptions, Samples, note};
 use super::units::{is_known, settle_units};
-use super::{Acquisition, Centres, Encoding, times};
+use super::{Acquisition, Centres, Counters, Encoding, TrajectoryFov, columns, repeats, times};
 
 /// Joins the readouts of one image: trajectories to cycles per field of view, samples to `[coil, sample]`.
 pub(super) fn assemble(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
     centres: &Centres,
-    units: Option<TrajectoryUnits>,
-    timed: bool,
+    (options, stated): (&FrameOptions, Option<TrajectoryUnits>),
     notes: &mut Vec<String>,
 ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
-    let (mut points, rows) = join_trajectories(readouts, encoding, centres, notes)?;
+    let components = columns::components(readouts, encoding, &options.trajectory, notes)?;
+    let (mut points, rows) = join_trajectories(readouts, encoding, centres, components, notes)?;
     let matrix = encoding.recon.matrix;
     let dims = points.ncols();
     if dims == 2 && matrix[2] > 1 {
@@ -28,25 +28,34 @@ pub(super) fn assemble(
     }
     // Counters are cycles per field of view whatever the file's unit: only the file's own columns tell it and are converted.
     let fov = &encoding.encoded.fov_mm[..rows.stated];
-    let stated = points.slice(s![.., ..rows.stated]);
-    let units = settle_units(stated, &encoding.encoded.matrix[..rows.stated], fov, units, notes)?;
+    let own = points.slice(s![.., ..rows.stated]);
+    let units = options.units.or(stated);
+    let units = settle_units(own, &encoding.encoded.matrix[..rows.stated], fov, units, notes)?;
+    let counted_over = columns::fov_of(own, encoding, units, options.trajectory.fov, notes)?;
     for (d, &fov) in fov.iter().enumerate() {
         let factor = units.to_cycles_per_fov(encoding.encoded.matrix[d], fov);
         scale(&mut points, d, factor);
     }
     for d in 0..dims {
         let (encoded, recon) = (encoding.encoded.fov_mm[d], encoding.recon.fov_mm[d]);
-        if is_known(encoded) && is_known(recon) && (encoded - recon).abs() > 1e-6 * encoded {
+        let of_image = counted_over == TrajectoryFov::Recon && d < rows.stated;
+        if !of_image && is_known(encoded) && is_known(recon) && (encoded - recon).abs() > 1e-6 * encoded {
             scale(&mut points, d, recon / encoded);
         }
     }
     let coils = readouts[0].1.data.nrows();
-    let mut times = timed.then(Vec::new);
+    let mut times = options.times.then(Vec::new);
     if let Some(times) = &mut times {
         for (index, readout) in readouts {
             let own = times::of_readout(*index, readout, encoding, times::stated_centre(readout))?;
             times.extend_from_slice(&own[kept(readout)]);
         }
+    }
+    let paths = paths(readouts, rows.stated);
+    if let Some(path) = repeats::contradicted(&paths)
+        && let Some(((index, _), _)) = readouts.iter().zip(&paths).find(|(_, own)| own.place == path)
+    {
+        repeats::say(&format!("the path of acquisition {index}"), notes);
     }
     let data = join_samples(readouts, coils, points.nrows())?;
     let (points, data) = match within_matrix(points.view(), &matrix, notes)? {
@@ -59,6 +68,28 @@ pub(super) fn assemble(
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let matrix = if dims == 3 { vec![matrix[2], matrix[1], matrix[0]] } else { vec![matrix[1], matrix[0]] };
     Ok((matrix, Samples::NonCartesian { trajectory, data }, times))
+}
+
+/// Points of a trajectory that tell it from others.
+const TELLING: usize = 8;
+
+/// The readouts by their paths: the bits of some of their points, and the counters that stand for the components that the file lacks.
+fn paths<'a>(
+    readouts: &[(usize, &'a Acquisition)],
+    stated: usize,
+) -> Vec<repeats::Readout<'a, ([u32; 3 * TELLING], [u16; 2])>> {
+    let path = |readout: &'a Acquisition| {
+        let mut bits = [0; 3 * TELLING];
+        if let Some(points) = readout.trajectory.as_ref().filter(|points| points.nrows() > 0) {
+            let last = points.nrows().saturating_sub(1);
+            let some = (0..TELLING).flat_map(|at| points.row(last * at / (TELLING - 1)).to_vec());
+            bits.iter_mut().zip(some).for_each(|(bits, k)| *bits = k.to_bits());
+        }
+        let Counters { step_1, step_2, .. } = readout.counters;
+        let counters = [if stated < 2 { step_1 } else { 0 }, if stated < 3 { step_2 } else { 0 }];
+        repeats::Readout { place: (bits, counters), samples: readout.data.view(), reversed: false }
+    };
+    readouts.iter().map(|(_, readout)| path(readout)).collect()
 }
 
 /// Readouts of a task that copies samples.
@@ -147,21 +178,15 @@ fn join_trajectories(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
     centres: &Centres,
+    stated: usize,
     notes: &mut Vec<String>,
 ) -> Result<(Array2<f64>, Columns)> {
-    let stated = readouts[0].1.trajectory.as_ref().map_or(0, ArcArray2::ncols);
-    if !(1..=3).contains(&stated) {
-        return Err(Error::value(
-            format!("acquisition {} trajectory", readouts[0].0),
-            "1 to 3 dimensions",
-            stated,
-        ));
-    }
+    let columns = readouts[0].1.trajectory.as_ref().map_or(0, ArcArray2::ncols);
     let check = |index: usize, trajectory: &ArcArray2<f32>, readout: &Acquisition| {
-        if trajectory.ncols() != stated || trajectory.nrows() != readout.data.ncols() {
+        if trajectory.ncols() != columns || trajectory.nrows() != readout.data.ncols() {
             return Err(Error::Shape {
                 what: format!("acquisition {index} trajectory"),
-                expected: format!("[{}, {stated}]", readout.data.ncols()),
+                expected: format!("[{}, {columns}]", readout.data.ncols()),
                 found: rayspin_core::format_shape(trajectory.shape()),
             });
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use rayspin_core::{Error, Ranges, Result};
 
 use super::frames::only;
+use super::images::{Head, Images};
 use super::{Counters, Flags, Label};
 
 /// What the head of a readout says of its place in the experiment.
@@ -30,17 +31,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// The label of the readout's image, if it belongs to one.
+    /// The label of the readout's image, if its flags say that it belongs to one.
     pub fn label(&self) -> Option<Label> {
-        let c = &self.counters;
-        self.flags.is_image().then_some(Label {
-            encoding: self.encoding,
-            contrast: c.contrast,
-            phase: c.phase,
-            set: c.set,
-            repetition: c.repetition,
-            slice: c.slice,
-        })
+        self.flags.is_image().then(|| Label::of(self.encoding, &self.counters))
     }
 }
 
@@ -87,8 +80,9 @@ pub struct Series {
     /// Readouts in acquisition order: one sequence for each image, or with a window for each slice.
     sequences: Vec<Vec<usize>>,
     frames: Vec<(Label, usize, Range<usize>)>,
-    /// Readouts for calibration alone.
-    lines: Vec<usize>,
+    images: Images,
+    /// Whether the images are windows, which the scan's counters do not number.
+    windows: bool,
     slices: usize,
 }
 
@@ -97,10 +91,11 @@ impl Series {
     ///
     /// Errors: no label; repetitions with different slices; a readout that an image lacks.
     pub fn of_repetitions(places: Vec<Place>, labels: &[Label], chosen: Option<&Ranges>) -> Result<Self> {
-        let sequences = sequences(&places, labels, |label| label, chosen)?;
+        let images = Images::new(places.iter().map(Head::from));
+        let sequences = sequences(&images, labels, |label| label, chosen)?;
         let frames = labels.iter().zip(&sequences).enumerate();
         let frames = frames.map(|(at, (&label, all))| (label, at, 0..all.len())).collect();
-        Self::new(places, sequences, frames)
+        Self::new(places, images, sequences, frames, false)
     }
 
     /// Windows over the readouts of all of `labels`, whose repetitions are joined; over the chosen ones of each slice, counted from
@@ -119,7 +114,8 @@ impl Series {
             }
         }
         let of_slice = |label: Label| Label { repetition: 0, ..label };
-        let sequences = sequences(&places, labels, of_slice, chosen)?;
+        let images = Images::new(places.iter().map(Head::from));
+        let sequences = sequences(&images, labels, of_slice, chosen)?;
         let shortest = sequences.iter().map(Vec::len).min().unwrap_or(0);
         if shortest < window.readouts {
             let expected = format!("at most the {shortest} readouts of a slice");
@@ -146,13 +142,15 @@ impl Series {
             })
         });
         let frames = frames.collect();
-        Self::new(places, sequences, frames)
+        Self::new(places, images, sequences, frames, true)
     }
 
     fn new(
         places: Vec<Place>,
+        images: Images,
         sequences: Vec<Vec<usize>>,
         frames: Vec<(Label, usize, Range<usize>)>,
+        windows: bool,
     ) -> Result<Self> {
         let Some((first, ..)) = frames.first() else {
             return Err(Error::value("images of the series", "at least one", 0));
@@ -167,9 +165,7 @@ impl Series {
             let expected = "the same slices in each (choose with --slice or --repetition)";
             return Err(Error::value("repetitions", expected, "different slices"));
         }
-        let line = |place: &Place| place.flags.is_calibration_line() && !place.trajectory;
-        let lines = places.iter().enumerate().filter(|(_, place)| line(place)).map(|(index, _)| index);
-        Ok(Self { lines: lines.collect(), places, sequences, frames, slices })
+        Ok(Self { places, sequences, frames, images, windows, slices })
     }
 
     /// The images, one for each slice and point in time.
@@ -190,6 +186,20 @@ impl Series {
     /// The places of all readouts of the scan.
     pub fn places(&self) -> &[Place] {
         &self.places
+    }
+
+    /// The image that has the most samples, the first of several.
+    pub fn fullest(&self) -> usize {
+        let samples = (0..self.frames.len()).map(|frame| (frame, self.samples(frame)));
+        samples.min_by_key(|(_, samples)| std::cmp::Reverse(*samples)).map_or(0, |(frame, _)| frame)
+    }
+
+    /// What images have that hold far fewer lines than the fullest one, in words; none where all are sampled alike.
+    pub fn uneven(&self) -> Option<String> {
+        let labels: Vec<Label> = self.labels().collect();
+        // Windows have one number of readouts.
+        let head = |index: usize| Head::from(&self.places[index]);
+        if self.windows { None } else { self.images.uneven(&labels, head) }
     }
 
     /// The readouts of image `frame`, in acquisition order.
@@ -223,18 +233,14 @@ impl Series {
 
     /// Calibration lines that go with the image, as [`FrameIndex`](super::FrameIndex) takes them.
     pub fn calibration(&self, frame: usize) -> Vec<usize> {
-        let label = self.frames[frame].0;
-        let of_slice =
-            |place: &Place| (place.encoding, place.counters.slice) == (label.encoding, label.slice);
-        let own = |place: &Place| {
-            let c = &place.counters;
-            (c.repetition, c.contrast, c.phase, c.set)
-                == (label.repetition, label.contrast, label.phase, label.set)
-        };
-        let all: Vec<usize> =
-            self.lines.iter().copied().filter(|&index| of_slice(&self.places[index])).collect();
-        let mine: Vec<usize> = all.iter().copied().filter(|&index| own(&self.places[index])).collect();
-        if mine.is_empty() { all } else { mine }
+        let label = &self.frames[frame].0;
+        self.images.calibration(label, Some(label).filter(|_| !self.windows))
+    }
+
+    /// Says so where the scan's calibration readouts serve no image like this one.
+    pub fn unused_calibration(&self, frame: usize) -> Option<String> {
+        let label = &self.frames[frame].0;
+        self.images.unused(label, Some(label).filter(|_| !self.windows))
     }
 
     /// Every readout that the images of one point in time need, calibration included, in file order.
@@ -260,7 +266,7 @@ fn distinct(labels: &[Label], of: impl Fn(Label) -> Label) -> Vec<Label> {
 
 /// The chosen readouts of the labels that have the same `of`, in the order of [`distinct`] ones.
 fn sequences(
-    places: &[Place],
+    images: &Images,
     labels: &[Label],
     of: impl Fn(Label) -> Label + Copy,
     chosen: Option<&Ranges>,
@@ -269,13 +275,12 @@ fn sequences(
     let at: BTreeMap<Label, usize> =
         distinct(labels, of).into_iter().enumerate().map(|(at, label)| (label, at)).collect();
     let mut all = vec![Vec::new(); at.len()];
-    for (index, place) in places.iter().enumerate() {
-        if let Some(label) = place.label().filter(|label| wanted.contains(label))
-            && let Some(&at) = at.get(&of(label))
-        {
-            all[at].push(index);
+    for (label, readouts) in images.all().filter(|(label, _)| wanted.contains(label)) {
+        if let Some(&at) = at.get(&of(*label)) {
+            all[at].extend_from_slice(readouts);
         }
     }
+    all.iter_mut().for_each(|readouts: &mut Vec<usize>| readouts.sort_unstable());
     all.iter().map(|readouts| only(readouts, chosen)).collect()
 }
 

@@ -54,7 +54,10 @@ pub fn settle_units(
     notes: &mut Vec<String>,
 ) -> Result<TrajectoryUnits> {
     let units = match stated {
-        Some(units) => units,
+        Some(units) => {
+            say_short(points, matrix, fov_mm, units, notes);
+            units
+        }
         None => {
             let found = detect_units(points, matrix, fov_mm)?;
             note(
@@ -97,26 +100,10 @@ pub fn detect_units(
     matrix: &[usize],
     fov_mm: &[f64],
 ) -> Result<TrajectoryUnits> {
-    let largest = |part: ArrayView2<'_, f64>| -> Vec<f64> {
-        part.columns().into_iter().map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs()))).collect()
-    };
-    let both = |one: Vec<f64>, other: Vec<f64>| one.iter().zip(&other).map(|(a, b)| a.max(*b)).collect();
-    let parts = points.axis_chunks_iter(Axis(0), 1 << 14).into_par_iter().map(largest);
-    let extent: Vec<f64> = parts.reduce(|| vec![0.0; points.ncols()], both);
-    let cover = |units: TrajectoryUnits| {
-        extent
-            .iter()
-            .zip(matrix.iter().zip(fov_mm))
-            .filter(|(_, (n, fov))| **n > 1 && (is_known(**fov) || !is_per_metre(units)))
-            .map(|(k, (&n, &fov))| k * units.to_cycles_per_fov(n, fov) / (n as f64 / 2.0))
-            .fold(0.0, f64::max)
-    };
+    let extent = extent_of(points);
+    let cover = |units: TrajectoryUnits| cover(&extent, matrix, fov_mm, units);
     let largest = extent.iter().fold(0.0f64, |m, &k| m.max(k));
-    let fits: Vec<(TrajectoryUnits, f64)> = TrajectoryUnits::ALL
-        .iter()
-        .map(|&(units, _)| (units, cover(units)))
-        .filter(|(_, cover)| (LEAST_COVER..=OVERSHOOT).contains(cover))
-        .collect();
+    let fits = fitting(cover);
     let native = cover(TrajectoryUnits::CyclesPerFov);
     if (0.3..=OVERSHOOT).contains(&native) {
         let short = |cover: f64| (cover - 1.0).abs();
@@ -143,6 +130,68 @@ pub fn detect_units(
         }
         None => Err(Error::value("trajectory units", expected(), format!("max |k| = {largest:.4}"))),
     }
+}
+
+/// The largest |k| of each component.
+fn extent_of(points: ArrayView2<'_, f64>) -> Vec<f64> {
+    let largest = |part: ArrayView2<'_, f64>| -> Vec<f64> {
+        part.columns().into_iter().map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs()))).collect()
+    };
+    let both = |one: Vec<f64>, other: Vec<f64>| one.iter().zip(&other).map(|(a, b)| a.max(*b)).collect();
+    let parts = points.axis_chunks_iter(Axis(0), 1 << 14).into_par_iter().map(largest);
+    parts.reduce(|| vec![0.0; points.ncols()], both)
+}
+
+/// The part of n/2 that an extent in these units reaches, along the axis where it reaches farthest.
+fn cover(extent: &[f64], matrix: &[usize], fov_mm: &[f64], units: TrajectoryUnits) -> f64 {
+    extent
+        .iter()
+        .zip(matrix.iter().zip(fov_mm))
+        .filter(|(_, (n, fov))| **n > 1 && (is_known(**fov) || !is_per_metre(units)))
+        .map(|(k, (&n, &fov))| k * units.to_cycles_per_fov(n, fov) / (n as f64 / 2.0))
+        .fold(0.0, f64::max)
+}
+
+/// The units that are not ruled out, with the part of n/2 that they cover.
+fn fitting(cover: impl Fn(TrajectoryUnits) -> f64) -> Vec<(TrajectoryUnits, f64)> {
+    let all = TrajectoryUnits::ALL.iter().map(|&(units, _)| (units, cover(units)));
+    all.filter(|(_, cover)| (LEAST_COVER..=OVERSHOOT).contains(cover)).collect()
+}
+
+/// A trajectory in a stated unit that reaches a smaller part of n/2 than this is doubted where another unit fits, and one that reaches less
+/// than the second in any case.
+const SHORT: [f64; 2] = [0.25, 0.1];
+
+/// Says where a trajectory in a stated unit reaches little of k-space.
+fn say_short(
+    points: ArrayView2<'_, f64>,
+    matrix: &[usize],
+    fov_mm: &[f64],
+    stated: TrajectoryUnits,
+    notes: &mut Vec<String>,
+) {
+    let extent = extent_of(points);
+    let cover = |units: TrajectoryUnits| cover(&extent, matrix, fov_mm, units);
+    let own = cover(stated);
+    if own >= SHORT[0] || own == 0.0 {
+        return;
+    }
+    let best = fitting(cover).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let other = best.filter(|(_, cover)| *cover >= LEAST_TOLD);
+    if other.is_none() && own >= SHORT[1] {
+        return;
+    }
+    let percent = 100.0 * own;
+    let rest = match other {
+        Some((units, cover)) => format!("{:.0} % of it in {units} (--traj-units {units})", 100.0 * cover),
+        None => "little of it in other units too".to_owned(),
+    };
+    note(
+        notes,
+        format!(
+            "the trajectory reaches {percent:.2} % of the matrix's k-space in {stated}, the unit that is stated, and {rest}"
+        ),
+    );
 }
 
 fn is_per_metre(units: TrajectoryUnits) -> bool {

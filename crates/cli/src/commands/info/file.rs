@@ -8,6 +8,7 @@ use rayspin::core::{Monitor, Trajectory};
 use rayspin::ct::scan::angle_notes;
 use rayspin::io::{self, AnyImage, Detail, Projections, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::prepare::measure;
+use rayspin::mri::recon::Selection;
 use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
 use rayspin::report::number;
 use serde::Serialize;
@@ -215,9 +216,14 @@ impl Description {
         told.scan = Some(ismrmrd::summarise(&scan));
         told.notes.extend(scan.notes.iter().cloned());
         let Ok(index) = scan.frames() else { return Ok(()) };
-        let images = index.labels().count();
+        let labels: Vec<Label> = index.labels().collect();
+        let images = labels.len();
         told.images = Some(images);
-        let Some(label) = index.labels().next() else { return Ok(()) };
+        let Some(label) = labels.first().copied() else { return Ok(()) };
+        let taken = Selection::default().labels(&index, &mut Vec::new()).unwrap_or_default();
+        if let Some(fewer) = index.uneven(&taken) {
+            told.notes.push(format!("not every image has the lines that the fullest one has: {fewer}"));
+        }
         // What assembling the first image would assume is worth knowing before a long run.
         match index.assemble(label, &Default::default(), &mut told.notes) {
             Ok(frame) => {

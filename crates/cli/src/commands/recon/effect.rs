@@ -139,6 +139,8 @@ pub(super) const TABLE: &[Row<Needs>] = &[
     ("map_crop", ALWAYS),
     ("traj", &[Needs::Array]),
     ("traj_units", &[Needs::Trajectory]),
+    ("traj_fov", &[Needs::Header, Needs::Trajectory]),
+    ("traj_weights", &[Needs::Trajectory]),
     ("matrix", ALWAYS),
     ("fov", &[Needs::Array]),
     ("centre_line", HEADER),

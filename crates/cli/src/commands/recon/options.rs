@@ -9,11 +9,13 @@ use rayspin::mri::maps::{EspiritOptions, Sensitivities};
 use rayspin::mri::methods::CgSense;
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
 use rayspin::mri::recon::{Density, ReconOptions, Selection};
-use rayspin::mri::scan::{Centres, FrameOptions, ReversedCentre};
+use rayspin::mri::scan::{Centres, FrameOptions, ReversedCentre, TrajectoryFov, TrajectoryOptions};
 use rayspin_shell::BadInput;
 
 use super::arrays::read_covariance;
-use crate::args::mri::{CompressionArg, DensityArg, ReconMri, ReversedCentreArg, SensitivitiesArg};
+use crate::args::mri::{
+    CompressionArg, DensityArg, ReconMri, ReversedCentreArg, SensitivitiesArg, TrajectoryFovArg,
+};
 use crate::args::numbers;
 
 /// What decides the image besides the method, which is one of those asked for, or follows from the scan later.
@@ -88,7 +90,11 @@ fn sensitivities(args: &ReconMri) -> Result<Option<Sensitivities>> {
 
 pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     let texts = [args.traj_units.as_deref(), args.matrix.as_deref(), args.fov.as_deref()];
-    Ok(ScanOptions { readouts: args.readouts.clone(), ..array_options(args.traj.clone(), texts)? })
+    Ok(ScanOptions {
+        readouts: args.readouts.clone(),
+        weights: args.traj_weights,
+        ..array_options(args.traj.clone(), texts)?
+    })
 }
 
 /// No scanner has a field of view below this along every axis: the length is in metres.
@@ -111,17 +117,29 @@ pub(crate) fn array_options(
         let message = format!("--fov: expected lengths in mm, found {fov:?}, which are metres if anything");
         return Err(BadInput::new(message).hint("0.24 m are 240 mm: --fov 240,240").into());
     }
-    Ok(ScanOptions { trajectory, units, matrix, fov_mm, readouts: None })
+    Ok(ScanOptions { trajectory, units, matrix, fov_mm, ..ScanOptions::default() })
 }
 
 /// How the images of a scan are put together.
 pub(crate) fn frames(args: &ReconMri, options: &ScanOptions) -> FrameOptions {
     FrameOptions {
         units: options.units,
+        trajectory: trajectory(args),
         matrix: options.matrix.clone(),
         times: args.field_map.is_some(),
         readouts: args.readouts.clone(),
         centres: centres(args),
+    }
+}
+
+/// What is said of trajectories.
+pub(super) fn trajectory(args: &ReconMri) -> TrajectoryOptions {
+    TrajectoryOptions {
+        weights: args.traj_weights,
+        fov: args.traj_fov.map(|fov| match fov {
+            TrajectoryFovArg::Encoded => TrajectoryFov::Encoded,
+            TrajectoryFovArg::Recon => TrajectoryFov::Recon,
+        }),
     }
 }
 

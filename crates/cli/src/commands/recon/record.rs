@@ -60,6 +60,9 @@ pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &
     recorder.parameter("centre partition", serde_json::json!(centres.partition));
     recorder.parameter("reversed centre", serde_json::json!(centres.reversed));
     recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
+    let trajectory = options::trajectory(args);
+    recorder.parameter("trajectory field of view", serde_json::json!(trajectory.fov));
+    recorder.parameter("trajectory weights", trajectory.weights);
     recorder.parameter("frames", serde_json::json!(args.frames));
 }
 

@@ -76,12 +76,13 @@ pub(crate) fn open(
     let mut source = SeriesSource::new(reader, series, frames);
     let noise = measure(&source.noise(monitor)?);
     let count = source.series().repetitions();
-    let frame = source.image(0, &mut Vec::new(), monitor)?;
+    let (fullest, uneven) = (source.series().fullest(), source.series().uneven());
+    let frame = source.image(fullest, &mut Vec::new(), monitor)?;
     let taken = Taken::of(slice_places.sorted(all.into_iter().collect(), &mut Vec::new()), &labels);
     let taken = Some(if args.window.is_some() { taken.joined() } else { taken });
     let mut shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
-    shape.taken = taken;
-    let (slices, windows) = (slice_places.slices(selection.encoding), args.window.is_some());
+    (shape.taken, shape.uneven) = (taken, uneven);
+    let (slices, windows) = (slice_places.slices(labels[0].encoding), args.window.is_some());
     let source = Images::Scan(Box::new(source));
     Ok(Ok((Stream { source, slices, notes, maps: None, windows }, shape)))
 }

@@ -25,9 +25,10 @@ pub(super) fn say(source: &Source, shape: &Shape, context: &Context, recorder: &
         _ => shape.frame(source).map(|frame| frame.summary()),
     };
     if let Some(summary) = summary {
-        let text = match shape.images(source) {
-            1 => summary.to_string(),
-            images => format!("{summary}, {images} images"),
+        let text = match (shape.images(source), &shape.uneven) {
+            (1, _) => summary.to_string(),
+            (images, None) => format!("{summary}, {images} images"),
+            (images, Some(others)) => format!("{summary}, the fullest of {images} images: {others}"),
         };
         context.console.note(&format!("understood as {text}"));
         recorder.parameter("understood as", text);
