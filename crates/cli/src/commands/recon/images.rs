@@ -59,6 +59,16 @@ impl Images {
         }
     }
 
+    /// The second image of the first slice, without going on to it; none where there is one image of each.
+    pub(super) fn second(&mut self, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
+        let at = self.slices();
+        let Some(label) = self.labels().get(at).copied() else { return Ok(None) };
+        Ok(Some(match self {
+            Self::Scan(source) => source.image(at, &mut Vec::new(), monitor)?,
+            Self::Arrays(source) => source.series().frame(label, &mut Vec::new())?,
+        }))
+    }
+
     /// What was assumed of the acquisitions that were read.
     pub(super) fn notes(&self) -> Vec<String> {
         match self {
