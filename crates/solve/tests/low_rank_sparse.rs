@@ -372,7 +372,9 @@ fn an_undersampled_series_is_recovered_and_what_pulsates_is_in_the_sparse_part()
         let rhs = encode.adjoint(&encode.forward(&narrow(&device, &shape, &truth)).unwrap()).unwrap();
         let normal = encode.normal_op();
         let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: 1.0 };
-        let options = LowRankSparseOptions { max_iterations: 60, tolerance: 0.0, ..Default::default() };
+        // λ_S is large enough to leave the background in L.
+        let options =
+            LowRankSparseOptions { sparse: 0.02, max_iterations: 60, tolerance: 0.0, ..Default::default() };
         let (silent, mut early) = (Monitor::silent(), Vec::new());
         let mut observe = |step: &Step<'_, C32>| {
             if step.iteration == 40 {
