@@ -15,7 +15,7 @@ use rayspin::mri::maps::{self, Sensitivities};
 use rayspin::mri::methods::{MapUse, Methods, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
-use rayspin::mri::scan::{Facts, Frame, FrameOptions, Label};
+use rayspin::mri::scan::{Facts, FrameOptions, Label};
 
 use crate::call::Detached;
 use crate::copied::{complex, singles};
