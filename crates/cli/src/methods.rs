@@ -40,8 +40,8 @@ pub(crate) struct Mri;
 impl Kit for Mri {
     type Method = dyn Method;
 
-    const DEFAULT: &'static str =
-        "cartesian for a full grid, wavelet for few irregular samples, cg-sense for several coils, else ls";
+    const DEFAULT: &'static str = "cartesian for a full grid, low-rank-sparse for a series of few irregular samples an image, wavelet for few irregular samples, \
+         cg-sense for several coils, else ls";
 
     fn methods() -> &'static Table<dyn Method> {
         methods()
@@ -220,6 +220,11 @@ impl<K: Kit> MethodArgs<K> {
             Some(Typed::Value(value)) => Some(value),
             _ => None,
         }
+    }
+
+    /// Whether a method has all parameters that were typed.
+    pub(crate) fn fit(&self, method: &K::Method) -> bool {
+        self.values.keys().all(|name| method.get(name).is_some())
     }
 
     /// The method with the typed values of its parameters, except for images.

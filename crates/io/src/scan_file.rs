@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ArrayD, s};
 use rayspin_core::{C32, Geometry, Monitor, Ranges, Trajectory, TrajectoryUnits, format_shape};
-use rayspin_mri::scan::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, settle_units};
+use rayspin_mri::scan::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, reach, settle_units};
 
 use crate::arrays::{Numbers, Runs};
 use crate::cfl::images::Images;
@@ -368,7 +368,7 @@ pub(crate) fn place(
             let units = certain_units(path, &stated, options.units, notes)?;
             // Spokes may miss the edge by half a cycle; the margin is for what rounding to f32 adds.
             let size = |k: &f64| (2.0 * (k - 1e-3).ceil()).max(1.0) as usize;
-            let matrix = stated.extent().iter().map(size).collect();
+            let matrix = reach(&stated).iter().map(size).collect();
             notes.push(format!("matrix {matrix:?} (x, y, z) by the trajectory's extent"));
             (matrix, Some(units))
         }

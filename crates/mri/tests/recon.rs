@@ -8,14 +8,20 @@ use std::sync::Arc;
 
 use common::{alike, changed, iterations};
 use ndarray::{ArrayD, Axis, IxDyn};
-use rayspin_core::{C32, Error, Image, Monitor};
+use rayspin_core::{C32, Error, Geometry, Image, Monitor};
 use rayspin_device::{Array, Device};
+use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{FiniteDifference, LinearOp, Nudft, Sense};
-use rayspin_mri::maps::{EspiritOptions, Sensitivities};
-use rayspin_mri::methods::{Cartesian, CgSense, Combine, Gridding, LeastSquares, Regulariser, Value};
-use rayspin_mri::recon::{BatchSizes, ReconOptions, Reconstructor, ScanImage, Selection, reconstruct_scan};
-use rayspin_mri::scan::{FrameOptions, Label, Samples};
+use rayspin_mri::maps::{EspiritOptions, Sensitivities, second_set};
+use rayspin_mri::methods::{
+    Cartesian, CgSense, Combine, Gridding, LeastSquares, Regulariser, Value, Wavelet,
+};
+use rayspin_mri::recon::{
+    BatchSizes, Certify, ReconOptions, Reconstructor, ScanImage, Selection, reconstruct_frame,
+    reconstruct_scan,
+};
+use rayspin_mri::scan::{Frame, FrameOptions, Label, Samples};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
 
@@ -181,6 +187,100 @@ fn sets_of_maps_are_given_back() {
         assert!(difference < 1e-5, "{difference}");
         let refused = ReconOptions { maps, ..ReconOptions::of(LeastSquares::default()) }.validate();
         assert!(refused.unwrap_err().to_string().contains("sets of maps"));
+    }
+}
+
+/// k-space `[coil, rows, x]` of a field of view that holds the middle `rows` of the image's rows: the others fold over them.
+fn folded(simulation: &Simulation, rows: usize) -> ArrayD<C32> {
+    let index = simulation.scan.frames().unwrap();
+    let frame = index.assemble(Label::default(), &FrameOptions::default(), &mut vec![]).unwrap();
+    let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
+    let (coils, all, columns) = (kspace.shape()[0], kspace.shape()[1], kspace.shape()[2]);
+    let mut images = Array::from_host(&device(), &kspace).unwrap();
+    Fft::new(&device(), &[all, columns], Norm::Unitary).unwrap().inverse(&mut images).unwrap();
+    let images = images.into_host().unwrap();
+    let mut sum = ArrayD::zeros(IxDyn(&[coils, rows, columns]));
+    for ((coil, y, x), value) in images.into_dimensionality::<ndarray::Ix3>().unwrap().indexed_iter() {
+        let row = (y + rows - (all - rows) / 2) % rows;
+        sum[[coil, row, x]] += *value;
+    }
+    let mut kspace = Array::from_host(&device(), &sum).unwrap();
+    Fft::new(&device(), &[rows, columns], Norm::Unitary).unwrap().forward(&mut kspace).unwrap();
+    kspace.into_host().unwrap()
+}
+
+/// √Σ|y_j|² of the coil images of k-space `[coil, y, x]`.
+fn coil_sum(kspace: &ArrayD<C32>) -> ArrayD<C32> {
+    let frame = Frame::from_grid(kspace.clone(), Geometry::default()).unwrap();
+    let options = ReconOptions::of(Cartesian::default());
+    let found = reconstruct_frame(&device(), frame, Vec::new(), &options, &Monitor::silent()).unwrap();
+    found.image.data().clone()
+}
+
+/// A field of view that does not hold the object is noticed, and none that does, at any noise.
+#[test]
+fn an_object_larger_than_the_field_of_view_gets_a_second_set_of_maps() {
+    let options = ReconOptions::of(CgSense::default());
+    let lines = |kspace: &ArrayD<C32>, width: usize| {
+        let half = kspace.shape()[1] / 2;
+        let mut kept = kspace.clone();
+        for (y, mut line) in kept.axis_iter_mut(Axis(1)).enumerate() {
+            if y % 2 == 1 && y.abs_diff(half) > width / 2 {
+                line.fill(C32::ZERO);
+            }
+        }
+        Frame::from_grid(kept, Geometry::default()).unwrap()
+    };
+    for (coils, snr) in [(4, None), (8, Some(8.0)), (6, Some(30.0))] {
+        let simulation =
+            scan(SimulateOptions { snr, ..slice(96, coils, Sampling::Cartesian(CartesianPattern::Full)) });
+        for rows in [96, 80, 68] {
+            let kspace = folded(&simulation, rows);
+            let frame = lines(&kspace, 24);
+            let found = second_set(&device(), &frame, &options).unwrap();
+            let Some((how, reason)) = found else {
+                assert!(rows == 96, "{coils} coils, {rows} rows");
+                continue;
+            };
+            assert!(rows < 96 && how.sets() == 2 && reason.contains("% of the object"), "{rows}: {reason}");
+            if snr.is_some() {
+                continue;
+            }
+            let truth = coil_sum(&kspace);
+            let [one, two] = [None, Some(how)].map(|sensitivities| {
+                let options = ReconOptions { sensitivities, ..options.clone() };
+                let silent = Monitor::silent();
+                let found =
+                    reconstruct_frame(&device(), frame.clone(), Vec::new(), &options, &silent).unwrap();
+                error(&magnitude(&found.image), &truth)
+            });
+            println!("{coils} coils, {rows} of 96 rows: one set {one:.3}, two {two:.3}");
+            assert!(two < 0.7 * one, "{coils} coils, {rows} rows: {one} {two}");
+        }
+    }
+    let frame = lines(&folded(&scan(slice(96, 6, Sampling::Cartesian(CartesianPattern::Full))), 72), 24);
+    let none = |options: ReconOptions| second_set(&device(), &frame, &options).unwrap().is_none();
+    assert!(none(ReconOptions::of(Wavelet::default())) && none(ReconOptions::of(Cartesian::default())));
+    assert!(none(ReconOptions { sensitivities: Some(Sensitivities::Walsh), ..options.clone() }));
+    assert!(!none(options));
+}
+
+/// Few samples of a small matrix lie together in its centre, where a NUFFT errs by more than ε, and by less than its bound.
+#[test]
+fn transforms_of_small_radial_scans_are_certified() {
+    for (n, spokes, coils) in [(12, 19, 1), (18, 28, 3), (28, 44, 2), (40, 21, 1)] {
+        let angles = SpokeAngles::Uniform;
+        let simulation = scan(slice(n, coils, Sampling::Radial { spokes, angles }));
+        let certify = Some(Certify { outputs: 500, seed: 4 });
+        for options in [ReconOptions::of(Gridding::default()), ReconOptions::of(LeastSquares::default())] {
+            for nufft_tolerance in [1e-2, 1e-4] {
+                let found = recon(&simulation, ReconOptions { certify, nufft_tolerance, ..options.clone() });
+                for certificate in found.certificates {
+                    assert!(certificate.met() && certificate.error > 0.0, "{n}: {certificate:?}");
+                    assert!(certificate.tolerance <= 6.0 * nufft_tolerance, "{certificate:?}");
+                }
+            }
+        }
     }
 }
 

@@ -4,17 +4,19 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use ndarray::{ArrayD, Axis};
 use rayspin_core::{C32, Monitor};
 use rayspin_device::{Backend, Device};
 use rayspin_emu::Emulator;
-use rayspin_mri::methods::{CgSense, LowRankSparse};
+use rayspin_mri::methods::{CgSense, LowRankSparse, Methods, suited_to};
 use rayspin_mri::recon::plan::{self, Planned};
 use rayspin_mri::recon::{
     Frames, ReconOptions, ScanImage, Selection, StreamItem, Volume, reconstruct_frames, reconstruct_scan,
     reconstruct_stream,
 };
-use rayspin_mri::scan::{FrameOptions, Label};
+use rayspin_mri::scan::{Facts, FrameOptions, Label};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{Dynamics, SimulateOptions, Simulation, simulate};
 use rayspin_run::Endpoints;
@@ -79,6 +81,91 @@ fn low_rank_plus_sparse_beats_frames_alone_at_eight_spokes_an_image() {
     // The objective never rises.
     let solve = &together.solves[0];
     assert!(solve.objective.windows(2).all(|pair| pair[1] <= pair[0]), "{:?}", solve.objective);
+}
+
+/// Contrast agent that arrives and stays: the last image is unlike the first.
+fn uptake(n: usize, sampling: Sampling, repetitions: usize) -> Simulation {
+    let options = SimulateOptions {
+        matrix: [n, n, 1],
+        coils: 5,
+        sampling,
+        repetitions,
+        snr: Some(50.0),
+        dynamics: Some(Dynamics::Enhance { time_s: 0.3 }),
+        readout_interval_ms: Some(4.0),
+        ..SimulateOptions::default()
+    };
+    simulate(&options, &Monitor::silent()).unwrap()
+}
+
+/// Mean magnitudes of the images over the voxels that change most, and of the truth.
+fn curves(image: &ArrayD<C32>, truth: &ArrayD<C32>) -> [Vec<f32>; 2] {
+    let change = |voxel: usize| {
+        let of = |images: &ArrayD<C32>, time: usize| {
+            images.index_axis(Axis(0), time).iter().nth(voxel).unwrap().norm()
+        };
+        of(truth, truth.shape()[0] - 1) - of(truth, 0)
+    };
+    let voxels: Vec<f32> = (0..truth.len() / truth.shape()[0]).map(change).collect();
+    let most = voxels.iter().copied().fold(0.0, f32::max);
+    [image, truth].map(|images| {
+        let mean = |image: ndarray::ArrayViewD<'_, C32>| {
+            let region = image.iter().zip(&voxels).filter(|(_, change)| **change > 0.8 * most);
+            let values: Vec<f32> = region.map(|(v, _)| v.norm()).collect();
+            values.iter().sum::<f32>() / values.len() as f32
+        };
+        images.outer_iter().map(mean).collect()
+    })
+}
+
+#[test]
+fn a_series_need_not_end_as_it_begins() {
+    let lines = CartesianPattern::PoissonDisc { acceleration: 4.0, calibration: 8, slope: 2.0 };
+    for (sampling, repetitions) in
+        [(Sampling::Radial { spokes: 11, angles: SpokeAngles::Golden }, 18), (Sampling::Cartesian(lines), 16)]
+    {
+        let simulation = uptake(48, sampling, repetitions);
+        let maps = Some(Arc::new(simulation.maps.clone().into_dyn()));
+        let index = simulation.scan.frames().unwrap();
+        let first = index.labels().next().unwrap();
+        let frame = index.assemble(first, &FrameOptions::default(), &mut vec![]).unwrap();
+        let facts = Facts::of(&frame, None, repetitions).unwrap();
+        let (method, _) = suited_to(&LowRankSparse::default(), &facts, |_| false).unwrap();
+        let options = ReconOptions { maps, ..ReconOptions::with_method(method) };
+        let found = recon(&cpu(), &simulation, &options);
+        let [found, truth] = curves(found.image.data(), simulation.truth.data());
+        let ratios: Vec<f32> = found.iter().zip(&truth).map(|(found, truth)| found / truth).collect();
+        println!("{sampling:?}: {ratios:.3?}");
+        let middle = ratios[repetitions / 2];
+        for end in [ratios[0], ratios[repetitions - 1]] {
+            assert!((end / middle - 1.0).abs() < 0.05, "{sampling:?}: {ratios:.3?}");
+        }
+    }
+}
+
+/// Images of their own samples are solved for together; the same samples in each image tell no more than one.
+#[test]
+fn a_series_of_few_samples_an_image_is_solved_for_together() {
+    let chosen = |angles: SpokeAngles, spokes: usize, repetitions: usize| {
+        let simulation = uptake(32, Sampling::Radial { spokes, angles }, repetitions);
+        let index = simulation.scan.frames().unwrap();
+        let frames: Vec<_> = index
+            .labels()
+            .take(2)
+            .map(|label| index.assemble(label, &FrameOptions::default(), &mut vec![]).unwrap())
+            .collect();
+        let facts = Facts::of(&frames[0], None, repetitions).unwrap();
+        let facts = facts.in_series(repetitions, &frames[0], &frames[frames.len() - 1]);
+        let methods = Methods::default();
+        let (method, reason) = methods.suited(&facts, false).unwrap();
+        (method.about().name, reason)
+    };
+    let (method, reason) = chosen(SpokeAngles::Golden, 7, 12);
+    assert_eq!(method, "low-rank-sparse");
+    assert!(reason.starts_with("12 images of a slice") && reason.contains("-fold undersampling"), "{reason}");
+    assert_eq!(chosen(SpokeAngles::Uniform, 7, 12).0, "wavelet");
+    assert_eq!(chosen(SpokeAngles::Golden, 7, 2).0, "wavelet");
+    assert_eq!(chosen(SpokeAngles::Golden, 50, 12).0, "cg-sense");
 }
 
 #[test]

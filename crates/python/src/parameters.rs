@@ -95,6 +95,14 @@ pub(crate) fn parameters_of<M: Described + ?Sized>(
     values_of(py, &format!("method {name}"), table, others, given)
 }
 
+/// Whether a table has all parameters that are given as keywords.
+pub(crate) fn has_all(table: &[Param], given: Option<&Bound<'_, PyDict>>) -> bool {
+    let has = |key: Bound<'_, PyAny>| {
+        key.extract::<String>().is_ok_and(|key| table.iter().any(|param| keyword(param.name) == key))
+    };
+    given.into_iter().flat_map(PyDictMethods::keys).all(has)
+}
+
 /// The method of that name. Errors: a `ValueError` with the names that there are, and the nearest of them.
 pub(crate) fn named<'a, M: Described + ?Sized>(
     py: Python<'_>,

@@ -11,17 +11,18 @@ use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Error, Geometry, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
-use rayspin::mri::methods::{Methods, suited_to, with};
+use rayspin::mri::maps::{self, Sensitivities};
+use rayspin::mri::methods::{MapUse, Methods, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
-use rayspin::mri::scan::{Facts, Frame, FrameOptions};
+use rayspin::mri::scan::{Facts, FrameOptions, Label};
 
 use crate::call::Detached;
 use crate::copied::{complex, singles};
 use crate::ct::CtScan;
 use crate::error::{described, of_file, raised, raised_in, wrong_type};
 use crate::exchange::{Given, Item, on_host, to_numpy};
-use crate::parameters::{expect_effect, keyword, named, parameters_of, table_of, values_in};
+use crate::parameters::{expect_effect, has_all, keyword, named, parameters_of, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::record;
@@ -219,9 +220,13 @@ pub(crate) fn recon(
     let of_name = match method {
         Some(name) => named(py, &all, name)?,
         None => {
-            let suited = all.suited(&facts, false);
             let none = || Error::value("method", "one that suits the scan", "none");
-            let (method, reason) = suited.ok_or_else(none).map_err(raised)?;
+            let of = |facts: &Facts| all.suited(facts, false).ok_or_else(none).map_err(raised);
+            let (mut method, mut reason) = of(&facts)?;
+            // The images of a series are solved for together only by a method that has the keywords.
+            if !has_all(&method.table(), parameters) {
+                (method, reason) = of(&Facts { series: 1, ..facts.clone() })?;
+            }
             let reason = words.told(&reason);
             notes.push(format!("method {}: {reason} (method= chooses another)", method.about().name));
             method
@@ -258,6 +263,11 @@ pub(crate) fn recon(
             raised(Error::Shape { what: "noise_covariance".into(), expected: "[coil, coil]".into(), found })
         };
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
+    }
+    let sets = py.detached(|| second_set(&processor.device.host(), &held, &options));
+    if let Some((how, reason)) = sets.map_err(|error| raised_in(words, error))? {
+        options.sensitivities = Some(how);
+        notes.push(format!("{} sets of maps: {reason}", how.sets()));
     }
     let listener = Listener::new(py, progress)?;
     let monitor = Monitor::new(&listener, Some(&listener.stop));
@@ -357,12 +367,37 @@ fn facts_of(held: &Held) -> rayspin::core::Result<Facts> {
     match held {
         Held::Image(array) => Facts::of(&array.frame, None, 1),
         Held::Whole(scan) => {
-            let (index, mut notes) = (scan.frames()?, Vec::new());
-            let labels = Selection::default().labels(&index, &mut notes)?;
-            let fullest = index.fullest(&labels);
-            let fullest = fullest.ok_or_else(|| Error::value("scan", "at least one image", 0))?;
-            let frame: Frame = index.assemble(fullest, &FrameOptions::default(), &mut notes)?;
-            Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())
+            let index = scan.frames()?;
+            let labels = Selection::default().labels(&index, &mut Vec::new())?;
+            let fullest = fullest(&index, &labels)?;
+            let frame = index.assemble(fullest, &FrameOptions::default(), &mut Vec::new())?;
+            let facts = Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())?;
+            let slice = || labels.iter().filter(|label| label.slice == fullest.slice);
+            let Some(other) = slice().find(|label| **label != fullest) else { return Ok(facts) };
+            let other = index.assemble(*other, &FrameOptions::default(), &mut Vec::new())?;
+            Ok(facts.in_series(slice().count(), &frame, &other))
+        }
+    }
+}
+
+fn fullest(index: &FrameIndex<'_>, labels: &[Label]) -> rayspin::core::Result<Label> {
+    index.fullest(labels).ok_or_else(|| Error::value("scan", "at least one image", 0))
+}
+
+/// Two sets of maps for an object that folds over itself, and why.
+fn second_set(
+    device: &Device,
+    held: &Held,
+    options: &ReconOptions,
+) -> rayspin::core::Result<Option<(Sensitivities, String)>> {
+    match held {
+        _ if options.method.uses().maps != MapUse::Sets => Ok(None),
+        Held::Image(array) => maps::second_set(device, &array.frame, options),
+        Held::Whole(scan) => {
+            let index = scan.frames()?;
+            let labels = Selection::default().labels(&index, &mut Vec::new())?;
+            let frame = index.assemble(fullest(&index, &labels)?, &FrameOptions::default(), &mut Vec::new())?;
+            maps::second_set(device, &frame, options)
         }
     }
 }

@@ -303,7 +303,7 @@ pub(crate) fn fista(
     let iterations = count("iterations", iterations)?;
     let average = count("average", average)?;
     let run = Run { processor, data: ("y", y), start, name: "FISTA", iterations, progress, callback };
-    let options = FistaOptions { max_iterations: iterations, tolerance, average };
+    let options = FistaOptions { max_iterations: iterations, tolerance, average, ..FistaOptions::default() };
     each!(&a.op, op => {
         let (normal, penalty) = (normal_of(a, op, normal)?, Asked::new("penalty", penalty, processor)?);
         run.solve(|y, start, watch| {

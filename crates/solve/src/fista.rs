@@ -12,15 +12,54 @@ pub struct FistaOptions {
     /// Stop when a proximal gradient step moves the image by at most this share of its norm. With 0 only
     /// `max_iterations` stops it.
     pub tolerance: f64,
-    /// After `max_iterations` the solution is the mean of the last `average` iterates, for penalties that differ a little
-    /// each time. With 0 or 1, or if the tolerance is met, it is the last iterate.
+    /// Stop when the objective no longer falls: for 24 iterations its mean over 8 of them has not come lower by more than this share of
+    /// its whole fall since the first iteration. A penalty that differs a little each time keeps the image moving, and never meets
+    /// `tolerance`. With 0 the objective stops nothing.
+    pub settled: f64,
+    /// After the last iteration the solution is the mean of the last `average` iterates, for penalties that differ a little each
+    /// time. Where the objective has settled, so many iterations follow. With 0 or 1, or if the tolerance is met, it is the last
+    /// iterate.
     pub average: usize,
+}
+
+/// Iterations over which the objective is averaged.
+const SPAN: usize = 8;
+/// Iterations for which its mean must not have fallen: momentum makes it rise and fall over some.
+const PATIENCE: usize = 24;
+
+/// Tells when the objective no longer falls.
+struct Fall {
+    /// The share of the whole fall that counts.
+    share: f64,
+    lowest: f64,
+    /// Iterations since the lowest mean.
+    since: usize,
+}
+
+impl Fall {
+    fn new(share: f64) -> Self {
+        Self { share, lowest: f64::INFINITY, since: 0 }
+    }
+
+    /// Whether the objective has settled, after all these iterations; to be called after each.
+    fn has_ended(&mut self, objectives: &[f64]) -> bool {
+        let (Some(first), Some(from)) = (objectives.first(), objectives.len().checked_sub(SPAN)) else {
+            return false;
+        };
+        let mean = objectives[from..].iter().sum::<f64>() / SPAN as f64;
+        if mean < self.lowest - self.share * (first - mean).abs() {
+            (self.lowest, self.since) = (mean, 0);
+        } else {
+            self.since += 1;
+        }
+        self.share > 0.0 && self.since >= PATIENCE
+    }
 }
 
 impl Default for FistaOptions {
     /// 100 iterations, relative step 1e-4.
     fn default() -> Self {
-        Self { max_iterations: 100, tolerance: 1e-4, average: 1 }
+        Self { max_iterations: 100, tolerance: 1e-4, settled: 0.0, average: 1 }
     }
 }
 
@@ -33,7 +72,7 @@ pub struct FistaResult<S: Scalar> {
     pub residuals: Vec<f64>,
     /// ½⟨x, Ax⟩ − Re⟨b, x⟩ + λg(x) after every iteration.
     pub objective: Vec<f64>,
-    /// Whether the last residual met the tolerance.
+    /// Whether the last residual met the tolerance, or the objective no longer changed.
     pub converged: bool,
 }
 
@@ -98,10 +137,13 @@ pub fn fista<'w, S: Scalar>(
         ay.copy_from(&ax)?;
     }
     let mut mean: Option<Array<S>> = None;
-    let averaged_from = options.max_iterations.saturating_sub(options.average.max(1));
-    let (mut residuals, mut objectives, mut converged) = (Vec::new(), Vec::new(), false);
+    // The last iterates are averaged, which is at least one.
+    let averaged = options.average.max(1);
+    let mut end = options.max_iterations;
+    let (mut residuals, mut objectives) = (Vec::new(), Vec::new());
+    let (mut near, mut settled, mut fall) = (false, false, Fall::new(options.settled));
     let (mut lipschitz, mut t) = (problem.largest_eigenvalue, 1.0f64);
-    while residuals.len() < options.max_iterations && !converged {
+    while residuals.len() < end && !near {
         next.copy_from(&y)?;
         vector::axpy((-1.0 / lipschitz).into(), &ay, &mut next)?;
         vector::axpy((1.0 / lipschitz).into(), rhs, &mut next)?;
@@ -124,7 +166,11 @@ pub fn fista<'w, S: Scalar>(
         }
         residuals.push(residual);
         objectives.push(objective);
-        converged = residual <= options.tolerance;
+        near = residual <= options.tolerance;
+        if !settled && fall.has_ended(&objectives) {
+            settled = true;
+            end = end.min(objectives.len() - 1 + averaged);
+        }
         let curvature = vector::dot(&y, &ay)?.re;
         // Rounding of the differences of nearly equal images is no curvature.
         let grown = moved > 1e-8 * size * size && curvature > 1.001 * lipschitz * moved;
@@ -142,9 +188,9 @@ pub fn fista<'w, S: Scalar>(
             vector::axpy(beta.into(), step, place)?;
             std::mem::swap(step, new);
         }
-        let iteration = residuals.len();
+        let (iteration, averaged_from) = (residuals.len(), end.saturating_sub(averaged));
         match &mut mean {
-            _ if iteration <= averaged_from || options.average < 2 => {}
+            _ if iteration <= averaged_from || averaged == 1 => {}
             None => mean = Some(x.try_clone()?),
             Some(mean) => {
                 // m ← m + (x − m)/k
@@ -156,8 +202,8 @@ pub fn fista<'w, S: Scalar>(
         let step = Step { iteration, residual, solution: mean.as_ref().unwrap_or(&x) };
         watch.step(&step, &format!("relative step {residual:.3e}"))?;
     }
-    let solution = mean.filter(|_| !converged).unwrap_or(x);
-    Ok(FistaResult { solution, residuals, objective: objectives, converged })
+    let solution = mean.filter(|_| !near).unwrap_or(x);
+    Ok(FistaResult { solution, residuals, objective: objectives, converged: near || settled })
 }
 
 fn check<S: Scalar>(
@@ -172,7 +218,12 @@ fn check<S: Scalar>(
         expect_shape(&format!("FISTA on {}: start", normal.name()), normal.domain(), start.shape())?;
         vector::expect_finite("start of FISTA", start)?;
     }
-    for (what, value) in [("λ of FISTA", lambda), ("tolerance of FISTA", options.tolerance)] {
+    let named = [
+        ("λ of FISTA", lambda),
+        ("tolerance of FISTA", options.tolerance),
+        ("change of the objective of FISTA", options.settled),
+    ];
+    for (what, value) in named {
         if !(value >= 0.0 && value.is_finite()) {
             return Err(Error::value(what, "0 or more", value));
         }

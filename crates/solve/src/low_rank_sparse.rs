@@ -23,10 +23,10 @@ pub struct LowRankSparseOptions {
 }
 
 impl Default for LowRankSparseOptions {
-    /// λ_L of 0.004 and λ_S of 0.02, 50 iterations, relative step 1e-3. These λ were best or nearly best for series of 20
+    /// λ_L of 0.004 and λ_S of 0.01, 50 iterations, relative step 1e-3. These λ were best or nearly best for series of 20
     /// and 60 frames with and without noise (see the table in the crate's README).
     fn default() -> Self {
-        Self { low_rank: 0.004, sparse: 0.02, max_iterations: 50, tolerance: 1e-3 }
+        Self { low_rank: 0.004, sparse: 0.01, max_iterations: 50, tolerance: 1e-3 }
     }
 }
 
@@ -57,7 +57,7 @@ pub struct LowRankSparseResult {
 /// low rank, and S is sparse in temporal frequency.
 ///
 /// `problem` holds FᴴF, Fᴴd and Λ, the largest eigenvalue of FᴴF. ‖L‖_* is the sum of the singular values of L as a matrix
-/// `[frame, voxel]` ([`NuclearNorm`]). T is the unitary Fourier transform along frames ([`TemporalFourier`]). The scale σ is
+/// `[frame, voxel]` ([`NuclearNorm`]). T is the Fourier transform of the frames and their mirror image ([`TemporalFourier`]). The scale σ is
 /// the largest singular value of Fᴴd/Λ as such a matrix, and s the 99th percentile of the magnitudes of Fᴴd/Λ. Both λ have
 /// no unit: one pair means the same at any gain of scanner and transform. At λ_L = 1 nothing of Fᴴd/Λ itself would be left.
 /// The static part costs less in L than in S if λ_S is larger than about λ_L √frames. With a smaller λ_S the iteration moves

@@ -49,23 +49,36 @@ fn lowered(frames: usize, x: &[C64], t: f64) -> (Vec<C64>, f64, Vec<f64>) {
     ((0..x.len()).map(|at| out[(at / voxels, at % voxels)]).collect(), sum, values)
 }
 
-/// The unitary Fourier transform along frames, by its sum.
-fn spectrum(frames: usize, x: &[C64], sign: f64) -> Vec<C64> {
+/// The Fourier transform of each voxel's frames and their mirror image, `[frequency, voxel]`: of 2T frequencies those below T, which
+/// tell the others, from the mirror's plane at −½, and scaled to the frames' own norm.
+fn spectrum(frames: usize, x: &[C64]) -> Vec<C64> {
     let voxels = x.len() / frames;
     let at = |f: usize, v: usize| -> C64 {
-        let wave = |t: usize| C64::from_polar(1.0, sign * TAU * (f * t) as f64 / frames as f64);
-        (0..frames).map(|t| wave(t) * x[t * voxels + v]).sum::<C64>() / (frames as f64).sqrt()
+        let wave = |t: usize| C64::from_polar(1.0, -TAU * f as f64 * (t as f64 + 0.5) / (2 * frames) as f64);
+        let mirrored = (0..frames).chain((0..frames).rev()).enumerate();
+        let pair = if f == 0 { 1.0 } else { 2.0 };
+        mirrored.map(|(at, t)| wave(at) * x[t * voxels + v]).sum::<C64>()
+            * (pair / (4 * frames) as f64).sqrt()
     };
     (0..x.len()).map(|i| at(i / voxels, i % voxels)).collect()
 }
 
+/// The series of a spectrum: [`spectrum`] keeps norms, so that its transpose is its inverse.
+fn of_spectrum(frames: usize, c: &[C64]) -> Vec<C64> {
+    let voxels = c.len() / frames;
+    let waves = (0..frames * frames).map(|at| C64::from(f64::from(u8::from(at / frames == at % frames))));
+    let rows = spectrum(frames, &waves.collect::<Vec<_>>());
+    let at = |t: usize, v: usize| (0..frames).map(|f| rows[f * frames + t].conj() * c[f * voxels + v]).sum();
+    (0..c.len()).map(|i| at(i / voxels, i % voxels)).collect()
+}
+
 fn thresholded(frames: usize, x: &[C64], t: f64) -> (Vec<C64>, f64) {
-    let mut c = spectrum(frames, x, -1.0);
+    let mut c = spectrum(frames, x);
     for c in &mut c {
         let size = c.norm();
         *c = if size > t { *c * (1.0 - t / size) } else { C64::default() };
     }
-    (spectrum(frames, &c, 1.0), c.iter().map(|c| c.norm()).sum())
+    (of_spectrum(frames, &c), c.iter().map(|c| c.norm()).sum())
 }
 
 /// Odd and even, one frame, one voxel, more frames than voxels, more than the kernels take at once.
@@ -166,7 +179,7 @@ fn both_maps_meet_their_optimality_conditions_and_are_firmly_nonexpansive() {
                 let dual = if low_rank {
                     lowered(shape[0], &left, 0.0).2[0]
                 } else {
-                    spectrum(shape[0], &left, -1.0).iter().map(|c| c.norm()).fold(0.0, f64::max)
+                    spectrum(shape[0], &left).iter().map(|c| c.norm()).fold(0.0, f64::max)
                 };
                 assert!(dual <= t * (1.0 + 1e-5), "{shape:?}: {dual}");
                 let aligned = inner(&after, &left);
@@ -359,7 +372,9 @@ fn an_undersampled_series_is_recovered_and_what_pulsates_is_in_the_sparse_part()
         let rhs = encode.adjoint(&encode.forward(&narrow(&device, &shape, &truth)).unwrap()).unwrap();
         let normal = encode.normal_op();
         let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: 1.0 };
-        let options = LowRankSparseOptions { max_iterations: 60, tolerance: 0.0, ..Default::default() };
+        // λ_S is large enough to leave the background in L.
+        let options =
+            LowRankSparseOptions { sparse: 0.02, max_iterations: 60, tolerance: 0.0, ..Default::default() };
         let (silent, mut early) = (Monitor::silent(), Vec::new());
         let mut observe = |step: &Step<'_, C32>| {
             if step.iteration == 40 {

@@ -68,7 +68,7 @@ fn sparse_least_squares_agree_with_fista_for_any_balance() {
     let same: Identity<C64> = Identity::new(&[6]);
     let squared = Dense::<f64>::hermitian(&[2.0, 1.7, 1.0, 0.6, 0.5, 0.3], 7).normal_op();
     let problem = Problem { normal: &squared, rhs: &rhs, largest_eigenvalue: 4.0 };
-    let options = FistaOptions { max_iterations: 20_000, tolerance: 1e-13, average: 1 };
+    let options = FistaOptions { max_iterations: 20_000, tolerance: 1e-13, ..FistaOptions::default() };
     let expected =
         fista(&problem, None, lambda, &mut Magnitudes::default(), &options, &Monitor::silent()).unwrap();
     let lowest = expected.objective.last().unwrap() + 0.5 * vector::norm_squared(&data).unwrap();

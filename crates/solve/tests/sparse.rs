@@ -30,7 +30,7 @@ fn run(
     lipschitz: f64,
     iterations: usize,
 ) -> FistaResult<Complex<f64>> {
-    let options = FistaOptions { max_iterations: iterations, tolerance: 1e-13, average: 1 };
+    let options = FistaOptions { max_iterations: iterations, tolerance: 1e-13, ..FistaOptions::default() };
     let problem = Problem { normal, rhs, largest_eigenvalue: lipschitz };
     fista(&problem, None, lambda, penalty, &options, &Monitor::silent()).unwrap()
 }
@@ -159,7 +159,7 @@ fn one_lambda_means_the_same_at_any_gain_of_transform_and_data() {
             let mut wavelet = WaveletSparsity::new(&device, wavelet, Some(7)).unwrap();
             let mut variation = TotalVariation::new(&device, &differences, 8.0, 4).unwrap();
             let penalty: &mut dyn Proximal<Complex<f64>> = if sparse { &mut wavelet } else { &mut variation };
-            let options = FistaOptions { max_iterations: 30, tolerance: 0.0, average: 1 };
+            let options = FistaOptions { max_iterations: 30, tolerance: 0.0, ..FistaOptions::default() };
             let largest = eigenvalue * transform * transform;
             let (normal, silent) = (op.normal_op(), Monitor::silent());
             let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: largest };
@@ -209,7 +209,7 @@ fn a_start_at_the_minimum_stays_there_and_one_elsewhere_gets_there() {
     let normal = Dense::<f64>::hermitian(&eigenvalues, 5);
     let b = random(&device, &[9], 6).unwrap();
     let silent = Monitor::silent();
-    let options = FistaOptions { max_iterations: 2000, tolerance: 1e-12, average: 1 };
+    let options = FistaOptions { max_iterations: 2000, tolerance: 1e-12, ..FistaOptions::default() };
     let problem = Problem { normal: &normal, rhs: &b, largest_eigenvalue: 2.0 };
     let from = |start: Option<&Array<Complex<f64>>>| {
         fista(&problem, start, 0.1, &mut Free, &options, &silent).unwrap()
@@ -234,7 +234,7 @@ fn means_of_iterates_hold_still_under_changing_shifts() {
     let solve = |seed: u64, average: usize, seen: &mut dyn FnMut(&Array<Complex<f64>>)| {
         let wavelet = Wavelet::<f64>::new(&shape, WaveletFamily::Daubechies2).unwrap();
         let mut penalty = WaveletSparsity::new(&device, wavelet, Some(seed)).unwrap();
-        let options = FistaOptions { max_iterations: 24, tolerance: 0.0, average };
+        let options = FistaOptions { max_iterations: 24, tolerance: 0.0, average, ..FistaOptions::default() };
         let identity = Identity::new(&shape);
         let mut observe = |step: &Step<'_, Complex<f64>>| {
             seen(step.solution);
@@ -257,4 +257,40 @@ fn means_of_iterates_hold_still_under_changing_shifts() {
         expected.iter_mut().zip(iterate).for_each(|(m, x)| *m += x / 16.0);
     }
     assert!(relative(&solve(1, 16, &mut |_| {}), &expected) < 1e-12);
+}
+
+/// Random shifts keep the image moving, by a residual that no tolerance can be, while the objective has settled.
+#[test]
+fn iterations_end_where_the_objective_no_longer_falls() {
+    let device = device();
+    let n = 32;
+    let op = scan(&device, n, 1.0);
+    let rhs = op.adjoint(&op.forward(&random::<f64>(&device, &[n, n], 6).unwrap()).unwrap()).unwrap();
+    let normal = op.normal_op();
+    let largest = rayspin_solve::largest_eigenvalue(&normal, &device, &Default::default()).unwrap().value;
+    let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: largest };
+    let go = |settled: f64, average: usize| {
+        let wavelet = Wavelet::new(&[n, n], WaveletFamily::Haar).unwrap();
+        let mut penalty = WaveletSparsity::new(&device, wavelet, Some(3)).unwrap();
+        let options = FistaOptions { max_iterations: 300, tolerance: 1e-6, settled, average };
+        fista(&problem, None, 0.1, &mut penalty, &options, &Monitor::silent()).unwrap()
+    };
+    let all = go(0.0, 8);
+    assert!(all.objective.len() == 300 && !all.converged);
+    let mut before = 300;
+    for share in [1e-5, 1e-4, 1e-3] {
+        let found = go(share, 8);
+        let iterations = found.objective.len();
+        println!(
+            "{share}: {iterations} iterations, {:.1e}",
+            relative(&wide(&found.solution), &wide(&all.solution))
+        );
+        assert!(found.converged && iterations <= before && iterations > 32, "{share}: {iterations}");
+        assert!(relative(&wide(&found.solution), &wide(&all.solution)) < 0.05);
+        before = iterations;
+        // It is the mean of the iterates from there on, or the iterate.
+        let last = go(share, 1).objective.len();
+        assert_eq!(iterations, (last + 7).min(300));
+    }
+    assert!(before < 100);
 }

@@ -73,7 +73,7 @@ Examples:
   rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda 1e-3 -W differences
   rayspin recon mri scan.h5 -o image.nii.gz -m wavelet --wavelet haar --wavelet-levels 3
   rayspin recon mri scan.h5 -o image.nii.gz -m tv --anatomy t1.nii.gz
-  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --sensitivities espirit --map-sets 2
+  rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --map-sets 2
   rayspin recon mri scan.h5 -o image.nii.gz -m grappa --partial-fourier homodyne
   rayspin recon mri scan.h5 -o image.nii.gz -m cg-sense --lambda auto
   rayspin recon mri scan.h5 -o phase.nii.gz -o phase.png -m cg-sense --phase
@@ -157,7 +157,9 @@ pub(crate) struct ReconMri {
     /// How sensitivity maps are estimated [default: espirit on the grid, walsh with a trajectory]
     #[arg(long, value_enum, conflicts_with = "maps")]
     pub(crate) sensitivities: Option<SensitivitiesArg>,
-    /// Sets of ESPIRiT maps; 2 where the object is larger than the field of view ({methods over sets of maps})
+    /// Sets of ESPIRiT maps, 1 or 2 ({methods over sets of maps}) [default: 2 on a grid where the object is larger than the field of view, else 1]
+    ///
+    /// Such an object folds over itself, and the image shows both layers. --sensitivities espirit need not be said beside.
     #[arg(long, value_name = "N", conflicts_with = "maps")]
     pub(crate) map_sets: Option<usize>,
     /// Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]

@@ -80,6 +80,11 @@ impl Shape {
         }
     }
 
+    /// The first frame of a stream.
+    pub(crate) fn of_series(&self) -> Option<&Frame> {
+        self.frame.as_deref()
+    }
+
     /// Images of the run, of all slices and repetitions.
     pub(crate) fn images(&self, source: &Source) -> usize {
         match source {

@@ -301,13 +301,17 @@ fn coils_are_prepared_and_missing_lines_found() {
     run("-o a.npy --method cg-sense --coils 5 --save-maps maps.npy");
     run("-o b.npy --method cg-sense --no-prewhiten --maps maps.npy");
     run("-o c.npy --method cg-sense --sensitivities espirit --map-sets 2");
+    let read = |name: &str| std::fs::read(f.join(name)).unwrap();
+    run("-o d.npy --method cg-sense --map-sets 2");
+    assert!(read("c.npy") == read("d.npy"));
     let wrong = |options: &str, words: &[&str]| {
         let all = format!("recon mri scan.h5 -o x.npy {options}");
         refused(&all.split_whitespace().collect::<Vec<_>>(), f, words);
     };
     wrong("--method cg-sense --coils 6", &["virtual coils", "fewer than the scan's 6"]);
     wrong("--method cartesian --sensitivities espirit", &["--sensitivities", "cartesian"]);
-    wrong("--method cg-sense --map-sets 2", &["--map-sets", "espirit"]);
+    wrong("--method cg-sense --sensitivities walsh --map-sets 2", &["--map-sets", "espirit"]);
+    wrong("--method cartesian --map-crop 0.7", &["--map-crop", "cartesian"]);
     wrong("--method grappa --partial-fourier pocs", &["partial Fourier"]);
     simulated(f, "--matrix 32,32 --coils 3");
     let full = |options: &str, words: &[&str]| {

@@ -55,8 +55,11 @@ impl Method for TotalVariation {
             let differences = FiniteDifference::<f32>::new(&shape)?.weighted(&weights)?;
             let bound = differences.bound();
             let mut penalty = rayspin_solve::TotalVariation::new(spec.device(), &differences, bound, STEPS)?;
-            let options =
-                FistaOptions { max_iterations: self.iterations, tolerance: self.tolerance, average: 1 };
+            let options = FistaOptions {
+                max_iterations: self.iterations,
+                tolerance: self.tolerance,
+                ..FistaOptions::default()
+            };
             let found =
                 sparse_least_squares(&problem, None, self.lambda, &mut penalty, &options, monitor)?.fista;
             drop((penalty, normal, rhs));

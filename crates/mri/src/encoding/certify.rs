@@ -4,9 +4,10 @@
 //! these samples. The normal operator is applied to a few single voxels drawn at random. Their images are
 //! displaced kernels Q, and the check sums these exactly over the trajectory. The N outputs of this check are
 //! the outputs of all these images, and equally many are drawn of each. That leaves the statement true:
-//! Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x. The normal operator stands for a forward and an
-//! adjoint transform. Each may be off by ε, so its tolerance is 2ε. In an inhomogeneous field the exact sums
-//! include the phases e^{−i2πft}, and ε is the NUFFT's tolerance and the time segments' together.
+//! Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x. A NUFFT of tolerance ε is off by at most 3ε
+//! ([`nufft::BOUND`](rayspin_kernels::nufft::BOUND)), and that bound is what it must meet. The normal operator
+//! stands for a forward and an adjoint transform, so its bound is twice as large. In an inhomogeneous field the
+//! exact sums include the phases e^{−i2πft}, and the tolerance of the time segments is added to the bound.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -33,7 +34,7 @@ pub(super) struct Points {
     pub(super) weighted: bool,
     /// Whether there is a normal operator.
     pub(super) normal: bool,
-    /// The tolerance of the transforms' relative l2 error.
+    /// The bound on the transforms' relative l2 error, for any points.
     pub(super) tolerance: f64,
 }
 

@@ -7,9 +7,11 @@
 
 mod cut;
 mod espirit;
+mod folding;
 
 pub use cut::{Cut, CutNeeds, cut_needs};
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
+pub use folding::second_set;
 
 use std::ops::Range;
 

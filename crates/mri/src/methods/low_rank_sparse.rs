@@ -5,9 +5,9 @@
 //! ```
 //!
 //! over all frames of a slice together. The background L has few singular values as a matrix of frames and
-//! voxels. The moving part S has few frequencies in time (T is the Fourier transform along the frames). Λ is
-//! the largest eigenvalue of EᴴE, σ the largest singular value of Eᴴd/Λ, and s the 99th percentile of
-//! |Eᴴd|/Λ. Each frame has an encoding of its own.
+//! voxels. The moving part S has few frequencies in time: T is the Fourier transform of the frames and their
+//! mirror image, so that the series need not end as it begins. Λ is the largest eigenvalue of EᴴE, σ the largest
+//! singular value of Eᴴd/Λ, and s the 99th percentile of |Eᴴd|/Λ. Each frame has an encoding of its own.
 //!
 //! Otazo, Candès, Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic MRI with separation of background
 //! and dynamic components*, Magn Reson Med 73:1125, 2015.
@@ -19,9 +19,10 @@ use rayspin_solve::{LowRankSparseOptions, Problem, low_rank_plus_sparse, low_ran
 use super::Value;
 use super::solve::{Solve, vector_work, with_eigenvalue};
 use super::sparse::expect_one_set;
-use super::{About, MapUse, Method, Param, Span, Uses, shared};
+use super::{About, MapUse, Method, Param, Rule, Span, Uses, rules, shared};
 use crate::encoding::{Solving, Spec};
 use crate::params;
+use crate::scan::Facts;
 
 const fn weight(help: &'static str) -> Param {
     Param::new("Series", help).expects("a finite number >= 0", |value| match value {
@@ -29,6 +30,10 @@ const fn weight(help: &'static str) -> Param {
         _ => false,
     })
 }
+
+/// λ_S and iterations for samples along a trajectory. Of simulated series of 18 and 20 images with 10 and 13 golden-angle spokes (SNR 20 and
+/// 60) the error is a few per cent smaller than with 0.01, and the ends of an uptake are off by 4 % and not by 11 to 18 %.
+const ALONG_TRAJECTORY: (f64, u64) = (3e-3, 120);
 
 params! {
     /// Images of a series as a background of low rank and what moves with few frequencies in time (Otazo et al., Magn Reson Med
@@ -38,7 +43,7 @@ params! {
         low_rank: f64 = 4e-3 => weight("Weight of the background's nuclear norm (not a rank), relative to its largest singular value"),
         /// Weight λ_S of frequencies in time, relative to the images' brightness. Below λ_L times the square root of the number of
         /// frames the background would move to what changes.
-        sparse: f64 = 2e-2 => weight("Weight of the moving part's temporal frequencies (L1 norm), relative to the images' brightness (99th percentile)"),
+        sparse: f64 = 1e-2 => weight("Weight of the moving part's temporal frequencies (L1 norm), relative to the images' brightness (99th percentile)"),
         /// Iterations at most.
         iterations: usize = 50 => shared::ITERATIONS,
         /// Relative change of the images at which they end.
@@ -96,6 +101,22 @@ impl Method for LowRankSparse {
 
     fn uses(&self) -> Uses {
         Uses { span: Span::Series, normal: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
+    }
+
+    fn suits(&self, facts: &Facts) -> Option<String> {
+        rules::series(facts)
+    }
+
+    fn rules(&self, facts: &Facts) -> Vec<Rule> {
+        if facts.on_grid {
+            return Vec::new();
+        }
+        let reason = "the dense centre of a trajectory's samples sets the scale of the weight".to_owned();
+        let slow = "iterations are slow where a trajectory samples k-space unevenly".to_owned();
+        vec![
+            Rule { name: "sparse", value: Value::Number(ALONG_TRAJECTORY.0), reason },
+            Rule { name: "iterations", value: Value::Count(ALONG_TRAJECTORY.1), reason: slow },
+        ]
     }
 
     fn penalty(&self) -> Option<f64> {

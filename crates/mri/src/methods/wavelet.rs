@@ -49,9 +49,9 @@ params! {
         lambda: f64 = 3e-3 => shared::LAMBDA,
         /// Iterations at most.
         iterations: usize = 50 => shared::ITERATIONS,
-        /// Relative residual at which they end. The random shifts leave a residual of their own, which no
-        /// iteration lowers. So the default is 0: all iterations run.
-        tolerance: f64 = 0.0 => shared::TOLERANCE,
+        /// Relative change of the image at which they end. The random shifts leave a change of their own, which no iteration lowers:
+        /// they end where the objective no longer falls, unless the tolerance is 0.
+        tolerance: f64 = 1e-4 => shared::TOLERANCE,
         /// The filter.
         wavelet: WaveletFilter = WaveletFilter::Db2 => Param::new("Wavelets", "Wavelet family"),
         /// Times that an axis is halved at most; as often as it has 16 voxels or more when absent.
@@ -86,7 +86,7 @@ impl Method for Wavelet {
     }
 
     fn suits(&self, facts: &Facts) -> Option<String> {
-        rules::sparse(facts)
+        rules::sparse(facts).filter(|_| rules::series(facts).is_none())
     }
 
     fn rules(&self, facts: &Facts) -> Vec<Rule> {

@@ -26,7 +26,7 @@ pub use acquisition::{Acquisition, Counters, Flags};
 pub use build::ScanBuilder;
 pub use centres::{Centres, ReadoutHeads, ReversedCentre};
 pub use columns::{TrajectoryFov, TrajectoryOptions};
-pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
+pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, reach, readouts};
 pub use frames::{
     CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,
 };

@@ -332,7 +332,7 @@ def recon(
         also to the image's brightness (99th percentile) (a finite number >= 0; default 0.003)
     iterations: Largest number of iterations (1 to 100000; default 50)
     tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
-        tolerance < 1; default 0.0)
+        tolerance < 1; default 0.0001)
     wavelet: Wavelet family (haar, db2; default db2)
     wavelet_levels: Largest number of wavelet levels per axis (at least 1)
     wavelet_seed: Seed of the random shifts of the wavelet transform
@@ -395,7 +395,7 @@ def recon(
     low_rank: Weight of the background's nuclear norm (not a rank), relative to its largest singular value (a
         finite number >= 0; default 0.004)
     sparse: Weight of the moving part's temporal frequencies (L1 norm), relative to the images' brightness (99th
-        percentile) (a finite number >= 0; default 0.02)
+        percentile) (a finite number >= 0; default 0.01)
     iterations: Largest number of iterations (1 to 100000; default 50)
     tolerance: Relative residual (FISTA, L+S: relative change) at which iterations stop; 0 runs all of them (0 <=
         tolerance < 1; default 0.001)

@@ -59,6 +59,20 @@ impl Images {
         }
     }
 
+    /// Another image of the slice of which the fullest image is, without going on to it; none where there is one image of each slice.
+    pub(super) fn another(&mut self, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
+        let (slices, fullest) = match self {
+            Self::Scan(source) => (self.slices(), source.series().fullest()),
+            Self::Arrays(_) => (self.slices(), 0),
+        };
+        let at = if fullest < slices { fullest + slices } else { fullest - slices };
+        let Some(label) = self.labels().get(at).copied() else { return Ok(None) };
+        Ok(Some(match self {
+            Self::Scan(source) => source.image(at, &mut Vec::new(), monitor)?,
+            Self::Arrays(source) => source.series().frame(label, &mut Vec::new())?,
+        }))
+    }
+
     /// What was assumed of the acquisitions that were read.
     pub(super) fn notes(&self) -> Vec<String> {
         match self {

@@ -4,7 +4,8 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{BackendKind, Device};
 use rayspin::io;
-use rayspin::mri::methods;
+use rayspin::mri::maps::second_set;
+use rayspin::mri::methods::{self, Method, Span};
 use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{LAMBDA, ReconOptions, compile_ahead};
 use rayspin::mri::scan::{Facts, Samples};
@@ -103,7 +104,7 @@ impl<'a> Session<'a> {
     /// Takes the method that the user named, or else one that suits the scan, with its images. Maps of a
     /// stream are learned for it.
     pub(super) fn choose_method(&mut self, mut read: Read, known: &mut effect::Run<'a>) -> Result<Read> {
-        let Read { source, shape, .. } = &mut read;
+        let Read { source, shape, .. } = &read;
         let frame = shape.frame(source).context("a frame")?;
         known.scan = Some(effect::Scan {
             on_grid: matches!(frame.samples, Samples::Cartesian { .. }),
@@ -120,14 +121,15 @@ impl<'a> Session<'a> {
         let method = match known.method {
             Some(method) => method,
             None => {
-                let suited = methods().suited(&facts, self.args.field_map.is_some());
-                let (method, reason) = suited.context("no method suits the scan")?;
+                let (method, reason) = self.suited(&mut read, &facts)?;
                 self.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
                 method
             }
         };
         known.method = Some(method);
         self.refuse_idle(known)?;
+        let Read { source, shape, .. } = &mut read;
+        let frame = shape.frame(source).context("a frame")?;
         record::used(&mut self.recorder, frame, &self.options, known.estimates_maps() == Some(true));
         let chosen = self.args.method.of(method)?;
         let typed = |name: &str| self.args.method.has(name) && !self.args.method.searches(name);
@@ -140,6 +142,12 @@ impl<'a> Session<'a> {
         self.options.method = self.args.method.with_images(&*chosen)?;
         self.options.search_lambda = self.args.method.searches(LAMBDA);
         self.options.validate()?;
+        if self.args.map_sets.is_none()
+            && let Some((how, reason)) = second_set(&self.device.host(), frame, &self.options)?
+        {
+            self.options.sensitivities = Some(how);
+            self.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
+        }
         if let plan::Source::Stream(stream) = source {
             self.monitor.stage("read", 0, || stream.learn_maps(&self.options, &self.monitor))?;
         }
@@ -147,6 +155,34 @@ impl<'a> Session<'a> {
             .prepare(&self.device, source, &self.options)
             .with_context(|| self.args.scan.display().to_string())?;
         Ok(read)
+    }
+
+    /// The method that suits the scan, and why. The images of a series are solved for together only if that method has the parameters
+    /// that were typed, and fits the memory.
+    fn suited(&self, read: &mut Read, facts: &Facts) -> Result<(&'static dyn Method, String)> {
+        let field = self.args.field_map.is_some();
+        let of = |facts: &Facts| methods().suited(facts, field).context("no method suits the scan");
+        let is_together = |method: &dyn Method| method.uses().span == Span::Series;
+        let alone = of(facts)?;
+        let Read { source: plan::Source::Stream(stream), shape, .. } = &mut *read else { return Ok(alone) };
+        let Some(first) = shape.of_series() else { return Ok(alone) };
+        let (method, _) = of(&Facts { series: stream.repetitions(), ..facts.clone() })?;
+        if !(is_together(method) && self.args.method.fit(method)) {
+            return Ok(alone);
+        }
+        let (method, reason) = of(&stream.in_series(facts.clone(), first, &self.monitor)?)?;
+        let together = is_together(method) && self.fits(read, method)?;
+        Ok(if together { (method, reason) } else { alone })
+    }
+
+    /// Whether a run with this method fits the memory.
+    fn fits(&self, Read { source, shape, process }: &Read, method: &dyn Method) -> Result<bool> {
+        let limits = plan::limits(self.args.run.memory, &self.device, self.context.gpu_memory)?;
+        let mut job = self.job(source, shape, *process);
+        job.options.method = method.copy().into();
+        let fitted = rayspin::run::plan_within(&mut job, &limits)
+            .with_context(|| self.args.scan.display().to_string())?;
+        Ok(fitted.is_ok_and(|plan| plan::expect_memory(&plan).is_ok()))
     }
 
     /// Decides where the run computes and how it is cut; with `--dry-run` it prints the plan and ends.

@@ -68,24 +68,26 @@ fn prepare(args: &ReconMri) -> Result<PrepareOptions> {
 }
 
 fn sensitivities(args: &ReconMri) -> Result<Option<Sensitivities>> {
-    if args.sensitivities == Some(SensitivitiesArg::Espirit) {
-        let default = EspiritOptions::default();
-        return Ok(Some(Sensitivities::Espirit(EspiritOptions {
-            sets: args.map_sets.unwrap_or(default.sets),
-            crop: args.map_crop.unwrap_or(default.crop),
-            ..default
-        })));
-    }
-    for (option, given) in [("--map-sets", args.map_sets.is_some()), ("--map-crop", args.map_crop.is_some())]
-    {
-        if given {
-            let found = if args.sensitivities.is_some() { "walsh" } else { "none" };
-            return Err(BadInput::new(format!("{option}: expected --sensitivities espirit, found {found}"))
-                .hint(format!("add --sensitivities espirit, or leave {option} out"))
-                .into());
+    // Walsh's method has neither sets nor a crop.
+    let of_espirit = [("--map-sets", args.map_sets.is_some()), ("--map-crop", args.map_crop.is_some())];
+    let of_espirit = of_espirit.iter().find(|(_, given)| *given);
+    match (args.sensitivities, of_espirit) {
+        (Some(SensitivitiesArg::Walsh), Some((option, _))) => {
+            Err(BadInput::new(format!("{option}: expected --sensitivities espirit, found walsh"))
+                .hint(format!("leave {option} or --sensitivities walsh out"))
+                .into())
+        }
+        (Some(SensitivitiesArg::Walsh), None) => Ok(Some(Sensitivities::Walsh)),
+        (None, None) => Ok(None),
+        (Some(SensitivitiesArg::Espirit), _) | (None, Some(_)) => {
+            let default = EspiritOptions::default();
+            Ok(Some(Sensitivities::Espirit(EspiritOptions {
+                sets: args.map_sets.unwrap_or(default.sets),
+                crop: args.map_crop.unwrap_or(default.crop),
+                ..default
+            })))
         }
     }
-    Ok(args.sensitivities.map(|_| Sensitivities::Walsh))
 }
 
 pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {

@@ -7,13 +7,13 @@ use rayspin::mri::recon::Solve;
 const NEAR: f64 = 1e-2;
 
 /// What is to be said of solves that ended above the tolerance: what happened, what it means, what to do. Nothing where all met
-/// it, and nothing where no penalty is, so that the number of iterations is what regularises, unless the tolerance was `asked`
-/// for.
+/// it, and nothing where no penalty is, so that the number of iterations is what regularises, or where random shifts keep the image
+/// moving, unless the tolerance was `asked` for.
 pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option<String> {
     let Some(Value::Number(tolerance)) = method.get("tolerance") else { return None };
     let Some(Value::Count(iterations)) = method.get("iterations") else { return None };
     let penalised = method.penalty().is_some_and(|lambda| lambda > 0.0);
-    if tolerance == 0.0 || !(asked || penalised) {
+    if tolerance == 0.0 || !(asked || (penalised && !method.moves())) {
         return None;
     }
     let residual = |solve: &Solve| solve.residuals.last().copied().unwrap_or(1.0);

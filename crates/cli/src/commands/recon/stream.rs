@@ -16,7 +16,7 @@ use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
 use rayspin::mri::recon::{
     Frames, ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
 };
-use rayspin::mri::scan::{Frame, Label, Place, Series, Window};
+use rayspin::mri::scan::{Facts, Frame, Label, Place, Series, Window};
 use rayspin::run::{Budget, Endpoints, Plan};
 use rayspin_shell::{interrupt, say};
 
@@ -91,6 +91,15 @@ impl Stream {
     /// Images of each slice.
     pub(crate) fn repetitions(&self) -> usize {
         self.source.repetitions()
+    }
+
+    /// The facts about the fullest image `frame` as one of a series.
+    pub(super) fn in_series(&mut self, facts: Facts, frame: &Frame, monitor: &Monitor<'_>) -> Result<Facts> {
+        let repetitions = self.repetitions();
+        Ok(match self.source.another(monitor)? {
+            Some(second) => facts.in_series(repetitions, frame, &second),
+            None => facts,
+        })
     }
 
     /// The repetitions of an array series; `slices` are the slice counters of all its images.

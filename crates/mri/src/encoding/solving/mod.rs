@@ -10,7 +10,7 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::vector;
+use rayspin_kernels::{nufft, vector};
 use rayspin_linop::{Adjoint, CoilMaps, Fourier, GridNormal, LinearOp, SamplingMask, SoftSense, batches};
 use rayspin_run::Certify;
 use rayspin_solve::{Eigenvalue, LanczosOptions};
@@ -212,7 +212,7 @@ impl<'a> Solving<'a> {
     fn certified(&self, certify: Certify) -> Result<certify::Points> {
         let (options, uses) = (self.spec.options(), self.spec.uses());
         let field = if options.field_map.is_some() { options.field_tolerance } else { 0.0 };
-        let tolerance = options.nufft_tolerance + field;
+        let tolerance = nufft::BOUND * options.nufft_tolerance + field;
         Ok(certify::Points { certify, weighted: uses.density, normal: uses.normal, tolerance })
     }
 

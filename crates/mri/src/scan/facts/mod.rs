@@ -12,7 +12,7 @@ use rayspin_core::{Result, Trajectory};
 use serde::Serialize;
 
 pub use noise::{NoiseLevel, NoiseSource};
-pub use path::readouts;
+pub use path::{reach, readouts};
 
 use super::{Frame, Samples};
 use crate::prepare::Noise;
@@ -88,6 +88,10 @@ pub struct Facts {
     pub coils: usize,
     /// Images of the run, of all slices and repetitions.
     pub images: usize,
+    /// Images of this image's slice, one behind the other in time, where their samples lie at other places from one image to the
+    /// next ([`Facts::in_series`]); else 1.
+    #[serde(skip)]
+    pub series: usize,
     /// Readouts of this image: lines of a grid, or pieces of a trajectory.
     pub readouts: usize,
     /// Samples of a coil.
@@ -149,6 +153,7 @@ impl Facts {
             matrix: frame.matrix.iter().rev().copied().collect(),
             coils: frame.coils(),
             images,
+            series: 1,
             readouts: found.readouts,
             samples: found.samples,
             pattern: found.pattern,
@@ -162,9 +167,57 @@ impl Facts {
         })
     }
 
+    /// The facts about the first of `repetitions` images of a slice, if the second was sampled at other places.
+    ///
+    /// ```
+    /// use rayspin_core::{C32, Geometry};
+    /// use rayspin_mri::scan::{Facts, Frame};
+    ///
+    /// let lines = |first: usize| {
+    ///     let measured = |y: usize| (y + first) % 4 == 0;
+    ///     let kspace = ndarray::Array3::from_shape_fn((2, 32, 32), |(_, y, _)| C32::from(f32::from(measured(y))));
+    ///     Frame::from_grid(kspace.into_dyn(), Geometry::default())
+    /// };
+    /// let [first, second] = [lines(0)?, lines(1)?];
+    /// let facts = Facts::of(&first, None, 20)?;
+    /// assert_eq!(facts.clone().in_series(20, &first, &second).series, 20);
+    /// assert_eq!(facts.in_series(20, &first, &first).series, 1);
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_series(self, repetitions: usize, first: &Frame, second: &Frame) -> Self {
+        Self { series: if sampled_apart(first, second) { repetitions } else { 1 }, ..self }
+    }
+
     /// Whether one side of k-space was left out along an axis.
     pub fn is_partial(&self) -> bool {
         self.coverage.iter().any(|&part| part < 1.0)
+    }
+}
+
+/// The part of the samples that lie elsewhere, from which on two images are sampled apart, and how far from its place in cycles per field
+/// of view a sample of a trajectory then is.
+const ELSEWHERE: (f64, f64) = (0.1, 0.25);
+
+/// Whether two frames of one slice were sampled at different places.
+fn sampled_apart(first: &Frame, second: &Frame) -> bool {
+    let (part, far) = ELSEWHERE;
+    match (&first.samples, &second.samples) {
+        (Samples::Cartesian { sampled: one, .. }, Samples::Cartesian { sampled: other, .. }) => {
+            let count =
+                |sampled: &ndarray::ArrayD<bool>| sampled.iter().filter(|measured| **measured).count();
+            let moved = one.iter().zip(other).filter(|(one, other)| **other && !**one).count();
+            one.shape() != other.shape() || moved as f64 >= part * count(other) as f64
+        }
+        (Samples::NonCartesian { trajectory: one, .. }, Samples::NonCartesian { trajectory: other, .. }) => {
+            let distance = |sample: usize| {
+                let places = one.point(sample).iter().zip(other.point(sample)).map(|(a, b)| a - b);
+                places.fold(0.0f64, |far, apart| far.max(apart.abs()))
+            };
+            let moved = || (0..one.samples()).filter(|&sample| distance(sample) > far).count();
+            one.samples() != other.samples() || moved() as f64 >= part * one.samples() as f64
+        }
+        _ => true,
     }
 }
 

@@ -21,6 +21,10 @@ const STRETCH: usize = 1 << 16;
 /// Readouts that are looked at to tell the pattern, at most, and the part of them that must agree.
 const LOOKED_AT: usize = 64;
 const AGREE: f64 = 0.8;
+/// Shorter readouts are not looked at.
+const LONG: usize = 4;
+/// Readouts whose radii differ by no more sample a disc, and no ellipse.
+const ROUND: f64 = 0.95;
 /// A path is a line if at least this part of its squared steps runs forth and back in one direction.
 const STRAIGHT: f64 = 0.9;
 /// Files round their trajectories by this much, in cycles per field of view.
@@ -56,6 +60,45 @@ pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
         region,
         counts,
     })
+}
+
+/// How far a trajectory reaches from the centre along each axis, as its matrix must: where its readouts go equally far in all directions,
+/// as spokes and spirals do, the radius of the disc or ball that they sample. A few spokes miss its edge along an axis.
+///
+/// ```
+/// use rayspin_core::Trajectory;
+/// use rayspin_mri::scan::reach;
+///
+/// // Three spokes of 64 samples, at 0°, 60° and 120°: along y they reach 27.7.
+/// let points = ndarray::Array2::from_shape_fn((192, 2), |(i, d)| {
+///     let angle = (i / 64) as f64 * std::f64::consts::FRAC_PI_3;
+///     ((i % 64) as f64 - 32.0) * [angle.cos(), angle.sin()][d]
+/// });
+/// assert_eq!(reach(&Trajectory::from_cycles_per_fov(points)?), [32.0, 32.0]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn reach(trajectory: &Trajectory) -> Vec<f64> {
+    let mut extent = trajectory.extent();
+    let readouts = readouts(trajectory);
+    let axes = match pattern(trajectory, &readouts) {
+        Pattern::Radial | Pattern::Spiral => trajectory.dims(),
+        Pattern::StackOfStars | Pattern::StackOfSpirals => 2,
+        _ => return extent,
+    };
+    let radius = |readout: &Range<usize>| {
+        let squares =
+            readout.clone().map(|sample| trajectory.point(sample)[..axes].iter().map(|k| k * k).sum());
+        squares.fold(0.0f64, f64::max).sqrt()
+    };
+    let radii = || readouts.iter().filter(|readout| readout.len() >= LONG).map(radius);
+    let most = radii().fold(0.0f64, f64::max);
+    if radii().all(|radius| radius >= ROUND * most) {
+        // An axis that is hardly sampled is none of the disc's.
+        for axis in extent[..axes].iter_mut().filter(|extent| **extent >= 0.5 * most) {
+            *axis = most;
+        }
+    }
+    extent
 }
 
 /// The readouts that a trajectory consists of, as ranges of its samples: a new one begins after a step much longer than the usual one,
@@ -236,7 +279,7 @@ pub(super) fn pattern(trajectory: &Trajectory, readouts: &[Range<usize>]) -> Pat
     if readouts.len() * 3 > trajectory.samples() {
         return Pattern::Scattered;
     }
-    let long: Vec<&Range<usize>> = readouts.iter().filter(|readout| readout.len() >= 4).collect();
+    let long: Vec<&Range<usize>> = readouts.iter().filter(|readout| readout.len() >= LONG).collect();
     let every = (long.len() / LOOKED_AT).max(1);
     let reach = trajectory.extent().into_iter().fold(0.0f64, f64::max);
     let kinds: Vec<Kind> =
