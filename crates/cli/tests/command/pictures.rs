@@ -125,12 +125,12 @@ fn a_picture_that_shows_nothing_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     head(&f.join("head.npy"));
-    let told = said("convert head.npy a.png --montage --window 2000,3000", f);
+    let told = said("convert head.npy a.png --montage --grey 2000,3000", f);
     assert!(told.contains("every pixel is black: the values go from -1000 to 1200"), "{told}");
-    let told = said("convert head.npy a.png --montage --window -3000,-2000", f);
+    let told = said("convert head.npy a.png --montage --grey -3000,-2000", f);
     assert!(told.contains("every pixel is white") && told.contains("from -3000 to -2000"), "{told}");
     assert_eq!(said("convert head.npy a.png --montage --window -1000,1000", f).matches("every").count(), 0);
-    let told = said("filter head.npy -o b.png --step median:3 --compare c.png --window 2000,3000", f);
+    let told = said("filter head.npy -o b.png --step median:3 --compare c.png --grey 2000,3000", f);
     assert_eq!(told.matches("every pixel is black").count(), 3, "{told}");
 }
 
