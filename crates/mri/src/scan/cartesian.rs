@@ -6,7 +6,8 @@ use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
-use super::frames::{Samples, note};
+use super::frame::Samples;
+use super::frames::note;
 use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, times};
 
 /// Places the readouts of one image on the grid.

@@ -6,6 +6,7 @@ mod cartesian;
 mod centres;
 mod doubts;
 mod facts;
+mod frame;
 mod frames;
 mod geometry;
 mod header;
@@ -21,9 +22,8 @@ pub use acquisition::{Acquisition, Counters, Flags};
 pub use build::ScanBuilder;
 pub use centres::{Centres, ReadoutHeads, ReversedCentre};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, readouts};
-pub use frames::{
-    CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,
-};
+pub use frame::{CalibrationLines, Frame, Label, MAX_MATRIX, Samples, samples_of};
+pub use frames::{FrameIndex, FrameOptions, assemble};
 pub use geometry::{SlicePlace, SlicePlaces};
 pub(crate) use geometry::{moved, stacked};
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
