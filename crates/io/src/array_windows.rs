@@ -142,9 +142,11 @@ impl ArrayWindows {
         Self::new(slices, window, series.layout(labels)).map_err(core)
     }
 
-    fn new(slices: Vec<Slice>, window: &Window, layout: Layout) -> Result<Self> {
+    fn new(mut slices: Vec<Slice>, window: &Window, layout: Layout) -> Result<Self> {
         let shortest = slices.iter().map(|slice| slice.readouts.len()).min().unwrap_or(0);
         let (window, count, maps) = (*window, window.images(shortest)?, slices.len());
+        let used = (count - 1) * window.stride + window.readouts;
+        slices.iter_mut().for_each(|slice| slice.readouts.truncate(used));
         Ok(Self { slices, window, count, layout, maps, first_maps: None, next: 0 })
     }
 

@@ -155,7 +155,7 @@ const EVEN: f32 = 0.25;
 /// The part of the blocks that are tissue, at least.
 const PART: f64 = 0.05;
 
-/// The lowest and the highest level of tissue away from the edge: medians of blocks that are no noise. None where there is hardly any.
+/// The lowest level of tissue, and the highest one away from the edge: medians of blocks that are no noise. None where there is hardly any.
 fn tissue<D: Dimension>(values: &ArrayView<'_, f32, D>) -> Option<[f32; 2]> {
     let values = values.view().into_dyn();
     let &[.., ny, nx] = values.shape() else { return None };
@@ -168,25 +168,24 @@ fn tissue<D: Dimension>(values: &ArrayView<'_, f32, D>) -> Option<[f32; 2]> {
     block[values.ndim() - 1] = width;
     let [rows, columns] = [ny / height, nx / width];
     let off = |block: usize, side: usize, n: usize| (2 * block + 1) as f64 * side as f64 / n as f64 - 1.0;
-    let (mut blocks, mut levels) = (0usize, Vec::new());
+    let (mut inner, mut levels, mut least) = (0usize, Vec::new(), f32::INFINITY);
     for (at, block) in values.exact_chunks(block).into_iter().enumerate() {
         let [y, x] = [off(at / columns % rows, height, ny), off(at % columns, width, nx)];
-        if y.hypot(x) > WITHIN {
-            continue;
-        }
-        blocks += 1;
+        let is_inner = y.hypot(x) <= WITHIN;
+        inner += usize::from(is_inner);
         let mut values: Vec<f32> = block.iter().copied().filter(|value| value.is_finite()).collect();
         if values.is_empty() {
             continue;
         }
         let [low, median, high] = [25.0, 50.0, 75.0].map(|percent| percentile(&mut values, percent));
         if high - low < EVEN * median.abs() {
-            levels.push(median);
+            // Air of CT lies at the edge.
+            least = least.min(median);
+            levels.extend(is_inner.then_some(median));
         }
     }
-    let least = levels.iter().copied().min_by(f32::total_cmp)?;
     let most = levels.iter().copied().max_by(f32::total_cmp)?;
-    (levels.len() as f64 >= PART * blocks as f64).then_some([least, most])
+    (levels.len() as f64 >= PART * inner as f64).then_some([least, most])
 }
 
 /// The interpolated value at `percent` of the way through the sorted `values`. Reorders `values`.

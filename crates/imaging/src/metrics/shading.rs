@@ -63,9 +63,9 @@ pub(super) fn fitted(
     (found.error_percent.is_finite() && factor[0] > 0.0).then_some(found)
 }
 
-/// The powers of z, y and x in each term; axes of one voxel have none.
+/// The powers of z, y and x in each term: along an axis fewer than its voxels, which tell no more.
 fn terms(sizes: [usize; 3]) -> Vec<[usize; 3]> {
-    let powers = sizes.map(|n| if n > 1 { DEGREE } else { 0 });
+    let powers = sizes.map(|n| DEGREE.min(n.saturating_sub(1)));
     let mut terms = Vec::new();
     for z in 0..=powers[0] {
         for y in 0..=powers[1] {
