@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use rayspin::core::Ranges;
+use rayspin::imaging::display::Window;
 use rayspin::io::Values;
 use rayspin::run::Certify;
 use rayspin_shell::Gpu;
@@ -38,6 +39,7 @@ Examples:
 
 Ladders and tuning are the program rayspin-ladder, which is built apart: rayspin-ladder matrix-add
 An option that would do nothing is refused.
+- stands for standard input where a command reads a file, and for standard output where it writes one.
 Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -295,8 +297,8 @@ pub(crate) struct Convert {
     #[arg(long)]
     pub(crate) montage: bool,
     /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]
-    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
-    pub(crate) window: Option<String>,
+    #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub(crate) grey: Option<String>,
     /// Raw scans: keep what the header says of the patient, the study, the place and the date, the time of day, and strings of
     /// the user [default: left out]
     #[arg(long)]
@@ -316,11 +318,24 @@ Examples:
   rayspin info                        this machine
   rayspin info scan.h5                what a file holds, how it was sampled
   rayspin info scan.h5 -o pattern.png
+  rayspin info samples.npy --traj spokes.npy --matrix 128,128
   rayspin info scans/ maps.cfl --json")]
 pub(crate) struct Info {
     /// Files to describe, or folders of files; none: this machine
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
+    /// Trajectory of samples without a header ({arrays read}), as recon mri takes it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) traj: Option<PathBuf>,
+    /// Units of the trajectory, such as cycles/fov [default: by range]
+    #[arg(long, value_name = "UNITS", requires = "traj")]
+    pub(crate) traj_units: Option<String>,
+    /// Matrix of the image [default: by the trajectory's extent]
+    #[arg(long, value_name = "X,Y[,Z]", requires = "traj")]
+    pub(crate) matrix: Option<String>,
+    /// Field of view in mm [default: voxels of 1 mm]
+    #[arg(long, value_name = "X,Y[,Z]", requires = "traj")]
+    pub(crate) fov: Option<String>,
     /// Picture of the sampling pattern to write (.png): places of a grid, or readouts of a trajectory
     #[arg(long, short, value_name = "PICTURE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -390,6 +405,12 @@ pub(crate) fn numbers<T: std::str::FromStr>(
             .into())
         }
     }
+}
+
+/// The grey values of `--grey LOW,HIGH`.
+pub(crate) fn grey(text: &str) -> anyhow::Result<Window> {
+    let range = numbers::<f32>("--grey", text, &[2])?;
+    Ok(Window::Range { low: range[0], high: range[1] })
 }
 
 #[cfg(test)]

@@ -37,6 +37,10 @@ const REMEDIES: &[(&[&str], &str)] = &[
         &["trajectory units"],
         "say which they are with --traj-units, or the matrix with --matrix; components are kx, ky, kz, not SigPy's kz, ky, kx",
     ),
+    (
+        &["centre of the trajectory"],
+        "subtract the middle from the trajectory; --centre-partition names the partition at the centre of a scan that counts them",
+    ),
     (&["angle of the lens"], "--perspective 30 is usual"),
     (&["width of the picture"], "leave --width out: the volume then fills the picture"),
     (&["step along rays"], "leave --step out: it is then the smallest side of a voxel"),

@@ -61,7 +61,7 @@ impl Task {
             Self::SimulateMri | Self::SimulateCt => {
                 &["output", "truth", "maps", "save_field_map", "record", "no_record"]
             }
-            Self::Render => &["image", "outputs", "transfer", "window", "invert", "frame_time"],
+            Self::Render => &["image", "outputs", "transfer", "grey", "invert", "frame_time"],
         }
     }
 

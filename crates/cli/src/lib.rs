@@ -24,6 +24,7 @@ use std::process::ExitCode;
 
 use rayspin::mri::methods::Methods;
 use rayspin_shell::effect::{Given, refuse};
+use rayspin_shell::stdin::StandardInput;
 use rayspin_shell::stdout::StandardOutput;
 use rayspin_shell::{Context, Gpu, Program, interrupt};
 
@@ -53,6 +54,7 @@ fn start(mut cli: Cli, given: Given) -> anyhow::Result<()> {
         return commands::lab::start();
     }
     interrupt::install()?;
+    let _stdin = StandardInput::of(cli.command.inputs())?;
     if let Command::Rerun(args) = &cli.command {
         return commands::rerun::run(args, &cli.common, &given);
     }

@@ -166,6 +166,13 @@ impl Typed {
             Self::Value(_) | Self::Searched => None,
         }
     }
+
+    fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::Image(path) => Some(path),
+            Self::Value(_) | Self::Searched => None,
+        }
+    }
 }
 
 /// The image of a parameter. Errors: a file that cannot be read, more than one image in it.
@@ -195,8 +202,8 @@ impl<K: Kit> MethodArgs<K> {
     }
 
     /// Files that parameters name.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.values.values().filter_map(Typed::file)
+    pub(crate) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        self.values.values_mut().filter_map(Typed::file_mut)
     }
 
     /// Whether a parameter's value is to be searched for.
@@ -408,8 +415,8 @@ impl CorrectionArgs {
     }
 
     /// Files that parameters name.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.values.values().filter_map(Typed::file)
+    pub(crate) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        self.values.values_mut().filter_map(Typed::file_mut)
     }
 
     /// Refuses the first parameter given that no correction of this run has.

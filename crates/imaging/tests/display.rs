@@ -45,6 +45,46 @@ fn windows_that_make_no_sense_are_refused() {
     assert!(Window::FULL.limits(Array1::<f32>::zeros(0).view()).is_err());
 }
 
+/// A disc of tissue, noise around it, and what each place adds.
+fn slice(add: impl Fn(f64) -> f32) -> Array2<f32> {
+    let mut state = 7u32;
+    Array2::from_shape_fn((96, 96), |(y, x)| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let noise = f64::from(state) / f64::from(u32::MAX);
+        let radius = (y as f64 - 48.0).hypot(x as f64 - 48.0) / 48.0;
+        (if radius < 0.6 { 5.0 + 0.1 * noise } else { 0.2 * noise }) as f32 + add(radius)
+    })
+}
+
+#[test]
+fn a_preview_is_of_the_tissue_and_not_of_a_rim() {
+    let limits = |values: &Array2<f32>| Window::Preview.limits(values.view()).unwrap();
+    let percentiles = |values: &Array2<f32>| {
+        let low = if values.iter().any(|value| *value < 0.0) { 0.5 } else { 0.0 };
+        Window::Percentile { low, high: 99.5 }.limits(values.view()).unwrap()
+    };
+    // What has no rim is shown from the lowest value to the percentile.
+    let plain = slice(|_| 0.0);
+    assert_eq!(limits(&plain), percentiles(&plain));
+    let shaded = slice(|radius| if radius < 0.6 { 3.0 * radius as f32 } else { 0.0 });
+    assert_eq!(limits(&shaded), percentiles(&shaded));
+    for rim in [40.0, 5e5] {
+        let found = limits(&slice(|radius| if radius > 0.95 { rim } else { 0.0 }));
+        assert!((10.0..10.3).contains(&found.high), "{found:?}");
+        // Rims of either sign, as at the edge of a truncated projection.
+        let found = limits(&slice(|radius| match radius {
+            0.97.. => rim,
+            0.93..0.97 => -rim,
+            _ => -0.1,
+        }));
+        assert!((9.5..10.3).contains(&found.high) && (-5.2..-4.5).contains(&found.low), "{found:?}");
+    }
+    // Noise has no tissue, and a point in it is what there is to see.
+    let point = slice(|radius| if radius < 0.05 { 1000.0 } else { 0.0 })
+        .mapv(|value| if value > 900.0 { value } else { 0.0 });
+    assert_eq!(limits(&point), percentiles(&point));
+}
+
 #[test]
 fn grey_levels_are_linear_and_clamped() {
     let limits = Limits { low: -1.0, high: 1.0 };

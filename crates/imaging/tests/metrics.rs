@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, C64, Error};
-use rayspin_imaging::metrics::{nrmse, ssim};
+use rayspin_imaging::metrics::{Better, better, nrmse, ssim};
 use rayspin_imaging::{CompareOptions, Compared, Numbers, Quality, compare};
 
 const FIT: CompareOptions<'static> = CompareOptions { numbers: Numbers::ByKind, fit: true, mask: None };
@@ -270,6 +270,46 @@ fn random_complex(seed: u64, n: usize) -> ArrayD<C32> {
     ArrayD::from_shape_simple_fn(IxDyn(&[n]), || {
         C32::new(rng.random::<f32>() - 0.5, rng.random::<f32>() - 0.5)
     })
+}
+
+/// Shading of four coils around an object of three parts, and other differences that are none.
+#[test]
+fn a_smooth_factor_between_images_is_found() {
+    let place = |n: usize, i: usize| 2.0 * i as f64 / n as f64 - 1.0;
+    let shape = IxDyn(&[2, 2, 48, 40]);
+    let truth = ArrayD::from_shape_fn(shape.clone(), |i| {
+        let (y, x) = (place(48, i[2]), place(40, i[3]));
+        let inside =
+            f64::from(u8::from(y.hypot(x) < 0.8)) + 0.6 * f64::from(u8::from(y.hypot(x - 0.2) < 0.3));
+        (inside * (1.0 + 0.2 * i[0] as f64)) as f32
+    });
+    let coil = |y: f64, x: f64| 1.0 / ((y - 0.9).powi(2) + (x + 0.7).powi(2) + 1.5);
+    let rss = |y: f64, x: f64| (coil(y, x).powi(2) + coil(-y, x).powi(2) + 0.05).sqrt();
+    let shaded = ArrayD::from_shape_fn(shape.clone(), |i| {
+        truth[&i] * 1.6 * rss(place(48, i[2]), place(40, i[3])) as f32
+    });
+    let other = |image: &ArrayD<f32>, options: &CompareOptions<'_>| {
+        let quality = compare(image.view(), truth.view(), options).unwrap();
+        (quality, better(image.view(), truth.view(), options, &quality).unwrap())
+    };
+    for options in [CompareOptions::default(), FIT] {
+        let (quality, found) = other(&shaded, &options);
+        let Some(Better::Shading(shading)) = found else { panic!("{found:?} of {quality:?}") };
+        assert!(shading.error_percent < 0.25 * quality.error_percent, "{shading:?} of {quality:?}");
+        let exact = truth.iter().zip(&shaded).filter(|(truth, _)| **truth > 0.2);
+        let exact: Vec<f64> = exact.map(|(truth, shaded)| f64::from(truth / shaded)).collect();
+        let [low, high] = shading.factor;
+        let (least, most) =
+            exact.iter().fold((f64::INFINITY, 0.0f64), |(least, most), &b| (least.min(b), most.max(b)));
+        assert!((low / least - 1.0).abs() < 0.1 && (high / most - 1.0).abs() < 0.1, "{shading:?}");
+    }
+    // A shift, a blur of edges and a part that is missing are no shading.
+    let shifted = ArrayD::from_shape_fn(shape.clone(), |i| truth[[i[0], i[1], i[2], (i[3] + 39) % 40]]);
+    let missing = ArrayD::from_shape_fn(shape, |i| if i[3] == 22 { 0.0 } else { truth[&i] });
+    for image in [&shifted, &missing] {
+        let (quality, found) = other(image, &CompareOptions::default());
+        assert!(quality.nrmse > 0.02 && found.is_none(), "{found:?}");
+    }
 }
 
 proptest! {

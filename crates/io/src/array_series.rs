@@ -21,7 +21,7 @@ use crate::scan_file::{
 use crate::{Error, Result};
 
 /// Samples that tell the sensitivities, as a multiple of the matrix: as of scans with a header.
-const MAPS_SAMPLES: f64 = 1.5;
+pub(crate) const MAPS_SAMPLES: f64 = 1.5;
 
 /// The images of a BART array of k-space, or of samples along a trajectory: read from the file one at a time.
 ///
@@ -112,6 +112,10 @@ impl ArraySeries {
     /// The images, in the order of their labels.
     pub fn labels(&self) -> impl Iterator<Item = Label> {
         self.images.labels().into_iter()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What was assumed, one sentence each.
@@ -216,7 +220,7 @@ impl ArraySeries {
     /// Where a place of a grid is measured more than once it has the mean.
     ///
     /// Errors: as [`ArraySeries::frame`].
-    fn joined(&self, labels: &[Label], samples: usize, notes: &mut Vec<String>) -> Result<Frame> {
+    pub(crate) fn joined(&self, labels: &[Label], samples: usize, notes: &mut Vec<String>) -> Result<Frame> {
         let label = labels.first().copied().unwrap_or_default();
         let mut frame = match &self.along {
             None => on_grid(&self.path, self.joined_grid(labels, samples)?, &self.options)?,

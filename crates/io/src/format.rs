@@ -275,6 +275,11 @@ impl Format {
         self.scans.as_ref().is_some_and(|scans| scans.write.is_some())
     }
 
+    /// Whether CT scans are read from it.
+    pub fn reads_projections(&self) -> bool {
+        self.projections.is_some()
+    }
+
     /// Whether a file may hold several arrays, series or scans, each under a name.
     pub fn has_names(&self) -> bool {
         self.names.is_some()

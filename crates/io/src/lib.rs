@@ -4,6 +4,7 @@
 
 mod apart;
 mod array_series;
+mod array_windows;
 mod arrays;
 pub mod atomic;
 pub mod cfl;
@@ -39,6 +40,7 @@ mod txrm;
 
 pub use apart::expect_apart;
 pub use array_series::{ArraySeries, ArraySource};
+pub use array_windows::ArrayWindows;
 pub use arrays::{Arrays, array_memory, numbers_images, read_array, read_maps, write_coil_array};
 pub use error::{Error, Result};
 pub use folder::replaces_folder;

@@ -31,6 +31,8 @@ pub struct PngOptions {
     pub repetitions: Option<Vec<usize>>,
     /// Each pixel becomes a block of this many, squared; 0 counts as 1.
     pub enlarge: usize,
+    /// Pixels of the longer side, at least: blocks of smaller pictures are made larger. 0 leaves them as they are.
+    pub least_side: usize,
 }
 
 /// Writes a grey picture `[row, column]`. Errors: an empty picture, or a file that cannot be written.
@@ -108,12 +110,14 @@ pub fn write_animation(path: impl AsRef<Path>, frames: ArrayView4<'_, u8>, milli
     encode(path.as_ref(), [height, width], colour, &all, milliseconds)
 }
 
+/// Pixels of the longer side of a preview, at least: fewer are a stamp on a screen.
+const PREVIEW_SIDE: usize = 256;
 /// Slices and repetitions together on a picture, unless asked otherwise: more get too small to see.
 const PREVIEW_TILES: usize = 16;
 
 impl PngOptions {
     /// A picture in the [window for any image](Window::Preview): all slices of all repetitions where these are few, else some spread
-    /// over repetitions first.
+    /// over repetitions first. Small ones are enlarged to 256 pixels or more.
     pub fn preview(slices: usize, repetitions: usize) -> Self {
         let repetitions = evenly_spaced(repetitions, PREVIEW_TILES);
         let each = (PREVIEW_TILES / repetitions.len().max(1)).max(1);
@@ -121,6 +125,7 @@ impl PngOptions {
             window: Window::Preview,
             montage: Montage { slices: Some(evenly_spaced(slices, each)), ..Montage::default() },
             repetitions: Some(repetitions),
+            least_side: PREVIEW_SIDE,
             ..Self::default()
         }
     }
@@ -334,7 +339,9 @@ fn picture(
     let grey = to_grey(shown.view(), limits);
     let blank = limits.blank(shown.view(), grey.view());
     let picture = montage(grey.view(), &layout).map_err(core)?;
-    let pixels = upscale_nearest(picture.view(), options.enlarge.max(1)).map_err(core)?;
+    let longer = picture.nrows().max(picture.ncols()).max(1);
+    let times = options.enlarge.max(options.least_side.div_ceil(longer)).max(1);
+    let pixels = upscale_nearest(picture.view(), times).map_err(core)?;
     Ok(Picture { pixels, blank })
 }
 

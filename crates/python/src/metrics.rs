@@ -18,7 +18,7 @@ use crate::error::raised;
 pub(crate) struct Quality {
     quality: metrics::Quality,
     rule: String,
-    /// What would compare the images better, where they differ in scale or phase more than in anything else.
+    /// What would compare the images better, where they differ in scale, phase or shading more than in anything else.
     #[pyo3(get)]
     hint: Option<String>,
 }
@@ -184,6 +184,12 @@ impl Pair for Compare {
                 "the images differ in scale: times {:.4} the error is {:.3} %; fit=True takes that out",
                 of.scale[0].hypot(of.scale[1]),
                 of.error_percent
+            ),
+            Better::Shading(of) => format!(
+                "the images differ in a smooth factor, {:.2} to {:.2} over the object: without it the error is {:.3} %. Coils of MRI shade \
+                 images so where their sensitivities are estimated or not used: recon(..., maps=...) with the coils' own sensitivities \
+                 takes it out",
+                of.factor[0], of.factor[1], of.error_percent
             ),
         });
         Ok(Quality { quality, rule, hint })

@@ -15,7 +15,7 @@ use rayspin::mri::maps::{self, Sensitivities};
 use rayspin::mri::methods::{MapUse, Methods, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
-use rayspin::mri::scan::{Facts, FrameOptions, Label};
+use rayspin::mri::scan::{Centres, Facts, FrameIndex, FrameOptions, Label, ReversedCentre};
 
 use crate::call::Detached;
 use crate::copied::{complex, singles};
@@ -171,6 +171,10 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// noise_covariance: `[coil, coil]`, whitens in place of the scan's own noise.
 /// coils: compresses to that many coils; a number below 1 is the part of the energy that stays.
 /// nufft_tolerance: the relative error of non-uniform transforms.
+/// centre_line, centre_partition: the line and the partition at the centre of k-space, as `kspace_encode_step_1` and `_2` count, in place of the
+/// header's.
+/// reversed_centre: how `center_sample` counts the samples of reversed readouts: "stored", or "forward" as Siemens' scanners do; as the readouts
+/// tell unless given.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// parameters: keywords of the method, as `rayspin.methods()` lists them.
@@ -192,7 +196,8 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 #[pyo3(signature = (
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
-    nufft_tolerance=None, keep_maps=true, progress=None, **parameters
+    nufft_tolerance=None, centre_line=None, centre_partition=None, reversed_centre=None, keep_maps=true, progress=None,
+    **parameters
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
@@ -206,6 +211,9 @@ pub(crate) fn recon(
     noise_covariance: Option<&Bound<'_, PyAny>>,
     coils: Option<f64>,
     nufft_tolerance: Option<f64>,
+    centre_line: Option<i64>,
+    centre_partition: Option<i64>,
+    reversed_centre: Option<&str>,
     keep_maps: bool,
     progress: Option<Py<PyAny>>,
     parameters: Option<&Bound<'_, PyDict>>,
@@ -215,7 +223,16 @@ pub(crate) fn recon(
     let held = scan_of(scan)?;
     let words = Call::Recon;
     let mut notes = Vec::new();
-    let facts = py.detached(|| facts_of(&held)).map_err(|error| raised_in(words, error))?;
+    let centres = Centres {
+        line: counter("centre_line", centre_line)?,
+        partition: counter("centre_partition", centre_partition)?,
+        reversed: reversed_centre.map(convention).transpose()?,
+    };
+    if matches!(*held, Held::Image(_)) && centres != Centres::default() {
+        let expected = "a scan with a header, which states a centre of its own";
+        return Err(raised(Error::value("centre of k-space", expected, "arrays, whose centre is at n/2")));
+    }
+    let facts = py.detached(|| facts_of(&held, centres)).map_err(|error| raised_in(words, error))?;
     let all = Methods::default();
     let of_name = match method {
         Some(name) => named(py, &all, name)?,
@@ -264,14 +281,14 @@ pub(crate) fn recon(
         };
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
     }
-    let sets = py.detached(|| second_set(&processor.device.host(), &held, &options));
+    let sets = py.detached(|| second_set(&processor.device.host(), &held, centres, &options));
     if let Some((how, reason)) = sets.map_err(|error| raised_in(words, error))? {
         options.sensitivities = Some(how);
         notes.push(format!("{} sets of maps: {reason}", how.sets()));
     }
     let listener = Listener::new(py, progress)?;
     let monitor = Monitor::new(&listener, Some(&listener.stop));
-    let found = py.detached(|| reconstruct(&processor.device, &held, &options, &monitor));
+    let found = py.detached(|| reconstruct(&processor.device, &held, centres, &options, &monitor));
     let ScanImage { image, solves, maps, notes: more, .. } =
         found.map_err(|error| listener.exception_in(words, error))?;
     notes.extend(more.iter().map(|note| words.told(note)));
@@ -306,6 +323,9 @@ const KEYWORDS: &[&str] = &[
     "noise_covariance",
     "coils",
     "nufft_tolerance",
+    "centre_line",
+    "centre_partition",
+    "reversed_centre",
     "keep_maps",
     "progress",
 ];
@@ -344,16 +364,33 @@ fn compression(coils: f64) -> PyResult<Compression> {
     Ok(Compression { coils, kind: CompressionKind::default() })
 }
 
+/// A counter of readouts. Errors: a negative number.
+fn counter(what: &str, value: Option<i64>) -> PyResult<Option<usize>> {
+    let wrong = |found: i64| raised(Error::value(what, "a number from 0", found));
+    value.map(|value| usize::try_from(value).map_err(|_| wrong(value))).transpose()
+}
+
+/// How `center_sample` counts the samples of reversed readouts.
+fn convention(name: &str) -> PyResult<ReversedCentre> {
+    match name {
+        "stored" => Ok(ReversedCentre::Stored),
+        "forward" => Ok(ReversedCentre::Forward),
+        other => Err(raised(Error::value("reversed_centre", "stored or forward", other))),
+    }
+}
+
 fn reconstruct(
     device: &Device,
     held: &Held,
+    centres: Centres,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> rayspin::core::Result<ScanImage> {
     match held {
         Held::Whole(scan) => {
             let selection = Selection::default();
-            let frames = FrameOptions { times: options.field_map.is_some(), ..FrameOptions::default() };
+            let times = options.field_map.is_some();
+            let frames = FrameOptions { times, centres, ..FrameOptions::default() };
             reconstruct_scan(device, scan, &selection, &frames, options, monitor)
         }
         Held::Image(array) => {
@@ -363,18 +400,19 @@ fn reconstruct(
 }
 
 /// The facts that choose a method and its parameters, of the image that has the most readouts.
-fn facts_of(held: &Held) -> rayspin::core::Result<Facts> {
+fn facts_of(held: &Held, centres: Centres) -> rayspin::core::Result<Facts> {
     match held {
         Held::Image(array) => Facts::of(&array.frame, None, 1),
         Held::Whole(scan) => {
             let index = scan.frames()?;
             let labels = Selection::default().labels(&index, &mut Vec::new())?;
             let fullest = fullest(&index, &labels)?;
-            let frame = index.assemble(fullest, &FrameOptions::default(), &mut Vec::new())?;
+            let options = FrameOptions { centres, ..FrameOptions::default() };
+            let frame = index.assemble(fullest, &options, &mut Vec::new())?;
             let facts = Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())?;
             let slice = || labels.iter().filter(|label| label.slice == fullest.slice);
             let Some(other) = slice().find(|label| **label != fullest) else { return Ok(facts) };
-            let other = index.assemble(*other, &FrameOptions::default(), &mut Vec::new())?;
+            let other = index.assemble(*other, &options, &mut Vec::new())?;
             Ok(facts.in_series(slice().count(), &frame, &other))
         }
     }
@@ -388,6 +426,7 @@ fn fullest(index: &FrameIndex<'_>, labels: &[Label]) -> rayspin::core::Result<La
 fn second_set(
     device: &Device,
     held: &Held,
+    centres: Centres,
     options: &ReconOptions,
 ) -> rayspin::core::Result<Option<(Sensitivities, String)>> {
     match held {
@@ -396,7 +435,8 @@ fn second_set(
         Held::Whole(scan) => {
             let index = scan.frames()?;
             let labels = Selection::default().labels(&index, &mut Vec::new())?;
-            let frame = index.assemble(fullest(&index, &labels)?, &FrameOptions::default(), &mut Vec::new())?;
+            let of = FrameOptions { centres, ..FrameOptions::default() };
+            let frame = index.assemble(fullest(&index, &labels)?, &of, &mut Vec::new())?;
             maps::second_set(device, &frame, options)
         }
     }

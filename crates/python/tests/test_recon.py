@@ -55,6 +55,23 @@ def test_the_method_that_suits_is_taken_and_said(folder):
     assert any(note.startswith(f"method {found.method}: ") for note in found.notes)
 
 
+def test_the_centre_of_k_space_is_given(folder):
+    words = "simulate mri --matrix 24,24 --coils 2 -o grid.h5".split()
+    assert command(*words, cwd=folder).returncode == 0
+    scan = rayspin.read_scan(folder / "grid.h5")
+    found = rayspin.recon(scan, "cartesian", device="cpu", centre_line=13, combine="none")
+    words = "recon mri grid.h5 -o moved.npy -m cartesian --combine none --centre-line 13 --device cpu".split()
+    assert command(*words, cwd=folder).returncode == 0
+    np.testing.assert_array_equal(found.image, np.load(folder / "moved.npy"))
+    assert not np.array_equal(found.image, rayspin.recon(scan, "cartesian", device="cpu", combine="none").image)
+    for keywords in ({"centre_line": -1}, {"centre_partition": -2}, {"reversed_centre": "back"}):
+        with pytest.raises(ValueError, match=next(iter(keywords))):
+            rayspin.recon(scan, "cartesian", device="cpu", **keywords)
+    arrays = rayspin.Scan.from_arrays(np.ones((2, 8, 8), np.complex64))
+    with pytest.raises(ValueError, match="centre of k-space"):
+        rayspin.recon(arrays, "cartesian", device="cpu", centre_line=4)
+
+
 def test_methods_state_their_parameters():
     help_text, parameters = rayspin.methods()["cg-sense"]
     assert "coils" in help_text

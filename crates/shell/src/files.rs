@@ -60,7 +60,7 @@ pub fn check_distinct<'a>(
 /// Prints a result on stdout, as [`rayspin_core::printable_lines`] has it, or on stderr where stdout takes an output of the run. A
 /// closed pipe is an error, not a panic.
 pub fn print(text: &dyn std::fmt::Display) -> Result<()> {
-    print_styled(&rayspin_core::printable_lines(&text.to_string()))
+    print_styled(&rayspin_core::printable_lines(&crate::stdin::named(&text.to_string())))
 }
 
 /// [`print()`] for text that holds no words of files: escape sequences in it act on a terminal.

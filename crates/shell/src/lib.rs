@@ -11,7 +11,7 @@ macro_rules! say {
 /// What [`say!`] does.
 pub fn say_line(text: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "{}", rayspin_core::printable_lines(text));
+    let _ = writeln!(std::io::stderr(), "{}", rayspin_core::printable_lines(&stdin::named(text)));
 }
 
 pub mod args;
@@ -22,6 +22,7 @@ pub mod files;
 pub mod interrupt;
 mod parse;
 mod progress;
+pub mod stdin;
 pub mod stdout;
 
 pub use context::{Context, Gpu, first_gpu};

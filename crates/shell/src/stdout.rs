@@ -17,9 +17,12 @@ pub fn stands_for(path: &Path) -> bool {
     path.as_os_str() == "-" || FILE.get().is_some_and(|file| file == path)
 }
 
-/// The name of an output for people.
+/// The name of a file for people.
 pub fn name(path: &Path) -> String {
-    if stands_for(path) { "standard output".to_owned() } else { path.display().to_string() }
+    if stands_for(path) {
+        return "standard output".to_owned();
+    }
+    crate::stdin::named(&path.display().to_string()).into_owned()
 }
 
 /// Whether the content of a file goes to standard output, so that results must not.

@@ -1,7 +1,8 @@
 //! The files of a command line: what a run reads, and what it writes. Each command lists them once; checks, records, `rerun` and `-` take the list.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use rayspin_shell::stdin::Input;
 use rayspin_shell::stdout::{self, Output};
 
 use super::ct::FieldArg;
@@ -9,7 +10,8 @@ use super::{Command, Recon, Simulate};
 
 /// A file or a folder that an option names.
 pub(crate) enum Named<'a> {
-    Input(&'a Path),
+    /// An input that may be `-`, standard input.
+    Input(Input<'a>),
     /// An output that may be `-`, standard output.
     Output(Output<'a>),
     /// An output that is a file.
@@ -32,13 +34,19 @@ pub(crate) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn read(mut self, files: impl IntoIterator<Item = &'a PathBuf>) -> Self {
-        self.named.extend(files.into_iter().map(|file| Named::Input(file)));
+    fn read(mut self, files: impl IntoIterator<Item = &'a mut PathBuf>) -> Self {
+        self.named.extend(files.into_iter().map(|path| Named::Input(Input { path, arriving: false })));
+        self
+    }
+
+    /// Views, which may be taken as they arrive.
+    fn read_views(mut self, path: &'a mut PathBuf) -> Self {
+        self.named.push(Named::Input(Input { path, arriving: true }));
         self
     }
 
     /// Fields of a detector, where they are files.
-    fn read_fields(self, fields: [&'a Option<FieldArg>; 2]) -> Self {
+    fn read_fields(self, fields: [&'a mut Option<FieldArg>; 2]) -> Self {
         self.read(fields.into_iter().flatten().filter_map(|field| match field {
             FieldArg::File(path) => Some(path),
             FieldArg::Number(_) => None,
@@ -101,18 +109,18 @@ impl Command {
                 .write("--truth", &mut args.truth, "npy")
                 .recorded(&mut args.record.record, !args.record.no_record),
             Self::Recon(Recon::Mri(args)) => files
-                .read([&args.scan])
-                .read([&args.maps, &args.field_map, &args.run.reference].into_iter().flatten())
-                .read([&args.traj, &args.noise_covariance].into_iter().flatten())
+                .read([&mut args.scan])
+                .read([&mut args.maps, &mut args.field_map, &mut args.run.reference].into_iter().flatten())
+                .read([&mut args.traj, &mut args.noise_covariance].into_iter().flatten())
                 .read(args.method.files())
                 .write(IMAGES, &mut args.outputs, "npy")
                 .write("--save-maps", &mut args.save_maps, "npy")
                 .folder(args.cache.as_mut())
                 .recorded(&mut args.run.record, !args.run.no_record && !args.run.dry_run),
             Self::Recon(Recon::Ct(args)) => files
-                .read([&args.scan])
-                .read([&args.run.reference, &args.rtk].into_iter().flatten())
-                .read_fields([&args.flat, &args.dark])
+                .read_views(&mut args.scan)
+                .read([&mut args.run.reference, &mut args.rtk].into_iter().flatten())
+                .read_fields([&mut args.flat, &mut args.dark])
                 .read(args.method.files().chain(args.corrections.files()))
                 .write(IMAGES, &mut args.outputs, "npy")
                 .file(&mut args.preview)
@@ -120,27 +128,36 @@ impl Command {
             // Its scans and images are patterns, which it looks at itself.
             Self::Batch(args) => files.file(&mut args.page),
             Self::Render(args) => {
-                files.read([&args.image]).read(&args.transfer).write(IMAGES, &mut args.outputs, "png")
+                files.read([&mut args.image]).read(&mut args.transfer).write(IMAGES, &mut args.outputs, "png")
             }
             Self::Filter(args) => files
-                .read([&args.image])
+                .read([&mut args.image])
                 .write(IMAGES, &mut args.outputs, "npy")
                 .write("--compare", &mut args.compare, "png")
                 .write("--histogram", &mut args.histogram, "csv"),
-            Self::Metrics(args) => files.read(&args.images).read([&args.reference]),
+            Self::Metrics(args) => files.read(&mut args.images).read([&mut args.reference]),
             Self::Convert(args) => {
                 let scan = || rayspin::io::holds_scan(&args.from).unwrap_or(false);
                 let scan = args.to.as_os_str() == "-" && scan();
-                files.read([&args.from]).read([&args.raw.traj, &args.raw.noise].into_iter().flatten()).write(
-                    "TO",
-                    [&mut args.to],
-                    if scan { "h5" } else { "npy" },
-                )
+                files
+                    .read([&mut args.from])
+                    .read([&mut args.raw.traj, &mut args.raw.noise].into_iter().flatten())
+                    .write("TO", [&mut args.to], if scan { "h5" } else { "npy" })
             }
-            Self::Info(args) => files.read(&args.files).write(IMAGES, &mut args.output, "png"),
-            Self::Rerun(args) => files.read([&args.record]).folder(args.out.as_mut()),
+            Self::Info(args) => {
+                files.read(&mut args.files).read(&mut args.traj).write(IMAGES, &mut args.output, "png")
+            }
+            Self::Rerun(args) => files.read([&mut args.record]).folder(args.out.as_mut()),
             Self::Ladder(_) | Self::Tune(_) | Self::Completions(_) => files,
         }
+    }
+
+    /// The inputs that may be `-`, standard input.
+    pub(crate) fn inputs(&mut self) -> impl Iterator<Item = Input<'_>> {
+        self.files().named.into_iter().filter_map(|named| match named {
+            Named::Input(input) => Some(input),
+            Named::Output(_) | Named::File(_) | Named::Folder(_) => None,
+        })
     }
 
     /// The outputs that may be `-`, standard output.
@@ -166,7 +183,7 @@ mod tests {
         let named = cli.command.files().named.into_iter();
         named
             .map(|named| match named {
-                Named::Input(path) => path.to_owned(),
+                Named::Input(Input { path, .. }) => path.clone(),
                 Named::Output(Output { path, .. }) | Named::File(path) | Named::Folder(path) => path.clone(),
             })
             .collect()

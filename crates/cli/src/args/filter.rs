@@ -49,15 +49,15 @@ pub(crate) struct Filter {
     pub(crate) steps: Vec<String>,
     /// Picture of a slice before (left) and after (right), with one window (.png)
     ///
-    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit, so that each side has a window of its own unless --window states one.
+    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit, so that each side has a window of its own unless --grey states one.
     #[arg(long, value_name = "PNG", value_hint = ValueHint::FilePath)]
     pub(crate) compare: Option<PathBuf>,
     /// Slice of the image that --compare shows, counted from 0 [default: the middle one]
     #[arg(long, value_name = "N")]
     pub(crate) slice: Option<usize>,
     /// Pictures: grey values from LOW (black) to HIGH (white) [default: 0.5th to 99.5th percentile]
-    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
-    pub(crate) window: Option<String>,
+    #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub(crate) grey: Option<String>,
     /// Histogram of the image after the steps: .csv, .json, or a chart (.html)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) histogram: Option<PathBuf>,

@@ -294,7 +294,7 @@ const RENDER: Page = Page {
     path: &["render"],
     groups: &[
         ("", &["outputs", "mode", "turntable", "frame_time"]),
-        ("Values", &["hu", "water", "window", "invert", "preset", "transfer", "iso", "colour", "background"]),
+        ("Values", &["hu", "water", "grey", "invert", "preset", "transfer", "iso", "colour", "background"]),
         ("Camera", &["view", "azimuth", "elevation", "perspective", "distance", "width", "size", "step"]),
     ],
     rare: &[
@@ -314,7 +314,7 @@ const FILTER: Page = Page {
     path: &["filter"],
     groups: &[
         ("", &["outputs", "steps"]),
-        ("Pictures", &["compare", "slice", "window"]),
+        ("Pictures", &["compare", "slice", "grey"]),
         ("Histogram", &["histogram", "bins", "range"]),
     ],
     rare: &["gpu_memory"],

@@ -82,7 +82,7 @@ Examples:
   rayspin render head.nii.gz -o radiograph.png -o integrals.npy --hu --view front
   rayspin render head.nii.gz -o face.png -m volume --preset skin --hu --azimuth 30 --elevation 15
   rayspin render head.nii.gz -o turn.png -m volume --preset bone --hu --turntable 36
-  rayspin render volume.nii.gz -o vessels.png -m mip --window 0,0.05
+  rayspin render volume.nii.gz -o vessels.png -m mip --grey 0,0.05
   rayspin render volume.nii.gz -o volume.html")]
 pub(crate) struct Render {
     /// Volume to read ({images read})
@@ -125,8 +125,8 @@ pub(crate) struct Render {
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub(crate) step: Option<f64>,
     /// Grey values of xray, mip and pages, black to white [default: the smallest to the largest, of pages the 0.5th to the 99.5th percentile]
-    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
-    pub(crate) window: Option<String>,
+    #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub(crate) grey: Option<String>,
     /// Show xray and mip dark where the numbers are large, as X-ray film does
     #[arg(long)]
     pub(crate) invert: bool,

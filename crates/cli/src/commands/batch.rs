@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -47,10 +47,17 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     let outputs = outputs(&scans, &args.outputs)?;
     let shard = args.shard.map_or((0, 1), |shard| (shard.number, shard.of));
     let chosen = scans.into_iter().zip(outputs).skip(shard.0).step_by(shard.1);
-    let items: Vec<Item> =
+    let mut items: Vec<Item> =
         chosen.map(|(scan, outputs)| item(context, scan, outputs, &args.options)).collect::<Result<_>>()?;
-    let inputs = items.iter().flat_map(|item| &item.files.inputs);
-    files::check_distinct(inputs, items.iter().flat_map(|item| &item.files.outputs).chain(&args.page))?;
+    let mut all = RunFiles::default();
+    for item in &items {
+        all.inputs.extend(item.files.inputs.iter().cloned());
+        all.outputs.extend(item.files.outputs.iter().cloned());
+    }
+    all.outputs.extend(args.page.clone());
+    files::check_distinct(all.inputs.iter(), all.outputs.iter())?;
+    let all = Arc::new(all);
+    items.iter_mut().for_each(|item| item.files.batch = Some(Arc::clone(&all)));
     if let Some(page) = &args.page {
         with_folder(page)?;
         files::check_writable(page)?;

@@ -2,14 +2,13 @@
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{C32, Image, Monitor, Ranges};
-use rayspin::imaging::display::Window;
 use rayspin::io::{self, AnyImage, Format, Pixel, ScanFile, ismrmrd::Identity, png::PngOptions};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context};
 
 use super::files;
 use super::recon::options::array_options;
-use crate::args::{Convert, numbers};
+use crate::args::{Convert, grey};
 
 /// What an option may need.
 enum Needs {
@@ -30,7 +29,7 @@ const TABLE: &[Row<Needs>] = &[
     ("slice", &[Needs::Numbers]),
     ("repetition", &[Needs::Numbers]),
     ("montage", &[Needs::Picture]),
-    ("window", &[Needs::Picture]),
+    ("grey", &[Needs::Picture]),
     ("keep_identity", &[Needs::Scan]),
     ("raw", &[]),
     ("traj", &[]),
@@ -134,9 +133,8 @@ fn write<T: Pixel>(image: Image<T>, args: &Convert, mut options: io::WriteOption
     if picture {
         shown(&mut png, &image, args).with_context(of_file)?;
     }
-    if let Some(text) = &args.window {
-        let range = numbers::<f32>("--window", text, &[2])?;
-        png.window = Window::Range { low: range[0], high: range[1] };
+    if let Some(text) = &args.grey {
+        png.window = grey(text)?;
     }
     // Numbers that are none below zero count as magnitudes where the format tells them apart.
     let usual = to.and_then(|to| to.images.as_ref()).and_then(|images| images.values.first()).copied();

@@ -1,6 +1,7 @@
 //! What several commands do with files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -10,6 +11,7 @@ use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
 use rayspin::report::record::FileEntry;
 use rayspin::report::{RunRecord, RunRecorder};
 pub(crate) use rayspin_shell::files::{argument, check_distinct, check_writable, parts, print, write_text};
+use rayspin_shell::stdin::{self, Input};
 use rayspin_shell::stdout::{self, Output};
 use rayspin_shell::{BadInput, Context};
 
@@ -31,6 +33,8 @@ pub(crate) struct RunFiles {
     pub(crate) outputs: Vec<PathBuf>,
     /// The run record, unless none is written.
     pub(crate) record: Option<PathBuf>,
+    /// All files of a batch that the run is a part of.
+    pub(crate) batch: Option<Arc<Self>>,
 }
 
 impl RunFiles {
@@ -42,7 +46,7 @@ impl RunFiles {
         let (mut files, mut folders) = (Self::default(), Vec::new());
         for named in named {
             match named {
-                Named::Input(path) => files.inputs.push(path.to_owned()),
+                Named::Input(Input { path, .. }) => files.inputs.push(path.clone()),
                 Named::Output(Output { path, option, .. }) => {
                     if option == RECORD {
                         check_writable(path)?;
@@ -64,12 +68,32 @@ impl RunFiles {
         Ok(files)
     }
 
+    /// The files of images that are stacks of slices, which have names that the command line does not tell.
+    ///
+    /// Errors: one that is an input or another output as well.
+    pub(crate) fn of_stacks(&self, images: &[PathBuf], stacks: usize) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for image in images {
+            files.extend(io::stack_paths(image, stacks)?);
+        }
+        if stacks > 1 {
+            let all = self.batch.as_deref().unwrap_or(self);
+            check_distinct(all.inputs.iter(), all.outputs.iter().chain(&files))?;
+        }
+        Ok(files)
+    }
+
     /// Begins to hash the inputs, beside the run. What arrives through a pipe can be read once, and has no hash.
     pub(crate) fn hashing(&self) -> Hashing {
         let stream = |file: &PathBuf| file.as_os_str() == "-" || (file.exists() && !file.is_file());
         let files: Vec<PathBuf> = self.inputs.iter().flat_map(parts).filter(|file| !stream(file)).collect();
-        let hash =
-            |file: &PathBuf| FileEntry::read(file).with_context(|| format!("hashing {}", file.display()));
+        let hash = |file: &PathBuf| {
+            let mut entry = FileEntry::read(file).with_context(|| format!("hashing {}", file.display()))?;
+            if stdin::stands_for(file) {
+                entry.path = "-".to_owned();
+            }
+            Ok(entry)
+        };
         Hashing(std::thread::spawn(move || files.iter().map(hash).collect()))
     }
 }
@@ -108,13 +132,15 @@ pub(crate) fn record_path(image: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether a file is JSON that is not the record of a run with an output `image`.
+/// Whether a file is JSON that is not the record of a run with an output `image`, or with its stacks of slices.
 fn is_of_another(file: &Path, image: &str) -> bool {
     let Ok(text) = std::fs::read_to_string(file) else { return false };
+    let mut names = io::stack_paths(image, 2).unwrap_or_default();
+    names.push(image.into());
     match RunRecord::from_json(&text) {
         Ok(record) => {
             let outputs = || record.outputs.iter().map(|output| Path::new(&output.path));
-            !outputs().any(|output| output.iter().any(|part| part == image))
+            !outputs().any(|output| output.iter().any(|part| names.iter().any(|name| *name == part)))
         }
         Err(_) => serde_json::from_str::<serde_json::Value>(&text).is_ok(),
     }
@@ -274,6 +300,8 @@ mod tests {
         assert_eq!((of("b.nii.gz").unwrap().as_str(), of("c.npy").unwrap().as_str()), ("b.json", "c.json"));
         write("d.json", output("d.dicom/IM000001.dcm"));
         assert_eq!(of("d.dicom").unwrap(), "d.json");
+        write("s.json", output("s_1.nii"));
+        assert_eq!((of("s.nii").unwrap(), of("s.npy").unwrap()), ("s.json".into(), "s.npy.json".into()));
         // The record of a scan, or what another program keeps beside an image, is not.
         assert_eq!(of("b.npy").unwrap(), "b.npy.json");
         std::fs::write(folder.path().join("e.json"), r#"{"RepetitionTime": 2}"#).unwrap();

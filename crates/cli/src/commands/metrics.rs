@@ -65,7 +65,7 @@ pub(crate) fn run(context: &Context, args: &Metrics) -> Result<()> {
         rows.push(Row { image: path, reference: beside, judgement });
     }
     for row in rows.iter().filter(|_| !context.quiet) {
-        if let Some(hint) = &row.judgement.hint {
+        if let Some(hint) = row.judgement.hint(true) {
             let whose = if rows.len() > 1 { format!("{}: ", row.image.display()) } else { String::new() };
             say!("hint: {whose}{hint}");
         }
@@ -221,7 +221,7 @@ pub(crate) struct Judgement {
     /// Repetitions that the one image of the reference stands for, where they are several.
     repeated: Option<usize>,
     /// What would compare them better.
-    pub(crate) hint: Option<String>,
+    better: Option<Better>,
 }
 
 /// An image that a run made, and what it is to be compared with.
@@ -247,9 +247,10 @@ impl<T: Sample> Comparison<'_, T> {
         let Self { image, reference, names: [name, beside], fit } = self;
         match context.run(|| judge(image, reference, Numbers::ByKind, *fit)) {
             Ok(judgement) => {
-                if let Some(hint) = &judgement.hint {
-                    monitor.note(hint);
-                    recorder.note(hint.as_str());
+                // Complex images are MRI's. Those of CT have no coils.
+                if let Some(hint) = judgement.hint(T::COMPLEX) {
+                    monitor.note(&hint);
+                    recorder.note(hint);
                 }
                 judgement.record(recorder, name, beside);
                 files::print(&judgement.table(name, beside))
@@ -276,23 +277,34 @@ pub(crate) fn judge<T: Sample, U: Sample>(
     let reference = broadcast.unwrap_or_else(|| reference.data().view());
     let options = CompareOptions { numbers, fit, mask: None };
     let quality = compare(image.data().view(), reference.view(), &options)?;
-    let other = better(image.data().view(), reference.view(), &options, &quality)?;
-    let hint = other.map(|better| match better {
-        Better::Magnitudes(of) => format!(
-            "the images differ most in phase: the error of magnitudes is {:.3} %; rayspin metrics --magnitude compares these",
-            of.error_percent
-        ),
-        Better::Fitted(scale) => format!(
-            "the images differ in scale{}: times {:.4} the error is {:.3} %; --fit takes that out",
-            if quality.compared == Compared::ComplexValues { " and phase" } else { "" },
-            scale.scale[0].hypot(scale.scale[1]),
-            scale.error_percent
-        ),
-    });
-    Ok(Judgement { quality, repeated, hint })
+    let better = better(image.data().view(), reference.view(), &options, &quality)?;
+    Ok(Judgement { quality, repeated, better })
 }
 
 impl Judgement {
+    /// What would compare the images better; of images without `coils`, whose shading has other reasons, nothing of that.
+    pub(crate) fn hint(&self, coils: bool) -> Option<String> {
+        Some(match self.better? {
+            Better::Magnitudes(of) => format!(
+                "the images differ most in phase: the error of magnitudes is {:.3} %; rayspin metrics --magnitude compares these",
+                of.error_percent
+            ),
+            Better::Fitted(scale) => format!(
+                "the images differ in scale{}: times {:.4} the error is {:.3} %; --fit takes that out",
+                if self.quality.compared == Compared::ComplexValues { " and phase" } else { "" },
+                scale.scale[0].hypot(scale.scale[1]),
+                scale.error_percent
+            ),
+            Better::Shading(_) if !coils => return None,
+            Better::Shading(found) => format!(
+                "the images differ in a smooth factor, {:.2} to {:.2} over the object: without it the error is {:.3} %. Coils shade images \
+                 so where their sensitivities are estimated or not used: recon mri --maps with the coils' own sensitivities takes it \
+                 out (simulate mri --maps writes them)",
+                found.factor[0], found.factor[1], found.error_percent
+            ),
+        })
+    }
+
     /// What was compared with what, in words.
     fn rule(&self) -> String {
         let rule = self.quality.rule();

@@ -1,12 +1,14 @@
 //! What a reconstruction will take, and how it is cut to fit: `--dry-run` and `--memory`.
 
+mod arrays;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{Backend, Device, cpu, cuda};
 use rayspin::io::ismrmrd::{Reader, SeriesSource};
-use rayspin::io::{self, ArrayFrame, ArraySeries, ArraySource, Input, ScanFile, ScanOptions, SeriesWriter};
+use rayspin::io::{self, ArrayFrame, ArraySeries, Input, ScanOptions, SeriesWriter};
 use rayspin::mri::prepare::{Noise, coils_kept, measure};
 use rayspin::mri::recon::plan::{self as core, Planned};
 use rayspin::mri::recon::{Extent, ReconOptions, Selection};
@@ -215,7 +217,7 @@ pub(crate) fn read(
     let frame_options = super::recon::options::frames(args, options);
     let path = &args.scan;
     if !io::detect(path)?.reads_scans() {
-        return read_arrays(args, options, selection, process, monitor);
+        return arrays::read(args, options, selection, process, monitor);
     }
     let reader = match stream::open(args, options, selection, monitor)? {
         Ok((stream, shape)) => return Ok((Source::Stream(Box::new(stream)), shape)),
@@ -290,55 +292,6 @@ pub(crate) fn read(
     let shape =
         Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise, taken, uneven };
     Ok((Source::Parts { labels, slices, notes }, shape))
-}
-
-/// Reads an array of one image; opens an array of several.
-fn read_arrays(
-    args: &ReconMri,
-    options: &ScanOptions,
-    selection: &Selection,
-    process: u64,
-    monitor: &Monitor<'_>,
-) -> Result<(Source, Shape)> {
-    let path = &args.scan;
-    let read = io::array_memory(path, options.trajectory.is_some())?;
-    refuse(args.run.memory, process + read, path)?;
-    cpu::expect_memory(path.display(), read)?;
-    let series = match io::read_scan(path, options, monitor)? {
-        ScanFile::Frame(array) => {
-            let (held, kept, coils) = (0, 0, array.frame.coils());
-            let (frame, noise, taken, uneven) = (None, None, None, None);
-            let shape =
-                Shape { frame, held, frames: 1, assembled: false, read, kept, coils, noise, taken, uneven };
-            return Ok((Source::Frame(array), shape));
-        }
-        ScanFile::Series(series) => series,
-        ScanFile::Scan(_) => {
-            return Err(BadInput::new(format!("{}: expected k-space", path.display())).into());
-        }
-    };
-    let mut notes = series.notes().to_vec();
-    let labels = selection.choose(series.labels(), &mut notes).with_context(|| path.display().to_string())?;
-    let taken = Some(Taken::of(series.labels().collect(), &labels));
-    let slices: std::collections::BTreeSet<u16> = series.labels().map(|label| label.slice).collect();
-    let slices: Vec<u16> = slices.into_iter().collect();
-    let frame = series.frame(labels[0], &mut notes)?;
-    // The points as they are read, sorted and converted.
-    let read = read.max(5 * series.held_bytes());
-    let (kept, coils) = (series.held_bytes(), frame.coils());
-    if labels.iter().any(|label| label.repetition != labels[0].repetition) {
-        let source = ArraySource::new(*series, labels);
-        let shape = Shape {
-            noise: None,
-            taken,
-            ..Shape::of_stream(frame, read, kept, source.repetitions(), Noise::None)
-        };
-        return Ok((Source::Stream(Box::new(Stream::of_arrays(source, slices, notes))), shape));
-    }
-    let (held, frames, frame) = (series.reading_bytes(), labels.len(), Some(Box::new(frame)));
-    let (noise, uneven) = (None, None);
-    let shape = Shape { frame, held, frames, assembled: true, read, kept, coils, noise, taken, uneven };
-    Ok((Source::Arrays { series, labels, slices, notes }, shape))
 }
 
 /// One image of a scan that does not fit in memory. Its acquisitions keep their numbers in the file, which errors state.

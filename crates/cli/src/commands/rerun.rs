@@ -11,6 +11,7 @@ use rayspin::report::record::FileEntry;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin_shell::args::Common;
 use rayspin_shell::effect::Given;
+use rayspin_shell::stdin::{self, Input};
 use rayspin_shell::stdout::Output;
 use rayspin_shell::{BadInput, say};
 use serde_json::Value;
@@ -105,6 +106,10 @@ fn folder(args: &Rerun) -> PathBuf {
 fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<[String; 3]>> {
     let mut rows = Vec::new();
     for input in &record.inputs {
+        if stdin::stands_for(Path::new(&input.path)) {
+            let message = "expected inputs of the recorded run that are files, found standard input";
+            return Err(BadInput::new(message).hint("what came through it is gone: run it again").into());
+        }
         let found = FileEntry::read(&input.path).map_err(|error| {
             BadInput::new(format!(
                 "{}: expected the input of the recorded run, found none ({error})",
@@ -189,7 +194,7 @@ fn repeated(before: &RunRecord, args: &Rerun, folder: &Path) -> Result<Repeated>
     let mut again = Cli::from_arg_matches(&matches)?;
     for named in again.command.files().named {
         match named {
-            Named::Input(path) => inputs.extend(files::parts(path)),
+            Named::Input(Input { path, .. }) => inputs.extend(files::parts(path)),
             Named::Output(Output { path, .. }) | Named::File(path) | Named::Folder(path) => {
                 if path.parent() != Some(folder) {
                     return Err(refused(&format!("the output {}, which would not move", path.display())));

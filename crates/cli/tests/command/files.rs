@@ -1,6 +1,8 @@
 //! Files described, converted and compared; help.
 
-use std::process::Command;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use rayspin_lab::limits::{Effort, keep, measure};
 
@@ -77,4 +79,69 @@ fn images_of_another_gain_and_too_many_threads_are_pointed_out() {
         let most = rayspin::device::cpu::most_threads();
         assert!(told.contains(&format!("{most} threads (of {threads}, at most 4 a core)")), "{told}");
     }
+}
+
+/// Runs a command with `bytes` on standard input.
+fn fed(line: &str, folder: &Path, bytes: &[u8]) -> Output {
+    let mut child = Command::new(PROGRAM)
+        .args(line.split_whitespace())
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A run that is refused closes its end.
+    let _ = child.stdin.take().unwrap().write_all(bytes);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn standard_input_stands_for_any_input() {
+    let folder = with_scan();
+    let f = folder.path();
+    let bytes = |name: &str| std::fs::read(f.join(name)).unwrap();
+    let [scan, truth] = ["scan.h5", "truth.nii.gz"].map(bytes);
+    ok(&["recon", "mri", "scan.h5", "-q", "-o", "file.npy", "-m", "gridding"], f);
+    let spheres =
+        "simulate ct -q --no-record -o ct.h5 --matrix 16,16,1 --detector 24,1 --views 20 --lines --rays 1";
+    ok(&spheres.split_whitespace().collect::<Vec<_>>(), f);
+    for (line, input, told) in [
+        ("recon mri - -q -o stream.npy -m gridding", &scan, ""),
+        ("info -", &scan, "standard input"),
+        ("info - --json", &truth, "NIfTI"),
+        ("metrics file.npy -", &truth, "against standard input"),
+        ("metrics - truth.nii.gz", &truth, "standard input against truth.nii.gz"),
+        ("recon mri scan.h5 -q --no-record -o other.npy -m gridding --reference -", &truth, "standard input"),
+        ("convert - copy.npy", &truth, ""),
+        ("convert - copy.h5", &scan, ""),
+        ("filter - -q -o smooth.npy --step gaussian:1", &truth, ""),
+        ("render - -q -o picture.png --size 16", &truth, ""),
+        ("recon ct - -q --no-record -o ct.npy", &bytes("ct.h5"), ""),
+        ("rerun - -q --out again", &bytes("file.json"), "file.npy"),
+    ] {
+        let output = fed(line, f, input);
+        let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(output.status.success(), "{line}: {err}");
+        assert!(out.contains(told), "{line}: {out}");
+        assert!(!(out + &err).contains("/input"), "{line} names a temporary file");
+    }
+    assert_eq!(bytes("stream.npy"), bytes("file.npy"));
+    let record: serde_json::Value = serde_json::from_slice(&bytes("stream.json")).unwrap();
+    assert_eq!(
+        (&record["inputs"][0]["path"], &record["inputs"][0]["bytes"]),
+        (&"-".into(), &scan.len().into())
+    );
+    let before = crate::files(f);
+    for (line, input, words) in [
+        ("metrics - -", &truth[..], "expected one input on standard input, found 2"),
+        ("info -", &[], "expected a file on standard input, found nothing"),
+        ("info -", b"no format", "standard input: expected"),
+        ("rerun - --out twice", &bytes("stream.json"), "found standard input"),
+    ] {
+        let output = fed(line, f, input);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && told.contains(words), "{line}: {told}");
+    }
+    assert_eq!(crate::files(f), before);
 }

@@ -106,7 +106,7 @@ fn pictures_show_both_sides_at_one_size() {
         ("-s gaussian:1", vec!["slice 4 before (left) and after (right), grey from "]),
         ("-s resize:0.5", vec!["slice 4 before"]),
         ("-s sobel", vec![" before and ", " after"]),
-        ("-s sobel --window 0,100", vec!["grey from 0 to 100"]),
+        ("-s sobel --grey 0,100", vec!["grey from 0 to 100"]),
         ("-s equalise --slice 3", vec!["slice 3 before"]),
     ] {
         let told = filter(&format!("image.nii.gz --compare both.png {steps}"), f);
@@ -167,8 +167,8 @@ fn what_filters_cannot_do_is_refused() {
         ("image.nii.gz -o x.npy -s resize", vec!["one of factor, voxel, x, y, z"]),
         ("image.nii.gz -o x.npy -s resize:1e9", vec!["voxels of resize", "1048576"]),
         ("image.nii.gz -o x.npy -s median --slice 2", vec!["--slice", "--compare"]),
-        ("image.nii.gz -o x.npy -s median --window 0,1", vec!["--window", ".png"]),
-        ("image.nii.gz -o x.png -s median --window 0", vec!["--window", "expected 2 numbers"]),
+        ("image.nii.gz -o x.npy -s median --grey 0,1", vec!["--grey", ".png"]),
+        ("image.nii.gz -o x.png -s median --grey 0", vec!["--grey", "expected 2 numbers"]),
         ("image.nii.gz -o x.npy -s median --bins 3", vec!["--bins", "--histogram"]),
         ("image.nii.gz -o x.npy -s median --range 0,1", vec!["--range", "--histogram"]),
         ("image.nii.gz --histogram x.csv --range 1,0", vec!["range of the histogram", "LOW below HIGH"]),

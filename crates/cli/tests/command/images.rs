@@ -87,6 +87,28 @@ fn stacks_of_slices_become_files_of_their_own() {
             serde_json::from_slice(&std::fs::read(f.join("i.json")).unwrap()).unwrap();
         assert_eq!(record["outputs"].as_array().unwrap().len(), 4);
         refused(&["recon", "mri", "scan.h5", "-o", "-", "--no-record"], f, &["one stack of slices"]);
+        // The record of the same images is replaced.
+        ok(&["recon", "mri", "scan.h5", "-q", "-o", "i.nii"], f);
+        assert!(!f.join("i.nii.json").exists());
+        // Their numbered names are no one else's.
+        std::fs::rename(f.join("scan.h5"), f.join("s_2.h5")).unwrap();
+        let before = std::fs::read(f.join("s_2.h5")).unwrap();
+        refused(
+            &["recon", "mri", "s_2.h5", "-o", "s.h5", "--no-record"],
+            f,
+            &["s_2.h5", "an input of this run"],
+        );
+        let others =
+            ["-o", "s.npy", "--save-maps", "s_1.npy", "--sensitivities", "walsh", "--combine", "maps"];
+        refused(&[&["recon", "mri", "s_2.h5", "--no-record"], &others[..]].concat(), f, &["another output"]);
+        assert_eq!(std::fs::read(f.join("s_2.h5")).unwrap(), before);
+        // As in a batch, where the other scan's image has the name.
+        std::fs::copy(f.join("s_2.h5"), f.join("s.h5")).unwrap();
+        let batch = crate::rayspin(&["batch", "s.h5", "s_2.h5", "-o", "out/{stem}.nii"], f);
+        let told = String::from_utf8_lossy(&batch.stderr).into_owned();
+        assert!(batch.status.code() == Some(1) && told.contains("out/s_2.nii: output"), "{told}");
+        assert!(!f.join("out/s_1.nii").exists() && f.join("out/s_2_1.nii").exists());
+        std::fs::remove_dir_all(f.join("out")).unwrap();
     }
 }
 

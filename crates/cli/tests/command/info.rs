@@ -282,6 +282,47 @@ fn json_is_typed_and_every_field_is_documented() {
 }
 
 #[test]
+fn samples_are_described_along_their_trajectory() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let point = |(spoke, at, axis): (usize, usize, usize)| {
+        let (sin, cos) = (spoke as f64 * 0.35).sin_cos();
+        (at as f64 - 20.0) / 2.0 * if axis == 0 { cos } else { sin }
+    };
+    let points = ndarray::Array3::from_shape_fn((9, 40, 2), point);
+    rayspin::io::npy::write(f.join("spokes.npy"), points.view()).unwrap();
+    let samples = ndarray::Array3::from_elem((3, 9, 40), C32::ONE);
+    rayspin::io::npy::write(f.join("samples.npy"), samples.view()).unwrap();
+    let found = info("samples.npy --traj spokes.npy --matrix 20,20", f);
+    let sampling = &found["sampling"];
+    assert_eq!(
+        (&sampling["pattern"], &sampling["readouts"], &sampling["coils"], &sampling["on_grid"]),
+        (&"radial".into(), &9.into(), &3.into(), &false.into())
+    );
+    assert!(found["trajectory"].is_null() && found["notes"].to_string().contains("cycles/fov"), "{found}");
+    let told = text("info samples.npy --traj spokes.npy --traj-units cycles/fov -o dots.png", f);
+    assert!(told.contains("understood as") && f.join("dots.png").exists(), "{told}");
+    refused(&command("info samples.npy --traj spokes.npy"), f, &["trajectory units"]);
+    refused(
+        &command("info spokes.npy samples.npy --traj spokes.npy"),
+        f,
+        &["--traj", "samples without a header"],
+    );
+    refused(&command("info samples.npy --matrix 20,20"), f, &["--traj"]);
+}
+
+/// Twix of VD: a count and a number of measurements.
+#[test]
+fn a_format_that_is_only_recognised_is_said_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = [0u32, 1, 0, 0].map(u32::to_le_bytes).concat();
+    std::fs::write(folder.path().join("meas.dat"), [&head[..], &[0; 600]].concat()).unwrap();
+    let told = text("info meas.dat", folder.path());
+    assert!(told.contains("does not read it") && told.contains("siemens_to_ismrmrd"), "{told}");
+    assert!(!told.contains("Rayspin writes"), "{told}");
+}
+
+#[test]
 fn real_scans_are_told_apart() {
     for (name, pattern, factor, readouts) in [
         ("mri/cardiac_radial_12ch.h5", "radial", [6.0, 10.0], Some(25)),

@@ -102,7 +102,7 @@ fn options_of_other_commands_that_do_nothing_are_refused() {
         (format!("{simulate} --slew 10"), ["--slew", "cartesian"]),
         (format!("{simulate} --seed 3"), ["--seed", "--snr"]),
         (format!("{simulate} --device cuda"), ["--device", "takes a GPU"]),
-        ("convert truth.nii x.npy --window 0,1".into(), ["--window", ".png"]),
+        ("convert truth.nii x.npy --grey 0,1".into(), ["--grey", ".png"]),
         ("convert spiral.h5 x.h5 --montage".into(), ["--montage", ".png"]),
         ("convert truth.nii x.npy --gpu-memory 1G".into(), ["--gpu-memory", "takes a GPU"]),
         ("info truth.nii:a".into(), ["name after the colon", "NIfTI"]),

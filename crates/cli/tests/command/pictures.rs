@@ -31,7 +31,8 @@ fn a_montage_shows_every_slice_of_every_repetition() {
     write(&f.join("series.nii"), &[3, 4, 10, 12]);
     assert_eq!(said("convert series.nii all.png --montage", f), "");
     // A row of four slices for each of three repetitions.
-    assert_eq!(extent(&f.join("all.png")), (4 * 12, 3 * 10));
+    // Each pixel is 6 large.
+    assert_eq!(extent(&f.join("all.png")), (6 * 4 * 12, 6 * 3 * 10));
     let one = said("convert series.nii one.png --slice 3", f);
     assert!(one.contains("slice 3 of 0 to 3") && one.contains("--montage"), "{one}");
     let middle = said("convert series.nii middle.png", f);
@@ -47,7 +48,7 @@ fn a_montage_shows_every_slice_of_every_repetition() {
 
     write(&f.join("coils.npy"), &[8, 3, 6, 6]);
     said("convert coils.npy coils.png --montage", f);
-    assert_eq!(extent(&f.join("coils.png")), (3 * 6, 8 * 6));
+    assert_eq!(extent(&f.join("coils.png")), (6 * 3 * 6, 6 * 8 * 6));
     refused(
         &["convert", "series.nii", "x.png", "--slice", "4"],
         f,
@@ -61,11 +62,11 @@ fn pictures_of_reconstructions_say_what_they_leave_out() {
     let f = folder.path();
     simulated(f, "--matrix 12,12,4 --coils 1 --repetitions 3");
     let all = said("recon mri scan.h5 -o few.png", f);
-    assert_eq!(extent(&f.join("few.png")), (4 * 12, 3 * 12));
+    assert_eq!(extent(&f.join("few.png")), (6 * 4 * 12, 6 * 3 * 12));
     assert!(!all.contains("the picture shows"), "{all}");
     simulated(f, "--matrix 12,12,4 --coils 1 --repetitions 6");
     let some = said("recon mri scan.h5 -o some.png", f);
-    assert_eq!(extent(&f.join("some.png")), (2 * 12, 6 * 12));
+    assert_eq!(extent(&f.join("some.png")), (4 * 2 * 12, 4 * 6 * 12));
     assert!(some.contains("some.png: the picture shows slices 1, 3 of 0 to 3"), "{some}");
     let record = std::fs::read_to_string(f.join("some.json")).unwrap();
     assert!(record.contains("the picture shows slices 1, 3 of 0 to 3"), "{record}");
@@ -94,7 +95,8 @@ fn levels(path: &Path) -> [u8; 3] {
     let mut reader = png::Decoder::new(file).read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     let width = reader.next_frame(&mut pixels).unwrap().width as usize;
-    [(0, 0), (16, 28), (16, 16)].map(|(y, x)| pixels[y * width + x])
+    let each = width / 32;
+    [(0, 0), (16, 28), (16, 16)].map(|(y, x)| pixels[y * each * width + x * each])
 }
 
 #[test]
@@ -125,12 +127,12 @@ fn a_picture_that_shows_nothing_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     head(&f.join("head.npy"));
-    let told = said("convert head.npy a.png --montage --window 2000,3000", f);
+    let told = said("convert head.npy a.png --montage --grey 2000,3000", f);
     assert!(told.contains("every pixel is black: the values go from -1000 to 1200"), "{told}");
-    let told = said("convert head.npy a.png --montage --window -3000,-2000", f);
+    let told = said("convert head.npy a.png --montage --grey -3000,-2000", f);
     assert!(told.contains("every pixel is white") && told.contains("from -3000 to -2000"), "{told}");
     assert_eq!(said("convert head.npy a.png --montage --window -1000,1000", f).matches("every").count(), 0);
-    let told = said("filter head.npy -o b.png --step median:3 --compare c.png --window 2000,3000", f);
+    let told = said("filter head.npy -o b.png --step median:3 --compare c.png --grey 2000,3000", f);
     assert_eq!(told.matches("every pixel is black").count(), 3, "{told}");
 }
 

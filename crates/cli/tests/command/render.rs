@@ -60,7 +60,7 @@ fn every_mode_makes_pictures_and_turns() {
     .unwrap();
     for options in [
         "-m xray --perspective 40 --invert",
-        "-m mip --view top --window 0,0.02",
+        "-m mip --view top --grey 0,0.02",
         "-m volume --transfer look.txt --background 0,0,1",
         "-m surface --iso 0.01 --colour 0,1,0 --azimuth 30 --elevation -20 --step 0.5",
     ] {
@@ -101,7 +101,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_left() {
     for (options, part) in [
         ("-o a.npy -m surface", "--mode surface"),
         ("-o a.png --iso 3", "--mode surface"),
-        ("-o a.png -m volume --window 0,1", "--mode xray or mip, or a page"),
+        ("-o a.png -m volume --grey 0,1", "--mode xray or mip, or a page"),
         ("-o a.png --preset bone", "--mode volume"),
         ("-o a.png -m mip --water 0.03", "--mode xray with --hu"),
         ("-o a.html --view left", "a picture or numbers to write"),
@@ -141,6 +141,6 @@ fn a_picture_without_a_surface_says_which_values_there_are() {
     // Water is no bone.
     let told = said("render cube.npy -o a.png --size 16 --mode volume --water 0.02");
     assert!(told.contains("the picture is empty") && told.contains("from -1000 to 0 HU"), "{told}");
-    let told = said("render cube.npy -o a.png --size 16 --window 5,6");
+    let told = said("render cube.npy -o a.png --size 16 --grey 5,6");
     assert!(told.contains("every pixel is black") && told.contains("the window from 5 to 6"), "{told}");
 }

@@ -183,3 +183,46 @@ fn repetitions_with_fewer_lines_are_named() {
     let whole = said("recon mri scan.h5 -o x.npy --no-record");
     assert!(whole.contains("fully sampled, 3 images") && !whole.contains("fullest"), "{whole}");
 }
+
+/// The samples of a scan with a header as arrays, which have the same windows.
+#[test]
+fn windows_slide_over_samples_without_a_header() {
+    use rayspin::core::C32;
+    use rayspin::io::npy;
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, &format!("{GOLDEN} --matrix 24,24 --coils 3 --shots 40 --snr 200"));
+    let scan = rayspin::io::ismrmrd::read(f.join("scan.h5")).unwrap();
+    let readouts: Vec<_> = scan.acquisitions.iter().filter(|readout| readout.flags.is_image()).collect();
+    let (coils, length) = readouts[0].data.dim();
+    let samples = ndarray::Array3::from_shape_fn((coils, readouts.len(), length), |(coil, readout, at)| {
+        readouts[readout].data[[coil, at]]
+    });
+    let spokes = ndarray::Array3::from_shape_fn((readouts.len(), length, 2), |(readout, at, axis)| {
+        f64::from(readouts[readout].trajectory.as_ref().unwrap()[[at, axis]])
+    });
+    npy::write(f.join("samples.npy"), samples.view()).unwrap();
+    npy::write(f.join("spokes.npy"), spokes.view()).unwrap();
+    let arrays = "samples.npy --traj spokes.npy --matrix 24,24 --fov 256,256";
+    let images = |scan: &str, options: &str| -> ndarray::ArrayD<C32> {
+        let line = format!("recon mri {scan} -q --no-record -o w.npy {options}");
+        ok(&line.split_whitespace().collect::<Vec<_>>(), f);
+        ndarray_npy::read_npy(f.join("w.npy")).unwrap()
+    };
+    for (options, shape) in [
+        ("-m gridding --window 8 --stride 4", [9, 1, 24, 24]),
+        ("-m cg-sense -i 5 --window 12 --frames 2", [2, 1, 24, 24]),
+        ("-m gridding --window 5 --readouts 10-29", [4, 1, 24, 24]),
+    ] {
+        let [whole, of_arrays] = ["scan.h5", arrays].map(|scan| images(scan, options));
+        assert_eq!(of_arrays.shape(), shape, "{options}");
+        let norm = |values: &ndarray::ArrayD<C32>| values.iter().map(|v| v.norm_sqr()).sum::<f32>().sqrt();
+        // Units of the trajectory are rounded in the scan.
+        assert!(norm(&(&of_arrays - &whole)) < 1e-3 * norm(&whole), "{options}");
+    }
+    let line = |more: &str| format!("recon mri {arrays} -o w.npy --no-record {more}");
+    let refuse =
+        |more: &str, words: &[&str]| refused(&line(more).split_whitespace().collect::<Vec<_>>(), f, words);
+    refuse("--window 41", &["window", "at most the 40 readouts"]);
+    refuse("--window 4 --readouts 40", &["readouts"]);
+}

@@ -15,8 +15,9 @@ pub enum Window {
         /// Percentile shown white.
         high: f64,
     },
-    /// For any image: from the lowest value, or from the 0.5th percentile where values below 0 occur, to the 99.5th percentile. A few
-    /// voxels far below the others, as in images with streaks, do not brighten the picture.
+    /// For any image: from the lowest value, or from the 0.5th percentile where values below 0 occur, to the 99.5th percentile, but at most
+    /// to twice the level of the brightest tissue away from the edge. Neither a few voxels far below the others, as in images with
+    /// streaks, nor a bright rim hide the rest.
     Preview,
     /// Given values.
     Range {
@@ -116,7 +117,15 @@ impl Window {
             }
             Self::Preview => {
                 let signed = values.iter().any(|value| *value < 0.0 && value.is_finite());
-                Self::Percentile { low: if signed { 0.5 } else { 0.0 }, high: 99.5 }.limits(values)
+                let percentiles = Self::Percentile { low: if signed { 0.5 } else { 0.0 }, high: 99.5 };
+                let Limits { low, high } = percentiles.limits(values.view())?;
+                let Some([least, most]) = tissue(&values) else { return Ok(Limits { low, high }) };
+                let black = if signed { least.min(0.0) } else { low };
+                let span = most - black;
+                Ok(match span > 0.0 {
+                    true => Limits { low: low.max(black - span), high: high.min(most + span) },
+                    false => Limits { low, high },
+                })
             }
             Self::Percentile { low, high } => {
                 if !(0.0 <= low && low <= high && high <= 100.0) {
@@ -135,6 +144,48 @@ impl Window {
             }
         }
     }
+}
+
+/// Slices with fewer pixels along a side have no rim to speak of.
+const LEAST_SIDE: usize = 16;
+/// How far blocks of tissue may lie from the middle of a slice, as a part of the way to its edge.
+const WITHIN: f64 = 0.8;
+/// The width of the middle half of a block's values, relative to their median: noise alone has 0.7.
+const EVEN: f32 = 0.25;
+/// The part of the blocks that are tissue, at least.
+const PART: f64 = 0.05;
+
+/// The lowest level of tissue, and the highest one away from the edge: medians of blocks that are no noise. None where there is hardly any.
+fn tissue<D: Dimension>(values: &ArrayView<'_, f32, D>) -> Option<[f32; 2]> {
+    let values = values.view().into_dyn();
+    let &[.., ny, nx] = values.shape() else { return None };
+    if ny.min(nx) < LEAST_SIDE {
+        return None;
+    }
+    let [height, width] = [ny, nx].map(|n| (n / 32).max(4));
+    let mut block = vec![1; values.ndim()];
+    block[values.ndim() - 2] = height;
+    block[values.ndim() - 1] = width;
+    let [rows, columns] = [ny / height, nx / width];
+    let off = |block: usize, side: usize, n: usize| (2 * block + 1) as f64 * side as f64 / n as f64 - 1.0;
+    let (mut inner, mut levels, mut least) = (0usize, Vec::new(), f32::INFINITY);
+    for (at, block) in values.exact_chunks(block).into_iter().enumerate() {
+        let [y, x] = [off(at / columns % rows, height, ny), off(at % columns, width, nx)];
+        let is_inner = y.hypot(x) <= WITHIN;
+        inner += usize::from(is_inner);
+        let mut values: Vec<f32> = block.iter().copied().filter(|value| value.is_finite()).collect();
+        if values.is_empty() {
+            continue;
+        }
+        let [low, median, high] = [25.0, 50.0, 75.0].map(|percent| percentile(&mut values, percent));
+        if high - low < EVEN * median.abs() {
+            // Air of CT lies at the edge.
+            least = least.min(median);
+            levels.extend(is_inner.then_some(median));
+        }
+    }
+    let most = levels.iter().copied().max_by(f32::total_cmp)?;
+    (levels.len() as f64 >= PART * inner as f64).then_some([least, most])
 }
 
 /// The interpolated value at `percent` of the way through the sorted `values`. Reorders `values`.

@@ -1,12 +1,15 @@
 use ndarray::{ArrayView, Dimension};
 use rayspin_core::Result;
 
-use super::{CompareOptions, Compared, Numbers, Quality, Sample, compare};
+use super::shading::{self, Shading};
+use super::{CompareOptions, Compared, Numbers, Quality, Sample, compare, expand};
 
 /// Another way to compare is worth a word where its error is below this part of the one at hand.
 const BETTER: f64 = 0.5;
 /// A fitted factor farther from 1 than this says that two scales are compared.
 const OTHER_SCALE: f64 = 0.2;
+/// A smooth factor is worth a word beside an error above this.
+const SHADED: f64 = 0.02;
 
 /// A way to compare two images in which they differ much less.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,10 +18,12 @@ pub enum Better {
     Fitted(Quality),
     /// Magnitudes of complex values.
     Magnitudes(Quality),
+    /// But for a smooth factor, as coil sensitivities leave it on images of MRI.
+    Shading(Shading),
 }
 
-/// Whether images whose `quality` was found with `options` differ in scale or phase more than in anything else: another way to compare
-/// them has less than half the error.
+/// Whether images whose `quality` was found with `options` differ in scale, phase or shading more than in anything else: another way
+/// to compare them has less than half the error.
 ///
 /// Errors: as [`compare`].
 ///
@@ -56,6 +61,31 @@ pub fn better<T: Sample, U: Sample, D: Dimension>(
             Some(Better::Magnitudes(of))
         }
         (Some(scale), _) => Some(Better::Fitted(scale)),
+        (None, _) if quality.nrmse > SHADED => {
+            shaded(image, reference, options, quality)?.map(Better::Shading)
+        }
         (None, _) => None,
     })
+}
+
+/// The smooth factor without which the images differ much less.
+fn shaded<T: Sample, U: Sample, D: Dimension>(
+    image: ArrayView<'_, T, D>,
+    reference: ArrayView<'_, U, D>,
+    options: &CompareOptions<'_>,
+    quality: &Quality,
+) -> Result<Option<Shading>> {
+    let number = |value: rayspin_core::C64| match quality.compared {
+        Compared::Magnitudes => value.norm(),
+        Compared::RealValues | Compared::ComplexValues => value.re,
+    };
+    if quality.compared == Compared::ComplexValues {
+        return Ok(None);
+    }
+    let shape = reference.shape().to_vec();
+    let mask = options.mask.as_ref().map(|mask| expand(mask, &shape)).transpose()?;
+    let image: Vec<f64> = image.iter().map(|value| number(value.to_c64())).collect();
+    let reference: Vec<f64> = reference.iter().map(|value| number(value.to_c64())).collect();
+    let found = shading::fitted(&image, &reference, mask.as_deref(), &shape);
+    Ok(found.filter(|found| found.error_percent < BETTER * quality.error_percent))
 }

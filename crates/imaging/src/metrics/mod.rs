@@ -17,6 +17,7 @@
 mod better;
 mod sample;
 mod serial;
+mod shading;
 mod ssim;
 
 use ndarray::{ArrayView, ArrayViewD, Dimension, IxDyn};
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use better::{Better, better};
 pub use sample::Sample;
+pub use shading::Shading;
 
 /// Chooses the numbers of two images for [`compare`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

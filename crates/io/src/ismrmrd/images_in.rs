@@ -119,7 +119,7 @@ pub(super) fn read_any_images(path: &Path, series: Option<&str>) -> Result<Image
         several => {
             let names: Vec<String> = (1..=several.len()).map(|number| format!("{name}/{number}")).collect();
             let given = series.filter(|_| of_stack.is_some());
-            let wanted = choose(path, "stack of slices, which one image has one of", &names, given)?;
+            let wanted = choose(path, "stacks of slices in several places", &names, given)?;
             names.iter().position(|name| *name == wanted).unwrap_or_default()
         }
     };

@@ -135,3 +135,26 @@ fn images_of_oblong_voxels_are_shown_on_square_pixels() {
     let (width, height, ..) = decode(&path);
     assert_eq!((width, height), (2 * 12, 6));
 }
+
+/// A bright frame around a disc on a small image.
+#[test]
+fn a_preview_is_large_and_shows_what_a_bright_rim_surrounds() {
+    let folder = folder();
+    let path = folder.path().join("a.png");
+    for (n, side) in [(40usize, 280), (300, 300)] {
+        let centre = n as f64 / 2.0;
+        let disc = |y: usize, x: usize| (y as f64 - centre).hypot(x as f64 - centre) < 0.3 * n as f64;
+        let rim = |y: usize, x: usize| y.min(x) == 0 || y.max(x) == n - 1;
+        let value = |y, x| match (rim(y, x), disc(y, x)) {
+            (true, _) => 900.0,
+            (_, true) => 3.0,
+            _ => 0.0,
+        };
+        let data = ArrayD::from_shape_fn(IxDyn(&[1, n, n]), |i| C32::new(value(i[1], i[2]), 0.0));
+        let image = Image::new(data, Geometry::default()).unwrap();
+        write_image(&path, &image, &PngOptions::preview(1, 1)).unwrap();
+        let (width, height, _, bytes) = decode(&path);
+        assert_eq!((width, height), (side, side));
+        assert_eq!((bytes[0], bytes[height / 2 * width + width / 2]), (255, 128), "{n}");
+    }
+}

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array2, ArrayView2, ArrayViewD, Axis, IxDyn, s};
 use rayspin_core::{C32, Error, Geometry, Result, Trajectory, TrajectoryUnits};
 
-use super::frames::check_finite;
+use super::frame::check_finite;
 use super::{
     Acquisition, Counters, EncodedSpace, Encoding, Flags, Frame, Label, Limits, Pattern, Samples, Scan,
     ScanHeader, TrajectoryKind, readouts,

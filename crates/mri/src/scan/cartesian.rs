@@ -6,7 +6,8 @@ use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
-use super::frames::{Samples, note};
+use super::frame::Samples;
+use super::frames::note;
 use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, repeats, times};
 
 /// Places the readouts of one image on the grid.
@@ -112,7 +113,11 @@ pub(super) fn assemble(
             repeats::say(&format!("line {line}{partition}"), notes);
         }
     }
-    let kspace = fill(&placed, coils, &counts)?;
+    let mut kspace = fill(&placed, coils, &counts)?;
+    let scale = scale(encoding);
+    if scale != 1.0 {
+        kspace.par_iter_mut().for_each(|value| *value *= scale as f32);
+    }
     let flat = nz == 1 && encoding.recon.matrix[2] == 1;
     let shape = if flat { vec![ny, nx] } else { vec![nz, ny, nx] };
     let [rx, ry, rz] = encoding.recon.matrix;
@@ -199,6 +204,12 @@ pub(super) fn other_voxel_size(encoding: &Encoding, axis: usize) -> Option<f64> 
     let exact = exact_size(encoding, axis)?;
     let off = encoding.recon.matrix[axis] as f64 / 2.0 * (exact / exact.round() - 1.0).abs();
     (off > ROUNDED).then(|| encoding.encoded.fov_mm[axis] / exact.round())
+}
+
+/// The signal in the header's field of view over the signal in the image's own, where voxels are not the header's.
+fn scale(encoding: &Encoding) -> f64 {
+    let other = (0..3).filter(|&axis| other_voxel_size(encoding, axis).is_some());
+    other.filter_map(|axis| exact_size(encoding, axis)).map(|exact| exact.round() / exact).product()
 }
 
 /// Index on an axis of `n` of what lies at `position` when `centre` is the k-space centre.

@@ -9,6 +9,7 @@ mod columns;
 mod doubts;
 mod echoes;
 mod facts;
+mod frame;
 mod frames;
 mod geometry;
 mod header;
@@ -27,9 +28,8 @@ pub use build::ScanBuilder;
 pub use centres::{Centres, ReadoutHeads, ReversedCentre};
 pub use columns::{TrajectoryFov, TrajectoryOptions};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, reach, readouts};
-pub use frames::{
-    CalibrationLines, Frame, FrameIndex, FrameOptions, Label, MAX_MATRIX, Samples, assemble, samples_of,
-};
+pub use frame::{CalibrationLines, Frame, Label, MAX_MATRIX, Samples, samples_of};
+pub use frames::{FrameIndex, FrameOptions, assemble};
 pub use geometry::{SlicePlace, SlicePlaces};
 pub(crate) use geometry::{moved, stacked};
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};

@@ -3,7 +3,8 @@ use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result, Trajectory, TrajectoryUnits, all_finite};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
-use super::frames::{FrameOptions, Samples, note};
+use super::frame::Samples;
+use super::frames::{FrameOptions, note};
 use super::units::{is_known, settle_units};
 use super::{Acquisition, Centres, Counters, Encoding, TrajectoryFov, columns, repeats, times};
 

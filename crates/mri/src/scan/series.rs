@@ -48,6 +48,38 @@ pub struct Window {
     pub frames: Option<usize>,
 }
 
+impl Window {
+    /// The images that `readouts` of a slice give.
+    ///
+    /// Errors: a window or stride of 0; fewer readouts than the window has; more images than they give, or than a file can count
+    /// (65 535).
+    pub fn images(&self, readouts: usize) -> Result<usize> {
+        for (what, value) in [("window", self.readouts), ("stride", self.stride)] {
+            if value == 0 {
+                return Err(Error::value(what, "at least 1 readout", 0));
+            }
+        }
+        if readouts < self.readouts {
+            let expected = format!("at most the {readouts} readouts of a slice");
+            return Err(Error::value("window", expected, self.readouts));
+        }
+        let fitting = (readouts - self.readouts) / self.stride + 1;
+        let count = match self.frames {
+            Some(0) => return Err(Error::value("frames", "at least 1", 0)),
+            Some(frames) if frames > fitting => {
+                let expected = format!("at most the {fitting} that {readouts} readouts give");
+                return Err(Error::value("frames", expected, frames));
+            }
+            asked => asked.unwrap_or(fitting),
+        };
+        if count > usize::from(u16::MAX) {
+            let expected = format!("at most {} (take a longer stride)", u16::MAX);
+            return Err(Error::value("frames", expected, count));
+        }
+        Ok(count)
+    }
+}
+
 /// The images of a dynamic scan in time order, all slices of one after all of the one before. Slices keep the order of the labels.
 ///
 /// Image i of a window of W readouts and stride S holds readouts iS … iS + W − 1 of each slice; the label's repetition counts
@@ -101,39 +133,17 @@ impl Series {
     /// Windows over the readouts of all of `labels`, whose repetitions are joined; over the chosen ones of each slice, counted from
     /// 0.
     ///
-    /// Errors: a window or stride of 0; a readout that a slice lacks; fewer readouts than the window has; more images than a file can count (65 535).
+    /// Errors: a readout that a slice lacks; as [`Window::images`].
     pub fn of_windows(
         places: Vec<Place>,
         labels: &[Label],
         window: &Window,
         chosen: Option<&Ranges>,
     ) -> Result<Self> {
-        for (what, value) in [("window", window.readouts), ("stride", window.stride)] {
-            if value == 0 {
-                return Err(Error::value(what, "at least 1 readout", 0));
-            }
-        }
         let of_slice = |label: Label| Label { repetition: 0, ..label };
         let images = Images::new(places.iter().map(Head::from));
         let sequences = sequences(&images, labels, of_slice, chosen)?;
-        let shortest = sequences.iter().map(Vec::len).min().unwrap_or(0);
-        if shortest < window.readouts {
-            let expected = format!("at most the {shortest} readouts of a slice");
-            return Err(Error::value("window", expected, window.readouts));
-        }
-        let fitting = (shortest - window.readouts) / window.stride + 1;
-        let count = match window.frames {
-            Some(0) => return Err(Error::value("frames", "at least 1", 0)),
-            Some(frames) if frames > fitting => {
-                let expected = format!("at most the {fitting} that {shortest} readouts give");
-                return Err(Error::value("frames", expected, frames));
-            }
-            asked => asked.unwrap_or(fitting),
-        };
-        if count > usize::from(u16::MAX) {
-            let expected = format!("at most {} (take a longer stride)", u16::MAX);
-            return Err(Error::value("frames", expected, count));
-        }
+        let count = window.images(sequences.iter().map(Vec::len).min().unwrap_or(0))?;
         let slices = distinct(labels, of_slice);
         let frames = (0..count).flat_map(|frame| {
             let range = frame * window.stride..frame * window.stride + window.readouts;

@@ -33,7 +33,7 @@ pub fn may_count_voxels(points: ArrayView2<'_, f64>) -> bool {
 /// The unit of a trajectory: the one that is `stated`, or else the one that the range tells ([`detect_units`]), which goes to
 /// `notes`. The arguments are as for [`detect_units`].
 ///
-/// Errors: as [`detect_units`]; and a unit per metre where the field of view is unknown.
+/// Errors: as [`detect_units`]; a unit per metre where the field of view is unknown; places that count from one end of k-space.
 ///
 /// ```
 /// use ndarray::array;
@@ -59,7 +59,11 @@ pub fn settle_units(
             units
         }
         None => {
-            let found = detect_units(points, matrix, fov_mm)?;
+            let found = detect_units(points, matrix, fov_mm);
+            if found.is_err() {
+                expect_centred(points, matrix, fov_mm, TrajectoryUnits::CyclesPerFov)?;
+            }
+            let found = found?;
             note(
                 notes,
                 format!("trajectory units are not stated: {found} by its range (--traj-units overrides)"),
@@ -73,7 +77,35 @@ pub fn settle_units(
         let expected = format!("a length in mm along each axis, for a trajectory in {units}");
         return Err(Error::value("field of view", expected, fov));
     }
+    expect_centred(points, matrix, fov_mm, units)?;
     Ok(units)
+}
+
+/// Errors: places on one side of 0 alone that reach beyond the matrix's k-space. They count from one end, and no unit mends that.
+fn expect_centred(
+    points: ArrayView2<'_, f64>,
+    matrix: &[usize],
+    fov_mm: &[f64],
+    units: TrajectoryUnits,
+) -> Result<()> {
+    let axes = points.columns().into_iter().zip(matrix.iter().zip(fov_mm)).zip(["x", "y", "z"]);
+    for ((column, (&n, &fov)), axis) in axes.filter(|((_, (n, _)), _)| **n > 1) {
+        let cycles = units.to_cycles_per_fov(n, fov);
+        let reaches = |far: f64| column.iter().any(|k| k * cycles * far.signum() > far.abs());
+        let (one, most) = (1.0, OVERSHOOT * n as f64 / 2.0);
+        if (reaches(most) && !reaches(-one)) || (reaches(-most) && !reaches(one)) {
+            let range = column
+                .iter()
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &k| (low.min(k), high.max(k)));
+            let expected = format!("places on both sides of 0 along {axis}, where the centre of k-space is");
+            return Err(Error::value(
+                "centre of the trajectory",
+                expected,
+                format!("{} to {}", range.0, range.1),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Finds the unit of a trajectory by its range: the unit in which max |k| comes closest to n/2 from below.
@@ -232,6 +264,30 @@ mod tests {
         assert!(detect_units(far.view(), &[64, 64], &[200.0, 200.0]).is_err());
         let nothing = Array2::zeros((4, 2));
         assert!(detect_units(nothing.view(), &[64, 64], &[200.0, 200.0]).is_err());
+    }
+
+    #[test]
+    fn places_that_count_from_one_end_are_refused_whatever_the_unit() {
+        let n = 24.0;
+        let stack = |start: f64| {
+            Array2::from_shape_fn((48, 3), |(i, axis)| match axis {
+                2 => (i % 24) as f64 + start,
+                _ => (i as f64 - 24.0) / 2.0,
+            })
+        };
+        let settled = |points: &Array2<f64>, units| {
+            settle_units(points.view(), &[24; 3], &[200.0; 3], units, &mut Vec::new())
+        };
+        for start in [0.0, 1.0, -n + 1.0] {
+            for units in [None, Some(TrajectoryUnits::CyclesPerFov)] {
+                let error = settled(&stack(start), units).unwrap_err().to_string();
+                assert!(error.contains("centre of the trajectory") && error.contains("along z"), "{error}");
+            }
+        }
+        // Partial Fourier has both sides; half of k-space reaches to its edge.
+        for points in [stack(-12.0), stack(-4.0), stack(0.0).mapv(|k| k.clamp(-12.0, 12.0))] {
+            assert!(settled(&points, Some(TrajectoryUnits::CyclesPerFov)).is_ok());
+        }
     }
 
     #[test]

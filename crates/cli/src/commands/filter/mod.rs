@@ -17,7 +17,7 @@ use rayspin_shell::{BadInput, Context, say, stdout};
 
 use super::files;
 use crate::args::filter::Filter as Arguments;
-use crate::args::numbers;
+use crate::args::grey;
 
 /// What an option may need.
 enum Needs {
@@ -36,7 +36,7 @@ const TABLE: &[Row<Needs>] = &[
     ("steps", &[]),
     ("compare", &[]),
     ("slice", &[Needs::Compare]),
-    ("window", &[Needs::Picture]),
+    ("grey", &[Needs::Picture]),
     ("histogram", &[]),
     ("bins", &[Needs::Histogram]),
     ("range", &[Needs::Histogram]),
@@ -76,7 +76,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
     check_outputs(args)?;
     refuse_idle(TABLE, &context.given, &args)?;
     let steps = steps(args)?;
-    let window = args.window.as_deref().map(window).transpose()?;
+    let window = args.grey.as_deref().map(grey).transpose()?;
     let wanted = args.histogram.as_deref().map(|path| histogram::Wanted::of(path, args)).transpose()?;
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
     let start = std::time::Instant::now();
@@ -145,11 +145,6 @@ fn steps(args: &Arguments) -> Result<Vec<Arc<dyn filter::Filter>>> {
         })
     };
     args.steps.iter().map(parse).collect()
-}
-
-fn window(text: &str) -> Result<Window> {
-    let range = numbers::<f32>("--window", text, &[2])?;
-    Ok(Window::Range { low: range[0], high: range[1] })
 }
 
 /// An image of real numbers: magnitudes of complex ones. Errors: a file without an image.

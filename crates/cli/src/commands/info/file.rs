@@ -6,13 +6,14 @@ use std::path::Path;
 use anyhow::Result;
 use rayspin::core::{Monitor, Trajectory};
 use rayspin::ct::scan::angle_notes;
-use rayspin::io::{self, AnyImage, Detail, Projections, ScanFile, ScanOptions, ismrmrd};
+use rayspin::io::{self, AnyImage, Detail, Format, Projections, ScanFile, ScanOptions, ismrmrd};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::recon::Selection;
 use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
 use rayspin::report::number;
 use serde::Serialize;
 
+use super::ct::CtScan;
 use super::{Rows, row};
 use crate::commands::files::count;
 
@@ -51,84 +52,6 @@ struct Readouts {
     pattern: Pattern,
 }
 
-/// A CT scan.
-#[derive(Serialize)]
-struct CtScan {
-    views: usize,
-    rows: usize,
-    columns: usize,
-    /// Whether projections are counts; else they are line integrals.
-    counts: bool,
-    flat_fields: usize,
-    dark_fields: usize,
-    /// None where the file states no angles.
-    first_angle_deg: Option<f64>,
-    last_angle_deg: Option<f64>,
-    /// What the rays are, where the file states them.
-    beam: Option<&'static str>,
-    pixel_mm: Option<[f64; 2]>,
-    turn_deg: Option<f64>,
-}
-
-impl CtScan {
-    fn of(scan: &Projections) -> Self {
-        let [views, rows, columns] = scan.shape();
-        let (counts, [flat_fields, dark_fields]) =
-            (scan.frames().is_some(), scan.frames().unwrap_or_default());
-        let rays = scan.geometry();
-        let facts = rays.map(rayspin::ct::methods::Facts::of);
-        let beam = facts.map(|facts| match (facts.parallel, facts.rows) {
-            (true, _) => "parallel",
-            (false, 1) => "fan",
-            (false, _) => "cone",
-        });
-        let degrees = |angle: Option<&f64>| angle.map(|angle| angle.to_degrees());
-        let stated = rays.map(|rays| rays.detector().pitch_mm).or(scan.pixel().map(|pixel| pixel.mm));
-        Self {
-            views,
-            rows,
-            columns,
-            counts,
-            flat_fields,
-            dark_fields,
-            first_angle_deg: degrees(scan.angles().first()),
-            last_angle_deg: degrees(scan.angles().last()),
-            beam,
-            pixel_mm: stated,
-            turn_deg: facts.and_then(|facts| facts.turn).map(|turn| turn.span.to_degrees()),
-        }
-    }
-
-    fn show(&self, rows: &mut Rows) {
-        row(
-            rows,
-            "views",
-            format!("{} of {} x {} pixels (rows x columns)", self.views, self.rows, self.columns),
-        );
-        let (flats, darks) = (count(self.flat_fields, "flat field"), count(self.dark_fields, "dark field"));
-        let measured =
-            if self.counts { format!("counts, {flats}, {darks}") } else { "line integrals".into() };
-        row(rows, "measured", measured);
-        let angles = match (self.first_angle_deg, self.last_angle_deg) {
-            (Some(first), Some(last)) => format!("{first:.2}° to {last:.2}°"),
-            _ => "not stated: --arc says over which angle views are spread".into(),
-        };
-        row(rows, "angles", angles);
-        let text = match (self.beam, self.turn_deg) {
-            (None, _) => {
-                "not stated: recon ct takes parallel rays, or what --source-to-axis, --pixel and --axis say"
-                    .into()
-            }
-            (Some(beam), Some(turn)) => format!("{beam} beam over {turn:.0}° of a circle"),
-            (Some(beam), None) => format!("{beam} beam on another path"),
-        };
-        row(rows, "rays", text);
-        if let Some([u, v]) = self.pixel_mm.map(|sizes| sizes.map(|mm| (mm * 1e9).round() / 1e9)) {
-            row(rows, "pixel", format!("{u} x {v} mm (along a row, along a column)"));
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct Image {
     shape: Vec<usize>,
@@ -159,10 +82,10 @@ pub(super) struct Description {
     pub(super) sampling: Option<Sampling>,
 }
 
-/// Describes a file, or one of several scans or arrays in it (`file:name`).
+/// Describes a file, or one of several scans or arrays in it (`file:name`); `options` are for arrays.
 ///
-/// Errors: a file of no known format, or damaged.
-pub(super) fn describe(path: &Path) -> Result<Description> {
+/// Errors: a file of no known format, or damaged; samples that do not fit the trajectory that is given.
+pub(super) fn describe(path: &Path, options: &ScanOptions) -> Result<Description> {
     let input = io::Input::of(path);
     if Projections::are_in(path) {
         let scan = Projections::open(path)?;
@@ -195,15 +118,14 @@ pub(super) fn describe(path: &Path) -> Result<Description> {
     if choose {
         return Ok(found);
     }
-    let options = ScanOptions::default();
     if io::holds_scan(path)? {
-        found.scan(path, &options)?;
+        found.scan(path, options)?;
     } else if format.reads_arrays() {
-        found.array(path, &options, missing)?;
+        found.array(path, options, missing)?;
     } else if format.reads_images() {
         found.told.image(path)?;
     } else {
-        found.told.notes.push("Rayspin writes this format and does not read it".into());
+        found.told.notes.push(unread(format).into());
     }
     Ok(found)
 }
@@ -238,11 +160,12 @@ impl Description {
         Ok(())
     }
 
-    /// What an array without a header would be understood as: a trajectory, else k-space. An array that is `missing` is refused
-    /// with the names of the others.
+    /// What an array without a header would be understood as: samples where a trajectory is given, else a trajectory, else k-space.
+    /// An array that is `missing` is refused with the names of the others.
     fn array(&mut self, path: &Path, options: &ScanOptions, missing: bool) -> Result<()> {
         let told = &mut self.told;
-        if let Ok(trajectory) = io::read_trajectory(path) {
+        let along = options.trajectory.is_some();
+        if let Some(trajectory) = io::read_trajectory(path).ok().filter(|_| !along) {
             told.trajectory = Some(Readouts {
                 points: trajectory.samples(),
                 extent: trajectory.extent(),
@@ -254,6 +177,7 @@ impl Description {
         }
         match io::read_scan(path, options, &Monitor::silent()) {
             Ok(ScanFile::Frame(array)) => {
+                told.notes.extend(array.notes.iter().filter(|_| along).cloned());
                 told.understood_as = Some(array.summary().to_string());
                 told.warnings.extend(array.frame.doubts());
                 told.sampling = Some(Facts::of(&array.frame, None, 1)?);
@@ -263,8 +187,10 @@ impl Description {
                 let labels: Vec<Label> = series.labels().collect();
                 told.images = Some(labels.len());
                 let first = labels.first().copied().unwrap_or_default();
+                told.notes.extend(series.notes().iter().filter(|_| along).cloned());
                 let frame = match series.frame(first, &mut told.notes) {
                     Ok(frame) => frame,
+                    Err(error) if along => return Err(error.into()),
                     Err(error) => {
                         told.notes.push(format!("it is no k-space: {error}"));
                         return Ok(());
@@ -276,7 +202,7 @@ impl Description {
                 self.sampling = Some(Sampling::Frame(Box::new(frame)));
             }
             Ok(ScanFile::Scan(_)) => {}
-            Err(error) if missing => return Err(error.into()),
+            Err(error) if missing || along => return Err(error.into()),
             Err(error) => {
                 told.notes.push(format!("it is no k-space: {error}"));
                 // An array that is no image either has no more to tell.
@@ -390,7 +316,8 @@ impl Described {
             row(&mut rows, "images", images);
         }
         if let Some(text) = &self.understood_as {
-            row(&mut rows, if self.scan.is_some() { "understood as" } else { "as k-space" }, text);
+            let stated = self.scan.is_some() || self.sampling.as_ref().is_some_and(|facts| !facts.on_grid);
+            row(&mut rows, if stated { "understood as" } else { "as k-space" }, text);
         }
         if let Some(facts) = &self.sampling {
             sampling(&mut rows, facts);
@@ -442,6 +369,18 @@ fn range(numbers: impl Iterator<Item = f32>) -> Option<(f32, f32)> {
         let (low, high) = range.unwrap_or((number, number));
         Some((low.min(number), high.max(number)))
     })
+}
+
+/// Why nothing is read from a file of a known format.
+fn unread(format: &Format) -> &'static str {
+    if format.writes_images() {
+        "Rayspin writes this format and does not read it"
+    } else if format.reads_projections() {
+        "Rayspin finds no CT scan in this file"
+    } else {
+        "Rayspin recognises this format and does not read it: ISMRMRD's converters make .h5 of vendors' files \
+         (siemens_to_ismrmrd and the like)"
+    }
 }
 
 const AXES: [&str; 3] = ["x", "y", "z"];

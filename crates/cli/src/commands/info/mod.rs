@@ -1,5 +1,6 @@
 //! `rayspin info`
 
+mod ct;
 mod draw;
 mod file;
 mod machine;
@@ -14,6 +15,7 @@ use rayspin_shell::{BadInput, Context};
 use serde::Serialize;
 
 use super::files;
+use super::recon::options::array_options;
 use crate::args::Info;
 use file::{Described, Description};
 
@@ -28,10 +30,20 @@ fn row(rows: &mut Rows, name: &str, value: impl ToString) {
 enum Needs {
     /// One file.
     File,
+    /// One array.
+    Array,
 }
 
 /// The options of `rayspin info`.
-const TABLE: &[Row<Needs>] = &[("files", &[]), ("output", &[Needs::File]), ("json", &[])];
+const TABLE: &[Row<Needs>] = &[
+    ("files", &[]),
+    ("traj", &[Needs::Array]),
+    ("traj_units", &[]),
+    ("matrix", &[]),
+    ("fov", &[]),
+    ("output", &[Needs::File]),
+    ("json", &[]),
+];
 
 impl Need for Needs {
     /// The files.
@@ -39,14 +51,19 @@ impl Need for Needs {
 
     fn met(&self, files: &Self::Run<'_>) -> Option<bool> {
         let [file] = files else { return Some(false) };
-        match self {
-            Self::File => Some(!file.is_dir() || io::detect(file).is_ok()),
-        }
+        let known = io::detect(file);
+        Some(match self {
+            Self::File => !file.is_dir() || known.is_ok(),
+            Self::Array => known.is_ok_and(Format::reads_arrays),
+        })
     }
 
     fn expected(&self) -> String {
         match self {
             Self::File => "one raw scan or trajectory, whose sampling pattern it draws".into(),
+            Self::Array => {
+                format!("samples without a header ({})", io::endings(Format::reads_arrays).join(", "))
+            }
         }
     }
 
@@ -76,7 +93,9 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
     if let [path] = &inputs.files[..]
         && !inputs.several
     {
-        let Description { told, sampling } = context.run(|| file::describe(path))?;
+        let texts = [args.traj_units.as_deref(), args.matrix.as_deref(), args.fov.as_deref()];
+        let options = array_options(args.traj.clone(), texts)?;
+        let Description { told, sampling } = context.run(|| file::describe(path, &options))?;
         if let Some(picture) = &args.output {
             let Some(sampling) = sampling else {
                 let message = format!("--output: expected a raw scan or a trajectory, found {}", told.kind());
@@ -90,7 +109,7 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
     }
     let mut all = Vec::new();
     for path in &inputs.files {
-        let found = context.run(|| file::describe(path));
+        let found = context.run(|| file::describe(path, &Default::default()));
         all.push(found.map_or_else(|error| Described::broken(path, &error), |found| found.told));
     }
     if args.json {

@@ -153,7 +153,7 @@ pub(super) const TABLE: &[Row<Needs>] = &[
     ("contrast", NUMBERED),
     ("cardiac_phase", NUMBERED),
     ("set", HEADER),
-    ("window", HEADER),
+    ("window", &[Needs::Readouts]),
     ("stride", ALWAYS),
     ("frames", ALWAYS),
     ("independent", &[Needs::Shared, Needs::Repetitions]),

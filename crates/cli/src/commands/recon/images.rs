@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use rayspin::core::Monitor;
-use rayspin::io::ArraySource;
 use rayspin::io::cfl::Layout;
 use rayspin::io::ismrmrd::SeriesSource;
+use rayspin::io::{ArraySource, ArrayWindows};
 use rayspin::mri::recon::StreamItem;
 use rayspin::mri::scan::{Frame, Label};
 
@@ -17,6 +17,8 @@ pub(super) enum Images {
     Scan(Box<SeriesSource>),
     /// Of an array.
     Arrays(Box<ArraySource>),
+    /// A window over the readouts of arrays.
+    Windows(Box<ArrayWindows>),
 }
 
 impl Images {
@@ -24,6 +26,7 @@ impl Images {
         match self {
             Self::Scan(source) => source.series().labels().collect(),
             Self::Arrays(source) => source.labels().to_vec(),
+            Self::Windows(source) => source.labels(),
         }
     }
 
@@ -32,6 +35,7 @@ impl Images {
         match self {
             Self::Scan(source) => source.series().repetitions(),
             Self::Arrays(source) => source.repetitions(),
+            Self::Windows(source) => source.repetitions(),
         }
     }
 
@@ -40,6 +44,7 @@ impl Images {
         match self {
             Self::Scan(source) => source.series().slices(),
             Self::Arrays(source) => source.slices(),
+            Self::Windows(source) => source.slices(),
         }
     }
 
@@ -48,6 +53,7 @@ impl Images {
         match self {
             Self::Scan(_) => Layout::default(),
             Self::Arrays(source) => source.series().layout(source.labels()),
+            Self::Windows(source) => source.layout(),
         }
     }
 
@@ -55,7 +61,7 @@ impl Images {
     pub(super) fn step_s(&self) -> Option<f64> {
         match self {
             Self::Scan(source) => source.series().ticks().map(|ticks| ticks * TICK_S),
-            Self::Arrays(_) => None,
+            Self::Arrays(_) | Self::Windows(_) => None,
         }
     }
 
@@ -77,7 +83,7 @@ impl Images {
     pub(super) fn notes(&self) -> Vec<String> {
         match self {
             Self::Scan(source) => source.notes(),
-            Self::Arrays(_) => Vec::new(),
+            Self::Arrays(_) | Self::Windows(_) => Vec::new(),
         }
     }
 
@@ -89,6 +95,8 @@ impl Images {
                 source.held_bytes() + reader.memory_bytes().saturating_sub(reader.library_bytes())
             }
             Self::Arrays(source) => source.series().reading_bytes(),
+            // What the reader keeps.
+            Self::Windows(_) => 0,
         }
     }
 
@@ -101,6 +109,7 @@ impl Images {
         Ok(match self {
             Self::Scan(source) => source.learn_maps(notes, monitor)?,
             Self::Arrays(source) => source.learn_maps(notes)?,
+            Self::Windows(source) => source.learn_maps(notes)?,
         })
     }
 
@@ -113,6 +122,7 @@ impl Images {
         Ok(match self {
             Self::Scan(source) => source.next(notes, monitor)?,
             Self::Arrays(source) => source.next(notes)?,
+            Self::Windows(source) => source.next()?,
         })
     }
 }

@@ -97,7 +97,7 @@ impl<'a> Ready<'a> {
         let Session { device, monitor, options, scan_options, .. } = &session;
         let result = match source {
             plan::Source::Stream(stream) => {
-                stream::run(device, context.quiet, args, *stream, options, monitor)
+                stream::run(device, context.quiet, (args, &files), *stream, options, monitor)
             }
             other => reconstruct(device, args, other, scan_options, options, monitor).map(Done::of),
         };
@@ -113,7 +113,7 @@ impl Made<'_> {
     pub(crate) fn write(self) -> Result<()> {
         let Self { mut session, files, result, layout, taken, reference } = self;
         let mismatch = together(|| {
-            let written = session.write(&result, layout)?;
+            let written = session.write(&files, &result, layout)?;
             let mismatch = session.judge(reference.as_ref(), &result, taken.as_ref());
             session.finish(&files, &result, &written)?;
             Ok(mismatch)

@@ -61,9 +61,9 @@ impl Session<'_> {
     }
 
     /// Writes the images and the maps; returns the files.
-    pub(super) fn write(&mut self, result: &Done, layout: Layout) -> Result<Vec<PathBuf>> {
+    pub(super) fn write(&mut self, paths: &RunFiles, result: &Done, layout: Layout) -> Result<Vec<PathBuf>> {
         self.recorder.stage("write");
-        let mut written = Vec::new();
+        let images = paths.of_stacks(&self.args.outputs, result.stacks)?;
         for output in &self.args.outputs {
             if let (None, Some(image)) = (&result.times, &result.image) {
                 expect_file(output, result.stacks)?;
@@ -73,9 +73,8 @@ impl Session<'_> {
                     self.recorder.note(note);
                 }
             }
-            let files = io::stack_paths(output, result.stacks)?;
-            written.extend(files.iter().flat_map(|file| files::written(file)));
         }
+        let mut written: Vec<PathBuf> = images.iter().flat_map(|file| files::written(file)).collect();
         if let Some(path) = &self.args.save_maps {
             let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
             io::write_coil_array(path, maps.view(), layout)?;
@@ -146,10 +145,7 @@ impl Session<'_> {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);
         }
         let finished = self.recorder.finish(rayspin::device::cpu::peak_memory());
-        let mut listed = Vec::new();
-        for output in &args.outputs {
-            listed.extend(io::stack_paths(output, result.stacks)?);
-        }
+        let mut listed = paths.of_stacks(&args.outputs, result.stacks)?;
         if let Some(path) = &paths.record {
             files::write_record(path, &finished)?;
             listed.push(path.clone());

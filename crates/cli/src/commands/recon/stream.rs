@@ -10,7 +10,9 @@ use rayspin::device::Device;
 use rayspin::io::cfl::Layout;
 use rayspin::io::ismrmrd::{Reader, SeriesSource};
 use rayspin::io::png::PngOptions;
-use rayspin::io::{ArraySource, Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions, stack_paths};
+use rayspin::io::{
+    ArraySource, ArrayWindows, Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions, stack_paths,
+};
 use rayspin::mri::prepare::measure;
 use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
 use rayspin::mri::recon::{
@@ -25,6 +27,7 @@ use super::images::Images;
 use super::output::expect_file;
 use super::taken::Taken;
 use crate::args::mri::ReconMri;
+use crate::commands::files::{RunFiles, together};
 use crate::commands::plan::{Shape, plan_of};
 
 /// An open scan whose images are read as they are needed.
@@ -62,11 +65,7 @@ pub(crate) fn open(
     let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
     let chosen = args.readouts.as_ref();
     let series = match args.window {
-        Some(readouts) => {
-            let stride = args.stride.unwrap_or(readouts);
-            let window = Window { readouts, stride, frames: args.frames };
-            Series::of_windows(places, &labels, &window, chosen)
-        }
+        Some(readouts) => Series::of_windows(places, &labels, &window(args, readouts), chosen),
         None if several => Series::of_repetitions(places, &labels, chosen),
         None => return Ok(Err(reader)),
     };
@@ -85,6 +84,11 @@ pub(crate) fn open(
     let (slices, windows) = (slice_places.slices(labels[0].encoding), args.window.is_some());
     let source = Images::Scan(Box::new(source));
     Ok(Ok((Stream { source, slices, notes, maps: None, windows }, shape)))
+}
+
+/// The window of that many readouts.
+pub(crate) fn window(args: &ReconMri, readouts: usize) -> Window {
+    Window { readouts, stride: args.stride.unwrap_or(readouts), frames: args.frames }
 }
 
 impl Stream {
@@ -108,9 +112,14 @@ impl Stream {
         Self { source: Images::Arrays(Box::new(source)), slices, notes, maps: None, windows }
     }
 
+    /// A window over the readouts of arrays, likewise.
+    pub(crate) fn of_windows(source: ArrayWindows, slices: Vec<u16>, notes: Vec<String>) -> Self {
+        Self { source: Images::Windows(Box::new(source)), slices, notes, maps: None, windows: true }
+    }
+
     /// Whether the images come from an array without a header.
     pub(super) fn of_array(&self) -> bool {
-        matches!(self.source, Images::Arrays(_))
+        matches!(self.source, Images::Arrays(_) | Images::Windows(_))
     }
 
     /// Where the axes of the images go in a BART array.
@@ -181,7 +190,7 @@ pub(crate) fn with_writing(
 pub(super) fn run(
     device: &Device,
     quiet: bool,
-    args: &ReconMri,
+    (args, paths): (&ReconMri, &RunFiles),
     stream: Stream,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
@@ -194,7 +203,7 @@ pub(super) fn run(
     if let Some(step) = step_s {
         notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
     }
-    let mut files = Files { args, frames, step_s, layout, writers: Vec::new(), collected: None };
+    let mut files = Files { args, paths, frames, step_s, layout, writers: Vec::new(), collected: None };
     let (mut shape, mut stacks) = ([0; 3], 1);
     let mut sink = |volume: Volume| -> Result<()> {
         files.push(&volume)?;
@@ -247,6 +256,7 @@ pub(super) fn rate(images: usize, times: &StreamTimes) -> String {
 /// The outputs in the making.
 struct Files<'a> {
     args: &'a ReconMri,
+    paths: &'a RunFiles,
     frames: usize,
     step_s: Option<f64>,
     layout: Layout,
@@ -261,6 +271,7 @@ impl Files<'_> {
         let shape = volume.data.shape();
         let zyx = [shape[0], shape[1], shape[2]];
         if self.writers.is_empty() {
+            self.paths.of_stacks(&self.args.outputs, volume.stacks.len())?;
             for output in &self.args.outputs {
                 expect_file(output, volume.stacks.len())?;
                 let mut start = 0;
@@ -300,11 +311,14 @@ impl Files<'_> {
     }
 
     fn finish(self, notes: &mut Vec<String>) -> Result<Option<Image>> {
-        for (_, writer) in self.writers {
-            let path = rayspin_shell::stdout::name(writer.path());
-            let left_out = writer.finish()?;
-            notes.extend(left_out.into_iter().map(|note| format!("{path}: {note}")));
-        }
+        together(|| {
+            for (_, writer) in self.writers {
+                let path = rayspin_shell::stdout::name(writer.path());
+                let left_out = writer.finish()?;
+                notes.extend(left_out.into_iter().map(|note| format!("{path}: {note}")));
+            }
+            Ok(())
+        })?;
         Ok(self.collected)
     }
 

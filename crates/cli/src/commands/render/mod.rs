@@ -30,7 +30,7 @@ enum Needs {
     /// A picture of `--mode xray` or `mip`.
     Grey,
     /// A picture of `--mode xray` or `mip`, or a page.
-    Window,
+    Values,
     /// `--mode volume` or `surface`.
     Colour,
     /// `--mode volume`.
@@ -56,7 +56,7 @@ const TABLE: &[Row<Needs>] = &[
     ("width", &[Needs::Pixels]),
     ("size", &[Needs::Pixels]),
     ("step", &[Needs::Pixels]),
-    ("window", &[Needs::Window]),
+    ("grey", &[Needs::Values]),
     ("invert", &[Needs::Picture, Needs::Grey]),
     ("preset", &[Needs::Pixels, Needs::Volume]),
     ("transfer", &[Needs::Pixels, Needs::Volume]),
@@ -76,7 +76,7 @@ impl Need for Needs {
             Self::Pixels => args.outputs.iter().any(|path| !output::is_page(path)),
             Self::Picture => args.outputs.iter().any(|path| output::is_picture(path)),
             Self::Grey => matches!(args.mode, ModeArg::Xray | ModeArg::Mip),
-            Self::Window => {
+            Self::Values => {
                 let (page, picture) =
                     (|path: &PathBuf| output::is_page(path), |path: &PathBuf| output::is_picture(path));
                 let grey = matches!(args.mode, ModeArg::Xray | ModeArg::Mip);
@@ -96,7 +96,7 @@ impl Need for Needs {
             Self::Pixels => "a picture or numbers to write",
             Self::Picture => "a picture to write (.png)",
             Self::Grey => "--mode xray or mip",
-            Self::Window => "a picture of --mode xray or mip, or a page, to write",
+            Self::Values => "a picture of --mode xray or mip, or a page, to write",
             Self::Colour => "--mode volume or surface",
             Self::Volume => "--mode volume",
             Self::Surface => "--mode surface",

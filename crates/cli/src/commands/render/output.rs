@@ -13,8 +13,7 @@ use rayspin_shell::stdout;
 
 use super::look::colour;
 use super::volume::Volume;
-use crate::args::numbers;
-use crate::args::render::Render;
+use crate::args::{self, render::Render};
 use crate::commands::files;
 
 /// Bytes of a volume that a page carries, at most.
@@ -40,15 +39,10 @@ pub(super) fn write_picture(path: &Path, drawn: &Array4<f32>, args: &Render) -> 
     Ok(notes)
 }
 
-fn window(text: &str) -> Result<Window> {
-    let range = numbers::<f32>("--window", text, &[2])?;
-    Ok(Window::Range { low: range[0], high: range[1] })
-}
-
 /// One window for all views.
 fn grey(drawn: &Array4<f32>, args: &Render) -> Result<(Array4<u8>, Vec<String>)> {
-    let window = match &args.window {
-        Some(text) => window(text)?,
+    let window = match &args.grey {
+        Some(text) => args::grey(text)?,
         None => Window::FULL,
     };
     let limits = window.limits(drawn.view())?;
@@ -87,8 +81,8 @@ pub(super) fn write_numbers(path: &Path, drawn: &Array4<f32>, pitch: f64) -> Res
 /// Writes a page that carries the volume, coarser along each axis where it is too large.
 pub(super) fn write_page(path: &Path, volume: &Volume, args: &Render, monitor: &Monitor<'_>) -> Result<()> {
     let (image, every) = carried(volume)?;
-    let limits = match &args.window {
-        Some(text) => window(text)?,
+    let limits = match &args.grey {
+        Some(text) => args::grey(text)?,
         None => Window::default(),
     };
     let limits = limits.limits(image.data().view())?;
