@@ -280,6 +280,143 @@ fn a_shifted_detector_sees_all_with_missing_repeated_and_uneven_views() {
     assert!(found.notes.iter().any(|note| note.contains(told)), "{:?}", found.notes);
 }
 
+fn clusters(count: usize, views: usize, period: f64) -> Vec<f64> {
+    (0..count * views).map(|at| (at / views) as f64 * period / count as f64 + (at % views) as f64).collect()
+}
+
+fn notes_of(geometry: &ProjectionGeometry) -> String {
+    let method =
+        FilteredBackprojection::new(&Device::cpu().unwrap(), geometry, &grid(), Filter::default()).unwrap();
+    method.notes().join("; ")
+}
+
+/// Opposite views of parallel rays measure the same lines: what is missing is missing in half a turn, in whichever half angles are numbered.
+#[test]
+fn the_same_lines_weigh_the_same_however_their_angles_are_numbered() {
+    let axis = 0.5 * (COLUMNS - 1) as f64;
+    let [first, second] = [steps(0.0, 70.0, 2.0), steps(90.0, 180.0, 2.0)];
+    let turned = |by: f64| second.iter().map(|angle| angle + by).collect::<Vec<_>>();
+    for (name, degrees, told) in [
+        ("in half a turn", [first.clone(), second.clone()].concat(), "cover 158.0°"),
+        (
+            "one after the other",
+            [second.clone(), first.iter().map(|angle| angle + 180.0).collect()].concat(),
+            "cover 158.0°",
+        ),
+        ("opposite", [first.clone(), turned(180.0)].concat(), "cover 158.0°"),
+        ("a turn", [first.clone(), second.clone(), turned(180.0), turned(360.0)].concat(), "cover 158.0°"),
+        (
+            "there and back",
+            [first.clone(), turned(0.0), first.iter().map(|angle| angle - 180.0).rev().collect()].concat(),
+            "cover 158.0°",
+        ),
+        ("less", steps(10.0, 120.0, 2.0), "cover 108.0°"),
+        ("less, twice", [steps(10.0, 120.0, 2.0), steps(190.0, 300.0, 2.0)].concat(), "cover 108.0°"),
+        ("less, in two parts", [steps(10.0, 66.0, 2.0), steps(246.0, 300.0, 2.0)].concat(), "cover 108.0°"),
+        ("clusters", clusters(8, 7, 180.0), "nor from 7 other gaps"),
+        ("clusters of a turn", clusters(11, 12, 360.0), ""),
+    ] {
+        let geometry = rays(0, &degrees, axis, COLUMNS);
+        let found = made(&geometry);
+        let wanted = plain(&geometry, &found.lines, PI, |_| 1.0);
+        let apart = apart(&found.slice, &wanted, 30.0);
+        assert!(apart < 6e-4, "{name}: {apart}");
+        assert!((found.mean - 1.0).abs() < 0.04, "{name}: {}", found.mean);
+        assert!(found.notes.join("; ").contains(told), "{name}: {:?}", found.notes);
+    }
+    // Where most of half a turn is missing, the views beside it do not stand for it.
+    let few = made(&rays(0, &[steps(0.0, 40.0, 2.0), steps(200.0, 220.0, 2.0)].concat(), axis, COLUMNS));
+    assert!(few.mean < 0.6 && few.notes[0].contains("cover 38.0°"), "{} {:?}", few.mean, few.notes);
+}
+
+/// Gaps that are alike are no end of a short scan: the views beside each stand for it.
+#[test]
+fn equal_gaps_in_a_fan_are_no_short_scan() {
+    let axis = 0.5 * (COLUMNS - 1) as f64;
+    let gaps = |width: f64, starts: &[f64]| {
+        starts.iter().fold(steps(0.0, 360.0, 2.0), |angles, &start| without(angles, start..start + width))
+    };
+    for (name, degrees, most) in [
+        ("two of 20°", gaps(20.0, &[70.0, 250.0]), 0.12),
+        ("two of 36°", gaps(36.0, &[70.0, 220.0]), 0.25),
+        ("three of 18°", gaps(18.0, &[40.0, 160.0, 280.0]), 0.12),
+        ("clusters", clusters(11, 9, 360.0), 0.25),
+    ] {
+        let found = made(&rays(1, &degrees, axis, COLUMNS));
+        let notes = found.notes.join("; ");
+        assert!(!notes.contains("short scan") && notes.contains("other gaps"), "{name}: {notes}");
+        assert!(
+            found.error < most && (found.mean - 1.0).abs() < 0.02,
+            "{name}: {} {}",
+            found.mean,
+            found.error
+        );
+    }
+}
+
+/// Gaps of a shifted detector leave streaks, and no empty margin.
+#[test]
+fn a_shifted_detector_sees_its_margin_beside_wide_gaps() {
+    let columns = 56;
+    for rows in [0, 1] {
+        for (name, degrees, most) in [
+            ("clusters", clusters(10, 6, 360.0), 0.5),
+            ("30°", without(steps(0.0, 360.0, 2.0), 100.0..130.0), 0.2),
+            ("50°", without(steps(0.0, 360.0, 2.0), 100.0..150.0), 0.4),
+        ] {
+            let found = made(&rays(rows, &degrees, 13.0, columns));
+            let notes = found.notes.join("; ");
+            assert!(notes.contains("Wang") && notes.contains("no view looks from"), "{name}: {notes}");
+            assert!(
+                found.error < most && (found.mean - 1.0).abs() < 0.03,
+                "{rows} {name}: {} {}",
+                found.mean,
+                found.error
+            );
+        }
+    }
+}
+
+/// A detector that is moved to the other side after half a turn is not shifted to one side: all views see a circle in the middle.
+#[test]
+fn a_detector_that_changes_sides_is_not_shifted_to_one() {
+    let (columns, degrees) = (56, steps(0.0, 360.0, 3.0));
+    let [one, other] = [20.0, 35.0].map(|axis| rays(0, &degrees, axis, columns));
+    let views = one.views()[..60].iter().chain(&other.views()[60..]).copied().collect();
+    let geometry = ProjectionGeometry::new(*one.detector(), views).unwrap();
+    let found = made(&geometry);
+    assert!(!found.notes.join("; ").contains("Wang"), "{:?}", found.notes);
+    let middle: Vec<f32> = (28..36).flat_map(|y| found.slice[y * N + 36..y * N + 39].to_vec()).collect();
+    let mean = middle.iter().sum::<f32>() / middle.len() as f32;
+    assert!((mean - 0.03).abs() < 0.004, "{mean}");
+}
+
+#[test]
+fn notes_of_angles_tell_what_is_so() {
+    let axis = 0.5 * (COLUMNS - 1) as f64;
+    let mut rng = ChaCha8Rng::seed_from_u64(84);
+    let of = |rows: usize, degrees: Vec<f64>| notes_of(&rays(rows, &degrees, axis, COLUMNS));
+    // Views that differ do not repeat.
+    let mut random: Vec<f64> = (0..220).map(|_| rng.random_range(0.0..180.0)).collect();
+    random.sort_by(f64::total_cmp);
+    let near = clusters(12, 8, 180.0).iter().map(|angle| angle - 0.6 * (angle % 15.0)).collect();
+    for different in [[steps(0.0, 50.0, 0.1), steps(50.0, 180.0, 2.5)].concat(), random, near] {
+        let notes = of(0, different);
+        assert!(!notes.contains("share its weight"), "{notes}");
+    }
+    let notes = of(
+        0,
+        steps(0.0, 60.0, 0.5).into_iter().chain((0..90).map(|at| 60.0 + f64::from(at / 3) * 4.0)).collect(),
+    );
+    assert!(notes.contains("210 views look from 150 directions"), "{notes}");
+    let notes = of(0, [steps(0.0, 90.0, 0.25), steps(90.0, 180.0, 3.75)].concat());
+    assert!(notes.contains("a gap of 15.0 usual steps, nor from 23 other gaps"), "{notes}");
+    // The fan takes 2 atan(50 / 300): 18.925°.
+    let step = 198.925 / 120.0;
+    assert!(!of(1, steps(0.0, 198.925 + 0.1, step)).contains("margin"));
+    assert!(of(1, steps(0.0, 190.0, step)).contains("margin"));
+}
+
 #[test]
 fn a_part_of_half_a_turn_and_a_single_direction_are_told() {
     let axis = 0.5 * (COLUMNS - 1) as f64;
@@ -369,6 +506,11 @@ fn angles_of_scans_are_not_odd() {
         (-222.492, 610),
         (2.0, 1800),
         (15.0, 12),
+        // A few views of many, and turns that follow what changes.
+        (0.5, 10),
+        (0.2, 40),
+        (5.625, 1280),
+        (-6.0, 1500),
     ] {
         assert!(angle_notes(&even(step, views)).is_empty(), "{step} {views}");
     }

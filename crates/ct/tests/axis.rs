@@ -6,22 +6,105 @@ use std::f64::consts::{PI, TAU};
 use ndarray::Array3;
 use rayspin_core::{Detector, Orbit, ProjectionGeometry};
 use rayspin_ct::phantom::{Form, Phantom, Solid};
-use rayspin_ct::scan::find_axis;
+use rayspin_ct::scan::{find_axis, search_axis};
 use rayspin_device::Device;
 
 /// The whole object is on the detector, whose middle is far from the axis.
 fn rods(columns: usize, axis: f64, span: f64, views: usize) -> (Array3<f32>, Vec<f64>) {
+    let angles: Vec<f64> = (0..views).map(|view| 0.1 + span * view as f64 / views as f64).collect();
+    (rods_at(columns, axis, &angles), angles)
+}
+
+fn rods_at(columns: usize, axis: f64, angles: &[f64]) -> Array3<f32> {
     let device = Device::cpu().unwrap();
     let detector = Detector { rows: 1, columns, pitch_mm: [1.0, 1.0], radius_mm: None };
     let offset = 0.5 * (columns - 1) as f64 - axis;
-    let orbit = Orbit { offset_mm: [offset, 0.0], ..Orbit::default() }.arc(0.1, span, views);
+    let orbit = Orbit { offset_mm: [offset, 0.0], angles: angles.to_vec(), ..Orbit::default() };
     let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
     let solid = |x: f64, y: f64, half: f64, value: f64| {
         Solid::new(Form::Cylinder, [x, y, 0.0], [half, half, 1e3], value)
     };
     let rods = vec![solid(1.0, 2.0, 16.0, 0.02), solid(-4.0, 7.0, 5.0, 0.03), solid(9.0, -3.0, 3.0, -0.01)];
     let lines = Phantom::new(rods).unwrap().project(device.cpu_side(), &geometry).unwrap();
-    (Array3::from_shape_vec(geometry.shape(), lines).unwrap(), orbit.angles)
+    Array3::from_shape_vec(geometry.shape(), lines).unwrap()
+}
+
+/// Views that are not even, and turns in which none is opposite to another.
+#[test]
+fn the_axis_is_found_among_uneven_views() {
+    let device = Device::cpu().unwrap();
+    let degrees = |step: f64, views: usize| {
+        (0..views).map(|view| (step * view as f64).to_radians()).collect::<Vec<_>>()
+    };
+    let half = degrees(2.0, 90);
+    let jittered = |angles: &[f64]| -> Vec<f64> {
+        angles
+            .iter()
+            .enumerate()
+            .map(|(at, angle)| angle + 0.02 * ((at * 37 % 11) as f64 / 5.0 - 1.0))
+            .collect()
+    };
+    let missing = half
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| ![20, 21, 50, 77].contains(at))
+        .map(|(_, angle)| *angle)
+        .collect();
+    let turn = degrees(2.4, 150);
+    for (name, angles) in [
+        ("9 of a turn", degrees(40.0, 9)),
+        ("15 of a turn", degrees(24.0, 15)),
+        ("45 of a turn", degrees(8.0, 45)),
+        ("91 of a turn", degrees(360.0 / 91.0, 91)),
+        ("steps of 7°", degrees(7.0, 52)),
+        ("half a turn in steps of 7°", degrees(7.0, 26)),
+        ("golden", degrees(111.246_117_975, 144)),
+        ("each twice", half.iter().flat_map(|angle| [*angle; 2]).collect()),
+        ("there and back", half.iter().chain(half.iter().rev()).copied().collect()),
+        ("missing", missing),
+        ("jittered", jittered(&half)),
+        ("backwards", half.iter().rev().copied().collect()),
+        ("jittered turn", jittered(&turn)),
+        ("a turn without 30°", turn.iter().copied().filter(|angle| !(1.0..1.52).contains(angle)).collect()),
+    ] {
+        for axis in [44.0, 62.25] {
+            let found = find_axis(&device, rods_at(100, axis, &angles).view(), &angles);
+            let found = found.unwrap();
+            assert!((found - axis).abs() < 0.5, "{name}: {found} for {axis}");
+        }
+    }
+}
+
+/// Pixels that do not see the object look the same from both sides.
+#[test]
+fn the_axis_is_found_beside_dead_columns_and_broken_pixels() {
+    let device = Device::cpu().unwrap();
+    let chance = |at: usize| (at.wrapping_mul(2_654_435_761) >> 9 & 0xffff) as f32 / 65536.0;
+    for (span, views) in [(PI, 90), (TAU, 180)] {
+        for axis in [41.0, 60.5] {
+            let (lines, angles) = rods(100, axis, span, views);
+            let noise = lines
+                .indexed_iter()
+                .map(|((v, _, c), value)| value + 0.02 * (chance(v * 131 + c * 7 + 5) - 0.5));
+            let lines = Array3::from_shape_vec(lines.dim(), noise.collect()).unwrap();
+            let spoilt = |by: &dyn Fn(usize, usize) -> Option<f32>| {
+                Array3::from_shape_fn(lines.dim(), |(v, r, c)| by(v, c).unwrap_or(lines[[v, r, c]]))
+            };
+            for (name, made) in [
+                ("none", lines.clone()),
+                ("a dead column", spoilt(&|_, c| (c == 30).then_some(9.0))),
+                ("dead columns", spoilt(&|_, c| [22, 23, 55].contains(&c).then_some(9.2))),
+                ("bright columns", spoilt(&|_, c| (c == 70 || c == 99).then_some(-1.1))),
+                ("dark pixels", spoilt(&|v, c| (chance(v * 977 + c * 13) < 0.01).then_some(9.2))),
+                ("hot pixels", spoilt(&|v, c| (chance(v * 977 + c * 13) < 0.01).then_some(-4.6))),
+            ] {
+                let found = search_axis(&device, made.view(), &angles);
+                let found = found.unwrap();
+                assert!((found.column - axis).abs() < 0.4, "{name}: {found:?} for {axis}");
+                assert_eq!(found.other, None, "{name}");
+            }
+        }
+    }
 }
 
 #[test]

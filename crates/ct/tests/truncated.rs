@@ -157,3 +157,57 @@ fn an_extension_is_a_longer_row() {
     let apart = found.iter().zip(&direct).map(|(f, w)| (f - w).abs()).sum::<f32>() / direct.len() as f32;
     assert!(apart < 0.02 * mean, "{apart} of {mean}");
 }
+
+/// A detector of few columns in the middle of a body, and one of single columns.
+#[test]
+fn narrow_detectors_keep_the_values_in_the_field_of_view() {
+    let device = Device::cpu().unwrap();
+    let grid = VolumeGrid::new([1, 80, 80], [1.0; 3], [0.0; 3]).unwrap();
+    let disc =
+        Phantom::new(vec![Solid::new(Form::Cylinder, [1.0, -2.0, 0.0], [36.0, 33.0, 1e4], 0.02)]).unwrap();
+    let truth = disc.volume(device.cpu_side(), &grid).unwrap();
+    for (columns, most) in [(6, 0.08), (10, 0.08), (15, 0.05), (16, 0.05), (20, 0.05), (30, 0.05)] {
+        let detector = Detector { rows: 1, columns, pitch_mm: [1.0; 2], radius_mm: None };
+        let geometry = ProjectionGeometry::orbit(detector, &Orbit::default().arc(0.0, PI, 90)).unwrap();
+        let lines = disc.project(device.cpu_side(), &geometry).unwrap();
+        let of = |extend| {
+            let filter = Filter { extend, ..Filter::default() };
+            let method = FilteredBackprojection::new(&device, &geometry, &grid, filter).unwrap();
+            let volume =
+                method.reconstruct(Array::from_slice(&device, &geometry.shape(), &lines).unwrap()).unwrap();
+            errors_within(&grid, method.seen_radius_mm(), &volume.to_vec().unwrap(), &truth)[0]
+        };
+        assert!(of(Extend::Auto).abs() < most && of(Extend::None) > 0.5, "{columns}: {}", of(Extend::Auto));
+    }
+}
+
+/// Columns at the end of the detector that are much brighter than those beside them, and views of few columns that end in air.
+#[test]
+fn broken_columns_and_coarse_scans_are_not_extended() {
+    let device = Device::cpu().unwrap();
+    let grid = VolumeGrid::new([1, 80, 80], [1.0; 3], [0.0; 3]).unwrap();
+    let count = |geometry: &ProjectionGeometry, lines: &[f32]| {
+        let method = FilteredBackprojection::new(&device, geometry, &grid, Filter::default()).unwrap();
+        method.ends(lines, 0..geometry.views().len()).unwrap().count()
+    };
+    let detector = Detector { rows: 1, columns: 90, pitch_mm: [1.0; 2], radius_mm: None };
+    let geometry = ProjectionGeometry::orbit(detector, &Orbit::default().arc(0.0, PI, 60)).unwrap();
+    let lines = body().project(device.cpu_side(), &geometry).unwrap();
+    for broken in [1, 2] {
+        let broken: Vec<f32> =
+            lines.iter().enumerate().map(|(at, value)| if at % 90 < broken { 4.0 } else { *value }).collect();
+        assert_eq!(count(&geometry, &broken), [0, 0]);
+    }
+    let fan = Orbit { source_to_axis_mm: Some(300.0), axis_to_detector_mm: 100.0, ..Orbit::default() };
+    for columns in [8, 12, 16, 24, 32, 48] {
+        for orbit in [Orbit::default().arc(0.0, PI, 60), fan.clone().turn(60)] {
+            // As wide as the body with a column of air on both sides.
+            let wide = if orbit.source_to_axis_mm.is_some() { 37.5 * 8.0 / 3.0 } else { 76.0 };
+            let pitch = wide / (columns - 2) as f64;
+            let detector = Detector { rows: 1, columns, pitch_mm: [pitch; 2], radius_mm: None };
+            let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+            let lines = body().project(device.cpu_side(), &geometry).unwrap();
+            assert_eq!(count(&geometry, &lines), [0, 0], "{columns}");
+        }
+    }
+}

@@ -50,11 +50,17 @@ const PART: f64 = 0.05;
 const NOISE: f64 = 5.0;
 /// Rows of a view that are looked at, at most.
 const ROWS: usize = 64;
-/// The outermost 1/END of the columns give the value at an end, and the outer 1/FIT the cylinder's outline.
+/// The outermost 1/END of the columns give the value at an end, and the outer 1/FIT the cylinder's outline, of at least FITTED columns.
 const END: usize = 64;
 const FIT: usize = 4;
-/// Columns that a detector has at least.
-const LEAST: usize = 16;
+const FITTED: usize = 8;
+/// Columns that a detector has at least: fewer show neither noise nor an outline.
+const LEAST: usize = 4;
+/// An end does not join on above this multiple of the columns beside it: its pixels are broken.
+const BROKEN: f64 = 2.0;
+/// Widths of the detector over which a cylinder goes on, and columns at least.
+const REACH: usize = 3;
+const REACHED: usize = 64;
 /// Views at a time, and values of corrections: what memory the extension takes does not grow with the scan.
 pub(super) const VIEWS: usize = 32;
 const VALUES: usize = 1 << 22;
@@ -105,7 +111,7 @@ pub(crate) fn note_of_truncated(geometry: &ProjectionGeometry, lines: &[f32]) ->
     if columns < LEAST {
         return None;
     }
-    let outer = (columns / END).clamp(2, 16);
+    let outer = outer(columns);
     let some = (0..views).step_by(views.div_ceil(VIEWS).max(1));
     let (looked_at, mut count) = (some.len(), [0; 2]);
     for view in some {
@@ -121,7 +127,8 @@ pub(crate) fn note_of_truncated(geometry: &ProjectionGeometry, lines: &[f32]) ->
     let (sides, most) = (sides(count)?, count[0].max(count[1]));
     Some(format!(
         "the detector does not see the whole object {sides} (in {most} of {looked_at} views that were looked at): values near the rim are too large \
-         unless the volume holds all of the object (--matrix, --voxel); fbp and fdk continue such rows"
+         unless the volume holds all of the object (--matrix, --voxel), and fbp and fdk continue such rows; if it does see \
+         the whole object, air does not measure 0"
     ))
 }
 
@@ -132,7 +139,8 @@ pub(crate) fn note(extend: Extend, count: [usize; 2], views: usize) -> Option<St
     Some(match extend {
         Extend::Auto => format!(
             "the detector does not see the whole object {sides} (in {most} of {views} views): rows go on as a cylinder before they are filtered, \
-             and values near the rim depend on it (--extend none turns it off)"
+             and values near the rim depend on it (--extend none turns it off); if it does see the whole object, air \
+             does not measure 0"
         ),
         Extend::Edge => format!("rows go on with their last value {sides} before they are filtered"),
         _ => format!("rows go on as a cylinder {sides} before they are filtered"),
@@ -142,7 +150,8 @@ pub(crate) fn note(extend: Extend, count: [usize; 2], views: usize) -> Option<St
 impl FilteredBackprojection {
     /// Columns of an extension.
     fn reach(&self) -> usize {
-        self.measured.detector().columns
+        let columns = self.measured.detector().columns;
+        if self.filter.extend == Extend::Edge { columns } else { (REACH * columns).max(REACHED) }
     }
 
     /// The detector's coordinate u of a measured column of a view, which may lie beyond the detector, mm.
@@ -189,7 +198,7 @@ impl FilteredBackprojection {
 
     fn end(&self, view: usize, side: usize, lines: &[f32], means: &[f64]) -> Option<End> {
         let columns = means.len();
-        let outer = (columns / END).clamp(2, 16);
+        let outer = outer(columns);
         let edge = self.u_mm(view, if side == 0 { 0.0 } else { (columns - 1) as f64 });
         let outwards = if side == 0 { -1.0 } else { 1.0 };
         // The side at the axis of a shifted detector, and one that does not reach the axis.
@@ -200,7 +209,7 @@ impl FilteredBackprojection {
         if extend == Extend::Auto && !ends_inside(means, side, outer) {
             return None;
         }
-        let radius_mm = (extend != Extend::Edge).then(|| self.radius(view, side, lines));
+        let radius_mm = (extend != Extend::Edge).then(|| self.radius(view, side, lines, means));
         // The mean of the outer columns stands for the outline's mean there.
         let outline = |u: f64| self.outline(view, radius_mm, edge, u);
         let mean = self.inwards(view, side, outer).map(|(_, u)| outline(u)).sum::<f64>();
@@ -228,16 +237,24 @@ impl FilteredBackprojection {
     }
 
     /// The cylinder's radius: where the line through p² of the outer columns over the square of their distance from the axis meets 0. It is
-    /// between a column beyond the edge and the end of the extension.
-    fn radius(&self, view: usize, side: usize, lines: &[f32]) -> f64 {
+    /// between a column beyond the edge and the end of the extension, or the end of the detector's other side where that sees more.
+    fn radius(&self, view: usize, side: usize, lines: &[f32], means: &[f64]) -> f64 {
         let detector = self.measured.detector();
         let outwards = if side == 0 { -1.0 } else { 1.0 };
-        let edge = self.u_mm(view, if side == 0 { 0.0 } else { (detector.columns - 1) as f64 });
+        let [first, last] = [0.0, (detector.columns - 1) as f64].map(|column| self.u_mm(view, column));
+        let (edge, other) = if side == 0 { (first, last) } else { (last, first) };
         let at = |columns: usize| {
             self.axis_distance(view, edge + outwards * columns as f64 * detector.pitch_mm[0]).abs()
         };
-        let [least, most] = [at(1), at(self.reach())];
-        let count = (detector.columns / FIT).max(LEAST / 2);
+        let [least, mut most] = [at(1), at(self.reach())];
+        let other = self.axis_distance(view, other).abs();
+        if other > least
+            && self.margins[1 - side] == 0
+            && !ends_inside(means, 1 - side, outer(detector.columns))
+        {
+            most = other;
+        }
+        let count = (detector.columns / FIT).max(FITTED);
         let some = chosen_rows(lines.len() / detector.columns);
         let (mut n, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for (column, u) in self.inwards(view, side, count).take_while(|(_, u)| u * outwards > 0.0) {
@@ -367,6 +384,11 @@ impl FilteredBackprojection {
     }
 }
 
+/// Columns that give the value at an end.
+fn outer(columns: usize) -> usize {
+    (columns / END).clamp(2, 16)
+}
+
 /// Some rows of a view, evenly over it.
 fn chosen_rows(rows: usize) -> std::iter::StepBy<Range<usize>> {
     (0..rows).step_by(rows.div_ceil(ROWS).max(1))
@@ -388,15 +410,18 @@ fn means(lines: &[f32], columns: usize) -> Vec<f64> {
 /// Whether a side of a view's mean row ends inside the object: not in air, whose values are small and noise.
 fn ends_inside(means: &[f64], side: usize, outer: usize) -> bool {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let wide = 4 * outer.min(means.len() / 4);
-    let (end, around) = match side {
-        0 => (&means[..outer], &means[..wide]),
-        _ => (&means[means.len() - outer..], &means[means.len() - wide..]),
+    let wide = (4 * outer).min(means.len());
+    let inwards = |columns: Range<usize>| match side {
+        0 => &means[columns],
+        _ => &means[means.len() - columns.end..means.len() - columns.start],
     };
+    let (outermost, end, around) = (inwards(0..1)[0], mean(inwards(0..outer)), inwards(0..wide));
     let largest = means.windows(outer).map(mean).fold(0.0, f64::max);
     // Second differences: a slope is no noise.
     let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).powi(2) / 6.0;
     let noise = around.windows(3).map(second).sum::<f64>() / (wide - 2) as f64;
-    let end = mean(end);
-    end > PART * largest && end > NOISE * (noise / outer as f64).sqrt()
+    // Of few columns the outer ones reach into an object that the detector sees.
+    let inside = end.min(outermost) > PART * largest && end > NOISE * (noise / outer as f64).sqrt();
+    let beside = inwards(outer..wide).iter().copied().fold(0.0, f64::max);
+    inside && end <= BROKEN * beside + PART * largest
 }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use extend::{Ends, Extend};
 pub(crate) use extend::{note as extension_note, note_of_truncated};
 pub use fourier::FourierBackprojection;
+pub(crate) use path::usual as usual_gap;
 use path::{Course, Coverage, Place};
 
 choices! {
@@ -88,12 +89,19 @@ fn course(geometry: &ProjectionGeometry) -> Result<(Vec<Place>, Course)> {
             ));
         }
     }
-    let shifted = places.first().is_some_and(|place| {
+    let is_shifted = |place: &Place| {
         let [before, after] = sides(detector, place);
         before.min(after) < MIDDLE * before.max(after)
-    });
+    };
+    let shifted = !places.is_empty() && places.iter().all(is_shifted) && is_on_one_side(detector, &places);
     let course = path::course(&places, shifted);
     Ok((places, course))
+}
+
+/// Whether the same side of the detector is the shorter one in all views.
+fn is_on_one_side(detector: &Detector, places: &[Place]) -> bool {
+    let before = |place: &Place| sides(detector, place)[0] < sides(detector, place)[1];
+    places.windows(2).all(|pair| before(&pair[0]) == before(&pair[1]))
 }
 
 /// Columns before and after the axis.
@@ -444,10 +452,14 @@ const MIDDLE: f64 = 0.9;
 fn margins(detector: &Detector, places: &[Place], coverage: Coverage) -> [usize; 2] {
     let Some(place) = places.first().filter(|_| coverage == Coverage::Turn) else { return [0, 0] };
     let [before, after] = sides(detector, place);
-    if (before - after).abs() <= SHIFTED {
+    let shift = |[before, after]: [f64; 2]| (before - after).abs();
+    if shift([before, after]) <= SHIFTED || !is_on_one_side(detector, places) {
         return [0, 0];
     }
-    let missing = (before - after).abs().ceil() as usize;
+    // The axis may move from view to view; rounding is no move.
+    let largest = places.iter().map(|place| shift(sides(detector, place))).fold(0.0, f64::max);
+    let first = shift([before, after]);
+    let missing = (if largest > first + 1e-3 { largest } else { first }).ceil() as usize;
     if before < after { [missing, 0] } else { [0, missing] }
 }
 

@@ -2,12 +2,14 @@
 
 use std::f64::consts::PI;
 
-use super::path::{Course, Coverage};
+use super::path::{Course, Coverage, Gaps, WIDE};
 use super::{FilteredBackprojection, sides};
 
 /// A detector that is shifted by half of this part of it is told. An axis a little off the middle is usual, and leaves the edge of the field
 /// of view dark.
 const TOLD: f64 = 0.2;
+/// Views that repeat this part of the directions are told.
+const REPEATED: f64 = 0.1;
 
 fn degrees(angle: f64) -> String {
     format!("{:.1}°", angle.to_degrees())
@@ -17,23 +19,38 @@ impl FilteredBackprojection {
     /// Notes for people.
     pub(super) fn told(&self, course: &Course) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Coverage::Arc { span, .. } = course.coverage {
-            self.tell_of_arc(span, &mut notes);
+        let missing = course.coverage == Coverage::HalfTurn && course.span < PI - WIDE;
+        match course.coverage {
+            Coverage::Arc { span, .. } => self.tell_of_arc(span, course.usual, &mut notes),
+            Coverage::HalfTurn if missing => notes.push(format!(
+                "the views cover {}: less than half a turn leaves streaks and blurs edges along the missing directions, for which the views \
+                 beside them stand",
+                degrees(course.span)
+            )),
+            _ => {}
         }
-        if let Some([start, end]) = course.gap {
+        // That gap was told.
+        if let Some(Gaps { count, sum, widest: [start, end] }) =
+            course.gaps.filter(|gaps| !missing || gaps.count > 1)
+        {
+            let others = match count {
+                1 => String::new(),
+                _ => format!(", nor from {} other gaps ({} in all)", count - 1, degrees(sum)),
+            };
             notes.push(format!(
-                "no view looks from between {} and {}, a gap of {:.1} usual steps: the views beside it stand for it, which leaves streaks if it \
-                 is wide",
+                "no view looks from between {} and {}, a gap of {:.1} usual steps{others}: the views beside it stand for it, which leaves \
+                 streaks if it is wide",
                 degrees(start),
                 degrees(end),
                 (end - start) / course.usual
             ));
         }
-        let views = self.places.len();
-        // The first and the last view of a turn may be one.
-        if views > course.directions + 1 && course.directions > 1 {
+        let repeats = self.places.len().saturating_sub(course.directions);
+        // A few directions of uneven scans are nearly one, and the first and the last view of a turn may be.
+        if repeats > 1 && course.directions > 1 && repeats as f64 > REPEATED * course.directions as f64 {
             notes.push(format!(
-                "{views} views look from {} directions: views from one direction share its weight",
+                "{} views look from {} directions: views from one direction share its weight",
+                self.places.len(),
                 course.directions
             ));
         }
@@ -41,7 +58,7 @@ impl FilteredBackprojection {
         notes
     }
 
-    fn tell_of_arc(&self, span: f64, notes: &mut Vec<String>) {
+    fn tell_of_arc(&self, span: f64, usual: f64, notes: &mut Vec<String>) {
         let Some(place) = self.places.first() else { return };
         if span < PI {
             notes.push(format!(
@@ -56,7 +73,8 @@ impl FilteredBackprojection {
         let half = 0.5 * detector.columns as f64 * detector.pitch_mm[0];
         let fan = place.distances.map_or(0.0, |[_, depth]| 2.0 * (half / depth).atan());
         notes.push(format!("a short scan of {}, with Parker's weights", degrees(span)));
-        if span < PI + fan - 1e-6 {
+        // Of a scan in steps the last one is not part of the span.
+        if span + usual < PI + fan - 1e-6 {
             notes.push(format!(
                 "a short scan of the whole fan covers {}: the margin of the field of view is measured in part",
                 degrees(PI + fan)

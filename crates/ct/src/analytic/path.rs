@@ -1,6 +1,6 @@
 //! The path of a scan that filtered back-projection can take: a circle around z, or parallel rays across it.
 
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
 use rayspin_core::{Error, ProjectionGeometry, RaySource, Result};
 
@@ -8,15 +8,15 @@ use rayspin_core::{Error, ProjectionGeometry, RaySource, Result};
 const TOLERANCE: f64 = 1e-3;
 /// A gap between directions is unusual above this multiple of the usual gap.
 const GAP: f64 = 3.0;
-/// The largest gap stands out above this multiple of the next one.
+/// The largest gap stands out above this multiple of the next one. It is the end of the path; of several that are alike none is.
 const SECOND: f64 = 1.5;
-/// Angles count as one direction up to this part of the usual gap: the noise of an encoder.
+/// Angles count as one direction up to this part of the gaps beside them: the noise of an encoder.
 const SAME: f64 = 0.05;
-/// Parallel views beside a gap up to this one stand for it, radian. In FBP of ellipses whose views lack 3° to 20° of half a turn, the error
-/// is then 15 to 45 % smaller than with the gap left out; the mean stays within 0.5 %, and else falls by the missing part.
-const FILLED: f64 = PI / 12.0;
-/// The same of a detector that is shifted to one side, which needs the whole turn. The error doubles at 20° and triples at 30°.
-const FILLED_SHIFTED: f64 = PI / 6.0;
+/// Larger gaps are no steps of a scan, radian.
+pub(super) const WIDE: f64 = PI / 12.0;
+/// The largest gap for which the views of a shifted detector beside it stand, radian; such a scan needs the whole turn. In FBP of ellipses
+/// the error is then twice that of a whole turn for 30°, 6 times for 60°, 10 times for 90°; with the margin left out it is 13 times as large.
+const FILLED_SHIFTED: f64 = PI / 3.0;
 
 /// Where a view is on its path.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub(super) struct Place {
 pub(super) enum Coverage {
     /// All of it: every line is measured twice.
     Turn,
-    /// Parallel rays over half a turn or more, each line as if it were measured once.
+    /// Parallel rays over half a turn, each line as if it were measured once. Views beside a gap stand for it.
     HalfTurn,
     /// A part of it, from this angle on over this span.
     Arc {
@@ -117,7 +117,7 @@ pub(super) fn places(geometry: &ProjectionGeometry) -> Result<Vec<Place>> {
 #[derive(Debug, Clone)]
 pub(super) struct Course {
     pub(super) coverage: Coverage,
-    /// The angle that the views cover, at most a turn.
+    /// The angle that the views cover, at most a turn; of parallel rays that do not cover half a turn, the part of it.
     pub(super) span: f64,
     /// Δθ of each view: half of the gaps on both sides of its direction, shared by the views in this direction.
     pub(super) shares: Vec<f64>,
@@ -125,8 +125,18 @@ pub(super) struct Course {
     pub(super) directions: usize,
     /// The usual gap between directions.
     pub(super) usual: f64,
-    /// The ends of the largest gap for which the views beside it stand, where it is unusual.
-    pub(super) gap: Option<[f64; 2]>,
+    /// The gaps for which the views beside them stand, where they are unusual.
+    pub(super) gaps: Option<Gaps>,
+}
+
+/// Gaps that are larger than usual.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gaps {
+    pub(super) count: usize,
+    /// Their sum.
+    pub(super) sum: f64,
+    /// The ends of the largest one.
+    pub(super) widest: [f64; 2],
 }
 
 /// The directions of the places; `shifted` says that the detector sees one side of the axis alone, so that the whole turn is needed.
@@ -138,26 +148,29 @@ pub(super) fn course(places: &[Place], shifted: bool) -> Course {
 
 fn part(places: &[Place], turn: Circle, shifted: bool) -> Course {
     let parallel = places.iter().all(|place| place.distances.is_none());
-    let Some(end) = turn.end() else {
+    let end = turn.end();
+    let span = TAU - end.unwrap_or(0.0);
+    let closes = match end {
         // Where views are missing, the opposite ones measured the same lines of parallel rays.
-        let folds = parallel && !shifted && turn.is_unusual(turn.largest);
-        return if folds { half_turn(places, TAU) } else { turn.closed(Coverage::Turn, TAU) };
+        None => shifted || !parallel || !turn.is_unusual(turn.largest),
+        // A turn without this part lacks a step more.
+        Some(end) => shifted && end - turn.usual <= FILLED_SHIFTED + TOLERANCE,
     };
-    let span = TAU - end;
-    if shifted && end <= FILLED_SHIFTED {
-        return turn.closed(Coverage::Turn, span);
-    }
-    let missing = PI - span;
-    let stands_out = missing > FILLED.max(SECOND * turn.second) && turn.is_unusual(missing);
-    if parallel && turn.directions.len() > 1 && !stands_out {
-        let covers = !turn.is_unusual(missing) || missing <= turn.second;
-        return half_turn(places, if covers { span.max(PI) } else { span });
-    }
-    turn.open(span)
+    if closes { turn.closed(Coverage::Turn, span) } else { half_turn_or_arc(places, turn, span) }
 }
 
-fn half_turn(places: &[Place], span: f64) -> Course {
-    Circle::new(places, PI).closed(Coverage::HalfTurn, span)
+fn half_turn_or_arc(places: &[Place], turn: Circle, span: f64) -> Course {
+    if places.iter().any(|place| place.distances.is_some()) {
+        return turn.open(span);
+    }
+    // What parallel rays measure is the same from the other side, however the angles are numbered.
+    let half = Circle::new(places, PI);
+    match half.end() {
+        None => half.closed(Coverage::HalfTurn, span.max(PI)),
+        // In FBP of ellipses the error is smaller where the views beside the gap stand for it, up to half of the half turn.
+        Some(end) if end <= FRAC_PI_2 => half.closed(Coverage::HalfTurn, PI - end),
+        Some(end) => half.open(PI - end),
+    }
 }
 
 /// Views whose angles are one up to noise.
@@ -199,18 +212,7 @@ impl Circle {
         let split = (last + 1) % angles.len().max(1);
         angles[..split].iter_mut().for_each(|angle| angle.0 += period);
         angles.rotate_left(split);
-        let same = SAME * usual(&all);
-        let mut directions: Vec<Direction> = Vec::new();
-        for (angle, view) in angles {
-            match directions.last_mut() {
-                Some(one) if angle - one.first <= same => {
-                    one.last = angle;
-                    one.beyond += angle - one.first;
-                    one.views.push(view);
-                }
-                _ => directions.push(Direction { first: angle, last: angle, beyond: 0.0, views: vec![view] }),
-            }
-        }
+        let directions = directions(&angles, period, SAME * usual(&all));
         let mean = |one: &Direction| one.first + one.beyond / one.views.len() as f64;
         let middles: Vec<(f64, usize)> = directions.iter().map(|one| (mean(one), 0)).collect();
         let gaps = gaps(&middles);
@@ -222,11 +224,11 @@ impl Circle {
         gap > GAP * self.usual
     }
 
-    /// The gap that is no part of the path: one that stands out among the others, or more than half a turn.
+    /// The gap that is no part of the path: one that stands out among the others, or more than half of the circle.
     fn end(&self) -> Option<f64> {
         let gap = self.largest;
-        let stands_out = self.is_unusual(gap) && gap > FILLED.min(SECOND * self.second);
-        (stands_out || gap > PI * (1.0 + 1e-9)).then_some(gap)
+        let stands_out = self.is_unusual(gap) && gap > SECOND * self.second;
+        (stands_out || gap > 0.5 * self.period * (1.0 + 1e-9)).then_some(gap)
     }
 
     fn course(
@@ -241,12 +243,14 @@ impl Circle {
             let each = share(&self.gaps, at) / one.views.len() as f64;
             one.views.iter().for_each(|&view| shares[view] = each);
         }
-        let widest = (0..filled).max_by(|&a, &b| self.gaps[a].total_cmp(&self.gaps[b]));
-        let gap = widest.filter(|&at| self.is_unusual(self.gaps[at])).map(|at| {
+        let unusual: Vec<usize> = (0..filled).filter(|&at| self.is_unusual(self.gaps[at])).collect();
+        let widest = unusual.iter().copied().max_by(|&a, &b| self.gaps[a].total_cmp(&self.gaps[b]));
+        let gaps = widest.map(|at| {
             let start = self.directions[at].last.rem_euclid(self.period);
-            [start, start + self.gaps[at]]
+            let sum = unusual.iter().map(|&at| self.gaps[at]).sum();
+            Gaps { count: unusual.len(), sum, widest: [start, start + self.gaps[at]] }
         });
-        Course { coverage, span, shares, directions: self.directions.len(), usual: self.usual, gap }
+        Course { coverage, span, shares, directions: self.directions.len(), usual: self.usual, gaps }
     }
 
     /// All gaps are part of the path.
@@ -278,13 +282,43 @@ impl Circle {
     }
 }
 
+/// Ascending angles of views, whose largest gap is at the end, as directions. Views are of one direction if they differ by `most`, and by a
+/// small part of the gaps beside them: where steps are small, small differences are steps.
+fn directions(angles: &[(f64, usize)], period: f64, most: f64) -> Vec<Direction> {
+    let Some(&(least, _)) = angles.first() else { return Vec::new() };
+    let around = |at: usize| angles.get(at).map_or(least + period, |angle| angle.0);
+    let mut directions: Vec<Direction> = Vec::new();
+    let (mut at, mut before) = (0, f64::INFINITY);
+    while let Some(&(first, _)) = angles.get(at) {
+        let near = angles[at..].iter().take_while(|angle| angle.0 - first <= most).count();
+        let is_one = |count: &usize| {
+            let last = angles[at + count - 1].0;
+            last - first <= SAME * before.min(around(at + count) - last)
+        };
+        // A single view is a direction.
+        let count = (2..=near).rev().find(is_one).unwrap_or(1);
+        let views = &angles[at..at + count];
+        let last = views[count - 1].0;
+        let beyond = views.iter().map(|angle| angle.0 - first).sum();
+        directions.push(Direction {
+            first,
+            last,
+            beyond,
+            views: views.iter().map(|angle| angle.1).collect(),
+        });
+        at += count;
+        before = around(at) - last;
+    }
+    directions
+}
+
 /// The median gap by length, of all but the largest: half of the path lies in gaps that are no larger. Gaps between views that repeat a
-/// direction have next to no length. Gaps beyond [`FILLED`] count where there are no others.
-fn usual(gaps: &[f64]) -> f64 {
+/// direction have next to no length. Gaps beyond [`WIDE`] count where there are no others.
+pub(crate) fn usual(gaps: &[f64]) -> f64 {
     let mut sorted = gaps.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.pop();
-    let most = sorted.partition_point(|gap| *gap <= FILLED);
+    let most = sorted.partition_point(|gap| *gap <= WIDE);
     if most > 0 {
         sorted.truncate(most);
     }

@@ -149,6 +149,8 @@ impl Sizes {
             BackendKind::Cuda if spec.views_at_a_time() >= views => Place::Gpu,
             BackendKind::Cuda => Place::Parts,
         };
+        // Ends of rows are found where line integrals are filtered.
+        let ends = if place == Place::Parts { spec.views_at_a_time() } else { views };
         Ok(Self {
             place,
             lines: REAL * spec.pixels()?,
@@ -156,7 +158,7 @@ impl Sizes {
             columns: columns as u64,
             views: views as u64,
             some: (spec.views_at_a_time() as u64).min(views as u64),
-            extensions: method.extension_bytes(spec.views_at_a_time()),
+            extensions: method.extension_bytes(ends),
             kept: spec.keeps_lines(),
             updates: problem.items(),
         })

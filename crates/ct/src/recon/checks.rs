@@ -5,6 +5,8 @@ use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, VolumeGrid};
 
 /// Columns are negative where their mean is below this part of the largest one.
 const BELOW: f64 = 0.02;
+/// Columns are negative where their mean is below 0 by this many times its standard deviation.
+const NOISE: f64 = 4.0;
 /// The part of the columns above which negative ones are told.
 const SHARE: f64 = 0.05;
 /// Views, and rays along each side of the detector, that are followed to the volume.
@@ -36,7 +38,8 @@ impl Means {
     /// What people should know of negative ones.
     pub(crate) fn note(&self) -> Option<String> {
         let largest = self.sums.iter().fold(0.0f64, |most, sum| most.max(sum.abs()));
-        let negative = self.sums.iter().filter(|sum| **sum < -BELOW * largest).count();
+        let least = (BELOW * largest).max(NOISE * self.noise());
+        let negative = self.sums.iter().filter(|sum| **sum < -least).count();
         if largest <= 0.0 || (negative as f64) < SHARE * self.sums.len() as f64 {
             return None;
         }
@@ -46,6 +49,16 @@ impl Means {
              flat field is too small, or the logarithm has the other sign; the volume is wrong by as much",
             100.0 * negative as f64 / self.sums.len() as f64
         ))
+    }
+
+    /// The standard deviation of the sums, from the median of second differences: a slope is no noise, and edges are few. The noise of flat
+    /// fields is the same in all views and does not average out.
+    fn noise(&self) -> f64 {
+        let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).abs();
+        let mut seconds: Vec<f64> = self.sums.windows(3).map(second).collect();
+        seconds.sort_by(f64::total_cmp);
+        // The median of |x| of a normal distribution is 0.6745 σ; a second difference has 6 times the variance of a sum.
+        seconds.get(seconds.len() / 2).map_or(0.0, |median| median / (0.6745 * 6f64.sqrt()))
     }
 }
 
@@ -72,7 +85,8 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
                 .is_some_and(|[row, column]| inside(row, detector.rows) && inside(column, detector.columns))
         })
     };
-    let met = views.iter().enumerate().step_by(views.len().div_ceil(VIEWS).max(1)).any(|(at, view)| {
+    let meets = |at: usize| {
+        let view = &views[at];
         on_detector(at)
             || places(detector.columns).any(|column| {
                 places(detector.rows).any(|row| {
@@ -89,8 +103,10 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
                     crosses(pixel, along, &sides)
                 })
             })
-    });
-    if met {
+    };
+    // Few views of a helix meet a slab.
+    let some = views.len().div_ceil(VIEWS).max(1);
+    if (0..views.len()).step_by(some).any(meets) || (0..views.len()).any(meets) {
         return Ok(());
     }
     let reach = |axis: usize| format!("{:.4} to {:.4}", sides[axis][0], sides[axis][1]);
@@ -157,8 +173,10 @@ pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<S
 pub(crate) fn expect_finite(volume: &[f32]) -> Result<()> {
     match volume.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
-        Some(index) => {
-            Err(Error::NotFinite { what: "volume".into(), index, found: volume[index].to_string() })
-        }
+        Some(index) => Err(Error::NotFinite {
+            what: "reconstructed values".into(),
+            index,
+            found: volume[index].to_string(),
+        }),
     }
 }

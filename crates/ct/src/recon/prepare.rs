@@ -4,7 +4,7 @@ use rayspin_device::Device;
 
 use super::checks::Means;
 use crate::corrections::{Corrections, binned};
-use crate::scan::{Measured, Part, PixelSize, Scan, find_axis};
+use crate::scan::{FoundAxis, Measured, Part, PixelSize, Scan, search_axis};
 
 /// exp(-80) is less than one photon in 10^34: larger numbers are no line integrals of what was measured.
 const MOST_OPAQUE: f32 = 80.0;
@@ -132,6 +132,9 @@ pub fn with_axis(rays: &ProjectionGeometry, column: f64) -> Result<(ProjectionGe
 
 /// What people should know of [`with_axis`].
 pub fn axis_note(column: f64, stated: f64) -> String {
+    if (column - stated).abs() < 0.005 {
+        return format!("the axis is taken on column {column:.2}, as the scan's rays state");
+    }
     format!(
         "the axis is taken on column {column:.2}, in place of column {stated:.2}, which the scan's rays state"
     )
@@ -217,11 +220,18 @@ pub fn prepare(
     notes.extend(means.note());
     let bins @ [_, high, wide] = corrections.bins();
     let find = |notes: &mut Vec<String>| -> Result<f64> {
-        let column = find_axis(device, lines.view(), &angles)?;
-        let column = part.columns().start as f64 + (column + 0.5) * wide as f64 - 0.5;
+        let FoundAxis { column, other } = search_axis(device, lines.view(), &angles)?;
+        let whole = |column: f64| part.columns().start as f64 + (column + 0.5) * wide as f64 - 0.5;
+        let column = whole(column);
         notes.push(format!(
             "the axis falls on column {column:.2}, about which views are mirror images of others"
         ));
+        notes.extend(other.map(|other| {
+            format!(
+                "the axis is not certain: the first and the last view are mirror images about column {:.2}; compare volumes (--axis)",
+                whole(other)
+            )
+        }));
         Ok(column)
     };
     let axis = match options.axis {

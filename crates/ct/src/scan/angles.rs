@@ -6,8 +6,10 @@ use rayspin_core::ProjectionGeometry;
 
 /// Fewer views are chosen by hand.
 const VIEWS: usize = 10;
-/// A scan of two turns in radian covers less, if it counts as degrees.
-const NARROW_DEG: f64 = 13.0;
+/// A scan of half a turn to two turns in radian covers as much, if it counts as degrees. Its steps are then smaller than those of scans of which
+/// a few views are chosen.
+const NARROW_DEG: std::ops::Range<f64> = 2.9..13.0;
+const FINE_DEG: f64 = 0.12;
 /// Turns, and views in each, of a scan of half a turn to two turns in degrees that counts as radian.
 const TURNS: std::ops::Range<f64> = 14.0..116.0;
 const VIEWS_A_TURN: f64 = 100.0;
@@ -53,11 +55,15 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
             }
         };
         format!("{found}: the volume is smeared along its rays and shows no depth")
-    } else if views >= VIEWS && span < NARROW_DEG {
+    } else if views >= VIEWS && NARROW_DEG.contains(&span) && span < FINE_DEG * views as f64 {
         format!(
             "the {views} views cover {span:.2}°: if the angles of the scan are radian that it calls degrees, correct their unit"
         )
-    } else if TURNS.contains(&turns) && (views as f64) < VIEWS_A_TURN * turns && !is_golden(angles) {
+    } else if TURNS.contains(&turns)
+        && (views as f64) < VIEWS_A_TURN * turns
+        && !is_golden(angles)
+        && !repeats(angles)
+    {
         format!(
             "the {views} views turn {turns:.1} times: if the angles of the scan are degrees that it calls radian, correct their unit"
         )
@@ -74,4 +80,12 @@ fn is_golden(angles: &[f64]) -> bool {
         GOLDEN_DEG.iter().any(|wanted| [step, 360.0 - step].iter().any(|step| (step - wanted).abs() < 0.05))
     };
     2 * angles.windows(2).filter(|pair| golden(pair)).count() > angles.len()
+}
+
+/// Whether a turn is a whole number of steps: many such turns are made on purpose, to follow what changes. Steps in degrees that count as
+/// radian do not divide a turn.
+fn repeats(angles: &[f64]) -> bool {
+    let [Some(first), Some(last)] = [angles.first(), angles.last()] else { return false };
+    let steps = TAU * (angles.len() - 1) as f64 / (last - first).abs();
+    (steps - steps.round()).abs() < 0.01 && steps > 3.0
 }

@@ -8,6 +8,9 @@ use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, Cpu, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 
+use super::around::{Around, Between, interpolated};
+use super::spoilt::mended;
+
 /// Views that are compared at most, and columns while the axis is sought roughly.
 const VIEWS: usize = 256;
 const COLUMNS: usize = 512;
@@ -15,13 +18,27 @@ const COLUMNS: usize = 512;
 const SHARED: f64 = 0.1;
 /// Part of half a turn, 1/SEAM, from whose ends views are compared.
 const SEAM: usize = 90;
+/// The part of the views of half a turn that have opposite ones in a whole turn, and how many pairs show the axis of others.
+const TURN: f64 = 0.9;
+const LEAST: usize = 8;
+/// Columns by which two ways to find the axis differ at least if that is told.
+const APART: f64 = 0.5;
 /// The part of the views' variance a pixel that an overlap has at least.
 const FLAT: f64 = 1e-3;
 /// Standard deviations by which a match is better than chance.
 const CHANCE: f64 = 4.0;
 
+/// A column on which the axis of rotation was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FoundAxis {
+    /// Counted from 0 at the middle of the first column.
+    pub column: f64,
+    /// The column about which the first and last views of half a turn are mirror images, if it is another one.
+    pub other: Option<f64>,
+}
+
 /// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]` of parallel rays, counted from 0
-/// at the middle of the first column. `angles` are those of the views, radian, in even steps.
+/// at the middle of the first column. `angles` are those of the views, radian. Where no view looks from an angle, those beside it are interpolated.
 ///
 /// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images differ least, in the sum of
 /// squares over the columns that both have, relative to the variance there. It may be near an end of the detector, as in half acquisition:
@@ -35,7 +52,9 @@ const CHANCE: f64 = 4.0;
 /// The first and last views of half a turn are nearly mirror images, too. Where they match elsewhere and not on the column that was found, the
 /// axis is sought around their match.
 ///
-/// Errors: fewer than 8 views or columns; less than half a turn; uneven steps; an axis that the views do not show, as their mirror images
+/// Dead columns, and single pixels that are far from all around them, are mended first.
+///
+/// Errors: fewer than 8 views or columns; less than half a turn; an axis that the views do not show, as their mirror images
 /// differ everywhere, match on several columns, or match best at the end of the columns that are tried.
 ///
 /// ```
@@ -57,41 +76,69 @@ const CHANCE: f64 = 4.0;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn find_axis(device: &Device, lines: ArrayView3<'_, f32>, angles: &[f64]) -> Result<f64> {
+    Ok(search_axis(device, lines, angles)?.column)
+}
+
+/// The same, and whether the views disagree.
+///
+/// Errors: as [`find_axis`].
+pub fn search_axis(device: &Device, lines: ArrayView3<'_, f32>, angles: &[f64]) -> Result<FoundAxis> {
     let (views, rows, columns) = lines.dim();
     rayspin_core::expect_len("angles", &[views], angles.len())?;
     if views < 8 || columns < 8 {
         let found = format!("{views} views of {columns} columns");
         return Err(Error::value("views to find the axis in", "at least 8 views of 8 columns", found));
     }
-    let step = (angles[views - 1] - angles[0]) / (views - 1) as f64;
-    let even = |(at, angle): (usize, &f64)| (angle - angles[0] - step * at as f64).abs() <= 0.1 * step.abs();
-    if !angles.iter().enumerate().all(even) || step == 0.0 {
-        return Err(Error::value("angles to find the axis with", "even steps", "uneven ones"));
+    let around = Around::new(angles);
+    if around.step <= 0.0 {
+        return Err(Error::value(
+            "views to find the axis in",
+            "some of different directions",
+            "one direction",
+        ));
     }
-    let span = step.abs() * views as f64;
-    let half = (PI / step.abs()).round() as usize;
-    let row = lines.index_axis(Axis(1), rows / 2);
-    if span >= TAU - 0.5 * step.abs() {
-        let every = (views - half).div_ceil(VIEWS);
-        let pairs: Vec<[usize; 2]> =
-            (0..views - half).step_by(every).map(|view| [view, view + half]).collect();
-        return Mirrored::new(device.cpu_side(), row, &pairs).convincing();
+    let row = mended(lines.index_axis(Axis(1), rows / 2));
+    let (cpu, row) = (device.cpu_side(), row.view());
+    // From the first view over half a turn, as the scan turns.
+    let forwards = angles[views - 1] >= angles[0];
+    let from_first = |angle: f64| if forwards { angle - angles[0] } else { angles[0] - angle };
+    let mut ahead: Vec<usize> = (0..views).collect();
+    ahead.retain(|&view| from_first(angles[view]).rem_euclid(TAU) < PI - 1e-9);
+    let pairs: Vec<[Between; 2]> =
+        ahead.iter().filter_map(|&view| Some([([view; 2], 0.0), around.opposite(angles[view])?])).collect();
+    let by_pairs = |pairs: Vec<[Between; 2]>| {
+        let every = pairs.len().div_ceil(VIEWS).max(1);
+        let some: Vec<_> = pairs.into_iter().step_by(every).collect();
+        Mirrored::new(cpu, row, &some).convincing().map(|column| FoundAxis { column, other: None })
+    };
+    if pairs.len() as f64 >= TURN * ahead.len() as f64 {
+        return by_pairs(pairs);
     }
-    if half > views {
-        let found = format!("{:.0}°", span.to_degrees());
-        return Err(Error::value("views to find the axis in", "at least half a turn", found));
-    }
-    let row = row.slice(ndarray::s![..half, ..]);
+    let half = around
+        .half_turn(angles[0], forwards)
+        .or_else(|| around.half_turn(around.start(), true))
+        .map(|half| interpolated(row, &half));
+    let Some(half) = half else {
+        if pairs.len() >= LEAST {
+            return by_pairs(pairs);
+        }
+        let found = format!("none over {:.0}° of it", around.missing().to_degrees());
+        return Err(Error::value("views to find the axis in", "views all over at least half a turn", found));
+    };
+    let count = half.dim().0;
     // Views on both sides of the step from the last view to the first one's mirror image.
-    let near = (half / SEAM).max(1);
-    let pairs: Vec<[usize; 2]> = (0..near).map(|view| [view, half - 1 - view]).collect();
-    let seam = Mirrored::new(device.cpu_side(), row, &pairs);
-    let found = by_wedge(&device.host(), row, None)?;
+    let near = (count / SEAM).max(1);
+    let pairs: Vec<[Between; 2]> =
+        (0..near).map(|view| [view, count - 1 - view].map(|view| ([view; 2], 0.0))).collect();
+    let seam = Mirrored::new(cpu, half.view(), &pairs);
+    let mut column = by_wedge(&device.host(), half.view(), None)?;
     let matched = seam.convincing()?;
-    if seam.agrees(found, matched) {
-        return Ok(found);
+    if !seam.agrees(column, matched) {
+        column = by_wedge(&device.host(), half.view(), Some(matched))?;
     }
-    by_wedge(&device.host(), row, Some(matched))
+    // The views are a step away from mirror images, which moves what is near the detector's end.
+    let apart = APART + 0.25 * columns as f64 * around.step;
+    Ok(FoundAxis { column, other: ((column - matched).abs() > apart).then_some(matched) })
 }
 
 /// Twice the columns that are tried.
@@ -126,14 +173,15 @@ struct Mirrored {
 }
 
 impl Mirrored {
-    fn new(cpu: &Cpu, row: ArrayView2<'_, f32>, pairs: &[[usize; 2]]) -> Self {
+    fn new(cpu: &Cpu, row: ArrayView2<'_, f32>, pairs: &[[Between; 2]]) -> Self {
         let columns = row.dim().1;
-        let row = row.as_standard_layout();
+        // Views that are compared come one after the other.
+        let row = interpolated(row, pairs.as_flattened());
         let shared = ((2.0 * SHARED * columns as f64).ceil() as usize).max(2);
         let sums = shared - 1..=2 * columns - 1 - shared;
         let first = *sums.start();
         let (mut count, mut sum, mut square) = (0.0, 0.0, 0.0);
-        for value in pairs.iter().flatten().flat_map(|&view| row.row(view)).map(|&value| f64::from(value)) {
+        for value in row.iter().map(|&value| f64::from(value)) {
             (count, sum, square) = (count + 1.0, sum + value, square + value * value);
         }
         // Of a pixel. Overlaps of air alone, or of a detector that is saturated, tell nothing; nor do numbers that differ by their rounding.
@@ -143,8 +191,8 @@ impl Mirrored {
             let (from, to) = ((sum + 1).saturating_sub(columns), sum.min(columns - 1));
             let (mut squares, mut sum_a, mut sum_b, mut square_a, mut square_b) = (0.0, 0.0, 0.0, 0.0, 0.0);
             let mut count = 0.0;
-            for &[first, second] in pairs {
-                let (a, b) = (row.row(first), row.row(second));
+            for pair in 0..pairs.len() {
+                let (a, b) = (row.row(2 * pair), row.row(2 * pair + 1));
                 let pairs = (from..=to).map(|column| (f64::from(a[column]), f64::from(b[sum - column])));
                 for (a, b) in pairs {
                     squares += (a - b).powi(2);
@@ -368,7 +416,9 @@ mod tests {
         assert!(part(5).unwrap_err().to_string().contains("8 views"));
         let mut uneven = angles.clone();
         uneven[30] += 0.03;
-        assert!(find_axis(&device, lines.view(), &uneven).unwrap_err().to_string().contains("even"));
+        assert!((find_axis(&device, lines.view(), &uneven).unwrap() - 31.5).abs() < 0.3);
+        uneven.fill(0.7);
+        assert!(find_axis(&device, lines.view(), &uneven).unwrap_err().to_string().contains("one direction"));
         assert!(find_axis(&device, lines.view(), &angles[1..]).is_err());
     }
 }

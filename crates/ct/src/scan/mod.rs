@@ -1,12 +1,14 @@
 //! A CT scan as it was measured, and the line integrals in it.
 
 mod angles;
+mod around;
 mod axis;
 mod lines;
 mod part;
+mod spoilt;
 
 pub use angles::{angle_notes, view_angles};
-pub use axis::find_axis;
+pub use axis::{FoundAxis, find_axis, search_axis};
 pub use lines::Light;
 use ndarray::Array3;
 pub use part::Part;

@@ -92,7 +92,10 @@ pub(crate) fn value(path: &Path, held: &Container, what: &str) -> Result<Option<
         }
         TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) | TypeDescriptor::Float(_) => {
             let numbers = held.read_raw::<f64>().map_err(fail)?;
-            return Ok(Some(match one(&numbers) {
+            // NaN differs from itself.
+            let same = one(&numbers)
+                .or_else(|| numbers.first().filter(|_| numbers.iter().all(|number| number.is_nan())));
+            return Ok(Some(match same {
                 Some(number) => Value::Number(*number),
                 None => Value::Other(format!("{count} different numbers")),
             }));

@@ -149,7 +149,7 @@ impl CtScan {
     }
 
     /// The column on which the axis of rotation falls in the middle row of parallel rays, counted from 0 at the middle of the first
-    /// column. Views cover half a turn or more in even steps.
+    /// column. Views cover half a turn or more; their steps may be uneven.
     ///
     /// Returns a float, in columns. Raises ValueError for a fan or cone beam, for other views, and where the views do not show an axis.
     #[pyo3(signature = (*, device="auto"))]

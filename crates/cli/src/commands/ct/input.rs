@@ -212,6 +212,12 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
             moved
         }
         (None, _) => {
+            if axis.is_none() && views.frames().is_some() && options.source_to_axis_mm.is_none() {
+                notes.push(
+                    "views that arrive do not show the axis before the last one: it is searched for in a file without --stream, and --axis COLUMN states it"
+                        .into(),
+                );
+            }
             options.orbit([shape[1], shape[2]], &angles, axis, pixel, &mut notes).map_err(of_option)?
         }
     };
