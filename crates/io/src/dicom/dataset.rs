@@ -64,6 +64,11 @@ impl Syntax {
             _ => refused(uid),
         }
     }
+
+    /// The syntax within a sequence of unknown type (UN): the implicit one, PS3.5 6.2.2.
+    fn of_unknown(self) -> Self {
+        Self { explicit: false, big_endian: false, ..self }
+    }
 }
 
 /// A file in memory.
@@ -77,7 +82,11 @@ impl<'p> File<'p> {
     /// Reads a file. Errors: no DICOM file, a transfer syntax that is not read, a file cut short.
     pub(super) fn read(path: &'p Path) -> Result<Self> {
         let mut bytes = Vec::new();
-        input::open(path)?.read_to_end(&mut bytes).map_err(|e| Error::read(path, e))?;
+        let mut file = input::open(path)?;
+        let length = file.metadata().map_err(|e| Error::read(path, e))?.len();
+        try_reserve("DICOM file", &mut bytes, usize::try_from(length).unwrap_or(usize::MAX))
+            .map_err(|e| Error::core(path, e))?;
+        file.read_to_end(&mut bytes).map_err(|e| Error::read(path, e))?;
         if !bytes.get(PREAMBLE..).is_some_and(|rest| rest.starts_with(MAGIC)) {
             return Err(Error::not_this_format(path, "a DICOM file", "another signature"));
         }
@@ -140,6 +149,8 @@ fn inflated(path: &Path, deflated: &[u8], syntax: Syntax) -> Result<Vec<u8>> {
 pub(super) struct Dataset<'a> {
     elements: Vec<(u32, Value<'a>)>,
     big_endian: bool,
+    /// Whether the pixels are words of 16 bits (OW), also where each number has 8.
+    pub(super) pixel_words: bool,
 }
 
 /// What an element holds.
@@ -323,18 +334,20 @@ impl<'a> Parser<'a, '_> {
             let expected = format!("at most {DEEPEST} in each other");
             return Err(Error::field(self.path, "sequences", expected, "more"));
         }
-        let mut elements = Vec::new();
+        let mut all =
+            Dataset { elements: Vec::new(), big_endian: self.syntax.big_endian, pixel_words: false };
         while self.at < self.bytes.len() {
             let start = self.at;
             let number = self.number()?;
             if end == End::Delimiter && number == ITEM_END {
                 self.u32()?;
-                return Ok(Dataset { elements, big_endian: self.syntax.big_endian });
+                return Ok(all);
             }
+            all.pixel_words = self.syntax.explicit && self.bytes[self.at..].starts_with(b"OW");
             self.at = start;
             let (number, value) = self.element(depth)?;
             if !matches!(value, Value::Skipped) {
-                elements.push((number, value));
+                all.elements.push((number, value));
             }
             // Nothing is read that follows the pixels.
             if depth == 0 && number == tag::PIXEL_DATA.number {
@@ -342,7 +355,7 @@ impl<'a> Parser<'a, '_> {
             }
         }
         match end {
-            End::OfBytes => Ok(Dataset { elements, big_endian: self.syntax.big_endian }),
+            End::OfBytes => Ok(all),
             End::Delimiter => {
                 Err(Error::truncated(self.path, "a sequence", "its end", "the end of the file"))
             }
@@ -357,7 +370,7 @@ impl<'a> Parser<'a, '_> {
             let (number, _, length) = self.head().map_err(|_| self.no_pixels())?;
             let holders = [tag::PIXEL_DATA, tag::FLOAT_PIXELS, tag::DOUBLE_PIXELS];
             if let Some(holder) = holders.iter().find(|tag| tag.number == number) {
-                let all = Dataset { elements, big_endian: self.syntax.big_endian };
+                let all = Dataset { elements, big_endian: self.syntax.big_endian, pixel_words: false };
                 let short = |tag| usize::from(all.short(tag).unwrap_or(0));
                 let frames = all.number(self.path, tag::FRAMES)?.map_or(1, |frames| frames as usize);
                 let sizes = [short(tag::COLUMNS), frames, short(tag::BITS_ALLOCATED).div_ceil(8)];
@@ -414,8 +427,7 @@ impl<'a> Parser<'a, '_> {
             UNDEFINED => {
                 let outer = self.syntax;
                 if kind == b"UN" {
-                    // PS3.5 6.2.2: elements of unknown type are nested as in the implicit syntax.
-                    self.syntax = Syntax { explicit: false, big_endian: false, ..outer };
+                    self.syntax = outer.of_unknown();
                 }
                 let items = self.items(depth);
                 self.syntax = outer;
@@ -425,8 +437,12 @@ impl<'a> Parser<'a, '_> {
             length => {
                 let bytes = self.take(length as usize, name)?;
                 if wanted {
-                    let mut inner = Parser { path: self.path, bytes, at: 0, syntax: self.syntax };
-                    Value::Items(inner.items(depth)?)
+                    let items = |syntax| Parser { path: self.path, bytes, at: 0, syntax }.items(depth);
+                    Value::Items(match kind {
+                        // Some programs keep the syntax of the file.
+                        b"UN" => items(self.syntax.of_unknown()).or_else(|_| items(self.syntax))?,
+                        _ => items(self.syntax)?,
+                    })
                 } else {
                     Value::Bytes(bytes)
                 }

@@ -11,6 +11,7 @@ mod grid;
 mod index;
 mod jpeg2000;
 mod mosaic;
+mod padding;
 mod pixels;
 mod plane;
 mod series;
@@ -117,7 +118,7 @@ pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
     Ok(ImageRead { hounsfield, ..ImageRead::new(image, stack.stored(), notes) })
 }
 
-/// The numbers of all slices, `[slice, y, x]`. The padding has the lowest of the others.
+/// The numbers of all slices, `[slice, y, x]`, with the padding filled.
 fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Array3<f32>> {
     let [rows, columns] = stack.planes[0].size;
     let mut slices = zeros(path, [stack.planes.len(), rows, columns])?;
@@ -141,16 +142,7 @@ fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Ar
         })
     })?;
     notes.extend(rounded.into_inner().then(|| stack.stored().rounded()));
-    let padding = stack.planes.iter().find_map(|plane| plane.padding);
-    if let Some((value, _)) = padding
-        && slices.iter().any(|value| value.is_nan())
-    {
-        let lowest = lowest(slices.view());
-        slices.mapv_inplace(|value| if value.is_nan() { lowest } else { value });
-        notes.push(format!(
-            "pixels that were not measured (PixelPaddingValue {value}) have the lowest of the other values, {lowest}"
-        ));
-    }
+    notes.extend(padding::filled(&stack.planes, &mut slices));
     Ok(slices)
 }
 

@@ -19,23 +19,39 @@ pub(super) struct Mosaic {
     pub(super) side: usize,
     /// From each slice to the next, a unit vector.
     pub(super) normal: [f64; 3],
+    /// Whether `ImageType` says so, too.
+    named: bool,
 }
 
 impl Mosaic {
-    /// The mosaic of a file, if it is one.
+    /// The mosaic of a file, if it is one: `ImageType` says so, or the private header. Other programs take slices out of mosaics and keep that
+    /// header, or lose words of `ImageType`. So the header alone counts if its tiles fit into a single frame, and none is smaller than what was
+    /// acquired.
     ///
     /// Errors: a mosaic without a header that tells its slices, or that does not hold them.
-    pub(super) fn of(path: &Path, all: &Dataset<'_>, size: [usize; 2]) -> Result<Option<Self>> {
+    pub(super) fn of(
+        path: &Path,
+        all: &Dataset<'_>,
+        ([rows, columns], frames): ([usize; 2], usize),
+    ) -> Result<Option<Self>> {
         let is = |text: &str| text.split('\\').any(|word| word.trim() == "MOSAIC");
-        if !all.text(tag::IMAGE_TYPE).is_some_and(|text| is(&text)) {
+        let named = all.text(tag::IMAGE_TYPE).is_some_and(|text| is(&text));
+        let header = all.private(0x0029, "SIEMENS CSA HEADER", 0x10).unwrap_or_default();
+        let slices = csa(header, "NumberOfImagesInMosaic").first().copied();
+        let side = slices.map_or(0.0, f64::sqrt).ceil();
+        let fits =
+            (1.0..=rows.min(columns) as f64).contains(&side) && slices.is_some_and(|n| n.fract() == 0.0);
+        let side = if fits { side as usize } else { 0 };
+        let fits = side > 0 && rows % side == 0 && columns % side == 0;
+        let acquired = all.shorts(tag::ACQUISITION_MATRIX).into_iter().filter(|&size| size > 0).min();
+        let large = || rows.max(columns) / side >= acquired.map_or(0, usize::from);
+        if !named && !(frames == 1 && fits && side > 1 && large()) {
             return Ok(None);
         }
         let refuse = |expected: &str, found: String| {
-            Err(Error::field(path, "mosaic (ImageType)", expected, found)
+            Err(Error::field(path, Self::what(named), expected, found)
                 .with_hint("convert it by a program that reads the scanner's mosaics, such as dcm2niix"))
         };
-        let header = all.private(0x0029, "SIEMENS CSA HEADER", 0x10).unwrap_or_default();
-        let slices = csa(header, "NumberOfImagesInMosaic").first().copied();
         let normal: Option<[f64; 3]> = csa(header, "SliceNormalVector").try_into().ok();
         let (Some(slices), Some(normal)) = (slices, normal) else {
             return refuse(
@@ -43,18 +59,34 @@ impl Mosaic {
                 "none".into(),
             );
         };
-        let [rows, columns] = size;
-        let side = slices.sqrt().ceil();
-        let fits = (1.0..=rows.min(columns) as f64).contains(&side) && slices.fract() == 0.0;
-        let side = if fits { side as usize } else { 0 };
-        if side == 0 || rows % side != 0 || columns % side != 0 {
+        if !fits {
             return refuse("tiles of one size", format!("{slices} slices in {rows} x {columns}"));
         }
         let length = norm(normal);
         if !length.is_finite() || (length - 1.0).abs() > 1e-3 {
             return refuse("a SliceNormalVector of length 1", format!("{normal:?}"));
         }
-        Ok(Some(Self { slices: slices as usize, side, normal: scaled(normal, 1.0 / length) }))
+        Ok(Some(Self { slices: slices as usize, side, normal: scaled(normal, 1.0 / length), named }))
+    }
+
+    /// What says that there is a mosaic.
+    fn what(named: bool) -> &'static str {
+        if named { "mosaic (ImageType)" } else { "mosaic (NumberOfImagesInMosaic)" }
+    }
+
+    /// The error of a mosaic that lacks something.
+    pub(super) fn refused(&self, path: &Path, expected: &str, found: impl ToString) -> Error {
+        Error::field(path, Self::what(self.named), expected, found)
+    }
+
+    /// A sentence on a mosaic that only the private header tells.
+    pub(super) fn note(&self) -> Option<String> {
+        (!self.named).then(|| {
+            format!(
+                "Siemens' header (CSA) tells a mosaic of {} slices (NumberOfImagesInMosaic), ImageType does not: the mosaic is taken apart",
+                self.slices
+            )
+        })
     }
 
     /// The centre of the first pixel of a slice. `size` is the mosaic's, rows and columns.

@@ -12,7 +12,6 @@ use super::jpeg2000::Frame;
 use super::mosaic::Mosaic;
 use super::plane::Plane;
 use super::tag::{self, Tag};
-use super::values::Scale;
 use crate::element::Element;
 use crate::{Error, Result};
 
@@ -60,6 +59,8 @@ pub(super) struct Layout {
     lowest: u32,
     pub(super) signed: bool,
     big_endian: bool,
+    /// Whether the bytes of each pair are swapped: numbers of 8 bits in words of a big-endian file.
+    swapped: bool,
     pixels: Pixels,
 }
 
@@ -93,7 +94,7 @@ impl Layout {
             return Err(Error::field(path, tag::HIGH_BIT.name, expected, high));
         }
         let frames = frames(path, all)?;
-        let mosaic = Mosaic::of(path, all, size)?;
+        let mosaic = Mosaic::of(path, all, (size, frames))?;
         if mosaic.is_some() && frames > 1 {
             return Err(Error::field(path, tag::FRAMES.name, "1 for a mosaic", frames));
         }
@@ -107,6 +108,7 @@ impl Layout {
             lowest: u32::from(high + 1 - stored),
             signed: all.short(tag::REPRESENTATION) == Some(1),
             big_endian: file.syntax.big_endian,
+            swapped: file.syntax.big_endian && all.pixel_words && allocated == 8,
             pixels: file.syntax.pixels,
         };
         layout.check(path, all)?;
@@ -137,6 +139,7 @@ impl Layout {
                 let frame = self.count() * self.bytes;
                 let [rows, columns] = self.size;
                 let expected = frame.saturating_mul(self.frames);
+                let expected = expected.saturating_add(if self.swapped { expected % 2 } else { 0 });
                 let what = format!("bytes ({} of {rows} x {columns})", self.frames);
                 expect(expected, bytes.len(), &what)
             }
@@ -197,25 +200,23 @@ impl Layout {
         Some((value.min(limit), value.max(limit)))
     }
 
-    /// Writes the numbers of a slice, rescaled, to `to`; pixels of the padding become NaN. Returns whether a stored number needs more
-    /// digits than single precision has.
+    /// What is assumed of numbers whose sign the file does not state.
+    pub(super) fn note(&self, all: &Dataset<'_>) -> Option<String> {
+        let unstated = self.holder == tag::PIXEL_DATA && all.short(tag::REPRESENTATION).is_none();
+        unstated.then(|| "the file states no PixelRepresentation: numbers without a sign are assumed".into())
+    }
+
+    /// Writes the numbers of a slice, rescaled, to `to`. Returns whether a stored number needs more digits than single precision has.
     pub(super) fn read(&self, all: &Dataset<'_>, plane: &Plane, to: &mut [f32]) -> Result<bool> {
-        let scaled = |stored: f64| match plane.padding {
-            Some((low, high)) if (low..=high).contains(&stored) => f32::NAN,
-            _ => match &plane.values.scale {
-                Scale::Line(slope, intercept) => (slope * stored + intercept) as f32,
-                Scale::Table(table) => table.value(stored as i64),
-            },
-        };
         let (mut beyond, mut rounded) = (None, false);
         let mut put = |at: usize, stored: f64| {
-            let value = scaled(stored);
+            let value = plane.values.scale.value(stored);
             if value.is_infinite() && stored.is_finite() {
                 beyond = Some(value);
             }
             if let Some(to) = self.place(plane.frame.0, at).and_then(|at| to.get_mut(at)) {
                 *to = value;
-                rounded |= f64::from(stored as f32) != stored && !value.is_nan();
+                rounded |= f64::from(stored as f32) != stored && !stored.is_nan();
             }
         };
         match all.get(self.holder) {
@@ -225,6 +226,10 @@ impl Layout {
                 let start = length.saturating_mul(frame);
                 let frame = bytes.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default();
                 match self.holder {
+                    tag::PIXEL_DATA if self.swapped => (0..length).for_each(|at| {
+                        let byte = bytes.get((start + at) ^ 1).copied().unwrap_or_default();
+                        put(at, self.value(byte.into()) as f64);
+                    }),
                     tag::PIXEL_DATA => self.words(frame, |at, word| put(at, self.value(word) as f64)),
                     _ => self.floats(frame, put),
                 }

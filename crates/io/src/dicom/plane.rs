@@ -41,6 +41,8 @@ pub(super) struct Plane {
     pub(super) modality: String,
     /// The UID of the series, and its number.
     pub(super) series: (String, Option<String>),
+    /// Sentences on what is assumed.
+    pub(super) notes: Vec<String>,
 }
 
 /// The file's name, and the frame's number where there are several.
@@ -146,10 +148,8 @@ fn plane(
 ) -> Result<Plane> {
     let groups =
         Scopes { own: all.items(tag::PER_FRAME).get(slice), shared: all.items(tag::SHARED).first(), all };
-    let spacing = groups.numbers::<2>(path, tag::PIXEL_MEASURES, tag::PIXEL_SPACING)?;
-    if let Some(found) = spacing.filter(|spacing| spacing.iter().any(|&mm| mm <= 0.0)) {
-        return Err(Error::field(path, tag::PIXEL_SPACING.name, "positive distances", format!("{found:?}")));
-    }
+    let mut notes: Vec<String> = layout.note(all).into_iter().collect();
+    let spacing = spacing(path, &groups, &mut notes)?;
     let cosines = groups.numbers::<6>(path, tag::PLANE_ORIENTATION, tag::ORIENTATION)?;
     let axes = match cosines {
         None => None,
@@ -170,17 +170,13 @@ fn plane(
         let stated = position.zip(spacing).zip(axes).zip(between);
         let Some((((corner, spacing), axes), between)) = stated else {
             let expected = "a place, an orientation, PixelSpacing and SpacingBetweenSlices";
-            return Err(Error::field(path, "mosaic (ImageType)", expected, "not all of them"));
+            return Err(mosaic.refused(path, expected, "not all of them"));
         };
         if !mosaic.is_straight(cross(axes[0], axes[1])) {
             let found = format!("SliceNormalVector {:?}", mosaic.normal);
-            return Err(Error::field(
-                path,
-                "mosaic (ImageType)",
-                "slices along the normal of their planes",
-                found,
-            ));
+            return Err(mosaic.refused(path, "slices along the normal of their planes", found));
         }
+        notes.extend(mosaic.note());
         position = Some(mosaic.place(slice, corner, (layout.size, spacing, axes), between));
     }
     Ok(Plane {
@@ -201,7 +197,40 @@ fn plane(
         dark: all.text(tag::PHOTOMETRIC).is_some_and(|text| text == "MONOCHROME1"),
         modality: text(tag::MODALITY).unwrap_or_else(|| "of no stated modality".into()),
         series: (text(tag::SERIES).unwrap_or_default(), text(tag::SERIES_NUMBER)),
+        notes,
     })
+}
+
+/// Elements that state distances of pixels elsewhere than in the patient, and where.
+const OTHER_SPACINGS: [(Tag, &str); 3] = [
+    (tag::IMAGER_SPACING, "at the detector, where the patient appears enlarged"),
+    (tag::NOMINAL_SPACING, "on the scanned film"),
+    (tag::IMAGE_PLANE_SPACING, "in the plane of the image receptor"),
+];
+
+/// The distances between rows and between columns, mm. Without `PixelSpacing` another element states them, which a sentence tells.
+///
+/// Errors: distances that are not positive.
+fn spacing(path: &Path, groups: &Scopes<'_>, notes: &mut Vec<String>) -> Result<Option<[f64; 2]>> {
+    if let Some(found) = groups.numbers::<2>(path, tag::PIXEL_MEASURES, tag::PIXEL_SPACING)? {
+        return match found.iter().all(|&mm| mm > 0.0) {
+            true => Ok(Some(found)),
+            false => {
+                Err(Error::field(path, tag::PIXEL_SPACING.name, "positive distances", format!("{found:?}")))
+            }
+        };
+    }
+    for (tag, place) in OTHER_SPACINGS {
+        let found = groups.all.numbers::<2>(path, tag)?;
+        if let Some([y, x]) = found.filter(|found| found.iter().all(|&mm| mm > 0.0)) {
+            notes.push(format!(
+                "the file states no PixelSpacing: pixels of {x} x {y} mm are taken from {}, which are distances {place}",
+                tag.name
+            ));
+            return Ok(Some([y, x]));
+        }
+    }
+    Ok(None)
 }
 
 /// Unit vectors along a row and a column; none where the cosines are not orthonormal within 1e-3. The column is turned into the

@@ -18,6 +18,10 @@ const GAP: f64 = 1.5;
 /// How far slices may be shifted in their planes, in pixels, and count as lying behind each other.
 const ALIGNED: f64 = 0.05;
 
+/// What to do with frames of one file that are no volume.
+const FRAMES_APART: &str = "frames of several times or segments, or without places, are read one at a time: write each to a file of its own, \
+                            for example with pydicom";
+
 /// The slices of a series.
 pub(super) struct Series {
     pub(super) name: String,
@@ -131,20 +135,32 @@ impl Stack {
             notes.push(format!("{localizers} of the slices are localizers (ImageType), which are left out"));
         }
         expect_alike(&planes)?;
+        expect_scaled_alike(&planes)?;
         notes.extend(meanings(&planes));
         let first = &planes[0];
         if planes.len() > 1 && (first.axes.is_none() || planes.iter().any(|plane| plane.position.is_none())) {
             let expected = "a place and an orientation for each of several slices";
             let name = "ImagePositionPatient and ImageOrientationPatient";
             let plane = planes.iter().find(|plane| plane.position.is_none()).unwrap_or(first);
-            return Err(Error::field(&plane.file, name, expected, format!("none in {plane}")));
+            let error = Error::field(&plane.file, name, expected, format!("none in {plane}"));
+            return Err(match plane.frame {
+                (_, 1) => error,
+                _ => error.with_hint(FRAMES_APART),
+            });
         }
-        if first.axes.is_none() || first.position.is_none() {
-            notes.push(
-                "the file states no place: axes are taken as left, posterior, superior at the isocentre"
-                    .into(),
-            );
-        }
+        let unstated = match (first.axes, first.position) {
+            (Some(_), Some(_)) => None,
+            (None, None) => {
+                Some("the file states no place: axes are taken as left, posterior, superior at the isocentre")
+            }
+            (None, Some(_)) => Some(
+                "the file states no ImageOrientationPatient: axes are taken as left, posterior, superior",
+            ),
+            (Some(_), None) => Some(
+                "the file states no ImagePositionPatient: the first pixel is taken to lie at the isocentre",
+            ),
+        };
+        notes.extend(unstated.map(str::to_owned));
         if first.spacing.is_none() {
             notes.push("the file states no PixelSpacing: pixels of 1 mm are assumed".into());
         }
@@ -242,7 +258,16 @@ fn meanings(planes: &[Plane]) -> Vec<String> {
             "MONOCHROME1 shows larger numbers darker: the numbers are as {plane} stores them, not inverted"
         ));
     }
+    if let Some(plane) = planes
+        .iter()
+        .find(|plane| plane.modality == "CT" && plane.values.source.is_none() && plane.values.unit.is_none())
+    {
+        say(format!(
+            "{plane} is CT and states neither RescaleSlope nor RescaleType: its numbers are assumed to be Hounsfield units"
+        ));
+    }
     for plane in planes {
+        plane.notes.iter().for_each(|note| say(note.clone()));
         let stated = plane.values.unit.as_ref().filter(|_| plane.values.quantity(&plane.modality).is_some());
         if let Some((unit, element)) = stated.filter(|_| !plane.values.is_hounsfield(&plane.modality)) {
             let not = if plane.modality == "CT" { ", no Hounsfield units" } else { "" };
@@ -287,11 +312,47 @@ fn expect_alike(planes: &[Plane]) -> Result<()> {
         if !alike {
             return refuse(plane, tag::PIXEL_SPACING.name, text(plane), text(first));
         }
-        let (own, others) = [plane, first].map(|plane| plane.values.quantity(&plane.modality)).into();
-        if let (Some(own), Some(others)) = (own, others)
-            && own != others
-        {
-            return refuse(plane, tag::RESCALE_TYPE.name, own.into(), others.into());
+        let unit = |plane: &Plane| plane.values.quantity(&plane.modality).map(str::to_owned);
+        // A type that says nothing (US) may stand beside another one.
+        let unstated = |plane: &Plane| plane.values.unit.is_none() && unit(plane).is_none();
+        match (unit(plane), unit(first)) {
+            (Some(own), Some(others)) if own != others => {
+                return refuse(plane, tag::RESCALE_TYPE.name, own, others);
+            }
+            (Some(own), None) if unstated(first) => {
+                return refuse(plane, tag::RESCALE_TYPE.name, own, "none".into());
+            }
+            (None, Some(others)) if unstated(plane) => {
+                return refuse(plane, tag::RESCALE_TYPE.name, "none".into(), others);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Errors: slices that lack what gives the values of others.
+fn expect_scaled_alike(planes: &[Plane]) -> Result<()> {
+    let refuse = |with: &Plane, without: &Plane, name: &str, found: &str| {
+        Err(Error::field(
+            &without.file,
+            name,
+            format!("{name} in each slice, as in {with}"),
+            format!("{found} in {without}"),
+        )
+        .with_hint("add what is missing, or give the slices that state it a folder of their own"))
+    };
+    let Some(scaled) = planes.iter().find(|plane| !plane.values.is_plain()) else { return Ok(()) };
+    let source = scaled.values.source;
+    if let (Some(name), Some(other)) = (source, planes.iter().find(|plane| plane.values.source != source)) {
+        return refuse(scaled, other, name, other.values.source.unwrap_or("none"));
+    }
+    for (at, name, neutral) in [(0, tag::SLOPE.name, 1.0), (1, tag::INTERCEPT.name, 0.0)] {
+        let stated = |plane: &Plane| plane.values.stated[at];
+        let with = planes.iter().find(|plane| stated(plane).is_some_and(|number| number != neutral));
+        let without = planes.iter().find(|plane| stated(plane).is_none());
+        if let (Some(with), Some(without)) = (with, without) {
+            return refuse(with, without, name, "none");
         }
     }
     Ok(())
@@ -313,15 +374,18 @@ fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
     for (at, &step) in steps.iter().enumerate() {
         let (one, next) = (&planes[at], &planes[at + 1]);
         if step <= SAME_PLACE * all || step == 0.0 {
+            let hint = if one.file == next.file {
+                FRAMES_APART
+            } else {
+                "a series of several phases or echoes is read one at a time: give each a folder of its own"
+            };
             return Err(Error::field(
                 &next.file,
                 tag::POSITION.name,
                 "a place of its own for each slice",
                 format!("that of {one} in {next}"),
             )
-            .with_hint(
-                "a series of several phases or echoes is read one at a time: give each a folder of its own",
-            ));
+            .with_hint(hint));
         }
         let most = [one, next].iter().filter_map(|plane| usual(plane.thickness)).fold(0.0, f64::max);
         let most = if most > 0.0 { most } else { all };

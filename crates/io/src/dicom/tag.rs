@@ -41,6 +41,9 @@ tags! {
     KVP = 0x0018_0060 "KVP";
     BETWEEN_SLICES = 0x0018_0088 "SpacingBetweenSlices";
     SOFTWARE = 0x0018_1020 "SoftwareVersions";
+    IMAGER_SPACING = 0x0018_1164 "ImagerPixelSpacing";
+    ACQUISITION_MATRIX = 0x0018_1310 "AcquisitionMatrix";
+    NOMINAL_SPACING = 0x0018_2010 "NominalScannedPixelSpacing";
     PATIENT_POSITION = 0x0018_5100 "PatientPosition";
     STUDY = 0x0020_000d "StudyInstanceUID";
     SERIES = 0x0020_000e "SeriesInstanceUID";
@@ -84,6 +87,10 @@ tags! {
     REAL_VALUES = 0x0040_9096 "RealWorldValueMappingSequence";
     REAL_INTERCEPT = 0x0040_9224 "RealWorldValueIntercept";
     REAL_SLOPE = 0x0040_9225 "RealWorldValueSlope";
+    SEGMENTATION = 0x0062_0001 "SegmentationType";
+    MOST_FRACTION = 0x0062_000e "MaximumFractionalValue";
+    FRACTION_TYPE = 0x0062_0010 "SegmentationFractionalType";
+    IMAGE_PLANE_SPACING = 0x3002_0011 "ImagePlanePixelSpacing";
     DOSE_UNITS = 0x3004_0002 "DoseUnits";
     FRAME_OFFSETS = 0x3004_000c "GridFrameOffsetVector";
     DOSE_SCALING = 0x3004_000e "DoseGridScaling";

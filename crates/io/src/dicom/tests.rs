@@ -2,6 +2,7 @@
 
 mod meaning;
 mod others;
+mod scales;
 
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,9 @@ struct Slice {
     series: (&'static str, &'static str),
     /// Whether slope and intercept are stated.
     rescaled: bool,
+    modality: &'static str,
+    /// Elements that the file lacks.
+    without: &'static [tag::Tag],
     /// Elements before the pixels.
     extra: Vec<u8>,
     /// The basic offset table of fragments.
@@ -73,6 +77,8 @@ fn slice(z: f64, numbers: &[i16]) -> Slice {
         image_type: "ORIGINAL\\PRIMARY\\AXIAL",
         series: ("1.2.3", "7"),
         rescaled: true,
+        modality: "CT",
+        without: &[],
         extra: Vec::new(),
         table: Vec::new(),
         pixels: native(numbers),
@@ -95,7 +101,7 @@ impl Slice {
         head.extend(group.into_bytes());
         let mut set = Elements::new();
         set.text(tag::IMAGE_TYPE, b"CS", self.image_type);
-        set.text(tag::MODALITY, b"CS", "CT");
+        set.text(tag::MODALITY, b"CS", self.modality);
         set.decimals(tag::THICKNESS, &[self.thickness]);
         set.text(tag::SERIES, b"UI", self.series.0);
         set.text(tag::SERIES_NUMBER, b"IS", self.series.1);
@@ -127,7 +133,10 @@ impl Slice {
             Pixels::Held(tag, bytes) => held.put(*tag, b"OW", bytes),
             Pixels::Fragments(_) | Pixels::None => {}
         }
-        let mut bytes = [head, set.into_bytes(), self.extra.clone(), held.into_bytes()].concat();
+        let mut set = elements(&set.into_bytes());
+        set.retain(|(number, _)| self.without.iter().all(|tag| tag.number != *number));
+        let set = set.into_iter().flat_map(|(_, bytes)| bytes).collect::<Vec<u8>>();
+        let mut bytes = [head, set, self.extra.clone(), held.into_bytes()].concat();
         if let Pixels::Fragments(fragments) = &self.pixels {
             bytes.extend(b"\xe0\x7f\x10\x00OB\0\0\xff\xff\xff\xff\xfe\xff\x00\xe0");
             bytes.extend((self.table.len() as u32).to_le_bytes());
@@ -141,6 +150,20 @@ impl Slice {
         }
         bytes
     }
+}
+
+/// Elements with their numbers.
+fn elements(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
+    let mut each = Vec::new();
+    while let [a, b, c, d, kind @ ..] = bytes {
+        let length = match kind.starts_with(b"OW") {
+            true => 12 + u32::from_le_bytes(kind[4..8].try_into().unwrap()) as usize,
+            false => 8 + usize::from(u16::from_le_bytes([kind[2], kind[3]])),
+        };
+        each.push((u32::from_le_bytes([*c, *d, *a, *b]), bytes[..length].to_vec()));
+        bytes = &bytes[length..];
+    }
+    each
 }
 
 /// A folder with these files, named `0`, `1`, …

@@ -71,8 +71,22 @@ fn real_world_values_are_read_where_nothing_else_is_stated() {
     let (values, _, notes) = found(Slice { rescaled: true, scale: (2.0, 1.0), ..alone.clone() });
     assert_eq!(values, [41.0]);
     assert!(notes.contains("RescaleSlope gives the values"), "{notes}");
-    let same = Slice { rescaled: true, scale: (0.25, -3.0), ..alone };
-    assert_eq!(found(same), ([2.0], true, String::new()));
+    // The same line, with the digits that a decimal number has.
+    let same = Slice { rescaled: true, scale: (0.250_000_9, -3.000_01), ..alone.clone() };
+    let (values, hounsfield, notes) = found(same);
+    assert_eq!((values, hounsfield), ([(20f64 * 0.250_000_9 - 3.000_01) as f32], false));
+    assert_eq!(notes, "values are mm2/s (MeasurementUnitsCodeSequence), no Hounsfield units");
+    // A parametric map must state the identity, without a type.
+    let map = Slice { rescaled: true, unit: Some("US"), modality: "PM", ..alone };
+    let (values, _, notes) = found(map.clone());
+    assert_eq!((values, notes.as_str()), ([2.0], "values are mm2/s (MeasurementUnitsCodeSequence)"));
+    let floats = Pixels::Held(tag::FLOAT_PIXELS, 21f32.to_le_bytes().repeat(12));
+    let map = Slice { bits: [32, 32, 31], pixels: floats, without: &[tag::REPRESENTATION], ..map };
+    assert_eq!(found(map.clone()).0, [2.25]);
+    // Of numbers with a type, the mapping is another meaning.
+    let (values, _, notes) = found(Slice { unit: Some("ms"), ..map });
+    assert_eq!(values, [21.0]);
+    assert!(notes.contains("values are ms") && notes.contains("are not applied"), "{notes}");
 }
 
 #[test]
@@ -124,10 +138,12 @@ fn floating_point_pixels_are_read() {
     assert!(image.data().iter().zip(&numbers).all(|(found, number)| *found == (2.0 * number + 1.0) as f32));
     assert!(notes[0].contains("rounded to single precision"), "{notes:?}");
     let mut padding = Elements::new();
-    padding.put(tag::FLOAT_PADDING, b"FL", &(numbers[11] as f32).to_le_bytes());
-    let padded = Slice { extra: padding.into_bytes(), ..of(32, tag::FLOAT_PIXELS, single()) };
+    padding.put(tag::FLOAT_PADDING, b"FL", &(numbers[0] as f32).to_le_bytes());
+    // Far below what a scanner gives.
+    let scale = (1e4, 0.0);
+    let padded = Slice { scale, extra: padding.into_bytes(), ..of(32, tag::FLOAT_PIXELS, single()) };
     let (image, notes) = read(&[padded]);
-    assert_eq!(image.data()[[0, 2, 3]], expected[0]);
+    assert_eq!(image.data()[[0, 0, 0]], image.data()[[0, 0, 1]]);
     assert!(notes[0].contains("were not measured"), "{notes:?}");
     expect_refused(&[of(32, tag::FLOAT_PIXELS, single()[4..].to_vec())], &["FloatPixelData is cut short"]);
     expect_refused(&[of(16, tag::FLOAT_PIXELS, single())], &["BitsAllocated", "32 bits for FloatPixelData"]);
@@ -139,7 +155,7 @@ fn whole_numbers_beyond_single_precision_are_told() {
     let of = |last: i32| {
         let numbers = [0, 16_777_216, -16_777_216].into_iter().cycle().take(11).chain([last]);
         let pixels = Pixels::Native(numbers.flat_map(i32::to_le_bytes).collect());
-        read(&[Slice { bits: [32, 32, 31], rescaled: false, pixels, ..slice(0.0, &[]) }]).1
+        read(&[Slice { bits: [32, 32, 31], pixels, ..slice(0.0, &[]) }]).1
     };
     assert_eq!(of(16_777_218), [""; 0]);
     let notes = of(16_777_217);

@@ -98,6 +98,105 @@ fn mosaics_are_taken_apart() {
     expect_refused(&[of(&csa("4000000000", ["0", "0", "1"]), "SIEMENS CSA HEADER")], &["tiles of one size"]);
 }
 
+/// Programs that anonymise files lose words of the image type, and programs that take slices out of a mosaic keep its header.
+#[test]
+fn a_mosaic_is_told_by_its_header_alone() {
+    let of = |slices: &str, acquired: u16, frames: usize| {
+        let private = |element: u32| tag::Tag { number: 0x0029_0000 + element, name: "" };
+        let mut set = Elements::new();
+        let matrix: Vec<u8> = [acquired, 0, 0, acquired].iter().flat_map(|n| n.to_le_bytes()).collect();
+        set.put(tag::ACQUISITION_MATRIX, b"US", &matrix);
+        set.decimals(tag::BETWEEN_SLICES, &[1.5]);
+        if frames > 1 {
+            set.decimals(tag::FRAME_OFFSETS, &[0.0, 1.5]);
+        }
+        set.text(tag::FRAMES, b"IS", &frames.to_string());
+        set.text(private(0x10), b"LO", "SIEMENS CSA HEADER");
+        set.put(private(0x1010), b"OB", &csa(slices, ["0", "0", "1"]));
+        let numbers: Vec<i16> = (0..2 * 36).map(|at| (at % 36 / 6 / 2 * 3 + at % 6 / 2) as i16).collect();
+        Slice { size: [6, 6], modality: "MR", extra: set.into_bytes(), ..slice(0.0, &numbers) }
+    };
+    let (image, notes) = read(&[of("7", 2, 1)]);
+    assert_eq!(image.data().shape(), [7, 2, 2]);
+    assert!(image.data().outer_iter().enumerate().all(|(at, slice)| slice.iter().all(|&n| n == at as f32)));
+    assert!(notes.len() == 1 && notes[0].contains("a mosaic of 7 slices"), "{notes:?}");
+    // A slice as large as what was acquired, tiles that do not fit, a single slice, and frames.
+    for (slices, acquired, frames) in [("7", 6, 1), ("12", 2, 1), ("1", 2, 1), ("7", 2, 2)] {
+        let (image, notes) = read(&[of(slices, acquired, frames)]);
+        assert_eq!(image.data().shape(), [frames, 6, 6]);
+        assert!(notes.is_empty(), "{notes:?}");
+    }
+}
+
+/// The elements of a file in the big-endian syntax.
+fn big_endian(slice: &Slice) -> Vec<u8> {
+    let bytes = Slice { syntax: "1.2.840.10008.1.2.2", ..slice.clone() }.bytes();
+    let start = bytes.windows(4).position(|four| four == [8, 0, 8, 0]).unwrap();
+    let swap =
+        |bytes: &[u8]| bytes.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect::<Vec<u8>>();
+    let all = elements(&bytes[start..]).into_iter().flat_map(|(_, element)| {
+        let (tag, kind) = (swap(&element[..4]), &element[4..6]);
+        let words = match kind {
+            b"OW" => {
+                [vec![0; 2], element[8..12].iter().rev().copied().collect(), swap(&element[12..])].concat()
+            }
+            b"US" | b"SS" => swap(&element[6..]),
+            _ => [swap(&element[6..8]), element[8..].to_vec()].concat(),
+        };
+        [tag, kind.to_vec(), words].concat()
+    });
+    bytes[..start].iter().copied().chain(all).collect()
+}
+
+#[test]
+fn bytes_in_words_of_a_big_endian_file_are_in_order() {
+    let mut set = Elements::new();
+    set.text(tag::FRAMES, b"IS", "3");
+    set.decimals(tag::FRAME_OFFSETS, &[0.0, 1.0, 2.0]);
+    // Frames of an odd number of pixels.
+    let bytes: Vec<u8> = (1..=45).collect();
+    let padded = [&bytes[..], &[0]].concat();
+    let file = Slice {
+        size: [3, 5],
+        bits: [8, 8, 7],
+        signed: false,
+        extra: set.into_bytes(),
+        pixels: Pixels::Native(padded),
+        ..slice(0.0, &[])
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.dcm");
+    std::fs::write(&path, big_endian(&file)).unwrap();
+    let image = read_volume(&path).unwrap().image;
+    assert_eq!(image.data().shape(), [3, 3, 5]);
+    assert!(image.data().iter().zip(1..).all(|(&found, number)| found == number as f32));
+    // Words of 16 bits.
+    let numbers: Vec<i16> = (0..12).map(|i| 300 * i - 7).collect();
+    std::fs::write(&path, big_endian(&slice(0.0, &numbers))).unwrap();
+    let image = read_volume(&path).unwrap().image;
+    assert!(image.data().iter().zip(&numbers).all(|(&found, &number)| found == f32::from(number)));
+}
+
+/// Programs that do not know a sequence keep its bytes, as the implicit syntax or the file's has them.
+#[test]
+fn sequences_of_unknown_type_are_read() {
+    let implicit = |number: u32, bytes: &[u8]| within(number, None, bytes);
+    let explicit = |number: u32, bytes: &[u8]| within(number, Some(b"SQ"), bytes);
+    let item = |bytes: Vec<u8>| within(0xfffe_e000, None, &bytes);
+    let (slope, intercept) = (b"2.5 ", b"-1");
+    let scale = [implicit(tag::INTERCEPT.number, intercept), implicit(tag::SLOPE.number, slope)].concat();
+    let group = implicit(tag::TRANSFORMATION.number, &item(scale));
+    let mut set = Elements::new();
+    set.decimals(tag::INTERCEPT, &[-1.0]);
+    set.decimals(tag::SLOPE, &[2.5]);
+    let other = explicit(tag::TRANSFORMATION.number, &item(set.into_bytes()));
+    for group in [group, other] {
+        let extra = within(tag::PER_FRAME.number, Some(b"UN"), &item(group));
+        let (image, _) = read(&[Slice { rescaled: false, extra, ..constant(0.0, 4) }]);
+        assert!(image.data().iter().all(|&number| number == 9.0));
+    }
+}
+
 #[test]
 fn damaged_slices_are_refused_by_their_names() {
     let all = folder(&series());
