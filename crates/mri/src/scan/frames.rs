@@ -1,11 +1,11 @@
 use rayon::prelude::*;
-use rayspin_core::{Error, Ranges, Result, TrajectoryUnits, all_finite};
+use rayspin_core::{C32, Error, Ranges, Result, TrajectoryUnits, all_finite};
 
-use super::frame::check_matrix;
+use super::frame::{check_finite, check_matrix};
 use super::images::{Head, Images};
 use super::{
-    Acquisition, Centres, Encoding, Frame, Label, Limits, ReadoutHeads, Samples, Scan, ScanHeader,
-    SlicePlaces, TrajectoryKind, TrajectoryOptions, calibration, cartesian, geometry, noncartesian,
+    Acquisition, Centres, Encoding, Frame, Label, Limits, ReadoutHeads, Scan, ScanHeader, SlicePlaces,
+    TrajectoryKind, TrajectoryOptions, calibration, cartesian, geometry, noncartesian,
 };
 
 /// How frames are taken from a scan.
