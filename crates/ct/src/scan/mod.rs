@@ -5,7 +5,7 @@ mod axis;
 mod lines;
 mod part;
 
-pub use angles::{angle_notes, view_angles};
+pub use angles::{angle_notes, turns_of_degrees, view_angles};
 pub use axis::find_axis;
 pub use lines::Light;
 use ndarray::Array3;
