@@ -30,10 +30,11 @@ pub fn near(a: &[f64], b: &[f64], off: f64) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= off)
 }
 
-/// The middle one of some numbers in ascending order; of an even number the upper one.
+/// The middle one of some numbers in ascending order. Where two are in the middle it is the lower one, so that one of two distances that is
+/// too large shows.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 /// The distance of slices that are evenly spaced, from their places along their normal, which rise from 0. None of a single

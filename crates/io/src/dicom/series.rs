@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 
 use rayspin_core::Geometry;
-use rayspin_core::slices::{SAME_DIRECTION, SAME_PLACE, even_spacing, median, near};
+use rayspin_core::slices::{EVEN, SAME_DIRECTION, SAME_PLACE, even_spacing, median, near};
 use rayspin_core::vector::{cross, dot};
 
 use super::plane::Plane;
