@@ -191,7 +191,7 @@ pub fn beam_lines(
                 }
             };
             for (at, value) in values.iter_mut().enumerate() {
-                if at % columns == 0 && stop.is_set() {
+                if stop.is_set() {
                     return;
                 }
                 let centre = [(at / columns) as f64, (at % columns) as f64];
