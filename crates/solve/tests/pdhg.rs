@@ -155,8 +155,7 @@ fn default_steps_suit_every_scale_and_the_objective_is_the_function() {
     let blocks: Vec<f64> = (0..48).map(|i| f64::from(u8::from(i % 8 > 2) + u8::from(i > 20))).collect();
     for (scale, size) in [(1.0, 1.0), (30.0, 1.0), (0.05, 1.0), (30.0, 0.01), (1.0, 500.0)] {
         let op = Identity::<f64>::new(&shape).scaled(scale);
-        let noise = random_of::<f64>(&device, &shape, 6).unwrap();
-        let mut data = noise.try_clone().unwrap();
+        let mut data = random_of::<f64>(&device, &shape, 6).unwrap();
         vector::scale((0.2 * size * scale).into(), &mut data).unwrap();
         let blocks = Array::from_vec(&device, &shape, blocks.clone()).unwrap();
         vector::axpy((size * scale).into(), &blocks, &mut data).unwrap();
@@ -185,7 +184,7 @@ fn default_steps_suit_every_scale_and_the_objective_is_the_function() {
         let value = function(&found.solution);
         let told = found.objective[299];
         assert!((told - value).abs() < 1e-9 * value, "{told} for {value}");
-        let lowest = function(&run(&PdhgOptions { max_iterations: 20_000, ..exactly(None) }).solution);
+        let lowest = function(&run(&PdhgOptions { max_iterations: 20_000, ..exactly(None::<f64>) }).solution);
         assert!(value < 1.005 * lowest, "scale {scale}, size {size}: {value} above {lowest}");
     }
 }

@@ -179,7 +179,7 @@ mod tests {
     fn a_panic_of_the_work_is_the_callers() {
         let device = Device::cpu_with_threads(1).unwrap();
         let flag = Arc::new(AtomicBool::new(false));
-        let work = || listening(&flag, || {}, || device.cpu_side().run(|| panic!("of the work")));
+        let work = || listening(&flag, || {}, || device.cpu_side().run::<()>(|| panic!("of the work")));
         let panic: Box<dyn std::any::Any + Send> = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"of the work"));
         assert!(!Stop::of_caller().is_set());
