@@ -1,7 +1,7 @@
-"""Writes the overloads of `recon` in _rayspin.pyi from the tables of methods: python crates/python/stubs.py
+"""Writes the overloads of `recon` and the options of `simulate` in _rayspin.pyi from their tables: python crates/python/stubs.py
 
-Every method gets the keywords that its table has, with their kinds, and a docstring with what they mean. A test compares the file with what
-this makes.
+Every method gets the keywords that its table has, with their kinds, and a docstring with what they mean; without a method, those of all
+methods. A type checker finds keywords and methods that there are not. A test compares the file with what this makes.
 """
 
 import pathlib
@@ -14,9 +14,17 @@ STUBS = pathlib.Path(__file__).resolve().parent / "python" / "rayspin" / "_raysp
 KINDS = {"number": "float", "count": "int", "image": "ArrayLike"}
 
 
-def keyword(name, row):
-    kind = KINDS.get(row["kind"]) or "Literal[" + ", ".join(f'"{one}"' for one in row["range"].split(", ")) + "]"
-    return f"    {name}: {kind}{' | None' if row['default'] is None else ''} = ...,\n"
+def one_of(names):
+    return "Literal[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+
+def kind_of(row):
+    kind = KINDS.get(row["kind"]) or one_of(row["range"].split(", "))
+    return f"{kind}{' | None' if row['default'] is None else ''}"
+
+
+def keyword(name, kind):
+    return f"    {name}: {kind} = ...,\n"
 
 
 def help_of(name, row):
@@ -30,20 +38,40 @@ def overload(function, common, method, what, table, result):
     """A signature that names the method and has the keywords of its table."""
     doc = textwrap.indent(textwrap.fill(what + ".", 110), "    ").lstrip()
     rows = "\n".join(help_of(name, row) for name, row in table.items())
-    common = common.replace("method: str | None = None", f'method: Literal["{method}"]')
-    keywords = "".join(keyword(name, row) for name, row in table.items())
+    common = common.replace("method: None = None", f'method: Literal["{method}"]')
+    keywords = "".join(keyword(name, kind_of(row)) for name, row in table.items())
     return f'@overload\ndef {function}({common}{keywords}) -> {result}:\n    """{doc}\n\n{rows}\n    """\n\n'
 
 
+def kind_of_option(row):
+    if row["names"]:
+        return f"{one_of(row['names'])} | None"
+    return "bool" if row["default"] is False else "Any"
+
+
 def made(text):
-    """The stubs with the overloads as the tables want them: they stand between two comments, before the signature with any keywords."""
+    """The stubs as the tables want them. Overloads stand between two comments; the signature without a method follows, and its keywords end
+    at another comment. Keywords of options stand between two comments."""
     for function, methods in [("recon", rayspin.methods()), ("recon_ct", rayspin.ct.methods())]:
         begin, end = f"# Made by stubs.py: {function}\n", f"# End of {function}\n@overload\n"
         before, rest = text.split(begin)
         after = rest.split(end)[1]
-        plain = re.match(rf"def {function}\((.*?)    \*\*parameters: Any,\n\) -> (\w+)", after, re.DOTALL)
-        all_of_them = [overload(function, plain[1], name, *row, plain[2]) for name, row in methods.items()]
-        text = before + begin + "".join(all_of_them) + end + after
+        plain = re.match(
+            rf"(def {function}\((.*?)    # Of all methods\n)(.*?)(\) -> (\w+).*)", after, re.DOTALL
+        )
+        all_of_them = [overload(function, plain[2], name, *row, plain[5]) for name, row in methods.items()]
+        any_of_them = {}
+        for _, table in methods.values():
+            for name, row in table.items():
+                any_of_them.setdefault(name, set()).add(kind_of(row))
+        keywords = "".join(keyword(name, " | ".join(sorted(kinds))) for name, kinds in any_of_them.items())
+        text = before + begin + "".join(all_of_them) + end + plain[1] + keywords + plain[4]
+    for kind in ("mri", "ct"):
+        begin, end = f"    # Made by stubs.py: options of {kind}\n", f"    # End of options of {kind}\n"
+        before, rest = text.split(begin)
+        options = rayspin.simulate.options(kind).items()
+        rows = "".join(keyword(name, kind_of_option(row)) for name, row in options)
+        text = before + begin + rows + end + rest.split(end)[1]
     return text
 
 

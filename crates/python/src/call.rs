@@ -1,18 +1,19 @@
 //! Work that releases the interpreter and may call functions of the caller's on the way.
 
 use std::cell::RefCell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayspin::core::{Error, Result, format_shape};
+use rayspin::device::cpu::listening;
 use rayspin::device::{Array, Backend};
 
 use crate::error::raised;
-use crate::exchange::{Given, Item, empty, to_numpy};
+use crate::exchange::{Given, Item, empty, expect_unmasked, to_numpy};
 use crate::processor::{Place, Processor};
 
 thread_local! {
@@ -30,15 +31,56 @@ static LAST: OnceLock<ThreadId> = OnceLock::new();
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
+/// The end of a call before its time: where Python has a signal (Ctrl-C), a function of the caller's raises, or the interpreter ends.
+#[derive(Clone, Default)]
+pub(crate) struct Signals {
+    stop: Arc<AtomicBool>,
+    raised: Arc<Mutex<Option<PyErr>>>,
+}
+
+impl Signals {
+    /// True where the call is to end.
+    pub(crate) fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Does `work` with the interpreter. Its exception ends the call.
+    pub(crate) fn attend(&self, work: impl FnOnce(Python<'_>) -> PyResult<()>) {
+        let raised = if is_closing() { None } else { Python::try_attach(work) };
+        match raised {
+            Some(Ok(())) => return,
+            Some(Err(error)) => {
+                self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+            // The interpreter is shutting down.
+            None => {}
+        }
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn raised(&self) -> Option<PyErr> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 /// Releases the interpreter.
-pub(crate) trait Detached {
-    /// Releases the interpreter while `work` runs in this thread. A thread that comes back to an interpreter that has ended dies within
-    /// the code that called Python, so [`finish`] waits for all, and a thread that comes later stays here for good.
-    fn detached<T: Send>(self, work: impl FnOnce() -> T + Send) -> T;
+pub(crate) trait Detached: Sized {
+    /// Releases the interpreter while `work` runs in this thread. While other threads compute for it, this one handles Python's signals.
+    ///
+    /// Errors: what the handler of a signal raised, such as `KeyboardInterrupt`.
+    fn detached<T: Send>(self, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+        self.detached_for(&Signals::default(), work)
+    }
+
+    /// [`detached`](Self::detached) for signals that others hear of too.
+    ///
+    /// A thread that comes back to an interpreter that has ended dies within the code that called Python, so [`finish`] waits for all, and
+    /// a thread that comes later stays here for good.
+    fn detached_for<T: Send>(self, signals: &Signals, work: impl FnOnce() -> T + Send) -> PyResult<T>;
 }
 
 impl Detached for Python<'_> {
-    fn detached<T: Send>(self, work: impl FnOnce() -> T + Send) -> T {
+    fn detached_for<T: Send>(self, signals: &Signals, work: impl FnOnce() -> T + Send) -> PyResult<T> {
         if is_closing() && LAST.get() != Some(&std::thread::current().id()) {
             self.detach(|| {
                 loop {
@@ -53,9 +95,12 @@ impl Detached for Python<'_> {
         }
         RUNNING.fetch_add(1, Ordering::SeqCst);
         let counted = Counted;
-        let done = self.detach(work);
+        let done = self.detach(|| {
+            let heard = signals.clone();
+            listening(&signals.stop, move || heard.attend(|py| py.check_signals()), work)
+        });
         drop(counted);
-        done
+        signals.raised().map_or(Ok(done), Err)
     }
 }
 
@@ -88,15 +133,32 @@ pub(crate) fn finish(py: Python<'_>) {
     }
 }
 
-/// Releases the interpreter while `work` runs in this thread. `like` is an array of the caller.
-pub(crate) fn run<T: Send>(like: &Bound<'_, PyAny>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+/// Releases the interpreter while `work`, which may call functions of the caller's, runs in this thread. `like` is an array of the caller.
+///
+/// Errors: what a signal or a function raised, and the exceptions of errors.
+pub(crate) fn run<T: Send>(
+    like: &Bound<'_, PyAny>,
+    signals: &Signals,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
     let before = LIKE.replace(Some(like.clone().unbind()));
-    let done = like.py().detached(work);
+    let done = run_without(like.py(), signals, work);
     LIKE.set(before);
     done
 }
 
-/// Calls `work` with the interpreter. Its exception becomes an error, from which [`exception`] makes the exception again.
+/// [`run`] where the caller has no array.
+pub(crate) fn run_without<T: Send>(
+    py: Python<'_>,
+    signals: &Signals,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    let done = py.detached_for(signals, work);
+    let of_function = RAISED.take();
+    done?.map_err(|error| of_function.unwrap_or_else(|| raised(error)))
+}
+
+/// Calls `work` with the interpreter. Its exception becomes an error, in whose place [`run`] raises the exception again.
 pub(crate) fn attached<T>(what: &str, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     if is_closing() {
         return Err(Error::Interrupted);
@@ -110,11 +172,6 @@ pub(crate) fn attached<T>(what: &str, work: impl FnOnce(Python<'_>) -> PyResult<
     });
     // The interpreter is shutting down.
     done.unwrap_or(Err(Error::Interrupted))
-}
-
-/// The exception for an error: the one that a function of the caller's raised, where it was the cause.
-pub(crate) fn exception(error: Error) -> PyErr {
-    RAISED.take().unwrap_or_else(|| raised(error))
 }
 
 /// A copy of an array for a function of the caller's.
@@ -141,6 +198,7 @@ pub(crate) fn taken<S: Item>(
     processor: &Processor,
     to: &mut Array<S>,
 ) -> PyResult<()> {
+    expect_unmasked("result of a function", result)?;
     let result = match result.hasattr("__dlpack_device__")? && !result.hasattr("__array_interface__")? {
         true => result.clone(),
         false => result.py().import("numpy")?.call_method1("ascontiguousarray", (result,))?,

@@ -5,10 +5,11 @@ use num_complex::Complex;
 use numpy::{PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList, PyTuple};
 use rayspin::core::{Error, Real, format_shape};
 
 use crate::error::{described, raised, wrong_type};
-use crate::exchange::{Dtype, Given, Item, on_host};
+use crate::exchange::{Dtype, Given, Item, expect_unmasked, on_host};
 
 /// Real or complex numbers of any array.
 pub(crate) enum Numbers {
@@ -52,6 +53,10 @@ impl Numbers {
 /// An array or list as an array of NumPy. Errors: NumPy's. A `ValueError` (a list whose rows differ in length) and a `TypeError` name
 /// the argument.
 pub(crate) fn asarray<'py>(what: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    expect_unmasked(what, object)?;
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        object.try_iter()?.try_for_each(|part| expect_unmasked(what, &part?))?;
+    }
     let made = object.py().import("numpy")?.call_method1("asarray", (object,));
     made.map_err(|error| {
         let py = object.py();
@@ -74,6 +79,7 @@ pub(crate) fn complex<R: Real>(what: &'static str, object: &Bound<'_, PyAny>) ->
 where
     Complex<R>: Item,
 {
+    expect_unmasked(what, object)?;
     let numpy = object.py().import("numpy")?;
     let is_numpy = object.is_instance(&numpy.getattr("ndarray")?)?;
     let dtype = if is_numpy { object.getattr("dtype")?.to_string() } else { String::new() };
@@ -147,6 +153,19 @@ fn with_axes<T, D: Dimension>(
     let found = format_shape(values.shape());
     let text = || PyValueError::new_err(format!("{what}: expected the axes {axes}, found shape {found}"));
     values.into_dimensionality().map_err(|_| text())
+}
+
+/// A whole number of the caller, which True and False are not. Errors: a `TypeError` for anything else.
+pub(crate) fn whole(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if object.is_instance_of::<PyBool>() {
+        return Err(PyTypeError::new_err(format!("expected a whole number, found {}", described(object))));
+    }
+    object.extract()
+}
+
+/// [`whole`], or None.
+pub(crate) fn whole_or_none(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if object.is_none() { Ok(None) } else { whole(object).map(Some) }
 }
 
 /// A whole number from 0. Errors: a `ValueError` for a negative one.

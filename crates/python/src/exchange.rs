@@ -8,10 +8,10 @@ use std::ffi::c_void;
 
 use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType};
 use dlpark::python::consumer::stream::no_sync;
-use dlpark::python::{DlpackStream, ImportRequest, StreamArg};
+use dlpark::python::{DlpackStream, ImportRequest, ImportedDlpack, StreamArg};
 use ndarray::ArrayD;
 use num_complex::Complex;
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -110,7 +110,8 @@ pub(crate) struct Given<'py> {
     pub(crate) shape: Vec<usize>,
     pub(crate) dtype: Dtype,
     pub(crate) place: Place,
-    read_only: bool,
+    /// Why nothing may write to it, where that is so.
+    locked: Option<&'static str>,
     lent: Lent,
     address: usize,
 }
@@ -135,6 +136,7 @@ impl<'py> Given<'py> {
     }
 
     fn of_numpy(what: &'static str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
+        expect_unmasked(what, array.as_any())?;
         let Some(dtype) = Dtype::of_numpy(array) else { return Err(unknown(what, array.dtype())) };
         if !array.is_c_contiguous() {
             return Err(strided(what));
@@ -151,7 +153,7 @@ impl<'py> Given<'py> {
             shape: array.shape().to_vec(),
             dtype,
             place: Place::Cpu,
-            read_only: flags & numpy::npyffi::flags::NPY_ARRAY_WRITEABLE == 0,
+            locked: (flags & numpy::npyffi::flags::NPY_ARRAY_WRITEABLE == 0).then_some("a read-only one"),
             lent: Lent::new(address as u64, owner),
             address,
         })
@@ -179,7 +181,17 @@ impl<'py> Given<'py> {
         }
         let shape = view.shape().iter().map(|&n| n as usize).collect();
         let address = view.data_ptr().expose_provenance().wrapping_add(view.byte_offset() as usize);
-        let read_only = tensor.flags().contains(dlpark::DlpackFlags::READ_ONLY);
+        let locked = match (&tensor, library(object)?.as_deref()) {
+            (_, Some("jax" | "jaxlib")) => Some("one of JAX, whose arrays never change"),
+            (ImportedDlpack::Versioned(_), _) => {
+                tensor.flags().contains(dlpark::DlpackFlags::READ_ONLY).then_some("a read-only one")
+            }
+            // Arrays of these libraries are always writable.
+            (ImportedDlpack::Legacy(_), Some("torch" | "cupy")) => None,
+            (ImportedDlpack::Legacy(_), _) => {
+                Some("one of a library whose DLPack does not say whether it is (versions from 1.0 do)")
+            }
+        };
         let handle = match stream.seen.get() {
             Some(handle) => Some(handle),
             None if on_gpu => stream_of(object)?,
@@ -190,7 +202,7 @@ impl<'py> Given<'py> {
             // SAFETY: it is the current stream of the library that owns the array, on the array's GPU. Libraries keep their streams.
             lent = lent.on(unsafe { ForeignStream::new(handle) });
         }
-        Ok(Self { what, object: object.clone(), shape, dtype, place, read_only, lent, address })
+        Ok(Self { what, object: object.clone(), shape, dtype, place, locked, lent, address })
     }
 
     pub(crate) fn python(&self) -> Python<'py> {
@@ -198,7 +210,7 @@ impl<'py> Given<'py> {
     }
 
     /// Errors: a `TypeError` for another element type.
-    fn expect<T: Item>(&self) -> PyResult<()> {
+    pub(crate) fn expect<T: Item>(&self) -> PyResult<()> {
         if self.dtype == T::DTYPE {
             return Ok(());
         }
@@ -305,8 +317,8 @@ impl<'py, T: Item> Output<'py, T> {
             let (expected, found) = (format_shape(shape), format_shape(&given.shape));
             return Err(PyValueError::new_err(format!("out: expected shape {expected}, found {found}")));
         }
-        if given.read_only {
-            return Err(PyValueError::new_err("out: expected a writable array, found a read-only one"));
+        if let Some(why) = given.locked {
+            return Err(PyValueError::new_err(format!("out: expected a writable array, found {why}")));
         }
         let (a, b) = (given.bytes(), input.bytes());
         if given.place == input.place && a.start < b.end && b.start < a.end {
@@ -327,7 +339,7 @@ impl<'py, T: Item> Output<'py, T> {
     pub(crate) fn finish(mut self) -> PyResult<Bound<'py, PyAny>> {
         if let Some(mut host) = self.host.take() {
             let values = host.cpu_mut();
-            self.object.py().detached(|| self.array.get(0, values, HostCopy::Staged)).map_err(raised)?;
+            self.object.py().detached(|| self.array.get(0, values, HostCopy::Staged))?.map_err(raised)?;
         }
         Ok(self.object)
     }
@@ -340,6 +352,14 @@ pub(crate) fn on_host<T: Item>(given: Given<'_>) -> PyResult<Array<T>> {
     let array = given.read::<T>(&processor)?;
     let host = processor.device.host();
     array.into_device(&host).map_err(raised)
+}
+
+/// Loads what `numpy` finds at its first use and panics without, such as after a signal: NumPy's functions, the register of borrowed
+/// arrays, and the owner of memory that an array takes over.
+pub(crate) fn load_numpy(py: Python<'_>) -> PyResult<()> {
+    let array = to_numpy(py, ArrayD::<f32>::zeros(vec![1]));
+    let array = array.cast::<numpy::PyArrayDyn<f32>>()?;
+    array.try_readonly().map(drop).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// A new NumPy array that takes over the values.
@@ -405,6 +425,28 @@ unsafe impl DlpackStream for CallersStream {
     unsafe fn wait_for_producer(&self, _: DLDevice, producer: *mut c_void) -> PyResult<bool> {
         self.seen.set(Some(producer.expose_provenance() as u64));
         Ok(true)
+    }
+}
+
+/// Errors: a `ValueError` for an array of numpy.ma with masked values, which have no numbers; a `TypeError` for an array of NumPy with a
+/// unit, which the numbers alone have not.
+pub(crate) fn expect_unmasked(what: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
+    if array.is_exact_instance_of::<PyUntypedArray>() || !array.is_instance_of::<PyUntypedArray>() {
+        return Ok(());
+    }
+    let masked = array.py().import("numpy")?.getattr("ma")?;
+    if masked.call_method1("is_masked", (array,))?.extract::<bool>()? {
+        let count: usize = masked.call_method1("count_masked", (array,))?.extract()?;
+        return Err(PyValueError::new_err(format!(
+            "{what}: expected numbers everywhere, found {count} that are masked; {what}.filled(value) puts a number in their place"
+        )));
+    }
+    match array.getattr_opt("unit")? {
+        Some(unit) if !unit.is_none() => {
+            let found = format!("an array in {unit}; {what}.to_value(unit) gives its numbers in a unit");
+            Err(wrong_type(what, "numbers without a unit", found))
+        }
+        _ => Ok(()),
     }
 }
 

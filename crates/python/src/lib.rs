@@ -32,7 +32,7 @@ use crate::call::Detached;
 
 /// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code: 0, 1 for a failure, 2 for wrong input.
 #[pyfunction]
-fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+fn command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
     py.detached(|| {
         let methods = rayspin::mri::methods::Methods::default();
         rayspin_cli::code_of(methods, arguments)
@@ -44,6 +44,8 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "precompiled")]
     rayspin::device::cuda::carry_archive(include_bytes!(env!("RAYSPIN_KERNELS_EMBED")));
     module.py().import("atexit")?.call_method1("register", (wrap_pyfunction!(call::finish, module)?,))?;
+    exchange::load_numpy(module.py())?;
+    processor::limit_threads(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<nufft::Plan>()?;
     module.add_class::<scan::Scan>()?;

@@ -146,7 +146,7 @@ fn with_images<P: Pair>(
         (Complex(image), Real(truth)) => pair.run(image.view(), truth.view()),
         (Complex(image), Complex(truth)) => pair.run(image.view(), truth.view()),
     });
-    done.map_err(raised)
+    done?.map_err(raised)
 }
 
 struct Compare {

@@ -12,7 +12,7 @@ use rayspin::device::Array;
 use rayspin::kernels::nufft::{Nufft, Options, Type3};
 
 use crate::call::Detached;
-use crate::copied::{count, doubles, shape};
+use crate::copied::{count, doubles, shape, whole, whole_or_none};
 use crate::error::{described, raised, raised_of, wrong_type};
 use crate::exchange::{Dtype, Given, Item, Output};
 use crate::processor::Processor;
@@ -27,6 +27,8 @@ enum Transform<R: Real> {
 enum Engine {
     Single(Transform<f32>),
     Double(Transform<f64>),
+    /// No points, or for type 3 no frequencies: all sums are empty. The numbers of both.
+    Empty([usize; 2]),
 }
 
 /// Which way a plan's transform goes.
@@ -83,9 +85,9 @@ impl Plan {
     #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
     #[pyo3(signature = (nufft_type, n_modes_or_dim, n_trans=None, eps=1e-6, isign=None, dtype=None, *, device="auto"))]
     fn new(
-        nufft_type: i64,
+        #[pyo3(from_py_with = whole)] nufft_type: i64,
         n_modes_or_dim: &Bound<'_, PyAny>,
-        n_trans: Option<i64>,
+        #[pyo3(from_py_with = whole_or_none)] n_trans: Option<i64>,
         eps: f64,
         isign: Option<i32>,
         dtype: Option<&Bound<'_, PyAny>>,
@@ -94,8 +96,14 @@ impl Plan {
         let Some(kind) = u8::try_from(nufft_type).ok().filter(|kind| (1..=3).contains(kind)) else {
             return Err(raised(Error::value("nufft_type", "1, 2 or 3", nufft_type)));
         };
-        let wrong = |expected| wrong_type("n_modes_or_dim", expected, described(n_modes_or_dim));
-        let (modes, dims) = match (kind, n_modes_or_dim.extract::<i64>()) {
+        let wrong = |expected| {
+            let whole = match n_modes_or_dim.extract::<Vec<f64>>() {
+                Ok(_) => ", whose numbers are not whole ones",
+                Err(_) => "",
+            };
+            wrong_type("n_modes_or_dim", expected, format!("{}{whole}", described(n_modes_or_dim)))
+        };
+        let (modes, dims) = match (kind, whole(n_modes_or_dim)) {
             (3, Ok(dims)) => (Vec::new(), count("n_modes_or_dim", dims)?),
             (3, Err(_)) => return Err(wrong("the number of dimensions for type 3")),
             (_, Ok(one)) => (shape("n_modes_or_dim", vec![one])?, 1),
@@ -110,6 +118,9 @@ impl Plan {
             return Err(raised(Error::value("n_modes_or_dim", "1 to 3 dimensions", dims)));
         }
         let transforms = n_trans.map(|n| count("n_trans", n)).transpose()?;
+        if transforms == Some(0) {
+            return Err(raised(Error::value("n_trans", "a whole number from 1", 0)));
+        }
         let (double, processor) = (Dtype::named(dtype, Dtype::C128)?.is_double(), Processor::named(device)?);
         let checked = match double {
             false => Nufft::<f32>::upsampling_for(&processor.device, eps, &vec![8; dims], 8),
@@ -136,7 +147,8 @@ impl Plan {
     ///     grid. Points are periodic: those beyond -pi to pi are taken 2 pi away for types 1 and 2. Type 3 takes any real numbers.
     /// s, t, u: the components of the frequencies for type 3, `[frequency]`, in 1 over the unit of the points.
     ///
-    /// Arrays of any real type and library are copied, as are lists. Call it again to plan anew for other points. Returns None.
+    /// Arrays of any real type and library are copied, as are lists. Call it again to plan anew for other points; without points all sums
+    /// are 0. Returns None.
     ///
     /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite,
     /// TypeError for complex numbers and what is no array.
@@ -159,10 +171,17 @@ impl Plan {
             if let Some((name, _)) = given.iter().find(|(_, axis)| axis.is_some()) {
                 return Err(PyValueError::new_err(format!("{name}: only type 3 has target frequencies")));
             }
-            return py.detached(|| self.set_grid(sources));
+            return match sources[0].len() {
+                0 => self.set_empty(py, [0, 0]),
+                _ => py.detached(|| self.set_grid(sources))?,
+            };
         }
         let targets = self.points(given)?;
-        py.detached(|| self.set_free(&sources, &targets))
+        let counts = [sources[0].len(), targets[0].len()];
+        if counts.contains(&0) {
+            return self.set_empty(py, counts);
+        }
+        py.detached(|| self.set_free(&sources, &targets))?
     }
 
     /// The transform of `data`: from points to grid (type 1), from grid to points (type 2), or from points to points (type 3).
@@ -172,7 +191,7 @@ impl Plan {
     ///     apart from `data`; a new one unless given.
     ///
     /// Returns `[..., n1, n2, n3]`, `[..., point]` or `[..., frequency]` of the plan's dtype, an array of the library and on the device of
-    /// `data`. Sums are not scaled. NumPy arrays are copied to a GPU and back.
+    /// `data`; of NumPy for libraries besides NumPy, CuPy and torch. Sums are not scaled. NumPy arrays are copied to a GPU and back.
     ///
     /// Raises RuntimeError before `setpts`, ValueError for another shape, order or number of transforms, TypeError for another dtype,
     /// an array of another GPU, what is no array, and a tensor of torch that requires a gradient (`rayspin.torch` has these).
@@ -279,6 +298,14 @@ impl Plan {
         Ok(all)
     }
 
+    /// No points or no frequencies.
+    fn set_empty(&self, py: Python<'_>, counts: [usize; 2]) -> PyResult<()> {
+        py.detached(|| {
+            let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+            *engine = Some(Arc::new(Engine::Empty(counts)));
+        })
+    }
+
     /// Types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's are in cycles per field of view,
     /// its last axis is x.
     fn set_grid(&self, axes: Vec<Vec<f64>>) -> PyResult<()> {
@@ -294,10 +321,19 @@ impl Plan {
         let trajectory = Trajectory::from_cycles_per_fov(points).map_err(raised)?;
         let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
         // A call that runs in another thread keeps the engine that it began with.
-        match engine.as_mut().and_then(Arc::get_mut) {
-            Some(Engine::Single(Transform::Grid(plan))) => plan.set_points(&trajectory).map_err(raised)?,
-            Some(Engine::Double(Transform::Grid(plan))) => plan.set_points(&trajectory).map_err(raised)?,
-            _ => {
+        let replaced = match engine.as_mut().and_then(Arc::get_mut) {
+            Some(Engine::Single(Transform::Grid(plan))) => Some(plan.set_points(&trajectory)),
+            Some(Engine::Double(Transform::Grid(plan))) => Some(plan.set_points(&trajectory)),
+            _ => None,
+        };
+        match replaced {
+            Some(Ok(())) => {}
+            // Half of the points may be set.
+            Some(Err(error)) => {
+                *engine = None;
+                return Err(raised(error));
+            }
+            None => {
                 let (device, options) = (&self.processor.device, Options::tolerance(self.eps));
                 let made = match self.double {
                     false => Nufft::new(device, &trajectory, &self.modes, &options)
@@ -341,14 +377,42 @@ impl Plan {
             Ok(engine) => engine.clone(),
             // `setpts` in another thread has the lock, and may want the interpreter.
             Err(_) => {
-                data.py().detached(|| self.engine.read().unwrap_or_else(PoisonError::into_inner).clone())
+                data.py().detached(|| self.engine.read().unwrap_or_else(PoisonError::into_inner).clone())?
             }
         };
         match engine.as_deref() {
             None => Err(PyRuntimeError::new_err("the plan has no points yet: call setpts first")),
             Some(Engine::Single(transform)) => self.run_in(transform, given, out, direction),
             Some(Engine::Double(transform)) => self.run_in(transform, given, out, direction),
+            Some(Engine::Empty(counts)) => match self.double {
+                false => self.run_empty::<f32>(*counts, &given, out, direction),
+                true => self.run_empty::<f64>(*counts, &given, out, direction),
+            },
         }
+    }
+
+    /// Sums of nothing: zeros, or an array without elements.
+    fn run_empty<'py, R: Real>(
+        &self,
+        [sources, targets]: [usize; 2],
+        given: &Given<'py>,
+        out: Option<&Bound<'py, PyAny>>,
+        direction: Direction,
+    ) -> PyResult<Bound<'py, PyAny>>
+    where
+        Complex<R>: Item,
+    {
+        given.expect::<Complex<R>>()?;
+        let (from, to) = match (self.kind, direction) {
+            (3, Direction::Forward) => (vec![sources], vec![targets]),
+            (3, Direction::Adjoint) => (vec![targets], vec![sources]),
+            (_, Direction::Forward) => (self.modes.clone(), vec![0]),
+            (_, Direction::Adjoint) => (vec![0], self.modes.clone()),
+        };
+        let shape = [self.batch(&given.shape, &from)?, to].concat();
+        let mut output = Output::<Complex<R>>::new(out, &shape, given, &self.processor)?;
+        output.array.fill(Complex::new(R::zero(), R::zero())).map_err(raised)?;
+        output.finish()
     }
 
     fn run_in<'py, R: Real>(
@@ -371,9 +435,12 @@ impl Plan {
         let batch = self.batch(&given.shape, &from)?;
         let shape = [batch, to].concat();
         let mut output = Output::<Complex<R>>::new(out, &shape, &given, &self.processor)?;
+        if shape.contains(&0) {
+            return output.finish();
+        }
         let input = given.read::<Complex<R>>(&self.processor)?;
         let target = &mut output.array;
-        py.detached(|| apply(transform, &input, target, direction)).map_err(raised)?;
+        py.detached(|| apply(transform, &input, target, direction))?.map_err(raised)?;
         drop(input);
         output.finish()
     }

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use rayspin_cli::in_memory::{self, CommandOption, Task};
 
+use crate::ct::warn_of_degrees;
 use crate::error::{described, did_you_mean, of_file, of_kind, wrong_type};
-use crate::progress::Listener;
 use crate::texts::{Call, Words, in_radian, radian};
 
 /// The options of a command, and the words that its texts have in Python.
@@ -84,12 +84,20 @@ fn text(option: &CommandOption, value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(whole.to_string());
     }
     if let Ok(number) = value.extract::<f64>() {
+        if option.degrees {
+            warn_of_degrees(value.py(), &option.name, &[0.0, number])?;
+        }
         return Ok(if option.degrees { number.to_degrees() } else { number }.to_string());
     }
     let several = || wrong_type(&option.name, "a number, a name or several numbers", described(value));
     let parts: Vec<Bound<'_, PyAny>> = value.try_iter().map_err(|_| several())?.collect::<PyResult<_>>()?;
     let parts: Vec<String> = parts.iter().map(|part| text(option, part)).collect::<PyResult<_>>()?;
     Ok(parts.join(","))
+}
+
+/// A note of a command in the words of keywords.
+pub(crate) fn noted(task: Task, note: &str) -> String {
+    Options::of(task).told(note)
 }
 
 /// The options: for each its default, the names that it takes, its unit where it is an angle, and what it is.
@@ -120,16 +128,15 @@ fn help_of(options: &Options, option: &CommandOption) -> String {
     }
 }
 
-/// The exception for the error of a command, in the words of keywords; what a listener heard comes first.
-pub(crate) fn raised_by(task: Task, error: anyhow::Error, listener: &Listener) -> PyErr {
+/// The exception for the error of a command, in the words of keywords.
+pub(crate) fn raised_by(task: Task, error: anyhow::Error) -> PyErr {
     let options = Options::of(task);
     let error = match error.downcast::<rayspin::core::Error>() {
         Ok(error) => {
             // Hints about files are the command's.
             let hint = in_memory::hint(&error).filter(|hint| !hint.contains("rayspin "));
             let text = hint.map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
-            let raised = of_kind(&error, options.told(&text));
-            return listener.raised_before().unwrap_or(raised);
+            return of_kind(&error, options.told(&text));
         }
         Err(error) => error,
     };

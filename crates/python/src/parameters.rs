@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 use rayspin::mri::methods::{Kind, Param, Parameters, Value};
 use rayspin::run::{Described, Idle, Table};
 
@@ -166,6 +166,8 @@ fn value_of(param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     let name = keyword(param.name);
     let wrong = |expected: &str| wrong_type(name, expected, described(value));
     match param.kind {
+        Kind::Number if value.is_instance_of::<PyBool>() => Err(wrong("a number")),
+        Kind::Count if value.is_instance_of::<PyBool>() => Err(wrong("a whole number")),
         Kind::Number => value.extract().map(Value::Number).map_err(|_| wrong("a number")),
         Kind::Count => match value.extract::<i128>() {
             Ok(count) => {

@@ -1,12 +1,13 @@
 //! The processors of this process: each is opened once, and none is used after a fork.
 
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::PyRuntimeError;
-use pyo3::{PyErr, PyResult};
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::prelude::*;
 use rayspin::core::Error;
-use rayspin::device::Device;
+use rayspin::device::{Device, cpu};
 
 use crate::error::raised;
 
@@ -83,6 +84,18 @@ impl Processor {
     pub(crate) fn expect_own(&self) -> PyResult<()> {
         if self.process == std::process::id() { Ok(()) } else { Err(forked()) }
     }
+}
+
+/// Limits the threads that RAYON_NUM_THREADS asks for as the command limits `--threads`, with a warning. Files are read on them; transforms
+/// have a thread for each core.
+pub(crate) fn limit_threads(py: Python<'_>) -> PyResult<()> {
+    let most = cpu::most_threads();
+    let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<usize>().ok());
+    let Some(asked) = asked.filter(|&asked| asked > most) else { return Ok(()) };
+    // A pool that another copy of this module has started stays.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(most).build_global();
+    let text = format!("RAYON_NUM_THREADS: {most} threads of {asked}, at most 4 a core");
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)
 }
 
 fn forked() -> PyErr {

@@ -11,8 +11,8 @@ use rayspin::solve::{
     Distance, GroupNorms, Magnitudes, NonNegative, Proximal, TotalVariation, WaveletSparsity,
 };
 
-use crate::call::{self, attached};
-use crate::copied::{self, count};
+use crate::call::{self, Signals, attached};
+use crate::copied::{self, count, whole, whole_or_none};
 use crate::error::{described, raised, wrong_type};
 use crate::exchange::{Given, Output};
 use crate::linop::{Number, expect_to_be_called, family, number_type};
@@ -54,12 +54,11 @@ impl Penalty {
             let input = given.read::<S>(&processor)?;
             let target = &mut output.array;
             let data = self.data::<S>(x.py(), &processor)?;
-            let done = call::run(x, || {
+            call::run(x, &Signals::default(), || {
                 target.copy_from(&input)?;
                 let kept = OnceCell::new();
                 self.proximal::<S>(&processor.device, data, &kept)?.apply(t, target)
-            });
-            done.map_err(call::exception)?;
+            })?;
             drop(input);
             output.finish()
         })
@@ -160,8 +159,8 @@ pub(crate) fn l2(data: &Bound<'_, PyAny>) -> PyResult<Penalty> {
 pub(crate) fn wavelet_penalty(
     shape: Vec<i64>,
     family: &str,
-    levels: Option<i64>,
-    seed: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] levels: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] seed: Option<i64>,
 ) -> PyResult<Penalty> {
     self::family(family)?;
     let shape = copied::shape("shape", shape)?;
@@ -178,7 +177,10 @@ pub(crate) fn wavelet_penalty(
 /// Returns a `Penalty` for arrays of this shape, real or complex. Raises ValueError for another shape or number of steps.
 #[pyfunction]
 #[pyo3(signature = (shape, steps=10))]
-pub(crate) fn total_variation(shape: Vec<i64>, steps: i64) -> PyResult<Penalty> {
+pub(crate) fn total_variation(
+    shape: Vec<i64>,
+    #[pyo3(from_py_with = whole)] steps: i64,
+) -> PyResult<Penalty> {
     let (shape, steps) = (copied::shape("shape", shape)?, count("steps", steps)?);
     if steps == 0 {
         return Err(raised(Error::value("steps", "1 or more", steps)));

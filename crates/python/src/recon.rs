@@ -11,6 +11,7 @@ use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Error, Geometry, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
+use rayspin::io::cfl::Layout;
 use rayspin::mri::maps::{self, Sensitivities};
 use rayspin::mri::methods::{MapUse, Methods, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
@@ -58,6 +59,10 @@ pub(crate) struct Reconstruction {
     record: String,
     /// The files of its scan.
     sources: Vec<PathBuf>,
+    /// Where its axes go in a BART array: to the dimensions that they came from.
+    layout: Layout,
+    /// Whether the images are those of single coils.
+    of_coils: bool,
 }
 
 impl Reconstruction {
@@ -123,12 +128,22 @@ impl Reconstruction {
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let image = Image::of_stacks(host_array::<C32>("image", self.image.bind(py))?, self.stacks.clone())
             .map_err(raised)?;
-        let written = py.detached(|| {
+        let written = py.detached(|| -> Result<Vec<String>, rayspin::io::Error> {
             let files = rayspin::io::stack_paths(&path, self.stacks.len())?;
             rayspin::io::expect_apart(&self.sources, &files.iter().collect::<Vec<_>>())?;
-            rayspin::io::write_image(&path, &image, &WriteOptions::default())
+            let format = rayspin::io::Format::of_name(&path);
+            if self.of_coils && format.is_some_and(rayspin::io::Format::writes_arrays) {
+                rayspin::io::write_coil_array(&path, image.data().view(), self.layout)?;
+                return Ok(Vec::new());
+            }
+            let options = WriteOptions { layout: self.layout, ..WriteOptions::default() };
+            let mut notes = rayspin::io::write_image(&path, &image, &options)?;
+            if self.of_coils && !format.is_some_and(rayspin::io::Format::is_picture) {
+                notes.push("coils lie along the axis of repetitions".to_owned());
+            }
+            Ok(notes)
         });
-        let notes = written.map_err(|error| of_file(Call::Recon, &error))?;
+        let notes = written?.map_err(|error| of_file(Call::Recon, &error))?;
         Ok(notes.iter().map(|note| Call::Recon.told(note)).collect())
     }
 
@@ -232,13 +247,18 @@ pub(crate) fn recon(
         let expected = "a scan with a header, which states a centre of its own";
         return Err(raised(Error::value("centre of k-space", expected, "arrays, whose centre is at n/2")));
     }
-    let facts = py.detached(|| facts_of(&held, centres)).map_err(|error| raised_in(words, error))?;
+    let (facts, measures_centre) =
+        py.detached(|| facts_of(&held, centres))?.map_err(|error| raised_in(words, error))?;
+    if !measures_centre {
+        notes.push(NO_CENTRE.to_owned());
+    }
     let all = Methods::default();
     let of_name = match method {
         Some(name) => named(py, &all, name)?,
         None => {
             let none = || Error::value("method", "one that suits the scan", "none");
-            let of = |facts: &Facts| all.suited(facts, false).ok_or_else(none).map_err(raised);
+            let field = field_map.is_some();
+            let of = |facts: &Facts| all.suited(facts, field).ok_or_else(none).map_err(raised);
             let (mut method, mut reason) = of(&facts)?;
             // The images of a series are solved for together only by a method that has the keywords.
             if !has_all(&method.table(), parameters) {
@@ -259,7 +279,8 @@ pub(crate) fn recon(
     let (chosen, rules) = suited_to(&*chosen, &facts, is_given).map_err(raised)?;
     for rule in rules {
         let name = keyword(rule.name);
-        notes.push(format!("{name} {}: {} ({name}= overrides)", rule.value, rule.reason));
+        let reason = words.told(&rule.reason);
+        notes.push(format!("{name} {}: {reason} ({name}= overrides)", rule.value));
     }
     let used = values_in(py, &*chosen)?;
     let name = chosen.about().name;
@@ -281,16 +302,16 @@ pub(crate) fn recon(
         };
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
     }
-    let sets = py.detached(|| second_set(&processor.device.host(), &held, centres, &options));
+    let sets = py.detached(|| second_set(&processor.device.host(), &held, centres, &options))?;
     if let Some((how, reason)) = sets.map_err(|error| raised_in(words, error))? {
         options.sensitivities = Some(how);
         notes.push(format!("{} sets of maps: {reason}", how.sets()));
     }
     let listener = Listener::new(py, progress)?;
-    let monitor = Monitor::new(&listener, Some(&listener.stop));
-    let found = py.detached(|| reconstruct(&processor.device, &held, centres, &options, &monitor));
+    let monitor = listener.monitor();
+    let found = listener.run(py, || reconstruct(&processor.device, &held, centres, &options, &monitor));
     let ScanImage { image, solves, maps, notes: more, .. } =
-        found.map_err(|error| listener.exception_in(words, error))?;
+        found?.map_err(|error| raised_in(words, error))?;
     notes.extend(more.iter().map(|note| words.told(note)));
     for (image, solve) in solves.iter().enumerate() {
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
@@ -310,6 +331,11 @@ pub(crate) fn recon(
         stages: monitor.stages(),
         residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
         sources: scan.cast::<Scan>().map(|scan| scan.get().sources.clone()).unwrap_or_default(),
+        layout: match &*held {
+            Held::Image(array) => array.layout,
+            Held::Whole(_) => Layout::default(),
+        },
+        of_coils: options.coil_images(),
     })
 }
 
@@ -329,6 +355,8 @@ const KEYWORDS: &[&str] = &[
     "keep_maps",
     "progress",
 ];
+
+const NO_CENTRE: &str = "the centre of k-space is not among the samples: the image shows edges, and no areas";
 
 const MATRIX: &str = "matrix: no keyword of recon, which takes the matrix of the scan. A scan with a header states its own; \
                       Scan.from_arrays(..., shape=) and, for files without a header, read_scan(..., matrix=) set it";
@@ -399,10 +427,11 @@ fn reconstruct(
     }
 }
 
-/// The facts that choose a method and its parameters, of the image that has the most readouts.
-fn facts_of(held: &Held, centres: Centres) -> rayspin::core::Result<Facts> {
+/// The facts that choose a method and its parameters, of the image that has the most readouts, and whether this measures the centre of
+/// k-space.
+fn facts_of(held: &Held, centres: Centres) -> rayspin::core::Result<(Facts, bool)> {
     match held {
-        Held::Image(array) => Facts::of(&array.frame, None, 1),
+        Held::Image(array) => Ok((Facts::of(&array.frame, None, 1)?, array.frame.measures_centre())),
         Held::Whole(scan) => {
             let index = scan.frames()?;
             let labels = Selection::default().labels(&index, &mut Vec::new())?;
@@ -410,10 +439,11 @@ fn facts_of(held: &Held, centres: Centres) -> rayspin::core::Result<Facts> {
             let options = FrameOptions { centres, ..FrameOptions::default() };
             let frame = index.assemble(fullest, &options, &mut Vec::new())?;
             let facts = Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())?;
+            let centre = frame.measures_centre();
             let slice = || labels.iter().filter(|label| label.slice == fullest.slice);
-            let Some(other) = slice().find(|label| **label != fullest) else { return Ok(facts) };
+            let Some(other) = slice().find(|label| **label != fullest) else { return Ok((facts, centre)) };
             let other = index.assemble(*other, &options, &mut Vec::new())?;
-            Ok(facts.in_series(slice().count(), &frame, &other))
+            Ok((facts.in_series(slice().count(), &frame, &other), centre))
         }
     }
 }

@@ -4,11 +4,10 @@ use ndarray::{Axis, Ix2, Ix3};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::{Geometry, Image, Monitor, format_shape};
+use rayspin::core::{Geometry, Image, format_shape};
 use rayspin::kernels::render::Knot;
 use rayspin_cli::in_memory::{Picture, Task};
 
-use crate::call::Detached;
 use crate::copied::{doubles, several, singles};
 use crate::error::raised;
 use crate::exchange::to_numpy;
@@ -41,12 +40,12 @@ pub(crate) fn render_volume<'py>(
     let image = Image::new(values.into_dyn(), geometry.map_err(raised)?).map_err(raised)?;
     let knots = transfer.map(knots_of).transpose()?;
     let listener = Listener::new(py, progress)?;
-    let drawn = py.detached(|| {
-        let monitor = Monitor::new(&listener, Some(&listener.stop));
+    let drawn = listener.run(py, || {
+        let monitor = listener.monitor();
         let device = (&processor.device, device == "auto");
         rayspin_cli::in_memory::render(device, words, image, knots, &monitor)
     });
-    let (picture, _) = drawn.map_err(|error| raised_by(Task::Render, error, &listener))?;
+    let (picture, _) = drawn?.map_err(|error| raised_by(Task::Render, error))?;
     Ok(match (picture, one) {
         (Picture::Numbers(views), true) => to_numpy(py, views.index_axis_move(Axis(0), 0).into_dyn()),
         (Picture::Numbers(views), false) => to_numpy(py, views.into_dyn()),

@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use ndarray::{ArrayD, IxDyn};
 use pyo3::prelude::*;
-use rayspin::core::{C32, Error, Geometry, Monitor, Result, Trajectory, TrajectoryUnits, format_shape};
+use rayspin::core::{
+    C32, Error, Geometry, Monitor, Result, Silent, Trajectory, TrajectoryUnits, format_shape,
+};
 use rayspin::io::cfl::Layout;
 use rayspin::io::{ArrayFrame, ScanFile, ScanOptions};
 use rayspin::mri::scan::{Frame, FrameOptions, Samples, settle_units};
 
-use crate::call::Detached;
-use crate::copied::{self, complex, doubles};
+use crate::call::{Detached, Signals};
+use crate::copied::{self, complex, doubles, whole};
 use crate::error::{of_file, raised, raised_in, raised_of};
 use crate::exchange::to_numpy;
+use crate::processor::Processor;
 use crate::texts::Call;
 
 /// What was read.
@@ -113,10 +116,14 @@ impl Scan {
     /// samples `[coil, sample]` and float64 points `[sample, dim]`, x, y and z in cycles per field of view. Raises ValueError for an image that the scan has
     /// not.
     #[pyo3(signature = (image=0))]
-    fn arrays<'py>(&self, py: Python<'py>, image: i64) -> PyResult<Arrays<'py>> {
+    fn arrays<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = whole)] image: i64,
+    ) -> PyResult<Arrays<'py>> {
         let image = copied::count("image", image)?;
         let held = self.held.clone();
-        let frame = py.detached(|| held.frame(image)).map_err(raised)?;
+        let frame = py.detached(|| held.frame(image))?.map_err(raised)?;
         Ok(match frame.samples {
             Samples::Cartesian { kspace, .. } => (to_numpy(py, kspace), None),
             Samples::NonCartesian { trajectory, data } => {
@@ -131,7 +138,7 @@ impl Scan {
     fn images(&self, py: Python<'_>) -> PyResult<usize> {
         match &*self.held {
             Held::Image(_) => Ok(1),
-            Held::Whole(scan) => py.detached(|| Ok(scan.frames()?.labels().count())).map_err(raised),
+            Held::Whole(scan) => py.detached(|| Ok(scan.frames()?.labels().count()))?.map_err(raised),
         }
     }
 
@@ -285,7 +292,7 @@ pub(crate) fn read_scan(
         ("units", units.is_some()),
     ];
     let has_header =
-        || py.detached(|| rayspin::io::holds_scan(&path)).map_err(|error| of_file(words, &error));
+        || py.detached(|| rayspin::io::holds_scan(&path))?.map_err(|error| of_file(words, &error));
     if let Some((name, _)) = given.iter().find(|(_, given)| *given)
         && has_header()?
     {
@@ -295,8 +302,13 @@ pub(crate) fn read_scan(
     let sources = sources(std::iter::once(&path).chain(&trajectory));
     let options =
         ScanOptions { trajectory, matrix, fov_mm, units: units_of(units)?, ..ScanOptions::default() };
-    let read = py.detached(|| rayspin::io::read_scan(&path, &options, &Monitor::silent()));
-    let held = match read.map_err(|error| of_file(words, &error))? {
+    let (signals, processor) = (Signals::default(), Processor::named("cpu")?);
+    // On other threads, so that this one hears of signals meanwhile.
+    let read = py.detached_for(&signals, || {
+        let monitor = Monitor::new(&Silent, Some(signals.stop()));
+        processor.device.cpu_side().run(|| rayspin::io::read_scan(&path, &options, &monitor))
+    });
+    let held = match read?.map_err(|error| of_file(words, &error))? {
         ScanFile::Scan(scan) => Held::Whole(scan),
         ScanFile::Frame(mut array) => {
             array.notes.iter_mut().for_each(|note| *note = words.told(note));

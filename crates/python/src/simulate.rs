@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::Monitor;
 use rayspin_cli::in_memory::{CtSimulation, Task};
 
-use crate::call::Detached;
 use crate::ct::{CtScan, Grid};
 use crate::exchange::to_numpy;
-use crate::options::{listed, raised_by, words};
+use crate::options::{listed, noted, raised_by, words};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::scan::{Held, Scan};
@@ -85,11 +83,11 @@ pub(crate) fn simulate_mri(
 ) -> PyResult<MriSimulation> {
     let words = words(Task::SimulateMri, "simulate.mri", options)?;
     let (processor, listener) = (Processor::named("cpu")?, Listener::new(py, progress)?);
-    let made = py.detached(|| {
-        let monitor = Monitor::new(&listener, Some(&listener.stop));
+    let made = listener.run(py, || {
+        let monitor = listener.monitor();
         rayspin_cli::in_memory::simulate_mri(processor.device.cpu_side(), words, &monitor)
     });
-    let made = made.map_err(|error| raised_by(Task::SimulateMri, error, &listener))?;
+    let made = made?.map_err(|error| raised_by(Task::SimulateMri, error))?;
     let scan = Scan { held: Arc::new(Held::Whole(Box::new(made.scan))), sources: Vec::new() };
     let spacing_mm = made.truth.geometry().spacing_mm.into();
     Ok(MriSimulation {
@@ -98,7 +96,7 @@ pub(crate) fn simulate_mri(
         maps: to_numpy(py, made.maps.into_dyn()).unbind(),
         field_hz: made.field.map(|field| to_numpy(py, field.data().mapv(|value| value.re)).unbind()),
         noise_std: made.noise_std,
-        notes: made.notes,
+        notes: made.notes.iter().map(|note| noted(Task::SimulateMri, note)).collect(),
         spacing_mm,
     })
 }
@@ -118,12 +116,11 @@ pub(crate) fn simulate_ct(
 ) -> PyResult<SimulatedCt> {
     let words = words(Task::SimulateCt, "simulate.ct", options)?;
     let (processor, listener) = (Processor::named("cpu")?, Listener::new(py, progress)?);
-    let made = py.detached(|| {
-        let monitor = Monitor::new(&listener, Some(&listener.stop));
+    let made = listener.run(py, || {
+        let monitor = listener.monitor();
         rayspin_cli::in_memory::simulate_ct(processor.device.cpu_side(), words, &monitor)
     });
-    let CtSimulation { scan, truth, grid } =
-        made.map_err(|error| raised_by(Task::SimulateCt, error, &listener))?;
+    let CtSimulation { scan, truth, grid } = made?.map_err(|error| raised_by(Task::SimulateCt, error))?;
     Ok(SimulatedCt {
         scan: Py::new(py, CtScan::of(scan))?,
         truth: to_numpy(py, truth.into_data()).unbind(),

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use rayspin::core::{Monitor, Result};
+use rayspin::core::Result;
 use rayspin::device::{Array, Device};
 use rayspin::kernels::vector::norm_squared;
 use rayspin::linop::{LinearOp, Normal, Op};
@@ -13,8 +13,8 @@ use rayspin::solve::{
     Step, Term, Watch,
 };
 
-use crate::call::{self, Detached, attached};
-use crate::copied::count;
+use crate::call::{self, Signals, attached};
+use crate::copied::{count, whole};
 use crate::exchange::{Given, give};
 use crate::linop::{AnyOp, LinearOperator, Number, each};
 use crate::processor::Processor;
@@ -34,9 +34,9 @@ pub(crate) struct Solution {
     /// The stated objective after each iteration. Where it is small beside |y|^2 / 2, rounding is what it holds: a part in 10^7 of |y|^2 for
     /// single precision.
     ///
-    /// `cg`: 1/2 <x, Ax> - Re <b, x>. `least_squares` and `fista`: of x, A^H A the operator `normal`. `pdhg`: with u_i, the results of the
-    /// proximal maps, in place of K_i x; they tend to K_i x. A function of yours that returns no value counts as 0. With `average`, it is
-    /// the objective of the last iterate, not of the mean.
+    /// `cg`: 1/2 <x, Ax> - Re <b, x>. `least_squares` and `fista`: of x, A^H A the operator `normal`. `pdhg`: of x, where `nonnegative` counts 0;
+    /// a function of yours counts at its result, which tends to K_i x. A function of yours that returns no value counts as 0. With
+    /// `average`, it is the objective of the last iterate, not of the mean.
     #[pyo3(get)]
     objective: Vec<f64>,
     /// Whether the tolerance was met.
@@ -91,8 +91,8 @@ impl Run<'_, '_> {
         let start = start.transpose()?;
         let listener = Listener::new(like.py(), self.progress)?;
         let callback = self.callback;
-        let found = call::run(like, || {
-            let monitor = Monitor::new(&listener, Some(&listener.stop));
+        let found = call::run(like, &listener.signals, || {
+            let monitor = listener.monitor();
             let mut observe = |step: &Step<'_, S>| match &callback {
                 Some(callback) => attached("callback", |py| {
                     let x = call::shown(py, step.solution)?;
@@ -108,7 +108,7 @@ impl Run<'_, '_> {
                 }
             })
         });
-        let (x, course) = found.map_err(|error| listener.exception(error))?;
+        let (x, course) = found?;
         drop((data, start));
         Ok(Solution {
             x: give(x, like, self.processor)?.unbind(),
@@ -150,7 +150,7 @@ pub(crate) fn cg(
     a: &Bound<'_, LinearOperator>,
     b: &Bound<'_, PyAny>,
     start: Option<&Bound<'_, PyAny>>,
-    iterations: i64,
+    #[pyo3(from_py_with = whole)] iterations: i64,
     tolerance: f64,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
@@ -204,7 +204,7 @@ pub(crate) fn least_squares(
     regularisers: Vec<Bound<'_, LinearOperator>>,
     normal: Option<&Bound<'_, LinearOperator>>,
     start: Option<&Bound<'_, PyAny>>,
-    iterations: i64,
+    #[pyo3(from_py_with = whole)] iterations: i64,
     tolerance: f64,
     largest_eigenvalue: Option<f64>,
     progress: Option<Py<PyAny>>,
@@ -291,9 +291,9 @@ pub(crate) fn fista(
     relative: bool,
     normal: Option<&Bound<'_, LinearOperator>>,
     start: Option<&Bound<'_, PyAny>>,
-    iterations: i64,
+    #[pyo3(from_py_with = whole)] iterations: i64,
     tolerance: f64,
-    average: i64,
+    #[pyo3(from_py_with = whole)] average: i64,
     largest_eigenvalue: Option<f64>,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
@@ -347,8 +347,8 @@ pub(crate) fn fista(
 /// start: where the iteration begins, an array of A's input shape; 0 unless given.
 /// iterations, tolerance: the most iterations, each one application of A, every K_i and their adjoints; stops where a step moves x and the
 ///     dual variables by at most tolerance times their norms.
-/// balance: multiplies the step of x and divides the steps of the dual variables. About the size of x over the size of the dual variables gives
-///     the fewest iterations.
+/// balance: multiplies the step of x and divides the steps of the dual variables; the norms of A and the K_i choose the steps unless given,
+///     which suits any scale of A and y.
 /// progress, callback: as for `cg`.
 ///
 /// Returns a `Solution`; x is an array of y's library, of A's input shape. Raises as `cg`. For one penalty without K, `fista` needs far fewer
@@ -363,7 +363,7 @@ pub(crate) fn fista(
 ///
 /// A. Chambolle, T. Pock, J Math Imaging Vis 40:120, 2011, algorithm 1.
 #[pyfunction]
-#[pyo3(signature = (a, y, terms, *, g=None, start=None, iterations=300, tolerance=1e-4, balance=1.0, progress=None, callback=None))]
+#[pyo3(signature = (a, y, terms, *, g=None, start=None, iterations=300, tolerance=1e-4, balance=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn pdhg(
     a: &Bound<'_, LinearOperator>,
@@ -371,9 +371,9 @@ pub(crate) fn pdhg(
     terms: Vec<(Bound<'_, LinearOperator>, Bound<'_, PyAny>, f64)>,
     g: Option<&Bound<'_, PyAny>>,
     start: Option<&Bound<'_, PyAny>>,
-    iterations: i64,
+    #[pyo3(from_py_with = whole)] iterations: i64,
     tolerance: f64,
-    balance: f64,
+    balance: Option<f64>,
     progress: Option<Py<PyAny>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Solution> {
@@ -458,8 +458,11 @@ pub(crate) fn largest_eigenvalue(a: &Bound<'_, LinearOperator>, tolerance: f64) 
     a.processor.expect_own()?;
     let options = LanczosOptions { tolerance, ..LanczosOptions::default() };
     let device = &a.processor.device;
-    let found = each!(&a.op, op => py.detached(|| rayspin::solve::largest_eigenvalue(op, device, &options)));
-    found.map(|found| found.value).map_err(call::exception)
+    let signals = Signals::default();
+    let found = each!(&a.op, op => {
+        call::run_without(py, &signals, || rayspin::solve::largest_eigenvalue(op, device, &options))
+    });
+    found.map(|found| found.value)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -198,8 +198,9 @@ impl Words {
 
     /// The text with keywords in place of options.
     pub(crate) fn told(&self, text: &str) -> String {
+        let text = &self.without_others(text);
         let mut told = String::with_capacity(text.len());
-        let mut rest = text;
+        let mut rest = text.as_str();
         while let Some(at) = rest.find('-') {
             told.push_str(&rest[..at]);
             rest = &rest[at..];
@@ -220,11 +221,75 @@ impl Words {
         told
     }
 
+    /// The text without remedies in parentheses that this call has not: `(maps= overrides)` for `(--calibration or --maps overrides)`, and
+    /// nothing for `(choose with --slice)`.
+    fn without_others(&self, text: &str) -> String {
+        let mut left = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(open) = rest.find('(') {
+            let (before, after) = rest.split_at(open);
+            left.push_str(before);
+            let inside = &after[1..];
+            let end = inside.find(['(', ')']).filter(|&end| inside[end..].starts_with(')'));
+            let kept = match end {
+                Some(end) if !inside[..end].contains("rayspin ") => Some((end, self.own(&inside[..end]))),
+                _ => None,
+            };
+            rest = match kept {
+                Some((end, Some(own))) => {
+                    left.extend(["(", own.as_str(), ")"]);
+                    &inside[end + 1..]
+                }
+                Some((end, None)) => {
+                    left.truncate(left.trim_end().len());
+                    &inside[end + 1..]
+                }
+                None => {
+                    left.push('(');
+                    inside
+                }
+            };
+        }
+        left.push_str(rest);
+        left
+    }
+
+    /// A remedy with the options of its lists that have keywords; none where a list has no such option.
+    fn own(&self, remedy: &str) -> Option<String> {
+        let mut own = String::new();
+        let mut rest = remedy;
+        while let Some(at) = rest.find("--") {
+            own.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let (mut all, mut between) = (vec![name_of(rest)], ", ");
+            rest = &rest[all[0].len()..];
+            while let Some((word, after)) = BETWEEN
+                .iter()
+                .find_map(|word| Some((*word, rest.strip_prefix(word)?)))
+                .filter(|(_, after)| after.starts_with("--"))
+            {
+                let next = name_of(after);
+                all.push(next);
+                (between, rest) = (word, &after[next.len()..]);
+            }
+            all.retain(|name| self.forms.contains_key(*name) || !self.others.contains(*name));
+            match all.split_last() {
+                None => return None,
+                Some((last, [])) => own.push_str(last),
+                Some((last, first)) => {
+                    // `a or c` of `a, b, or c`
+                    let shorter = between.strip_prefix(',').filter(|word| first.len() == 1 && word.len() > 1);
+                    own.extend([first.join(", ").as_str(), shorter.unwrap_or(between), last]);
+                }
+            }
+        }
+        own.push_str(rest);
+        Some(own)
+    }
+
     /// What stands for the option with which the text begins, and the text after it.
     fn option<'a>(&self, text: &'a str) -> Option<(String, &'a str)> {
-        let end =
-            text[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '-').map_or(text.len(), |at| at + 1);
-        let (name, after) = text.split_at(end);
+        let (name, after) = text.split_at(name_of(text).len());
         let option = match name.strip_prefix('-').map(|letter| (letter, letter.chars().next())) {
             Some((letter, Some(one))) if letter.len() == 1 => self.letters.get(&one)?.as_str(),
             _ => name,
@@ -239,6 +304,12 @@ impl Words {
         };
         Some(form.written(after))
     }
+}
+
+/// The option with which a text begins.
+fn name_of(text: &str) -> &str {
+    let end = text[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    &text[..end.map_or(text.len(), |at| at + 1)]
 }
 
 /// Whether the words of the program `rayspin` come before: `rayspin convert `. The option is the program's then.

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -285,3 +286,61 @@ def test_ctrl_c_stops_a_run(folder):
         for _ in range(1000):
             ct.recon(scan, "sirt", device="cpu", iterations=10000)
     timer.join()
+
+
+def test_vectors_of_skewed_detectors_make_projectors():
+    angles = np.linspace(0, 2 * np.pi, 30, endpoint=False)
+    straight = ct.Geometry.cone(angles, 24, 28, (2.0, 2.5), source_to_axis_mm=200.0, axis_to_detector_mm=100.0)
+    vectors = straight.vectors
+    vectors[:, 9:] += 0.3 * vectors[:, 6:9]  # Rows shift along columns.
+    rays = ct.Geometry.from_vectors(vectors, 24, 28)
+    np.testing.assert_allclose(rays.vectors, vectors, rtol=0, atol=1e-12)
+    assert np.allclose(rays.pixel_mm(3, 11.5, 13.5), vectors[3, 3:6])
+    for point in [(4.0, -7.0, 5.0), (-9.0, 2.0, -3.0)]:
+        row, column = rays.project(7, point)
+        source, end = vectors[7, :3], np.array(rays.pixel_mm(7, row, column))
+        along = (end - source) / np.linalg.norm(end - source)
+        away = np.array(point) - source
+        assert np.linalg.norm(away - (away @ along) * along) < 1e-9
+    grid = ct.Grid((14, 16, 18), 2.0)
+    project = ct.Projector(rays, grid, device="cpu", dtype="float64")
+    volume = np.zeros(grid.shape)
+    volume[8, 5, 12] = 1
+    lines = project.forward(volume)
+    centre = (np.array([12, 5, 8]) - np.array([8.5, 7.5, 6.5])) * 2.0
+    for view in (0, 11, 22):
+        row, column = rays.project(view, centre)
+        rows, columns = np.indices(lines.shape[1:])
+        total = lines[view].sum()
+        found = (lines[view] * rows).sum() / total, (lines[view] * columns).sum() / total
+        assert np.allclose(found, (row, column), atol=0.25)
+    data = np.random.default_rng(9).normal(size=rays.shape)
+    assert np.isclose(np.vdot(lines, data), np.vdot(volume, project.adjoint(data)))
+    truth = np.zeros(grid.shape, np.float32)
+    truth[4:10, 5:11, 5:13] = 0.02
+    scan = ct.Scan.from_arrays(ct.Projector(rays, grid, device="cpu").forward(truth), rays)
+    found = ct.recon(scan, "cgls", grid=grid, iterations=15, device="cpu").volume
+    assert np.linalg.norm(found - truth) < 0.15 * np.linalg.norm(truth)
+    assert ct.recon(scan, grid=grid, device="cpu").method not in ("fbp", "fdk", "fourier")
+    with pytest.raises(ValueError, match="rows and columns of pixels at right angles, found 76.5"):
+        ct.recon(scan, "fdk", grid=grid, device="cpu")
+    with pytest.raises(ValueError, match="right angles on a|on a curved detector"):
+        ct.Geometry.from_vectors(vectors, 24, 28, radius_mm=300.0)
+
+
+def test_degrees_that_are_taken_to_be_radian_are_said():
+    degrees = np.arange(0, 180, 1.5)
+    for call in [
+        lambda: ct.Geometry.parallel(degrees, 2, 8),
+        lambda: ct.Geometry.cone(2 * degrees, 2, 8, source_to_axis_mm=90, axis_to_detector_mm=30),
+        lambda: ct.Scan.from_arrays(np.ones((120, 1, 8)), angles=degrees),
+    ]:
+        with pytest.warns(UserWarning, match=r"angles: .* turns, as degrees.*numpy.radians\(angles\)"):
+            call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ct.Geometry.parallel(np.radians(degrees), 2, 8)
+        ct.Geometry.parallel(np.arange(400) * np.radians(111.246), 2, 8)
+        ct.Geometry.helix(
+            np.linspace(0, 12 * np.pi, 900), 2, 8, source_to_axis_mm=90, axis_to_detector_mm=30, advance_mm=5
+        )

@@ -27,6 +27,25 @@ def check(call, kind, words):
     assert type(raised.value) is kind, repr(raised.value)
 
 
+class Unversioned:
+    """An array through DLPack before its version 1.0, which cannot say that it is read-only."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class WithUnit(np.ndarray):
+    """An array in degrees."""
+
+    unit = "deg"
+
+
 class Wants:
     """An array through DLPack with what torch says of its tensors."""
 
@@ -73,6 +92,11 @@ def frozen(shape, dtype):
         (lambda: operator()(X, out=np.zeros((4, 4))), TypeError, "out: expected complex64, found float64"),
         (lambda: operator()(X, out=[0]), TypeError, "out: expected an array.*found list"),
         (lambda: operator()(X, out=frozen((4, 4), "complex64")), ValueError, "out: expected a writable array"),
+        (lambda: operator()(X, out=Unversioned(X.copy())), ValueError, "out: expected a writable array.*DLPack does not say"),
+        (lambda: operator()(np.ma.masked_equal(X, X[0, 0])), ValueError, r"x: expected numbers everywhere, found 16 that are masked; x.filled"),
+        (lambda: linop.nufft(np.ma.masked_greater(POINTS, 1), (4, 4)), ValueError, "points: .*masked"),
+        (lambda: linop.nufft(POINTS.view(WithUnit), (4, 4)), TypeError, "points: expected numbers without a unit, found an array in deg"),
+        (lambda: linop.mask(np.ma.masked_array([True, False], [False, True])), ValueError, "mask: .*masked"),
         (lambda: operator()(X, out=np.zeros((4, 5), "complex64")), ValueError, r"out: expected shape \[4, 4\]"),
         (lambda: operator()(Wants(X, requires_grad=True)), TypeError, r"x: .*rayspin.torch.apply\(A, x\).*pass x.detach\(\)"),
         (lambda: operator()(Wants(X, is_conj=lambda: True)), TypeError, r"pass x.resolve_conj\(\)"),
@@ -124,7 +148,6 @@ def test_operators(call, kind, words):
         (lambda: plan().setpts(POINTS[:, 0], POINTS[:, 1] * np.nan), ValueError, "y: expected finite numbers, found NaN at index 0"),
         (lambda: plan().setpts(*(POINTS + 1j).T), TypeError, "x: expected real numbers"),
         (lambda: plan().setpts("ab", "cd"), TypeError, "x: expected an array of numbers"),
-        (lambda: plan().setpts([], []), ValueError, "at least one"),
         (lambda: plan().setpts(), TypeError, "x"),
         (lambda: Plan(-1, (4, 4)), ValueError, "nufft_type: expected 1, 2 or 3, found -1"),
         (lambda: Plan("2", (4, 4)), TypeError, "nufft_type"),
@@ -136,6 +159,11 @@ def test_operators(call, kind, words):
         (lambda: Plan(2, (4, 4), eps=0.0), ValueError, "eps: expected"),
         (lambda: Plan(2, (4, 4), eps="small"), TypeError, "eps"),
         (lambda: Plan(2, (4, 4), n_trans=-1), ValueError, "n_trans"),
+        (lambda: Plan(2, (4, 4), n_trans=0), ValueError, "n_trans: expected a whole number from 1, found 0"),
+        (lambda: Plan(2, (4, 4), n_trans=True), TypeError, "expected a whole number, found bool True"),
+        (lambda: Plan(2, (3.0, 2.0)), TypeError, r"found tuple \(3.0, 2.0\), whose numbers are not whole ones"),
+        (lambda: Plan(2, True), TypeError, "n_modes_or_dim: expected a tuple of the grid's lengths, found bool True"),
+        (lambda: plan().setpts(np.ma.masked_less(POINTS[:, 0], 0), POINTS[:, 1]), ValueError, "x: .*masked"),
         (lambda: Plan(2, (4, 4), epsilon=1e-3), TypeError, "epsilon"),
     ]
 )
@@ -147,6 +175,9 @@ def test_plans(call, kind, words):
     [
         (lambda: solve.cg(operator(), X, iterations=-3), ValueError, "iterations: expected a whole number from 0, found -3"),
         (lambda: solve.cg(operator(), X, iterations=3.5), TypeError, "iterations"),
+        (lambda: solve.cg(operator(), X, iterations=True), TypeError, "expected a whole number, found bool True"),
+        (lambda: prox.total_variation((8,), True), TypeError, "expected a whole number, found bool True"),
+        (lambda: solve.pdhg(operator(), X, [], balance=0.0), ValueError, "balance"),
         (lambda: solve.cg(operator(), X, tolerance=-1.0), ValueError, "^tolerance: expected 0 or more"),
         (lambda: solve.cg(operator(), np.ones((4, 4), "float32")), TypeError, "b: expected complex64, found float32"),
         (lambda: solve.cg(operator(), X[:2].copy()), ValueError, "right-hand side"),
@@ -263,6 +294,7 @@ def recon(named):
         ({"lambda": 3}, TypeError, "lambda: .*did you mean lambda_?"),
         ({"iterations": -1}, ValueError, "iterations: expected a whole number from 0, found -1"),
         ({"iterations": 0}, ValueError, "iterations: expected 1 to 100000, found int 0"),
+        ({"iterations": True}, TypeError, "iterations: expected a whole number, found bool True"),
         ({"iterations": 2.5}, TypeError, "iterations: expected a whole number, found float 2.5"),
         ({"lambda_": -1.0}, ValueError, "lambda_: expected a finite number >= 0, found float -1.0"),
         ({"lambda_": "auto"}, TypeError, "lambda_: expected a number, found str 'auto'"),

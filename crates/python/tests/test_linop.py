@@ -12,6 +12,45 @@ import rayspin
 from rayspin import linop, prox, solve
 
 
+class Model:
+    """Holds operators that are its own methods, as models of networks do."""
+
+    def __init__(self, make):
+        self.array = np.zeros(1000)
+        own = linop.custom(self.forward, self.forward, (3,), (3,), dtype="float64", device="cpu")
+        self.operator = make(own)
+
+    def forward(self, x):
+        return 2 * x
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda op: op,
+        lambda op: op.H,
+        lambda op: (op.N @ op + 3 * op - op / 2) @ op,
+        lambda op: linop.stack([op, linop.identity((3,), dtype="float64", device="cpu"), -op]),
+        lambda op: [op, linop.block_diagonal([op, op.H])],
+    ],
+)
+def test_an_object_that_holds_operators_of_its_own_methods_is_freed(make):
+    model = Model(make)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_operators_keep_the_functions_that_they_call():
+    own = linop.custom(lambda x: 2 * x, lambda y: 2 * y, (3,), (3,), dtype="float64", device="cpu")
+    same = linop.identity((3,), dtype="float64", device="cpu")
+    made = [own.H @ own, same + own, linop.stack([same, own]), -own]
+    del own
+    gc.collect()
+    assert [op(np.ones(3))[-1] for op in made] == [4, 3, 2, -2]
+
+
 def numbers(seed, shape, dtype):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=shape)
@@ -348,3 +387,21 @@ def test_operators_keep_copies_and_let_arrays_go():
     del x
     gc.collect()
     assert kept() is None
+
+
+def test_default_steps_of_pdhg_suit_every_scale_and_the_objective_is_the_function():
+    rng = np.random.default_rng(2)
+    image = np.zeros((24, 24))
+    image[6:16, 4:18] = 1
+    for scale in (0.05, 1.0, 40.0):
+        named = {"dtype": "float64", "device": "cpu"}
+        a, d = scale * linop.identity((24, 24), **named), linop.differences((24, 24), **named)
+        y, weight = scale * (image + 0.2 * rng.normal(size=image.shape)), 0.15 * scale**2
+        found = solve.pdhg(a, y, [(d, prox.groups(), weight)], tolerance=0)
+
+        def function(x):
+            return 0.5 * np.linalg.norm(a(x) - y) ** 2 + weight * np.sqrt((d(x) ** 2).sum(0)).sum()
+
+        assert np.isclose(found.objective[-1], function(found.x), rtol=1e-9)
+        exact = prox.total_variation((24, 24), 3000)(0.15, y / scale)
+        assert found.objective[-1] < 1.002 * function(exact)

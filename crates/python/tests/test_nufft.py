@@ -158,3 +158,28 @@ def test_a_forked_process_makes_plans_of_its_own():
     assert "forked" in queue.get(timeout=60)
     np.testing.assert_array_equal(queue.get(timeout=60), expected)
     process.join()
+
+
+def test_sums_of_no_points_are_empty():
+    grid, none = np.ones((2, 5, 4), complex), np.zeros((2, 0), complex)
+    for kind, forward, adjoint in [(2, grid, none), (1, none, grid)]:
+        plan = Plan(kind, (5, 4), device="cpu")
+        plan.setpts([], [])
+        found = plan.execute(forward)
+        assert found.shape == adjoint.shape and found.dtype == complex and not found.any()
+        back = plan.execute_adjoint(adjoint)
+        assert back.shape == forward.shape and not back.any()
+        out = np.ones(adjoint.shape, complex)
+        assert plan.execute(forward, out=out) is out and not out.any()
+        with pytest.raises(ValueError, match="data"):
+            plan.execute(np.ones((2, 3), complex))
+        # Points may follow.
+        plan.setpts([0.0], [0.0])
+        assert plan.execute(np.ones((5, 4) if kind == 2 else 1, complex)).ravel()[0] != 0
+    free = Plan(3, 2, device="cpu")
+    free.setpts([0.0, 1.0], [0.0, 1.0], s=[], t=[])
+    assert free.execute(np.ones(2, complex)).shape == (0,)
+    assert not free.execute_adjoint(np.zeros(0, complex)).any()
+    some = Plan(2, (5, 4), device="cpu")
+    some.setpts([0.5, 1.0, 2.0], [0.0, 1.0, 0.0])
+    assert some.execute(np.ones((0, 5, 4), complex)).shape == (0, 3)

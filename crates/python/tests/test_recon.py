@@ -204,3 +204,36 @@ def test_wrong_arrays_of_scans_are_refused():
     ]:
         with pytest.raises(error, match=words):
             call()
+
+
+def test_a_field_map_is_seen_where_the_method_is_chosen():
+    rng = np.random.default_rng(5)
+    grid = rng.normal(size=(3, 24, 20)) + 1j * rng.normal(size=(3, 24, 20))
+    scan = rayspin.Scan.from_arrays(grid, times=np.linspace(0, 0.01, 24 * 20))
+    assert rayspin.recon(scan, device="cpu").method == "cartesian"
+    found = rayspin.recon(scan, field_map=np.full((24, 20), 30.0), device="cpu")
+    assert found.method != "cartesian" and np.isfinite(found.image).all()
+
+
+def test_images_of_bart_arrays_keep_their_dimensions(tmp_path):
+    rng = np.random.default_rng(6)
+    program = os.path.join(os.path.dirname(sys.executable), "rayspin")
+    for name, dims in [("plane", (24, 20, 1, 3)), ("across", (1, 24, 20, 3)), ("volume", (8, 12, 10, 3))]:
+        values = rng.normal(size=dims) + 1j * rng.normal(size=dims)
+        values.astype(np.complex64).ravel(order="F").tofile(tmp_path / f"{name}.cfl")
+        (tmp_path / f"{name}.hdr").write_text("# Dimensions\n" + " ".join(map(str, dims)) + " 1" * 12 + "\n")
+        for combine in ("rss", "none"):
+            words = [program, "recon", "mri", f"{name}.cfl", "--method", "cartesian", "--combine", combine, "--device", "cpu"]
+            subprocess.run([*words, "-o", "theirs.cfl", "--no-record"], cwd=tmp_path, check=True, capture_output=True)
+            found = rayspin.recon(rayspin.read_scan(tmp_path / f"{name}.cfl"), "cartesian", combine=combine, device="cpu")
+            found.save(tmp_path / "mine.cfl")
+            for end in ("cfl", "hdr"):
+                mine, theirs = ((tmp_path / f"{whose}.{end}").read_bytes() for whose in ("mine", "theirs"))
+                assert mine == theirs, (name, combine, end)
+
+
+def test_samples_without_the_centre_of_k_space_are_said():
+    grid = np.zeros((2, 16, 16), complex)
+    grid[:, :5] = np.random.default_rng(7).normal(size=(2, 5, 16))
+    notes = rayspin.recon(rayspin.Scan.from_arrays(grid), "cartesian", device="cpu").notes
+    assert any("centre of k-space is not among the samples" in note for note in notes)

@@ -135,3 +135,12 @@ def test_progress_and_ctrl_c_stop_a_run():
         for _ in range(1000):
             simulate.mri(matrix=(64, 64), trajectory="radial", shots=400)
     timer.join()
+
+
+@pytest.mark.parametrize("kind", ["mri", "ct"])
+def test_help_lists_the_options(kind):
+    function = getattr(simulate, kind)
+    text = function.__doc__
+    assert function.__name__ == kind and "Returns" in text
+    for name, row in simulate.options(kind).items():
+        assert f"\n{name}: {row['help'][:20]}" in text, name

@@ -24,14 +24,15 @@ pub struct PdhgOptions {
     pub max_iterations: usize,
     /// Stop when a step moves x and every y by at most this share of their norms. With 0 only `max_iterations` stops it.
     pub tolerance: f64,
-    /// Multiplies the step of x and divides the steps of y: about the size of x over the size of y for the fewest iterations.
-    pub balance: f64,
+    /// Multiplies the step of x and divides the steps of y: about the size of x over the size of y for the fewest iterations. When
+    /// absent, the steps follow from the norms of the operators, for a first term that is the distance to data; see [`pdhg`].
+    pub balance: Option<f64>,
 }
 
 impl Default for PdhgOptions {
-    /// 300 iterations, relative step 1e-4, balance 1.
+    /// 300 iterations, relative step 1e-4, steps that follow from the norms.
     fn default() -> Self {
-        Self { max_iterations: 300, tolerance: 1e-4, balance: 1.0 }
+        Self { max_iterations: 300, tolerance: 1e-4, balance: None }
     }
 }
 
@@ -42,7 +43,8 @@ pub struct PdhgResult<S: Scalar> {
     pub solution: Array<S>,
     /// The largest relative step of x and of every y, of each iteration.
     pub residuals: Vec<f64>,
-    /// g(x) + Σ λ_i f_i(u_i) after each iteration, where u_i, the result of the proximal map of f_i, tends to K_i x.
+    /// g(x) + Σ λ_i f_i(K_i x) after each iteration. Constraints count 0. A penalty without a [value](Proximal::value) of its own counts at
+    /// the result of its proximal map, which tends to K_i x.
     pub objective: Vec<f64>,
     /// Whether the last residual met the tolerance.
     pub converged: bool,
@@ -55,8 +57,9 @@ pub struct PdhgResult<S: Scalar> {
 /// y_i⁺ = prox_{σ_i (λ_i f_i)*}(y_i + σ_i K_i (2x⁺ − x)) = v − σ_i prox_{λ_i f_i / σ_i}(v / σ_i)
 /// ```
 ///
-/// With L_i the norm of K_i, σ_i = 1/(β L_i) and τ = 0.99 β / Σ L_i, so that τ Σ σ_i L_i² < 1. Without `g` the first proximal map is
-/// left out. The method wants no smooth term and inverts nothing. Where one term is ½‖Fx − d‖² and one other has a proximal map,
+/// With L_i the norm of K_i and a balance β, σ_i = 1/(β L_i) and τ = 0.99 β / Σ L_i, so that τ Σ σ_i L_i² < 1. Without a balance σ_1 = λ_1,
+/// which suits λ_1 ½‖K_1 x − d‖² whatever the scales of K_1, d and x, and the n − 1 other terms together step as far, σ_i = λ_1 L_1² / ((n − 1) L_i²),
+/// and τ = 0.99 / Σ σ_i L_i². Without `g` the first proximal map is left out. The method wants no smooth term and inverts nothing. Where one term is ½‖Fx − d‖² and one other has a proximal map,
 /// [`fista`](crate::fista) needs far fewer applications of F.
 ///
 /// Errors: no terms; shapes; a weight, a largest eigenvalue or a balance that is not positive; a tolerance that is negative or not a
@@ -103,8 +106,19 @@ pub fn pdhg<'w, S: Scalar>(
         None => zeros(&domain)?,
     };
     let (mut next, mut gradient) = (zeros(&domain)?, zeros(&domain)?);
-    let mut duals = terms.iter().map(|term| Dual::new(term, device)).collect::<Result<Vec<_>>>()?;
-    let tau = 0.99 * options.balance / terms.iter().map(|term| term.largest_eigenvalue.sqrt()).sum::<f64>();
+    let others = (terms.len() - 1) as f64;
+    let (first, curvature) = (terms[0].largest_eigenvalue, terms[0].weight);
+    let sigma = |(index, term): (usize, &Term<'_, S>)| match options.balance {
+        Some(balance) => 1.0 / (balance * term.largest_eigenvalue.sqrt()),
+        None if index == 0 => curvature,
+        None => curvature * first / (others * term.largest_eigenvalue),
+    };
+    let mut duals = Vec::with_capacity(terms.len());
+    for (index, term) in terms.iter().enumerate() {
+        duals.push(Dual::new(term, sigma((index, term)), start, device)?);
+    }
+    let steepness = terms.iter().zip(&duals).map(|(term, dual)| dual.sigma * term.largest_eigenvalue);
+    let tau = 0.99 / steepness.sum::<f64>();
     let (mut residuals, mut objectives, mut converged) = (Vec::new(), Vec::new(), false);
     while residuals.len() < options.max_iterations && !converged {
         next.copy_from(&x)?;
@@ -121,7 +135,7 @@ pub fn pdhg<'w, S: Scalar>(
         vector::axpy(1.0.into(), &next, &mut x)?;
         let mut residual = 0.0f64;
         for (term, dual) in terms.iter_mut().zip(&mut duals) {
-            let (moved, value) = dual.step(term, &x, options.balance)?;
+            let (moved, value) = dual.step(term, &x)?;
             residual = residual.max(moved);
             objective += term.weight * value;
         }
@@ -148,31 +162,49 @@ pub fn pdhg<'w, S: Scalar>(
 
 /// The variable y of a term.
 struct Dual<S: Scalar> {
+    /// Its step.
+    sigma: f64,
     y: Array<S>,
     /// v, then the step of y.
     v: Array<S>,
     u: Array<S>,
+    /// Kx.
+    seen: Array<S>,
 }
 
 impl<S: Scalar> Dual<S> {
-    fn new(term: &Term<'_, S>, device: &rayspin_device::Device) -> Result<Self> {
+    fn new(
+        term: &Term<'_, S>,
+        sigma: f64,
+        start: Option<&Array<S>>,
+        device: &rayspin_device::Device,
+    ) -> Result<Self> {
         let zeros = || Array::zeros(device, term.op.range());
-        Ok(Self { y: zeros()?, v: zeros()?, u: zeros()? })
+        let mut seen = zeros()?;
+        if let Some(start) = start {
+            term.op.forward_into(start, &mut seen)?;
+        }
+        Ok(Self { sigma, y: zeros()?, v: zeros()?, u: zeros()?, seen })
     }
 
-    /// Returns the relative step of y, and f of the result of the proximal map.
-    fn step(&mut self, term: &mut Term<'_, S>, ahead: &Array<S>, balance: f64) -> Result<(f64, f64)> {
-        let sigma = 1.0 / (balance * term.largest_eigenvalue.sqrt());
-        let Self { y, v, u } = self;
+    /// Returns the relative step of y, and f(Kx⁺). `ahead` is 2x⁺ − x.
+    fn step(&mut self, term: &mut Term<'_, S>, ahead: &Array<S>) -> Result<(f64, f64)> {
+        let Self { sigma, y, v, u, seen } = self;
+        let sigma = *sigma;
         term.op.forward_into(ahead, v)?;
+        // Kx⁺ = (K(2x⁺ − x) + Kx)/2
+        vector::axpy(1.0.into(), v, seen)?;
+        vector::scale(0.5.into(), seen)?;
         // u ← v/σ for v = y + σK(2x⁺ − x), y ← v − σ prox(u).
         vector::axpy((1.0 / sigma).into(), y, v)?;
         u.copy_from(v)?;
-        let value = term.penalty.apply(term.weight / sigma, u)?;
+        let of_result = term.penalty.apply(term.weight / sigma, u)?;
         vector::axpy((-1.0).into(), u, v)?;
         vector::scale(sigma.into(), v)?;
         std::mem::swap(y, v);
         vector::xpby(y, (-1.0).into(), v)?;
+        u.copy_from(seen)?;
+        let value = term.penalty.value(u)?.unwrap_or(of_result);
         Ok((relative(v, y)?, value))
     }
 }
@@ -199,7 +231,7 @@ fn check<S: Scalar>(terms: &[Term<'_, S>], start: Option<&Array<S>>, options: &P
         positive(format!("weight of {name} in PDHG"), term.weight)?;
         positive(format!("largest eigenvalue of {name} in PDHG"), term.largest_eigenvalue)?;
     }
-    positive("balance of PDHG".to_owned(), options.balance)?;
+    positive("balance of PDHG".to_owned(), options.balance.unwrap_or(1.0))?;
     if options.tolerance.is_nan() || options.tolerance < 0.0 {
         return Err(Error::value("tolerance of PDHG", "0 or more", options.tolerance));
     }

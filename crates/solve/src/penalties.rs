@@ -45,6 +45,11 @@ impl<S: Scalar> Proximal<S> for Distance<S> {
         vector::axpy((-1.0).into(), &self.data, scratch)?;
         Ok(0.5 * vector::norm_squared(scratch)?)
     }
+
+    fn value(&mut self, x: &mut Array<S>) -> Result<Option<f64>> {
+        vector::axpy((-1.0).into(), &self.data, x)?;
+        Ok(Some(0.5 * vector::norm_squared(x)?))
+    }
 }
 
 /// g(x) = Σ |x_i|. Its proximal map is the soft threshold.
@@ -81,6 +86,10 @@ impl<S: Scalar> Proximal<S> for Magnitudes<S> {
             None => Ok(0.0),
         }
     }
+
+    fn value(&mut self, x: &mut Array<S>) -> Result<Option<f64>> {
+        self.apply(0.0, x).map(Some)
+    }
 }
 
 /// g(x) = Σ_i √Σ_a |x_a(i)|², where a is the first axis of x: isotropic total variation where x are an image's differences. Its
@@ -116,6 +125,10 @@ impl<S: Scalar> Proximal<S> for GroupNorms<S> {
         vector::axpy((-1.0).into(), clipped, x)?;
         shrink::joint_norm(x)
     }
+
+    fn value(&mut self, x: &mut Array<S>) -> Result<Option<f64>> {
+        shrink::joint_norm(x).map(Some)
+    }
 }
 
 /// g(x) = 0 where no x_i is negative, else ∞. Its proximal map replaces negative numbers by 0.
@@ -136,5 +149,9 @@ impl<R: Scalar<Real = R> + Real> Proximal<R> for NonNegative {
     fn apply(&mut self, _: f64, x: &mut Array<R>) -> Result<f64> {
         vector::cut_negative(x)?;
         Ok(0.0)
+    }
+
+    fn value(&mut self, _: &mut Array<R>) -> Result<Option<f64>> {
+        Ok(Some(0.0))
     }
 }

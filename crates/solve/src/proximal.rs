@@ -33,6 +33,11 @@ use rayspin_linop::{LinearOp, Wavelet};
 pub trait Proximal<S: Scalar> {
     /// x ← argmin_u ½‖u − x‖² + t g(u), exactly or to the penalty's accuracy. Returns g of the result.
     fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64>;
+
+    /// g(x), where the penalty tells it without its proximal map. It may overwrite x. A constraint is 0 everywhere.
+    fn value(&mut self, _x: &mut Array<S>) -> Result<Option<f64>> {
+        Ok(None)
+    }
 }
 
 /// g(x) = Σ |(Wx)_i| over the details of an orthogonal wavelet transform. Coefficients that are low-pass along every axis
@@ -117,6 +122,11 @@ impl<R: Real> Proximal<Complex<R>> for WaveletSparsity<R> {
         let value = shrink::soft(t, &self.details, &mut self.coefficients)?;
         self.wavelet.adjoint_into(&self.coefficients, x)?;
         Ok(value)
+    }
+
+    fn value(&mut self, x: &mut Array<Complex<R>>) -> Result<Option<f64>> {
+        self.wavelet.forward_into(x, &mut self.coefficients)?;
+        shrink::soft(0.0, &self.details, &mut self.coefficients).map(Some)
     }
 }
 
@@ -218,5 +228,10 @@ impl<S: Scalar> Proximal<S> for TotalVariation<'_, S> {
         x.copy_from(&self.image)?;
         self.differences.forward_into(x, &mut self.scratch)?;
         shrink::joint_norm(&self.scratch)
+    }
+
+    fn value(&mut self, x: &mut Array<S>) -> Result<Option<f64>> {
+        self.differences.forward_into(x, &mut self.scratch)?;
+        shrink::joint_norm(&self.scratch).map(Some)
     }
 }

@@ -17,8 +17,8 @@ fn device() -> Device {
     Device::cpu_with_threads(1).unwrap()
 }
 
-fn exactly(balance: f64) -> PdhgOptions {
-    PdhgOptions { max_iterations: 20_000, tolerance: 1e-12, balance }
+fn exactly(balance: impl Into<Option<f64>>) -> PdhgOptions {
+    PdhgOptions { max_iterations: 20_000, tolerance: 1e-12, balance: balance.into() }
 }
 
 /// A tall matrix of real numbers.
@@ -73,7 +73,7 @@ fn sparse_least_squares_agree_with_fista_for_any_balance() {
         fista(&problem, None, lambda, &mut Magnitudes::default(), &options, &Monitor::silent()).unwrap();
     let lowest = expected.objective.last().unwrap() + 0.5 * vector::norm_squared(&data).unwrap();
     let data = std::sync::Arc::new(data);
-    for balance in [0.3, 1.0, 4.0] {
+    for balance in [Some(0.3), Some(1.0), Some(4.0), None] {
         let (mut near, mut sparse) = (Distance::new(data.clone()), Magnitudes::default());
         let mut terms = [
             Term { op: &op, penalty: &mut near, weight: 1.0, largest_eigenvalue: 4.0 },
@@ -81,7 +81,7 @@ fn sparse_least_squares_agree_with_fista_for_any_balance() {
         ];
         let found = pdhg(&device, None, &mut terms, None, &exactly(balance), &Monitor::silent()).unwrap();
         let error = relative(&wide(&found.solution), &wide(&expected.solution));
-        assert!(found.converged && error < 1e-9, "balance {balance}: {error:.1e}");
+        assert!(found.converged && error < 1e-9, "balance {balance:?}: {error:.1e}");
         assert!((found.objective.last().unwrap() - lowest).abs() < 1e-9);
         // The other form of the problem, with the penalty as g, from another start.
         let mut near = Distance::new(data.clone());
@@ -92,7 +92,7 @@ fn sparse_least_squares_agree_with_fista_for_any_balance() {
         let found =
             pdhg(&device, Some(g), &mut terms, Some(&start), &exactly(balance), &Monitor::silent()).unwrap();
         let error = relative(&wide(&found.solution), &wide(&expected.solution));
-        assert!(found.converged && error < 1e-9, "balance {balance}, g: {error:.1e}");
+        assert!(found.converged && error < 1e-9, "balance {balance:?}, g: {error:.1e}");
     }
 }
 
@@ -148,6 +148,48 @@ fn non_negative_least_squares_meet_their_optimality_conditions() {
 }
 
 #[test]
+fn default_steps_suit_every_scale_and_the_objective_is_the_function() {
+    let device = device();
+    let shape = [6, 8];
+    let differences = FiniteDifference::<f64>::new(&shape).unwrap();
+    let blocks: Vec<f64> = (0..48).map(|i| f64::from(u8::from(i % 8 > 2) + u8::from(i > 20))).collect();
+    for (scale, size) in [(1.0, 1.0), (30.0, 1.0), (0.05, 1.0), (30.0, 0.01), (1.0, 500.0)] {
+        let op = Identity::<f64>::new(&shape).scaled(scale);
+        let mut data = random_of::<f64>(&device, &shape, 6).unwrap();
+        vector::scale((0.2 * size * scale).into(), &mut data).unwrap();
+        let blocks = Array::from_vec(&device, &shape, blocks.clone()).unwrap();
+        vector::axpy((size * scale).into(), &blocks, &mut data).unwrap();
+        let data = std::sync::Arc::new(data);
+        let weight = 0.2 * size * scale * scale;
+        let run = |options: &PdhgOptions| {
+            let (mut near, mut edges) = (Distance::new(data.clone()), GroupNorms::default());
+            let mut terms = [
+                Term { op: &op, penalty: &mut near, weight: 1.0, largest_eigenvalue: scale * scale },
+                Term {
+                    op: &differences,
+                    penalty: &mut edges,
+                    weight,
+                    largest_eigenvalue: differences.bound(),
+                },
+            ];
+            pdhg(&device, None, &mut terms, None, options, &Monitor::silent()).unwrap()
+        };
+        let function = |x: &Array<f64>| {
+            let mut rest = op.forward(x).unwrap();
+            vector::axpy((-1.0).into(), &data, &mut rest).unwrap();
+            let edges = rayspin_kernels::shrink::joint_norm(&differences.forward(x).unwrap()).unwrap();
+            0.5 * vector::norm_squared(&rest).unwrap() + weight * edges
+        };
+        let found = run(&PdhgOptions { tolerance: 0.0, ..PdhgOptions::default() });
+        let value = function(&found.solution);
+        let told = found.objective[299];
+        assert!((told - value).abs() < 1e-9 * value, "{told} for {value}");
+        let lowest = function(&run(&PdhgOptions { max_iterations: 20_000, ..exactly(None::<f64>) }).solution);
+        assert!(value < 1.005 * lowest, "scale {scale}, size {size}: {value} above {lowest}");
+    }
+}
+
+#[test]
 fn wrong_arguments_and_breakdowns_are_errors() {
     let device = device();
     let (op, other) = (Identity::<f64>::new(&[4]), Identity::<f64>::new(&[5]));
@@ -177,7 +219,7 @@ fn wrong_arguments_and_breakdowns_are_errors() {
         (&[(&op, 1.0, 1.0), (&other, 1.0, 1.0)], None, good),
         (&[(&op, 1.0, 1.0)], Some(&short), good),
         (&[(&op, 1.0, 1.0)], Some(&infinite), good),
-        (&[(&op, 1.0, 1.0)], None, PdhgOptions { balance: 0.0, ..good }),
+        (&[(&op, 1.0, 1.0)], None, PdhgOptions { balance: Some(0.0), ..good }),
         (&[(&op, 1.0, 1.0)], None, PdhgOptions { tolerance: f64::NAN, ..good }),
     ] {
         assert!(run(ops, start, &options).is_err());

@@ -33,7 +33,7 @@ pub struct View {
     pub detector_mm: [f64; 3],
     /// The unit vector along which columns are numbered.
     pub u: [f64; 3],
-    /// The unit vector along which rows are numbered; at right angles to `u`.
+    /// The unit vector along which rows are numbered; at right angles to `u`, but for a detector that is skewed.
     pub v: [f64; 3],
 }
 
@@ -79,19 +79,22 @@ pub struct ProjectionGeometry {
 
 /// How far vectors may be from unit length and from a right angle.
 const UNIT: f64 = 1e-6;
+/// The least sine of the angle between rows and columns of pixels: of less than a degree, places along them lose their meaning.
+const LEAST_SINE: f64 = 0.017;
 
 impl ProjectionGeometry {
     /// A geometry of any `views`.
     ///
     /// Errors: no views or pixels; more pixels than an array may have; lengths that are not positive; numbers that are not
-    /// finite; vectors that are not of unit length or not at right angles; parallel and diverging rays in one scan; a source in
-    /// the plane of its detector; rays along the detector; a detector that is bent by a full turn or more.
+    /// finite; vectors that are not of unit length, along one line, or not at right angles on a curved detector; parallel and
+    /// diverging rays in one scan; a source in the plane of its detector; rays along the detector; a detector that is bent by a
+    /// full turn or more.
     pub fn new(detector: Detector, views: Vec<View>) -> Result<Self> {
         let geometry = Self { detector, views };
         geometry.check_detector()?;
         let parallel = geometry.is_parallel();
         for (index, view) in geometry.views.iter().enumerate() {
-            view.check(index, parallel)?;
+            view.check(index, parallel, detector.radius_mm.is_some())?;
         }
         Ok(geometry)
     }
@@ -196,7 +199,7 @@ impl ProjectionGeometry {
     pub fn project(&self, view: usize, point_mm: [f64; 3]) -> Option<[f64; 2]> {
         let Detector { rows, columns, pitch_mm, radius_mm } = self.detector;
         let pose = &self.views[view];
-        let (u, v, normal) = (pose.u, pose.v, pose.towards_source());
+        let ([u, v], normal) = (pose.measures(), pose.towards_source());
         // In the detector's own axes: a point, and the direction of its ray.
         let local = |p: [f64; 3]| [dot(p, u), dot(p, v), dot(p, normal)];
         let point = local(sub(point_mm, pose.detector_mm));
@@ -235,7 +238,7 @@ impl ProjectionGeometry {
 impl View {
     /// The unit normal of the detector on the side of the source.
     pub fn towards_source(&self) -> [f64; 3] {
-        let normal = cross(self.u, self.v);
+        let normal = self.normal();
         let side = match self.source {
             RaySource::Point(source) => dot(sub(source, self.detector_mm), normal),
             RaySource::Direction(direction) => -dot(direction, normal),
@@ -243,7 +246,39 @@ impl View {
         if side < 0.0 { scaled(normal, -1.0) } else { normal }
     }
 
-    fn check(&self, index: usize, parallel: bool) -> Result<()> {
+    fn normal(&self) -> [f64; 3] {
+        let normal = cross(self.u, self.v);
+        if self.is_square() { normal } else { scaled(normal, 1.0 / norm(normal)) }
+    }
+
+    /// Whether rows and columns of pixels are at right angles.
+    pub fn is_square(&self) -> bool {
+        dot(self.u, self.v).abs() <= UNIT
+    }
+
+    /// Fails unless rows and columns of pixels are at right angles. `index` is the number of the view.
+    ///
+    /// Errors: a detector that is skewed, of what `of` says.
+    pub fn expect_square(&self, index: usize, of: &str) -> Result<()> {
+        if self.is_square() {
+            return Ok(());
+        }
+        let found = format!("{:.3} degrees between them", dot(self.u, self.v).acos().to_degrees());
+        Err(Error::value(format!("view {index}{of}"), "rows and columns of pixels at right angles", found))
+    }
+
+    /// What measures places on the detector: of a point p in its plane, (p − detector)·measure are the lengths along u and v that
+    /// lead to p. These are u and v themselves where they are at right angles.
+    pub fn measures(&self) -> [[f64; 3]; 2] {
+        if self.is_square() {
+            return [self.u, self.v];
+        }
+        let slant = dot(self.u, self.v);
+        let dual = |a, b| scaled(sub(a, scaled(b, slant)), 1.0 / (1.0 - slant * slant));
+        [dual(self.u, self.v), dual(self.v, self.u)]
+    }
+
+    fn check(&self, index: usize, parallel: bool, curved: bool) -> Result<()> {
         let fail =
             |expected: &str, found: String| Err(Error::value(format!("view {index}"), expected, found));
         let (u, v, middle) = (self.u, self.v, self.detector_mm);
@@ -258,10 +293,13 @@ impl View {
             return fail("rays that are parallel in all views or in none", format!("{:?}", self.source));
         }
         let unit = |x: [f64; 3]| (norm(x) - 1.0).abs() <= UNIT;
-        if !unit(u) || !unit(v) || dot(u, v).abs() > UNIT {
-            return fail("u and v of unit length at right angles", format!("u {u:?}, v {v:?}"));
+        if !unit(u) || !unit(v) || norm(cross(u, v)) <= LEAST_SINE {
+            return fail("u and v of unit length in different directions", format!("u {u:?}, v {v:?}"));
         }
-        let normal = cross(u, v);
+        if curved {
+            self.expect_square(index, " on a curved detector")?;
+        }
+        let normal = self.normal();
         match self.source {
             RaySource::Direction(direction) if !unit(direction) => {
                 fail("a direction of unit length", format!("{direction:?}"))

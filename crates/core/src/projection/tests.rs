@@ -81,7 +81,7 @@ fn geometries_without_sense_are_refused() {
     let refused = |views: &[View]| ProjectionGeometry::new(good, views.to_vec()).unwrap_err().to_string();
     for (text, message) in [
         (refused(&[View { u: [1.1, 0.0, 0.0], ..view }]), "unit length"),
-        (refused(&[View { v: [0.6, 0.0, 0.8], ..view }]), "right angles"),
+        (refused(&[View { v: [-1.0, 0.0, 0.0], ..view }]), "different directions"),
         (refused(&[View { source: RaySource::Point([3.0, 0.0, 1.0]), ..view }]), "away from the plane"),
         (refused(&[View { source: RaySource::Point([0.0; 3]), ..view }]), "away from the plane"),
         (refused(&[view, View { source: RaySource::Direction([0.0, 1.0, 0.0]), ..view }]), "view 1"),
@@ -89,6 +89,35 @@ fn geometries_without_sense_are_refused() {
         (refused(&[View { source: RaySource::Direction([1.0, 0.0, 0.0]), ..view }]), "meet the detector"),
     ] {
         assert!(text.contains(message), "{text} has no {message}");
+    }
+}
+
+#[test]
+fn a_skewed_detector_is_read_along_its_own_rows_and_columns() {
+    let slanted = View {
+        source: RaySource::Point([20.0, -500.0, 30.0]),
+        detector_mm: [-7.0, 300.0, 4.0],
+        u: [0.8, 0.6, 0.0],
+        v: [0.28, 0.0, 0.96],
+    };
+    let parallel = View { source: RaySource::Direction([0.0, 0.96, 0.28]), ..slanted };
+    for view in [slanted, parallel] {
+        let geometry = ProjectionGeometry::new(detector(None), vec![view]).unwrap();
+        let normal = view.towards_source();
+        let dot = |a: [f64; 3], b: [f64; 3]| (0..3).map(|axis| a[axis] * b[axis]).sum::<f64>();
+        assert!((dot(normal, normal) - 1.0).abs() < 1e-12 && dot(normal, view.v).abs() < 1e-12);
+        for (row, column) in [(0.0, 0.0), (2.5, 7.0), (-3.0, 11.25)] {
+            let (start, end) = (geometry.ray(0, 0, 0).0, geometry.pixel_mm(0, row, column));
+            let before = std::array::from_fn(|axis| match view.source {
+                RaySource::Point(_) => start[axis] + 0.3 * (end[axis] - start[axis]),
+                RaySource::Direction(along) => end[axis] - 90.0 * along[axis],
+            });
+            let [found_row, found_column] = geometry.project(0, before).unwrap();
+            assert!((found_row - row).abs() < 1e-9 && (found_column - column).abs() < 1e-9);
+        }
+        assert!(view.expect_square(3, " of a test").unwrap_err().to_string().starts_with("view 3 of a test"));
+        let curved = ProjectionGeometry::new(detector(Some(900.0)), vec![view]).unwrap_err().to_string();
+        assert!(curved.contains("right angles"), "{curved}");
     }
 }
 

@@ -65,6 +65,7 @@ pub(super) fn places(geometry: &ProjectionGeometry) -> Result<Vec<Place>> {
         let fail = |expected: &str, found: String| {
             Err(Error::value(format!("view {index} of filtered back-projection"), expected, found))
         };
+        view.expect_square(index, " of filtered back-projection")?;
         let detector = geometry.detector();
         let normal = view.towards_source();
         if normal[2].abs() > TOLERANCE || view.u[2].abs() > TOLERANCE {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use ndarray::Array3;
 use rayspin_core::{Error, Result};
+use rayspin_device::cpu::Stop;
 use rayspin_device::{Cpu, Device};
 use rayspin_run::Described;
 pub use rayspin_run::{About, Idle, Param, Parameters, Value};
@@ -272,7 +273,7 @@ impl Corrections {
     /// The corrected line integrals of a scan, with the angles and rays of the views that it has then. Pixels are `pixel_mm` apart
     /// where the scan's own rays do not say it.
     ///
-    /// Errors: as [`Scan::into_lines`] and each correction.
+    /// Errors: as [`Scan::into_lines`] and each correction; interruption.
     pub fn lines(
         &self,
         device: &Device,
@@ -328,6 +329,7 @@ impl Corrections {
     ) -> Result<u64> {
         let mut views = Views { values: std::mem::take(values), content, pixel_mm };
         let count = one.views(device, &mut views)?;
+        Stop::of_caller().check()?;
         *values = views.values;
         Ok(count)
     }

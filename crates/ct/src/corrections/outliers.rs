@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ndarray::{Array2, Axis};
 use rayon::prelude::*;
 use rayspin_core::Result;
+use rayspin_device::cpu::Stop;
 use rayspin_device::{Cpu, Device};
 use rayspin_kernels::median;
 use rayspin_kernels::median::reference::mirrored;
@@ -66,8 +67,10 @@ impl Correction for Outliers {
         };
         let (cpu, count) = (device.cpu_side(), AtomicU64::new(0));
         let planes: Vec<_> = views.values.axis_iter_mut(axis).collect();
+        let stop = Stop::of_caller();
         cpu.run(|| {
             planes.into_par_iter().try_for_each(|mut plane| {
+                stop.check()?;
                 let image = plane.as_standard_layout().into_owned();
                 let found = window.corrected(cpu, &image, self.outlier_threshold as f32)?;
                 found.iter().for_each(|(at, value)| plane[*at] = *value);

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ndarray::{ArrayViewMut2, Axis};
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
+use rayspin_device::cpu::Stop;
 use rayspin_device::{Cpu, Device};
 use rayspin_kernels::median;
 use rayspin_kernels::median::reference::mirrored;
@@ -91,8 +92,9 @@ impl Correction for Rings {
         let width = |given: Option<usize>, part: usize| given.unwrap_or((columns / part).max(3) | 1);
         let (large, small) = (width(self.ring_large, LARGE), width(self.ring_small, SMALL));
         let run = Run { cpu, rings: self, large, small, shape: [count, columns], threads };
-        let found = AtomicU64::new(0);
+        let (found, stop) = (AtomicU64::new(0), Stop::of_caller());
         let one = |buffers: &mut Buffers, mut row: ArrayViewMut2<'_, f32>| -> Result<()> {
+            stop.check()?;
             found.fetch_add(run.sinogram(&mut row, buffers)?, Ordering::Relaxed);
             Ok(())
         };

@@ -17,6 +17,7 @@ use ndarray::{ArrayViewMut2, Axis};
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::Device;
+use rayspin_device::cpu::Stop;
 use rayspin_device::cpu::simd::dispatch;
 use rayspin_kernels::median::reference::mirrored;
 use rayspin_run::{About, Param, Value, params};
@@ -84,10 +85,12 @@ impl Correction for RingsWavelet {
             let found = format!("{count} views of {columns} columns, {rows} rows");
             return Err(Error::value("views to remove rings from", "at least 8 views of 8 columns", found));
         }
+        let stop = Stop::of_caller();
         device.cpu_side().run(|| {
             let stack: Vec<_> = views.values.axis_iter_mut(Axis(1)).collect();
             let level = device.cpu_side().level();
-            stack.into_par_iter().for_each(|row| dispatch!(level, _simd => self.sinogram(row)));
+            let stack = stack.into_par_iter().filter(|_| !stop.is_set());
+            stack.for_each(|row| dispatch!(level, _simd => self.sinogram(row)));
         });
         Ok(0)
     }

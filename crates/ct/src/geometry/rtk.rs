@@ -123,9 +123,10 @@ pub fn from_rtk(
 /// RTK's projections of a geometry, for images whose middle is their point (0, 0). Where u × v points away from the source, both distances
 /// are negative, as RTK has them.
 ///
-/// Errors: parallel rays that are not at right angles to the detector.
+/// Errors: parallel rays that are not at right angles to the detector; rows and columns of pixels that are not at right angles.
 pub fn to_rtk(geometry: &ProjectionGeometry) -> Result<Vec<RtkProjection>> {
     let projection = |(index, view): (usize, &View)| {
+        view.expect_square(index, " for RTK")?;
         let (u, v) = (to_rtk_axes(view.u), to_rtk_axes(view.v));
         let normal = [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]];
         let local = |point: [f64; 3]| {

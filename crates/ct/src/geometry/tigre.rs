@@ -99,6 +99,7 @@ pub fn to_tigre(geometry: &ProjectionGeometry) -> Result<Vec<TigreView>> {
         let fail = |expected: &str| {
             Err(Error::value(format!("view {index} for TIGRE"), expected, format!("{:?}", view.source)))
         };
+        view.expect_square(index, " for TIGRE")?;
         let RaySource::Point([x, y, z]) = view.source else { return fail("a source at a point") };
         let distance = (x * x + y * y + z * z).sqrt();
         if distance == 0.0 {

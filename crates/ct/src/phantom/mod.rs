@@ -7,7 +7,7 @@ mod solid;
 use rayon::prelude::*;
 use rayspin_core::{ProjectionGeometry, RaySource, Result, VolumeGrid, voxels};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::zeroed;
+use rayspin_device::cpu::{Stop, zeroed};
 
 pub use solid::{Form, HalfSpace, Solid};
 
@@ -178,17 +178,19 @@ impl Phantom {
 
     /// The line integrals of a scan, `[view, row, column]`.
     ///
-    /// Errors: memory.
+    /// Errors: memory; interruption.
     pub fn project(&self, cpu: &Cpu, geometry: &ProjectionGeometry) -> Result<Vec<f32>> {
         let [_, rows, columns] = geometry.shape();
         let mut out = zeroed("projections", voxels(&geometry.shape())?)?;
+        let stop = Stop::of_caller();
         cpu.run(|| {
-            out.par_chunks_mut(columns).enumerate().for_each(|(at, line)| {
+            out.par_chunks_mut(columns).enumerate().filter(|_| !stop.is_set()).for_each(|(at, line)| {
                 for (column, value) in line.iter_mut().enumerate() {
                     *value = self.ray(geometry, at / rows, at % rows, column) as f32;
                 }
             });
         });
+        stop.check()?;
         Ok(out)
     }
 
@@ -202,14 +204,15 @@ impl Phantom {
     /// The mean attenuation of each voxel `[z, y, x]`, 1/mm: the mean over 4 × 4 × 4 points, or 4 × 4 in a grid of one slice, where the
     /// corners of the voxel and its centre differ.
     ///
-    /// Errors: memory.
+    /// Errors: memory; interruption.
     pub fn volume(&self, cpu: &Cpu, grid: &VolumeGrid) -> Result<Vec<f32>> {
         let ([nz, ny, nx], first, spacing) = (grid.shape_zyx(), grid.first_mm(), grid.spacing_mm());
         let mut out = zeroed("phantom", voxels(&[nz, ny, nx])?)?;
         let depth = if nz == 1 { 1 } else { FINE };
         let places = |count: usize| (0..count).map(move |at| (at as f64 + 0.5) / count as f64 - 0.5);
+        let stop = Stop::of_caller();
         cpu.run(|| {
-            out.par_chunks_mut(nx).enumerate().for_each(|(at, row)| {
+            out.par_chunks_mut(nx).enumerate().filter(|_| !stop.is_set()).for_each(|(at, row)| {
                 for (i, value) in row.iter_mut().enumerate() {
                     let index = [i as f64, (at % ny) as f64, (at / ny) as f64];
                     let point =
@@ -233,6 +236,7 @@ impl Phantom {
                 }
             });
         });
+        stop.check()?;
         Ok(out)
     }
 }

@@ -46,7 +46,7 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
     let views = angles.len();
     let low = angles.iter().copied().fold(f64::INFINITY, f64::min);
     let high = angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let (span, turns) = ((high - low).to_degrees(), (high - low) / TAU);
+    let span = (high - low).to_degrees();
     let note = if views > 0 && span < 1e-6 {
         let found = match views {
             1 => "there is one view".to_owned(),
@@ -59,11 +59,7 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
         format!(
             "the {views} views cover {span:.2}°: if the angles of the scan are radian that it calls degrees, correct their unit"
         )
-    } else if TURNS.contains(&turns)
-        && (views as f64) < VIEWS_A_TURN * turns
-        && !is_golden(angles)
-        && !repeats(angles)
-    {
+    } else if let Some(turns) = turns_of_degrees(angles) {
         format!(
             "the {views} views turn {turns:.1} times: if the angles of the scan are degrees that it calls radian, correct their unit"
         )
@@ -71,6 +67,22 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
         return Vec::new();
     };
     vec![note]
+}
+
+/// How many turns the angles make, where these are as many as those of a scan in degrees that is taken to be in radian.
+///
+/// ```
+/// use rayspin_ct::scan::turns_of_degrees;
+///
+/// assert!(turns_of_degrees(&[0.0, 60.0, 120.0, 180.0]).is_some());
+/// assert_eq!(turns_of_degrees(&[0.0, 60f64.to_radians(), 120f64.to_radians()]), None);
+/// ```
+pub fn turns_of_degrees(angles: &[f64]) -> Option<f64> {
+    let low = angles.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let turns = (high - low) / TAU;
+    let many = TURNS.contains(&turns) && (angles.len() as f64) < VIEWS_A_TURN * turns;
+    (many && !is_golden(angles) && !repeats(angles)).then_some(turns)
 }
 
 /// Whether most steps are the golden section of a turn or of half a turn.

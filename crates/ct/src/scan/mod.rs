@@ -7,7 +7,7 @@ mod lines;
 mod part;
 mod spoilt;
 
-pub use angles::{angle_notes, view_angles};
+pub use angles::{angle_notes, turns_of_degrees, view_angles};
 pub use axis::{FoundAxis, find_axis, search_axis};
 pub use lines::Light;
 use ndarray::Array3;

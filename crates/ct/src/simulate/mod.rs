@@ -9,7 +9,7 @@ use rand_distr::{Distribution, Poisson, StandardNormal};
 use rayon::prelude::*;
 use rayspin_core::{Error, ProjectionGeometry, Result};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::{expect_memory, zeroed};
+use rayspin_device::cpu::{Stop, expect_memory, zeroed};
 use serde::Serialize;
 
 use crate::phantom::Phantom;
@@ -132,7 +132,7 @@ impl Default for Beam<'_> {
 ///
 /// A spectrum crosses the phantom's [materials](Phantom::materials).
 ///
-/// Errors: numbers that are not finite; no rays; memory.
+/// Errors: numbers that are not finite; no rays; memory; interruption.
 ///
 /// ```
 /// use rayspin_core::{Detector, Orbit, ProjectionGeometry};
@@ -172,7 +172,7 @@ pub fn beam_lines(
     expect_memory("projections", (count * size_of::<f32>()) as u64)?;
     let mut values = zeroed("projections", count)?;
     let materials = spectrum.map(|spectrum| (spectrum, phantom.materials()));
-    let nothing = Phantom::new(Vec::new())?;
+    let (nothing, stop) = (Phantom::new(Vec::new())?, Stop::of_caller());
     cpu.run(|| {
         values.par_chunks_mut(rows * columns).enumerate().for_each(|(view, values)| {
             let moved = |phantom: &Phantom| match motion {
@@ -191,6 +191,9 @@ pub fn beam_lines(
                 }
             };
             for (at, value) in values.iter_mut().enumerate() {
+                if stop.is_set() {
+                    return;
+                }
                 let centre = [(at / columns) as f64, (at % columns) as f64];
                 let between = |i: usize| (i as f64 + 0.5) / rays as f64 - 0.5;
                 *value = if rays == 1 {
@@ -204,6 +207,7 @@ pub fn beam_lines(
             }
         });
     });
+    stop.check()?;
     let values = Array3::from_shape_vec((views, rows, columns), values);
     let values = values.map_err(|e| Error::value("projections", "one number a pixel", e))?;
     Scan::new(Measured::Lines(values), angles.to_vec(), Some(geometry.clone()))
@@ -245,9 +249,10 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
             if mean > 0.0 { Poisson::new(mean).map_or(mean, |poisson| poisson.sample(rng)) } else { 0.0 };
         (gain * photons + options.dark + options.electronic * normal(rng)) as f32
     };
+    let stop = Stop::of_caller();
     cpu.run(|| {
         let views: Vec<_> = values.axis_iter_mut(Axis(0)).collect();
-        views.into_par_iter().enumerate().for_each(|(at, mut view)| {
+        views.into_par_iter().enumerate().filter(|_| !stop.is_set()).for_each(|(at, mut view)| {
             let mut rng = stream(2 + at);
             ndarray::Zip::from(&mut view).and(&drifted).for_each(|value, &gain| {
                 *value = count(&mut rng, options.photons * (-f64::from(*value)).exp(), gain);
@@ -256,7 +261,7 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
     });
     let frames = |first: usize, photons: f64| {
         let mut fields = Array3::zeros((options.frames, rows, columns));
-        for (at, mut field) in fields.outer_iter_mut().enumerate() {
+        for (at, mut field) in fields.outer_iter_mut().enumerate().take_while(|_| !stop.is_set()) {
             let mut rng = stream(first + at);
             ndarray::Zip::from(&mut field)
                 .and(&gains)
@@ -265,11 +270,9 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
         fields
     };
     let first = 2 + views;
-    let counts = Counts {
-        views: values,
-        flats: frames(first, options.photons),
-        darks: frames(first + options.frames, 0.0),
-    };
+    let (flats, darks) = cpu.run(|| (frames(first, options.photons), frames(first + options.frames, 0.0)));
+    stop.check()?;
+    let counts = Counts { views: values, flats, darks };
     Scan::new(Measured::Counts(counts), scan.angles, scan.geometry)
 }
 

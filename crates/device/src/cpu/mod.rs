@@ -4,6 +4,7 @@ mod allocator;
 mod assumed;
 mod memory;
 pub mod simd;
+mod stop;
 
 use std::sync::OnceLock;
 
@@ -14,6 +15,7 @@ pub use memory::{
     copied, expect_addresses, expect_memory, largest_cache, memory, peak_memory, prefer_huge_pages,
     process_memory, return_freed_memory, trim_memory, try_reserve, try_with_capacity, zeroed,
 };
+pub use stop::{Stop, listening};
 
 /// A pool of threads and the SIMD level of this machine.
 pub struct Cpu {
@@ -39,16 +41,17 @@ impl Cpu {
         Ok(Self { pool, level })
     }
 
-    /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads.
+    /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads. A caller that is
+    /// [`listening`] is asked meanwhile whether it still wants the result.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.pool.install(work)
+        stop::on_pool(&self.pool, work)
     }
 
     /// [`Cpu::run`] on new threads, as many as the pool has, which end with the work. The memory that libraries keep for
     /// each thread is freed with them: a matrix product leaves tens of megabytes of packed panels behind.
     pub fn run_on_new_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match rayon::ThreadPoolBuilder::new().num_threads(self.threads()).build() {
-            Ok(pool) => pool.install(work),
+            Ok(pool) => stop::on_pool(&pool, work),
             Err(_) => self.run(work),
         }
     }

@@ -18,6 +18,7 @@ mod variants;
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
+use rayspin_device::cpu::Stop;
 use rayspin_device::{Array, Backend, Device};
 
 use crate::concrete::{other_type, same_mut, same_ref};
@@ -299,7 +300,10 @@ impl<R: Real> Nufft<R> {
         let short = || expect_shape("NUFFT samples", &[first + self.samples], samples.shape());
         match &self.engine {
             Engine::Cpu(engine) => match samples.cpu().get(first..first + self.samples) {
-                Some(samples) => engine.spread_onto(self.device.cpu_side(), samples, grid.cpu_mut()),
+                Some(samples) => {
+                    engine.spread_onto(self.device.cpu_side(), samples, grid.cpu_mut());
+                    Stop::of_caller().check()?;
+                }
                 None => short()?,
             },
             Engine::Cuda(engine) => match samples.cuda().part(first, self.samples) {
@@ -322,7 +326,7 @@ impl<R: Real> Nufft<R> {
         match &self.engine {
             Engine::Cpu(engine) => {
                 engine.interp_from(self.device.cpu_side(), grid.cpu(), samples.cpu_mut());
-                Ok(())
+                Stop::of_caller().check()
             }
             Engine::Cuda(engine) => engine.interp_from(grid, samples),
         }

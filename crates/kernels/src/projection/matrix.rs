@@ -51,8 +51,9 @@ impl Matrix {
         let of_index = |row: [f64; 3], constant: f64| -> [f64; 4] {
             [row[0] * spacing[0], row[1] * spacing[1], row[2] * spacing[2], constant + dot(row, first)]
         };
-        let (u, u0, w, w0) = along(pose.u);
-        let (v, v0, ..) = along(pose.v);
+        let [u, v] = pose.measures();
+        let (u, u0, w, w0) = along(u);
+        let (v, v0, ..) = along(v);
         let (u, v, w) = (of_index(u, u0), of_index(v, v0), of_index(w, w0));
         let pixel = |row: [f64; 4], pitch: f64, count: usize| -> [f64; 4] {
             std::array::from_fn(|at| row[at] / pitch + 0.5 * (count - 1) as f64 * w[at])

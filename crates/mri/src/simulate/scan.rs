@@ -1,7 +1,7 @@
 use ndarray::{Array2, Array3, Array4, ArrayD, Axis, s};
 use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Image, Monitor, Result, TrajectoryUnits};
-use rayspin_device::cpu::expect_memory;
+use rayspin_device::cpu::{Stop, expect_memory};
 
 use super::coils::CoilSensitivities;
 use super::dynamics::{Dynamics, TruthWindow};
@@ -83,8 +83,12 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
             100.0 * parts.fit_error
         ));
     }
-    let (truth, maps) =
-        monitor.stage("truth", 0, || Ok::<_, Error>((parts.truth(shape), parts.maps(shape))))?;
+    let stop = Stop::of_caller();
+    let (truth, maps) = monitor.stage("truth", 0, || {
+        let made = (parts.truth(shape), parts.maps(shape));
+        stop.check()?;
+        Ok::<_, Error>(made)
+    })?;
 
     let mut acquisitions = Vec::new();
     let mut last: Option<(Layout, Vec<Acquisition>)> = None;
@@ -131,7 +135,9 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
             acquisitions
                 .par_iter_mut()
                 .enumerate()
+                .filter(|_| !stop.is_set())
                 .for_each(|(index, readout)| noise.add(readout.data.view_mut(), index as u64));
+            stop.check()?;
             monitor.check()
         })?;
         let alone = noise_readouts(options, &noise);
@@ -158,6 +164,8 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
             let mut series = ArrayD::zeros([&[times.len()], &shape[..]].concat());
             for (times, mut at) in times.iter().zip(series.outer_iter_mut()) {
                 at.assign(&narrow(parts.changed_truth(options, dynamics, times, shape)?));
+                stop.check()?;
+                monitor.check()?;
             }
             Ok::<_, Error>(series)
         })?,
@@ -316,7 +324,7 @@ impl Objects {
         monitor: &Monitor,
     ) -> Result<Vec<Acquisition>> {
         let reach = layout.reach();
-        let slices = self.pairs.len();
+        let (slices, stop) = (self.pairs.len(), Stop::of_caller());
         let mut readouts = Vec::with_capacity(layout.shots.len() * slices);
         for (slice, (phantom, coils)) in self.pairs.iter().enumerate() {
             let offset = (slice as f64 - (slices / 2) as f64) / slices as f64;
@@ -345,6 +353,7 @@ impl Objects {
                     .zip(computed)
                     .enumerate()
                     .map(|(index, (shot, computed))| {
+                        stop.check()?;
                         let trajectory = shot.points.mapv(|k| k as f32);
                         let mut points = trajectory.mapv(f64::from);
                         if let Some(field) = &field {

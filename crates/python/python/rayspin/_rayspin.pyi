@@ -5,7 +5,7 @@ from typing import Any, Literal, final, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._types import Array, Callback, Corrections, Heard, Map
+from ._types import Array, Callback, Corrections, Heard, Map, MaybeNone, Number
 
 __all__ = [
     "CtGeometry",
@@ -86,8 +86,14 @@ class Plan:
     def setpts(
         self, x: Any, y: Any = None, z: Any = None, s: Any = None, t: Any = None, u: Any = None
     ) -> None: ...
-    def execute(self, data: Any, out: Any = None) -> Any: ...
-    def execute_adjoint(self, data: Any, out: Any = None) -> Any: ...
+    @overload
+    def execute(self, data: NDArray[Number], out: NDArray[Number] | None = None) -> NDArray[Number]: ...
+    @overload
+    def execute(self, data: Array, out: Array | None = None) -> Any: ...
+    @overload
+    def execute_adjoint(self, data: NDArray[Number], out: NDArray[Number] | None = None) -> NDArray[Number]: ...
+    @overload
+    def execute_adjoint(self, data: Array, out: Array | None = None) -> Any: ...
     @property
     def nufft_type(self) -> int: ...
     @property
@@ -131,7 +137,7 @@ class Reconstruction:
     @property
     def image(self) -> NDArray[np.complex64]: ...
     @property
-    def maps(self) -> NDArray[np.complex64] | None: ...
+    def maps(self) -> NDArray[np.complex64] | MaybeNone: ...
     @property
     def method(self) -> str: ...
     @property
@@ -429,7 +435,7 @@ def recon(
 @overload
 def recon(
     scan: Scan,
-    method: str | None = None,
+    method: None = None,
     *,
     device: str = "auto",
     maps: Array | None = None,
@@ -443,7 +449,20 @@ def recon(
     reversed_centre: Literal["stored", "forward"] | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
-    **parameters: Any,
+    # Of all methods
+    combine: Literal["rss", "maps", "none"] | None = ...,
+    partial_fourier: Literal["pocs", "homodyne", "none"] | None = ...,
+    lambda_: float = ...,
+    regulariser: Literal["none", "identity", "differences"] = ...,
+    anatomy: ArrayLike | None = ...,
+    anatomy_edge: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+    wavelet: Literal["haar", "db2"] = ...,
+    wavelet_levels: int | None = ...,
+    wavelet_seed: int = ...,
+    low_rank: float = ...,
+    sparse: float = ...,
 ) -> Reconstruction: ...
 def methods() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
 def command(arguments: Sequence[str]) -> int: ...
@@ -453,15 +472,22 @@ class LinearOperator:
     """A linear map A between arrays, with its adjoint."""
 
     __array_ufunc__: None
-    def __call__(self, x: Array, out: Array | None = None) -> Array: ...
+    @overload
+    def __call__(self, x: NDArray[Number], out: NDArray[Number] | None = None) -> NDArray[Number]: ...
+    @overload
+    def __call__(self, x: Array, out: Array | None = None) -> Any: ...
     @overload
     def __matmul__(self, value: LinearOperator, /) -> LinearOperator: ...
     @overload
-    def __matmul__(self, value: Array, /) -> Array: ...
+    def __matmul__(self, value: NDArray[Number], /) -> NDArray[Number]: ...
+    @overload
+    def __matmul__(self, value: Array, /) -> Any: ...
     @overload
     def __mul__(self, value: complex | LinearOperator, /) -> LinearOperator: ...
     @overload
-    def __mul__(self, value: Array, /) -> Array: ...
+    def __mul__(self, value: NDArray[Number], /) -> NDArray[Number]: ...
+    @overload
+    def __mul__(self, value: Array, /) -> Any: ...
     def __rmul__(self, value: complex, /) -> LinearOperator: ...
     def __truediv__(self, value: complex, /) -> LinearOperator: ...
     def __rtruediv__(self, value: LinearOperator, /) -> LinearOperator: ...
@@ -542,7 +568,10 @@ def custom(
 class Penalty:
     """A penalty g, by its proximal map."""
 
-    def __call__(self, t: float, x: Array) -> Array: ...
+    @overload
+    def __call__(self, t: float, x: NDArray[Number]) -> NDArray[Number]: ...
+    @overload
+    def __call__(self, t: float, x: Array) -> Any: ...
 
 def l1() -> Penalty: ...
 def groups() -> Penalty: ...
@@ -617,7 +646,7 @@ def pdhg(
     start: Array | None = None,
     iterations: int = 300,
     tolerance: float = 1e-4,
-    balance: float = 1.0,
+    balance: float | None = None,
     progress: Heard = None,
     callback: Callback = None,
 ) -> Solution: ...
@@ -742,8 +771,14 @@ class CtProjector:
     def __new__(
         cls, geometry: CtGeometry, grid: CtGrid, *, device: str = "auto", dtype: Any = None
     ) -> CtProjector: ...
-    def forward(self, volume: Any, out: Any = None) -> Any: ...
-    def adjoint(self, projections: Any, out: Any = None) -> Any: ...
+    @overload
+    def forward(self, volume: NDArray[Number], out: NDArray[Number] | None = None) -> NDArray[Number]: ...
+    @overload
+    def forward(self, volume: Array, out: Array | None = None) -> Any: ...
+    @overload
+    def adjoint(self, projections: NDArray[Number], out: NDArray[Number] | None = None) -> NDArray[Number]: ...
+    @overload
+    def adjoint(self, projections: Array, out: Array | None = None) -> Any: ...
     @property
     def geometry(self) -> CtGeometry: ...
     @property
@@ -1071,7 +1106,7 @@ def recon_ct(
 @overload
 def recon_ct(
     scan: CtScan,
-    method: str | None = None,
+    method: None = None,
     *,
     device: str = "auto",
     grid: CtGrid | None = None,
@@ -1084,7 +1119,16 @@ def recon_ct(
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
     progress: Heard = None,
-    **parameters: Any,
+    # Of all methods
+    window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
+    cutoff: float = ...,
+    extend: Literal["auto", "none", "edge", "cylinder"] = ...,
+    accuracy: float = ...,
+    iterations: int = ...,
+    tolerance: float = ...,
+    relaxation: float = ...,
+    subsets: int = ...,
+    lambda_: float = ...,
 ) -> CtReconstruction: ...
 def ct_methods() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
 def ct_corrections() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
@@ -1158,10 +1202,72 @@ class CtSimulation:
     def grid(self) -> CtGrid: ...
 
 def simulate_mri(
-    *, progress: Heard = None, **options: Any
+    *,
+    progress: Heard = None,
+    # Made by stubs.py: options of mri
+    matrix: Any = ...,
+    fov: Any = ...,
+    dims: Any = ...,
+    coils: Any = ...,
+    contrast: Literal["standard", "modified"] | None = ...,
+    repetitions: Any = ...,
+    dynamics: Literal["beat", "enhance"] | None = ...,
+    period: Any = ...,
+    tr: Any = ...,
+    window: Any = ...,
+    stride: Any = ...,
+    trajectory: Literal["cartesian", "poisson", "radial", "spiral", "epi", "kooshball", "stack-of-stars", "stack-of-spirals", "random"] | None = ...,
+    shots: Any = ...,
+    angles: Literal["uniform", "golden"] | None = ...,
+    acceleration: Any = ...,
+    calibration: Any = ...,
+    density_slope: Any = ...,
+    samples: Any = ...,
+    oversampling: Any = ...,
+    gradient: Any = ...,
+    slew: Any = ...,
+    dwell: Any = ...,
+    snr: Any = ...,
+    noise_readouts: Any = ...,
+    noise_correlation: Any = ...,
+    seed: Any = ...,
+    field_map_hz: Any = ...,
+    field_shape: Literal["linear", "quadratic", "smooth"] | None = ...,
+    # End of options of mri
 ) -> MriSimulation: ...
 def simulate_ct(
-    *, progress: Heard = None, **options: Any
+    *,
+    progress: Heard = None,
+    # Made by stubs.py: options of ct
+    geometry: Literal["parallel", "fan", "cone", "helix"] | None = ...,
+    views: Any = ...,
+    arc: Any = ...,
+    detector: Any = ...,
+    pixel: Any = ...,
+    source_to_axis: Any = ...,
+    axis_to_detector: Any = ...,
+    curved: bool = ...,
+    offset: Any = ...,
+    tilt: Any = ...,
+    advance: Any = ...,
+    phantom: Literal["shepp-logan", "forbild", "defrise"] | None = ...,
+    contrast: Literal["standard", "modified"] | None = ...,
+    attenuation: Any = ...,
+    matrix: Any = ...,
+    fov: Any = ...,
+    motion: Any = ...,
+    cycles: Any = ...,
+    kilovolts: Any = ...,
+    lines: bool = ...,
+    rays: Any = ...,
+    photons: Any = ...,
+    electronic: Any = ...,
+    dark: Any = ...,
+    gain: Any = ...,
+    drift: Any = ...,
+    frames: Any = ...,
+    seed: Any = ...,
+    # End of options of ct
 ) -> CtSimulation: ...
 def simulate_options(kind: Literal["mri", "ct"]) -> dict[str, dict[str, Any]]: ...
 def render_volume(

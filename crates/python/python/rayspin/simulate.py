@@ -16,9 +16,17 @@ Lengths are in mm, angles in radian.
 ((90, 1, 64), (1, 64, 64), 0.0206)
 """
 
+from typing import TYPE_CHECKING
+
 from ._rayspin import CtSimulation, MriSimulation
-from ._rayspin import simulate_ct as ct
-from ._rayspin import simulate_mri as mri
 from ._rayspin import simulate_options as options
+
+if TYPE_CHECKING:
+    from ._rayspin import simulate_ct as ct
+    from ._rayspin import simulate_mri as mri
+else:
+    from . import _options
+
+    mri, ct = _options.documented("mri"), _options.documented("ct")
 
 __all__ = ["CtSimulation", "MriSimulation", "ct", "mri", "options"]

@@ -1,16 +1,18 @@
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ndarray::{Array1, Array2, Ix1, Ix2};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use rayspin::core::{Detector, Error, Orbit, ProjectionGeometry, VolumeGrid};
 use rayspin::ct::geometry::{from_rtk, from_vectors, to_vectors};
 use rayspin::ct::recon::{GridOptions, grid};
-use rayspin::ct::scan::view_angles;
+use rayspin::ct::scan::{turns_of_degrees, view_angles};
 
 use crate::call::Detached;
-use crate::copied::{doubles, exactly, lengths, several};
+use crate::copied::{doubles, exactly, lengths, several, whole};
 use crate::error::{of_file, raised};
 use crate::exchange::to_numpy;
 use crate::texts::Call;
@@ -59,6 +61,7 @@ impl Common<'_, '_> {
     /// An orbit with these, its distances from the axis, the height of a turn, and whether the detector is bent around the source.
     fn orbit(&self, distances: Option<[f64; 2]>, advance_mm: f64, curved: bool) -> PyResult<CtGeometry> {
         let angles = doubles::<Ix1>("angles", "[view]", self.angles)?.to_vec();
+        warn_of_degrees(self.angles.py(), "angles", &angles)?;
         let ([rows, columns], pitch_mm) = (self.size, pitch(self.pitch_mm)?);
         let mut offset_mm = self.offset_mm;
         if let Some(axis) = self.axis {
@@ -85,6 +88,15 @@ impl Common<'_, '_> {
         let rays = ProjectionGeometry::orbit(Detector { rows, columns, pitch_mm, radius_mm }, &orbit);
         Ok(CtGeometry { rays: Arc::new(rays.map_err(raised)?), angles: orbit.angles })
     }
+}
+
+/// Warns where angles in radian look like degrees. The largest less the smallest are the turns.
+pub(crate) fn warn_of_degrees(py: Python<'_>, what: &str, angles: &[f64]) -> PyResult<()> {
+    let Some(turns) = turns_of_degrees(angles) else { return Ok(()) };
+    let text = format!(
+        "{what}: {turns:.1} turns, as degrees that are taken to be radian make; numpy.radians({what}) makes radian of degrees"
+    );
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)
 }
 
 fn pitch(given: Option<&Bound<'_, PyAny>>) -> PyResult<[f64; 2]> {
@@ -129,15 +141,16 @@ impl CtGeometry {
     /// axis: the column on which the axis of rotation falls, counted from 0; the middle one unless given.
     /// offset_mm: the shift (u, v) of the detector. tilt: its rotation in its plane in radian. height_mm: h.
     ///
-    /// Returns a `Geometry`. Raises ValueError for numbers out of range or not finite, TypeError for arguments of another type.
+    /// Returns a `Geometry`. Raises ValueError for numbers out of range or not finite, TypeError for arguments of another type. Warns of
+    /// angles that look like degrees.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, axis=None, offset_mm=None, tilt=0.0, height_mm=0.0))]
     fn parallel(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
-        rows: i64,
-        columns: i64,
+        #[pyo3(from_py_with = whole)] rows: i64,
+        #[pyo3(from_py_with = whole)] columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
         axis: Option<f64>,
         offset_mm: Option<[f64; 2]>,
@@ -159,8 +172,8 @@ impl CtGeometry {
     fn cone(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
-        rows: i64,
-        columns: i64,
+        #[pyo3(from_py_with = whole)] rows: i64,
+        #[pyo3(from_py_with = whole)] columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
         source_to_axis_mm: f64,
         axis_to_detector_mm: f64,
@@ -186,8 +199,8 @@ impl CtGeometry {
     fn helix(
         _class: &Bound<'_, PyType>,
         angles: &Bound<'_, PyAny>,
-        rows: i64,
-        columns: i64,
+        #[pyo3(from_py_with = whole)] rows: i64,
+        #[pyo3(from_py_with = whole)] columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
         source_to_axis_mm: f64,
         axis_to_detector_mm: f64,
@@ -204,7 +217,8 @@ impl CtGeometry {
     }
 
     /// Any path: the vectors `[view, 12]` of ASTRA's `cone_vec`, or of `parallel3d_vec` if `parallel`. Each row has the source (or the
-    /// direction of the rays), the middle of the detector, the step from a pixel to its neighbour along a row, and along a column.
+    /// direction of the rays), the middle of the detector, the step from a pixel to its neighbour along a row, and along a column. These need
+    /// not be at right angles on a flat detector, whose projections iterative methods take.
     ///
     /// rows, columns: the detector's pixels. radius_mm: of a detector that is bent. Returns a `Geometry`, lengths in the vectors' unit, mm.
     /// Raises ValueError for another shape and for vectors that make no detector.
@@ -213,8 +227,8 @@ impl CtGeometry {
     fn from_vectors(
         _class: &Bound<'_, PyType>,
         vectors: &Bound<'_, PyAny>,
-        rows: i64,
-        columns: i64,
+        #[pyo3(from_py_with = whole)] rows: i64,
+        #[pyo3(from_py_with = whole)] columns: i64,
         parallel: bool,
         radius_mm: Option<f64>,
     ) -> PyResult<Self> {
@@ -231,13 +245,13 @@ impl CtGeometry {
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
         path: PathBuf,
-        rows: i64,
-        columns: i64,
+        #[pyo3(from_py_with = whole)] rows: i64,
+        #[pyo3(from_py_with = whole)] columns: i64,
         pitch_mm: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let [rows, columns] = size(rows, columns)?;
         let read = py.detached(|| rayspin::io::rtk::read(&path));
-        let file = read.map_err(|error| of_file(Call::Ct, &error))?;
+        let file = read?.map_err(|error| of_file(Call::Ct, &error))?;
         let detector = Detector { rows, columns, pitch_mm: pitch(pitch_mm)?, radius_mm: file.radius_mm };
         from_rtk(&file.projections, detector, [0.0; 2]).map(Self::of).map_err(raised)
     }
@@ -268,13 +282,22 @@ impl CtGeometry {
 
     /// Returns the centre of a pixel, (x, y, z) in mm. Rows and columns are counted from 0 and may lie between pixels. Raises ValueError for a
     /// view that there is not.
-    fn pixel_mm(&self, view: i64, row: f64, column: f64) -> PyResult<(f64, f64, f64)> {
+    fn pixel_mm(
+        &self,
+        #[pyo3(from_py_with = whole)] view: i64,
+        row: f64,
+        column: f64,
+    ) -> PyResult<(f64, f64, f64)> {
         Ok(self.rays.pixel_mm(self.view(view)?, row, column).into())
     }
 
     /// Returns the row and column at which the ray through a point (x, y, z) in mm meets the detector; None where it does not. Raises
     /// ValueError for a view that there is not.
-    fn project(&self, view: i64, point_mm: &Bound<'_, PyAny>) -> PyResult<Option<(f64, f64)>> {
+    fn project(
+        &self,
+        #[pyo3(from_py_with = whole)] view: i64,
+        point_mm: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(f64, f64)>> {
         Ok(self.rays.project(self.view(view)?, exactly("point_mm", THREE, point_mm)?).map(Into::into))
     }
 

@@ -7,7 +7,7 @@ mod scan;
 
 use pyo3::prelude::*;
 
-pub(crate) use geometry::{CtGeometry, Grid};
+pub(crate) use geometry::{CtGeometry, Grid, warn_of_degrees};
 pub(crate) use scan::CtScan;
 
 /// Adds the classes and functions of `rayspin.ct`, under names that those of MRI leave free.

@@ -56,7 +56,7 @@ impl CtProjector {
         let forward = match Dtype::named(dtype, Dtype::F32)? {
             Dtype::F32 => {
                 let op = py.detached(|| Projection::<f32>::new(&processor.device, rays, voxels));
-                LinearOperator::new(op.map_err(raised)?, &processor)
+                LinearOperator::new(op?.map_err(raised)?, &processor)
             }
             Dtype::F64 if processor.device.kind() == BackendKind::Cuda => {
                 let expected = "float32 on a GPU (device='cpu' has float64)";
@@ -64,11 +64,11 @@ impl CtProjector {
             }
             Dtype::F64 => {
                 let op = py.detached(|| Projection::<f64>::new(&processor.device, rays, voxels));
-                LinearOperator::new(op.map_err(raised)?, &processor)
+                LinearOperator::new(op?.map_err(raised)?, &processor)
             }
             other => return Err(wrong_type("dtype", "float32 or float64", other.name())),
         };
-        let adjoint = forward.adjoint();
+        let adjoint = forward.adjoint(py);
         Ok(Self { geometry, grid, forward: Py::new(py, forward)?, adjoint })
     }
 

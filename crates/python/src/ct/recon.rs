@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use ndarray::ArrayD;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayspin::core::{Error, Geometry, Image, Monitor, Result};
+use rayspin::core::{Error, Geometry, Image};
 use rayspin::ct::corrections::{Place, Table};
 use rayspin::ct::methods::{Facts, Method, Methods, with};
 use rayspin::ct::recon::{
@@ -19,7 +19,7 @@ use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
 use crate::call::Detached;
 use crate::copied::several;
-use crate::error::{described, of_file, raised, wrong_type};
+use crate::error::{described, of_file, raised, raised_in, wrong_type};
 use crate::exchange::to_numpy;
 use crate::parameters::{expect_effect, named, parameters_of, table_of, values_in};
 use crate::processor::Processor;
@@ -92,7 +92,7 @@ impl CtReconstruction {
             rayspin::io::expect_apart(&self.sources, &[&path])?;
             rayspin::io::write_image(&path, &volume, &options)
         });
-        let notes = written.map_err(|error| of_file(Call::Ct, &error))?;
+        let notes = written?.map_err(|error| of_file(Call::Ct, &error))?;
         Ok(notes.iter().map(|note| Call::Ct.told(note)).collect())
     }
 
@@ -254,22 +254,23 @@ pub(crate) fn recon_ct(
         rays: None,
     };
     let listener = Listener::new(py, progress)?;
-    let monitor = Monitor::new(&listener, Some(&listener.stop));
+    let monitor = listener.monitor();
     let mut notes = Vec::new();
     let [_, rows, columns] = held.shape();
-    let prepared = py.detached(|| {
+    let prepared = listener.run(py, || {
         monitor.stage("line integrals", 0, || {
             let part = Part::of(held.shape(), None, None, None)?;
             let scan = (*held).clone();
             prepare(&processor.device, scan, (&part, [rows, columns]), &corrections, &rays, &mut notes)
         })
     });
-    let Prepared { lines, geometry, axis } = prepared.map_err(|error| listener.exception_in(words, error))?;
+    let Prepared { lines, geometry, axis } = prepared?.map_err(|error| raised_in(words, error))?;
     let mut notes: Vec<String> = notes.iter().map(|note: &String| words.told(note)).collect();
     if chosen.is_none() {
         let suited = all.suited(&Facts::of(&geometry));
         let none = || Error::value("method", "one that suits the scan", "none");
         let (method, reason) = suited.ok_or_else(none).map_err(raised)?;
+        let reason = words.told(&reason);
         notes.push(format!("method {}: {reason} (method= chooses another)", method.about().name));
         chosen = Some(chosen_of(py, &all, method, parameters)?);
     }
@@ -292,12 +293,12 @@ pub(crate) fn recon_ct(
         batch_sizes: BatchSizes::default(),
         finish_on_cpu: device == "auto",
     };
-    let found: Result<Reconstruction> = py.detached(|| {
+    let found = listener.run(py, || {
         let mut made = reconstruct(&processor.device, lines, &geometry, &options, &monitor)?;
         corrections.volume(processor.device.cpu_side(), &mut made.volume)?;
-        Ok(made)
+        Ok::<Reconstruction, Error>(made)
     });
-    let made = found.map_err(|error| listener.exception_in(words, error))?;
+    let made = found?.map_err(|error| raised_in(words, error))?;
     notes.extend(made.notes.iter().map(|note| words.told(note)));
     recorder.parameter("voxels", serde_json::json!(grid));
     recorder

@@ -12,6 +12,7 @@ use rayspin::ct::scan::{Counts, Measured, Part, Scan, find_axis};
 use rayspin::io::{Projections, data_exchange, read_views};
 
 use super::CtGeometry;
+use super::geometry::warn_of_degrees;
 use crate::call::Detached;
 use crate::copied::{doubles, singles};
 use crate::error::{did_you_mean, of_file, raised, wrong_type};
@@ -77,7 +78,11 @@ impl CtScan {
         let views = views.into_dimensionality::<Ix3>().map_err(wrong)?;
         let (_, rows, columns) = views.dim();
         let angles = match (geometry, angles) {
-            (_, Some(angles)) => doubles::<Ix1>("angles", "[view]", angles)?.to_vec(),
+            (_, Some(given)) => {
+                let angles = doubles::<Ix1>("angles", "[view]", given)?.to_vec();
+                warn_of_degrees(given.py(), "angles", &angles)?;
+                angles
+            }
             (Some(geometry), None) => geometry.angles.clone(),
             (None, None) => {
                 return Err(PyTypeError::new_err("from_arrays: expected geometry or angles, found neither"));
@@ -142,7 +147,7 @@ impl CtScan {
         let (processor, corrections) = (Processor::named(device)?, corrections_of(correct)?);
         let scan = (*self.scan).clone();
         let lines = py.detached(|| corrections.lines(&processor.device, scan, None, &mut Vec::new()));
-        match lines.map_err(raised)?.measured {
+        match lines?.map_err(raised)?.measured {
             Measured::Lines(lines) => Ok(to_numpy(py, lines.into_dyn())),
             Measured::Counts(_) => Err(raised(Error::value("corrected scan", "line integrals", "counts"))),
         }
@@ -168,7 +173,7 @@ impl CtScan {
             let lines = scan.into_lines(processor.device.cpu_side(), &mut Vec::new())?;
             find_axis(&processor.device, lines.view(), &angles)
         });
-        found.map_err(raised)
+        found?.map_err(raised)
     }
 
     /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises ValueError for a file from which the scan was
@@ -178,7 +183,7 @@ impl CtScan {
             rayspin::io::expect_apart(&self.sources, &[&path])?;
             data_exchange::write(&path, &self.scan)
         });
-        written.map_err(|error| of_file(Call::Ct, &error))
+        written?.map_err(|error| of_file(Call::Ct, &error))
     }
 
     /// What was measured, `[view, row, column]`: line integrals, or counts where there are flat fields.
@@ -339,10 +344,14 @@ pub(crate) fn read_ct_scan(
     darks: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<CtScan> {
     let file = |error: rayspin::io::Error| of_file(Call::Ct, &error);
-    let is_scan = py.detached(|| Projections::are_in(&path));
+    let is_scan = py.detached(|| Projections::are_in(&path))?;
     let angles = |views: usize| match (geometry, arc) {
         (Some(geometry), None) => Ok(geometry.angles.clone()),
-        (None, Some(arc)) => Ok(even_angles(views, arc)),
+        (None, Some(arc)) => {
+            let angles = even_angles(views, arc);
+            warn_of_degrees(py, "arc", &angles)?;
+            Ok(angles)
+        }
         _ => {
             let expected = "geometry= or arc= for a file without angles";
             Err(raised(Error::value(path.display().to_string(), expected, "neither or both")))
@@ -350,7 +359,7 @@ pub(crate) fn read_ct_scan(
     };
     let mut projections = match is_scan {
         true => {
-            let scan = py.detached(|| Projections::open(&path)).map_err(file)?;
+            let scan = py.detached(|| Projections::open(&path))?.map_err(file)?;
             match (scan.states_angles(), arc) {
                 (true, None) => scan,
                 (true, Some(_)) => {
@@ -363,7 +372,7 @@ pub(crate) fn read_ct_scan(
             }
         }
         false => {
-            let views = py.detached(|| read_views(&path)).map_err(file)?;
+            let views = py.detached(|| read_views(&path))?.map_err(file)?;
             let angles = angles(views.values.shape()[0])?;
             Projections::of_array(&path, views, angles).map_err(file)?
         }
@@ -377,7 +386,7 @@ pub(crate) fn read_ct_scan(
     }
     let notes = projections.notes().iter().map(|note| Call::Ct.told(note)).collect();
     let processor = Processor::named("cpu")?;
-    let scan = py.detached(|| projections.into_scan(processor.device.cpu_side())).map_err(file)?;
+    let scan = py.detached(|| projections.into_scan(processor.device.cpu_side()))?.map_err(file)?;
     let scan = CtScan { scan: Arc::new(scan), notes, sources: crate::scan::sources([&path]) };
     match geometry {
         Some(geometry) => scan.with_geometry(geometry),

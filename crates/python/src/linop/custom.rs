@@ -1,6 +1,9 @@
 //! Operators that are functions of the caller's.
 
+use pyo3::exceptions::PyReferenceError;
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use rayspin::core::Result;
 use rayspin::device::{Array, Backend, Device};
 use rayspin::linop::LinearOp;
@@ -18,12 +21,15 @@ use crate::processor::Processor;
 /// ishape, oshape: the shapes of x and A x.
 /// name: what `repr` and errors call it. dtype, device: as for `identity`, complex64 unless given.
 ///
+/// Methods of an object that holds the operator are freed with the object.
+///
 /// Returns a `LinearOperator`, which raises what the functions raise, ValueError where they return another shape and TypeError for another
 /// dtype. The functions must be linear and adjoint to each other; the operator does not check it.
 #[pyfunction]
 #[pyo3(signature = (forward, adjoint, ishape, oshape, *, name="custom", dtype=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn custom(
+    py: Python<'_>,
     forward: Py<PyAny>,
     adjoint: Py<PyAny>,
     ishape: Vec<i64>,
@@ -33,31 +39,56 @@ pub(crate) fn custom(
     device: &str,
 ) -> PyResult<LinearOperator> {
     let processor = Processor::named(device)?;
+    let functions = Bound::new(py, Functions { both: Some([forward, adjoint]) })?;
     let op = Custom {
         name: name.to_owned(),
         domain: shape("ishape", ishape)?,
         range: shape("oshape", oshape)?,
-        forward,
-        adjoint,
+        functions: PyWeakrefReference::new(&functions)?.unbind(),
         processor: processor.clone(),
     };
-    number_type!(Dtype::named(dtype, Dtype::C64)?, S => Ok(LinearOperator::new::<S>(op, &processor)))
+    let made = number_type!(Dtype::named(dtype, Dtype::C64)?, S => LinearOperator::new::<S>(op, &processor));
+    Ok(made.holding([functions.unbind()]))
+}
+
+/// The forward and adjoint function of an operator.
+///
+/// They may be methods of an object that holds the operator, which Python's collector must see. An operator of Rust belongs to several of
+/// Python's, such as A and A.H, so that none of these can tell the collector what it holds. Each of these holds the functions instead, as an object of Python,
+/// and Rust's operator refers to them weakly.
+#[pyclass(weakref)]
+pub(crate) struct Functions {
+    both: Option<[Py<PyAny>; 2]>,
+}
+
+#[pymethods]
+impl Functions {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.both.iter().flatten().try_for_each(|function| visit.call(function))
+    }
+
+    fn __clear__(&mut self) {
+        self.both = None;
+    }
 }
 
 struct Custom {
     name: String,
     domain: Vec<usize>,
     range: Vec<usize>,
-    forward: Py<PyAny>,
-    adjoint: Py<PyAny>,
+    functions: Py<PyWeakrefReference>,
     processor: Processor,
 }
 
 impl Custom {
-    fn call<S: Number>(&self, function: &Py<PyAny>, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
+    /// Calls the function `which`: 0 is forward, 1 the adjoint.
+    fn call<S: Number>(&self, which: usize, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         expect_to_be_called(x.device())?;
         attached(&self.name, |py| {
-            let result = function.bind(py).call1((call::shown(py, x)?,))?;
+            let freed = || PyReferenceError::new_err(format!("{}: its functions were freed", self.name));
+            let held = self.functions.bind(py).upgrade_as::<Functions>()?.ok_or_else(freed)?;
+            let both = held.borrow().both.as_ref().map(|both| both[which].clone_ref(py));
+            let result = both.ok_or_else(freed)?.bind(py).call1((call::shown(py, x)?,))?;
             call::taken(&result, &self.processor, y)
         })
     }
@@ -83,10 +114,10 @@ impl<S: Number> LinearOp<S> for Custom {
     }
     fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         LinearOp::<S>::check_forward(self, x, y)?;
-        self.call(&self.forward, x, y)
+        self.call(0, x, y)
     }
     fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         LinearOp::<S>::check_adjoint(self, y, x)?;
-        self.call(&self.adjoint, y, x)
+        self.call(1, y, x)
     }
 }

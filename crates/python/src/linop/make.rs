@@ -15,7 +15,7 @@ use rayspin::linop::{
 
 use super::{AnyOp, LinearOperator, Number, each, number_type};
 use crate::call::Detached;
-use crate::copied::{self, asarray, count, counts, doubles};
+use crate::copied::{self, asarray, count, counts, doubles, whole_or_none};
 use crate::error::{raised, raised_of, wrong_type};
 use crate::exchange::{Dtype, Given};
 use crate::processor::Processor;
@@ -62,7 +62,7 @@ fn plan<R: Real>(
         let checked = nufft::Nufft::<R>::upsampling_for(&processor.device, eps, &vec![8; matrix.len()], 8);
         checked.map_err(|error| raised_of("eps", error))?;
     }
-    py.detached(|| nufft::Nufft::new(&processor.device, points, matrix, &options))
+    py.detached(|| nufft::Nufft::new(&processor.device, points, matrix, &options))?
         .map(Arc::new)
         .map_err(raised)
 }
@@ -199,7 +199,7 @@ pub(crate) fn toeplitz(
         let weights = weights.transpose().map_err(raised)?;
         let plan = plan::<R>(py, &processor, &trajectory, &shape, eps)?;
         let normal = py.detached(|| ToeplitzNormal::by_plan(&batch, &plan, &trajectory, weights.as_ref()));
-        let normal = normal.map_err(raised)?;
+        let normal = normal?.map_err(raised)?;
         match maps {
             None => Ok(LinearOperator::new(normal, &processor)),
             Some(maps) => {
@@ -335,7 +335,7 @@ pub(crate) fn family(name: &str) -> PyResult<WaveletFamily> {
 pub(crate) fn wavelet(
     shape: Vec<i64>,
     family: &str,
-    levels: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] levels: Option<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
@@ -359,7 +359,7 @@ pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<Linea
     joined(&operators, "stack", |first| {
         each!(&first.op, op => {
             let all = of_type(first, op, &operators)?;
-            Ok(first.with(Number::any(Arc::new(Stack::new(all).map_err(raised)?))))
+            Ok(Number::any(Arc::new(Stack::new(all).map_err(raised)?)))
         })
     })
 }
@@ -374,7 +374,7 @@ pub(crate) fn block_diagonal(operators: Vec<Bound<'_, LinearOperator>>) -> PyRes
     joined(&operators, "block_diagonal", |first| {
         each!(&first.op, op => {
             let all = of_type(first, op, &operators)?;
-            Ok(first.with(Number::any(Arc::new(BlockDiagonal::new(all).map_err(raised)?))))
+            Ok(Number::any(Arc::new(BlockDiagonal::new(all).map_err(raised)?)))
         })
     })
 }
@@ -382,10 +382,11 @@ pub(crate) fn block_diagonal(operators: Vec<Bound<'_, LinearOperator>>) -> PyRes
 fn joined(
     operators: &[Bound<'_, LinearOperator>],
     what: &str,
-    make: impl Fn(&LinearOperator) -> PyResult<LinearOperator>,
+    make: impl Fn(&LinearOperator) -> PyResult<AnyOp>,
 ) -> PyResult<LinearOperator> {
     let none = || raised(Error::value(what, "at least one operator", "none"));
-    make(operators.first().ok_or_else(none)?.get())
+    let first = operators.first().ok_or_else(none)?;
+    Ok(first.get().with(first.py(), operators.iter().map(Bound::get), make(first.get())?))
 }
 
 fn of_type<S: Number>(

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use num_complex::Complex;
 use pyo3::exceptions::{PyTypeError, PyValueError, PyZeroDivisionError};
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use rayspin::core::{C32, C64, Error, format_shape};
 use rayspin::kernels::vector::Scalar;
 use rayspin::linop::{LinearOp, Op, Scaled, Sum};
 
+use self::custom::Functions;
 pub(crate) use self::custom::expect_to_be_called;
 pub(crate) use self::make::family;
-use crate::call;
+use crate::call::{self, Signals};
 use crate::error::{raised, wrong_type};
 use crate::exchange::{Dtype, Given, Item, Output};
 use crate::processor::Processor;
@@ -99,21 +101,36 @@ pub(crate) use number_type;
 /// A linear map A from arrays of `ishape` to arrays of `oshape`, with its adjoint: <Ax, y> = <x, A.H y>.
 ///
 /// `A(x)` and `A @ x` apply it, `A.H` is the adjoint, `A.N` is A^H A. `A @ B`, `A + B`, `A - B`, `2 * A`, `A / 2` and `-A` are operators too.
-/// x is an array of NumPy, CuPy or torch with the operator's dtype, in C order; the result is of the same library. Calls record no
-/// gradients; `rayspin.torch.apply` does.
+/// x is an array of NumPy, CuPy or torch with the operator's dtype, in C order; the result is of the same library. For other libraries with
+/// DLPack, such as JAX, it is NumPy's. Calls record no gradients; `rayspin.torch.apply` does.
 #[pyclass(frozen, module = "rayspin.linop")]
 pub(crate) struct LinearOperator {
     pub(crate) op: AnyOp,
     pub(crate) processor: Processor,
+    /// Functions of the caller's that the operator calls.
+    functions: Vec<Py<Functions>>,
 }
 
 impl LinearOperator {
     pub(crate) fn new<S: Number>(op: impl LinearOp<S> + 'static, processor: &Processor) -> Self {
-        Self { op: S::any(Arc::new(op)), processor: processor.clone() }
+        Self { op: S::any(Arc::new(op)), processor: processor.clone(), functions: Vec::new() }
     }
 
-    fn with(&self, op: AnyOp) -> Self {
-        Self { op, processor: self.processor.clone() }
+    /// An operator made of this one and others.
+    fn with<'a>(&'a self, py: Python<'_>, others: impl IntoIterator<Item = &'a Self>, op: AnyOp) -> Self {
+        let all = std::iter::once(self).chain(others).flat_map(|one| &one.functions);
+        let functions = all.map(|functions| functions.clone_ref(py));
+        Self { op, processor: self.processor.clone(), functions: Vec::new() }.holding(functions)
+    }
+
+    /// The operator, which keeps these functions alive, each once.
+    fn holding(mut self, functions: impl IntoIterator<Item = Py<Functions>>) -> Self {
+        for more in functions {
+            if !self.functions.iter().any(|one| one.is(&more)) {
+                self.functions.push(more);
+            }
+        }
+        self
     }
 
     pub(crate) fn number(&self) -> Dtype {
@@ -135,27 +152,28 @@ impl LinearOperator {
         S::of(&other.op).ok_or_else(|| wrong_type("operator", format!("one of {}", S::DTYPE.name()), found))
     }
 
-    fn scaled(&self, factor: Complex<f64>) -> PyResult<Self> {
+    fn scaled(&self, py: Python<'_>, factor: Complex<f64>) -> PyResult<Self> {
         if factor.im != 0.0 && matches!(self.op, AnyOp::F32(_) | AnyOp::F64(_)) {
             return Err(PyTypeError::new_err(format!(
                 "factor: expected a real number, for the operator is of {}",
                 self.number().name()
             )));
         }
-        Ok(self.with(each!(&self.op, op => Number::any(Arc::new(Scaled::new(factor, op.clone()))))))
+        let op = each!(&self.op, op => Number::any(Arc::new(Scaled::new(factor, op.clone()))));
+        Ok(self.with(py, [], op))
     }
 
-    fn plus(&self, factor: f64, other: &Self) -> PyResult<Self> {
+    fn plus(&self, py: Python<'_>, factor: f64, other: &Self) -> PyResult<Self> {
         each!(&self.op, op => {
             let terms = vec![(1.0.into(), op.clone()), (factor.into(), self.same(other)?.clone())];
-            Ok(self.with(Number::any(Arc::new(Sum::new(terms).map_err(raised)?))))
+            Ok(self.with(py, [other], Number::any(Arc::new(Sum::new(terms).map_err(raised)?))))
         })
     }
 
-    fn after(&self, inner: &Self) -> PyResult<Self> {
+    fn after(&self, py: Python<'_>, inner: &Self) -> PyResult<Self> {
         each!(&self.op, op => {
             let both = rayspin::linop::Compose::new(op.clone(), self.same(inner)?.clone());
-            Ok(self.with(Number::any(Arc::new(both.map_err(raised)?))))
+            Ok(self.with(py, [inner], Number::any(Arc::new(both.map_err(raised)?))))
         })
     }
 
@@ -185,7 +203,7 @@ fn apply<'py, S: Number>(
     let mut output = Output::<S>::new(out, op.range(), &given, processor)?;
     let input = given.read::<S>(processor)?;
     let target = &mut output.array;
-    call::run(x, || op.forward_into(&input, target)).map_err(call::exception)?;
+    call::run(x, &Signals::default(), || op.forward_into(&input, target))?;
     drop(input);
     output.finish()
 }
@@ -216,7 +234,7 @@ impl LinearOperator {
 
     fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match other.cast::<Self>() {
-            Ok(inner) => Ok(Bound::new(slf.py(), slf.get().after(inner.get())?)?.into_any()),
+            Ok(inner) => Ok(Bound::new(slf.py(), slf.get().after(slf.py(), inner.get())?)?.into_any()),
             Err(_) => slf.get().apply("x", other, None),
         }
     }
@@ -224,17 +242,17 @@ impl LinearOperator {
     fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let array = other.hasattr("shape")? && other.getattr("shape")?.len()? > 0;
         match other.extract::<Complex<f64>>() {
-            Ok(factor) if !array => Ok(Bound::new(slf.py(), slf.get().scaled(factor)?)?.into_any()),
+            Ok(factor) if !array => Ok(Bound::new(slf.py(), slf.get().scaled(slf.py(), factor)?)?.into_any()),
             _ => Self::__matmul__(slf, other),
         }
     }
 
-    fn __rmul__(&self, factor: Complex<f64>) -> PyResult<Self> {
-        self.scaled(factor)
+    fn __rmul__(&self, py: Python<'_>, factor: Complex<f64>) -> PyResult<Self> {
+        self.scaled(py, factor)
     }
 
     /// A/c for a number c.
-    fn __truediv__(&self, divisor: Complex<f64>) -> PyResult<Self> {
+    fn __truediv__(&self, py: Python<'_>, divisor: Complex<f64>) -> PyResult<Self> {
         if divisor == Complex::ZERO {
             return Err(PyZeroDivisionError::new_err("an operator is divided by zero"));
         }
@@ -246,33 +264,35 @@ impl LinearOperator {
                 "divisor: expected a number with an inverse, found {divisor}"
             )));
         }
-        self.scaled(inverse)
+        self.scaled(py, inverse)
     }
 
-    fn __neg__(&self) -> PyResult<Self> {
-        self.scaled((-1.0).into())
+    fn __neg__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.scaled(py, (-1.0).into())
     }
 
     fn __add__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-        self.plus(1.0, other.get())
+        self.plus(other.py(), 1.0, other.get())
     }
 
     fn __sub__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-        self.plus(-1.0, other.get())
+        self.plus(other.py(), -1.0, other.get())
     }
 
     /// Aᴴ.
     #[getter]
     #[pyo3(name = "H")]
-    pub(crate) fn adjoint(&self) -> Self {
-        self.with(each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Adjoint::new(op.clone())))))
+    pub(crate) fn adjoint(&self, py: Python<'_>) -> Self {
+        let op = each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Adjoint::new(op.clone()))));
+        self.with(py, [], op)
     }
 
     /// AᴴA, by the operator's own short cut where it has one.
     #[getter]
     #[pyo3(name = "N")]
-    fn normal(&self) -> Self {
-        self.with(each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Normal::new(op.clone())))))
+    fn normal(&self, py: Python<'_>) -> Self {
+        let op = each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Normal::new(op.clone()))));
+        self.with(py, [], op)
     }
 
     /// The shape of x.
@@ -302,6 +322,10 @@ impl LinearOperator {
     /// Returns the operator as SciPy's `LinearOperator` on flat NumPy vectors, for its solvers. Raises ImportError without SciPy.
     fn as_scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._scipy")?.call_method1("as_scipy", (slf,))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.functions.iter().try_for_each(|functions| visit.call(functions))
     }
 
     fn __repr__(&self) -> String {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape, voxels};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::Stop;
 use rayspin_line_fft::{Fft, Lines, plan_f32, plan_f64};
 
 use crate::concrete::{other_type, same, same_ref};
@@ -190,7 +191,7 @@ fn run<R: Real>(
     strategy: Strategy,
 ) -> Result<()> {
     pass::Plan::new(engine, options, data.len() / engine.len(), cpu, strategy)?.run(cpu, data);
-    Ok(())
+    Stop::of_caller().check()
 }
 
 #[inline(never)]

@@ -5,6 +5,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::Stop;
 use rayspin_device::cpu::simd::{Level, dispatch};
 use rayspin_line_fft::Fft;
 
@@ -272,7 +273,7 @@ impl<R: Real> Plan<R> {
     }
 
     fn run_local(&self, data: &mut [Complex<R>]) {
-        let min = (TASK_ELEMENTS / self.chunk).max(1);
+        let (min, stop) = ((TASK_ELEMENTS / self.chunk).max(1), Stop::of_caller());
         let per_item = self.item / self.chunk;
         let work = |scratch: &mut Scratch<R>, chunk: &mut [Complex<R>]| {
             for pass in &self.local {
@@ -282,6 +283,7 @@ impl<R: Real> Plan<R> {
         if self.chunks.len() == per_item {
             data.par_chunks_exact_mut(self.chunk)
                 .with_min_len(min)
+                .filter(|_| !stop.is_set())
                 .for_each_init(|| Scratch::new(&self.local), work);
         } else {
             let mut wanted = vec![false; per_item];
@@ -292,7 +294,8 @@ impl<R: Real> Plan<R> {
                 .filter(|(index, _)| wanted[index % per_item])
                 .map(|(_, chunk)| chunk)
                 .collect();
-            chunks.into_par_iter().with_min_len(min).for_each_init(|| Scratch::new(&self.local), work);
+            let chunks = chunks.into_par_iter().with_min_len(min).filter(|_| !stop.is_set());
+            chunks.for_each_init(|| Scratch::new(&self.local), work);
         }
     }
 }
@@ -355,12 +358,13 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
     work: &W,
 ) {
     let parts = (TASKS_A_THREAD * threads).div_ceil(arrays.len().max(1)).min(blocks.len());
+    let stop = Stop::of_caller();
     if threads == 1 || parts <= 1 || arrays.len() >= 2 * threads {
         arrays.into_par_iter().enumerate().for_each_init(
             || work.state(),
             |state, (array, data)| {
                 let mut rows = Whole { data, inner };
-                for (index, columns) in blocks.iter().enumerate() {
+                for (index, columns) in blocks.iter().enumerate().take_while(|_| !stop.is_set()) {
                     work.block(state, &mut rows, array, index, columns.clone());
                 }
             },
@@ -394,7 +398,7 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
     tasks.into_par_iter().for_each_init(
         || work.state(),
         |state, (array, indices, start, mut rows)| {
-            for index in indices {
+            for index in indices.take_while(|_| !stop.is_set()) {
                 let columns = blocks[index].start - start..blocks[index].end - start;
                 work.block(state, &mut rows, array, index, columns);
             }

@@ -3,7 +3,7 @@
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result, Trajectory};
-use rayspin_device::cpu::zeroed;
+use rayspin_device::cpu::{Stop, zeroed};
 
 use super::{cis, reduced_turns, tables};
 use crate::nudft::grid::Grid;
@@ -47,7 +47,7 @@ pub(crate) fn adjoint<T: Real>(
     })
 }
 
-/// `out[b, i] = evaluate(i)[b]`, the outputs i in parallel; `evaluate` adds to sums that start at 0.
+/// `out[b, i] = evaluate(i)[b]`, the outputs i in parallel; `evaluate` adds to sums that start at 0. Errors: memory; interruption.
 fn gather<T: Real>(
     cpu: &Host<'_>,
     batch: usize,
@@ -56,10 +56,12 @@ fn gather<T: Real>(
 ) -> Result<()> {
     let outputs = out.len() / batch.max(1);
     let mut sums = zeroed::<Complex<T>>("sums of a transform", out.len())?;
+    let stop = Stop::of_caller();
     cpu.run(|| {
         let each = sums.par_chunks_mut(batch.max(1)).enumerate();
-        each.for_each(|(i, sums)| evaluate(i, sums));
+        each.filter(|_| !stop.is_set()).for_each(|(i, sums)| evaluate(i, sums));
     });
+    stop.check()?;
     for (i, sums) in sums.chunks_exact(batch.max(1)).enumerate() {
         for (b, sum) in sums.iter().enumerate() {
             out[b * outputs + i] = *sum;

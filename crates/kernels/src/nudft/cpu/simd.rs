@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Level, Simd, SimdReal, dispatch, sincos_2pi};
-use rayspin_device::cpu::{expect_memory, zeroed};
+use rayspin_device::cpu::{Stop, expect_memory, zeroed};
 
 use super::phases::lanes;
 use crate::nudft::grid::Grid;
@@ -52,19 +52,20 @@ pub(crate) fn adjoint<T: SimdReal>(
     samples: &[Complex<T>],
     image: &mut [Complex<T>],
 ) -> Result<()> {
-    let (count, level) = (trajectory.samples(), cpu.level());
+    let (count, level, stop) = (trajectory.samples(), cpu.level(), Stop::of_caller());
     let tile = cpu.cut.samples.max(1);
     for first in (0..count).step_by(PREPARED * tile) {
         let range = first..(first + PREPARED * tile).min(count);
         let prepared = &prepare(trajectory, grid, range.clone(), lanes::<T>(level));
         cpu.run(|| {
             let rows = image.par_chunks_exact_mut(grid.axes[2].count).enumerate();
-            rows.for_each(|(row, out)| {
+            rows.filter(|_| !stop.is_set()).for_each(|(row, out)| {
                 let (b, row) = (row / grid.rows(), row % grid.rows());
                 let samples = Samples { prepared, d: &samples[b * count..][range.clone()], tile };
                 dispatch!(level, simd => adjoint_row(simd, grid, samples, row, first > 0, out));
             });
         });
+        stop.check()?;
     }
     Ok(())
 }
@@ -133,13 +134,17 @@ pub(crate) fn forward<T: SimdReal>(
     let planes = Planes::new(image, grid.axes[2].count, lanes::<T>(level))?;
     expect_memory("samples of all tasks", size_of_val(samples) as u64)?;
     let starts: Vec<usize> = (0..count).step_by(TASK).collect();
-    let parts: Vec<Vec<Complex<T>>> = cpu.run(|| {
+    let stop = Stop::of_caller();
+    let parts: Result<Vec<Vec<Complex<T>>>> = cpu.run(|| {
         let tasks = starts.par_iter();
         tasks
-            .map(|&first| forward_task(level, trajectory, grid, &planes, first..(first + TASK).min(count)))
+            .map(|&first| {
+                stop.check()?;
+                Ok(forward_task(level, trajectory, grid, &planes, first..(first + TASK).min(count)))
+            })
             .collect()
     });
-    for (first, part) in starts.iter().zip(&parts) {
+    for (first, part) in starts.iter().zip(&parts?) {
         let width = part.len() / grid.batch(image.len()).max(1);
         for (b, part) in part.chunks_exact(width).enumerate() {
             samples[b * count + first..][..width].copy_from_slice(part);

@@ -8,6 +8,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
+use rayspin_device::cpu::Stop;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd};
 
@@ -240,6 +241,7 @@ impl<R: Real> Gridding<R> {
         kernels: &Kernels<R>,
     ) {
         let (layout, level, items) = (&self.layout, cpu.level(), items::<R>(self.layout.dims));
+        let stop = Stop::of_caller();
         let total = self.points.records.len();
         assert_eq!(samples.len(), items * total);
         let grids: Vec<&[Complex<R>]> = grids.chunks_exact(layout.cells()).collect();
@@ -250,7 +252,7 @@ impl<R: Real> Gridding<R> {
                 |(local, values), task| {
                     let local = local.get();
                     let points = task * INTERP_POINTS..((task + 1) * INTERP_POINTS).min(total);
-                    for (tile, share) in self.points.tiles_of(points) {
+                    for (tile, share) in self.points.tiles_of(points).take_while(|_| !stop.is_set()) {
                         read_tile(level, kernels, layout, tile, &grids, bytemuck::cast_slice_mut(local));
                         values.clear();
                         values.resize(items * share.len(), zero());

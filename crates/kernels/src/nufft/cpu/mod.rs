@@ -14,6 +14,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::Stop;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::layout::{Layout, Part};
@@ -159,7 +160,7 @@ impl<R: Real> Gridding<R> {
         let Fine { grid, halo, add } = fine;
         let layout = &self.layout;
         let tasks: Vec<_> = self.parts.iter().zip(self.slabs(grid, halo)).collect();
-        let level = cpu.level();
+        let (level, stop) = (cpu.level(), Stop::of_caller());
         cpu.run(|| {
             tasks.into_par_iter().with_max_len(1).for_each_init(
                 || (Aligned::new(2 * layout.local_len()), Vec::new()),
@@ -169,7 +170,8 @@ impl<R: Real> Gridding<R> {
                         slab.own.fill(zero());
                     }
                     slab.halo.fill(zero());
-                    for (tile, share) in self.points.tiles_of(part.points.clone()) {
+                    let tiles = self.points.tiles_of(part.points.clone());
+                    for (tile, share) in tiles.take_while(|_| !stop.is_set()) {
                         local.fill(R::zero());
                         for run in runs(share) {
                             // Samples lie anywhere in memory. The next run's samples are prefetched while this run is
@@ -254,7 +256,7 @@ impl<R: Real> Gridding<R> {
         tile_kernel: InterpTile<R>,
     ) {
         let layout = &self.layout;
-        let level = cpu.level();
+        let (level, stop) = (cpu.level(), Stop::of_caller());
         let total = self.points.records.len();
         assert_eq!(samples.len(), total);
         let scatter = Scatter::new(samples);
@@ -264,7 +266,7 @@ impl<R: Real> Gridding<R> {
                 |(local, values), task| {
                     let local = local.get();
                     let points = task * INTERP_POINTS..((task + 1) * INTERP_POINTS).min(total);
-                    for (tile, share) in self.points.tiles_of(points) {
+                    for (tile, share) in self.points.tiles_of(points).take_while(|_| !stop.is_set()) {
                         read_tile(layout, tile, grid, bytemuck::cast_slice_mut(local));
                         values.clear();
                         values.resize(share.len(), zero());

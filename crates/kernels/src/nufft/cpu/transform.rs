@@ -2,6 +2,7 @@
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};
+use rayspin_device::cpu::Stop;
 use rayspin_device::{Array, Cpu, Device};
 
 use super::group::{self, Kernels, items};
@@ -129,7 +130,7 @@ impl<R: Real> Engine<R> {
                         }
                     }
                 }
-                Ok(())
+                Stop::of_caller().check()
             })?;
         }
         Ok(())
@@ -162,7 +163,7 @@ impl<R: Real> Engine<R> {
             let (grid, halo) = (&mut work.grids.cpu_mut()[..self.fft.len()], work.halo.cpu_mut());
             self.gridding.spread(cpu, samples, Fine { grid, halo, add: false }, simd::spread);
             self.gridding.interp(cpu, grid, out, simd::interp);
-            Ok(())
+            Stop::of_caller().check()
         })
     }
 

@@ -8,6 +8,7 @@ use ndarray::{Array2, ArrayView2};
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{C64, Error, Real, Result, Trajectory, expect_shape};
+use rayspin_device::cpu::Stop;
 use rayspin_device::{Array, Cpu, Device};
 
 use super::cpu::group::{self, Kernels, items};
@@ -293,7 +294,7 @@ impl<R: Real> Type3<R> {
                 self.transform.on_cpu()?.adjoint_items(cpu, weighted, grids)?;
                 self.interp(cpu, grids, out, work.interleaved.cpu_mut(), kernels.as_ref());
                 multiply(cpu, out, None, &self.before, |factor| factor.conj());
-                Ok(())
+                Stop::of_caller().check()
             })?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Simd, dispatch};
-use rayspin_device::cpu::zeroed;
+use rayspin_device::cpu::{Stop, zeroed};
 
 use super::columns::{mix_around, reach};
 use super::resample::{PAD, Resample};
@@ -109,13 +109,14 @@ pub(super) fn cores<R: Real>(
     values: &[R],
     out: &mut [R],
 ) -> Result<()> {
-    let matrices = matrices(scan);
+    let (matrices, stop) = (matrices(scan), Stop::of_caller());
     let nx = scan.grid.shape_xyz()[0];
     cpu.run(|| {
         let rows = out.par_chunks_mut(nx).enumerate();
+        let rows = rows.filter(|_| !stop.is_set());
         rows.for_each(|row| row_of_voxels(scan, weighting, &matrices, values, row));
     });
-    Ok(())
+    stop.check()
 }
 
 /// How the voxels of a scan are taken together.
@@ -198,7 +199,9 @@ fn add_views<R: Resample>(
     let tile = TILE * TILE * nz;
     let at_once = (HELD / (tile * size_of::<R>())).clamp(1, across * down);
     let mut tiles: Vec<R> = zeroed("columns of voxels", at_once * tile)?;
+    let stop = Stop::of_caller();
     for first in (0..across * down).step_by(at_once) {
+        stop.check()?;
         let count = at_once.min(across * down - first);
         tiles[..count * tile].fill(R::zero());
         cpu.run(|| {
@@ -209,6 +212,9 @@ fn add_views<R: Resample>(
                     let views = turned.chunks(each).zip(matrices);
                     dispatch!(cpu.level(), simd => {
                         for (view, matrix) in views {
+                            if stop.is_set() {
+                                break;
+                            }
                             add_to_tile(simd, (matrix, weighting, [nx, ny]), (view, rows), corner, mixed, (tile, nz));
                         }
                     });
@@ -227,7 +233,7 @@ fn add_views<R: Resample>(
             });
         });
     }
-    Ok(())
+    stop.check()
 }
 
 /// One view's part of a tile `[y, x, z]`.
@@ -272,6 +278,7 @@ fn rows<R: Resample>(
     let long = columns + 2 * PAD;
     // Where the column falls along x, the view is reversed.
     let mut lines: Vec<R> = zeroed("rows of pixels", matrices.len() * long)?;
+    let stop = Stop::of_caller();
     for (z, slice) in out.chunks_mut(nx * ny).enumerate() {
         cpu.run(|| {
             let views = lines.par_chunks_mut(long).zip(values.par_chunks(rows * columns));
@@ -283,7 +290,8 @@ fn rows<R: Resample>(
                     line.reverse();
                 }
             });
-            slice.par_chunks_mut(nx * TILE).enumerate().for_each(|(at, out)| {
+            let bands = slice.par_chunks_mut(nx * TILE).enumerate().filter(|_| !stop.is_set());
+            bands.for_each(|(at, out)| {
                 out.fill(R::zero());
                 dispatch!(cpu.level(), simd => {
                     for (line, matrix) in lines.chunks(long).zip(matrices.iter().flatten()) {
@@ -292,6 +300,7 @@ fn rows<R: Resample>(
                 });
             });
         });
+        stop.check()?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use rayspin_core::Result;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, dispatch};
-use rayspin_device::cpu::zeroed;
+use rayspin_device::cpu::{Stop, zeroed};
 
 use super::resample::{PAD, Resample};
 use super::{Scan, rays};
@@ -307,7 +307,7 @@ fn spread_column<S: Simd, R: Resample>(
 }
 
 pub(super) fn forward<R: Resample>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out: &mut [R]) -> Result<()> {
-    let [views, rows, columns] = scan.geometry.shape();
+    let ([views, rows, columns], stop) = (scan.geometry.shape(), Stop::of_caller());
     let (block, _) = held::<R>(scan, 1);
     let mut sums: Vec<R> = Vec::new();
     let mut planes: Vec<R> = Vec::new();
@@ -344,6 +344,9 @@ pub(super) fn forward<R: Resample>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out:
                         |mixed, (sums, list)| {
                             dispatch!(cpu.level(), simd => {
                                 for (at, part) in part.chunks(PLANES * size.len()).enumerate() {
+                                    if stop.is_set() {
+                                        break;
+                                    }
                                     for (column, sums) in list.iter().zip(sums.chunks_mut(rows)) {
                                         if let Some(column) = column.as_ref().filter(|column| column.line.main == main) {
                                             sum_column(simd, (part, &size, first + at * PLANES), column, mixed, sums);
@@ -354,6 +357,7 @@ pub(super) fn forward<R: Resample>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out:
                         },
                     );
                 });
+                stop.check()?;
             }
         }
         let (sums, list) = (&sums, &list);
@@ -373,14 +377,14 @@ pub(super) fn forward<R: Resample>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out:
         });
     }
     if alone.contains(&true) {
-        rays::forward_where(cpu, scan, volume, out, &|view, column| alone[view * columns + column]);
+        rays::forward_where(cpu, scan, volume, out, &|view, column| alone[view * columns + column])?;
     }
     Ok(())
 }
 
 pub(super) fn adjoint<R: Resample>(cpu: &Cpu, scan: Scan<'_>, values: &[R], out: &mut [R]) -> Result<()> {
     out.fill(R::zero());
-    let [views, rows, columns] = scan.geometry.shape();
+    let ([views, rows, columns], stop) = (scan.geometry.shape(), Stop::of_caller());
     let (block, _) = held::<R>(scan, 1);
     let long = rows + 2 * PAD;
     let mut turned: Vec<R> = Vec::new();
@@ -427,6 +431,9 @@ pub(super) fn adjoint<R: Resample>(cpu: &Cpu, scan: Scan<'_>, values: &[R], out:
                         |spread, (at, part)| {
                             dispatch!(cpu.level(), simd => {
                                 for (column, values) in list.iter().zip(turned.chunks(long)) {
+                                    if stop.is_set() {
+                                        break;
+                                    }
                                     if let Some(column) = column.as_ref().filter(|column| column.line.main == main) {
                                         spread_column(simd, (&mut *part, &size, first + at * group), column, values, spread);
                                     }
@@ -435,6 +442,7 @@ pub(super) fn adjoint<R: Resample>(cpu: &Cpu, scan: Scan<'_>, values: &[R], out:
                         },
                     );
                 });
+                stop.check()?;
                 size.add(cpu, scan, part, first, out);
             }
         }

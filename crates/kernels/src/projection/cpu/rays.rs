@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::zeroed;
+use rayspin_device::cpu::{Stop, zeroed};
 
 use super::Scan;
 use crate::projection::line::{AXES, Line};
@@ -124,27 +124,27 @@ pub(super) fn forward_alone<R: Real>(_: &Cpu, scan: Scan<'_>, volume: &[R], out:
 }
 
 pub(super) fn forward<R: Real>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out: &mut [R]) -> Result<()> {
-    forward_where(cpu, scan, volume, out, &|_, _| true);
-    Ok(())
+    forward_where(cpu, scan, volume, out, &|_, _| true)
 }
 
-/// The pixels of the columns that are `wanted` (view, column).
+/// The pixels of the columns that are `wanted` (view, column). Errors: interruption.
 pub(super) fn forward_where<R: Real>(
     cpu: &Cpu,
     scan: Scan<'_>,
     volume: &[R],
     out: &mut [R],
     wanted: &(dyn Fn(usize, usize) -> bool + Sync),
-) {
-    let [_, rows, columns] = scan.geometry.shape();
+) -> Result<()> {
+    let ([_, rows, columns], stop) = (scan.geometry.shape(), Stop::of_caller());
     cpu.run(|| {
-        out.par_chunks_mut(columns).enumerate().for_each(|(at, out)| {
+        out.par_chunks_mut(columns).enumerate().filter(|_| !stop.is_set()).for_each(|(at, out)| {
             let (view, row) = (at / rows, at % rows);
             for (column, out) in out.iter_mut().enumerate().filter(|(column, _)| wanted(view, *column)) {
                 *out = integral(scan, volume, &line(scan, view, row, column));
             }
         });
     });
+    stop.check()
 }
 
 pub(super) fn adjoint_alone<R: Real>(_: &Cpu, scan: Scan<'_>, values: &[R], out: &mut [R]) -> Result<()> {
@@ -170,7 +170,7 @@ pub(super) fn adjoint<R: Real>(cpu: &Cpu, scan: Scan<'_>, values: &[R], out: &mu
 
 /// Adds the pixels of the columns that are `wanted` (view, column). Each thread has planes of its own: no two write one voxel.
 ///
-/// Errors: memory, of one volume and of the lines of one view.
+/// Errors: memory, of one volume and of the lines of one view; interruption.
 pub(super) fn add_adjoint_where<R: Real>(
     cpu: &Cpu,
     scan: Scan<'_>,
@@ -178,11 +178,12 @@ pub(super) fn add_adjoint_where<R: Real>(
     out: &mut [R],
     wanted: &(dyn Fn(usize, usize) -> bool + Sync),
 ) -> Result<()> {
-    let [views, rows, columns] = scan.geometry.shape();
+    let ([views, rows, columns], stop) = (scan.geometry.shape(), Stop::of_caller());
     for main in 0..3 {
         let layout = Layout::in_planes(scan, main);
         let mut planes: Vec<R> = Vec::new();
         for view in 0..views {
+            stop.check()?;
             let lines: Vec<(Line, f64)> = cpu.run(|| {
                 (0..rows * columns)
                     .into_par_iter()

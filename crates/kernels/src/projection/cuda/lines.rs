@@ -1,6 +1,6 @@
 //! Launches of the kernels that mix lines of pixels or voxels along z.
 
-use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, VolumeGrid};
+use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, View, VolumeGrid};
 use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
@@ -89,10 +89,12 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// None where columns of pixels are not parallel to z, a source stands in or beside the volume, or the volume is too wide.
+    /// None where columns of pixels are not parallel to z or not at right angles to rows, a source stands in or beside the volume, or the
+    /// volume is too wide.
     pub(super) fn new(geometry: &ProjectionGeometry, grid: &VolumeGrid, matrices: &[Matrix]) -> Option<Self> {
         let [nx, ny, _] = grid.shape_xyz();
-        if !matrices.iter().all(Matrix::is_upright) || nx.checked_mul(ny)? >= 1 << 31 {
+        let square = geometry.views().iter().all(View::is_square);
+        if !square || !matrices.iter().all(Matrix::is_upright) || nx.checked_mul(ny)? >= 1 << 31 {
             return None;
         }
         let (mut slope, mut step) = (0.0f64, 0.0f64);

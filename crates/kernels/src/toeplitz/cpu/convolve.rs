@@ -6,6 +6,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
+use rayspin_device::cpu::Stop;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{
     Lanes, Level, Simd, SimdReal, complex_mul, dispatch, load_complex, store_complex,
@@ -38,7 +39,7 @@ impl<R: SimdReal> Convolution<R> {
     pub(in crate::toeplitz) fn apply(&self, cpu: &Cpu, x: &[Complex<R>], y: &mut [Complex<R>]) -> Result<()> {
         let image: usize = self.matrix.iter().product();
         let batch = x.len() / image;
-        let passes = self.passes(cpu);
+        let (passes, stop) = (self.passes(cpu), Stop::of_caller());
         // One image a thread, where there are enough of them.
         let at_once = batch.min(self.most);
         if batch > 1 && at_once >= cpu.threads() && buffers::<R>(self.work.len, cpu.threads(), batch) > 1 {
@@ -50,6 +51,7 @@ impl<R: SimdReal> Convolution<R> {
                         |lease, (y, x)| match lease {
                             Ok(work) => {
                                 for part in 0..self.parts.count {
+                                    stop.check()?;
                                     self.convolve(&passes, 1, work, (Input::plain(x), part), y);
                                 }
                                 Ok(())
@@ -64,11 +66,12 @@ impl<R: SimdReal> Convolution<R> {
         cpu.run(|| {
             for (y, x) in y.chunks_exact_mut(image).zip(x.chunks_exact(image)) {
                 for part in 0..self.parts.count {
+                    stop.check()?;
                     self.convolve(&passes, cpu.threads(), &mut work, (Input::plain(x), part), y);
                 }
             }
-        });
-        Ok(())
+            stop.check()
+        })
     }
 
     pub(in crate::toeplitz) fn apply_sense(
@@ -79,7 +82,7 @@ impl<R: SimdReal> Convolution<R> {
         y: &mut [Complex<R>],
         add: bool,
     ) -> Result<()> {
-        let passes = self.passes(cpu);
+        let (passes, stop) = (self.passes(cpu), Stop::of_caller());
         let threads = cpu.threads();
         let together = buffers::<R>(self.work.len, threads, self.most.min(maps.len() / image.len()));
         let mut buffers = (0..together).map(|_| self.work.take()).collect::<Result<Vec<_>>>()?;
@@ -89,6 +92,7 @@ impl<R: SimdReal> Convolution<R> {
             // One order of the sum for any number of threads: part by part, coil by coil.
             for part in 0..self.parts.count {
                 for coils in coils.chunks(together) {
+                    stop.check()?;
                     if let [coil] = coils {
                         self.convolve(&passes, threads, &mut buffers[0], (*coil, part), y);
                     } else {
@@ -96,8 +100,8 @@ impl<R: SimdReal> Convolution<R> {
                     }
                 }
             }
-        });
-        Ok(())
+            stop.check()
+        })
     }
 
     fn passes(&self, cpu: &Cpu) -> Passes<R> {

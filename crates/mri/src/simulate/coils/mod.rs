@@ -10,6 +10,7 @@ use ndarray::{Array2, Array4, ArrayView2};
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{C32, C64, Error, Result};
+use rayspin_device::cpu::Stop;
 
 use super::phantom::{Evaluator, Phantom};
 use loops::{Loop, fit, fit_points, in_object, place_loops};
@@ -161,7 +162,8 @@ impl CoilSensitivities {
             .collect();
         let mut maps = Array4::zeros((self.coils(), nz, ny, nx));
         let mut rows: Vec<_> = maps.rows_mut().into_iter().collect();
-        rows.par_iter_mut().enumerate().for_each(|(index, row)| {
+        let stop = Stop::of_caller();
+        rows.par_iter_mut().enumerate().filter(|_| !stop.is_set()).for_each(|(index, row)| {
             let (coil, iz, iy) = (index / (ny * nz), index / ny % nz, index % ny);
             let z = if self.dims == 3 { position(iz, nz) } else { 0.0 };
             let mut line = vec![C64::default(); x_values.len()];
@@ -188,7 +190,8 @@ impl CoilSensitivities {
         if phantom.dims() != self.dims {
             return Err(Error::value("phantom dimensions", self.dims.to_string(), phantom.dims()));
         }
-        Ok(Sampler { coils: self, evaluator: Evaluator::new(phantom, &self.harmonics, reach) })
+        let evaluator = Evaluator::new(phantom, &self.harmonics, reach);
+        Ok(Sampler { coils: self, evaluator, stop: Stop::of_caller() })
     }
 
     /// Scales the set to a mean root sum of squares of 1 over the object and records the fit error, both on points that
@@ -222,6 +225,7 @@ impl CoilSensitivities {
 pub(super) struct Sampler<'a> {
     coils: &'a CoilSensitivities,
     evaluator: Evaluator,
+    stop: Stop,
 }
 
 impl Sampler<'_> {
@@ -237,7 +241,7 @@ impl Sampler<'_> {
         }
         let coils = self.coils.coils();
         let mut samples = vec![C64::default(); points.nrows() * coils];
-        samples.par_chunks_mut(coils).enumerate().for_each_init(
+        samples.par_chunks_mut(coils).enumerate().filter(|_| !self.stop.is_set()).for_each_init(
             || vec![C64::default(); self.coils.harmonics.len()],
             |shifted, (index, values)| {
                 let mut k = [0.0; 3];
@@ -251,6 +255,7 @@ impl Sampler<'_> {
                 }
             },
         );
+        self.stop.check()?;
         Ok(Array2::from_shape_fn((coils, points.nrows()), |(coil, sample)| samples[sample * coils + coil]))
     }
 }

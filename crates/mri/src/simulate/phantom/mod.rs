@@ -7,6 +7,7 @@ pub(crate) use transform::Evaluator;
 use ndarray::Array3;
 use rayon::prelude::*;
 use rayspin_core::{C64, Error, Result};
+use rayspin_device::cpu::Stop;
 use rayspin_imaging::phantom;
 pub use rayspin_imaging::phantom::{Contrast, Ellipsoid};
 
@@ -136,7 +137,7 @@ impl Phantom {
     /// The mean of ρ over each voxel of a `[z, y, x]` matrix whose voxel (n/2, n/2, n/2) is centred on 0.
     ///
     /// Along x the mean is exact (chords of ellipsoids); along y and z it is the midpoint rule with 8 lines a voxel. A
-    /// 2-D phantom fills every z alike.
+    /// 2-D phantom fills every z alike. Rows that are left where the caller [stops](Stop) are 0.
     pub fn voxel_means(&self, shape_zyx: [usize; 3]) -> Array3<f64> {
         let [nz, ny, nx] = shape_zyx;
         let mut image = Array3::zeros((nz, ny, nx));
@@ -146,7 +147,8 @@ impl Phantom {
             (index as f64 - (n / 2) as f64 - 0.5 + (line as f64 + 0.5) / lines as f64) / n as f64
         };
         let mut rows: Vec<_> = image.rows_mut().into_iter().collect();
-        rows.par_iter_mut().enumerate().for_each(|(row_index, row)| {
+        let stop = Stop::of_caller();
+        rows.par_iter_mut().enumerate().filter(|_| !stop.is_set()).for_each(|(row_index, row)| {
             let (iz, iy) = (row_index / ny.max(1), row_index % ny.max(1));
             for (sz, sy) in (0..z_lines).flat_map(|sz| (0..SUBLINES).map(move |sy| (sz, sy))) {
                 let z = position(iz, sz, z_lines, nz);

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 use rayspin_core::{Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
-use rayspin_device::cpu::{expect_memory, zeroed};
+use rayspin_device::cpu::{Stop, expect_memory, zeroed};
 
 use super::{Split, from_f64, to_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
@@ -72,6 +72,7 @@ pub(super) fn adjoint<T: SimdReal>(
     for first in (0..count).step_by(PANELS * depth) {
         let used = (count - first).div_ceil(depth).min(PANELS);
         let panels = &mut panels[..used];
+        let stop = Stop::of_caller();
         cpu.run(|| {
             panels.par_iter_mut().enumerate().for_each(|(p, panel)| {
                 let start = first + p * depth;
@@ -79,11 +80,12 @@ pub(super) fn adjoint<T: SimdReal>(
                 dispatch!(level, simd => fill(simd, job, panel, range));
             });
             let tasks = image.par_chunks_mut(a_task * ROWS * row).enumerate();
-            tasks.for_each(|(task, out)| {
+            tasks.filter(|_| !stop.is_set()).for_each(|(task, out)| {
                 let rows = Rows { grid, first: task * a_task * ROWS, total: batch * grid.rows() };
                 dispatch!(level, simd => sum_rows(simd, panels, &columns, rows, first > 0, out));
             });
         });
+        stop.check()?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 use rayspin_core::{Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, complex_mul, dispatch};
-use rayspin_device::cpu::{expect_memory, zeroed};
+use rayspin_device::cpu::{Stop, expect_memory, zeroed};
 
 use super::{Split, from_f64, unit};
 use crate::nudft::cpu::gemm::{ACROSS, PARTS, ROWS, tile};
@@ -31,12 +31,13 @@ pub(super) fn forward<T: SimdReal>(
     let rows = pack(cpu, &columns, image)?;
     expect_memory("samples of all tasks", size_of_val(samples) as u64)?;
     let starts: Vec<usize> = (0..count).step_by(a_task).collect();
+    let stop = Stop::of_caller();
     let parts: Result<Vec<Vec<Complex<T>>>> = cpu.run(|| {
         let tasks = starts.par_iter();
         tasks
             .map(|&first| {
                 let range = first..(first + a_task).min(count);
-                let job = Job { trajectory, grid, columns: &columns, rows: &rows, batch };
+                let job = Job { trajectory, grid, columns: &columns, rows: &rows, batch, stop: &stop };
                 dispatch!(level, simd => sum_samples(simd, job, range))
             })
             .collect()
@@ -82,6 +83,7 @@ struct Job<'a, T> {
     columns: &'a Columns,
     rows: &'a [T],
     batch: usize,
+    stop: &'a Stop,
 }
 
 /// Samples of `range`, `[batch][sample]`.
@@ -107,6 +109,7 @@ fn sum_samples<S: Simd, T: SimdReal>(
     let part = || zeroed::<f64>("sums of samples", batch * width);
     let mut sums = (part()?, part()?);
     for (t, a) in job.rows.chunks_exact(columns.len() * PARTS).enumerate() {
+        job.stop.check()?;
         let tile_rows = t * ROWS..((t + 1) * ROWS).min(batch * rows);
         for (s, b) in x.chunks_exact(columns.len() * strip).enumerate() {
             let mut c = [[zero; ACROSS]; PARTS];
