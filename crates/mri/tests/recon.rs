@@ -192,20 +192,21 @@ fn sets_of_maps_are_given_back() {
 
 /// k-space `[coil, rows, x]` of a field of view that holds the middle `rows` of the image's rows: the others fold over them.
 fn folded(simulation: &Simulation, rows: usize) -> ArrayD<C32> {
+    let device = device();
     let index = simulation.scan.frames().unwrap();
     let frame = index.assemble(Label::default(), &FrameOptions::default(), &mut vec![]).unwrap();
     let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
     let (coils, all, columns) = (kspace.shape()[0], kspace.shape()[1], kspace.shape()[2]);
-    let mut images = Array::from_host(&device(), &kspace).unwrap();
-    Fft::new(&device(), &[all, columns], Norm::Unitary).unwrap().inverse(&mut images).unwrap();
+    let mut images = Array::from_host(&device, &kspace).unwrap();
+    Fft::new(&device, &[all, columns], Norm::Unitary).unwrap().inverse(&mut images).unwrap();
     let images = images.into_host().unwrap();
     let mut sum = ArrayD::zeros(IxDyn(&[coils, rows, columns]));
     for ((coil, y, x), value) in images.into_dimensionality::<ndarray::Ix3>().unwrap().indexed_iter() {
         let row = (y + rows - (all - rows) / 2) % rows;
         sum[[coil, row, x]] += *value;
     }
-    let mut kspace = Array::from_host(&device(), &sum).unwrap();
-    Fft::new(&device(), &[rows, columns], Norm::Unitary).unwrap().forward(&mut kspace).unwrap();
+    let mut kspace = Array::from_host(&device, &sum).unwrap();
+    Fft::new(&device, &[rows, columns], Norm::Unitary).unwrap().forward(&mut kspace).unwrap();
     kspace.into_host().unwrap()
 }
 

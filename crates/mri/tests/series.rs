@@ -91,14 +91,14 @@ fn uptake(n: usize, sampling: Sampling, repetitions: usize) -> Simulation {
         sampling,
         repetitions,
         snr: Some(50.0),
-        dynamics: Some(Dynamics::Enhance { time_s: 0.3 }),
+        dynamics: Some(Dynamics::Enhance { time_s: 0.5 }),
         readout_interval_ms: Some(4.0),
         ..SimulateOptions::default()
     };
     simulate(&options, &Monitor::silent()).unwrap()
 }
 
-/// Mean magnitudes of the images over the voxels that change most, and of the truth.
+/// Mean magnitudes of the images over the voxels that change most, with the scale that fits all voxels best, and of the truth.
 fn curves(image: &ArrayD<C32>, truth: &ArrayD<C32>) -> [Vec<f32>; 2] {
     let change = |voxel: usize| {
         let of = |images: &ArrayD<C32>, time: usize| {
@@ -108,11 +108,16 @@ fn curves(image: &ArrayD<C32>, truth: &ArrayD<C32>) -> [Vec<f32>; 2] {
     };
     let voxels: Vec<f32> = (0..truth.len() / truth.shape()[0]).map(change).collect();
     let most = voxels.iter().copied().fold(0.0, f32::max);
-    [image, truth].map(|images| {
+    let (mut dot, mut square) = (0.0, 0.0);
+    for (a, b) in image.iter().zip(truth) {
+        dot += a.norm() * b.norm();
+        square += a.norm_sqr();
+    }
+    [(image, dot / square), (truth, 1.0)].map(|(images, scale)| {
         let mean = |image: ndarray::ArrayViewD<'_, C32>| {
             let region = image.iter().zip(&voxels).filter(|(_, change)| **change > 0.8 * most);
             let values: Vec<f32> = region.map(|(v, _)| v.norm()).collect();
-            values.iter().sum::<f32>() / values.len() as f32
+            scale * values.iter().sum::<f32>() / values.len() as f32
         };
         images.outer_iter().map(mean).collect()
     })
@@ -122,9 +127,9 @@ fn curves(image: &ArrayD<C32>, truth: &ArrayD<C32>) -> [Vec<f32>; 2] {
 fn a_series_need_not_end_as_it_begins() {
     let lines = CartesianPattern::PoissonDisc { acceleration: 4.0, calibration: 8, slope: 2.0 };
     for (sampling, repetitions) in
-        [(Sampling::Radial { spokes: 11, angles: SpokeAngles::Golden }, 18), (Sampling::Cartesian(lines), 16)]
+        [(Sampling::Radial { spokes: 13, angles: SpokeAngles::Golden }, 18), (Sampling::Cartesian(lines), 16)]
     {
-        let simulation = uptake(48, sampling, repetitions);
+        let simulation = uptake(48, sampling.clone(), repetitions);
         let maps = Some(Arc::new(simulation.maps.clone().into_dyn()));
         let index = simulation.scan.frames().unwrap();
         let first = index.labels().next().unwrap();
@@ -136,9 +141,8 @@ fn a_series_need_not_end_as_it_begins() {
         let [found, truth] = curves(found.image.data(), simulation.truth.data());
         let ratios: Vec<f32> = found.iter().zip(&truth).map(|(found, truth)| found / truth).collect();
         println!("{sampling:?}: {ratios:.3?}");
-        let middle = ratios[repetitions / 2];
         for end in [ratios[0], ratios[repetitions - 1]] {
-            assert!((end / middle - 1.0).abs() < 0.05, "{sampling:?}: {ratios:.3?}");
+            assert!((end - 1.0).abs() < 0.05, "{sampling:?}: {ratios:.3?}");
         }
     }
 }

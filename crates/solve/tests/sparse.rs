@@ -273,7 +273,7 @@ fn iterations_end_where_the_objective_no_longer_falls() {
         let wavelet = Wavelet::new(&[n, n], WaveletFamily::Haar).unwrap();
         let mut penalty = WaveletSparsity::new(&device, wavelet, Some(3)).unwrap();
         let options = FistaOptions { max_iterations: 300, tolerance: 1e-6, settled, average };
-        fista(&problem, None, 0.1, &mut penalty, &options, &Monitor::silent()).unwrap()
+        fista(&problem, None, 0.02, &mut penalty, &options, &Monitor::silent()).unwrap()
     };
     let all = go(0.0, 8);
     assert!(all.objective.len() == 300 && !all.converged);

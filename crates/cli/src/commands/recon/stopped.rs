@@ -104,7 +104,8 @@ mod tests {
         assert_eq!(of(&CgSense { regulariser: Regulariser::None, ..cg.clone() }), [false, true]);
         assert_eq!(of(&CgSense { tolerance: 0.0, ..cg }), [false, false]);
         let wavelet = Wavelet { iterations: 1, ..Wavelet::default() };
-        assert_eq!(of(&wavelet), [false, false]);
+        assert_eq!(of(&wavelet), [false, true]);
+        assert_eq!(of(&Wavelet { tolerance: 0.0, ..wavelet.clone() }), [false, false]);
         let said = note(&short, &Wavelet { tolerance: 1e-4, ..wavelet }, true).unwrap();
         assert!(said.contains("random shifts") && !said.contains("--iterations"), "{said}");
         let tv = TotalVariation { iterations: 1, ..TotalVariation::default() };
