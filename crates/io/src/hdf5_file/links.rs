@@ -1,6 +1,6 @@
 //! The other files that reading an HDF5 file reads: links lead to them, and the numbers of data sets may lie in them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::Layout;
@@ -21,6 +21,7 @@ pub(crate) fn linked(path: &Path) -> Vec<PathBuf> {
     let Ok(file) = open(path, "an HDF5 file") else { return Vec::new() };
     let mut walk = Walk { known: path.canonicalize().into_iter().collect(), ..Walk::default() };
     walk.object(&file);
+    walk.sound.insert(file.filename().into(), true);
     walk.waiting.push_back((*file).clone());
     while let Some(group) = walk.waiting.pop_front() {
         walk.group(&group);
@@ -44,6 +45,8 @@ struct Walk {
     /// The file of each object, and its address or its name.
     seen: BTreeSet<(String, String)>,
     waiting: VecDeque<Group>,
+    /// Whether HDF5 reads the heaps of a file to their end.
+    sound: BTreeMap<PathBuf, bool>,
 }
 
 impl Walk {
@@ -105,8 +108,12 @@ impl Walk {
                 self.file(&file);
             }
         }
+        if data.layout() != Layout::Virtual {
+            return;
+        }
         // The list of a virtual data set lies in a global heap.
-        if data.layout() != Layout::Virtual || check(&holder, "an HDF5 file").is_err() {
+        let check = |holder: &PathBuf| check(holder, "an HDF5 file").is_ok();
+        if !*self.sound.entry(holder.clone()).or_insert_with_key(check) {
             return;
         }
         for map in plist.virtual_map() {
