@@ -75,6 +75,7 @@ fn execute(mut cli: Cli, given: Given) -> anyhow::Result<()> {
         }
     }
     let files = RunFiles::of(&mut cli.command)?;
+    let ended = files.clone();
     let context = Context::new(&cli.common, gpu, given)?;
     let at_once = matches!(cli.command, Command::Batch(_) | Command::Demo(_));
     let run = || match cli.command {
@@ -93,5 +94,9 @@ fn execute(mut cli: Cli, given: Given) -> anyhow::Result<()> {
         Command::Rerun(_) | Command::Ladder(_) | Command::Tune(_) | Command::Completions(_) => Ok(()),
     };
     // An image of a batch does not wait for the others.
-    if at_once { run() } else { together(run) }
+    let result = if at_once { run() } else { together(run) };
+    if result.is_err() {
+        ended.remove_outdated_record();
+    }
+    result
 }

@@ -36,6 +36,7 @@ fn windows_that_make_no_sense_are_refused() {
         Window::Percentile { low: 0.0, high: 100.1 },
         Window::Percentile { low: f64::NAN, high: 50.0 },
         Window::Range { low: 2.0, high: 1.0 },
+        Window::Range { low: 1.5, high: 1.5 },
         Window::Range { low: f32::NAN, high: 1.0 },
         Window::Range { low: 0.0, high: f32::INFINITY },
     ] {

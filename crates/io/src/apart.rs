@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::atomic::place;
 use crate::error::{Error, Result, parent_folder};
-use crate::{Format, Input, detect, parts};
+use crate::{Format, Input, detect, parts, sources};
 
 /// Fails where an output of a run would replace one of its inputs or another output.
 ///
 /// Files are the same whatever they are called: by relative paths, links and hard links, by one file of a pair (`.hdr` of a `.cfl`), by the folder that
-/// holds them. A folder that is one image takes no output either, which would become a part of it. An input `-` is standard input.
+/// holds them; and an input is every file that is read for it ([`sources`]). A folder that is one image takes no output either, which would become a part of it. An input `-` is standard input.
 ///
 /// Errors: [`Error::Field`], which names the output.
 ///
@@ -26,11 +27,14 @@ use crate::{Format, Input, detect, parts};
 pub fn expect_apart<I: AsRef<Path>, O: AsRef<Path>>(inputs: &[I], outputs: &[O]) -> Result<()> {
     let mut taken = Taken::default();
     let inputs = inputs.iter().map(AsRef::as_ref).filter(|input| input.as_os_str() != "-");
+    // Only what is there may be a file that an input leads to, and looking for those takes time.
+    let replaces = outputs.iter().flat_map(parts).any(|file| file.exists());
     for input in inputs.filter(|_| !outputs.is_empty()) {
         let file = Input::of(input).file;
         let folder = file.is_dir() && detect(&file).is_ok();
-        taken.inputs.extend(parts(input).iter().filter_map(|file| identity(file)));
-        taken.add(parts(input), Role::Input);
+        let read = if replaces { sources(input) } else { parts(input) };
+        taken.inputs.extend(read.iter().filter_map(|file| identity(file)));
+        taken.add(read, Role::Input);
         taken.add([file], if folder { Role::Folder } else { Role::Input });
     }
     for output in outputs.iter().map(AsRef::as_ref) {
@@ -113,6 +117,7 @@ fn resolved(path: &Path) -> PathBuf {
     if let Ok(path) = path.canonicalize() {
         return path;
     }
+    let path = &place(path);
     match (path.file_name(), parent_folder(path)) {
         (Some(name), folder) if folder != path => resolved(folder).join(name),
         _ => path.to_owned(),

@@ -74,6 +74,8 @@ pub struct Format {
     pub(crate) guess: Option<fn(&str, &[u8]) -> bool>,
     /// The files that make up one, where they are several.
     pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
+    /// The other files that are read with one, where it may lead to such.
+    pub(crate) linked: Option<fn(&Path) -> Vec<PathBuf>>,
     /// Whether a folder of such files is one image, too.
     pub(crate) folder: bool,
     /// What a file holds under names, where it may hold several arrays, series or scans.
@@ -375,6 +377,27 @@ pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
         Some(parts) => parts(&path),
         None => vec![path],
     }
+}
+
+/// The files that are read for an input: its [`parts`], and the files that an HDF5 file leads to by external links, virtual data sets and
+/// external storage.
+///
+/// ```
+/// use rayspin_io::sources;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let scan = folder.path().join("scan.npy");
+/// std::fs::write(&scan, "")?;
+/// assert_eq!(sources(&scan), [scan]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn sources(path: impl AsRef<Path>) -> Vec<PathBuf> {
+    let path = path.as_ref();
+    let mut files = parts(path);
+    if let Ok(Format { linked: Some(linked), .. }) = detect(path) {
+        files.extend(linked(&Input::of(path).file));
+    }
+    files
 }
 
 /// Whether `path` is the common name of several files that make up an array.

@@ -3,8 +3,8 @@
 use crate::element::Element;
 use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{
-    Values, arrays::Arrays, cfl, data_exchange, dicom, ismrmrd, meta_image, nifti, npy, nxtomo, png,
-    raw_image, tiff, twix, txrm,
+    Values, arrays::Arrays, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy, nxtomo,
+    png, raw_image, tiff, twix, txrm,
 };
 
 /// What a buffered stream holds.
@@ -34,6 +34,7 @@ const BLANK: Format = Format {
     gzip: false,
     guess: None,
     parts: None,
+    linked: None,
     folder: false,
     names: None,
     described: false,
@@ -246,6 +247,7 @@ pub static FORMATS: [Format; 12] = [
         keeps: &[Property::Phase, Property::Geometry, Property::Repetitions],
         // A user block moves the signature to a later power of two.
         magic: &[(0, b"\x89HDF\r\n\x1a\n"), (512, b"\x89HDF\r\n\x1a\n")],
+        linked: Some(hdf5_file::linked),
         names: Some(ismrmrd::row::names),
         read_image: Some(ismrmrd::row::image),
         images: Some(ImageWriter {

@@ -244,12 +244,21 @@ pub fn write_image<T: Pixel>(
         },
         _ => None,
     };
+    let other = integers.zip(options.stored).filter(|(now, was)| {
+        let wide = was.element.size() >= 4 && images.is_some_and(|one| one.integers.contains(&was.element));
+        wide && now.element != was.element && now.scale == was.scale
+    });
     let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), (&options, integers))?;
     match shape.len() {
         4 => slices.planes().try_for_each(|volume| writer.push(volume))?,
         _ => writer.push(slices)?,
     }
-    writer.finish()
+    let mut notes = writer.finish()?;
+    notes.extend(other.map(|(now, was)| {
+        let (now, was) = (now.name(), was.name());
+        format!("the numbers are written as {now}: in single precision one of them lies beyond {was}, which the image was read as")
+    }));
+    Ok(notes)
 }
 
 /// Where the stacks of an image are.

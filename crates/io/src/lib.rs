@@ -46,6 +46,7 @@ pub use error::{Error, Result};
 pub use folder::replaces_folder;
 pub use format::{
     Detail, Format, ImageWriter, Property, Scans, describe, detect, endings, expect_ending, names, parts,
+    sources,
 };
 pub use formats::FORMATS;
 pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, ErrorKind, Geometry, Image};
-use rayspin_io::atomic::{at_once, hold, remove_in_flight, staged, together, write_stream_atomically};
+use rayspin_io::atomic::{
+    at_once, hold, once_named, remove_in_flight, staged, together, write_stream_atomically,
+};
 use rayspin_io::{Error, cfl, write_image};
 
 /// Tests that write take turns, since one of them removes whatever is in flight.
@@ -262,4 +264,74 @@ fn a_link_to_a_folder_is_followed() {
         assert_eq!((names(&f.join("disk")).len(), names(f)), (slices, vec!["disk".into(), "x.dicom".into()]));
     }
     assert!(fs::symlink_metadata(f.join("x.dicom")).unwrap().is_symlink());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_what_is_not_there_yet_is_followed() {
+    use std::os::unix::fs::symlink;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    fs::create_dir(f.join("disk")).unwrap();
+    symlink("second.npy", f.join("first.npy")).unwrap();
+    symlink("disk/file.npy", f.join("second.npy")).unwrap();
+    symlink(f.join("disk/slices.dicom"), f.join("x.dicom")).unwrap();
+    symlink("gone/file.npy", f.join("lost.npy")).unwrap();
+    symlink("round.npy", f.join("round.npy")).unwrap();
+    let write = |name: &str| write_stream_atomically(&f.join(name), |file| file.write_all(b"new"));
+    // Both are one output.
+    assert!(
+        rayspin_io::expect_apart::<&Path, _>(&[], &[f.join("first.npy"), f.join("disk/file.npy")]).is_err()
+    );
+    for _ in 0..2 {
+        write("first.npy").unwrap();
+        let volume = Image::new(ArrayD::<f32>::zeros(vec![2, 3, 3]), Geometry::default()).unwrap();
+        write_image(f.join("x.dicom"), &volume, &Default::default()).unwrap();
+        assert_eq!(names(&f.join("disk")), ["file.npy", "slices.dicom"]);
+        assert_eq!(fs::read(f.join("disk/file.npy")).unwrap(), b"new");
+        assert_eq!(names(&f.join("disk/slices.dicom")).len(), 2);
+    }
+    assert!(write("lost.npy").is_err() && write("round.npy").is_err());
+    assert!(
+        names(f)
+            .iter()
+            .all(|name| fs::symlink_metadata(f.join(name)).unwrap().is_symlink() || name == "disk")
+    );
+}
+
+#[test]
+fn a_name_that_cannot_be_given_keeps_no_other_output_from_its_name() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path().to_owned();
+    let said = std::rc::Rc::new(std::cell::Cell::new(0));
+    let run = |blocked: bool| {
+        together(|| {
+            for name in ["a", "b", "c"] {
+                write_stream_atomically(&f.join(name), |file| file.write_all(b"new"))?;
+            }
+            let (counts, last) = (said.clone(), f.join("c"));
+            together(|| {
+                once_named(move || {
+                    assert!(last.exists());
+                    counts.set(counts.get() + 1);
+                });
+                Ok::<_, Error>(())
+            })?;
+            assert_eq!(said.get(), 0);
+            // Another program makes a folder of this name meanwhile.
+            if blocked {
+                fs::create_dir(f.join("b")).unwrap()
+            }
+            Ok::<_, Error>(())
+        })
+    };
+    let error = run(true).unwrap_err().to_string();
+    assert!(error.contains("b") && names(&f) == ["a", "b", "c"] && f.join("b").is_dir(), "{error}");
+    // Nothing is said of a run that has lost an output.
+    assert_eq!(said.get(), 0);
+    fs::remove_dir(f.join("b")).unwrap();
+    run(false).unwrap();
+    assert_eq!(said.get(), 1);
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use rayspin_io::atomic;
-pub use rayspin_io::parts;
+use anyhow::{Context as _, Result};
+use rayspin_io::{Format, atomic};
+pub use rayspin_io::{parts, sources};
 
 use crate::BadInput;
 
@@ -24,9 +24,40 @@ pub fn argument(path: impl Into<PathBuf>) -> PathBuf {
     }
 }
 
-/// Fails when the folder of `path` does not exist or `path` is a folder.
+/// Fails when the file of this name, or one that is written with it, cannot be written whatever comes: a folder, a pipe or a device is in its place, or it has
+/// the name of a folder (`x.npy/`). Where the format writes a folder, when a file or a folder of other files is in its place.
+pub fn check_file(path: &Path) -> Result<()> {
+    let refused = |path: &Path, expected: &str, found: &str| -> Result<()> {
+        let message = format!("{}: cannot write: expected {expected}, found {found}", path.display());
+        Err(BadInput::new(message).hint("name another file; - stands for standard output").into())
+    };
+    if Format::of_name(path).is_some_and(Format::writes_folders) {
+        return match path.exists() && !rayspin_io::replaces_folder(path)? {
+            true => refused(path, "a folder name", "a file"),
+            false => Ok(()),
+        };
+    }
+    let name = path.as_os_str().as_encoded_bytes();
+    if name.ends_with(b"/") || name.ends_with(b"/.") {
+        let found = if path.is_dir() { "a folder" } else { "the name of a folder" };
+        return refused(path, "a file name", found);
+    }
+    let mut written = parts(path);
+    written.push(path.to_owned());
+    for file in written {
+        match std::fs::metadata(&file) {
+            Ok(there) if there.is_dir() => return refused(&file, "a file name", "a folder"),
+            Ok(there) if !there.is_file() => return refused(&file, "a file name", "a pipe or a device"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Fails when the folder of `path` does not exist, or as [`check_file`].
 pub fn check_writable(path: &Path) -> Result<()> {
-    let folder = match path.parent() {
+    let place = atomic::place(path);
+    let folder = match place.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
@@ -39,14 +70,18 @@ pub fn check_writable(path: &Path) -> Result<()> {
         .hint(format!("mkdir -p {}", rayspin_core::shell_word(&argument(folder).display().to_string())))
         .into());
     }
-    if path.is_dir() && !rayspin_io::replaces_folder(path)? {
-        return Err(BadInput::new(format!(
-            "{}: cannot write: expected a file name, found a folder",
-            path.display()
-        ))
-        .into());
+    check_file(path)
+}
+
+/// Makes a folder, and those that it lies in.
+///
+/// Errors: a file in the place of one of them; a folder that cannot be made.
+pub fn make_folder(path: &Path) -> Result<()> {
+    if let Some(file) = path.ancestors().find(|above| above.exists()).filter(|above| !above.is_dir()) {
+        let message = format!("{}: expected a folder, found a file", file.display());
+        return Err(BadInput::new(message).hint("name another folder").into());
     }
-    Ok(())
+    std::fs::create_dir_all(path).with_context(|| format!("{}: cannot make the folder", path.display()))
 }
 
 /// Fails when an output would overwrite an input, or two outputs each other ([`rayspin_io::expect_apart`]).

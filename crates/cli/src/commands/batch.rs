@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::FromArgMatches as _;
 use rayspin::report::RunRecord;
 use rayspin::report::page::{Page, Section};
@@ -119,8 +119,7 @@ fn outputs(scans: &[PathBuf], patterns: &[String]) -> Result<Vec<Vec<PathBuf>>> 
     for scan in scans {
         let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let (stem, folder) = (name(scan.file_stem()), name(scan.parent().and_then(Path::file_name)));
-        let fill =
-            |pattern: &String| PathBuf::from(pattern.replace("{stem}", &stem).replace("{folder}", &folder));
+        let fill = |pattern: &String| PathBuf::from(filled(pattern, &stem, &folder));
         let own: Vec<PathBuf> = patterns.iter().map(fill).map(files::argument).collect();
         for output in &own {
             if let Some(other) = taken.insert(output.clone(), scan) {
@@ -135,6 +134,20 @@ fn outputs(scans: &[PathBuf], patterns: &[String]) -> Result<Vec<Vec<PathBuf>>> 
         all.push(own);
     }
     Ok(all)
+}
+
+/// A pattern with `{stem}` and `{folder}` filled in, which may hold such words themselves.
+fn filled(pattern: &str, stem: &str, folder: &str) -> String {
+    let (mut filled, mut rest) = (String::new(), pattern);
+    while let Some((before, after)) = rest.split_once('{') {
+        filled += before;
+        let words = [("stem}", stem), ("folder}", folder)];
+        let word = words.iter().find_map(|(word, text)| Some((*text, after.strip_prefix(word)?)));
+        let (text, left) = word.unwrap_or(("{", after));
+        filled += text;
+        rest = left;
+    }
+    filled + rest
 }
 
 /// The command line of a scan, as `recon mri` parses and records it.
@@ -213,8 +226,7 @@ impl Item {
 
 /// Makes the folder of a file.
 fn with_folder(file: &Path) -> Result<()> {
-    let Some(folder) = file.parent() else { return Ok(()) };
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())
+    file.parent().map_or(Ok(()), files::make_folder)
 }
 
 /// What became of the scans so far.
@@ -242,6 +254,9 @@ impl Outcomes<'_> {
     }
 
     fn ended(&self, number: usize, start: Instant, result: Result<()>) {
+        if result.is_err() {
+            self.items[number].files.remove_outdated_record();
+        }
         self.add(
             number,
             match result {

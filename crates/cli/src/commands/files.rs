@@ -1,5 +1,7 @@
 //! What several commands do with files.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +10,14 @@ use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::atomic::{self, staged};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
-use rayspin::report::record::FileEntry;
+use rayspin::report::record::{FileEntry, SCHEMA};
 use rayspin::report::{RunRecord, RunRecorder};
-pub(crate) use rayspin_shell::files::{argument, check_distinct, check_writable, parts, print, write_text};
+pub(crate) use rayspin_shell::files::{
+    argument, check_distinct, check_file, check_writable, make_folder, parts, print, sources, write_text,
+};
 use rayspin_shell::stdin::{self, Input};
 use rayspin_shell::stdout::{self, Output};
-use rayspin_shell::{BadInput, Context};
+use rayspin_shell::{BadInput, Context, say};
 
 use crate::args::files::{Named, RECORD};
 use crate::args::{self, Command};
@@ -35,12 +39,15 @@ pub(crate) struct RunFiles {
     pub(crate) record: Option<PathBuf>,
     /// All files of a batch that the run is a part of.
     pub(crate) batch: Option<Arc<Self>>,
+    /// What the outputs were before the run.
+    before: BTreeMap<PathBuf, u64>,
 }
 
 impl RunFiles {
     /// Those that the command line names, and the record where it names none: beside the first output.
     ///
-    /// Errors: an output that is an input or another output as well; a record that cannot be written.
+    /// Errors: an output that is an input or another output as well, or that is there and no file; a record that cannot be written, or in the place of a file
+    /// that is no record.
     pub(crate) fn of(command: &mut Command) -> Result<Self> {
         let args::files::Files { named, record_of } = command.files();
         let (mut files, mut folders) = (Self::default(), Vec::new());
@@ -48,13 +55,18 @@ impl RunFiles {
             match named {
                 Named::Input(Input { path, .. }) => files.inputs.push(path.clone()),
                 Named::Output(Output { path, option, .. }) => {
+                    check_file(path)?;
                     if option == RECORD {
                         check_writable(path)?;
+                        expect_record(path)?;
                         files.record = Some(path.clone());
                     }
                     files.outputs.push(path.clone());
                 }
-                Named::File(path) => files.outputs.push(path.clone()),
+                Named::File(path) => {
+                    check_file(path)?;
+                    files.outputs.push(path.clone());
+                }
                 Named::Folder(path) => folders.push(path.clone()),
             }
         }
@@ -65,6 +77,7 @@ impl RunFiles {
         }
         // What lies in a folder stays: no output may take its place.
         check_distinct(files.inputs.iter().chain(&folders), files.outputs.iter())?;
+        files.before = numbers(&files.outputs);
         Ok(files)
     }
 
@@ -83,10 +96,35 @@ impl RunFiles {
         Ok(files)
     }
 
+    /// After a run that failed: removes the record of before where an output that it tells of is a new one.
+    pub(crate) fn remove_outdated_record(&self) {
+        let now = numbers(&self.outputs);
+        let changed = |file: &Path| now.get(file) != self.before.get(file);
+        let Some(path) = self.record.as_deref().filter(|path| now.contains_key(*path) && !changed(path))
+        else {
+            return;
+        };
+        let Found::Record(record) = Found::at(path) else { return };
+        let told = |output: &PathBuf| {
+            let names = parts(output).into_iter().chain([output.clone()]);
+            names.filter_map(|file| Some(file.file_name()?.to_owned())).any(|name| tells_of(&record, &name))
+        };
+        let replaced =
+            |output: &PathBuf| parts(output).iter().chain([output]).any(|file| changed(file)) && told(output);
+        if self.outputs.iter().filter(|output| *output != path).any(replaced)
+            && std::fs::remove_file(path).is_ok()
+        {
+            say!(
+                "note: {}: removed, as it told of an earlier image that this run has replaced",
+                path.display()
+            );
+        }
+    }
+
     /// Begins to hash the inputs, beside the run. What arrives through a pipe can be read once, and has no hash.
     pub(crate) fn hashing(&self) -> Hashing {
         let stream = |file: &PathBuf| file.as_os_str() == "-" || (file.exists() && !file.is_file());
-        let files: Vec<PathBuf> = self.inputs.iter().flat_map(parts).filter(|file| !stream(file)).collect();
+        let files: Vec<PathBuf> = self.inputs.iter().flat_map(sources).filter(|file| !stream(file)).collect();
         let hash = |file: &PathBuf| {
             let mut entry = FileEntry::read(file).with_context(|| format!("hashing {}", file.display()))?;
             if stdin::stands_for(file) {
@@ -96,6 +134,12 @@ impl RunFiles {
         };
         Hashing(std::thread::spawn(move || files.iter().map(hash).collect()))
     }
+}
+
+/// The number of each file and its parts in the file system: a file that takes the name of another has one of its own.
+fn numbers(files: &[PathBuf]) -> BTreeMap<PathBuf, u64> {
+    let all = files.iter().flat_map(|file| parts(file).into_iter().chain([file.clone()]));
+    all.filter_map(|file| std::fs::metadata(&file).ok().map(|found| (file, found.ino()))).collect()
 }
 
 /// Inputs whose hashes are found on a thread of its own.
@@ -112,7 +156,7 @@ impl Hashing {
     }
 }
 
-/// The record of an image: image.nii.gz → image.json, or image.nii.gz.json where image.json is there and is something else, such as the record of another output.
+/// The record of an image: image.nii.gz → image.json, or image.nii.gz.json where image.json is there and is something else: the record of another output, a file of another program.
 ///
 /// Errors: both are there and something else.
 pub(crate) fn record_path(image: &Path) -> Result<PathBuf> {
@@ -132,18 +176,69 @@ pub(crate) fn record_path(image: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether a file is JSON that is not the record of a run with an output `image`, or with its stacks of slices.
+/// What lies where a record is to go.
+enum Found {
+    /// No file, an empty one, or a record that was cut off.
+    Nothing,
+    Record(Box<RunRecord>),
+    /// A file of another program, a folder, a pipe.
+    Other,
+}
+
+impl Found {
+    fn at(file: &Path) -> Self {
+        match io::read_text(file) {
+            Ok(text) if text.trim().is_empty() || is_cut(&text) => Self::Nothing,
+            Ok(text) => {
+                RunRecord::from_json(&text).map_or(Self::Other, |record| Self::Record(Box::new(record)))
+            }
+            Err(_) if file.exists() => Self::Other,
+            Err(_) => Self::Nothing,
+        }
+    }
+}
+
+/// Whether this is the beginning of a record.
+fn is_cut(text: &str) -> bool {
+    let begin = format!("{{\n  \"schema\": {SCHEMA},\n  \"program\": \"rayspin");
+    let cut = || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err_and(|error| error.is_eof());
+    (text.starts_with(&begin) || begin.starts_with(text.trim_end())) && cut()
+}
+
+/// Errors: a file that is no record.
+fn expect_record(file: &Path) -> Result<()> {
+    match Found::at(file) {
+        Found::Nothing | Found::Record(_) => Ok(()),
+        Found::Other => {
+            let message = format!(
+                "{RECORD}: {}: expected a record of a run, or no file, found another file",
+                file.display()
+            );
+            Err(BadInput::new(message).hint("give the record another name").into())
+        }
+    }
+}
+
+/// Whether this is the record of a run with an output of that name.
+fn tells_of(record: &RunRecord, output: &std::ffi::OsStr) -> bool {
+    let mut outputs = record.outputs.iter().map(|output| Path::new(&output.path));
+    outputs.any(|path| path.iter().any(|part| part == output))
+}
+
+/// Whether there is something that is not the record of a run with an output `image`, or with its stacks of slices.
 fn is_of_another(file: &Path, image: &str) -> bool {
-    let Ok(text) = std::fs::read_to_string(file) else { return false };
     let mut names = io::stack_paths(image, 2).unwrap_or_default();
     names.push(image.into());
-    match RunRecord::from_json(&text) {
-        Ok(record) => {
-            let outputs = || record.outputs.iter().map(|output| Path::new(&output.path));
-            !outputs().any(|output| output.iter().any(|part| names.iter().any(|name| *name == part)))
-        }
-        Err(_) => serde_json::from_str::<serde_json::Value>(&text).is_ok(),
+    match Found::at(file) {
+        Found::Nothing => false,
+        Found::Record(record) => !names.iter().any(|name| tells_of(&record, name.as_os_str())),
+        Found::Other => true,
     }
+}
+
+/// Says what a run has made, once its outputs have their names.
+pub(crate) fn say_made(line: String) {
+    atomic::once_named(move || say!("{line}"));
 }
 
 /// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
@@ -294,10 +389,21 @@ mod tests {
         let output = |path: &str| serde_json::json!([{ "path": path, "bytes": 1, "blake3": "" }]);
         assert_eq!(of("b.nii.gz").unwrap(), "b.json");
         assert_eq!(of("b.v2.png").unwrap(), "b.v2.json");
-        // Its own record is replaced, wherever the run was started, and what is no JSON.
+        // Its own record is replaced, wherever the run was started, also one that was cut off.
         write("b.json", output("elsewhere/b.nii.gz"));
-        std::fs::write(folder.path().join("c.json"), "cut off").unwrap();
-        assert_eq!((of("b.nii.gz").unwrap().as_str(), of("c.npy").unwrap().as_str()), ("b.json", "c.json"));
+        assert_eq!(of("b.nii.gz").unwrap(), "b.json");
+        let whole = rayspin::report::RunRecorder::start("rayspin", "1", ["rayspin"], "cpu", 1).finish(None);
+        let whole = whole.to_json().unwrap();
+        for cut in ["", "\n", "{\n", &whole[..whole.len() / 2], &whole[..whole.len() - 1]] {
+            std::fs::write(folder.path().join("c.json"), cut).unwrap();
+            assert_eq!(of("c.npy").unwrap(), "c.json", "{cut}");
+        }
+        for other in ["a list", "{\"a\": 1}\n{\"a\": 2}", "\u{feff}{}", "{\n  \"Modality\": \"MR"] {
+            std::fs::write(folder.path().join("c.json"), other).unwrap();
+            assert_eq!(of("c.npy").unwrap(), "c.npy.json", "{other}");
+        }
+        std::fs::write(folder.path().join("c.json"), b"{\"Name\": \"\xe9\"}").unwrap();
+        assert_eq!(of("c.npy").unwrap(), "c.npy.json");
         write("d.json", output("d.dicom/IM000001.dcm"));
         assert_eq!(of("d.dicom").unwrap(), "d.json");
         write("s.json", output("s_1.nii"));

@@ -183,8 +183,8 @@ pub(crate) fn short_of_gpu(short: &OverBudget, limits: &Limits) -> Option<String
 }
 
 /// The refusal of a run that does not fit, with the number that is too large.
-pub(crate) fn refusal(short: &OverBudget, limits: &Limits, scan: &Path) -> anyhow::Error {
-    if let Err(error) = refuse(limits.memory, short.memory, scan) {
+pub(crate) fn refusal(short: &OverBudget, limits: &Limits, scan: &Path, less: &'static str) -> anyhow::Error {
+    if let Err(error) = refuse(limits.memory, short.memory, scan, less) {
         return error;
     }
     BadInput::new(format!(
@@ -277,7 +277,7 @@ pub(crate) fn read(
     // Reading one image takes what reading all takes, less the others.
     let all: u64 = contents.images.values().sum();
     let read = contents.memory_bytes.saturating_sub(all) + bytes;
-    refuse(args.run.memory, process + read, path)?;
+    refuse(args.run.memory, process + read, path, LESS_MRI)?;
     cpu::expect_memory(path.display(), read)?;
     let uneven = Series::of_repetitions(reader.places(), &labels, None).ok().and_then(|all| all.uneven());
     let mut source = source_of(reader, largest, &frame_options)?;
@@ -392,8 +392,14 @@ impl PlanJob<'_> {
     }
 }
 
-/// Fails when `needed` exceeds the limit.
-pub(crate) fn refuse(limit: Option<u64>, needed: u64, scan: &Path) -> Result<()> {
+/// What takes less memory of the commands that reconstruct, as a hint.
+pub(crate) const LESS_MRI: &str =
+    "a smaller --matrix, a single --slice or --repetition, or another --method takes less";
+pub(crate) const LESS_CT: &str =
+    "a smaller --matrix, some views (--view) or rows (--row), --stream or another --method takes less";
+
+/// Fails when `needed` exceeds the limit; `less` is what takes less.
+fn refuse(limit: Option<u64>, needed: u64, scan: &Path, less: &'static str) -> Result<()> {
     let Some(limit) = limit.filter(|limit| needed > *limit) else {
         return Ok(());
     };
@@ -403,7 +409,7 @@ pub(crate) fn refuse(limit: Option<u64>, needed: u64, scan: &Path) -> Result<()>
         scan.display(),
         number::bytes(limit)
     ))
-    .hint("a smaller --matrix, a single --slice or --repetition, or another --method takes less")
+    .hint(less)
     .into())
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{ArgMatches, FromArgMatches as _};
 use rayspin::imaging::metrics::Numbers;
 use rayspin::io;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
     for file in &repeated.unknown {
         say!("note: {}: whether it has changed is unknown, as the record does not list it", file.display());
     }
-    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    files::make_folder(&folder)?;
     crate::execute(cli, Given::of(&args::command(), &repeated.matches).with_line(repeated.line))?;
 
     let now = read(&repeated.record)?;
@@ -194,7 +194,7 @@ fn repeated(before: &RunRecord, args: &Rerun, folder: &Path) -> Result<Repeated>
     let mut again = Cli::from_arg_matches(&matches)?;
     for named in again.command.files().named {
         match named {
-            Named::Input(Input { path, .. }) => inputs.extend(files::parts(path)),
+            Named::Input(Input { path, .. }) => inputs.extend(files::sources(path)),
             Named::Output(Output { path, .. }) | Named::File(path) | Named::Folder(path) => {
                 if path.parent() != Some(folder) {
                     return Err(refused(&format!("the output {}, which would not move", path.display())));
@@ -240,7 +240,7 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
 }
 
-/// An argument that names an output, alone or after an option (`--truth=a.npy`, `-oa.npy`), with the output's new place.
+/// An argument that names an output, alone or after an option (`--truth=a.npy`, `-oa.npy`, `-o=a.npy`), with the output's new place.
 fn elsewhere(argument: &str, moved: &[(String, String)]) -> String {
     for (from, to) in moved {
         match argument.strip_suffix(from.as_str()) {
@@ -248,7 +248,7 @@ fn elsewhere(argument: &str, moved: &[(String, String)]) -> String {
             // -o ends what may be several options of one letter.
             Some(option)
                 if option.starts_with("--") && option.ends_with('=')
-                    || option.starts_with('-') && option.ends_with('o') =>
+                    || option.starts_with('-') && option.trim_end_matches('=').ends_with('o') =>
             {
                 return format!("{option}{to}");
             }

@@ -10,7 +10,7 @@ use rayspin::mri::simulate::{
 };
 use rayspin::report::RunRecorder;
 use rayspin_shell::effect::{Given, Need, Row, any_of, refuse_idle};
-use rayspin_shell::{BadInput, Context, say, stdout};
+use rayspin_shell::{BadInput, Context, stdout};
 
 use super::files::{self, RunFiles};
 use crate::args::numbers;
@@ -195,13 +195,13 @@ pub(crate) fn run(context: &Context, args: &Mri, paths: RunFiles) -> Result<()> 
     }
     if !context.quiet {
         let names: Vec<_> = written.iter().map(|path| stdout::name(path)).collect();
-        say!(
+        files::say_made(format!(
             "{} readouts of {} coils, {:.2} s: {}",
             simulation.scan.acquisitions.len(),
             options.coils,
             finished.total_seconds,
             names.join(", ")
-        );
+        ));
     }
     Ok(())
 }

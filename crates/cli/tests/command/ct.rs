@@ -106,7 +106,11 @@ fn memory_is_stated_as_the_system_measures_it_and_limits_refuse() {
             assert!((0.85..1.15).contains(&ratio), "{scan}, {run}: {ratio} of {peak}");
         }
     }
-    refused(&words("recon ct scan.h5 -o v.npy --memory 20M"), f, &["--memory"]);
+    let line = "recon ct scan.h5 -o v.npy --memory 20M";
+    refused(&words(line), f, &["--memory"]);
+    // Of other commands there is no word.
+    let told = String::from_utf8(crate::rayspin(&words(line), f).stderr).unwrap();
+    assert!(told.contains("--row") && !told.contains("--repetition"), "{told}");
     let table = String::from_utf8(ok(&words("recon ct scan.h5 --dry-run"), f).stdout).unwrap();
     assert!(table.contains("back-projection") && table.contains("filter"), "{table}");
     assert!(!f.join("v.npy").exists());

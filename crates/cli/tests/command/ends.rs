@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{PROGRAM, files, ok, rayspin, simulated, with_scan};
+use crate::{PROGRAM, files, ok, rayspin, refused, simulated, with_scan};
 
 #[cfg(unix)]
 #[test]
@@ -178,7 +178,8 @@ fn a_killed_run_leaves_the_old_file_or_the_new_one() {
         };
         let (mut old, mut done) = (0, 0);
         for name in &names {
-            std::fs::write(f.join(name), b"old").unwrap();
+            // A record of before that is empty is replaced; other text belongs to another program.
+            std::fs::write(f.join(name), if name.ends_with(".json") { "" } else { "old" }).unwrap();
         }
         killed(arguments, f, 12, 12.0, |_| {
             let found = std::fs::read(f.join(names[0])).unwrap();
@@ -187,7 +188,7 @@ fn a_killed_run_leaves_the_old_file_or_the_new_one() {
             assert!(found == b"old" || found == new, "{} bytes of {}", found.len(), names[0]);
             if let Some(record) = names.get(2) {
                 let text = std::fs::read(f.join(record)).unwrap();
-                assert!(text == b"old" || serde_json::from_slice::<serde_json::Value>(&text).is_ok());
+                assert!(text.is_empty() || serde_json::from_slice::<serde_json::Value>(&text).is_ok());
                 let array = std::fs::read(f.join(names[1])).unwrap();
                 assert!(array == b"old" || array == whole[1]);
             }
@@ -231,6 +232,73 @@ fn a_full_disk_is_a_failure_that_leaves_the_old_file() {
         if output != "x.dicom" {
             assert_eq!(std::fs::read(&old).unwrap(), b"old");
         }
+    }
+}
+
+/// The record of before would tell of an image that is gone.
+#[cfg(unix)]
+#[test]
+fn a_run_that_fails_leaves_no_old_record_beside_a_new_image() {
+    let folder = with_scan();
+    let f = folder.path();
+    let line = "recon mri scan.h5 -o x.png -o x.npy";
+    ok(&format!("{line} -q -m gridding").split(' ').collect::<Vec<_>>(), f);
+    let before = ["x.png", "x.npy"].map(|name| std::fs::read(f.join(name)).unwrap());
+    // The picture has room, the numbers have none.
+    let script = format!("trap '' XFSZ; ulimit -f 16; exec {PROGRAM} {line} -m ls --iterations 3 2>text");
+    let status = Command::new("sh").args(["-c", &script]).current_dir(f).status().unwrap();
+    let text = std::fs::read_to_string(f.join("text")).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    let now = ["x.png", "x.npy"].map(|name| std::fs::read(f.join(name)).unwrap());
+    assert!(now[0] != before[0] && now[1] == before[1] && !f.join("x.json").exists(), "{text}");
+    assert!(text.contains("note: x.json: removed") && !text.contains("x.png, x.npy"), "{text}");
+    // A run that replaces nothing leaves the record.
+    ok(&format!("{line} -q -m gridding").split(' ').collect::<Vec<_>>(), f);
+    let script = format!("trap '' XFSZ; ulimit -f 1; exec {PROGRAM} {line} -q -m ls 2>text");
+    assert!(!Command::new("sh").args(["-c", &script]).current_dir(f).status().unwrap().success());
+    assert!(f.join("x.json").exists());
+}
+
+/// Whoever opens a pipe waits for another program, and a device may have no end.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_refused_before_the_work_starts() {
+    let folder = with_scan();
+    let f = folder.path();
+    assert!(Command::new("mkfifo").arg(f.join("pipe.npy")).status().unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", f.join("zero.json")).unwrap();
+    std::os::unix::fs::symlink("pipe.npy", f.join("x.json")).unwrap();
+    std::fs::create_dir_all(f.join("o.json")).unwrap();
+    std::fs::create_dir_all(f.join("pair.hdr")).unwrap();
+    std::fs::write(f.join("file.dicom"), "").unwrap();
+    std::fs::write(f.join("notes.txt"), "of a user").unwrap();
+    let before = files(f);
+    for (line, found) in [
+        ("recon mri scan.h5 -o pipe.npy", "a pipe or a device"),
+        ("recon mri scan.h5 -o o.npy --record pipe.npy", "a pipe or a device"),
+        ("recon mri scan.h5 -o o.npy --record zero.json", "a pipe or a device"),
+        ("recon mri scan.h5 -o o.npy --record o.json", "a folder"),
+        ("recon mri scan.h5 -o o.npy --record notes.txt", "another file"),
+        ("recon mri scan.h5 -o o.npy/", "the name of a folder"),
+        ("recon mri scan.h5 -o pair.cfl", "pair.hdr: cannot write: expected a file name, found a folder"),
+        ("recon mri scan.h5 -o file.dicom", "expected a folder name, found a file"),
+        ("simulate mri -o s.h5 --truth pipe.npy", "a pipe or a device"),
+        ("simulate ct -o s.h5 --truth t.npy/.", "the name of a folder"),
+        ("render truth.nii.gz -o r.png/", "the name of a folder"),
+        ("filter truth.nii.gz -o pipe.npy -s median", "a pipe or a device"),
+        ("convert truth.nii.gz pipe.npy", "a pipe or a device"),
+    ] {
+        refused(&line.split(' ').collect::<Vec<_>>(), f, &["expected", found]);
+        assert_eq!(files(f), before, "{line}");
+    }
+    // The record of an image is named after what is there.
+    for image in ["zero", "x", "o"] {
+        let output = format!("{image}.npy");
+        ok(&["recon", "mri", "scan.h5", "-q", "-m", "gridding", "-o", &output], f);
+        assert!(f.join(format!("{image}.npy.json")).is_file(), "{image}");
+    }
+    for line in ["rerun o.npy.json --out scan.h5", "demo --out notes.txt"] {
+        refused(&line.split(' ').collect::<Vec<_>>(), f, &["expected a folder, found a file"]);
     }
 }
 

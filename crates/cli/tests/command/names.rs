@@ -148,3 +148,42 @@ fn a_file_that_holds_several_is_listed_with_the_way_to_name_one() {
         assert!(help.contains("A colon names one of several"), "{help}");
     }
 }
+
+#[test]
+fn names_are_taken_as_they_stand() {
+    let folder = crate::with_scan();
+    let f = folder.path();
+    // An option of one letter, an equals sign and the name.
+    ok(&command("recon mri scan.h5 -m gridding -qo=equals.npy"), f);
+    ok(&command("recon mri scan.h5 -m gridding -q -o=other.npy"), f);
+    for name in ["equals", "other"] {
+        ok(&["rerun", &format!("{name}.json"), "-q", "--out", "again"], f);
+        assert_eq!(bytes(f, &format!("again/{name}.npy")), bytes(f, "equals.npy"));
+    }
+    // The name of a scan that is a word of the pattern.
+    std::fs::create_dir(f.join("day")).unwrap();
+    for name in ["{folder}", "{stem}"] {
+        std::fs::copy(f.join("scan.h5"), f.join(format!("day/{name}.h5"))).unwrap();
+    }
+    ok(&command("batch day -q -o out/{folder}/{x}{stem}.npy -- -m gridding"), f);
+    for name in ["{folder}", "{stem}"] {
+        assert_eq!(bytes(f, &format!("out/day/{{x}}{name}.npy")), bytes(f, "equals.npy"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_file_that_is_not_there_yet_is_followed() {
+    let folder = crate::with_scan();
+    let f = folder.path();
+    std::fs::create_dir(f.join("disk")).unwrap();
+    for name in ["image.npy", "image.json"] {
+        std::os::unix::fs::symlink(f.join("disk").join(name), f.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("gone/image.npy", f.join("lost.npy")).unwrap();
+    ok(&command("recon mri scan.h5 -m gridding -q -o image.npy"), f);
+    for name in ["image.npy", "image.json"] {
+        assert!(f.join("disk").join(name).is_file() && f.join(name).is_symlink(), "{name}");
+    }
+    refused(&command("recon mri scan.h5 -o lost.npy"), f, &["lost.npy", "gone to exist"]);
+}

@@ -67,6 +67,36 @@ fn no_output_takes_the_place_of_an_input_or_of_another_output() {
 }
 
 #[test]
+fn files_that_a_scan_leads_to_are_inputs() {
+    let folder = with_scan();
+    let f = folder.path();
+    ok(&command("simulate ct -q -o ct.h5 -g parallel --matrix 16,16 --views 12 --lines"), f);
+    for (name, file) in [("views.h5", "ct.h5"), ("coils.h5", "scan.h5")] {
+        let held = hdf5::File::open(f.join(file)).unwrap().member_names().unwrap();
+        let leading = hdf5::File::create(f.join(name)).unwrap();
+        held.iter().for_each(|group| leading.link_external(file, group, group).unwrap());
+    }
+    let before = contents(f);
+    for (line, output) in [
+        ("recon ct views.h5 -o ct.h5", "ct.h5"),
+        ("recon mri coils.h5 -o scan.h5", "scan.h5"),
+        ("convert coils.h5 ./scan.h5", "./scan.h5"),
+        ("batch coils.h5 -o scan.h5", "scan.h5"),
+    ] {
+        refused(&command(line), f, &[output]);
+        assert!(contents(f) == before, "{line}");
+    }
+    ok(&command("recon ct views.h5 -q -o volume.npy"), f);
+    let inputs = record(&f.join("volume.json"))["inputs"].clone();
+    let names: Vec<&str> =
+        inputs.as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap()).collect();
+    assert_eq!(names, ["views.h5", "ct.h5"]);
+    ok(&command("rerun volume.json -q"), f);
+    ok(&command("simulate ct -q -o ct.h5 -g parallel --matrix 16,16 --views 13 --lines"), f);
+    refused(&command("rerun volume.json"), f, &["ct.h5", "bytes of hash"]);
+}
+
+#[test]
 fn a_record_lists_the_fields_and_replaces_no_record_of_another_output() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();

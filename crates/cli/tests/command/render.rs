@@ -138,6 +138,11 @@ fn a_picture_without_a_surface_says_which_values_there_are() {
     assert!(told.contains("isosurface of 0.03") && told.contains("from 0 to 0.02"), "{told}");
     let told = said("render cube.npy -o a.png --size 16 --mode surface --iso 0.01");
     assert!(!told.contains("empty"), "{told}");
+    // Every voxel lies within the surface.
+    for line in ["--iso -5", "--iso 0"] {
+        let told = said(&format!("render cube.npy -o a.png --size 16 --mode surface {line}"));
+        assert!(told.contains("the box of the volume alone") && told.contains("from 0 to 0.02"), "{told}");
+    }
     // Water is no bone.
     let told = said("render cube.npy -o a.png --size 16 --mode volume --water 0.02");
     assert!(told.contains("the picture is empty") && told.contains("from -1000 to 0 HU"), "{told}");

@@ -109,9 +109,9 @@ impl Window {
     pub fn limits<D: Dimension>(self, values: ArrayView<'_, f32, D>) -> Result<Limits> {
         match self {
             Self::Range { low, high } => {
-                if !(low.is_finite() && high.is_finite() && low <= high) {
+                if !(low.is_finite() && high.is_finite() && low < high) {
                     let found = format!("{low} … {high}");
-                    return Err(Error::value("display window", "finite values, low to high", found));
+                    return Err(Error::value("display window", "finite values, low below high", found));
                 }
                 Ok(Limits { low, high })
             }

@@ -13,9 +13,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, parent_folder};
 
-pub use name::{at_once, staged, together};
+pub use name::{at_once, once_named, staged, together};
 pub(crate) use pending::{Pending, PendingFolder};
 
 /// Temporary files and folders that exist at this moment.
@@ -111,7 +111,7 @@ impl ScratchFolder {
 /// Writes `path` through a temporary file `.NAME.HOST-PROCESS.RANDOM.part` in the same folder: `write` fills the file at the path that it is given, which
 /// is then flushed to disk and renamed to `path`. When anything fails, `path` is as it was and the temporary file is gone.
 ///
-/// What a killed process left of an earlier write to `path` is removed. A link at `path` is followed. Errors: [`Error::Write`] when the folder does not exist or may not be written, or when
+/// What a killed process left of an earlier write to `path` is removed. A link at `path` is followed, also one to a file that is not there yet. Errors: [`Error::Write`] when the folder does not exist or may not be written, or when
 /// `path` is not a regular file; whatever `write` returns.
 ///
 /// ```
@@ -159,6 +159,31 @@ pub fn write_stream_atomically<T>(
     drop(file);
     pending.finish_as(path)?;
     Ok(value)
+}
+
+/// Links that lead from one to the next, as many as Linux follows.
+const LINKS: usize = 40;
+
+/// Where a file or folder of this name is written: a link is followed, also one to a file that is not there yet.
+///
+/// ```
+/// use rayspin_io::atomic::place;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let [link, file] = ["link.npy", "disk.npy"].map(|name| folder.path().join(name));
+/// std::os::unix::fs::symlink("disk.npy", &link)?;
+/// assert_eq!((place(&link), place(&file)), (file.clone(), file));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn place(path: impl AsRef<Path>) -> PathBuf {
+    let mut path = path.as_ref().to_owned();
+    for _ in 0..LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = parent_folder(&path).join(target),
+            Err(_) => break,
+        }
+    }
+    path
 }
 
 /// Lets `create` make or truncate the temporary file `path`. A library that opens files by name would make one anew that an interruption has removed.

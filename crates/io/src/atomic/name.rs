@@ -19,9 +19,17 @@ pub(super) struct Ready {
     pub(super) place: PathBuf,
 }
 
+/// What waits for the end of a call of [`together`].
+#[derive(Default)]
+struct Waiting {
+    ready: Vec<Ready>,
+    /// What is done once they have their names.
+    then: Vec<Box<dyn FnOnce()>>,
+}
+
 thread_local! {
     /// What waits in each call of [`together`] that this thread is in, the innermost last.
-    static WAITING: RefCell<Vec<Vec<Ready>>> = const { RefCell::new(Vec::new()) };
+    static WAITING: RefCell<Vec<Waiting>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Gives all files that `work` writes on this thread their names in one step, once `work` is done: an interruption leaves all old ones or all new ones. Each file is
@@ -29,7 +37,7 @@ thread_local! {
 ///
 /// A call within another one adds its files to the outer call's.
 ///
-/// Errors: whatever `work` returns; [`Error::Write`] of a file that cannot be renamed.
+/// Errors: whatever `work` returns; [`Error::Write`] of the first file that cannot be renamed, after the others have their names.
 ///
 /// ```
 /// use rayspin_io::{Error, atomic::{together, write_stream_atomically}};
@@ -50,7 +58,7 @@ pub fn together<T, E: From<Error>>(
     /// Ends the call also where `work` panics.
     struct Call;
     impl Call {
-        fn ready(&self) -> Vec<Ready> {
+        fn waiting(&self) -> Waiting {
             WAITING.with_borrow_mut(|waiting| waiting.last_mut().map(std::mem::take).unwrap_or_default())
         }
     }
@@ -60,19 +68,38 @@ pub fn together<T, E: From<Error>>(
             drop(left);
         }
     }
-    WAITING.with_borrow_mut(|waiting| waiting.push(Vec::new()));
+    WAITING.with_borrow_mut(|waiting| waiting.push(Waiting::default()));
     let call = Call;
     let value = work()?;
-    let ready = call.ready();
+    let waiting = call.waiting();
     drop(call);
-    give_all(ready)?;
+    give_all(waiting)?;
     Ok(value)
+}
+
+/// Does this once all files that wait in [`together`] on this thread have their names, and never where one of them does not get its; at once outside of it.
+///
+/// ```
+/// use rayspin_io::{Error, atomic::{once_named, together, write_stream_atomically}};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("notes.txt");
+/// together(|| {
+///     let written = file.clone();
+///     once_named(move || assert!(written.exists()));
+///     write_stream_atomically(&file, |_| Ok(()))
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn once_named(then: impl FnOnce() + 'static) {
+    // Nothing to rename cannot fail.
+    let _ = give_all(Waiting { ready: Vec::new(), then: vec![Box::new(then)] });
 }
 
 /// Files that `work` writes on this thread get their names at once, also within [`together`].
 pub fn at_once<T>(work: impl FnOnce() -> T) -> T {
     /// What waits goes on waiting, also where `work` panics.
-    struct Outer(Vec<Vec<Ready>>);
+    struct Outer(Vec<Waiting>);
     impl Drop for Outer {
         fn drop(&mut self) {
             WAITING.set(std::mem::take(&mut self.0));
@@ -105,23 +132,28 @@ pub fn staged(path: impl AsRef<Path>) -> PathBuf {
         Some(if rest.as_os_str().is_empty() { temporary.to_owned() } else { temporary.join(rest) })
     };
     WAITING
-        .with_borrow(|waiting| waiting.iter().rev().flat_map(|call| call.iter().rev()).find_map(within))
+        .with_borrow(|waiting| waiting.iter().rev().flat_map(|call| call.ready.iter().rev()).find_map(within))
         .unwrap_or_else(|| path.to_owned())
 }
 
 /// Renames, at once or at the end of [`together`].
 pub(super) fn give(ready: Ready) -> Result<()> {
-    give_all(vec![ready])
+    give_all(Waiting { ready: vec![ready], then: Vec::new() })
 }
 
-fn give_all(ready: Vec<Ready>) -> Result<()> {
-    let mut ready = Some(ready);
-    WAITING.with_borrow_mut(|waiting| {
-        if let Some(call) = waiting.last_mut() {
-            call.extend(ready.take().into_iter().flatten());
+fn give_all(own: Waiting) -> Result<()> {
+    let own = WAITING.with_borrow_mut(|waiting| match waiting.last_mut() {
+        Some(call) => {
+            call.ready.extend(own.ready);
+            call.then.extend(own.then);
+            None
         }
+        None => Some(own),
     });
-    ready.map_or(Ok(()), rename_all)
+    let Some(Waiting { ready, then }) = own else { return Ok(()) };
+    rename_all(ready)?;
+    then.into_iter().for_each(|then| then());
+    Ok(())
 }
 
 fn rename_all(mut ready: Vec<Ready>) -> Result<()> {
@@ -129,10 +161,11 @@ fn rename_all(mut ready: Vec<Ready>) -> Result<()> {
     let listed = ready.iter().try_for_each(|one| {
         expect_listed(&files, one.temporary.path()).map_err(|source| Error::write(&one.wanted, source))
     });
+    // One that cannot have its name keeps no other from it: the record of a run is the last.
     let renamed = listed.and_then(|()| {
-        ready.iter_mut().try_for_each(|one| {
-            rename(&mut one.temporary, &one.place, &mut files, exchange)
-                .map_err(|source| Error::write(&one.wanted, source))
+        ready.iter_mut().fold(Ok(()), |all, one| {
+            let renamed = rename(&mut one.temporary, &one.place, &mut files, exchange);
+            all.and(renamed.map_err(|source| Error::write(&one.wanted, source)))
         })
     });
     // What is left over takes the lock when it goes.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::name::{self, Ready};
-use super::{expect_listed, in_flight, remove};
+use super::{expect_listed, in_flight, place, remove};
 use crate::error::{Error, Result, parent_folder};
 
 /// A file in the making: a temporary one as of [`super::write_atomically`], which is filled over a longer time. It is gone when this is
@@ -122,7 +122,7 @@ impl PendingFolder {
 
 /// The folder itself where `path` is a link to one.
 fn folder_at(path: &Path) -> io::Result<PathBuf> {
-    if path.is_dir() { fs::canonicalize(path) } else { Ok(path.to_owned()) }
+    if path.is_dir() { fs::canonicalize(path) } else { Ok(place(path)) }
 }
 
 /// How the names of temporary files end.
@@ -278,7 +278,7 @@ impl Target {
             // Renaming over a device or a pipe would replace it.
             Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Self { path: path.to_owned(), permissions: None })
+                Ok(Self { path: place(path), permissions: None })
             }
             Err(error) => Err(error),
         }

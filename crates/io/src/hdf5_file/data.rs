@@ -236,16 +236,21 @@ pub(super) fn without_filter(path: &Path, what: &str, filter: &str) -> Error {
 
 /// Whether a file that a virtual data set is made of lies where HDF5 seeks it. Patterns of many names (`%b`) and the same file (`.`) count.
 fn source_is_there(holder: &Path, name: &str) -> bool {
+    name == "." || name.contains('%') || source_file(holder, name).is_some()
+}
+
+/// A file that a virtual data set is made of, where HDF5 seeks it.
+pub(super) fn source_file(holder: &Path, name: &str) -> Option<PathBuf> {
     let (file, folder) = (Path::new(name), parent_folder(holder));
     let prefix = std::env::var_os("HDF5_VDS_PREFIX").unwrap_or_default();
     let prefix = prefix.to_string_lossy().replace("${ORIGIN}", &folder.to_string_lossy());
     let last = file.file_name().map(Path::new).unwrap_or(file);
     let seek = [Path::new(&prefix).join(name), folder.join(name), file.to_owned(), folder.join(last)];
-    name == "." || name.contains('%') || seek.iter().any(|file| file.is_file())
+    seek.into_iter().find(|file| file.is_file())
 }
 
 /// The raw file of an external storage, where HDF5 seeks it.
-fn raw_file(holder: &Path, name: &str) -> Option<PathBuf> {
+pub(super) fn raw_file(holder: &Path, name: &str) -> Option<PathBuf> {
     let prefix = std::env::var_os("HDF5_EXTFILE_PREFIX").unwrap_or_default();
     let origin = parent_folder(holder).to_string_lossy();
     let prefix = PathBuf::from(prefix.to_string_lossy().replace("${ORIGIN}", &origin));

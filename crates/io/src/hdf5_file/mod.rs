@@ -2,6 +2,7 @@
 
 mod data;
 mod heap;
+mod links;
 mod text;
 mod units;
 
@@ -16,6 +17,7 @@ use rayspin_core::ErrorKind;
 use rayspin_device::cpu::expect_memory;
 
 pub(crate) use data::{dataset, expect_found, file_bytes, is_filtered, list, numbers, place, values};
+pub(crate) use links::linked;
 pub(crate) use text::{Value, attribute, number, value};
 pub(crate) use units::{angle, length, length_mm};
 
@@ -196,12 +198,17 @@ pub(crate) fn broken_link(path: &Path, what: &str, error: &hdf5::Error) -> Optio
     Some(Error::field(path, what, expected, "none that can be opened").with_hint(hint))
 }
 
+/// Whether a name in a file is Unicode, which the HDF5 library does not check.
+fn is_text(name: &str) -> bool {
+    std::str::from_utf8(name.as_bytes()).is_ok()
+}
+
 /// Where every name at the root of a file is a link to a file that is not there, the error of the first.
 pub(crate) fn leads_nowhere(path: &Path, file: &hdf5::File) -> Option<Error> {
     let names = file.member_names().unwrap_or_default();
     let broken = |name: &String| {
-        std::str::from_utf8(name.as_bytes()).ok()?;
-        broken_link(path, name, &file.loc_type_by_name(name).err()?)
+        let type_of = is_text(name).then(|| file.loc_type_by_name(name))?;
+        broken_link(path, name, &type_of.err()?)
     };
     let mut errors = names.iter().map(broken).collect::<Option<Vec<_>>>()?.into_iter();
     errors.next()

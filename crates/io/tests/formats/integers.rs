@@ -111,6 +111,10 @@ fn digits_that_are_lost_are_said() {
     assert!(!said().contains("rounded"));
     npy::write(&file, large(1).view()).unwrap();
     assert!(said().contains("int32 numbers beyond 16777216 are rounded"), "{}", said());
+    assert!(!said().contains("written as"), "{}", said());
+    // The next number in single precision is one that int32 lacks.
+    npy::write(&file, array(0.0).mapv(|_| i32::MAX - 5).view()).unwrap();
+    assert!(said().contains("written as uint32") && said().contains("beyond int32"), "{}", said());
 }
 
 #[test]

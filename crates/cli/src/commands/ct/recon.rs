@@ -18,7 +18,7 @@ use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions}
 use rayspin::report::RunRecorder;
 use rayspin::run::{BatchSize, Certify, Job, Limits, Plan, plan_within};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
-use rayspin_shell::{Context, say, stdout};
+use rayspin_shell::{Context, stdout};
 
 use super::input::{self, Kind, Lines, Passes, Source};
 use super::stream::{self, Arriving, Stream};
@@ -299,7 +299,7 @@ impl Session<'_> {
         self.recorder.device(self.device.describe());
         let plan = match fitted {
             Ok(plan) => plan,
-            Err(short) => return Err(plan::refusal(&short, &limits, &args.scan)),
+            Err(short) => return Err(plan::refusal(&short, &limits, &args.scan, plan::LESS_CT)),
         };
         if args.run.dry_run {
             let [nz, ny, nx] = options.grid.shape_zyx();
@@ -431,7 +431,8 @@ impl Session<'_> {
         if !self.context.quiet {
             let [nz, ny, nx] = options.grid.shape_zyx();
             let names: Vec<_> = listed.iter().map(|path| stdout::name(path)).collect();
-            say!("{nx} x {ny} x {nz} voxels, {:.2} s: {}", finished.total_seconds, names.join(", "));
+            let (seconds, names) = (finished.total_seconds, names.join(", "));
+            files::say_made(format!("{nx} x {ny} x {nz} voxels, {seconds:.2} s: {names}"));
         }
         Ok(())
     }

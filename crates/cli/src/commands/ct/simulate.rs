@@ -11,7 +11,7 @@ use rayspin::device::cpu::expect_memory;
 use rayspin::imaging::phantom::Contrast;
 use rayspin::io::{Format, data_exchange};
 use rayspin_shell::effect::{Given, Need, Row, refuse_idle};
-use rayspin_shell::{BadInput, Context, say, stdout};
+use rayspin_shell::{BadInput, Context, stdout};
 
 use super::{flat, matrix, pixel, place};
 use crate::args::ct::{GeometryArg, PhantomArg, SimulateCt};
@@ -188,7 +188,8 @@ pub(crate) fn run(context: &Context, args: &SimulateCt, paths: RunFiles) -> Resu
     if !context.quiet {
         let names: Vec<_> = written.iter().map(|path| stdout::name(path)).collect();
         let seconds = finished.total_seconds;
-        say!("{views} views of {rows} x {columns} pixels, {seconds:.2} s: {}", names.join(", "));
+        let names = names.join(", ");
+        files::say_made(format!("{views} views of {rows} x {columns} pixels, {seconds:.2} s: {names}"));
     }
     Ok(())
 }

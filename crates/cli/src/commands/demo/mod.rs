@@ -5,7 +5,7 @@ mod mri;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use ndarray::{Array2, Array3, ArrayView3, Axis};
 use rayspin::imaging::display::{ColourMap, Limits, Montage, evenly_spaced, montage, to_colour};
 use rayspin::io;
@@ -49,8 +49,7 @@ struct Out<'a> {
 
 /// Simulates, reconstructs and shows all scans.
 pub(crate) fn run(context: &Context, args: &Demo) -> Result<()> {
-    std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("{}: cannot make the folder", args.out.display()))?;
+    files::make_folder(&args.out)?;
     let mut page = Page::new(
         "Rayspin: from raw scan to image",
         "Scans of the Shepp–Logan phantom, simulated from its closed forms and reconstructed on this machine's processor. Three of \

@@ -13,7 +13,7 @@ use rayspin::imaging::display::Window;
 use rayspin::io::cfl::Layout;
 use rayspin::io::{self, Format, NumberType, Values, png::PngOptions};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
-use rayspin_shell::{BadInput, Context, say, stdout};
+use rayspin_shell::{BadInput, Context, stdout};
 
 use super::files;
 use crate::args::filter::Filter as Arguments;
@@ -109,7 +109,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
         let written = args.outputs.iter().chain(&args.compare).chain(&args.histogram);
         let names: Vec<_> = written.map(|path| stdout::name(path)).collect();
         let seconds = start.elapsed().as_secs_f64();
-        say!("{nx} x {ny} x {nz} voxels, {seconds:.2} s: {}", names.join(", "));
+        files::say_made(format!("{nx} x {ny} x {nz} voxels, {seconds:.2} s: {}", names.join(", ")));
     }
     Ok(())
 }

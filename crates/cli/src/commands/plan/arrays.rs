@@ -10,7 +10,7 @@ use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::Selection;
 use rayspin_shell::BadInput;
 
-use super::{Shape, Source, refuse};
+use super::{LESS_MRI, Shape, Source, refuse};
 use crate::args::mri::ReconMri;
 use crate::commands::recon::stream::{self, Stream};
 use crate::commands::recon::taken::Taken;
@@ -25,7 +25,7 @@ pub(super) fn read(
 ) -> Result<(Source, Shape)> {
     let path = &args.scan;
     let read = io::array_memory(path, options.trajectory.is_some())?;
-    refuse(args.run.memory, process + read, path)?;
+    refuse(args.run.memory, process + read, path, LESS_MRI)?;
     cpu::expect_memory(path.display(), read)?;
     if let Some(readouts) = args.window {
         return read_windows(args, readouts, options, selection, monitor);

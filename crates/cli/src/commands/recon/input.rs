@@ -217,7 +217,7 @@ impl<'a> Session<'a> {
         }
         let plan = match fitted {
             Ok(plan) => plan,
-            Err(short) => return Err(plan::refusal(&short, &limits, &args.scan)),
+            Err(short) => return Err(plan::refusal(&short, &limits, &args.scan, plan::LESS_MRI)),
         };
         for note in &notes {
             self.monitor.note(note);

@@ -8,7 +8,7 @@ use rayspin::device::Backend;
 use rayspin::io::{self, cfl::Layout, kernel_cache::KernelCache};
 use rayspin::mri::methods::{self, Value};
 use rayspin::mri::recon::LAMBDA;
-use rayspin_shell::{BadInput, say, stdout};
+use rayspin_shell::{BadInput, stdout};
 
 use super::taken::Taken;
 use super::{Done, Session, files, record, stopped, stream};
@@ -157,7 +157,8 @@ impl Session<'_> {
                 Some(times) => stream::rate(result.repetitions, times),
                 None => "image".into(),
             };
-            say!("{nx} x {ny} x {nz} {what}, {:.2} s: {}", finished.total_seconds, names.join(", "));
+            let (seconds, names) = (finished.total_seconds, names.join(", "));
+            files::say_made(format!("{nx} x {ny} x {nz} {what}, {seconds:.2} s: {names}"));
         }
         Ok(())
     }

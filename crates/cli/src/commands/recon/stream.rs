@@ -287,6 +287,7 @@ impl Files<'_> {
                         png: PngOptions::preview(stack.slices, self.frames),
                         values: self.args.numbers.values(),
                         stored: None,
+                        hounsfield: Some(false),
                     };
                     self.writers.push((slices, SeriesWriter::create(path, &shape, &options)?));
                 }

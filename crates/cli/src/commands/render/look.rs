@@ -42,7 +42,7 @@ pub(super) struct Look {
 
 impl Look {
     /// What is said of a picture of `volume` on which nothing is seen; nothing in modes that draw every number.
-    pub(super) fn empty_note(&self, volume: &Volume) -> Option<String> {
+    pub(super) fn unseen(&self, volume: &Volume) -> Option<Unseen> {
         let why = match &self.mode {
             Mode::Surface(surface) => format!("no ray meets the isosurface of {}", surface.value),
             Mode::Volume(_) => {
@@ -56,8 +56,23 @@ impl Look {
             (Some(Values::Hounsfield), _) | (None, true) => " HU",
             _ => "",
         };
-        Some(format!("the picture is empty: {why}; the values of the volume go from {low} to {high}{unit}"))
+        let values = format!("the values of the volume go from {low} to {high}{unit}");
+        Some(match &self.mode {
+            Mode::Surface(surface) if surface.value <= low => Unseen::Filled(format!(
+                "the picture shows the box of the volume alone: every value lies within the isosurface of {}; {values}",
+                surface.value
+            )),
+            _ => Unseen::Empty(format!("the picture is empty: {why}; {values}")),
+        })
     }
+}
+
+/// Why nothing of a volume is seen.
+pub(super) enum Unseen {
+    /// Where the background alone is seen.
+    Empty(String),
+    /// Whatever is seen.
+    Filled(String),
 }
 
 /// The mode as users name it.

@@ -14,10 +14,11 @@ use rayspin::device::{Array, Device};
 use rayspin::io::Format;
 use rayspin::kernels::render::{Renderer, Scene, Transfer};
 use rayspin_shell::effect::{Given, Need, Row, refuse_idle};
-use rayspin_shell::{BadInput, Context, say, stdout};
+use rayspin_shell::{BadInput, Context, stdout};
 
 use super::files;
 use crate::args::render::{ModeArg, Render};
+use look::Unseen;
 use volume::Volume;
 
 /// What an option may need.
@@ -144,7 +145,7 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
     }
     if !context.quiet {
         let names: Vec<_> = args.outputs.iter().map(|path| stdout::name(path)).collect();
-        say!("{}", names.join(", "));
+        files::say_made(names.join(", "));
     }
     Ok(())
 }
@@ -194,10 +195,12 @@ fn pictures(
     if let Some(values) = look.values {
         values.of(&mut volume);
     }
-    let empty = look.empty_note(&volume);
+    let unseen = look.unseen(&volume);
     let pixels = draw(device, volume, &scenes, monitor)?;
-    if let Some(note) = empty.filter(|_| output::is_empty(pixels.view())) {
-        monitor.note(&note);
+    match unseen {
+        Some(Unseen::Filled(note)) => monitor.note(&note),
+        Some(Unseen::Empty(note)) if output::is_empty(pixels.view()) => monitor.note(&note),
+        _ => {}
     }
     Ok(Drawn { pixels, pitch_mm })
 }

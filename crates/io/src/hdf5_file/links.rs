@@ -1,0 +1,142 @@
+//! The other files that reading an HDF5 file reads: links lead to them, and the numbers of data sets may lie in them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+
+use hdf5::plist::dataset_create::Layout;
+use hdf5::{Dataset, Group, Location, LocationType};
+
+use super::data::{raw_file, source_file};
+use super::{check, is_text, open};
+use crate::error::parent_folder;
+
+/// Objects that are looked at, those near the root first: a file may have a group for each of many images, and links in a circle have no end.
+const MOST: usize = 10_000;
+/// Virtual data sets that are made of virtual data sets, one within the other.
+const DEEPEST: usize = 8;
+
+/// The files that an HDF5 file leads to: by external links, as files of virtual data sets and as raw files of data sets (external storage), those of
+/// files that it leads to as well. None that is not there. Nothing of a file that is no HDF5 file.
+pub(crate) fn linked(path: &Path) -> Vec<PathBuf> {
+    let Ok(file) = open(path, "an HDF5 file") else { return Vec::new() };
+    let mut walk = Walk { known: path.canonicalize().into_iter().collect(), ..Walk::default() };
+    walk.object(&file);
+    walk.sound.insert(file.filename().into(), true);
+    walk.waiting.push_back((*file).clone());
+    while let Some(group) = walk.waiting.pop_front() {
+        walk.group(&group);
+    }
+    walk.found.into_iter().map(|found| seen_from(path, found)).collect()
+}
+
+/// A file below the folder of `path` is named from where `path` is named from, so that a record of both can be used elsewhere.
+fn seen_from(path: &Path, found: PathBuf) -> PathBuf {
+    let folder = parent_folder(path).canonicalize().ok();
+    let rest = folder.and_then(|folder| Some(path.with_file_name(found.strip_prefix(folder).ok()?)));
+    rest.unwrap_or(found)
+}
+
+#[derive(Default)]
+struct Walk {
+    /// Without links in the file system.
+    known: BTreeSet<PathBuf>,
+    /// Those of `known` that are to be told, in the order in which they are met.
+    found: Vec<PathBuf>,
+    /// The file of each object, and its address or its name.
+    seen: BTreeSet<(String, String)>,
+    waiting: VecDeque<Group>,
+    /// Whether HDF5 reads the heaps of a file to their end.
+    sound: BTreeMap<PathBuf, bool>,
+}
+
+impl Walk {
+    fn file(&mut self, file: &Path) {
+        if let Ok(file) = file.canonicalize()
+            && file.is_file()
+            && self.known.insert(file.clone())
+        {
+            self.found.push(file);
+        }
+    }
+
+    /// Whether this object is new. Its file is one that is read.
+    fn object(&mut self, object: &Location) -> bool {
+        let (file, Ok(info)) = (object.filename(), object.loc_info()) else { return false };
+        self.file(Path::new(&file));
+        self.seen.insert((file, format!("{:?}", info.token)))
+    }
+
+    fn group(&mut self, group: &Group) {
+        let mut names = Vec::new();
+        let left = MOST.saturating_sub(self.seen.len());
+        // A group whose links cannot be listed to the end has told some.
+        let _ = group.iter_visit_default(|name, _| {
+            names.extend((names.len() < left && is_text(name)).then(|| name.to_owned()));
+            Ok(())
+        });
+        for name in names {
+            if self.seen.len() >= MOST {
+                return;
+            }
+            // A link that leads nowhere has no type.
+            match group.loc_type_by_name(&name) {
+                Ok(LocationType::Group) => {
+                    if let Ok(inner) = group.group(&name)
+                        && self.object(&inner)
+                    {
+                        self.waiting.push_back(inner);
+                    }
+                }
+                Ok(LocationType::Dataset) => {
+                    if let Ok(data) = group.dataset(&name) {
+                        self.data(&data, 0);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn data(&mut self, data: &Dataset, depth: usize) {
+        if !self.object(data) || depth > DEEPEST {
+            return;
+        }
+        let Ok(plist) = data.dcpl() else { return };
+        let holder = PathBuf::from(data.filename());
+        for raw in plist.external() {
+            if let Some(file) = raw_file(&holder, &raw.name) {
+                self.file(&file);
+            }
+        }
+        if data.layout() != Layout::Virtual {
+            return;
+        }
+        // The list of a virtual data set lies in a global heap.
+        let check = |holder: &PathBuf| check(holder, "an HDF5 file").is_ok();
+        if !*self.sound.entry(holder.clone()).or_insert_with_key(check) {
+            return;
+        }
+        for map in plist.virtual_map() {
+            for file in source_files(&holder, &map.src_filename) {
+                self.file(&file);
+                let source = (file.display().to_string(), map.src_dataset.clone());
+                if self.seen.len() < MOST
+                    && self.seen.insert(source)
+                    && let Ok(source) = hdf5::File::open(&file)
+                    && let Ok(data) = source.dataset(&map.src_dataset)
+                {
+                    self.data(&data, depth + 1);
+                }
+            }
+        }
+    }
+}
+
+/// The files that a name in the list of a virtual data set stands for: `%b` counts blocks from 0.
+fn source_files(holder: &Path, name: &str) -> Vec<PathBuf> {
+    let of = |block: usize| source_file(holder, &name.replace("%b", &block.to_string()).replace("%%", "%"));
+    match name.contains("%b") {
+        true => (0..MOST).map_while(of).collect(),
+        false => of(0).into_iter().collect(),
+    }
+}
