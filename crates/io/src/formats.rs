@@ -3,8 +3,8 @@
 use crate::element::Element;
 use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{
-    Values, arrays::Arrays, cfl, data_exchange, dicom, ismrmrd, meta_image, nifti, npy, nxtomo, png,
-    raw_image, tiff, twix, txrm,
+    Values, arrays::Arrays, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy, nxtomo,
+    png, raw_image, tiff, twix, txrm,
 };
 
 /// What a buffered stream holds.
@@ -32,13 +32,13 @@ const BLANK: Format = Format {
     magic: &[],
     preamble: false,
     gzip: false,
+    seek: None,
     guess: None,
     parts: None,
     folder: false,
     names: None,
     described: false,
     describe: None,
-    pixel: None,
     read_image: None,
     images: None,
     arrays: None,
@@ -176,7 +176,6 @@ pub static FORMATS: [Format; 12] = [
         endings: &[".tif", ".tiff"],
         magic: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
         folder: true,
-        pixel: Some(tiff::pixel),
         read_image: Some(tiff::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
@@ -244,8 +243,9 @@ pub static FORMATS: [Format; 12] = [
         endings: &[".h5"],
         other_endings: &[".mrd"],
         keeps: &[Property::Phase, Property::Geometry, Property::Repetitions],
-        // A user block moves the signature to a later power of two.
-        magic: &[(0, b"\x89HDF\r\n\x1a\n"), (512, b"\x89HDF\r\n\x1a\n")],
+        magic: &[(0, hdf5_file::SIGNATURE)],
+        // A user block moves the signature to a power of two.
+        seek: Some(|file| Ok(hdf5_file::start(file)?.is_some())),
         names: Some(ismrmrd::row::names),
         read_image: Some(ismrmrd::row::image),
         images: Some(ImageWriter {
@@ -263,8 +263,8 @@ pub static FORMATS: [Format; 12] = [
             read: ismrmrd::row::read,
             write: Some(ismrmrd::row::write),
         }),
-        holds_projections: Some(|path| data_exchange::is_data_exchange(path) || nxtomo::holds(path)),
-        projections: Some(|path, name| match nxtomo::holds(path) {
+        holds_projections: Some(|path| Ok(data_exchange::is_data_exchange(path)? || nxtomo::holds(path)?)),
+        projections: Some(|path, name| match nxtomo::holds(path)? {
             true => nxtomo::projections(path, name),
             false => data_exchange::projections(path, name),
         }),
