@@ -74,8 +74,9 @@ def layouts(folder):
             described(exchange(file).create_dataset("data", LINES.shape, "f4", external=external))
     with h5py.File(folder / "block.h5", "w", userblock_size=512) as file:
         described(exchange(file).create_dataset("data", data=LINES))
-    with h5py.File(folder / "unwritten.h5", "w", userblock_size=512) as file:
-        described(exchange(file).create_dataset("data", LINES.shape, "f4"))
+    for size in [1024, 1 << 16]:
+        with h5py.File(folder / f"block_{size}.h5", "w", userblock_size=size) as file:
+            described(exchange(file).create_dataset("data", data=LINES))
     with h5py.File(folder / "compact.h5", "w") as file:
         plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         plist.set_layout(h5py.h5d.COMPACT)
@@ -169,6 +170,13 @@ def entries(folder):
         nxtomo(file, keys=[[1], [0], [0]])
     with h5py.File(folder / "short_keys.nxs", "w") as file:
         nxtomo(file, image_key_control=[1, 1, 0])
+    with h5py.File(folder / "control.nxs", "w") as file:
+        detector = nxtomo(file, keys=[2, 1, 1, 0, 0, 0], image_key_control=[2, 1, 1, 0, 0, -1])
+        del detector["image_key"], file["entry/definition"]
+    with h5py.File(folder / "default.nxs", "w") as file:
+        nxtomo(file, "a1", keys=[1, 0, 0, 0])
+        nxtomo(file, "b1", keys=[1, 0, 0])
+        file.attrs["default"] = "/b1"
     with h5py.File(folder / "several.nxs", "w") as file:
         file.create_group("entry0000")["definition"] = "NXtomo"
         nxtomo(file, "entry0001", keys=[1, 0, 0, 0])
@@ -182,8 +190,80 @@ def entries(folder):
         described(file["exchange/data"])
 
 
+def unwritten(folder):
+    """Numbers that a broken-off measurement did not write, and some that are left out on purpose."""
+    (folder / "unwritten").mkdir()
+
+    def counts(name):
+        file = h5py.File(folder / f"unwritten/{name}.h5", "w")
+        group = exchange(file)
+        group["data"] = LINES
+        group["data_white"] = np.full((2, ROWS, COLUMNS), 99, np.float32)
+        return file, group
+
+    def lines(name, chunks):
+        file = h5py.File(folder / f"unwritten/{name}.h5", "w")
+        return file, described(exchange(file).create_dataset("data", LINES.shape, "f4", chunks=chunks))
+
+    file, data = lines("views", (1, ROWS, COLUMNS))
+    data[:4] = LINES[:4]
+    file.close()
+    file, data = lines("tile", (1, 1, COLUMNS))
+    for view, row in np.ndindex(VIEWS, ROWS):
+        if (view, row) != (2, 1):
+            data[view, row] = LINES[view, row]
+    file.close()
+    for name, chunks in [("nothing", None), ("no_chunk", (2, 1, COLUMNS))]:
+        lines(name, chunks)[0].close()
+    for name, key, shape, more in [
+        ("angles", "theta", (VIEWS,), {}),
+        ("angles_half", "theta", (VIEWS,), {"chunks": (2,)}),
+        ("darks", "data_dark", (3, ROWS, COLUMNS), {"chunks": (1, ROWS, COLUMNS)}),
+        ("flats", "data_white", (150000, ROWS, 1000), {}),
+        ("filled", "data_dark", (3, ROWS, COLUMNS), {"fillvalue": 4}),
+        ("filled_big", "data_dark", (150000, ROWS, 1000), {"fillvalue": 4}),
+    ]:
+        file, group = counts(name)
+        if key in group:
+            del group[key]
+        data = group.create_dataset(key, shape, "f4", **more)
+        if name == "angles_half":
+            data[:3] = DEGREES[:3]
+        file.close()
+    with h5py.File(folder / "unwritten/source.h5", "w") as file:
+        file["half"] = LINES[:3]
+        file["flat"] = np.where(np.arange(VIEWS) == 4, 0, LINES.T).T
+        file["theta"] = DEGREES
+        file.create_dataset("never", (3, ROWS, COLUMNS), "f4")
+    for name, key, shape, at, source, fill in [
+        ("virtual_hole", "data", LINES.shape, np.s_[:3], ("half", (3, ROWS, COLUMNS)), None),
+        ("virtual_gone", "data", LINES.shape, np.s_[3:], ("gone", (3, ROWS, COLUMNS)), None),
+        ("virtual_short", "data", LINES.shape, np.s_[:], ("half", LINES.shape), None),
+        ("virtual_never", "data", LINES.shape, np.s_[3:], ("never", (3, ROWS, COLUMNS)), None),
+        ("virtual_angles", "theta", (VIEWS,), np.s_[:4], ("theta", (VIEWS,)), None),
+        ("virtual_darks", "data_dark", (3, ROWS, COLUMNS), np.s_[:], ("gone", (3, ROWS, COLUMNS)), None),
+        ("virtual_row", "data", LINES.shape, np.s_[:], ("flat", LINES.shape), None),
+        ("virtual_gap", "data", (VIEWS, ROWS + 1, COLUMNS), np.s_[:, 1:], ("flat", LINES.shape), 7),
+        ("virtual_gap_unsaid", "data", (VIEWS, ROWS + 1, COLUMNS), np.s_[:, 1:], ("flat", LINES.shape), None),
+    ]:
+        layout = h5py.VirtualLayout(shape, "f4")
+        if name in ["virtual_gone", "virtual_never"]:
+            layout[:3] = h5py.VirtualSource("source.h5", "half", (3, ROWS, COLUMNS))
+        source = h5py.VirtualSource("source.h5", *source)
+        layout[at] = source[at] if name == "virtual_angles" else source
+        if key == "data":
+            file = h5py.File(folder / f"unwritten/{name}.h5", "w")
+            described(exchange(file).create_virtual_dataset(key, layout, fillvalue=fill))
+        else:
+            file, group = counts(name)
+            if key in group:
+                del group[key]
+            group.create_virtual_dataset(key, layout, fillvalue=fill)
+        file.close()
+
+
 def write(folder):
-    for make in [links, virtual, layouts, attributes, entries]:
+    for make in [links, virtual, layouts, attributes, entries, unwritten]:
         make(folder)
 
 

@@ -67,6 +67,25 @@ def write(folder):
     tifffile.imwrite(folder / "physical.ome.tif", volume(np.float32), metadata={"axes": "ZYX", **size}, photometric="minisblack")
     tifffile.imwrite(folder / "printer.tif", volume(np.float32), resolution=(300, 300), resolutionunit="INCH", photometric="minisblack")
     tifffile.imwrite(folder / "centimetre.tif", volume(np.float32), resolution=(1234, 1234), resolutionunit="CENTIMETER", photometric="minisblack")
+    # What a stack states beside its pages.
+    wide = np.fromfunction(number, (16, 16, 16)).astype(np.uint16)
+    tifffile.imwrite(folder / "planes.tif", wide, volumetric=True, tile=(16, 16, 16), photometric="minisblack")
+    for kind in ["u1", "u2", "i4", "f4", "f8"]:
+        tifffile.imwrite(folder / f"first_page_{kind}.tif", volume(kind), truncate=True, photometric="minisblack")
+    tifffile.imwrite(folder / "first_page_packed.tif", volume("u2"), photometric="minisblack", compression="zlib")
+    one = tifffile.TiffFile(folder / "first_page_packed.tif").pages[0].asarray()
+    text = '{"shape": [3, 4, 5], "truncated": true}'
+    tifffile.imwrite(folder / "first_page_packed.tif", one, photometric="minisblack", compression="zlib", description=text, metadata=None)
+    four = np.arange(2 * 3 * 4 * 5, dtype=np.uint16).reshape(2, 3, 4, 5)
+    tifffile.imwrite(folder / "times.tif", four, imagej=True, metadata={"axes": "TZYX"})
+    tifffile.imwrite(folder / "channels.tif", four.swapaxes(0, 1), imagej=True, metadata={"axes": "ZCYX"})
+    tifffile.imwrite(folder / "channels.ome.tif", four, metadata={"axes": "CZYX"}, photometric="minisblack")
+    tifffile.imwrite(folder / "shaped.tif", four, photometric="minisblack")
+    steps = {"axes": "ZYX", "PhysicalSizeX": 40, "PhysicalSizeY": 0.05, "PhysicalSizeYUnit": "mm", "PhysicalSizeZ": 300}
+    tifffile.imwrite(folder / "steps.ome.tif", volume(np.float32), metadata=steps, photometric="minisblack")
+    tifffile.imwrite(folder / "steps.tif", volume(np.float32), imagej=True, metadata={"axes": "ZYX", "unit": "mm", "spacing": 0.7}, resolution=(4, 8))
+    tifffile.imwrite(folder / "millimetre.tif", volume(np.float32), resolution=(5, 4), resolutionunit=4, photometric="minisblack")
+    tifffile.imwrite(folder / "hundred.tif", volume(np.float32), resolution=(100, 100), resolutionunit="CENTIMETER", photometric="minisblack")
     # Numbers that are shown dark, in all layouts; and pages that belong to others.
     for kind in ["u1", "i2", "u2", "u4", "i8", "f2", "f4", "f8"]:
         for at, layout in enumerate([{"byteorder": ">"}, {"bigtiff": True, "byteorder": ">"}, {"tile": (16, 16)}, {"compression": "zlib"}]):

@@ -39,7 +39,10 @@ impl Folder {
         if let Some((lost, error)) = within.iter().find_map(|entry| Some((entry, entry.metadata().err()?))) {
             return Err(Error::open(lost, error));
         }
+        // Pipes, sockets and devices cannot be read, and may bear a name of the image's files.
+        let (within, special): (Vec<_>, Vec<_>) = within.into_iter().partition(|entry| entry.is_dir());
         let (mut folder, mut others) = Self::sorted(path, found)?;
+        others.extend(special);
         if let (None, Some(index)) = (&folder, index) {
             let (indexed, unknown) = Self::sorted(path, dicom::indexed(&index)?)?;
             folder = indexed;
@@ -60,7 +63,7 @@ impl Folder {
             None => {
                 let found = match others.first() {
                     Some(other) => format!("files of no known format such as {}", name(other)),
-                    None => match within.iter().find(|entry| entry.is_dir()) {
+                    None => match within.first() {
                         Some(inner) => format!("no files, but the folder {}", name(inner)),
                         None => "no files".into(),
                     },
@@ -108,8 +111,11 @@ impl Folder {
                 || shapes.contains(&shape(file))
         };
         let Some(damaged) = self.others.iter().find(like_them) else { return Ok(self) };
-        let empty = damaged.metadata().is_ok_and(|known| known.len() == 0);
-        let found = if empty { "an empty file" } else { "another signature" };
+        let found = match damaged.metadata() {
+            Ok(known) if !known.is_file() => "a pipe, a socket or a device",
+            Ok(known) if known.len() == 0 => "an empty file",
+            _ => "another signature",
+        };
         let expected = format!("a {} file, as the others of the folder are", self.format);
         Err(Error::not_this_format(damaged, expected, found)
             .with_hint("copy the file again, or move it out of the folder"))

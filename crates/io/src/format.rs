@@ -1,6 +1,7 @@
 //! The description of a file format, and the detection of a file's format.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +48,6 @@ pub(crate) type ListNames = fn(&Path) -> Result<Vec<Held>>;
 pub(crate) type Rows = Vec<(String, Detail)>;
 type Describe = fn(&Path) -> Result<Rows>;
 type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
-type StatedPixel = fn(&Path, &mut Vec<String>) -> Result<Option<[f64; 2]>>;
 type OpenProjections = fn(&Path, Option<&str>) -> Result<Projections>;
 type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
 
@@ -70,6 +70,8 @@ pub struct Format {
     pub(crate) preamble: bool,
     /// Whether its files may be compressed by gzip as a whole.
     pub(crate) gzip: bool,
+    /// Whether the file is of this format by bytes that may stand anywhere in it.
+    pub(crate) seek: Option<fn(&File) -> std::io::Result<bool>>,
     /// Whether a file that no magic tells is of this format, by one of its endings and its first bytes.
     pub(crate) guess: Option<fn(&str, &[u8]) -> bool>,
     /// The files that make up one, where they are several.
@@ -84,8 +86,6 @@ pub struct Format {
     pub(crate) described: bool,
     /// What the header says, under labels, where an image's geometry does not tell it.
     pub(crate) describe: Option<Describe>,
-    /// The size of a pixel along columns and rows in mm, where files state it and images do not keep it.
-    pub(crate) pixel: Option<StatedPixel>,
     /// Reads an image; the name chooses one of several.
     pub(crate) read_image: Option<ReadImage>,
     /// Writes images.
@@ -94,8 +94,8 @@ pub struct Format {
     pub arrays: Option<Arrays>,
     /// Raw scans with a header.
     pub scans: Option<Scans>,
-    /// Whether a file of this format holds a CT scan.
-    pub(crate) holds_projections: Option<fn(&Path) -> bool>,
+    /// Whether a file of this format holds a CT scan. Errors: a file that cannot be read.
+    pub(crate) holds_projections: Option<fn(&Path) -> Result<bool>>,
     /// Opens a CT scan; the name chooses one of several.
     pub(crate) projections: Option<OpenProjections>,
 }
@@ -135,13 +135,15 @@ pub(crate) struct ImageRead {
     /// True if the file states Hounsfield units.
     pub(crate) hounsfield: bool,
     pub(crate) stored: NumberType,
+    /// The time between repetitions in s, where the file states it.
+    pub(crate) repetition_time_s: Option<f64>,
     pub(crate) notes: Vec<String>,
 }
 
 impl ImageRead {
     pub(crate) fn new(image: impl Into<AnyImage>, stored: impl Into<NumberType>, notes: Vec<String>) -> Self {
         let (image, stored) = (image.into(), stored.into());
-        Self { image, layout: Layout::default(), hounsfield: false, stored, notes }
+        Self { image, layout: Layout::default(), hounsfield: false, stored, repetition_time_s: None, notes }
     }
 }
 
@@ -454,6 +456,13 @@ pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
             let names: Vec<&str> = FORMATS.iter().filter(|f| f.gzip).map(|f| f.name).collect();
             unknown(path, &format!("a gzip stream without {}", any_of(&names)))
         });
+    }
+    for format in &FORMATS {
+        if let Some(seek) = format.seek
+            && seek(&file).map_err(|e| Error::read(path, e))?
+        {
+            return Ok(format);
+        }
     }
     let guessed = |format: &&Format| {
         let (guess, ending) = (format.guess, format.ending_of(path));

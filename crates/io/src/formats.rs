@@ -32,6 +32,7 @@ const BLANK: Format = Format {
     magic: &[],
     preamble: false,
     gzip: false,
+    seek: None,
     guess: None,
     parts: None,
     linked: None,
@@ -39,7 +40,6 @@ const BLANK: Format = Format {
     names: None,
     described: false,
     describe: None,
-    pixel: None,
     read_image: None,
     images: None,
     arrays: None,
@@ -177,7 +177,6 @@ pub static FORMATS: [Format; 12] = [
         endings: &[".tif", ".tiff"],
         magic: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
         folder: true,
-        pixel: Some(tiff::pixel),
         read_image: Some(tiff::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
@@ -245,8 +244,9 @@ pub static FORMATS: [Format; 12] = [
         endings: &[".h5"],
         other_endings: &[".mrd"],
         keeps: &[Property::Phase, Property::Geometry, Property::Repetitions],
-        // A user block moves the signature to a later power of two.
-        magic: &[(0, b"\x89HDF\r\n\x1a\n"), (512, b"\x89HDF\r\n\x1a\n")],
+        magic: &[(0, hdf5_file::SIGNATURE)],
+        // A user block moves the signature to a power of two.
+        seek: Some(|file| Ok(hdf5_file::start(file)?.is_some())),
         linked: Some(hdf5_file::linked),
         names: Some(ismrmrd::row::names),
         read_image: Some(ismrmrd::row::image),
@@ -265,8 +265,8 @@ pub static FORMATS: [Format; 12] = [
             read: ismrmrd::row::read,
             write: Some(ismrmrd::row::write),
         }),
-        holds_projections: Some(|path| data_exchange::is_data_exchange(path) || nxtomo::holds(path)),
-        projections: Some(|path, name| match nxtomo::holds(path) {
+        holds_projections: Some(|path| Ok(data_exchange::is_data_exchange(path)? || nxtomo::holds(path)?)),
+        projections: Some(|path, name| match nxtomo::holds(path)? {
             true => nxtomo::projections(path, name),
             false => data_exchange::projections(path, name),
         }),

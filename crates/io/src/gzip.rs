@@ -1,9 +1,10 @@
-//! Streams that all threads compress.
+//! gzip files: streams that all threads compress, and reading those of other programs.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 
 use flate2::Compression;
+use flate2::bufread::GzDecoder;
 use gzp::deflate::Gzip;
 use gzp::par::compress::{ParCompress, ParCompressBuilder};
 use gzp::{GzpError, ZWriter as _};
@@ -79,13 +80,72 @@ impl Drop for GzipWriter {
     }
 }
 
+/// What a gzip file holds, one member after another. Zeros behind a member count for nothing, as gzip has it: tapes and some copies fill
+/// their blocks with them.
+pub(crate) struct GzipReader<R> {
+    /// None at the end of the file.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipReader<R> {
+    pub(crate) fn new(file: R) -> Self {
+        Self { member: Some(GzDecoder::new(file)) }
+    }
+}
+
+impl<R: BufRead> Read for GzipReader<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let got = member.read(to)?;
+            if got > 0 || to.is_empty() {
+                return Ok(got);
+            }
+            let rest = self.member.take().map(GzDecoder::into_inner);
+            if let Some(mut rest) = rest
+                && !ends_in_zeros(&mut rest)?
+            {
+                self.member = Some(GzDecoder::new(rest));
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Passes over zeros; whether the file ends behind them.
+fn ends_in_zeros(file: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = file.fill_buf()?;
+        let (zeros, all) = (bytes.iter().take_while(|&&byte| byte == 0).count(), bytes.len());
+        file.consume(zeros);
+        if zeros < all || all == 0 {
+            return Ok(all == 0);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
-    use flate2::bufread::GzDecoder;
-
     use super::*;
+
+    #[test]
+    fn zeros_behind_members_are_no_damage_and_other_bytes_are() {
+        let member = |bytes: &[u8]| {
+            let mut packed = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(bytes).unwrap();
+            packed.finish().unwrap()
+        };
+        let read = |file: &[u8]| {
+            let mut all = Vec::new();
+            GzipReader::new(io::BufReader::with_capacity(7, file)).read_to_end(&mut all).map(|_| all)
+        };
+        let (one, two) = (member(b"first"), member(b"second"));
+        assert_eq!(read(&one).unwrap(), b"first");
+        assert_eq!(read(&[&one[..], &[0; 512]].concat()).unwrap(), b"first");
+        assert_eq!(read(&[&one[..], &[0; 3], &two, &[0; 20]].concat()).unwrap(), b"firstsecond");
+        assert!(read(&[&one[..], b"x"].concat()).is_err());
+        assert!(read(&[&one[..], &[0; 9], b"x"].concat()).is_err());
+        assert!(read(&one[..one.len() - 1]).is_err());
+    }
 
     #[test]
     fn files_are_one_member_with_every_byte() {

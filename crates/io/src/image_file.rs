@@ -16,6 +16,10 @@ use crate::{
 pub(crate) const NO_GEOMETRY: &str =
     "the file holds no geometry: voxels of 1 mm at the isocentre are assumed";
 
+/// The note on images of such formats that state the size of a voxel all the same.
+pub(crate) const NO_PLACE: &str =
+    "the file states the size of a voxel and no place: the isocentre is assumed";
+
 /// The numbers of a complex image that a file stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Values {
@@ -85,6 +89,8 @@ pub struct ImageFile<I = Image> {
     pub hounsfield: bool,
     /// How the file stores the numbers; [`WriteOptions::stored`] takes it to write integers as such.
     pub stored: NumberType,
+    /// Time between repetitions in s, where the file states it; [`WriteOptions::repetition_time_s`] takes it.
+    pub repetition_time_s: Option<f64>,
     /// What had to be assumed or repaired, one sentence each, for the user to see.
     pub notes: Vec<String>,
 }
@@ -97,8 +103,8 @@ impl<I> ImageFile<I> {
 
     /// The file with what `image` makes of its image.
     fn map<J>(self, image: impl FnOnce(I) -> J) -> ImageFile<J> {
-        let Self { image: own, format, layout, hounsfield, stored, notes } = self;
-        ImageFile { image: image(own), format, layout, hounsfield, stored, notes }
+        let Self { image: own, format, layout, hounsfield, stored, repetition_time_s, notes } = self;
+        ImageFile { image: image(own), format, layout, hounsfield, stored, repetition_time_s, notes }
     }
 }
 
@@ -169,11 +175,12 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
         read.notes.extend(Folder::open(path)?.left_out());
     }
     if !format.keeps(Property::Geometry) {
-        read.notes.insert(0, NO_GEOMETRY.into());
+        let is_sized = read.image.geometry().spacing_mm != [1.0; 3];
+        read.notes.insert(0, if is_sized { NO_PLACE } else { NO_GEOMETRY }.into());
     }
     read.notes.extend(read.image.not_finite_note());
-    let ImageRead { image, layout, hounsfield, stored, notes } = read;
-    Ok(ImageFile { image, format, layout, hounsfield, stored, notes })
+    let ImageRead { image, layout, hounsfield, stored, repetition_time_s, notes } = read;
+    Ok(ImageFile { image, format, layout, hounsfield, stored, repetition_time_s, notes })
 }
 
 /// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each. An image
@@ -244,21 +251,22 @@ pub fn write_image<T: Pixel>(
         },
         _ => None,
     };
-    let other = integers.zip(options.stored).filter(|(now, was)| {
-        let wide = was.element.size() >= 4 && images.is_some_and(|one| one.integers.contains(&was.element));
-        wide && now.element != was.element && now.scale == was.scale
-    });
     let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), (&options, integers))?;
     match shape.len() {
         4 => slices.planes().try_for_each(|volume| writer.push(volume))?,
         _ => writer.push(slices)?,
     }
-    let mut notes = writer.finish()?;
-    notes.extend(other.map(|(now, was)| {
-        let (now, was) = (now.name(), was.name());
-        format!("the numbers are written as {now}: in single precision one of them lies beyond {was}, which the image was read as")
-    }));
-    Ok(notes)
+    let mut left_out = writer.finish()?;
+    let format = Format::of_name(&path).filter(|format| !format.is_picture());
+    let keeps_time = format.is_none_or(|format| format.keeps(Property::RepetitionTime));
+    if let Some(seconds) = options.repetition_time_s.filter(|_| shape.len() > 3 && !keeps_time) {
+        let of = endings(|format| format.keeps(Property::RepetitionTime));
+        left_out.push(format!(
+            "the format holds no time: {seconds} s between repetitions is not written ({} keeps it)",
+            of.join(", ")
+        ));
+    }
+    Ok(left_out)
 }
 
 /// Where the stacks of an image are.

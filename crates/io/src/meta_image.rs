@@ -53,7 +53,7 @@ pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
         let shape = header.shape(path).ok()?;
         data::files(path, &header, &shape).ok()
     };
-    let files = of().unwrap_or_default().into_iter().filter_map(|part| part.file);
+    let files = of().unwrap_or_default().into_iter().filter_map(|part| part.file).map(data::holder);
     std::iter::once(path.to_owned()).chain(files).collect()
 }
 
@@ -191,8 +191,8 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "DimSize", "a shape that fits the numbers", e))?;
     let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
-    notes.extend(rounded.then(|| NumberType::from(element).rounded()));
-    Ok(ImageRead::new(image, element, notes))
+    let stored = NumberType::from(element).read(rounded, &mut notes);
+    Ok(ImageRead::new(image, stored, notes))
 }
 
 /// Where the image lies; of four axes the last is time.

@@ -17,11 +17,13 @@ use crate::element::{Element, Scale};
 pub struct NumberType {
     pub(crate) element: Element,
     pub(crate) scale: Option<Scale>,
+    /// Whether numbers of the file were rounded on their way into memory.
+    is_rounded: bool,
 }
 
 impl From<Element> for NumberType {
     fn from(element: Element) -> Self {
-        Self { element, scale: None }
+        Self::new(element, None)
     }
 }
 
@@ -36,6 +38,16 @@ impl fmt::Display for NumberType {
 }
 
 impl NumberType {
+    pub(crate) fn new(element: Element, scale: Option<Scale>) -> Self {
+        Self { element, scale, is_rounded: false }
+    }
+
+    /// The same after reading, which may have rounded some numbers; `notes` says so.
+    pub(crate) fn read(self, is_rounded: bool, notes: &mut Vec<String>) -> Self {
+        notes.extend(is_rounded.then(|| self.rounded()));
+        Self { is_rounded, ..self }
+    }
+
     /// The name of the type, as NumPy has it: `int16`, `float32`, `complex64`.
     pub fn name(&self) -> &'static str {
         self.element.name()
@@ -64,9 +76,9 @@ impl NumberType {
     }
 
     /// The integers of a format that hold every value as it is: these, or the narrowest others. None where values are no such
-    /// integers, or have become other numbers since they were read.
+    /// integers, have become other numbers since they were read, or were rounded then: they would pass for those of the file.
     pub(crate) fn integers_of(self, values: &ArrayViewD<'_, f32>, images: &ImageWriter) -> Option<Self> {
-        self.element.range()?;
+        self.element.range().filter(|_| !self.is_rounded)?;
         let values = values.as_slice()?;
         let scaled = self.scale.filter(|_| images.scaled).map(|scale| Self { scale: Some(scale), ..self });
         let ways: Vec<(Self, (i128, i128))> = [Some(Self { scale: None, ..self }), scaled]

@@ -22,7 +22,7 @@ use rayspin_ct::scan::PixelSize;
 use rayspin_device::Cpu;
 
 use crate::data_exchange::{Stored, pixel_sizes};
-use crate::hdf5_file::{Value, angle, dataset, leads_nowhere, list, open, value};
+use crate::hdf5_file::{Value, angle, attribute, dataset, leads_nowhere, list, open, value};
 use crate::input::choose;
 use crate::projections::{Header, Places, Projections, Source};
 use crate::{Error, Result};
@@ -59,7 +59,7 @@ fn seek(path: &Path, name: String, group: Group, found: &mut Vec<Entry>) {
         text.is_some_and(|text| text.eq_ignore_ascii_case("NXtomo"))
     });
     let detector = detector(&group);
-    if says || detector.as_ref().is_some_and(|detector| detector.link_exists(KEYS)) {
+    if says || detector.as_ref().is_some_and(has_keys) {
         found.push(Entry { name, group, detector });
         return;
     }
@@ -77,8 +77,13 @@ fn detector(entry: &Group) -> Option<Group> {
     let instrument = entry.group("instrument").ok()?;
     instrument.group("detector").ok().or_else(|| {
         let groups = instrument.groups().ok()?;
-        groups.into_iter().find(|group| group.link_exists(KEYS))
+        groups.into_iter().find(has_keys)
     })
+}
+
+/// Whether a detector states the kinds of its images.
+fn has_keys(detector: &Group) -> bool {
+    detector.link_exists(KEYS) || detector.link_exists(CONTROL)
 }
 
 /// A scan in a file.
@@ -110,10 +115,10 @@ fn exists(group: &Group, name: &str) -> bool {
     }
 }
 
-/// Whether a file holds such a scan. Files that cannot be read hold none.
-pub(crate) fn holds(path: &Path) -> bool {
-    let any = |file: &hdf5::File| !entries(path, file).is_empty() || leads_nowhere(path, file).is_some();
-    open(path, "HDF5").is_ok_and(|file| any(&file))
+/// Whether an HDF5 file holds such a scan. Errors: another file, or one that cannot be read.
+pub(crate) fn holds(path: &Path) -> Result<bool> {
+    let file = open(path, "HDF5")?;
+    Ok(!entries(path, &file).is_empty() || leads_nowhere(path, &file).is_some())
 }
 
 /// Opens a scan for the table of formats.
@@ -128,7 +133,16 @@ pub(crate) fn projections(path: &Path, name: Option<&str>) -> Result<Projections
                 || Error::not_this_format(path, "a NeXus file with an NXtomo entry", "another HDF5 file");
             return Err(leads_nowhere(path, &file).unwrap_or_else(other));
         }
-        None => 0,
+        None => {
+            let default =
+                attribute(path, &file, "the root", "default")?.and_then(Value::text).unwrap_or_default();
+            let default = default.trim_matches('/');
+            let is_default = |entry: &Entry| {
+                let within = entry.name.strip_prefix(default);
+                within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && entry.has_images()
+            };
+            all.iter().position(is_default).unwrap_or(0)
+        }
         Some(_) => {
             let wanted = choose(path, "NXtomo entry", &names, name)?;
             names.iter().position(|known| *known == wanted).unwrap_or(0)
@@ -173,11 +187,19 @@ impl Entry {
                 .map(|detector| listed(detector, name))
                 .transpose()
         };
-        let mut keys = at(KEYS)?.unwrap_or_else(|| {
-            notes.push("the file has no image_key: all images are taken as projections".into());
-            Array1::zeros(images)
-        });
-        if let Some(control) = at(CONTROL)? {
+        let control = at(CONTROL)?;
+        let mut keys = match (at(KEYS)?, &control) {
+            (Some(keys), _) => keys,
+            (None, Some(control)) => {
+                notes.push("the file has no image_key: image_key_control says what the images are".into());
+                control.clone()
+            }
+            (None, None) => {
+                notes.push("the file has no image_key: all images are taken as projections".into());
+                Array1::zeros(images)
+            }
+        };
+        if let Some(control) = control {
             let of_control = keys.iter_mut().zip(&control);
             of_control
                 .filter(|(_, control)| [ALIGNMENT, 3.0].contains(*control))
@@ -195,12 +217,13 @@ impl Entry {
         }
         let [views, flats, darks] = kinds;
         if alignment > 0 {
-            notes.push(format!(
-                "{alignment} images that check the alignment (image_key_control −1) are left out"
-            ));
+            let images = if alignment == 1 { "image that checks" } else { "images that check" };
+            let are = if alignment == 1 { "is" } else { "are" };
+            notes.push(format!("{alignment} {images} the alignment (image_key_control −1) {are} left out"));
         }
         if invalid > 0 {
-            notes.push(format!("{invalid} images that the file calls invalid are left out"));
+            let (images, are) = if invalid == 1 { ("image", "is") } else { ("images", "are") };
+            notes.push(format!("{invalid} {images} that the file calls invalid {are} left out"));
         }
         let stored = Stored { path: path.into(), data, name: DATA };
         let cpu = rayspin_device::Device::cpu().map_err(|e| Error::core(path, e))?;

@@ -10,8 +10,9 @@ use rayspin_ct::scan::{Counts, Light, Measured, PixelSize, Scan};
 use rayspin_device::Cpu;
 
 use crate::format::any_of;
-use crate::image_file::NO_GEOMETRY;
+use crate::image_file::{NO_GEOMETRY, NO_PLACE};
 use crate::npy::NpyStream;
+use crate::tiff::NO_STEP;
 use crate::{Error, Format, Input, Result, endings};
 
 /// Where projections are.
@@ -217,11 +218,15 @@ impl Projections {
         Ok(Self { angles: Some(angles), ..self })
     }
 
-    /// Whether a file holds a CT scan. Files that cannot be read hold none.
-    pub fn are_in(path: impl AsRef<Path>) -> bool {
+    /// Whether a file holds a CT scan. Files of no known format hold none.
+    ///
+    /// Errors: a file of a format that holds CT scans, and which cannot be read.
+    pub fn are_in(path: impl AsRef<Path>) -> Result<bool> {
         let input = Input::of(path);
-        let holds = |format: &Format| format.holds_projections.is_some_and(|holds| holds(&input.file));
-        input.format().is_ok_and(holds)
+        match input.format() {
+            Ok(Format { holds_projections: Some(holds), .. }) => holds(&input.file),
+            _ => Ok(false),
+        }
     }
 
     /// Checked as [`Scan::new`] does.
@@ -376,15 +381,12 @@ pub fn read_views(path: impl AsRef<Path>) -> Result<Views> {
         let read = crate::read_volume(path)?;
         let (place, mut notes) = (*read.image.geometry(), read.notes);
         // Views lie on a detector, whose place the rays say.
-        notes.retain(|note| note != NO_GEOMETRY);
+        notes.retain(|note| ![NO_GEOMETRY, NO_PLACE, NO_STEP].contains(&note.as_str()));
         let [u, v, _] = place.spacing_mm;
         let values = read.image.into_data();
         let sinogram = values.shape()[0] == 1;
-        let stated = match format.pixel {
-            Some(pixel) => pixel(path, &mut notes)?,
-            // Voxels of 1 mm are what files have that state nothing.
-            None => Some([u, v]).filter(|sizes| *sizes != [1.0; 2]),
-        };
+        // Voxels of 1 mm are what files have that state nothing.
+        let stated = Some([u, v]).filter(|sizes| *sizes != [1.0; 2]);
         // The other axis of a sinogram is the view.
         let mm = stated.map(|[u, v]| if sinogram { [u; 2] } else { [u, v] });
         let middle_mm = middle(&place, values.shape(), sinogram);

@@ -85,6 +85,7 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "size", "a shape that fits the numbers", e))?;
     let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-    let stored = NumberType::from(element);
-    Ok(ImageRead::new(image, stored, rounded.then(|| stored.rounded()).into_iter().collect()))
+    let mut notes = Vec::new();
+    let stored = NumberType::from(element).read(rounded, &mut notes);
+    Ok(ImageRead::new(image, stored, notes))
 }

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayD, ArrayViewD, CowArray, IxDyn};
 use rayon::prelude::*;
-use rayspin_core::{C32, Image};
+use rayspin_core::{C32, Geometry, Image};
 
 use crate::Values;
 
@@ -121,6 +121,13 @@ impl AnyImage {
                 let real = |value: &C32| if complex { value.norm() } else { value.re };
                 (image.map(real), complex)
             }
+        }
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        match self {
+            Self::Real(image) => image.geometry(),
+            Self::Complex(image) => image.geometry(),
         }
     }
 

@@ -4,21 +4,20 @@
 //! ImageJ's stacks beyond 4 GB, which describe their first page alone, and folders of numbered files. It writes 32-bit floats, and
 //! integers that were read as such; as BigTIFF from 4 GB on.
 //!
-//! Stored numbers are data: what tags say about showing them (WhiteIsZero, Orientation) changes nothing. Thumbnails and masks are no
+//! A voxel is as large as ImageJ or OME says, and lies nowhere. Stored numbers are data: what tags say about showing them (WhiteIsZero, Orientation) changes nothing. Thumbnails and masks are no
 //! slices.
 
 mod pixel;
 mod stored;
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
-pub(crate) use pixel::pixel;
 use rayon::prelude::*;
-use rayspin_core::{Error as CoreError, ErrorKind, Geometry, Image};
+use rayspin_core::{Error as CoreError, ErrorKind, Image};
 use rayspin_device::cpu::{expect_memory, zeroed};
 use tiff::decoder::{Decoder, DecodingResult, Limits, ifd::Value};
 use tiff::encoder::colortype::{
@@ -35,6 +34,8 @@ use crate::format::{ImageRead, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, NumberType, Result, Slices, Values, input};
 
+pub(crate) use pixel::NO_STEP;
+use pixel::Stated;
 use stored::Patched;
 
 /// Bytes from which on a file is a BigTIFF: offsets of the others have 32 bits, and tags take some room.
@@ -43,14 +44,18 @@ const BIG: u64 = 4_000_000_000;
 /// The most that a byte of a file expands to: 1032 of deflate, which is the densest of these codes.
 const MOST_COMPRESSED: u64 = 1100;
 
+/// The tags ImageDepth and TileDepth: planes that lie one behind the other in a page.
+const DEPTHS: [u16; 2] = [32997, 32998];
+
 /// Reads a stack `[page, row, column]` for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let Pages { shape, values, number_type, rounded, mut notes } =
+    let Pages { shape, values, number_type, rounded, stated, mut notes } =
         if path.is_dir() { read_folder(path)? } else { read_pages(path)? };
-    notes.extend(rounded.then(|| number_type.rounded()));
+    let number_type = number_type.read(rounded, &mut notes);
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "pages", "pages of one size", e))?;
-    let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
+    let geometry = stated.geometry(shape[0], &mut notes);
+    let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
     Ok(ImageRead::new(image, number_type, notes))
 }
 
@@ -62,6 +67,8 @@ struct Pages {
     /// The type of the first page's numbers.
     number_type: NumberType,
     rounded: bool,
+    /// The size of a voxel.
+    stated: Stated,
     /// What was not applied or left out, one sentence each.
     notes: Vec<String>,
 }
@@ -70,8 +77,14 @@ struct Pages {
 fn fail(path: &Path, page: usize, error: TiffError) -> Error {
     let what = format!("page {page}");
     match error {
-        TiffError::IoError(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+        TiffError::IoError(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
             Error::truncated(path, what, "all of its numbers", "the end of the file")
+        }
+        // What the codes say of damage.
+        TiffError::IoError(e)
+            if matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
+        {
+            Error::field(path, what, "a sound TIFF page", e)
         }
         TiffError::IoError(e) => Error::read(path, e),
         TiffError::UnsupportedError(e) => Error::unsupported(path, format!("{what} ({e})")),
@@ -92,7 +105,7 @@ fn read_folder(path: &Path) -> Result<Pages> {
         [pages, ..] => Err(Error::field(file, "file of a folder", "one page", format!("{pages} pages"))),
     };
     let first = files.first().ok_or_else(|| Error::field(path, "folder", "at least one file", "none"))?;
-    let Pages { shape, number_type, mut notes, .. } = read_pages(first)?;
+    let Pages { shape, number_type, stated, mut notes, .. } = read_pages(first)?;
     let [rows, columns] = page(first, shape)?;
     let rounded = AtomicBool::new(false);
     let count = element::count(&[files.len(), rows, columns], 4).unwrap_or(usize::MAX);
@@ -117,7 +130,7 @@ fn read_folder(path: &Path) -> Result<Pages> {
         }
     }
     let shape = [files.len(), rows, columns];
-    Ok(Pages { shape, values, number_type, rounded: rounded.into_inner(), notes })
+    Ok(Pages { shape, values, number_type, rounded: rounded.into_inner(), stated, notes })
 }
 
 /// The pages of a file. Thumbnails and masks are left out, unless it holds nothing else.
@@ -149,6 +162,7 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
     let mut taken = 0u64;
     let (mut pages, mut beside) = (0, 0);
     let (mut number_type, mut rounded) = (NumberType::from(Element::F32), false);
+    let mut stated = Stated::default();
     for number in 0usize.. {
         if number > 0 {
             if !decoder.more_images() {
@@ -165,8 +179,9 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
         match first {
             None => {
                 notes = stored::notes(&mut decoder);
-                if let Some(stack) = page.imagej(path, length, &mut decoder)? {
-                    return Ok(Pages { notes, ..stack });
+                stated = Stated::of(&mut decoder);
+                if let Some(stack) = page.stack(path, length, &mut decoder)? {
+                    return Ok(Pages { stated, notes, ..stack });
                 }
                 first = Some((number, page.size));
             }
@@ -192,7 +207,7 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
         notes.push(format!("{beside} page{plural} left out: thumbnails or masks (NewSubfileType)"));
     }
     let (_, [rows, columns]) = first.unwrap_or_default();
-    Ok(Pages { shape: [pages, rows, columns], values, number_type, rounded, notes })
+    Ok(Pages { shape: [pages, rows, columns], values, number_type, rounded, stated, notes })
 }
 
 /// A page, before its numbers are read.
@@ -219,6 +234,14 @@ impl Page {
         };
         if decoder.find_tag_unsigned::<u16>(Tag::FillOrder).map_err(failed)? == Some(2) {
             return Err(Error::unsupported(path, format!("page {number} with reversed bits (FillOrder 2)")));
+        }
+        for depth in DEPTHS.map(Tag::Unknown) {
+            let planes = decoder.find_tag_unsigned::<u64>(depth).map_err(failed)?.unwrap_or(1);
+            if planes > 1 {
+                let what = format!("page {number} of {planes} planes (ImageDepth)");
+                return Err(Error::unsupported(path, what)
+                    .with_hint("tifffile writes a page a slice without volumetric=True"));
+            }
         }
         Ok(Self { size: [rows as usize, columns as usize], bits })
     }
@@ -332,31 +355,28 @@ impl Page {
         Ok((element, rounded))
     }
 
-    /// ImageJ describes the first page of a stack beyond 4 GB alone; the others follow it without a gap.
-    fn imagej(
+    /// ImageJ describes the first page of a stack beyond 4 GB alone, and so does tifffile where it is told to; the others follow it without
+    /// a gap. None of other files.
+    ///
+    /// Errors: a stack whose other pages cannot be found so.
+    fn stack(
         &self,
         path: &Path,
         length: u64,
         decoder: &mut Decoder<Patched<BufReader<File>>>,
     ) -> Result<Option<Pages>> {
-        let text = match decoder.find_tag(Tag::ImageDescription) {
-            Ok(Some(value)) => value.into_string().unwrap_or_default(),
-            _ => return Ok(None),
-        };
-        let images = text.lines().find_map(|line| line.strip_prefix("images=")?.trim().parse::<usize>().ok());
-        let Some(images) = images.filter(|&n| n > 1 && text.starts_with("ImageJ=")) else { return Ok(None) };
+        let text = stored::description(decoder);
+        let images = stored::stated_pages(&text, self.size).filter(|&images| images > 1);
+        let (Some(images), false) = (images, decoder.more_images()) else { return Ok(None) };
         let number = |decoder: &mut Decoder<_>, tag| decoder.find_tag_unsigned_vec::<u64>(tag).ok().flatten();
         let packed = number(decoder, Tag::Compression).is_none_or(|kind| kind == [1]);
         let format = number(decoder, Tag::SampleFormat).and_then(|kinds| kinds.first().copied()).unwrap_or(1);
         let start = number(decoder, Tag::StripOffsets).and_then(|offsets| offsets.first().copied());
-        let (Some(start), true, false) = (start, packed, decoder.more_images()) else { return Ok(None) };
-        let element = match (self.bits, format) {
-            (8, 1) => Element::U8,
-            (16, 1) => Element::U16,
-            (16, 2) => Element::I16,
-            (32, 1) => Element::U32,
-            (32, 3) => Element::F32,
-            _ => return Ok(None),
+        let element = stored::element(self.bits, format);
+        let (Some(start), true, Some(element)) = (start, packed, element) else {
+            let expected = format!("{images} pages, as its description says");
+            let found = "one page, whose numbers are compressed or in tiles";
+            return Err(Error::field(path, "the stack", expected, found));
         };
         let order = match decoder.byte_order() {
             tiff::tags::ByteOrder::LittleEndian => ByteOrder::Little,
@@ -382,7 +402,8 @@ impl Page {
                 format!("a larger one at {at}"),
             ),
         })?;
-        Ok(Some(Pages { shape, values, number_type: element.into(), rounded, notes: Vec::new() }))
+        let (number_type, stated) = (element.into(), Stated::default());
+        Ok(Some(Pages { shape, values, number_type, rounded, stated, notes: Vec::new() }))
     }
 }
 

@@ -134,9 +134,10 @@ impl Streams {
     }
 }
 
-/// Whether an OLE compound file is a scan. Files that cannot be read are none.
-pub(crate) fn holds(path: &Path) -> bool {
-    Streams::open(path).is_ok_and(|file| file.has("ImageInfo/ImageWidth") && file.has("ImageInfo/Angles"))
+/// Whether an OLE compound file is a scan. Errors: one that cannot be read.
+pub(crate) fn holds(path: &Path) -> Result<bool> {
+    let file = Streams::open(path)?;
+    Ok(file.has("ImageInfo/ImageWidth") && file.has("ImageInfo/Angles"))
 }
 
 /// Opens a scan for the table of formats.

@@ -95,9 +95,10 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     }
     let file = io::read_any_image(&args.from)?;
     let hounsfield = file.states_hounsfield();
-    let io::ImageFile { image, layout, stored, mut notes, .. } = file;
+    let io::ImageFile { image, layout, stored, repetition_time_s, mut notes, .. } = file;
+    let stored = Some(stored);
     let options =
-        io::WriteOptions { layout, stored: Some(stored), hounsfield, ..io::WriteOptions::default() };
+        io::WriteOptions { layout, stored, hounsfield, repetition_time_s, ..io::WriteOptions::default() };
     let complex_first = to.is_some_and(Format::writes_complex_first);
     notes.extend(match image {
         AnyImage::Real(image) => write(image, args, options)?,
@@ -128,6 +129,11 @@ fn write<T: Pixel>(image: Image<T>, args: &Convert, mut options: io::WriteOption
             .hint("recon mri --complex writes images that keep the phase")
             .into());
     }
+    if let Some(repetitions) = &args.repetition
+        && !follow_each_other(&numbers_of("repetition", repetitions, image.repetitions()).unwrap_or_default())
+    {
+        options.repetition_time_s = None;
+    }
     let image = if picture { image } else { part(image, args).with_context(of_file)? };
     let mut png = PngOptions::preview(image.shape_zyx()[0], image.repetitions());
     if picture {
@@ -141,6 +147,10 @@ fn write<T: Pixel>(image: Image<T>, args: &Convert, mut options: io::WriteOption
     let usual = usual.filter(|usual| magnitudes && *usual == io::Values::Magnitude);
     options = io::WriteOptions { png, values: args.numbers.values().or(usual), ..options };
     Ok(io::write_image(&args.to, &image, &options)?)
+}
+
+fn follow_each_other(numbers: &[usize]) -> bool {
+    numbers.windows(2).all(|pair| pair[0] + 1 == pair[1])
 }
 
 /// The slices and repetitions that are chosen.

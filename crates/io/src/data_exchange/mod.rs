@@ -132,10 +132,9 @@ impl Source for Stored {
     }
 }
 
-/// Whether a file is a Data Exchange file. Files that cannot be read are not.
-pub fn is_data_exchange(path: impl AsRef<Path>) -> bool {
-    let path = path.as_ref();
-    open(path, "HDF5").is_ok_and(|file| holds(&file))
+/// Whether an HDF5 file is a Data Exchange file. Errors: another file, or one that cannot be read.
+pub fn is_data_exchange(path: impl AsRef<Path>) -> Result<bool> {
+    Ok(holds(&open(path.as_ref(), "HDF5")?))
 }
 
 /// Whether a file has the projections' place, even behind a link that leads nowhere.

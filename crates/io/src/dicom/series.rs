@@ -197,10 +197,7 @@ impl Stack {
         // A table has whole numbers of 16 bits.
         let Some(scale) = line(first) else { return Element::U16.into() };
         let alike = self.planes.iter().all(|plane| line(plane) == Some(scale));
-        NumberType {
-            element: first.element,
-            scale: Some(scale).filter(|scale| alike && *scale != (1.0, 0.0)),
-        }
+        NumberType::new(first.element, Some(scale).filter(|scale| alike && *scale != (1.0, 0.0)))
     }
 
     /// The distance of slices that are evenly spaced.

@@ -15,9 +15,11 @@ use rayspin_core::voxels;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::{expect_memory, zeroed};
 
-use super::reading;
+use super::{reading, written};
 use crate::error::{Error, Result, parent_folder};
 
+/// The largest factor by which HDF5's deflate shrinks data, with room for others.
+const LARGEST_RATIO: u64 = 1100;
 /// Numbers that a thread reads at a time.
 const PART: usize = 1 << 20;
 /// Filters that are registered with The HDF Group and that Rayspin lacks.
@@ -38,10 +40,12 @@ const FILTERS: [(i32, &str); 12] = [
 
 /// The data set of that name below a group. Links are followed, into other files too.
 ///
-/// Errors: no such data set; a link, virtual data set or external storage that names a missing file; a filter that Rayspin lacks.
+/// Errors: no such data set; a link, virtual data set or external storage that names a missing file; a filter that Rayspin lacks; numbers
+/// that were never written.
 pub(crate) fn dataset(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
     let data = group.dataset(name).map_err(|e| reading(path, &format!("opening {name}"), &e))?;
     expect_readable(path, &data, name)?;
+    written::expect_written(path, &data, name)?;
     Ok(data)
 }
 
@@ -67,6 +71,20 @@ pub(crate) fn file_bytes(path: &Path, data: &Dataset) -> Result<Option<u64>> {
     }
     let holder = std::fs::metadata(data.filename()).or_else(|_| std::fs::metadata(path));
     Ok(Some(holder.map_err(|e| Error::read(path, e))?.len()))
+}
+
+/// Errors: more numbers than the file can hold, where one file holds the data set. `bytes` is the size of one.
+pub(crate) fn expect_within(path: &Path, data: &Dataset, name: &str, bytes: usize) -> Result<()> {
+    let shape = data.shape();
+    let wanted = shape.iter().fold(bytes as u128, |all, &size| all.saturating_mul(size as u128));
+    let most = file_bytes(path, data)?.map(|bytes| u128::from(bytes) * u128::from(LARGEST_RATIO));
+    match most.filter(|most| wanted > *most) {
+        Some(most) => {
+            let expected = format!("at most {most} bytes in a file of this size");
+            Err(Error::field(path, name, expected, format!("shape {shape:?}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The numbers of some images of a data set `[image, row, column]`, in C order.
@@ -104,8 +122,8 @@ pub(crate) fn values(
     Ok(values.into_raw_vec_and_offset().0)
 }
 
-/// Errors: an image of one number alone in a virtual data set, which HDF5 makes up where a file that belongs to it is missing. `values` are
-/// images of `size` numbers; the first image has the number `first`.
+/// Errors: an image of one number alone in a virtual data set whose files only reading tells: HDF5 makes it up where one of them is missing.
+/// `values` are images of `size` numbers; the first image has the number `first`.
 pub(crate) fn expect_found(
     path: &Path,
     data: &Dataset,
@@ -113,7 +131,7 @@ pub(crate) fn expect_found(
     values: &[f32],
     (first, size): (usize, usize),
 ) -> Result<()> {
-    if data.layout() != Layout::Virtual || size < 2 {
+    if data.layout() != Layout::Virtual || size < 2 || !written::is_open_ended(data) {
         return Ok(());
     }
     let is_empty = |image: &[f32]| image.iter().all(|value| value.to_bits() == image[0].to_bits());
@@ -142,6 +160,8 @@ pub(crate) fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
         return Err(Error::field(path, name, format!("{axes} axes"), format!("shape {shape:?}")));
     }
     let count = voxels(&shape).map_err(|e| Error::core(path, e))?;
+    let stored = data.dtype().map_err(|e| reading(path, &format!("reading {name}"), &e))?.size();
+    expect_within(path, data, name, stored)?;
     // HDF5 converts a copy.
     expect_memory(name, 2 * (count * size_of::<T>()) as u64).map_err(|e| Error::core(path, e))?;
     let values: ArrayD<T> = data.read_dyn().map_err(|e| reading(path, &format!("reading {name}"), &e))?;

@@ -5,6 +5,7 @@ mod heap;
 mod links;
 mod text;
 mod units;
+mod written;
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +17,9 @@ use hdf5::types::VarLenAscii;
 use rayspin_core::ErrorKind;
 use rayspin_device::cpu::expect_memory;
 
-pub(crate) use data::{dataset, expect_found, file_bytes, is_filtered, list, numbers, place, values};
+pub(crate) use data::{
+    dataset, expect_found, expect_within, file_bytes, is_filtered, list, numbers, place, values,
+};
 pub(crate) use links::linked;
 pub(crate) use text::{Value, attribute, number, value};
 pub(crate) use units::{angle, length, length_mm};
@@ -26,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::input;
 
 /// The bytes that every HDF5 file has at offset 0, 512, 1024, 2048, …
-const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+pub(crate) const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// Bytes at the start of a file among which the name of its driver stands.
 const DRIVER_WITHIN: usize = 1 << 14;
 /// What HDF5 and the checks of a file work in, beside its data.
@@ -61,28 +64,33 @@ fn check(path: &Path, expected: &str) -> Result<()> {
     }
     let file = input::open(path)?;
     let read = |e| Error::read(path, e);
-    let mut start = [0u8; 512];
-    let known = fill_at(&file, 0, &mut start).map_err(read)?;
-    let mut offset = 0u64;
-    loop {
-        let mut bytes = [0u8; 8];
-        if fill_at(&file, offset, &mut bytes).map_err(read)? < bytes.len() {
-            let found = describe(&start[..known]);
-            return Err(Error::not_this_format(path, expected, found).with_hint(
-                "scanner files need converting to ISMRMRD first (siemens_to_ismrmrd and its kin)",
-            ));
-        }
-        if &bytes == SIGNATURE {
-            break;
-        }
-        offset = if offset == 0 { 512 } else { offset * 2 };
-    }
+    let Some(offset) = start(&file).map_err(read)? else {
+        let mut bytes = [0u8; 512];
+        let known = fill_at(&file, 0, &mut bytes).map_err(read)?;
+        return Err(Error::not_this_format(path, expected, describe(&bytes[..known]))
+            .with_hint("scanner files need converting to ISMRMRD first (siemens_to_ismrmrd and its kin)"));
+    };
     expect_memory("HDF5", WORK_BYTES).map_err(|e| Error::core(path, e))?;
     if let Some(at) = heap::endless(&file, offset).map_err(read)? {
         let field = format!("HDF5 global heap at byte {at}");
         return Err(Error::field(path, field, "blocks of some length", "a block of 0 bytes"));
     }
     Ok(())
+}
+
+/// Where HDF5 begins in a file: behind a block of other programs, whose length is a power of two. None in other files.
+pub(crate) fn start(file: &File) -> io::Result<Option<u64>> {
+    let mut offset = 0u64;
+    loop {
+        let mut bytes = [0u8; 8];
+        if fill_at(file, offset, &mut bytes)? < bytes.len() {
+            return Ok(None);
+        }
+        if &bytes == SIGNATURE {
+            return Ok(Some(offset));
+        }
+        offset = if offset == 0 { 512 } else { offset * 2 };
+    }
 }
 
 /// Checks the file that holds an attribute or a data set as [`open`] does, where a link leads to another file than the one at `path`.

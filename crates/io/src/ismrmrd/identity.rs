@@ -9,8 +9,8 @@ use super::xml::{self, Node};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Identity {
     /// Only elements that are known to say nothing of it are written: the encodings, the sequence, the system's vendor, model,
-    /// field and coils, the patient's position, the names of protocol and sequence as they are, and numbers of the user whose names tell
-    /// nothing of a patient or a date. Time stamps count from the first readout instead of the time of day.
+    /// field and coils, the patient's position, the names of protocol and sequence as they are, and those numbers of the user
+    /// that a reconstruction needs. Time stamps count from the first readout instead of the time of day.
     #[default]
     LeaveOut,
     /// The header is written as it was found.
@@ -45,45 +45,35 @@ const HARMLESS: [&str; 20] = [
 /// Strings of the user that Rayspin reads, by name.
 const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
 
-/// Words in the names of a user's numbers that tell of the patient, the study or the machine, such as PatientAge and study_date.
-const TELLING: [&str; 21] = [
-    "accession",
-    "age",
-    "birth",
-    "birthdate",
-    "birthday",
-    "date",
-    "dob",
-    "gender",
-    "height",
-    "hospital",
-    "id",
-    "institution",
-    "operator",
-    "patient",
-    "physician",
-    "serial",
-    "sex",
-    "study",
-    "subject",
-    "uid",
-    "weight",
+/// Numbers of the user that a reconstruction needs, by name, as converters write them: of echo planar and spiral trajectories, of the
+/// gradient system, and the lines of a reference. Only known names are kept: no list of words tells all others, such as MRN.
+const READ_NUMBERS: [&str; 19] = [
+    "acqDelayTime",
+    "dwellTime",
+    "echoSpacing",
+    "EmbeddedRefLinesE1",
+    "EmbeddedRefLinesE2",
+    "etl",
+    "flatTopTime",
+    "fov_coeff_1_cm",
+    "fov_coefficients",
+    "interleaves",
+    "krmax_per_cm",
+    "max_gradient_G_per_cm",
+    "max_slew_rate_G_per_cm_per_s",
+    "MaxwellCoefficient",
+    "numberOfNavigators",
+    "numSamples",
+    "rampDownTime",
+    "rampUpTime",
+    "SamplingTime_ns",
 ];
 
-/// Whether the name of a user's number tells of the patient: one of its words does, as in `PatientAge`, `patient_age` and `flPatientAge`.
-fn tells(name: &str) -> bool {
-    let mut words = vec![String::new()];
-    let mut before = '_';
-    for c in name.chars() {
-        if !c.is_ascii_alphabetic() || (c.is_ascii_uppercase() && before.is_ascii_lowercase()) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| c.is_ascii_alphabetic()) {
-            word.push(c.to_ascii_lowercase());
-        }
-        before = c;
-    }
-    words.iter().any(|word| TELLING.contains(&word.as_str()))
+/// Whether a user's number of this name is kept. Those of a list end in their place: `MaxwellCoefficient_3`.
+fn is_read(name: &str) -> bool {
+    let digits = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let list = digits.strip_suffix('_').filter(|_| digits.len() < name.len()).unwrap_or(name);
+    READ_NUMBERS.iter().any(|known| known.eq_ignore_ascii_case(list))
 }
 
 /// What a header says of the patient, the study and the place: the paths of elements and their texts.
@@ -139,7 +129,8 @@ fn harmless(node: &Node, path: String, removed: &mut Vec<(String, String)>) -> O
         "userParameterString" => !READ_STRINGS.iter().any(|known| known.eq_ignore_ascii_case(name())),
         "userParameterBase64" | "comment" => true,
         "userParameterLong" | "userParameterDouble" => {
-            tells(name()) || node.text_at(&["value"]).is_none_or(|text| text.trim().parse::<f64>().is_err())
+            !is_read(name())
+                || node.text_at(&["value"]).is_none_or(|text| text.trim().parse::<f64>().is_err())
         }
         _ => !(whole || beyond),
     };
@@ -195,7 +186,7 @@ mod tests {
              </acquisitionSystemInformation><experimentalConditions><H1resonanceFrequency_Hz>1</H1resonanceFrequency_Hz>\
              </experimentalConditions><encoding><encodedSpace>{SPACE}</encodedSpace><trajectoryDescription><identifier>a\
              </identifier><userParameterString><name>who</name><value>DOE 2</value></userParameterString>\
-             </trajectoryDescription></encoding><userParameters><userParameterLong><name>n</name><value>3</value>\
+             </trajectoryDescription></encoding><userParameters><userParameterLong><name>etl</name><value>3</value>\
              </userParameterLong><userParameterString><name>Trajectory_Units</name><value>1/m</value></userParameterString>\
              <userParameterBase64><name>b</name><value>RE9F</value></userParameterBase64></userParameters><vendorPart>DOE 3\
              </vendorPart></i:ismrmrdHeader>"
@@ -239,7 +230,7 @@ mod tests {
         let (age, lines, text) = (
             number("Double", "flPatientAge", "71.5"),
             number("Long", "EmbeddedRefLinesE1", "24"),
-            number("Long", "n", "DOE"),
+            number("Long", "etl", "DOE"),
         );
         let xml = format!(
             "<ismrmrdHeader><encoding><encodedSpace>{SPACE}</encodedSpace><trajectoryDescription><identifier>a</identifier>{}\
@@ -254,14 +245,19 @@ mod tests {
         }
         assert!(kept.contains("EmbeddedRefLinesE1") && kept.contains("rampUpTime"), "{kept}");
         assert_eq!(removed.iter().filter(|(path, _)| path.ends_with("/value")).count(), 3, "{removed:?}");
-        for (name, telling) in [
-            ("patient_weight", true),
-            ("SeriesUID", true),
-            ("dwellTime", false),
+        for (name, kept) in [
+            ("maxwellcoefficient_12", true),
+            ("dwellTime", true),
+            ("dwellTimeOfDoe", false),
+            ("MaxwellCoefficient_", false),
+            ("MRN", false),
+            ("ssn", false),
+            ("UnixTime", false),
+            ("CaseNumber_2", false),
             ("Average", false),
             ("", false),
         ] {
-            assert_eq!(tells(name), telling, "{name}");
+            assert_eq!(is_read(name), kept, "{name}");
         }
     }
 }

@@ -16,12 +16,9 @@ use super::open::{open, series_of};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::format::ImageRead;
-use crate::hdf5_file::{dataset, file_bytes, reading};
+use crate::hdf5_file::{dataset, expect_within, file_bytes, reading};
 use crate::input::choose;
 use crate::{AnyImage, NumberType};
-
-/// The largest factor by which HDF5's deflate shrinks data, with room for others.
-const LARGEST_RATIO: u64 = 1100;
 
 /// What Rayspin takes from an image's `header`, by name.
 #[derive(H5Type, Debug, Clone, Copy, Default)]
@@ -60,8 +57,7 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
 /// repetition are slices, in the order of their places. Slices that no single geometry describes are several stacks, of which
 /// `series/1`, `series/2`, … name one each.
 ///
-/// Errors: no series or stack, or several and none named, more than one channel, arrays that contradict the headers, values that
-/// are not numbers.
+/// Errors: no series or stack, or several and none named, more than one channel, arrays that contradict the headers.
 ///
 /// ```
 /// use rayspin_core::{C32, Geometry, Image};
@@ -112,7 +108,7 @@ pub(super) fn read_any_images(path: &Path, series: Option<&str>) -> Result<Image
     let mut notes = Vec::new();
     let places: Vec<Geometry> = heads.iter().map(|head| geometry(head, &mut notes)).collect();
     let Stored { values, stored, rounded } = values(path, &data, &shape)?;
-    notes.extend(rounded.then(|| stored.rounded()));
+    let stored = stored.read(rounded, &mut notes);
     let arrangement = arranged(&heads, &places, nz, &mut notes);
     let chosen = match &arrangement.stacks[..] {
         [_] => 0,
@@ -255,14 +251,23 @@ fn geometry(head: &ImageHead, notes: &mut Vec<String>) -> Geometry {
     let spacing = std::array::from_fn(|axis| {
         f64::from(head.field_of_view[axis]) / f64::from(head.matrix_size[axis].max(1))
     });
-    let dirs = [head.read_dir, head.phase_dir, head.slice_dir].map(wide);
-    Geometry::new(spacing, wide(head.position), dirs[0], dirs[1], dirs[2]).unwrap_or_else(|_| {
-        let text = "the image headers state no usable geometry: voxels of 1 mm at the isocentre are assumed";
-        if !notes.iter().any(|n| n == text) {
+    let mut note = |text: &str| {
+        if !notes.iter().any(|known| known == text) {
             notes.push(text.into());
         }
-        Geometry::default()
-    })
+    };
+    let new =
+        |[read, phase, slice]: [[f64; 3]; 3]| Geometry::new(spacing, wide(head.position), read, phase, slice);
+    if let Ok(geometry) = new([head.read_dir, head.phase_dir, head.slice_dir].map(wide)) {
+        return geometry;
+    }
+    let Geometry { read_dir, phase_dir, slice_dir, .. } = Geometry::default();
+    if let Ok(geometry) = new([read_dir, phase_dir, slice_dir]) {
+        note("the image headers state no usable directions: axes are taken as left, posterior, superior");
+        return geometry;
+    }
+    note("the image headers state no usable geometry: voxels of 1 mm at the isocentre are assumed");
+    Geometry::default()
 }
 
 /// The numbers of a series.
@@ -281,12 +286,8 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Stored> {
     let fail = |e: hdf5::Error| reading(path, "the image data", &e);
     let descriptor = dataset.dtype().and_then(|t| t.to_descriptor()).map_err(fail)?;
     let count = voxels(shape).map_err(|e| Error::core(path, e))?;
+    expect_within(path, dataset, "image data", descriptor.size())?;
     let promised = count as u128 * descriptor.size() as u128;
-    let most = file_bytes(path, dataset)?.map(|bytes| u128::from(bytes) * u128::from(LARGEST_RATIO));
-    if let Some(most) = most.filter(|most| promised > *most) {
-        let expected = format!("at most {most} bytes in a file of this size");
-        return Err(Error::field(path, "image data", expected, format!("shape {shape:?}")));
-    }
     // The values as they lie in the file, and as they are given.
     let bytes = promised + count as u128 * size_of::<C32>() as u128;
     expect_memory("image data", u64::try_from(bytes).unwrap_or(u64::MAX))
@@ -301,13 +302,15 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Stored> {
                 // Double precision holds the digits of wider numbers, but not all of 64-bit integers.
                 _ => {
                     let wide = raw::<f64>(dataset, count).map_err(fail)?;
-                    rounded = wide.iter().any(|&number| f64::from(number as f32) != number);
+                    rounded =
+                        wide.iter().any(|&number| f64::from(number as f32) != number && !number.is_nan());
+                    let beyond = |number: &f64| number.is_finite() && number.abs() > f64::from(f32::MAX);
+                    if let Some(at) = wide.iter().position(beyond) {
+                        return Err(too_large(path, at));
+                    }
                     wide.into_iter().map(|number| number as f32).collect()
                 }
             };
-            if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-                return Err(not_finite(path, at, values[at]));
-            }
             return Ok(Stored { values: Values::Real(values), stored: element.into(), rounded });
         }
         TypeDescriptor::Compound(pair) => {
@@ -326,14 +329,16 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Stored> {
         }
         other => return Err(Error::field(path, "image data", "numbers or complex numbers", other)),
     };
-    match values.iter().position(|z| !(z.re.is_finite() && z.im.is_finite())) {
-        Some(at) => Err(not_finite(path, at, values[at])),
+    // HDF5 makes infinite numbers of those that are too large.
+    let is_infinite = |z: &C32| element == Element::C64 && (z.re.is_infinite() || z.im.is_infinite());
+    match values.iter().position(is_infinite) {
+        Some(at) => Err(too_large(path, at)),
         None => Ok(Stored { values: Values::Complex(values), stored: element.into(), rounded }),
     }
 }
 
-fn not_finite(path: &Path, at: usize, found: impl std::fmt::Display) -> Error {
-    Error::field(path, format!("image value {at}"), "a finite number", found)
+fn too_large(path: &Path, at: usize) -> Error {
+    Error::field(path, format!("image value {at}"), "a value within single precision", "a larger one")
 }
 
 /// The type of numbers; pairs are complex ones.

@@ -1,14 +1,15 @@
 //! The numbers of a MetaImage: in the header's file, in another one, or in several.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::read::ZlibDecoder;
 use rayspin_device::cpu::try_reserve;
 
 use super::{DATA_FILE, Header};
 use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
+use crate::gzip::GzipReader;
 use crate::{Error, Result, input};
 
 /// The value of `ElementDataFile` before a list of files.
@@ -156,24 +157,30 @@ impl Part {
             return numbers(file, BufReader::new(opened), self.count, element);
         }
         let (mut zlib, mut gzip);
-        let origin = match compressed {
+        let mut unpacked: Option<&mut dyn Read> = match compressed {
             true => {
                 let mut stream = BufReader::with_capacity(1 << 18, &opened);
                 match stream.fill_buf().is_ok_and(|start| start.starts_with(crate::format::GZIP)) {
                     true => {
-                        gzip = MultiGzDecoder::new(stream);
-                        Origin::Stream(&mut gzip)
+                        gzip = GzipReader::new(stream);
+                        Some(&mut gzip)
                     }
                     false => {
                         zlib = ZlibDecoder::new(stream);
-                        Origin::Stream(&mut zlib)
+                        Some(&mut zlib)
                     }
                 }
             }
-            false => Origin::File(&opened, start),
+            false => None,
         };
-        element::read(origin, self.count, element, order, None).map_err(|stop| match stop {
-            Stop::Io(e) if compressed => Error::field(file, "compressed numbers", "a sound zlib stream", e),
+        let damaged = |e| Error::field(file, "compressed numbers", "a sound zlib or gzip stream", e);
+        let origin = match &mut unpacked {
+            Some(stream) => Origin::Stream(&mut **stream),
+            None => Origin::File(&opened, start),
+        };
+        let read = element::read(origin, self.count, element, order, None);
+        let read = read.map_err(|stop| match stop {
+            Stop::Io(e) if compressed => damaged(e),
             Stop::Io(e) => Error::read(file, e),
             Stop::Memory(e) => Error::core(file, e),
             Stop::Short(got) => {
@@ -183,26 +190,42 @@ impl Part {
             Stop::Range(at) => {
                 Error::field(file, "voxel", "values within single precision", format!("a larger one at {at}"))
             }
-        })
+        })?;
+        // The checksum follows the values; reading on to the end verifies it.
+        if let Some(stream) = unpacked {
+            io::copy(&mut stream.take(1 << 20), &mut io::sink()).map_err(damaged)?;
+        }
+        Ok(read)
     }
 
     /// The file of the numbers, its path, and whether it is `name.gz` for `name`, which ITK looks for, too.
     fn open(&self, path: &Path) -> Result<(File, PathBuf, bool)> {
         let file = self.file.as_deref().unwrap_or(path);
-        let mut packed = file.as_os_str().to_owned();
-        packed.push(".gz");
-        let packed = PathBuf::from(packed);
+        let packed = with_gz(file);
         match input::open(file) {
             Ok(opened) => Ok((opened, file.to_owned(), false)),
             Err(_) if packed.is_file() => input::open(&packed).map(|opened| (opened, packed, true)),
             // A name that no file can have is an error of the header.
-            Err(Error::Open { source, .. }) if source.kind() == std::io::ErrorKind::InvalidInput => {
+            Err(Error::Open { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
                 let name = self.file.as_deref().unwrap_or(path).to_string_lossy().into_owned();
                 Err(Error::field(path, DATA_FILE, "the name of a file", name))
             }
             Err(error) => Err(error),
         }
     }
+}
+
+/// `name.gz` for `name`, in which the numbers are where `name` is not there.
+fn with_gz(file: &Path) -> PathBuf {
+    let mut packed = file.as_os_str().to_owned();
+    packed.push(".gz");
+    packed.into()
+}
+
+/// The file in which the numbers are that the header seeks in `file`.
+pub(super) fn holder(file: PathBuf) -> PathBuf {
+    let packed = with_gz(&file);
+    if !file.exists() && packed.is_file() { packed } else { file }
 }
 
 /// `count` numbers as text, with spaces, lines or commas between them.

@@ -36,6 +36,21 @@ impl Header {
         shape.reverse();
         shape
     }
+
+    /// The time between the images of a series in s, where it is stated with its unit.
+    pub(super) fn step_s(&self) -> Option<f64> {
+        // Codes of the standard: 8 is s, 16 is ms, 24 is µs.
+        let per_second = match self.raw.xyzt_units & 0o70 {
+            8 => 1.0,
+            16 => 1e3,
+            24 => 1e6,
+            _ => return None,
+        };
+        // The shortest decimal of a number of single precision is what the writer meant.
+        let step: f64 = self.raw.pixdim[4].to_string().parse().ok()?;
+        let step = step / per_second;
+        (self.sizes.len() > 3 && step.is_finite() && step > 0.0).then_some(step)
+    }
 }
 
 pub(super) fn read(path: &Path, stream: &mut dyn Read) -> Result<Header> {
@@ -180,7 +195,7 @@ pub(super) fn bytes(
             .map_err(|_| Error::field(path, "dim", format!("axes of at most {LONGEST_AXIS}"), size))?;
     }
     let usual = if options.values == Values::Complex { Element::C32 } else { Element::F32 };
-    let NumberType { element, scale } = integers.unwrap_or(usual.into());
+    let NumberType { element, scale, .. } = integers.unwrap_or(usual.into());
     let (datatype, bits) = (code_of(path, element)?, 8 * element.size() as i16);
     let (slope, intercept) = scale.unwrap_or((1.0, 0.0));
     let affine = geometry.affine_ras([nz, ny, nx]);

@@ -12,12 +12,12 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image};
 
 use crate::element::{self, Numbers, Origin, Stop, Value};
 use crate::format::{GZIP, ImageRead, Target};
+use crate::gzip::GzipReader;
 use crate::series_file::VolumeWriter;
 use crate::{AnyImage, Error, NumberType, Result, Values, input};
 
@@ -91,7 +91,7 @@ fn read_any(path: &Path) -> Result<ImageRead> {
     let got = element::fill(&mut file, &mut start).map_err(io)?;
     file.seek(SeekFrom::Start(0)).map_err(io)?;
     if &start[..got] == GZIP {
-        let mut stream = MultiGzDecoder::new(file);
+        let mut stream = GzipReader::new(file);
         let image = read_stream(path, &mut stream, None)?;
         // The checksum follows the values; reading on to the end verifies it.
         io::copy(&mut stream.take(1 << 20), &mut io::sink()).map_err(|e| stream_error(path, e))?;
@@ -169,9 +169,8 @@ where
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "dim", "a shape that fits the values", e))?;
     let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;
-    let stored = NumberType { element: header.element, scale: header.scale };
-    notes.extend(rounded.then(|| stored.rounded()));
-    Ok(ImageRead::new(image, stored, notes))
+    let stored = NumberType::new(header.element, header.scale).read(rounded, &mut notes);
+    Ok(ImageRead { repetition_time_s: header.step_s(), ..ImageRead::new(image, stored, notes) })
 }
 
 /// A decoder reports damage as an I/O error of these kinds.

@@ -229,7 +229,26 @@ fn of_entry<R>(
         input::choose(path, "array", &names, name.map(|name| name.strip_suffix(".npy").unwrap_or(name)))?;
     let mut entry = archive.by_name(&format!("{name}.npy")).map_err(|e| zip_error(path, e))?;
     let header = read_header(path, &format!("header of {name}"), &mut entry)?;
-    read(&format!("array {name}"), Origin::Stream(&mut entry), header)
+    let (what, promise) = (format!("array {name}"), header.promise());
+    let read = read(&what, Origin::Stream(&mut entry), header)?;
+    // The end of an entry verifies its checksum.
+    match element::fill(&mut entry, &mut [0]) {
+        Ok(0) => Ok(read),
+        Ok(_) => Err(Error::field(path, what, format!("no more than {promise}"), "more bytes")),
+        Err(e) => Err(damaged(path, &what, e)),
+    }
+}
+
+/// The error of an entry of an archive: its numbers cannot be unpacked, or are others than its checksum was made of.
+fn damaged(path: &Path, what: &str, error: std::io::Error) -> Error {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    match error.kind() {
+        InvalidData | InvalidInput | UnexpectedEof => {
+            Error::field(path, what, "sound numbers, as the archive's checksum says", error)
+                .with_hint("copy the file again, or write it anew: its bytes have changed")
+        }
+        _ => Error::read(path, error),
+    }
 }
 
 /// An array as an image.
@@ -238,10 +257,11 @@ fn image(path: &Path, what: &str, origin: Origin<'_>, header: Checked) -> Result
     where
         AnyImage: From<Image<T>>,
     {
-        let stored = NumberType::from(header.element);
+        let (element, mut notes) = (header.element, Vec::new());
         let (data, rounded) = read_values(path, what, origin, header, Numbers::Any)?;
         let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
-        Ok(ImageRead::new(image, stored, rounded.then(|| stored.rounded()).into_iter().collect()))
+        let stored = NumberType::from(element).read(rounded, &mut notes);
+        Ok(ImageRead::new(image, stored, notes))
     }
     match header.element.is_complex() {
         true => of::<C32>(path, what, origin, header),
@@ -409,7 +429,7 @@ fn read_values<T: Value>(
     let element::Numbers { values, rounded } =
         element::read(origin, header.count, header.element, header.order, None).map_err(
             |stop| match stop {
-                Stop::Io(e) => Error::read(path, e),
+                Stop::Io(e) => damaged(path, what, e),
                 Stop::Memory(e) => Error::core(path, e),
                 Stop::Short(got) => {
                     let expected = header.count as u64 * header.element.size() as u64;

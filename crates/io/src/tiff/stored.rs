@@ -1,10 +1,13 @@
 //! What a TIFF page says of its numbers, and the numbers as they are stored.
 
 use std::io::{Read, Result, Seek, SeekFrom};
+use std::str::FromStr;
 
 use tiff::decoder::Decoder;
 use tiff::tags::{ByteOrder, Tag};
 use tiff::{TiffError, TiffFormatError, TiffResult, TiffUnsupportedError};
+
+use crate::element::Element;
 
 /// The number of the entry PhotometricInterpretation, and its value where 0 is the brightest.
 const PHOTOMETRIC: u16 = 262;
@@ -98,6 +101,24 @@ fn place<R: Read + Seek>(decoder: &mut Decoder<R>) -> TiffResult<(u64, [u8; 2])>
     Err(missing())
 }
 
+/// The type of numbers of so many bits in a SampleFormat; none of complex and unknown ones.
+pub(super) fn element(bits: u8, format: u64) -> Option<Element> {
+    Some(match (bits, format) {
+        (8, 1) => Element::U8,
+        (8, 2) => Element::I8,
+        (16, 1) => Element::U16,
+        (16, 2) => Element::I16,
+        (16, 3) => Element::F16,
+        (32, 1) => Element::U32,
+        (32, 2) => Element::I32,
+        (32, 3) => Element::F32,
+        (64, 1) => Element::U64,
+        (64, 2) => Element::I64,
+        (64, 3) => Element::F64,
+        _ => return None,
+    })
+}
+
 /// Whether the page is a thumbnail or a mask of another one.
 pub(super) fn is_beside<R: Read + Seek>(decoder: &mut Decoder<R>) -> TiffResult<bool> {
     const REDUCED: u32 = 1;
@@ -117,13 +138,67 @@ pub(super) fn notes<R: Read + Seek>(decoder: &mut Decoder<R>) -> Vec<String> {
     if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
         notes.push(format!("pages are read as they are stored: Orientation {orientation} is not applied"));
     }
-    let text = decoder.find_tag(Tag::ImageDescription).ok().flatten();
-    let text = text.and_then(|text| text.into_string().ok()).unwrap_or_default();
-    let number = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<f64>().ok());
-    if let (true, Some(c0), Some(c1)) = (text.starts_with("ImageJ="), number("c0="), number("c1=")) {
+    let text = description(decoder);
+    if let (Some(c0), Some(c1)) = (imagej::<f64>(&text, "c0"), imagej::<f64>(&text, "c1")) {
         notes.push(format!(
             "numbers are read as they are stored: ImageJ's calibration, {c0} + {c1} · stored, is not applied"
         ));
     }
+    notes.extend(axes_note(&text));
     notes
+}
+
+/// What the first page says of the whole file, as ImageJ, tifffile and OME write it.
+pub(super) fn description<R: Read + Seek>(decoder: &mut Decoder<R>) -> String {
+    let text = decoder.find_tag(Tag::ImageDescription).ok().flatten();
+    text.and_then(|text| text.into_string().ok()).unwrap_or_default()
+}
+
+/// The number after a key of ImageJ's description.
+pub(super) fn imagej<T: FromStr>(text: &str, key: &str) -> Option<T> {
+    let of = |line: &str| line.strip_prefix(key)?.strip_prefix('=')?.trim().parse().ok();
+    text.starts_with("ImageJ=").then(|| text.lines().find_map(of)).flatten()
+}
+
+/// The shape of a file of tifffile, `{"shape": [6, 20, 17], "truncated": true}`.
+fn shape(text: &str) -> Option<Vec<usize>> {
+    let list = text.trim_start().starts_with('{').then(|| text.split_once("\"shape\""))??.1;
+    let list = list.trim_start().strip_prefix(':')?.trim_start().strip_prefix('[')?.split_once(']')?.0;
+    list.split(',').map(|size| size.trim().parse().ok()).collect()
+}
+
+/// The pages of `[rows, columns]` that a file has by the description of its first, where it may describe that one alone.
+pub(super) fn stated_pages(text: &str, [rows, columns]: [usize; 2]) -> Option<usize> {
+    if let Some(images) = imagej(text, "images") {
+        return Some(images);
+    }
+    let truncated = text.split_once("\"truncated\"")?.1;
+    let is_true = truncated.trim_start().strip_prefix(':')?.trim_start().starts_with("true");
+    let all = shape(text).filter(|_| is_true)?.into_iter().try_fold(1usize, usize::checked_mul)?;
+    let page = rows.checked_mul(columns).filter(|&page| page > 0)?;
+    (all % page == 0).then_some(all / page)
+}
+
+/// Whether several axes count the pages, where the description tells it. One alone is that of the slices, whatever it is called: programs write
+/// plain stacks as channels.
+fn axes_note(text: &str) -> Option<String> {
+    let ome = |name: &str| text.split_once(&format!(" {name}=\""))?.1.split_once('"')?.0.parse().ok();
+    let counts: [Option<usize>; 3] = match text.contains("<OME") {
+        true => ["SizeC", "SizeT", "SizeZ"].map(ome),
+        false => ["channels", "frames", "slices"].map(|key| imagej(text, key)),
+    };
+    let axes = shape(text).unwrap_or_default();
+    let are_several = |sizes: &[usize]| sizes.iter().filter(|&&size| size > 1).count() > 1;
+    let counts = counts.map(|count| count.unwrap_or(1));
+    let found = if are_several(&counts) {
+        let [channels, frames, slices] = counts;
+        format!("channels {channels}, times {frames}, slices {slices}")
+    } else if are_several(&axes[..axes.len().saturating_sub(2)]) {
+        format!("the shape {axes:?}")
+    } else {
+        return None;
+    };
+    Some(format!(
+        "the file is more than a stack of slices ({found}): its pages are read as slices, in the order of the file"
+    ))
 }

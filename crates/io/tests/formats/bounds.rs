@@ -55,6 +55,24 @@ fn pipes_and_devices_are_no_files() {
 }
 
 #[test]
+fn a_pipe_among_the_files_of_a_folder_is_none_of_them() {
+    let folder = folder();
+    let image =
+        rayspin_core::Image::new(ndarray::ArrayD::from_elem(vec![1, 4, 5], 2.0f32), Default::default());
+    let image = image.unwrap();
+    for number in 0..3 {
+        let page = folder.path().join(format!("page_{number}.tif"));
+        rayspin_io::write_image(&page, &image, &Default::default()).unwrap();
+    }
+    pipe(&folder.path().join("notes"));
+    let read = rayspin_io::read_volume(folder.path()).unwrap();
+    assert!(read.image.shape_zyx() == [3, 4, 5] && read.notes.concat().contains("left out: notes"));
+    let path = folder.path().join("page_3.tif");
+    pipe(&path);
+    expect_told(&read_image(folder.path()).map(drop).unwrap_err(), &path, &["found a pipe"]);
+}
+
+#[test]
 fn numbers_beside_a_header_lie_in_a_regular_file_that_is_long_enough() {
     let folder = folder();
     let header = folder.path().join("a.mhd");

@@ -8,7 +8,7 @@ use rayspin_ct::scan::{Counts, Measured, PixelSize, Scan};
 use rayspin_device::{Cpu, Device};
 use rayspin_io::{Projections, data_exchange};
 
-use super::support::{folder, python};
+use super::support::{folder, put, python};
 
 fn read(path: &Path, cpu: &Cpu) -> rayspin_io::Result<Scan> {
     Projections::open(path)?.into_scan(cpu)
@@ -45,6 +45,8 @@ fn scans_of_other_programs_are_read_or_refused() {
         "virtual_self",
         "storage",
         "block",
+        "block_1024",
+        "block_65536",
         "compact",
         "filter_compression_gzip",
         "filter_compression_lzf",
@@ -65,11 +67,6 @@ fn scans_of_other_programs_are_read_or_refused() {
         let scan = read(&f.join(format!("{name}.h5")), cpu);
         expect_numbers(name, scan.unwrap_or_else(|error| panic!("{name}: {error}")));
     }
-    // Numbers that were never written are 0, wherever HDF5 would seek them.
-    let Measured::Lines(zeros) = read(&f.join("unwritten.h5"), cpu).unwrap().measured else {
-        panic!("counts")
-    };
-    assert!(zeros.iter().all(|&value| value == 0.0));
     for (name, words) in [
         ("missing_link.h5", ["exchange/data", "raw/none.h5"]),
         ("missing_group.h5", ["exchange", "raw/none.h5"]),
@@ -93,6 +90,77 @@ fn scans_of_other_programs_are_read_or_refused() {
         assert!(!text.contains("plugin") && !text.contains("target/"), "{text}");
     }
     assert!(read(&f.join("filter_used.h5"), cpu).unwrap_err().hint().unwrap().contains("h5repack"));
+}
+
+/// HDF5 would give zeros for them.
+#[test]
+fn numbers_that_were_never_written_are_refused() {
+    let folder = folder();
+    if !python("hdf5_scans.py", "write", folder.path()) {
+        return;
+    }
+    let f = folder.path().join("unwritten");
+    let device = Device::cpu().unwrap();
+    let cpu = device.cpu_side();
+    for (name, words) in [
+        ("views", ["exchange/data:", "some that were not, at 4 to 5 of 6"]),
+        ("tile", ["exchange/data:", "some that were not, at 2 of 6"]),
+        ("nothing", ["exchange/data:", "found none"]),
+        ("no_chunk", ["exchange/data:", "found none"]),
+        ("angles", ["exchange/theta:", "found none"]),
+        ("angles_half", ["exchange/theta:", "some that were not, at 4 to 5 of 6"]),
+        ("darks", ["exchange/data_dark:", "found none"]),
+        ("flats", ["exchange/data_white:", "found none"]),
+        ("filled_big", ["exchange/data_dark:", "in a file of this size"]),
+        ("virtual_hole", ["exchange/data:", "some that were not, at 3 to 5 of 6"]),
+        ("virtual_gone", ["gone in ", "source.h5, of which the virtual data set exchange/data is made"]),
+        ("virtual_short", ["half in ", "at least the shape [6, 2, 5], found [3, 2, 5]"]),
+        ("virtual_never", ["source.h5: never:", "found none"]),
+        ("virtual_angles", ["exchange/theta:", "some that were not, at 4 to 5 of 6"]),
+        ("virtual_darks", ["gone in ", "data set exchange/data_dark is made"]),
+        ("virtual_gap_unsaid", ["exchange/data:", "at 0 to 5 of 6"]),
+    ] {
+        let error = read(&f.join(format!("{name}.h5")), cpu).expect_err(name);
+        let text = error.to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{name}: {text}");
+        assert_eq!(error.kind(), ErrorKind::Input, "{text}");
+    }
+    // A fill value that the file states, of numbers that it leaves out throughout.
+    let Measured::Counts(Counts { darks, .. }) = read(&f.join("filled.h5"), cpu).unwrap().measured else {
+        panic!("lines")
+    };
+    assert!(darks.dim().0 == 3 && darks.iter().all(|&dark| dark == 4.0));
+    // Rays that miss the object, and the gap between modules of a detector.
+    let lines = |name: &str| match read(&f.join(name), cpu).unwrap().measured {
+        Measured::Lines(lines) => lines,
+        Measured::Counts(_) => panic!("counts"),
+    };
+    let row = lines("virtual_row.h5");
+    assert!(row.outer_iter().enumerate().all(|(at, view)| view.iter().all(|&v| (v == 0.0) == (at == 4))));
+    let gap = lines("virtual_gap.h5");
+    assert!(gap[[0, 0, 0]] == 7.0 && gap[[0, 1, 0]] == row[[0, 0, 0]]);
+}
+
+/// Whether a file holds a scan cannot be told of a damaged one: the damage is what the user needs to know.
+#[test]
+fn damage_is_told_before_the_kind() {
+    let folder = folder();
+    let f = folder.path();
+    let scan = Scan::new(Measured::Lines(ndarray::Array3::ones((9, 4, 50))), vec![0.5; 9], None).unwrap();
+    data_exchange::write(f.join("a.h5"), &scan).unwrap();
+    let whole = std::fs::read(f.join("a.h5")).unwrap();
+    for (name, bytes) in [
+        ("cut.h5", &whole[..whole.len() / 2]),
+        ("cut.txrm", &b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and no more"[..]),
+    ] {
+        put(&f.join(name), bytes);
+        let error = Projections::are_in(f.join(name)).expect_err(name);
+        assert_eq!(error.kind(), ErrorKind::Input, "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert!(Projections::are_in(f.join("a.h5")).unwrap());
+    put(&f.join("words.txt"), b"no scan");
+    assert!(!Projections::are_in(f.join("words.txt")).unwrap());
 }
 
 #[test]
@@ -125,10 +193,16 @@ fn what_a_file_states_of_its_scan_is_taken() {
     // Images that check the alignment, and invalid ones, are no views.
     let scan = open("alignment.nxs");
     assert_eq!(scan.shape(), [2, 2, 5]);
-    for word in ["2 images that check the alignment", "1 images that the file calls invalid"] {
+    for word in ["2 images that check the alignment", "1 image that the file calls invalid is left out"] {
         assert!(scan.notes().iter().any(|note| note.starts_with(word)), "{:?}", scan.notes());
     }
     assert_eq!(open("column.nxs").shape(), [2, 2, 5]);
+    // Kinds that the control states alone, and the entry that a file calls its default.
+    let control = open("control.nxs");
+    assert_eq!((control.shape()[0], control.frames()), (2, Some([2, 1])));
+    assert!(control.notes().concat().contains("no image_key"), "{:?}", control.notes());
+    let default = open("default.nxs");
+    assert!(default.shape()[0] == 2 && default.notes().concat().contains("b1 is taken"));
     // The entry that has images, or the one that the user names.
     let several = open("several.nxs");
     assert_eq!(several.shape()[0], 3);

@@ -4,7 +4,7 @@ use ndarray::{ArrayD, IxDyn};
 use proptest::prelude::*;
 use rayspin_core::{C32, Geometry, Image};
 use rayspin_io::nifti::{self, NiftiOptions};
-use rayspin_io::{Error, Values, npy};
+use rayspin_io::{Error, Values, WriteOptions, npy, read_image, write_image};
 
 use crate::support::{assert_same_place, folder, oblique, put, python, random};
 
@@ -44,6 +44,51 @@ fn nibabel_reads_what_is_written() {
         }
     }
     python("nifti_nibabel.py", "check", folder.path());
+}
+
+#[test]
+fn the_time_step_of_a_series_is_kept() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let image = Image::new(random(3, &[4, 2, 3, 5]), Geometry::default()).unwrap();
+    let step = |name: &str| read_image(at(name)).unwrap().repetition_time_s;
+    for (unit, stated, wanted) in
+        [(8u8, 1.8f32, Some(1.8)), (16, 720.0, Some(0.72)), (24, 90_000.0, Some(0.09)), (0, 3.0, None)]
+    {
+        nifti::write(at("a.nii"), &image, &NiftiOptions::default()).unwrap();
+        let mut bytes = std::fs::read(at("a.nii")).unwrap();
+        bytes[92..96].copy_from_slice(&stated.to_le_bytes());
+        bytes[123] = 2 | unit;
+        put(&at("a.nii"), &bytes);
+        assert_eq!(step("a.nii"), wanted);
+        let read = read_image(at("a.nii")).unwrap();
+        let options = WriteOptions { repetition_time_s: read.repetition_time_s, ..WriteOptions::default() };
+        for name in ["b.nii", "b.nii.gz"] {
+            let notes = write_image(at(name), &read.image, &options).unwrap();
+            assert!(step(name) == wanted && !notes.concat().contains("repetitions is not"), "{notes:?}");
+        }
+        let notes = write_image(at("b.npy"), &read.image, &options).unwrap().concat();
+        assert_eq!(notes.contains("s between repetitions is not written"), wanted.is_some(), "{notes}");
+    }
+    // A single image has no step.
+    let one = Image::new(random(3, &[2, 3, 5]), Geometry::default()).unwrap();
+    let options = NiftiOptions { repetition_time_s: Some(2.0), ..NiftiOptions::default() };
+    nifti::write(at("one.nii"), &one, &options).unwrap();
+    assert_eq!(step("one.nii"), None);
+}
+
+#[test]
+fn zeros_behind_a_gzip_stream_are_no_damage() {
+    let folder = folder();
+    let path = folder.path().join("a.nii.gz");
+    let image = Image::new(random(5, &[3, 4, 5]), Geometry::default()).unwrap();
+    nifti::write(&path, &image, &NiftiOptions { values: Values::Complex, ..NiftiOptions::default() })
+        .unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    put(&path, &[&whole[..], &[0; 700]].concat());
+    assert_eq!(nifti::read(&path).unwrap().image.data(), image.data());
+    put(&path, &[&whole[..], &[0; 700], b"tail"].concat());
+    assert!(nifti::read(&path).unwrap_err().to_string().contains("gzip"));
 }
 
 #[test]

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use rayspin_core::C32;
 use rayspin_io::{Error, npy};
 
-use crate::support::{folder, python, random};
+use crate::support::{folder, put, python, random};
 
 /// The values that `npy_numpy.py` describes.
 fn expected(kind: &str) -> ArrayD<C32> {
@@ -18,6 +18,36 @@ fn expected(kind: &str) -> ArrayD<C32> {
             ),
         }
     })
+}
+
+/// numpy.load refuses such archives too.
+#[test]
+fn archives_whose_bytes_have_changed_are_refused() {
+    let folder = folder();
+    let path = folder.path().join("a.npz");
+    let values = Array2::from_shape_fn((40, 30), |(row, column)| (37 * row + column) as f64);
+    for packed in [false, true] {
+        let file = std::fs::File::create(&path).unwrap();
+        let mut archive = match packed {
+            true => ndarray_npy::NpzWriter::new_compressed(file),
+            false => ndarray_npy::NpzWriter::new(file),
+        };
+        archive.add_array("kspace", &values).unwrap();
+        archive.finish().unwrap();
+        assert_eq!(npy::read_npz_real(&path, None).unwrap(), values.clone().into_dyn());
+        let whole = std::fs::read(&path).unwrap();
+        // Behind the headers of the entry and of the array.
+        for at in (300..whole.len() - 200).step_by(whole.len() / 9) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            put(&path, &bytes);
+            let error = npy::read_npz_real(&path, Some("kspace")).expect_err("a changed byte");
+            assert_eq!(error.kind(), rayspin_core::ErrorKind::Input, "{at}: {error}");
+            assert!(error.to_string().contains("array kspace"), "{at}: {error}");
+            assert!(rayspin_io::read_image(&path).is_err(), "{at}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]

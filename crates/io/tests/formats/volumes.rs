@@ -102,6 +102,84 @@ fn stacks_of_other_programs_are_read() {
     assert!(python("volumes.py", "check", f));
 }
 
+#[test]
+fn what_a_stack_states_beside_its_pages_is_taken_or_said() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("volumes.py", "write", f) {
+        return;
+    }
+    assert!(refused(&f.join("planes.tif")).contains("16 planes (ImageDepth)"));
+    // The first page is described alone.
+    for kind in ["u1", "u2", "i4", "f4", "f8"] {
+        assert_eq!(*read(&f.join(format!("first_page_{kind}.tif"))).data(), expected(), "{kind}");
+    }
+    assert!(refused(&f.join("first_page_packed.tif")).contains("3 pages, as its description says"));
+    let bytes = std::fs::read(f.join("first_page_u2.tif")).unwrap();
+    put(&f.join("first_page_cut.tif"), &bytes[..bytes.len() - 2]);
+    assert!(refused(&f.join("first_page_cut.tif")).contains("cut short"));
+    // Pages that are counted by more than z.
+    for (name, words) in [
+        ("times.tif", "channels 1, times 2, slices 3"),
+        ("channels.tif", "channels 2, times 1, slices 3"),
+        ("channels.ome.tif", "channels 2, times 1, slices 3"),
+        ("shaped.tif", "the shape [2, 3, 4, 5]"),
+    ] {
+        let read = read_volume(f.join(name)).unwrap();
+        assert_eq!(read.image.shape_zyx(), [6, 4, 5], "{name}");
+        assert!(read.notes.iter().any(|note| note.contains(words)), "{name}: {:?}", read.notes);
+    }
+    // The size of a voxel, and where it is assumed.
+    for (name, spacing, notes) in [
+        ("steps.ome.tif", [0.04, 0.05, 0.3], &["no place"][..]),
+        ("steps.tif", [0.25, 0.125, 0.7], &["no place"]),
+        ("micron.tif", [2.5e-3, 5e-3, 1.0], &["no place", "no distance between slices"]),
+        ("millimetre.tif", [0.2, 0.25, 1.0], &["no place", "no distance between slices"]),
+        ("hundred.tif", [1.0; 3], &["no geometry", "pixels of 0.1 mm"]),
+        ("printer.tif", [1.0; 3], &["no geometry"]),
+    ] {
+        let read = read_volume(f.join(name)).unwrap();
+        let found = read.image.geometry().spacing_mm;
+        assert!(found.iter().zip(spacing).all(|(a, b)| (a - b).abs() < 1e-6 * b), "{name}: {found:?}");
+        assert_eq!(read.notes.len(), notes.len(), "{name}: {:?}", read.notes);
+        assert!(notes.iter().all(|words| read.notes.concat().contains(words)), "{name}: {:?}", read.notes);
+    }
+    let views = read_views(f.join("steps.tif")).unwrap();
+    assert!(views.notes.is_empty() && views.middle_mm.is_none(), "{views:?}");
+    // Damage within the compressed numbers of a page.
+    let mut bytes = std::fs::read(f.join("deflate.tif")).unwrap();
+    let page = bytes.windows(2).rposition(|pair| pair == [0x78, 0x9c] || pair == [0x78, 0xda]).unwrap();
+    bytes[page + 2..page + 12].fill(0xff);
+    put(&f.join("damaged.tif"), &bytes);
+    assert!(refused(&f.join("damaged.tif")).contains("page 2"));
+}
+
+#[test]
+fn packed_numbers_of_metaimages_are_checked() {
+    let folder = folder();
+    let f = folder.path();
+    let bytes: Vec<u8> = (0..6000u32).map(|at| (at * at / 7) as u8).collect();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, &bytes).unwrap();
+    let packed = packed.finish().unwrap();
+    put(
+        &f.join("a.mhd"),
+        b"NDims = 3\nDimSize = 30 20 10\nElementType = MET_UCHAR\nElementDataFile = numbers.raw\n",
+    );
+    let data = f.join("numbers.raw.gz");
+    put(&data, &packed);
+    assert_eq!(read(&f.join("a.mhd")).data()[[9, 19, 29]], f32::from(bytes[5999]));
+    // Records of a run name the file that is there.
+    assert_eq!(rayspin_io::parts(f.join("a.mhd"))[1], data);
+    let mut changed = packed.clone();
+    let end = changed.len() - 8;
+    changed[end] ^= 1;
+    put(&data, &changed);
+    assert!(refused(&f.join("a.mhd")).contains("compressed numbers"));
+    put(&data, &[&packed[..], &[0; 99]].concat());
+    read(&f.join("a.mhd"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
@@ -328,7 +406,7 @@ fn nexus_files_of_h5py_are_read() {
     }
     let device = Device::cpu().unwrap();
     for (name, keys) in [("degrees.nxs", &[2, 1, 1, 0, 0, 3, 0, 0, 1][..]), ("radian.h5", &[0, 0, 1, 2, 0])] {
-        assert!(Projections::are_in(f.join(name)), "{name}");
+        assert!(Projections::are_in(f.join(name)).unwrap(), "{name}");
         let mut scan = Projections::open(f.join(name)).unwrap();
         let of = |kind: i32| Vec::from_iter((0..keys.len()).filter(|&at| keys[at] == kind));
         assert_eq!((scan.shape(), scan.frames()), ([of(0).len(), 2, 6], Some([of(1).len(), of(2).len()])));

@@ -9,6 +9,7 @@ use rayspin_core::{C32, Geometry, Image, Monitor};
 use rayspin_io::ismrmrd::{
     Identity, ImageOptions, ReadOptions, read, read_images, read_with, write, write_images,
 };
+use rayspin_io::{AnyImage, WriteOptions, read_any_image};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
 
 /// A header with one encoding of 4 × 2 voxels.
@@ -272,4 +273,66 @@ fn scans_and_images_behind_links_are_those_of_the_other_file() {
     assert_eq!(found.data(), image.data());
     let error = read(at("broken.h5")).unwrap_err().to_string();
     assert!(error.contains("broken.h5: dataset") && error.contains("gone.h5"), "{error}");
+}
+
+/// As ismrmrd-python writes images by default: a field of view, and no directions.
+#[test]
+fn images_without_directions_keep_their_size_and_numbers_that_are_none_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    let mut data = ndarray::ArrayD::from_elem(vec![2, 6, 5], 3.0f32);
+    data[[1, 2, 3]] = f32::NAN;
+    let place = Geometry { spacing_mm: [2.0, 3.0, 4.0], ..Geometry::default() };
+    let image = Image::new(data, place).unwrap();
+    rayspin_io::write_image(&path, &image, &WriteOptions::default()).unwrap();
+    let read = read_any_image(&path).unwrap();
+    assert!(read.notes.concat().contains("1 of 60 numbers are not finite"), "{:?}", read.notes);
+    let AnyImage::Real(found) = read.image else { panic!("complex numbers") };
+    let same = |(a, b): (&f32, &f32)| a == b || (a.is_nan() && b.is_nan());
+    assert!(found.data().iter().zip(image.data()).all(same));
+
+    #[derive(H5Type, Clone, Copy)]
+    #[repr(C)]
+    struct Head {
+        matrix_size: [u32; 3],
+        field_of_view: [f32; 3],
+        position: [f32; 3],
+        read_dir: [f32; 3],
+        phase_dir: [f32; 3],
+        slice_dir: [f32; 3],
+        repetition: u32,
+    }
+    let zero = [0.0; 3];
+    for (name, field_of_view, dirs, spacing, words) in [
+        ("sized.h5", [10.0, 18.0, 8.0], [zero; 3], [2.0, 3.0, 4.0], "no usable directions"),
+        ("one.h5", [10.0, 18.0, 8.0], [[1.0, 0.0, 0.0], zero, zero], [2.0, 3.0, 4.0], "no usable directions"),
+        ("nothing.h5", zero, [zero; 3], [1.0; 3], "no usable geometry"),
+    ] {
+        let file = hdf5::File::create(folder.path().join(name)).unwrap();
+        let series = file.create_group("images/1").unwrap();
+        let [read_dir, phase_dir, slice_dir] = dirs;
+        let head = Head {
+            matrix_size: [5, 6, 2],
+            field_of_view,
+            position: zero,
+            read_dir,
+            phase_dir,
+            slice_dir,
+            repetition: 0,
+        };
+        series.new_dataset_builder().with_data(&[head]).create("header").unwrap();
+        let values = ndarray::Array5::from_elem((1, 1, 2, 6, 5), 7u16);
+        series.new_dataset_builder().with_data(values.view()).create("data").unwrap();
+        file.close().unwrap();
+        let read = read_any_image(folder.path().join(name)).unwrap();
+        assert_eq!(read.image.into_real().0.geometry().spacing_mm, spacing, "{name}");
+        assert!(read.notes.concat().contains(words), "{name}: {:?}", read.notes);
+    }
+    // Images that were never written.
+    let file = hdf5::File::open_rw(folder.path().join("sized.h5")).unwrap();
+    file.unlink("images/1/data").unwrap();
+    file.new_dataset::<u16>().shape((1, 1, 2, 6, 5)).create("images/1/data").unwrap();
+    file.close().unwrap();
+    let error = read_any_image(folder.path().join("sized.h5")).unwrap_err().to_string();
+    assert!(error.contains("data: expected numbers that were written"), "{error}");
 }

@@ -344,7 +344,7 @@ pub(crate) fn read_ct_scan(
     darks: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<CtScan> {
     let file = |error: rayspin::io::Error| of_file(Call::Ct, &error);
-    let is_scan = py.detached(|| Projections::are_in(&path))?;
+    let is_scan = py.detached(|| Projections::are_in(&path))?.map_err(file)?;
     let angles = |views: usize| match (geometry, arc) {
         (Some(geometry), None) => Ok(geometry.angles.clone()),
         (None, Some(arc)) => {

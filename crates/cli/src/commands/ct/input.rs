@@ -94,7 +94,7 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
     if stream && !args.scan.is_file() {
         return Ok(Kind { array: true, stream });
     }
-    if Projections::are_in(&args.scan) {
+    if Projections::are_in(&args.scan)? {
         return Ok(Kind { array: false, stream });
     }
     let format = io::detect(&args.scan)?;

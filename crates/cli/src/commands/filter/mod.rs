@@ -10,8 +10,7 @@ use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor};
 use rayspin::filter::{self, Filters};
 use rayspin::imaging::display::Window;
-use rayspin::io::cfl::Layout;
-use rayspin::io::{self, Format, NumberType, Values, png::PngOptions};
+use rayspin::io::{self, Format, Values, png::PngOptions};
 use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context, stdout};
 
@@ -80,7 +79,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
     let wanted = args.histogram.as_deref().map(|path| histogram::Wanted::of(path, args)).transpose()?;
     let monitor = Monitor::new(&context.console, Some(&rayspin_shell::interrupt::STOP));
     let start = std::time::Instant::now();
-    let (image, layout, stored) = monitor.stage("read", 0, || read(&args.image, &monitor))?;
+    let (image, kept) = monitor.stage("read", 0, || read(&args.image, &monitor))?;
     let of_file = || args.image.display().to_string();
     let pair = match &args.compare {
         Some(_) => Some(compare::Pair::before(&image, args.slice, window).with_context(of_file)?),
@@ -101,7 +100,7 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
         }
     }
     for path in &args.outputs {
-        let notes = monitor.stage("write", 0, || write(path, &image, (layout, stored), window))?;
+        let notes = monitor.stage("write", 0, || write(path, &image, &kept, window))?;
         notes.iter().for_each(|note| monitor.note(&format!("{}: {note}", stdout::name(path))));
     }
     if !context.quiet {
@@ -148,27 +147,27 @@ fn steps(args: &Arguments) -> Result<Vec<Arc<dyn filter::Filter>>> {
 }
 
 /// An image of real numbers: magnitudes of complex ones. Errors: a file without an image.
-fn read(path: &Path, monitor: &Monitor<'_>) -> Result<(Image<f32>, Layout, NumberType)> {
-    let io::ImageFile { image, notes, layout, stored, .. } = io::read_any_image(path)?;
+fn read(path: &Path, monitor: &Monitor<'_>) -> Result<(Image<f32>, io::WriteOptions)> {
+    let io::ImageFile { image, notes, layout, stored, repetition_time_s, .. } = io::read_any_image(path)?;
     notes.iter().for_each(|note| monitor.note(note));
     let (image, magnitudes) = image.into_real();
     if magnitudes {
         monitor.note("magnitudes of complex numbers are filtered");
     }
-    Ok((image, layout, stored))
+    let stored = Some(stored);
+    Ok((image, io::WriteOptions { layout, stored, repetition_time_s, ..io::WriteOptions::default() }))
 }
 
 /// Integers that are whole numbers still are written as such.
 fn write(
     path: &Path,
     image: &Image<f32>,
-    (layout, stored): (Layout, NumberType),
+    kept: &io::WriteOptions,
     window: Option<Window>,
 ) -> Result<Vec<String>> {
     let window = window.unwrap_or_default();
     let png = PngOptions { window, ..PngOptions::preview(image.shape_zyx()[0], image.repetitions()) };
-    let (values, stored) = (Some(Values::Real), Some(stored));
-    let options = io::WriteOptions { png, layout, values, stored, ..io::WriteOptions::default() };
+    let options = io::WriteOptions { png, values: Some(Values::Real), ..kept.clone() };
     Ok(io::write_image(path, image, &options)?)
 }
 

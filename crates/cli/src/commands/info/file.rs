@@ -87,7 +87,7 @@ pub(super) struct Description {
 /// Errors: a file of no known format, or damaged; samples that do not fit the trajectory that is given.
 pub(super) fn describe(path: &Path, options: &ScanOptions) -> Result<Description> {
     let input = io::Input::of(path);
-    if Projections::are_in(path) {
+    if Projections::are_in(path)? {
         let scan = Projections::open(path)?;
         let mut told = Described { format: Some(scan.kind()), ..Described::new(path) };
         told.bytes = std::fs::metadata(&input.file).map(|found| found.len()).ok();
