@@ -256,17 +256,7 @@ pub fn write_image<T: Pixel>(
         4 => slices.planes().try_for_each(|volume| writer.push(volume))?,
         _ => writer.push(slices)?,
     }
-    let mut left_out = writer.finish()?;
-    let format = Format::of_name(&path).filter(|format| !format.is_picture());
-    let keeps_time = format.is_none_or(|format| format.keeps(Property::RepetitionTime));
-    if let Some(seconds) = options.repetition_time_s.filter(|_| shape.len() > 3 && !keeps_time) {
-        let of = endings(|format| format.keeps(Property::RepetitionTime));
-        left_out.push(format!(
-            "the format holds no time: {seconds} s between repetitions is not written ({} keeps it)",
-            of.join(", ")
-        ));
-    }
-    Ok(left_out)
+    writer.finish()
 }
 
 /// Where the stacks of an image are.

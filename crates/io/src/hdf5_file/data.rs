@@ -43,9 +43,15 @@ const FILTERS: [(i32, &str); 12] = [
 /// Errors: no such data set; a link, virtual data set or external storage that names a missing file; a filter that Rayspin lacks; numbers
 /// that were never written.
 pub(crate) fn dataset(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
+    let data = opened(path, group, name)?;
+    written::expect_written(path, &data, name)?;
+    Ok(data)
+}
+
+/// The data set as [`dataset`] has it, of which some numbers may never have been written.
+pub(crate) fn opened(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
     let data = group.dataset(name).map_err(|e| reading(path, &format!("opening {name}"), &e))?;
     expect_readable(path, &data, name)?;
-    written::expect_written(path, &data, name)?;
     Ok(data)
 }
 

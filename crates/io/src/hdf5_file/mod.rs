@@ -18,7 +18,7 @@ use rayspin_core::ErrorKind;
 use rayspin_device::cpu::expect_memory;
 
 pub(crate) use data::{
-    dataset, expect_found, expect_within, file_bytes, is_filtered, list, numbers, place, values,
+    dataset, expect_found, expect_within, file_bytes, is_filtered, list, numbers, opened, place, values,
 };
 pub(crate) use links::linked;
 pub(crate) use text::{Value, attribute, number, value};

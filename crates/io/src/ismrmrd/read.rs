@@ -19,7 +19,7 @@ use super::layout::Head;
 use super::open::{find_group, open};
 use super::references;
 use crate::error::{Error, Result};
-use crate::hdf5_file::{check_holder, dataset, reading};
+use crate::hdf5_file::{check_holder, opened, reading};
 
 /// Samples are read in blocks of at most this many bytes and acquisitions, one a thread at a time: a block stays in the second cache.
 const BLOCK_BYTES: u64 = 1 << 20;
@@ -200,7 +200,7 @@ impl Raw {
         check_holder(path, &xml)?;
         let xml = header_in::text(&xml_bytes(path, &xml)?, &mut notes);
         let header = header_in::parse(path, xml, &mut notes)?;
-        let dataset = dataset(path, &scan, "data")?;
+        let dataset = opened(path, &scan, "data")?;
         check_holder(path, &dataset)?;
         let mut acquisitions = Acquisitions::new(path, dataset)?;
         if !acquisitions.missing.is_empty() {

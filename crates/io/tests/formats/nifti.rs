@@ -64,11 +64,9 @@ fn the_time_step_of_a_series_is_kept() {
         let read = read_image(at("a.nii")).unwrap();
         let options = WriteOptions { repetition_time_s: read.repetition_time_s, ..WriteOptions::default() };
         for name in ["b.nii", "b.nii.gz"] {
-            let notes = write_image(at(name), &read.image, &options).unwrap();
-            assert!(step(name) == wanted && !notes.concat().contains("repetitions is not"), "{notes:?}");
+            write_image(at(name), &read.image, &options).unwrap();
+            assert_eq!(step(name), wanted, "{name}");
         }
-        let notes = write_image(at("b.npy"), &read.image, &options).unwrap().concat();
-        assert_eq!(notes.contains("s between repetitions is not written"), wanted.is_some(), "{notes}");
     }
     // A single image has no step.
     let one = Image::new(random(3, &[2, 3, 5]), Geometry::default()).unwrap();
@@ -87,7 +85,7 @@ fn zeros_behind_a_gzip_stream_are_no_damage() {
     let whole = std::fs::read(&path).unwrap();
     put(&path, &[&whole[..], &[0; 700]].concat());
     assert_eq!(nifti::read(&path).unwrap().image.data(), image.data());
-    put(&path, &[&whole[..], &[0; 700], b"tail"].concat());
+    put(&path, &[&whole[..], &[0; 700], b"words of another program"].concat());
     assert!(nifti::read(&path).unwrap_err().to_string().contains("gzip"));
 }
 
