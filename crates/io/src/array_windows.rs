@@ -187,15 +187,10 @@ impl ArrayWindows {
         self.slices.iter().map(|slice| of(slice) as u64).sum()
     }
 
-    /// The first image, to look at. Errors: numbers that are no trajectory.
-    pub fn first(&self) -> Result<Frame> {
-        self.image(0)
-    }
-
     /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples to estimate them
     /// well, as [`ArraySource::learn_maps`](crate::ArraySource::learn_maps).
     ///
-    /// Errors: as [`ArrayWindows::first`].
+    /// Errors: as [`ArrayWindows::image`].
     pub fn learn_maps(&mut self, notes: &mut Vec<String>) -> Result<Option<&Frame>> {
         if let Some(slice) = self.slices.first()
             && slice.first(slice.maps_samples()).len() > self.window.readouts
@@ -214,13 +209,21 @@ impl ArrayWindows {
         slice.part(slice.first(slice.maps_samples()), 0)
     }
 
-    fn image(&self, at: usize) -> Result<Frame> {
+    /// Image `at` of the stream, to look at, without going on to it. Errors: numbers that are no trajectory; no such image.
+    pub fn image(&self, at: usize) -> Result<Frame> {
+        let all = self.count * self.slices.len();
+        if at >= all {
+            return Err(Error::core(
+                "windows",
+                rayspin_core::Error::value("image", format!("below {all}"), at),
+            ));
+        }
         let (time, slice) = (at / self.slices.len(), at % self.slices.len());
         let start = time * self.window.stride;
         self.slices[slice].part(start..start + self.window.readouts, time)
     }
 
-    /// The next of the stream, none after the last image. Errors: as [`ArrayWindows::first`].
+    /// The next of the stream, none after the last image. Errors: as [`ArrayWindows::image`].
     pub fn next(&mut self) -> Result<Option<StreamItem>> {
         if self.maps < self.slices.len() {
             let frame = match self.first_maps.take() {

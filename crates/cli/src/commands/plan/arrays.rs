@@ -93,7 +93,7 @@ fn read_windows(
         }
         ScanFile::Scan(_) => return Err(BadInput::new(format!("{}: expected arrays", path.display())).into()),
     };
-    let (frame, kept) = (windows.first().with_context(of_file)?, windows.held_bytes());
+    let (frame, kept) = (windows.image(0).with_context(of_file)?, windows.held_bytes());
     // The samples as they are read, sorted and taken over.
     let shape = Shape::of_stream(frame, 2 * kept, kept, windows.repetitions(), Noise::None);
     let stream = Stream::of_windows(windows, slices, notes);

@@ -69,13 +69,14 @@ impl Images {
     pub(super) fn another(&mut self, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
         let (slices, fullest) = match self {
             Self::Scan(source) => (self.slices(), source.series().fullest()),
-            Self::Arrays(_) => (self.slices(), 0),
+            Self::Arrays(_) | Self::Windows(_) => (self.slices(), 0),
         };
         let at = if fullest < slices { fullest + slices } else { fullest - slices };
         let Some(label) = self.labels().get(at).copied() else { return Ok(None) };
         Ok(Some(match self {
             Self::Scan(source) => source.image(at, &mut Vec::new(), monitor)?,
             Self::Arrays(source) => source.series().frame(label, &mut Vec::new())?,
+            Self::Windows(source) => source.image(at)?,
         }))
     }
 
