@@ -213,10 +213,7 @@ impl ArrayWindows {
     pub fn image(&self, at: usize) -> Result<Frame> {
         let all = self.count * self.slices.len();
         if at >= all {
-            return Err(Error::core(
-                "windows",
-                rayspin_core::Error::value("image", format!("below {all}"), at),
-            ));
+            return Err(Error::value("image", format!("below {all}"), at));
         }
         let (time, slice) = (at / self.slices.len(), at % self.slices.len());
         let start = time * self.window.stride;
