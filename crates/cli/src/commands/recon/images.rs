@@ -67,9 +67,10 @@ impl Images {
 
     /// Another image of the slice of which the fullest image is, without going on to it; none where there is one image of each slice.
     pub(super) fn another(&mut self, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
-        let (slices, fullest) = match self {
-            Self::Scan(source) => (self.slices(), source.series().fullest()),
-            Self::Arrays(_) | Self::Windows(_) => (self.slices(), 0),
+        let slices = self.slices();
+        let fullest = match self {
+            Self::Scan(source) => source.series().fullest(),
+            Self::Arrays(_) | Self::Windows(_) => 0,
         };
         let at = if fullest < slices { fullest + slices } else { fullest - slices };
         let Some(label) = self.labels().get(at).copied() else { return Ok(None) };
