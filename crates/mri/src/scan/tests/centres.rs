@@ -85,7 +85,7 @@ fn reversed_readouts_are_centred_by_either_convention() {
 
 #[test]
 fn what_is_given_replaces_what_a_header_says() {
-    let reversed = scan(with_centre(Some((31, 16))), lines(32, 12, |_| (true, 8)));
+    let reversed = scan(with_centre(Some((27, 16))), lines(28, 12, |_| (true, 8)));
     let centres = Centres { line: Some(12), partition: None, reversed: Some(ReversedCentre::Stored) };
     let options = FrameOptions { centres, ..FrameOptions::default() };
     let frame = reversed.frames().unwrap().assemble(Label::default(), &options, &mut Vec::new()).unwrap();
