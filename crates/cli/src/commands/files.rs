@@ -394,6 +394,7 @@ mod tests {
         assert_eq!(of("b.nii.gz").unwrap(), "b.json");
         let whole = rayspin::report::RunRecorder::start("rayspin", "1", ["rayspin"], "cpu", 1).finish(None);
         let whole = whole.to_json().unwrap();
+        let whole = whole.trim_end();
         for cut in ["", "\n", "{\n", &whole[..whole.len() / 2], &whole[..whole.len() - 1]] {
             std::fs::write(folder.path().join("c.json"), cut).unwrap();
             assert_eq!(of("c.npy").unwrap(), "c.json", "{cut}");

@@ -40,7 +40,6 @@ fn no_output_takes_the_place_of_an_input_or_of_another_output() {
     let before = contents(f);
     let ct = "recon ct views.npy --arc 180 -o volume.npy";
     for (line, output) in [
-        (format!("{ct} --flat flat.npy --record flat.npy"), "flat.npy"),
         (format!("{ct} -o flat.npy --flat flat.npy"), "flat.npy"),
         (format!("{ct} -o link/dark.npy --flat 3 --dark in/dark.npy"), "link/dark.npy"),
         (format!("{ct} -o hard.npy --flat flat.npy"), "hard.npy"),
@@ -64,6 +63,9 @@ fn no_output_takes_the_place_of_an_input_or_of_another_output() {
         refused(&command(&line), f, &[output, "a file of its own for each output"]);
         assert!(contents(f) == before, "{line}");
     }
+    let record = format!("{ct} --flat flat.npy --record flat.npy");
+    refused(&command(&record), f, &["--record: flat.npy", "a record of a run"]);
+    assert!(contents(f) == before);
 }
 
 #[test]

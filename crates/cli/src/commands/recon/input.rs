@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
         };
         known.method = Some(method);
         self.refuse_idle(known)?;
-        let Read { source, shape, .. } = &mut read;
+        let Read { source, shape, process } = &mut read;
         let frame = shape.frame(source).context("a frame")?;
         record::used(&mut self.recorder, frame, &self.options, known.estimates_maps() == Some(true));
         let chosen = self.args.method.of(method)?;
@@ -142,11 +142,14 @@ impl<'a> Session<'a> {
         self.options.method = self.args.method.with_images(&*chosen)?;
         self.options.search_lambda = self.args.method.searches(LAMBDA);
         self.options.validate()?;
-        if self.args.map_sets.is_none()
-            && let Some((how, reason)) = second_set(&self.device.host(), frame, &self.options)?
-        {
-            self.options.sensitivities = Some(how);
-            self.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
+        if self.args.map_sets.is_none() {
+            let before = plan::process_bytes();
+            if let Some((how, reason)) = second_set(&self.device.host(), frame, &self.options)? {
+                self.options.sensitivities = Some(how);
+                self.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
+            }
+            // The process keeps what the look at the maps took.
+            *process += plan::process_bytes().saturating_sub(before);
         }
         if let plan::Source::Stream(stream) = source {
             self.monitor.stage("read", 0, || stream.learn_maps(&self.options, &self.monitor))?;
