@@ -221,7 +221,7 @@ impl ArrayWindows {
     }
 
     /// The next of the stream, none after the last image. Errors: as [`ArrayWindows::image`].
-    pub fn next(&mut self) -> Result<Option<StreamItem>> {
+    pub fn next_item(&mut self) -> Result<Option<StreamItem>> {
         if self.maps < self.slices.len() {
             let frame = match self.first_maps.take() {
                 Some(frame) => frame,

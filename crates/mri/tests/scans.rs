@@ -1,7 +1,7 @@
 //! Scans of other writers: calibration in the images or apart from them, images that are sampled differently, samples that contradict
 //! each other, echo-planar readouts, columns and fields of view of trajectories.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::f64::consts::TAU;
 
@@ -153,7 +153,7 @@ const BOTH: Flags = Flags::CALIBRATION_AND_IMAGING;
 
 /// Every third line, and the lines between in the centre for calibration alone; those of both kinds are flagged `shared`.
 fn embedded(shared: Flags) -> Vec<Acquisition> {
-    let flagged = |y: usize| match (y % 3 == 0, in_centre(y)) {
+    let flagged = |y: usize| match (y.is_multiple_of(3), in_centre(y)) {
         (true, true) => Some(shared),
         (true, false) => Some(Flags::default()),
         (false, true) => Some(Flags::CALIBRATION),

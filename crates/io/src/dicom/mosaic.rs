@@ -45,7 +45,8 @@ impl Mosaic {
         let fits = side > 0 && rows % side == 0 && columns % side == 0;
         let acquired = all.shorts(tag::ACQUISITION_MATRIX).into_iter().filter(|&size| size > 0).min();
         let large = || rows.max(columns) / side >= acquired.map_or(0, usize::from);
-        if !named && !(frames == 1 && fits && side > 1 && large()) {
+        let told_by_header = || frames == 1 && fits && side > 1 && large();
+        if !(named || told_by_header()) {
             return Ok(None);
         }
         let refuse = |expected: &str, found: String| {

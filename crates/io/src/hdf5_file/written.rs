@@ -1,6 +1,7 @@
 //! Numbers of a data set that no program wrote, for which HDF5 makes up others: zeros, unless the file says which.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::{FillValue, Layout, VirtualMapping};
@@ -121,7 +122,7 @@ fn sources(path: &Path, data: &Dataset, name: &str, (maps, depth): (&[VirtualMap
             source.display()
         );
         let key = (map.src_filename.as_str(), inner);
-        if !known.contains_key(&key) {
+        if let Entry::Vacant(entry) = known.entry(key) {
             if !same_file(path, &source) {
                 check(&source, "an HDF5 file")?;
             }
@@ -132,7 +133,7 @@ fn sources(path: &Path, data: &Dataset, name: &str, (maps, depth): (&[VirtualMap
             }
             let found = file.dataset(inner).map_err(|e| reading(&source, &format!("opening {inner}"), &e))?;
             within(&source, &found, inner, depth + 1)?;
-            known.insert(key, found.shape());
+            entry.insert(found.shape());
         }
         let (Some(found), ends) = (known.get(&key), ends(map)) else { continue };
         if found.len() != ends.len() || ends.iter().zip(found).any(|(end, size)| end > size) {

@@ -4,7 +4,7 @@
 //! reproducing operator of the k-space centre then has a second eigenvalue near 1 there. Noise and sharp edges raise eigenvalues as well,
 //! of all sets at once or of few voxels.
 
-use ndarray::Slice;
+use ndarray::{ArrayD, Slice};
 use rayspin_core::{C32, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::espirit;
@@ -39,6 +39,38 @@ pub fn second_set(
     frame: &Frame,
     options: &ReconOptions,
 ) -> Result<Option<(Sensitivities, String)>> {
+    let Some((kspace, centre, one)) = looked_at(frame, options)? else { return Ok(None) };
+    let region = kspace.slice_each_axis(|axis| match axis.axis.index() {
+        0 => Slice::from(..),
+        _ => Slice::from(centre_of(axis.len, centre.width)),
+    });
+    let part = folded(device, Array::from_host(device, region)?, &kspace.shape()[1..])?;
+    Ok((part >= FOLDED).then(|| {
+        let reason = format!(
+            "about {:.0} % of the object folds over the rest, as it does where it is larger than the field of view",
+            100.0 * part
+        );
+        (Sensitivities::Espirit(EspiritOptions { sets: 2, ..one }), reason)
+    }))
+}
+
+/// Bytes that [`second_set`] works in: the matrix that is decomposed, and what the maps are found from.
+///
+/// Errors: as [`second_set`].
+pub fn second_set_bytes(frame: &Frame, options: &ReconOptions) -> Result<u64> {
+    let Some((kspace, ..)) = looked_at(frame, options)? else { return Ok(0) };
+    let (coils, shape) = (kspace.shape()[0], &kspace.shape()[1..]);
+    let axes = shape.iter().filter(|&&n| n > 1).count() as u32;
+    let voxels: usize = zyx(shape).map(|n| n.min(GRID)).iter().product();
+    let rows = ROWS.min(coils * 6usize.pow(axes));
+    Ok((size_of::<C32>() * (voxels * coils * coils + rows * rows)) as u64)
+}
+
+/// The k-space whose centre tells the sets of maps, that centre, and how maps are estimated; none where no second set suits the run.
+fn looked_at<'a>(
+    frame: &'a Frame,
+    options: &ReconOptions,
+) -> Result<Option<(&'a ArrayD<C32>, Centre, EspiritOptions)>> {
     let takes = options.method.uses().maps == MapUse::Sets && options.maps.is_none();
     let Samples::Cartesian { kspace, sampled } = &frame.samples else { return Ok(None) };
     let (kspace, sampled) = match &frame.calibration {
@@ -52,21 +84,7 @@ pub fn second_set(
     }
     let centre = Centre::of_grid(sampled, options.calibration, options.sensitivities)?;
     let Sensitivities::Espirit(one) = centre.how else { return Ok(None) };
-    if one.sets > 1 {
-        return Ok(None);
-    }
-    let region = kspace.slice_each_axis(|axis| match axis.axis.index() {
-        0 => Slice::from(..),
-        _ => Slice::from(centre_of(axis.len, centre.width)),
-    });
-    let part = folded(device, Array::from_host(device, region)?, &kspace.shape()[1..])?;
-    Ok((part >= FOLDED).then(|| {
-        let reason = format!(
-            "about {:.0} % of the object folds over the rest, as it does where it is larger than the field of view",
-            100.0 * part
-        );
-        (Sensitivities::Espirit(EspiritOptions { sets: 2, ..one }), reason)
-    }))
+    Ok((one.sets == 1).then_some((kspace, centre, one)))
 }
 
 /// The part of the object's voxels that show two places of it, by the centre of k-space `[coil, z, y, x]` of an image of `shape`; 0 where

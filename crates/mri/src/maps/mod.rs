@@ -11,7 +11,7 @@ mod folding;
 
 pub use cut::{Cut, CutNeeds, cut_needs};
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
-pub use folding::second_set;
+pub use folding::{second_set, second_set_bytes};
 
 use std::ops::Range;
 

@@ -124,7 +124,7 @@ impl Images {
         Ok(match self {
             Self::Scan(source) => source.next(notes, monitor)?,
             Self::Arrays(source) => source.next(notes)?,
-            Self::Windows(source) => source.next()?,
+            Self::Windows(source) => source.next_item()?,
         })
     }
 }

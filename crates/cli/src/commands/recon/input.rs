@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Monitor;
 use rayspin::device::{BackendKind, Device};
 use rayspin::io;
-use rayspin::mri::maps::second_set;
+use rayspin::mri::maps::{second_set, second_set_bytes};
 use rayspin::mri::methods::{self, Method, Span};
 use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{LAMBDA, ReconOptions, compile_ahead};
@@ -143,13 +143,13 @@ impl<'a> Session<'a> {
         self.options.search_lambda = self.args.method.searches(LAMBDA);
         self.options.validate()?;
         if self.args.map_sets.is_none() {
-            let before = plan::process_bytes();
+            let (before, took) = (plan::process_bytes(), second_set_bytes(frame, &self.options)?);
             if let Some((how, reason)) = second_set(&self.device.host(), frame, &self.options)? {
                 self.options.sensitivities = Some(how);
                 self.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
             }
             // The process keeps what the look at the maps took.
-            *process += plan::process_bytes().saturating_sub(before);
+            *process += plan::process_bytes().saturating_sub(before).max(took);
         }
         if let plan::Source::Stream(stream) = source {
             self.monitor.stage("read", 0, || stream.learn_maps(&self.options, &self.monitor))?;
