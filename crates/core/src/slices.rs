@@ -253,16 +253,16 @@ mod tests {
             if !all_in_one_place(&sorted) {
                 let mut rest = &sorted[..];
                 for stack in &found {
-                    for at in 0..stack.slices {
+                    for (at, place) in rest.iter().take(stack.slices).enumerate() {
                         let affine = stack.geometry.affine_lps([stack.slices, 9, 9]);
                         let voxel = [4.0, 4.0, at as f64];
                         let rounding = 2.0 * EVEN * stack.geometry.spacing_mm[2];
-                        for (row, wanted) in affine.iter().zip(rest[at].position_mm) {
+                        for (row, wanted) in affine.iter().zip(place.position_mm) {
                             let lies = row[3] + (0..3).map(|a| row[a] * voxel[a]).sum::<f64>();
                             prop_assert!((lies - wanted).abs() < rounding, "{} {}", lies, wanted);
                         }
-                        let falling = Geometry { slice_dir: rest[at].slice_dir.map(|v| -v), ..rest[at] };
-                        let directions = [rest[at], falling];
+                        let falling = Geometry { slice_dir: place.slice_dir.map(|v| -v), ..*place };
+                        let directions = [*place, falling];
                         prop_assert!(directions.iter().any(|own| same_directions(&stack.geometry, own)));
                     }
                     rest = &rest[stack.slices..];
