@@ -40,7 +40,7 @@ thread_local! {
 /// Errors: whatever `work` returns; [`Error::Write`] of the first file that cannot be renamed, after the others have their names.
 ///
 /// ```
-/// use rayspin_io::{Error, atomic::{together, write_stream_atomically}};
+/// use rayspin_io::atomic::{together, write_stream_atomically};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let [data, header] = ["a.raw", "a.txt"].map(|name| folder.path().join(name));
@@ -50,7 +50,7 @@ thread_local! {
 ///     write_stream_atomically(&header, |_| Ok(()))
 /// })?;
 /// assert!(data.exists() && header.exists());
-/// # Ok::<(), Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn together<T, E: From<Error>>(
     work: impl FnOnce() -> std::result::Result<T, E>,
