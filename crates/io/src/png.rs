@@ -163,7 +163,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("image.png");
-/// let data = ArrayD::from_elem(IxDyn(&[2, 4, 5]), C32::new(3.0, 0.0));
+/// let data = ArrayD::from_shape_fn(IxDyn(&[2, 4, 5]), |place| C32::new(place[2] as f32, 0.0));
 /// let image = Image::new(data, Geometry::default())?;
 /// let left_out = write_image(&path, &image, &PngOptions::preview(2, 1))?;
 /// assert_eq!(left_out, None);
