@@ -16,7 +16,7 @@ const VIEWS: usize = 256;
 pub enum AxisOn {
     /// On this column, counted from 0 at the middle of the first one.
     Column(f64),
-    /// Where [`find_axis`] finds it.
+    /// Where [`find_axis`](crate::scan::find_axis) finds it.
     Found,
 }
 
