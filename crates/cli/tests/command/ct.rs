@@ -95,7 +95,7 @@ fn memory_is_stated_as_the_system_measures_it_and_limits_refuse() {
             "--matrix 96,96,96 --views 120",
             &["fdk", "cgls -i 1", "sirt -i 1", "os-sart -i 1", "mlem -i 1", "tv -i 1"][..],
         ),
-        ("--matrix 64,64,64 --views 240 --lines --offset 40", &["fdk"][..]),
+        ("--matrix 64,64,64 --views 300 --lines --offset 40", &["fdk"][..]),
         ("-g parallel --matrix 128,128,40 --detector 128,40 --views 400", &["fbp", "fourier"][..]),
     ] {
         simulated(f, &format!("{scan} --no-record"));

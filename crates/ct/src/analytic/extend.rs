@@ -62,7 +62,9 @@ const BROKEN: f64 = 2.0;
 const REACH: usize = 3;
 const REACHED: usize = 64;
 /// Views at a time, and values of corrections: what memory the extension takes does not grow with the scan.
-pub(super) const VIEWS: usize = 32;
+pub(super) const VIEWS: usize = 16;
+/// Views that are looked at, at most, to tell of rows that an iterative method takes as they are.
+const LOOKED_AT: usize = 32;
 const VALUES: usize = 1 << 22;
 
 /// An end of a view's rows.
@@ -112,7 +114,7 @@ pub(crate) fn note_of_truncated(geometry: &ProjectionGeometry, lines: &[f32]) ->
         return None;
     }
     let outer = outer(columns);
-    let some = (0..views).step_by(views.div_ceil(VIEWS).max(1));
+    let some = (0..views).step_by(views.div_ceil(LOOKED_AT).max(1));
     let (looked_at, mut count) = (some.len(), [0; 2]);
     for view in some {
         let Some([_, axis]) = geometry.project(view, [0.0; 3]) else { continue };
