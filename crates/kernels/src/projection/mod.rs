@@ -94,7 +94,7 @@ impl Projector {
         }
     }
 
-    /// The same for back-projection alone, of parallel beams or others. A CPU needs less for parallel ones.
+    /// The same for back-projection alone, of parallel beams or others. A CPU needs less for it.
     pub fn backproject_bytes(
         device: &Device,
         parallel: bool,
@@ -102,8 +102,8 @@ impl Projector {
         voxels: [u64; 3],
     ) -> u64 {
         match device.backend() {
-            Backend::Cpu(_) if parallel => cpu::bytes_of_rows(projections),
-            _ => Self::device_bytes(device, projections, voxels),
+            Backend::Cpu(_) => cpu::backproject_bytes(parallel, projections, voxels),
+            Backend::Cuda(_) => Self::device_bytes(device, projections, voxels),
         }
     }
 

@@ -166,6 +166,26 @@ pub(super) fn columns<R: Resample>(
     }
 }
 
+/// Bytes that [`columns`] holds beside its arrays, for `[view, row, column]` projections of parallel beams or others and `[z, y, x]` voxels,
+/// in f32.
+pub(super) fn bytes(
+    parallel: bool,
+    [views, rows, columns]: [u64; 3],
+    [slices, ny, nx]: [u64; 3],
+) -> u64 {
+    let (held, real) = (HELD as u64, size_of::<f32>() as u64);
+    if parallel {
+        return real * views * (columns + 2 * PAD as u64);
+    }
+    if rows < LEAST as u64 || slices < LEAST as u64 {
+        return 0;
+    }
+    let view = (real * rows * columns).max(1);
+    let tile = real * (TILE * TILE) as u64 * slices;
+    let tiles = nx.div_ceil(TILE as u64) * ny.div_ceil(TILE as u64);
+    view * (held / view).max(1).min(views) + tile * (held / tile).max(1).min(tiles)
+}
+
 /// A view as `[column, row]`, with rows in the order in which z falls on them.
 fn turn<R: Resample>(rows: usize, columns: usize, matrix: &Matrix, view: &[R], to: &mut [R]) {
     for (column, line) in to.chunks_mut(rows).enumerate() {

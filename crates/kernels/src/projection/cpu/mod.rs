@@ -23,9 +23,9 @@ pub(super) fn bytes(projections: [u64; 3], voxels: [u64; 3]) -> u64 {
     columns::bytes(projections, voxels)
 }
 
-/// The same for back-projection of parallel beams.
-pub(super) fn bytes_of_rows([views, _, columns]: [u64; 3]) -> u64 {
-    views * (columns + 2 * resample::PAD as u64) * size_of::<f32>() as u64
+/// The same for back-projection alone, of parallel beams or others.
+pub(super) fn backproject_bytes(parallel: bool, projections: [u64; 3], voxels: [u64; 3]) -> u64 {
+    backproject::bytes(parallel, projections, voxels)
 }
 
 /// From a volume to projections, or back; the output is overwritten.
