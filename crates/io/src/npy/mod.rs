@@ -327,6 +327,7 @@ fn read_header(path: &Path, what: &str, stream: &mut dyn Read) -> Result<Checked
         let found = format!("{found} levels of brackets");
         return Err(Error::field(path, what, "a plain array", found));
     }
+    without_python_2(&mut bytes[start..]);
     let header = Header::from_reader(&mut &bytes[..])
         .map_err(|e| Error::field(path, what, "a dictionary of descr, fortran_order and shape", e))?;
     check(path, header)
@@ -349,6 +350,15 @@ fn deepest_brackets(text: &[u8]) -> usize {
         }
     }
     deepest
+}
+
+/// Takes away the L behind long integers: Python 2 wrote the shape (91L, 160L), which NumPy still reads.
+fn without_python_2(text: &mut [u8]) {
+    for at in 1..text.len().saturating_sub(1) {
+        if text[at] == b'L' && text[at - 1].is_ascii_digit() && matches!(text[at + 1], b',' | b')' | b' ') {
+            text[at] = b' ';
+        }
+    }
 }
 
 fn check(path: &Path, header: Header) -> Result<Checked> {

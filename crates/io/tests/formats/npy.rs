@@ -126,8 +126,14 @@ fn headers_that_lie_are_refused() {
         npy::read_complex(&path)
     };
     assert_eq!(read(file(&header("'<f4'", "(2,)"), &[0; 8])).unwrap().shape(), [2]);
+    // Python 2 wrote long integers with an L.
+    for shape in ["(2L, 1L)", "(1L, 1, 2L,)", "(2L,1L )"] {
+        let read = read(file(&header("'<f4'", shape), &[0, 0, 128, 63, 0, 0, 0, 64])).expect(shape);
+        assert_eq!(read.iter().map(|value| value.re).collect::<Vec<_>>(), [1.0, 2.0], "{shape}");
+    }
     for (descr, shape, values) in [
         ("'<f4'", "(3,)", 8),
+        ("'<f4'", "(L,)", 8),
         ("'<f4'", "(1,)", 8),
         ("'<c8'", "(1000000000, 1000000000)", 8),
         ("'<c8'", "(1000000000000,)", 8),
