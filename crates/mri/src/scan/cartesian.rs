@@ -219,6 +219,6 @@ fn place(position: usize, centre: usize, n: usize) -> Option<usize> {
 
 /// Whether `center_sample` may be what it says. Writers leave it 0, and more than half of the encoded samples do not begin at their
 /// centre.
-fn may_be_centre(stated: usize, samples: usize, encoded: usize) -> bool {
+pub(super) fn may_be_centre(stated: usize, samples: usize, encoded: usize) -> bool {
     stated < samples && (stated > 0 || samples == 1 || samples <= encoded.div_ceil(2))
 }

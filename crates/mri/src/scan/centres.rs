@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use rayspin_core::C32;
 
+use super::cartesian::may_be_centre;
 use super::frames::note;
 use super::{Acquisition, Encoding, Flags, Label, Limits, echoes};
 
@@ -37,6 +38,10 @@ const LEAST_LINES: usize = 16;
 /// Energy at the peak over the energy beside the stated centre from which on that is doubted.
 const DOUBT: f64 = 4.0;
 
+/// Readouts that tell where their echoes lie, at least, and those that are looked at, at most.
+const LEAST_READOUTS: usize = 4;
+const MOST_READOUTS: usize = 256;
+
 impl Centres {
     /// These, with what the heads of the whole scan tell of the reversed readouts of an image on the grid.
     pub fn with_heads(
@@ -61,6 +66,7 @@ impl Centres {
         encoding: &Encoding,
         notes: &mut Vec<String>,
     ) -> Self {
+        say_doubted_echoes(readouts, encoding.encoded.matrix[0], notes);
         // A trajectory states where its samples lie, in as many dimensions as it has.
         let stated = readouts.iter().filter_map(|(_, r)| r.trajectory.as_ref()).map(|t| t.ncols()).min();
         let [_, ny, nz] = encoding.encoded.matrix;
@@ -295,6 +301,35 @@ impl Axis {
 /// How far the energy's peak may lie from the centre of k-space along an axis of `n`: phases move it.
 fn tolerance(n: usize) -> usize {
     (n / 16).max(1)
+}
+
+/// Says where the echoes of readouts on a grid of `n` places contradict their `center_sample`. Samples that are alike in all readouts of an
+/// image and have their centre in the middle are shifted together, which turns the phase alone.
+fn say_doubted_echoes(readouts: &[(usize, &Acquisition)], n: usize, notes: &mut Vec<String>) {
+    let mut groups: BTreeMap<_, Vec<(usize, &Acquisition)>> = BTreeMap::new();
+    for &(at, readout) in readouts.iter().filter(|(_, r)| r.trajectory.is_none()) {
+        let key = (readout.data.ncols(), readout.centre_sample, readout.flags.contains(Flags::REVERSE));
+        groups.entry(key).or_default().push((at, readout));
+    }
+    let several = groups.keys().filter(|(_, _, reversed)| !reversed).count() > 1;
+    for ((samples, stated, reversed), own) in groups {
+        let shifted = samples <= n && stated.abs_diff(samples / 2) <= 1 && !several;
+        // Reversed readouts are counted in two ways, which their own rule tells apart.
+        let few = samples < LEAST_LINES || own.len() < LEAST_READOUTS;
+        if reversed || shifted || few || !may_be_centre(stated, samples, n) {
+            continue;
+        }
+        let some: Vec<_> = own.iter().copied().step_by(own.len().div_ceil(MOST_READOUTS)).collect();
+        let energy = energy_of_samples(&some, samples, |_| true);
+        let Some(at) = peak(&energy).filter(|at| at.abs_diff(stated) > tolerance(samples)) else { continue };
+        if speaks_against(&energy, at, stated) {
+            let text = format!(
+                "the center_sample of readouts of {samples} samples is {stated}, and their energy peaks at {at}: if the image is blurred or \
+                 doubled, the file is wrong"
+            );
+            note(notes, text);
+        }
+    }
 }
 
 /// The centre of readouts whose `center_sample` cannot be: the middle, or where their energy peaks if that is elsewhere.

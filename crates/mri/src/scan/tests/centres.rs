@@ -133,6 +133,30 @@ fn part_of_an_echo_without_a_centre_is_centred_by_its_energy() {
 }
 
 #[test]
+fn readouts_of_two_lengths_whose_centres_contradict_their_energy_are_named() {
+    let notes = |stated: usize| {
+        let cut = |(y, mut line): (usize, Acquisition)| {
+            if y % 2 == 1 {
+                line.data = Array2::from_shape_fn((1, 16), |at| line.data[at]).into_shared();
+                line.centre_sample = stated;
+            }
+            line
+        };
+        let mixed = lines(32, 16, |_| (false, 8)).into_iter().enumerate().map(cut).collect();
+        only_frame(&scan(with_centre(Some((31, 16))), mixed)).unwrap().1
+    };
+    assert!(notes(8).is_empty(), "{:?}", notes(8));
+    let wrong = notes(13);
+    assert!(
+        matches!(&wrong[..], [note] if note.contains("16 samples is 13") && note.contains("peaks at 8")),
+        "{wrong:?}"
+    );
+    // Readouts of one length, cut on one side and centred on the other.
+    let partial = only_frame(&scan(with_centre(Some((31, 16))), lines(32, 16, |_| (false, 15)))).unwrap().1;
+    assert!(partial.iter().any(|note| note.contains("20 samples is 15")), "{partial:?}");
+}
+
+#[test]
 fn partitions_of_a_trajectory_are_centred_by_their_energy() {
     let spokes = |centre| {
         let mut encoding = encoding([24, 24, 12], [24, 24, 12]);
