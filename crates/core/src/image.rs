@@ -65,7 +65,7 @@ impl<T: Clone> Image<T> {
         Ok(if stacks.len() == 1 { image } else { Self { stacks, ..image } })
     }
 
-    /// The stacks that the slices are, one behind the other; a single one where [`Image::geometry`] describes all slices.
+    /// The stacks of slices along z, in order; a single one if [`Image::geometry`] describes all slices.
     pub fn stacks(&self) -> Vec<Stack> {
         let whole = || vec![Stack { slices: self.shape_zyx()[0], geometry: self.geometry }];
         if self.stacks.is_empty() { whole() } else { self.stacks.clone() }

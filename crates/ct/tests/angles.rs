@@ -290,7 +290,7 @@ fn notes_of(geometry: &ProjectionGeometry) -> String {
     method.notes().join("; ")
 }
 
-/// Opposite views of parallel rays measure the same lines: what is missing is missing in half a turn, in whichever half angles are numbered.
+/// Opposite views of parallel rays measure the same lines: only the gap in half a turn counts, however the angles are numbered.
 #[test]
 fn the_same_lines_weigh_the_same_however_their_angles_are_numbered() {
     let axis = 0.5 * (COLUMNS - 1) as f64;
@@ -329,7 +329,7 @@ fn the_same_lines_weigh_the_same_however_their_angles_are_numbered() {
     assert!(few.mean < 0.6 && few.notes[0].contains("cover 38.0°"), "{} {:?}", few.mean, few.notes);
 }
 
-/// Gaps that are alike are no end of a short scan: the views beside each stand for it.
+/// Several equal gaps do not make a short scan: the views beside each gap stand for it.
 #[test]
 fn equal_gaps_in_a_fan_are_no_short_scan() {
     let axis = 0.5 * (COLUMNS - 1) as f64;

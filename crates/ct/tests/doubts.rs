@@ -117,7 +117,7 @@ fn negative_line_integrals_are_told() {
     }
 }
 
-/// Noise has columns below 0 as well, and that of flat fields is the same in all views.
+/// Noise makes columns negative as well, and the noise of the flat fields is the same in all views.
 #[test]
 fn noise_is_no_negative_line_integral() {
     let device = Device::cpu().unwrap();

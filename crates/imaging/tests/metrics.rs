@@ -303,7 +303,7 @@ fn a_smooth_factor_between_images_is_found() {
             exact.iter().fold((f64::INFINITY, 0.0f64), |(least, most), &b| (least.min(b), most.max(b)));
         assert!((low / least - 1.0).abs() < 0.1 && (high / most - 1.0).abs() < 0.1, "{shading:?}");
     }
-    // A shift, a blur of edges and a part that is missing are no shading.
+    // A smooth factor explains neither a shift nor a missing part.
     let shifted = ArrayD::from_shape_fn(shape.clone(), |i| truth[[i[0], i[1], i[2], (i[3] + 39) % 40]]);
     let missing = ArrayD::from_shape_fn(shape, |i| if i[3] == 22 { 0.0 } else { truth[&i] });
     for image in [&shifted, &missing] {

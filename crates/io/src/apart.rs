@@ -9,8 +9,9 @@ use crate::{Format, Input, detect, parts, sources};
 
 /// Fails where an output of a run would replace one of its inputs or another output.
 ///
-/// Files are the same whatever they are called: by relative paths, links and hard links, by one file of a pair (`.hdr` of a `.cfl`), by the folder that
-/// holds them; and an input is every file that is read for it ([`sources`]). A folder that is one image takes no output either, which would become a part of it. An input `-` is standard input.
+/// Different names of one file count as the same: relative paths, links, hard links, either file of a pair (`.hdr` of a `.cfl`), and the
+/// folder that holds the file. All files that are read for an input are inputs ([`sources`]). A folder that is one image takes no output,
+/// which would become a part of the image. An input `-` is standard input.
 ///
 /// Errors: [`Error::Field`], which names the output.
 ///

@@ -150,7 +150,7 @@ impl ArrayWindows {
         Ok(Self { slices, window, count, layout, maps, first_maps: None, next: 0 })
     }
 
-    /// The images: slices of one point in time after those of the one before.
+    /// The labels of the images: all slices of the first point in time, then all slices of the next.
     pub fn labels(&self) -> Vec<Label> {
         let at = |repetition: usize| {
             self.slices.iter().map(move |slice| Label {

@@ -1,4 +1,4 @@
-//! gzip files: streams that all threads compress, and reading those of other programs.
+//! gzip files: all threads compress the files that Rayspin writes, and files of all programs are read.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Read, Write};

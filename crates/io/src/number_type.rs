@@ -75,8 +75,8 @@ impl NumberType {
         }
     }
 
-    /// The integers of a format that hold every value as it is: these, or the narrowest others. None where values are no such
-    /// integers, have become other numbers since they were read, or were rounded then: they would pass for those of the file.
+    /// The integers of a format that hold every value as it is: these, or the narrowest others. None if the values
+    /// are no such integers, have changed since they were read, or were rounded on reading: they would pass for the file's own numbers.
     pub(crate) fn integers_of(self, values: &ArrayViewD<'_, f32>, images: &ImageWriter) -> Option<Self> {
         self.element.range().filter(|_| !self.is_rounded)?;
         let values = values.as_slice()?;

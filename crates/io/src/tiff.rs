@@ -355,8 +355,8 @@ impl Page {
         Ok((element, rounded))
     }
 
-    /// ImageJ describes the first page of a stack beyond 4 GB alone, and so does tifffile where it is told to; the others follow it without
-    /// a gap. None of other files.
+    /// The pages of a stack whose file describes only the first page; the others follow without a gap. ImageJ writes stacks beyond 4 GB
+    /// like this, and tifffile on request. None for other files.
     ///
     /// Errors: a stack whose other pages cannot be found so.
     fn stack(

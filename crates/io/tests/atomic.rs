@@ -329,7 +329,7 @@ fn a_name_that_cannot_be_given_keeps_no_other_output_from_its_name() {
     };
     let error = run(true).unwrap_err().to_string();
     assert!(error.contains("b") && names(&f) == ["a", "b", "c"] && f.join("b").is_dir(), "{error}");
-    // Nothing is said of a run that has lost an output.
+    // A run that has lost an output does not say that it is done.
     assert_eq!(said.get(), 0);
     fs::remove_dir(f.join("b")).unwrap();
     run(false).unwrap();

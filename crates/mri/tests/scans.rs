@@ -151,7 +151,7 @@ fn in_centre(y: usize) -> bool {
 
 const BOTH: Flags = Flags::CALIBRATION_AND_IMAGING;
 
-/// Every third line, and the lines between in the centre for calibration alone; those of both kinds are flagged `shared`.
+/// Every third line, and in the centre the lines between for calibration alone. The central image lines are flagged `shared`.
 fn embedded(shared: Flags) -> Vec<Acquisition> {
     let flagged = |y: usize| match (y.is_multiple_of(3), in_centre(y)) {
         (true, true) => Some(shared),

@@ -158,7 +158,7 @@ pub(crate) fn run_without<T: Send>(
     done?.map_err(|error| of_function.unwrap_or_else(|| raised(error)))
 }
 
-/// Calls `work` with the interpreter. Its exception becomes an error, in whose place [`run`] raises the exception again.
+/// Calls `work` with the interpreter. Its exception becomes an error; [`run`] then raises the exception itself.
 pub(crate) fn attached<T>(what: &str, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     if is_closing() {
         return Err(Error::Interrupted);

@@ -86,8 +86,8 @@ impl Processor {
     }
 }
 
-/// Limits the threads that RAYON_NUM_THREADS asks for as the command limits `--threads`, with a warning. Files are read on them; transforms
-/// have a thread for each core.
+/// Limits the threads of the variable RAYON_NUM_THREADS as the command limits `--threads`, with a warning. These threads read files;
+/// transforms have a thread for each core.
 pub(crate) fn limit_threads(py: Python<'_>) -> PyResult<()> {
     let most = cpu::most_threads();
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<usize>().ok());

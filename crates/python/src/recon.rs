@@ -61,7 +61,7 @@ pub(crate) struct Reconstruction {
     sources: Vec<PathBuf>,
     /// Where its axes go in a BART array: to the dimensions that they came from.
     layout: Layout,
-    /// Whether the images are those of single coils.
+    /// Whether the images are coil images, not combined.
     of_coils: bool,
 }
 
@@ -104,8 +104,8 @@ impl Reconstruction {
         Ok(directions(self.geometry()?))
     }
 
-    /// The stacks that the slices are along z, one behind the other: a dictionary each with "slices" (how many), "spacing_mm",
-    /// "position_mm" and "directions". They are several where slices differ in direction, or do not lie behind each other at one
+    /// The stacks of slices along z, in order: for each a dictionary with "slices" (their number), "spacing_mm", "position_mm" and
+    /// "directions". They are several where slices differ in direction, or do not lie behind each other at one
     /// distance.
     #[getter]
     fn stacks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {

@@ -24,8 +24,8 @@ pub fn argument(path: impl Into<PathBuf>) -> PathBuf {
     }
 }
 
-/// Fails when the file of this name, or one that is written with it, cannot be written whatever comes: a folder, a pipe or a device is in its place, or it has
-/// the name of a folder (`x.npy/`). Where the format writes a folder, when a file or a folder of other files is in its place.
+/// Fails if the file of this name, or a file that is written with it, can never be written: a folder, a pipe or a device has the name, or
+/// the name is a folder's (`x.npy/`). If the format writes a folder, fails if a file or a folder of other files has the name.
 pub fn check_file(path: &Path) -> Result<()> {
     let refused = |path: &Path, expected: &str, found: &str| -> Result<()> {
         let message = format!("{}: cannot write: expected {expected}, found {found}", path.display());

@@ -74,7 +74,7 @@ impl StandardInput {
         let file = folder.path().join("input");
         let mut copy = std::fs::File::create(&file).context(NAME)?;
         std::io::copy(&mut stdin, &mut copy).context(NAME)?;
-        // One command line is run in a process, so that the first is the only one.
+        // A process runs one command line, so nothing was set before.
         let _ = FILE.set(file.clone());
         *path = file;
         Ok(Self { _folder: Some(folder) })

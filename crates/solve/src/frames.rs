@@ -163,13 +163,13 @@ impl Proximal<C32> for NuclearNorm {
     }
 }
 
-/// g(x) = ‖Tx‖₁ for the unitary Fourier transform T of a series `[frame, image…]` that is followed by its mirror image: (Tx)_f(v)
-/// = √(c_f/T) Σ_t cos(πf(t + ½)/T) x_t(v) with T frames, c_0 = 1 and c_f = 2 above. It is small if voxels stand still or change
-/// slowly or periodically.
+/// g(x) = ‖Tx‖₁ for a series x of N frames, `[frame, image…]`. T is the unitary Fourier transform of the series followed by its mirror
+/// image, (Tx)_f(v) = √(c_f/N) Σ_t cos(πf(t + ½)/N) x_t(v) with c_0 = 1 and c_f = 2 above. g is small if voxels stand still or
+/// change slowly or periodically.
 ///
 /// The transform of the series alone would take the first frame for the successor of the last. Where the two differ, as when
 /// contrast agent arrives, it makes them alike: the first frame takes on part of the last. With its mirror image behind it the
-/// series has no such jump. The 2T frames have T frequencies of their own, so that T is the cosine transform (DCT-II).
+/// series has no such jump. The 2N frames have N different frequencies, so T is the cosine transform (DCT-II).
 ///
 /// The proximal map is exact: T, a soft threshold, Tᴴ. T is applied as a matrix over frames, so the work grows with frames²
 /// voxels for any number of frames. The frequency 0 counts like all others.

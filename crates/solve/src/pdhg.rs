@@ -58,8 +58,8 @@ pub struct PdhgResult<S: Scalar> {
 /// ```
 ///
 /// With L_i the norm of K_i and a balance β, σ_i = 1/(β L_i) and τ = 0.99 β / Σ L_i, so that τ Σ σ_i L_i² < 1. Without a balance σ_1 = λ_1,
-/// which suits λ_1 ½‖K_1 x − d‖² whatever the scales of K_1, d and x, and the n − 1 other terms together step as far, σ_i = λ_1 L_1² / ((n − 1) L_i²),
-/// and τ = 0.99 / Σ σ_i L_i². Without `g` the first proximal map is left out. The method wants no smooth term and inverts nothing. Where one term is ½‖Fx − d‖² and one other has a proximal map,
+/// which suits λ_1 ½‖K_1 x − d‖² whatever the scales of K_1, d and x. The n − 1 other terms together step as far: σ_i = λ_1 L_1² / ((n − 1) L_i²).
+/// Then τ = 0.99 / Σ σ_i L_i². Without `g` the first proximal map is left out. The method wants no smooth term and inverts nothing. Where one term is ½‖Fx − d‖² and one other has a proximal map,
 /// [`fista`](crate::fista) needs far fewer applications of F.
 ///
 /// Errors: no terms; shapes; a weight, a largest eigenvalue or a balance that is not positive; a tolerance that is negative or not a

@@ -179,8 +179,8 @@ pub(crate) struct ReconMri {
     pub(crate) traj_units: Option<String>,
     /// Field of view that a trajectory in cycles/fov counts over [default: by range]
     ///
-    /// The header's encoded field of view may be wider than the image (oversampling). It is taken, unless the points then reach
-    /// a part of k-space alone and fill that of the image.
+    /// The header's encoded field of view, unless it is wider than the image's (oversampling) and the points stay within the
+    /// image's own k-space and fill it. Then it is the image's.
     #[arg(long, value_enum)]
     pub(crate) traj_fov: Option<TrajectoryFovArg>,
     /// The last column of the trajectory holds density weights: leave it out

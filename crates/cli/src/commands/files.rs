@@ -37,7 +37,7 @@ pub(crate) struct RunFiles {
     pub(crate) outputs: Vec<PathBuf>,
     /// The run record, unless none is written.
     pub(crate) record: Option<PathBuf>,
-    /// All files of a batch that the run is a part of.
+    /// All files of the batch, if the run is part of one.
     pub(crate) batch: Option<Arc<Self>>,
     /// What the outputs were before the run.
     before: BTreeMap<PathBuf, u64>,

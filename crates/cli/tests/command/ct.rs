@@ -108,7 +108,7 @@ fn memory_is_stated_as_the_system_measures_it_and_limits_refuse() {
     }
     let line = "recon ct scan.h5 -o v.npy --memory 20M";
     refused(&words(line), f, &["--memory"]);
-    // Of other commands there is no word.
+    // The hint names no option of another command.
     let told = String::from_utf8(crate::rayspin(&words(line), f).stderr).unwrap();
     assert!(told.contains("--row") && !told.contains("--repetition"), "{told}");
     let table = String::from_utf8(ok(&words("recon ct scan.h5 --dry-run"), f).stdout).unwrap();

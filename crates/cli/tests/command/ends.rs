@@ -178,7 +178,7 @@ fn a_killed_run_leaves_the_old_file_or_the_new_one() {
         };
         let (mut old, mut done) = (0, 0);
         for name in &names {
-            // A record of before that is empty is replaced; other text belongs to another program.
+            // An empty record is replaced; other text belongs to another program.
             std::fs::write(f.join(name), if name.ends_with(".json") { "" } else { "old" }).unwrap();
         }
         killed(arguments, f, 12, 12.0, |_| {

@@ -85,10 +85,14 @@ const LEAST_SINE: f64 = 0.017;
 impl ProjectionGeometry {
     /// A geometry of any `views`.
     ///
-    /// Errors: no views or pixels; more pixels than an array may have; lengths that are not positive; numbers that are not
-    /// finite; vectors that are not of unit length, along one line, or not at right angles on a curved detector; parallel and
-    /// diverging rays in one scan; a source in the plane of its detector; rays along the detector; a detector that is bent by a
-    /// full turn or more.
+    /// Errors:
+    ///
+    /// - No views or pixels, or more pixels than an array may have.
+    /// - Lengths that are not positive, or numbers that are not finite.
+    /// - Vectors that are not of unit length, lie along one line, or are not at right angles on a curved detector.
+    /// - Parallel and diverging rays in one scan.
+    /// - A source in the plane of its detector, or rays along the detector.
+    /// - A detector that is bent by a full turn or more.
     pub fn new(detector: Detector, views: Vec<View>) -> Result<Self> {
         let geometry = Self { detector, views };
         geometry.check_detector()?;

@@ -97,7 +97,7 @@ impl Ends {
     }
 }
 
-/// Where rows go on that end inside the object, by the number of views with such rows on either side. None where there are none.
+/// The sides on which rows end inside the object: `count` is the number of views with such rows on either side. None if both are 0.
 fn sides(count: [usize; 2]) -> Option<&'static str> {
     match count {
         [0, 0] => None,
@@ -422,7 +422,7 @@ fn ends_inside(means: &[f64], side: usize, outer: usize) -> bool {
     // Second differences: a slope is no noise.
     let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).powi(2) / 6.0;
     let noise = around.windows(3).map(second).sum::<f64>() / (wide - 2) as f64;
-    // Of few columns the outer ones reach into an object that the detector sees.
+    // On a narrow detector the outer columns may reach into an object that ends before them: the outermost column must show it too.
     let inside = end.min(outermost) > PART * largest && end > NOISE * (noise / outer as f64).sqrt();
     let beside = inwards(outer..wide).iter().copied().fold(0.0, f64::max);
     inside && end <= BROKEN * beside + PART * largest

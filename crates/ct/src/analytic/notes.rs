@@ -5,10 +5,10 @@ use std::f64::consts::PI;
 use super::path::{Course, Coverage, Gaps, WIDE};
 use super::{FilteredBackprojection, sides};
 
-/// A detector that is shifted by half of this part of it is told. An axis a little off the middle is usual, and leaves the edge of the field
-/// of view dark.
+/// A note tells of a detector that is shifted by more than this part of half its width. Smaller shifts are usual, and leave the edge of the
+/// field of view dark.
 const TOLD: f64 = 0.2;
-/// Views that repeat this part of the directions are told.
+/// A note tells of repeated views that are more than this part of the directions.
 const REPEATED: f64 = 0.1;
 
 fn degrees(angle: f64) -> String {
@@ -29,7 +29,7 @@ impl FilteredBackprojection {
             )),
             _ => {}
         }
-        // That gap was told.
+        // The note above told of a single gap.
         if let Some(Gaps { count, sum, widest: [start, end] }) =
             course.gaps.filter(|gaps| !missing || gaps.count > 1)
         {
@@ -73,7 +73,7 @@ impl FilteredBackprojection {
         let half = 0.5 * detector.columns as f64 * detector.pitch_mm[0];
         let fan = place.distances.map_or(0.0, |[_, depth]| 2.0 * (half / depth).atan());
         notes.push(format!("a short scan of {}, with Parker's weights", degrees(span)));
-        // Of a scan in steps the last one is not part of the span.
+        // The span of a scan in steps ends at its last view; the scan covers a step more.
         if span + usual < PI + fan - 1e-6 {
             notes.push(format!(
                 "a short scan of the whole fan covers {}: the margin of the field of view is measured in part",

@@ -14,8 +14,8 @@ const SECOND: f64 = 1.5;
 const SAME: f64 = 0.05;
 /// Larger gaps are no steps of a scan, radian.
 pub(super) const WIDE: f64 = PI / 12.0;
-/// The largest gap for which the views of a shifted detector beside it stand, radian; such a scan needs the whole turn. In FBP of ellipses
-/// the error is then twice that of a whole turn for 30°, 6 times for 60°, 10 times for 90°; with the margin left out it is 13 times as large.
+/// The largest gap, radian, that a shifted detector may leave: the views beside it then stand for it. Such a scan needs the whole turn. In
+/// FBP of ellipses a gap of 30° makes the error twice as large, 60° 6 times, 90° 10 times, and leaving out the margin 13 times.
 const FILLED_SHIFTED: f64 = PI / 3.0;
 
 /// Where a view is on its path.

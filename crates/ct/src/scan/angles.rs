@@ -6,11 +6,11 @@ use rayspin_core::ProjectionGeometry;
 
 /// Fewer views are chosen by hand.
 const VIEWS: usize = 10;
-/// A scan of half a turn to two turns in radian covers as much, if it counts as degrees. Its steps are then smaller than those of scans of which
-/// a few views are chosen.
+/// The span of a scan of half a turn to two turns whose angles are radian and count as degrees.
 const NARROW_DEG: std::ops::Range<f64> = 2.9..13.0;
+/// The step of such a scan is smaller than this. Views that were chosen from a scan in degrees lie farther apart.
 const FINE_DEG: f64 = 0.12;
-/// Turns, and views in each, of a scan of half a turn to two turns in degrees that counts as radian.
+/// Turns, and views in each, of a scan of half a turn to two turns whose angles are degrees and count as radian.
 const TURNS: std::ops::Range<f64> = 14.0..116.0;
 const VIEWS_A_TURN: f64 = 100.0;
 /// Steps by the golden section, of half a turn and of a turn, which make many turns on purpose; the smaller one fills half a turn too.
@@ -69,7 +69,7 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
     vec![note]
 }
 
-/// How many turns the angles make, where these are as many as those of a scan in degrees that is taken to be in radian.
+/// The number of turns that the angles make, if it suggests that they are degrees which count as radian. None for other angles.
 ///
 /// ```
 /// use rayspin_ct::scan::turns_of_degrees;

@@ -18,12 +18,13 @@ const COLUMNS: usize = 512;
 const SHARED: f64 = 0.1;
 /// Part of half a turn, 1/SEAM, from whose ends views are compared.
 const SEAM: usize = 90;
-/// The part of the views of half a turn that have opposite ones in a whole turn, and how many pairs show the axis of others.
+/// The part of the views that have an opposite view in a whole turn.
 const TURN: f64 = 0.9;
+/// Pairs of opposite views that show the axis of a scan without half a turn.
 const LEAST: usize = 8;
-/// Columns by which two ways to find the axis differ at least if that is told.
+/// Two ways to find the axis disagree if they differ by more columns than this.
 const APART: f64 = 0.5;
-/// The part of the views' variance a pixel that an overlap has at least.
+/// An overlap has at least this part of the variance per pixel of the views.
 const FLAT: f64 = 1e-3;
 /// Standard deviations by which a match is better than chance.
 const CHANCE: f64 = 4.0;
@@ -38,7 +39,7 @@ pub struct FoundAxis {
 }
 
 /// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]` of parallel rays, counted from 0
-/// at the middle of the first column. `angles` are those of the views, radian. Where no view looks from an angle, those beside it are interpolated.
+/// at the middle of the first column. `angles` are the angles of the views, radian. Where no view looks from an angle, the views beside it are interpolated.
 ///
 /// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images differ least, in the sum of
 /// squares over the columns that both have, relative to the variance there. It may be near an end of the detector, as in half acquisition:
@@ -54,8 +55,8 @@ pub struct FoundAxis {
 ///
 /// Dead columns, and single pixels that are far from all around them, are mended first.
 ///
-/// Errors: fewer than 8 views or columns; less than half a turn; an axis that the views do not show, as their mirror images
-/// differ everywhere, match on several columns, or match best at the end of the columns that are tried.
+/// Errors: fewer than 8 views or columns; less than half a turn; views that do not show the axis. Their mirror images then differ
+/// everywhere, match on several columns, or match best at the end of the columns that are tried.
 ///
 /// ```
 /// use ndarray::Array3;

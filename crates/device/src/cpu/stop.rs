@@ -24,7 +24,7 @@ thread_local! {
 #[derive(Clone)]
 struct Caller {
     stop: Stop,
-    /// The question; only the thread that the caller is in asks it.
+    /// Asks the caller whether it still wants the result. Only the caller's own thread has the question.
     question: Option<Rc<Question>>,
 }
 

@@ -2,7 +2,7 @@
 
 /// Degree of the polynomial: the root of a coil array's sum of squares bends about as much.
 const DEGREE: usize = 4;
-/// Voxels that the factor is fitted to, at most about.
+/// The factor is fitted to about this number of voxels at most.
 const VOXELS: usize = 1 << 17;
 /// Voxels for each coefficient, at least: fewer would follow anything.
 const EACH: usize = 40;

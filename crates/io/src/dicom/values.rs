@@ -119,8 +119,8 @@ impl Values {
         Ok(rescaled.mapped((m, b), groups.items(tag::REAL_VALUES), is_said))
     }
 
-    /// These values, slope · stored + intercept, beside mappings to real-world values. `is_said` tells whether the file says by slope or type
-    /// what the values are; else the only mapping does.
+    /// These values, slope · stored + intercept, beside mappings to real-world values. With `is_said` the slope or the type states the
+    /// values; else a single mapping does.
     fn mapped(self, own: (f64, f64), mappings: &[Dataset<'_>], is_said: bool) -> Self {
         let line = |one: &Dataset<'_>| one.double(tag::REAL_SLOPE).zip(one.double(tag::REAL_INTERCEPT));
         let agrees = |one: &Dataset<'_>| line(one).is_some_and(|line| same(line, own));

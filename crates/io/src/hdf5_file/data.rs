@@ -48,7 +48,7 @@ pub(crate) fn dataset(path: &Path, group: &Group, name: &str) -> Result<Dataset>
     Ok(data)
 }
 
-/// The data set as [`dataset`] has it, of which some numbers may never have been written.
+/// Opens a data set as [`dataset`] does, but without the check that its numbers were written.
 pub(crate) fn opened(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
     let data = group.dataset(name).map_err(|e| reading(path, &format!("opening {name}"), &e))?;
     expect_readable(path, &data, name)?;

@@ -15,8 +15,8 @@ const MOST: usize = 10_000;
 /// Virtual data sets that are made of virtual data sets, one within the other.
 const DEEPEST: usize = 8;
 
-/// The files that an HDF5 file leads to: by external links, as files of virtual data sets and as raw files of data sets (external storage), those of
-/// files that it leads to as well. None that is not there. Nothing of a file that is no HDF5 file.
+/// The files that an HDF5 file leads to: targets of external links, files of virtual data sets and raw files of data sets (external
+/// storage), and the files that these lead to in turn. Only files that exist are listed. A file that is not HDF5 leads to none.
 pub(crate) fn linked(path: &Path) -> Vec<PathBuf> {
     let Ok(file) = open(path, "an HDF5 file") else { return Vec::new() };
     let mut walk = Walk { known: path.canonicalize().into_iter().collect(), ..Walk::default() };

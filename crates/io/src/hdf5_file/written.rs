@@ -104,7 +104,7 @@ fn chunks(path: &Path, data: &Dataset, name: &str, (shape, is_filled): (&[usize]
     Err(missing(path, name, shape, Some([first, end].map(|at| at.saturating_mul(chunk[0])))))
 }
 
-/// Errors: files or data sets of which a virtual data set is made that are not there, are smaller than it says, or were never written.
+/// Errors: a source of a virtual data set that is not there, is smaller than the virtual data set says, or was never written.
 fn sources(path: &Path, data: &Dataset, name: &str, (maps, depth): (&[VirtualMapping], usize)) -> Result<()> {
     let holder = PathBuf::from(data.filename());
     let mut known = BTreeMap::<(&str, &str), Vec<usize>>::new();
@@ -117,7 +117,7 @@ fn sources(path: &Path, data: &Dataset, name: &str, (maps, depth): (&[VirtualMap
         let Some(source) = source else { continue };
         let inner = map.src_dataset.as_str();
         let what = format!(
-            "{} in {}, of which the virtual data set {name} is made",
+            "{} in {}, a source of the virtual data set {name}",
             one_line(inner),
             source.display()
         );
@@ -188,8 +188,8 @@ fn run(slice: &SliceOrIndex) -> Run {
     }
 }
 
-/// Errors: places of the first axis of which a virtual data set names no source. Gaps within each of them, as there are between the modules
-/// of a detector, may be filled on purpose.
+/// Errors: places of the first axis for which a virtual data set names no source. Gaps within a place, as between the modules of a
+/// detector, may be filled on purpose.
 fn covered(
     path: &Path,
     name: &str,

@@ -261,7 +261,7 @@ impl Checked {
     }
 
     /// The sample at the k-space centre. Writers leave it 0 or garbage; a Cartesian line as long as the encoded matrix
-    /// has its centre in the middle. Of a part of a line, the samples tell it later.
+    /// has its centre in the middle. The centre of a partial line is found later, from its samples.
     pub(super) fn centre(
         &self,
         header: &ScanHeader,

@@ -8,17 +8,17 @@ use super::xml::{self, Node};
 /// What becomes of the parts of a header that may tell whose scan it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Identity {
-    /// Only elements that are known to say nothing of it are written: the encodings, the sequence, the system's vendor, model,
-    /// field and coils, the patient's position, the names of protocol and sequence as they are, and those numbers of the user
-    /// that a reconstruction needs. Time stamps count from the first readout instead of the time of day.
+    /// Only elements that are known to be harmless are written: the encodings, the sequence, the system's vendor, model, field
+    /// and coils, the patient's position, the names of protocol and sequence as they are, and the user parameters that a
+    /// reconstruction needs. Time stamps count from the first readout instead of the time of day.
     #[default]
     LeaveOut,
     /// The header is written as it was found.
     Keep,
 }
 
-/// Elements that do not tell whose scan it is, as paths below the root. All that is within them is kept, but for comments and the
-/// strings and encoded data of a user: converters put headers of scanners there, names included.
+/// Elements that do not tell whose scan it is, as paths below the root. Everything within them is kept except comments and user
+/// parameters that are text or encoded data: converters put headers of scanners there, names included.
 const HARMLESS: [&str; 20] = [
     "version",
     "measurementInformation/patientPosition",
@@ -42,11 +42,11 @@ const HARMLESS: [&str; 20] = [
     "waveformInformation/waveformType",
 ];
 
-/// Strings of the user that Rayspin reads, by name.
+/// User parameters that are text and that Rayspin reads, by name.
 const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
 
-/// Numbers of the user that a reconstruction needs, by name, as converters write them: of echo planar and spiral trajectories, of the
-/// gradient system, and the lines of a reference. Only known names are kept: no list of words tells all others, such as MRN.
+/// User parameters that are numbers and that a reconstruction needs, by the names that converters write: echo planar and spiral
+/// trajectories, the gradient system, the lines of a reference. Only known names are kept, since no list names all harmful ones, such as MRN.
 const READ_NUMBERS: [&str; 19] = [
     "acqDelayTime",
     "dwellTime",
@@ -69,7 +69,7 @@ const READ_NUMBERS: [&str; 19] = [
     "SamplingTime_ns",
 ];
 
-/// Whether a user's number of this name is kept. Those of a list end in their place: `MaxwellCoefficient_3`.
+/// Whether a numeric user parameter of this name is kept. The names of a list end in a number: `MaxwellCoefficient_3`.
 fn is_read(name: &str) -> bool {
     let digits = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let list = digits.strip_suffix('_').filter(|_| digits.len() < name.len()).unwrap_or(name);

@@ -54,8 +54,8 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
 }
 
 /// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions. Those that share a
-/// repetition are slices, in the order of their places. Slices that no single geometry describes are several stacks, of which
-/// `series/1`, `series/2`, … name one each.
+/// repetition are slices, in the order of their places. Slices that no single geometry describes form several stacks,
+/// named `series/1`, `series/2`, ….
 ///
 /// Errors: no series or stack, or several and none named, more than one channel, arrays that contradict the headers.
 ///

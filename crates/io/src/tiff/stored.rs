@@ -101,7 +101,7 @@ fn place<R: Read + Seek>(decoder: &mut Decoder<R>) -> TiffResult<(u64, [u8; 2])>
     Err(missing())
 }
 
-/// The type of numbers of so many bits in a SampleFormat; none of complex and unknown ones.
+/// The type of numbers with this number of bits and this SampleFormat; none for complex and unknown ones.
 pub(super) fn element(bits: u8, format: u64) -> Option<Element> {
     Some(match (bits, format) {
         (8, 1) => Element::U8,
@@ -179,7 +179,7 @@ pub(super) fn stated_pages(text: &str, [rows, columns]: [usize; 2]) -> Option<us
     (all % page == 0).then_some(all / page)
 }
 
-/// Whether several axes count the pages, where the description tells it. One alone is that of the slices, whatever it is called: programs write
+/// A note if the description says that several axes count the pages. A single axis counts the slices, whatever its name: programs write
 /// plain stacks as channels.
 fn axes_note(text: &str) -> Option<String> {
     let ome = |name: &str| text.split_once(&format!(" {name}=\""))?.1.split_once('"')?.0.parse().ok();

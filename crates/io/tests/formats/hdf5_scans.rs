@@ -126,7 +126,7 @@ fn numbers_that_were_never_written_are_refused() {
     assert!(darks.dim().0 == 3 && darks.iter().all(|&dark| dark == 4.0));
 }
 
-/// Whether a file holds a scan cannot be told of a damaged one: the damage is what the user needs to know.
+/// A damaged file does not show whether it holds a scan: the error tells of the damage.
 #[test]
 fn damage_is_told_before_the_kind() {
     let folder = folder();

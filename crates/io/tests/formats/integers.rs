@@ -111,7 +111,7 @@ fn digits_that_are_lost_are_said() {
     assert!(!said().contains("rounded"));
     npy::write(&file, large(1).view()).unwrap();
     assert!(said().contains("int32 numbers beyond 16777216 are rounded"), "{}", said());
-    // As integers they would pass for those of the file.
+    // Written as integers, the rounded numbers would pass for the file's own.
     for ending in ["nii", "npy", "mha", "tif", "h5"] {
         let other = folder.path().join(format!("c.{ending}"));
         for number in [(1 << 24) + 1, i32::MAX, i32::MIN + 77] {

@@ -16,16 +16,16 @@ use crate::methods::MapUse;
 use crate::recon::ReconOptions;
 use crate::scan::{Frame, Samples};
 
-/// The part of the object that folds, at least. Of a phantom with 4 or 8 coils 0.4 to 1.1 % seem to with a field of view that holds it
-/// (SNR 10 to none), 7 % with one an eighth smaller and 18 % with one a quarter smaller; of a real head, none.
+/// The object folds if at least this part of it does. A phantom with 4 or 8 coils (SNR 10 to none) shows 0.4 to 1.1 % in a field of view
+/// that holds it, 7 % in one that is an eighth smaller and 18 % in one that is a quarter smaller. A real head shows 0 %.
 const FOLDED: f64 = 0.03;
-/// What a third set has of the second's voxels where noise makes both, at least.
+/// Noise makes the second set if a third set has more than this part of its voxels.
 const ALIKE: f64 = 0.25;
 /// Squared weight of a map whose eigenvalue is near 1, at least.
 const CERTAIN: f32 = 0.99;
 /// Voxels along each axis that are looked at: eigenvalues change slowly, by as many lags as neighbourhoods have.
 const GRID: usize = 48;
-/// Rows of the matrix that is decomposed, at most, so that a look takes less than the maps do.
+/// Rows of the decomposed matrix at most, so that the check takes less time than the maps.
 const ROWS: usize = 512;
 /// Singular values above this part of the largest span the signals. Lower ones of noise would span all.
 const SIGNALS: f64 = 0.03;
@@ -54,7 +54,7 @@ pub fn second_set(
     }))
 }
 
-/// Bytes that [`second_set`] works in: the matrix that is decomposed, and what the maps are found from.
+/// Bytes of [`second_set`]'s workspace: the decomposed matrix, and the coil correlations that give the maps.
 ///
 /// Errors: as [`second_set`].
 pub fn second_set_bytes(frame: &Frame, options: &ReconOptions) -> Result<u64> {

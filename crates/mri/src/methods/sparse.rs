@@ -7,8 +7,8 @@ use rayspin_solve::{FistaOptions, Problem, Proximal, Step, Watch, sparse_least_s
 use super::solve::{Solve, vector_work, with_eigenvalue};
 use crate::encoding::{Solving, Spec};
 
-/// Share of the objective's whole fall that no longer counts. On simulated scans with 24 to 32 spokes and with a fifth to an eighth of a
-/// grid, wavelets then end after 147 to 189 iterations, total variation after 132 to 206, with errors within 3 % of those after 200.
+/// Share of the objective's whole fall that no longer counts. Simulated scans had 24 to 32 spokes, or a fifth to an eighth of a grid.
+/// Wavelets ended after 147 to 189 iterations and total variation after 132 to 206. Errors were within 3 % of the errors after 200.
 const SETTLED: f64 = 1e-5;
 
 /// FISTA on 1/(2L) ‖Fρ − d‖² + λs w g(ρ).

@@ -9,8 +9,8 @@ use crate::methods::Span;
 use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
 
-/// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. Of the other
-/// counters, and of encodings, one value is taken, since an image file has no axes for them.
+/// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. An image file has
+/// no axes for encodings and the other counters, so one value of each is taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Encoding; the first that holds images when absent.

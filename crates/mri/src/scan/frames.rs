@@ -51,7 +51,7 @@ pub struct FrameIndex<'a> {
 
 impl Scan {
     /// Sorts the image readouts by what they are part of. Noise, calibration apart, navigator, phase-correction, feedback and
-    /// dummy readouts are left out; averages stay together. Lines for calibration alone that lie between those of an image are lines of
+    /// dummy readouts are left out; averages stay together. Lines for calibration alone that lie between the lines of an image belong to
     /// the image.
     ///
     /// Errors: no image readout at all.

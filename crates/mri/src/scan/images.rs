@@ -39,9 +39,9 @@ impl Head {
 
 /// The readouts of each image in file order, and the readouts that calibrate it.
 ///
-/// A scanner may measure the lines between those of an accelerated image for calibration in the same train of echoes (embedded
-/// calibration). Such lines are flagged as calibration alone, and are lines of the image like the others. Calibration apart from the
-/// image measures again what the image has.
+/// A train of echoes may measure an accelerated image and, for calibration, the lines that the image skips (embedded calibration).
+/// Such lines are flagged as calibration alone, and are lines of the image like the others. Calibration apart from the image
+/// measures lines again that the image has.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Images {
     readouts: BTreeMap<Label, Vec<usize>>,
@@ -153,10 +153,10 @@ impl Images {
         self.readouts.iter().map(|(label, readouts)| (label, readouts.as_slice()))
     }
 
-    /// Lines that calibrate an image beside its own: of those for calibration alone of its slice, the ones with its other counters if
-    /// there are any, else all, with the lines that other images share with them. Without any such lines, those that another image
-    /// shares. Lines of the image's encoding come before those of others. `own` is the image that the lines may be a part of, if the
-    /// scan's counters number it.
+    /// Lines that calibrate an image and are no part of it: its own lines for calibration alone, else lines of other images of its
+    /// slice. Of these images, the ones with the same encoding come first. Their lines for calibration alone go before lines that are
+    /// both calibration and image, and an image that has such lines itself takes none. An image with embedded calibration needs no
+    /// lines. `own` is the image that the lines may be a part of, if the scan's counters number it.
     pub(super) fn calibration(&self, label: &Label, own: Option<&Label>) -> Vec<usize> {
         let mine = own.and_then(|own| self.marked.get(own));
         match mine {

@@ -23,7 +23,7 @@ const NOISE: f64 = 2.0;
 const LEAST: usize = 32;
 const LEAST_EACH: usize = 64;
 
-/// A readout among those of its image.
+/// One readout of an image.
 pub(super) struct Readout<'a, K> {
     /// What readouts of the same places have in common.
     pub(super) place: K,

@@ -65,7 +65,7 @@ impl Images {
         }
     }
 
-    /// Another image of the slice of which the fullest image is, without going on to it; none where there is one image of each slice.
+    /// Another image of the slice that the fullest image shows. The source does not advance. None if each slice has one image.
     pub(super) fn another(&mut self, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
         let slices = self.slices();
         let fullest = match self {

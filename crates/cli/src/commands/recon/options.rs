@@ -134,7 +134,7 @@ pub(crate) fn frames(args: &ReconMri, options: &ScanOptions) -> FrameOptions {
     }
 }
 
-/// What is said of trajectories.
+/// The options of trajectories.
 pub(super) fn trajectory(args: &ReconMri) -> TrajectoryOptions {
     TrajectoryOptions {
         weights: args.traj_weights,

@@ -83,7 +83,7 @@ fn real_world_values_are_read_where_nothing_else_is_stated() {
     let floats = Pixels::Held(tag::FLOAT_PIXELS, 21f32.to_le_bytes().repeat(12));
     let map = Slice { bits: [32, 32, 31], pixels: floats, without: &[tag::REPRESENTATION], ..map };
     assert_eq!(found(map.clone()).0, [2.25]);
-    // Of numbers with a type, the mapping is another meaning.
+    // With a type the numbers have a meaning of their own, and the mapping is not applied.
     let (values, _, notes) = found(Slice { unit: Some("ms"), ..map });
     assert_eq!(values, [21.0]);
     assert!(notes.contains("values are ms") && notes.contains("are not applied"), "{notes}");
@@ -139,7 +139,7 @@ fn floating_point_pixels_are_read() {
     assert!(notes[0].contains("rounded to single precision"), "{notes:?}");
     let mut padding = Elements::new();
     padding.put(tag::FLOAT_PADDING, b"FL", &(numbers[0] as f32).to_le_bytes());
-    // Far below what a scanner gives.
+    // The scale puts the padding far below any value of a scanner.
     let scale = (1e4, 0.0);
     let padded = Slice { scale, extra: padding.into_bytes(), ..of(32, tag::FLOAT_PIXELS, single()) };
     let (image, notes) = read(&[padded]);

@@ -62,8 +62,8 @@ pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
     })
 }
 
-/// How far a trajectory reaches from the centre along each axis, as its matrix must: where its readouts go equally far in all directions,
-/// as spokes and spirals do, the radius of the disc or ball that they sample. A few spokes miss its edge along an axis.
+/// How far a trajectory reaches from the centre along each axis; its matrix must reach as far. If all readouts go equally far, as spokes
+/// and spirals do, this is the radius of the disc or ball that they sample. A few spokes miss its edge along an axis.
 ///
 /// ```
 /// use rayspin_core::Trajectory;
