@@ -8,9 +8,11 @@ mod dicom;
 mod hdf5_scans;
 mod hostile;
 mod integers;
+mod metaimage;
 mod nifti;
 mod npy;
 mod png;
+mod projections;
 #[path = "../../../../tests/real_data.rs"]
 mod real_data;
 mod series;

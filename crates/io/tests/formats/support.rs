@@ -4,7 +4,8 @@ use std::process::Command;
 use ndarray::{ArrayD, IxDyn};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C32, Geometry};
+use rayspin_core::{C32, Geometry, Image};
+use rayspin_io::read_volume;
 
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
@@ -61,4 +62,20 @@ pub(crate) fn assert_same_place(found: &Geometry, expected: &Geometry, shape: [u
 pub(crate) fn put(path: &Path, bytes: &[u8]) {
     let _ = std::fs::remove_file(path);
     std::fs::write(path, bytes).unwrap();
+}
+
+/// The volume that `tests/interop/volumes.py` writes.
+pub(crate) fn expected() -> ArrayD<f32> {
+    ArrayD::from_shape_fn(IxDyn(&[3, 4, 5]), |at| (100 * at[0] + 10 * at[1] + at[2]) as f32)
+}
+
+pub(crate) fn read(path: &Path) -> Image<f32> {
+    read_volume(path).unwrap().image
+}
+
+/// The message with which a volume is refused.
+pub(crate) fn refused(path: &Path) -> String {
+    let error = read_volume(path).unwrap_err();
+    assert!(matches!(error.kind(), rayspin_core::ErrorKind::Input), "{error}");
+    error.to_string()
 }
