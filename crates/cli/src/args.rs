@@ -37,7 +37,7 @@ Examples:
   rayspin metrics image.nii.gz truth.nii.gz --fit
   rayspin info scan.h5
 
-Ladders and tuning are the program rayspin-ladder, which is built apart: rayspin-ladder matrix-add
+The commands ladder and tune need the program rayspin-ladder, which is built apart.
 An option that would do nothing is refused.
 - stands for standard input where a command reads a file, and for standard output where it writes one.
 Exit codes: 0 done, 1 the run failed, 2 the input or an option is wrong, 130 interrupted.")]
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// Reconstruct images from raw scans
     #[command(subcommand)]
     Recon(Recon),
-    /// Reconstruct many MRI scans, one start of the processor for all
+    /// Reconstruct many MRI scans with one start of the GPU
     Batch(batch::Batch),
     /// Draw a volume: radiograph, surface, turntable, or a page to turn it in
     Render(Box<render::Render>),
@@ -101,8 +101,8 @@ pub(crate) fn command() -> clap::Command {
     let command = formats::fill(Cli::command())
         .mut_arg("device", |option| {
             option.help("Processor to compute on: auto, cpu, cuda, cuda:N").long_help(
-                "Processor to compute on: auto, cpu, cuda, cuda:N. auto takes the first GPU that works, unless the CPU is \
-                 done before a GPU has started; the CPU also takes what does not fit a GPU or fails there",
+                "Processor to compute on: auto, cpu, cuda, cuda:N. auto takes the first GPU that works. It takes the CPU if the \
+                 CPU is done before a GPU has started, or if the work does not fit the GPU or fails there",
             )
         })
         .mut_arg("gpu_memory", |option| {
@@ -175,12 +175,13 @@ pub(crate) struct Run {
     pub(crate) dry_run: bool,
     /// Memory that the run may take (2G, 512M)
     ///
-    /// K, M and G are binary units. The work is taken in parts to fit, or the run is refused with the memory that it needs.
+    /// K, M and G are binary units. The run takes its work in parts to fit. If nothing fits, it is refused, and the error states
+    /// the memory that it needs.
     #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
     pub(crate) memory: Option<u64>,
     /// Compare N random outputs of each transform with the exact sums
     ///
-    /// The run fails (exit code 1, images written) where outputs miss their tolerance.
+    /// The run fails (exit code 1, images written) if the error is above its bound.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
     certify: Option<usize>,
     /// Seed of the outputs that are drawn
@@ -188,8 +189,8 @@ pub(crate) struct Run {
     certify_seed: Option<u64>,
     /// Image to compare with, as rayspin metrics does
     ///
-    /// Quality goes to the run record and the screen. Chosen slices and repetitions are compared with the same ones of a
-    /// reference that shows all of the scan.
+    /// Quality goes to the run record and the screen. If the reference shows the whole scan, chosen slices and repetitions are
+    /// compared with the same ones of the reference.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,
     /// Fit a scale factor to the image before it is compared
@@ -197,7 +198,7 @@ pub(crate) struct Run {
     pub(crate) fit: bool,
     /// Run record [default: the first image's name with .json]
     ///
-    /// A JSON file of this name that is something else stays, such as the record of a scan: the record of image.nii.gz is then
+    /// A JSON file of this name that is something else, such as the record of a scan, stays. The record of image.nii.gz is then
     /// image.nii.gz.json.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
@@ -282,15 +283,15 @@ pub(crate) struct Convert {
     /// File to read
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) from: PathBuf,
-    /// File to write; - is standard output, as .npy or of a raw scan as .h5
+    /// File to write; - is standard output, which gets .npy, or .h5 for a raw scan
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) to: PathBuf,
     #[command(flatten)]
     pub(crate) numbers: Numbers,
-    /// Only these slices, counted from 0: 3, 1-2 or 0,3 [default: all; of a picture the middle one]
+    /// Only these slices, counted from 0: 3, 1-2 or 0,3 [default: all; in a picture the middle one]
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) slice: Option<Ranges>,
-    /// Only these repetitions, from 0 [default: all; of a picture up to 16]
+    /// Only these repetitions, from 0 [default: all; in a picture up to 16]
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) repetition: Option<Ranges>,
     /// PNG: all slices side by side; a series has a row for each repetition
@@ -299,8 +300,7 @@ pub(crate) struct Convert {
     /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]
     #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) grey: Option<String>,
-    /// Raw scans: keep what the header says of the patient, the study, the place and the date, the time of day, and strings of
-    /// the user [default: left out]
+    /// Raw scans: keep the header's patient, study, place, date and time of day, and all user parameters [default: left out]
     #[arg(long)]
     pub(crate) keep_identity: bool,
     #[command(flatten)]
@@ -336,7 +336,7 @@ pub(crate) struct Info {
     /// Field of view in mm [default: voxels of 1 mm]
     #[arg(long, value_name = "X,Y[,Z]", requires = "traj")]
     pub(crate) fov: Option<String>,
-    /// Picture of the sampling pattern to write (.png): places of a grid, or readouts of a trajectory
+    /// Picture of the sampling pattern (.png): places of a grid, or readouts of a trajectory
     #[arg(long, short, value_name = "PICTURE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Print JSON
@@ -362,7 +362,7 @@ pub(crate) struct Rerun {
     /// Folder for the outputs [default: the record's name with -rerun]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
-    /// Run with input files that have changed since
+    /// Run even if input files have changed since the recorded run
     #[arg(long)]
     pub(crate) changed_inputs: bool,
 }

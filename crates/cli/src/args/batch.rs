@@ -29,8 +29,8 @@ impl FromStr for Shard {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each scan is reconstructed as by rayspin recon mri, with the options after --. The GPU starts once
-for all scans. While one scan is computed, the next one is read and the image before is written;
-with --memory after --, one scan is processed at a time. A record beside each image (image.json)
+for all scans. While one scan is computed, the next one is read and the previous image is written.
+With --memory after --, one scan is processed at a time. A record beside each image (image.json)
 holds the command, the version, hashes and the messages of the run.
 
 To resume a batch, run the same command again: a scan is skipped if its input, options, version and

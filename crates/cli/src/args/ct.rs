@@ -95,7 +95,7 @@ pub(crate) struct SimulateCt {
     /// Scan to write (Data Exchange HDF5, .h5)
     #[arg(long = "output", short, value_name = "SCAN", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Write the object's attenuation at 60 keV and at its first place, voxel means in 1/mm
+    /// Write the object's attenuation at 60 keV before it moves, as voxel means in 1/mm
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) truth: Option<PathBuf>,
     /// How rays run
@@ -231,10 +231,10 @@ pub(crate) struct ReconCt {
     /// counts twice the columns of its longer side. With --matrix alone the voxels become as large as the field of view needs.
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
-    /// Voxel size in mm [default: by --matrix, else a pixel over magnification]
+    /// Voxel size in mm [default: by --matrix, else pixel size / magnification]
     ///
-    /// --matrix alone keeps the field of view, so that fewer voxels are larger ones. Without both, the size of a voxel is the size of a pixel
-    /// over the magnification at the axis.
+    /// --matrix alone keeps the field of view, so fewer voxels are larger. Without --matrix and --voxel, the size of a voxel is the size of a
+    /// pixel over the magnification at the axis.
     #[arg(long, value_name = "MM[,Y,Z]")]
     pub(crate) voxel: Option<String>,
     /// Middle of the volume in mm, from the axis and the middle of the orbit
@@ -257,8 +257,8 @@ pub(crate) struct ReconCt {
     pub(crate) row: Option<Ranges>,
     /// What the detector counts without the object (flat field): an image, or one number
     ///
-    /// The projections are counts then, and the run makes line integrals of them. One image or several, [frame, row, column], in place of
-    /// the flat fields of the scan; its dark fields stay.
+    /// With this option the projections are counts, and the run makes line integrals of them. One image, or several as [frame, row, column],
+    /// replace the flat fields of the scan. The scan's dark fields stay.
     #[arg(long, value_name = "IMAGE|NUMBER")]
     pub(crate) flat: Option<FieldArg>,
     /// What the detector counts without the beam (dark field): an image, or one number [default: the dark fields of the scan, else 0]

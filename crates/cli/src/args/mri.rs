@@ -115,15 +115,15 @@ pub(crate) struct ReconMri {
     pub(crate) method: MethodArgs<Mri>,
     /// Map of the field in Hz: corrects off-resonance
     ///
-    /// It states how far the field is from the receiver's frequency, [z, y, x] of the image's matrix ({images read}), and
-    /// corrects shifts and blurring of long readouts ({methods in a field}; ISMRMRD scans that state their dwell time). Samples
-    /// at the centre of each readout are taken at time 0.
+    /// The map [z, y, x] has the image's matrix ({images read}) and states how far the field is from the receiver's frequency. It
+    /// corrects shifts and blurring of long readouts ({methods in a field}). The scan must be ISMRMRD and state its dwell time.
+    /// The sample at the centre of each readout has time 0.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) field_map: Option<PathBuf>,
     /// Largest error of the field's phases, which decides the number of time segments [default: 1e-4]
     #[arg(long, value_name = "ERROR", requires = "field_map", allow_negative_numbers = true)]
     pub(crate) field_tolerance: Option<f64>,
-    /// Relative error that the NUFFT is planned for; its error is at most 3 times that
+    /// Relative error that the NUFFT is planned for; the error is at most 3 times as large
     #[arg(long, default_value_t = 1e-4, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
     /// Density compensation of gridding
@@ -159,7 +159,7 @@ pub(crate) struct ReconMri {
     pub(crate) sensitivities: Option<SensitivitiesArg>,
     /// Sets of ESPIRiT maps, 1 or 2 ({methods over sets of maps}) [default: 2 on a grid where the object is larger than the field of view, else 1]
     ///
-    /// Such an object folds over itself, and the image shows both layers. --sensitivities espirit need not be said beside.
+    /// Such an object folds over itself, and the image shows both layers. Implies --sensitivities espirit.
     #[arg(long, value_name = "N", conflicts_with = "maps")]
     pub(crate) map_sets: Option<usize>,
     /// Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]
@@ -173,8 +173,8 @@ pub(crate) struct ReconMri {
     pub(crate) traj: Option<PathBuf>,
     /// Units of the trajectory, such as cycles/fov [default: by range]
     ///
-    /// cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m instead of the stated unit or the one that the range
-    /// tells. --traj needs --traj-units or --matrix, but for BART arrays that reach beyond 4.
+    /// cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m. Replaces the unit that the file states or that follows from
+    /// the range of the points. --traj needs --traj-units or --matrix, except for BART arrays that reach beyond 4.
     #[arg(long, value_name = "UNITS")]
     pub(crate) traj_units: Option<String>,
     /// Field of view that a trajectory in cycles/fov counts over [default: by range]
@@ -196,14 +196,14 @@ pub(crate) struct ReconMri {
     /// Field of view in mm of a scan without a header
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) fov: Option<String>,
-    /// Line at the centre of k-space [default: the header's, or the line where the energy peaks if that cannot be]
+    /// Line at the centre of k-space [default: the header's; if it is impossible, the line where the energy peaks]
     ///
-    /// As kspace_encode_step_1 counts.
+    /// Counted as kspace_encode_step_1.
     #[arg(long, value_name = "LINE")]
     pub(crate) centre_line: Option<usize>,
     /// Partition at the centre of k-space [default: as for --centre-line]
     ///
-    /// As kspace_encode_step_2 counts.
+    /// Counted as kspace_encode_step_2.
     #[arg(long, value_name = "PARTITION")]
     pub(crate) centre_partition: Option<usize>,
     /// How center_sample counts the samples of reversed readouts [default: as readouts of both directions tell]
@@ -220,8 +220,8 @@ pub(crate) struct ReconMri {
     pub(crate) repetition: Option<Ranges>,
     /// Only these readouts of each image, counted from 0 in order of acquisition
     ///
-    /// With --window they are counted over the whole scan. On a grid the other lines are missing: keep the centre. Readouts of an array are found along its trajectory; rayspin info
-    /// counts them.
+    /// With --window they are counted over the whole scan. On a grid the other lines are then missing: keep the centre of k-space.
+    /// Readouts of an array are found along its trajectory; rayspin info counts them.
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) readouts: Option<Ranges>,
     /// Contrast (echo) to reconstruct [default: the first]
@@ -238,7 +238,7 @@ pub(crate) struct ReconMri {
     /// Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.
     #[arg(long, value_name = "N")]
     pub(crate) window: Option<usize>,
-    /// Readouts from one window to the next [default: the window: no readout is in two images]
+    /// Readouts from one window to the next [default: the window, so that no readout is in two images]
     #[arg(long, value_name = "N", requires = "window")]
     pub(crate) stride: Option<usize>,
     /// Only the first N windows
@@ -246,11 +246,10 @@ pub(crate) struct ReconMri {
     pub(crate) frames: Option<usize>,
     /// Estimate coil sensitivities anew in each repetition or window
     ///
-    /// The eigenvalue that λ is relative to is found anew too. Without this option both are found once for all.
+    /// The largest eigenvalue, to which λ is relative, is computed anew too. Without this option both are computed once for all images.
     #[arg(long)]
     pub(crate) independent: bool,
-    /// Write to the run record what the header says of the patient, the study, the place and the date [default: no output
-    /// has it]
+    /// Write the header's patient, study, place and date to the run record [default: no output has them]
     #[arg(long, conflicts_with = "no_record")]
     pub(crate) keep_identity: bool,
 }

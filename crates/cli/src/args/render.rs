@@ -64,9 +64,9 @@ impl ViewArg {
 #[command(after_help = "\
 Examples and all options: rayspin render --help")]
 #[command(after_long_help = "\
-IMAGE is a volume: {images read}. --hu says that its values are Hounsfield units, which those of
-CT images in DICOM files are anyway; else xray and presets of volume take attenuations in 1/mm.
-mip, surface and --transfer take any numbers.
+IMAGE is a volume: {images read}.
+Modes xray and volume (with a preset) take attenuations in 1/mm, or Hounsfield units with --hu.
+CT images in DICOM files need no --hu. Modes mip and surface, and --transfer, take any numbers.
 
 The name of an output says what is written:
   .png     a picture; with --turntable an animated one
@@ -121,19 +121,19 @@ pub(crate) struct Render {
     /// Pixels of the picture
     #[arg(long, value_name = "COLUMNS[,ROWS]", default_value = "512")]
     pub(crate) size: String,
-    /// Largest distance of samples along a ray's main axis in mm, at least one a voxel [default: the smallest side of a voxel]
+    /// Largest distance of samples along a ray's main axis in mm; each voxel has at least one [default: the smallest side of a voxel]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub(crate) step: Option<f64>,
-    /// Grey values of xray, mip and pages, black to white [default: the smallest to the largest, of pages the 0.5th to the 99.5th percentile]
+    /// Grey values of xray, mip and pages, black to white [default: smallest to largest value, for pages 0.5th to 99.5th percentile]
     #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) grey: Option<String>,
     /// Show xray and mip dark where the numbers are large, as X-ray film does
     #[arg(long)]
     pub(crate) invert: bool,
-    /// Transfer function of volume [default: bone]
+    /// Transfer function of --mode volume [default: bone]
     #[arg(long, value_enum, conflicts_with = "transfer")]
     pub(crate) preset: Option<PresetArg>,
-    /// Transfer function of volume from a text file
+    /// Transfer function of --mode volume from a text file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) transfer: Option<PathBuf>,
     /// Value of the isosurface [default: 300 in Hounsfield units, else half the 99.5th percentile]
@@ -142,7 +142,7 @@ pub(crate) struct Render {
     /// Colour of the surface, from 0 to 1 [default: bone's]
     #[arg(long, value_name = "R,G,B")]
     pub(crate) colour: Option<String>,
-    /// Colour behind volume and surface, from 0 to 1
+    /// Colour behind the object in --mode volume and surface, from 0 to 1
     #[arg(long, value_name = "R,G,B", default_value = "0,0,0")]
     pub(crate) background: String,
     /// Turn around the patient in N views: an animated picture, or a slice of numbers for each view

@@ -101,7 +101,7 @@ pub(crate) struct Mri {
     /// The default is 3 for kooshball and stacks, else 2.
     #[arg(long, value_name = "N")]
     pub(crate) dims: Option<usize>,
-    /// Voxels, and in 2-D slices [default: 256,256 or 64,64,64]
+    /// Voxels; Z counts the slices in 2-D [default: 256,256 or 64,64,64]
     #[arg(long, value_name = "X,Y[,Z]")]
     pub(crate) matrix: Option<String>,
     /// Field of view in mm [default: 220 each, slices of 5]
@@ -112,8 +112,8 @@ pub(crate) struct Mri {
     pub(crate) trajectory: TrajectoryArg,
     /// Spokes, interleaves, trains or readouts [default: full sampling]
     ///
-    /// In stacks for each partition. The default is 16 interleaves of spirals, 1 train of echo-planar imaging, and otherwise
-    /// enough to sample fully.
+    /// In stacks, the number in each partition. The default is 16 interleaves for spirals, 1 train for echo-planar imaging, and
+    /// otherwise enough to sample fully.
     #[arg(long, value_name = "N")]
     pub(crate) shots: Option<usize>,
     /// Samples of each readout of --trajectory random
@@ -124,13 +124,13 @@ pub(crate) struct Mri {
     pub(crate) angles: AnglesArg,
     /// Undersampling (cartesian, poisson, spirals)
     ///
-    /// Cartesian: every R-th line along y (and z). Poisson disc: lines of the full grid per line. Spirals: interleaves of full
-    /// sampling per interleaf.
+    /// Cartesian: every R-th line along y (and z). Poisson disc: R times fewer lines than the full grid has. Spirals: R times
+    /// fewer interleaves than full sampling needs.
     #[arg(long, value_name = "R[,RZ]")]
     pub(crate) acceleration: Option<String>,
     /// Width of the fully sampled centre [default: 24, or less]
     ///
-    /// Of undersampled grids. Small matrices have a smaller one by default.
+    /// For undersampled grids. The default is smaller for small matrices.
     #[arg(long, value_name = "LINES")]
     pub(crate) calibration: Option<usize>,
     /// Poisson disc: growth of the distance between lines towards the edge
@@ -147,8 +147,8 @@ pub(crate) struct Mri {
     pub(crate) noise_correlation: Option<f64>,
     /// Off-resonance: its largest frequency, of either sign
     ///
-    /// Samples are those of an object in an inhomogeneous field, with times from the centre of each readout and --dwell. Echo-planar
-    /// trains have none; volumes take --field-shape linear alone.
+    /// The samples then come from an object in an inhomogeneous field. Times count from the centre of each readout in steps of --dwell.
+    /// Echo-planar trains take no field; volumes take --field-shape linear alone.
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     pub(crate) field_map_hz: Option<f64>,
     /// How the field runs
@@ -166,7 +166,7 @@ pub(crate) struct Mri {
     /// How the object changes with time
     #[arg(long, value_enum)]
     pub(crate) dynamics: Option<DynamicsArg>,
-    /// Seconds of a beat, or in which 63 % of the enhancement come
+    /// Seconds that a beat takes, or until 63 % of the enhancement
     #[arg(long, value_name = "S", default_value_t = 1.0, requires = "dynamics")]
     pub(crate) period: f64,
     /// Time from one readout to the next in ms, for time stamps [default: 5 with --dynamics]
