@@ -35,7 +35,7 @@ params! {
         /// a₃.
         hardening_3: f64 = 0.0 => coefficient("Coefficient of the line integral's cube, for beam hardening"),
         /// The tube's voltage, kV, of the correction for water.
-        tube: Option<f64> = None => Param::new(GROUP, "Voltage in kV of the tube whose beam water hardens, instead of coefficients").title("tube voltage")
+        tube: Option<f64> = None => Param::new(GROUP, "Tube voltage in kV: corrects the hardening of the tube's beam by water, instead of coefficients").title("tube voltage")
             .expects("40 to 150 kV", |v| matches!(v, Value::Number(kv) if (40.0..=150.0).contains(kv))),
     }
 }

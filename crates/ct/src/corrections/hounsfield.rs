@@ -27,9 +27,9 @@ params! {
         air: f64 = 0.0 => Param::new(GROUP, "Attenuation of air in 1/mm, which becomes -1000 HU").title("attenuation of air")
             .expects("finite", |v| matches!(v, Value::Number(mu) if mu.is_finite())),
         /// Marks voxels of water.
-        water_mask: Option<Arc<ArrayD<f32>>> = None => Param::new(GROUP, "Image of the volume's size that is not 0 in water, whose mean becomes 0 HU").title("image that marks water"),
+        water_mask: Option<Arc<ArrayD<f32>>> = None => Param::new(GROUP, "Image of the volume's size that is not 0 in water; the mean there becomes 0 HU").title("image that marks water"),
         /// Marks voxels of air.
-        air_mask: Option<Arc<ArrayD<f32>>> = None => Param::new(GROUP, "Image of the volume's size that is not 0 in air, whose mean becomes -1000 HU").title("image that marks air"),
+        air_mask: Option<Arc<ArrayD<f32>>> = None => Param::new(GROUP, "Image of the volume's size that is not 0 in air; the mean there becomes -1000 HU").title("image that marks air"),
     }
 }
 

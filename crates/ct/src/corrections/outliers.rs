@@ -32,7 +32,7 @@ params! {
     /// Outliers take the median around them.
     pub struct Outliers {
         /// Deviations from which a pixel is an outlier.
-        outlier_threshold: f64 = 8.0 => Param::new(GROUP, "Distance from the median around a pixel, in standard deviations there, from which it is an outlier")
+        outlier_threshold: f64 = 8.0 => Param::new(GROUP, "An outlier differs from the median around it by more than this number of local standard deviations")
             .title("threshold of outliers").expects("1 to 1000", |v| matches!(v, Value::Number(t) if (1.0..=1000.0).contains(t))),
         /// Width of the window.
         outlier_size: usize = 5 => Param::new(GROUP, "Width of the window around a pixel")

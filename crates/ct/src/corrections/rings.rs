@@ -45,16 +45,16 @@ params! {
     /// Rings are removed by sorting (Vo, Atwood and Drakopoulos, Opt Express 26:28396, 2018).
     pub struct Rings {
         /// Ratio to the noise from which a column stands out.
-        ring_snr: f64 = 3.0 => Param::new(GROUP, "Ratio to the noise from which a column makes a ring; greater finds fewer")
+        ring_snr: f64 = 3.0 => Param::new(GROUP, "Ratio to the noise above which a column makes a ring; a greater one finds fewer rings")
             .title("ratio of rings").expects("above 1", |v| matches!(v, Value::Number(r) if r.is_finite() && *r > 1.0)),
         /// Width of the median over wide stripes.
-        ring_large: Option<usize> = None => Param::new(GROUP, "Columns of the median across wide stripes")
+        ring_large: Option<usize> = None => Param::new(GROUP, "Width in columns of the median across wide stripes; wider than the widest stripe")
             .title("columns across wide stripes").expects("odd, 3 to 1001", |v| odd(v, 3..=1001)).absent("a fortieth of the columns, 51 of 2048"),
         /// Width of the median over narrow stripes.
-        ring_small: Option<usize> = None => Param::new(GROUP, "Columns of the median across narrow stripes; wider than a stripe, narrower than the object")
+        ring_small: Option<usize> = None => Param::new(GROUP, "Width in columns of the median across narrow stripes; wider than a stripe, narrower than the object's parts")
             .title("columns across narrow stripes").expects("odd, 3 to 1001", |v| odd(v, 3..=1001)).absent("a 96th of the columns, 21 of 2048"),
-        /// Part of the views that wide stripes are not told by.
-        ring_drop: f64 = 0.1 => Param::new(GROUP, "Part of the views, the brightest and the darkest, that wide stripes are not told by")
+        /// Part of the views that the search for wide stripes leaves out.
+        ring_drop: f64 = 0.1 => Param::new(GROUP, "Part of the views, half of it the brightest and half the darkest, that the search for wide stripes leaves out")
             .title("part of the views that is dropped").expects("0 to 0.8", |v| matches!(v, Value::Number(p) if (0.0..=0.8).contains(p))),
     }
 }

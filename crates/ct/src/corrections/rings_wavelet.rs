@@ -48,10 +48,10 @@ params! {
     /// Rings are removed by wavelets and Fourier transforms (Münch et al., Opt Express 17:8567, 2009).
     pub struct RingsWavelet {
         /// Oscillations over the views up to which a stripe varies.
-        ring_sigma: f64 = 2.0 => Param::new(GROUP, "Oscillations over the views up to which stripes vary, σ; more removes more, of the object too")
+        ring_sigma: f64 = 2.0 => Param::new(GROUP, "σ: oscillations over the views up to which stripes vary; a greater σ removes more, also of the object")
             .title("sigma of rings").expects("0.1 to 50", |v| matches!(v, Value::Number(s) if (0.1..=50.0).contains(s))),
         /// Levels of wavelets.
-        ring_levels: Option<usize> = None => Param::new(GROUP, "Levels of wavelets; stripes of up to 2 to this power columns are removed")
+        ring_levels: Option<usize> = None => Param::new(GROUP, "Levels L of the wavelets; stripes up to 2^L columns wide are removed")
             .title("levels of rings").expects("1 to 10", |v| matches!(v, Value::Count(1..=10))).absent("by the columns, 5 of 2048"),
     }
 }
