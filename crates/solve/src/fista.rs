@@ -17,8 +17,8 @@ pub struct FistaOptions {
     /// `tolerance`. With 0 the objective stops nothing.
     pub settled: f64,
     /// After the last iteration the solution is the mean of the last `average` iterates, for penalties that differ a little each
-    /// time. These iterates come after the objective has settled. With 0 or 1, or if the tolerance is met, the solution is the
-    /// last iterate.
+    /// time. If the objective settles, the mean begins there. With 0 or 1, or if the tolerance is met, the solution is the last
+    /// iterate.
     pub average: usize,
 }
 

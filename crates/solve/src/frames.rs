@@ -164,7 +164,7 @@ impl Proximal<C32> for NuclearNorm {
 }
 
 /// g(x) = ‖Tx‖₁ for a series x of N frames, `[frame, image…]`. T is the unitary Fourier transform of the series followed by its mirror
-/// image, (Tx)_f(v) = √(c_f/N) Σ_t cos(πf(t + ½)/N) x_t(v) with c_0 = 1 and c_f = 2 above. g is small if voxels stand still or
+/// image: (Tx)_f(v) = √(c_f/N) Σ_t cos(πf(t + ½)/N) x_t(v) with c_0 = 1 and c_f = 2 above. g is small if voxels stand still or
 /// change slowly or periodically.
 ///
 /// The transform of the series alone would take the first frame for the successor of the last. Where the two differ, as when

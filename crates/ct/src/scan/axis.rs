@@ -39,7 +39,8 @@ pub struct FoundAxis {
 }
 
 /// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]` of parallel rays, counted from 0
-/// at the middle of the first column. `angles` are the angles of the views, radian. Where no view looks from an angle, the views beside it are interpolated.
+/// at the middle of the first column. `angles` are the angles of the views, radian. Where no view looks from an angle, the views beside it are
+/// interpolated.
 ///
 /// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images differ least, in the sum of
 /// squares over the columns that both have, relative to the variance there. It may be near an end of the detector, as in half acquisition:

@@ -116,11 +116,8 @@ fn sources(path: &Path, data: &Dataset, name: &str, (maps, depth): (&[VirtualMap
         // That files are there was checked before.
         let Some(source) = source else { continue };
         let inner = map.src_dataset.as_str();
-        let what = format!(
-            "{} in {}, a source of the virtual data set {name}",
-            one_line(inner),
-            source.display()
-        );
+        let what =
+            format!("{} in {}, a source of the virtual data set {name}", one_line(inner), source.display());
         let key = (map.src_filename.as_str(), inner);
         if let Entry::Vacant(entry) = known.entry(key) {
             if !same_file(path, &source) {

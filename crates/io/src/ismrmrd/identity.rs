@@ -9,8 +9,8 @@ use super::xml::{self, Node};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Identity {
     /// Only elements that are known to be harmless are written: the encodings, the sequence, the system's vendor, model, field
-    /// and coils, the patient's position, the names of protocol and sequence as they are, and the user parameters that a
-    /// reconstruction needs. Time stamps count from the first readout instead of the time of day.
+    /// and coils, and the patient's position. The names of protocol and sequence stay as they are, and so do the user
+    /// parameters that a reconstruction needs. Time stamps count from the first readout instead of the time of day.
     #[default]
     LeaveOut,
     /// The header is written as it was found.

@@ -6,8 +6,8 @@
 //!
 //! over all frames of a slice together. The background L has few singular values as a matrix of frames and
 //! voxels. The moving part S has few frequencies in time. T is the Fourier transform of the frames followed by
-//! their mirror image, so the series need not end as it begins. Λ is the largest eigenvalue of EᴴE, σ the largest
-//! singular value of Eᴴd/Λ, s the 99th percentile of |Eᴴd|/Λ. Each frame has an encoding of its own.
+//! their mirror image, so the series need not end as it begins. Λ is the largest eigenvalue of EᴴE. σ is the
+//! largest singular value of Eᴴd/Λ, and s the 99th percentile of |Eᴴd|/Λ. Each frame has an encoding of its own.
 //!
 //! Otazo, Candès, Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic MRI with separation of background
 //! and dynamic components*, Magn Reson Med 73:1125, 2015.
@@ -32,9 +32,9 @@ const fn weight(help: &'static str) -> Param {
 }
 
 /// The least and the most λ_S for samples along a trajectory, and the undersampling from which on the most is taken. Below it λ_S falls with
-/// the square of the undersampling. Two simulations, with λ_S of 0.002 and of 0.01:
-/// an uptake at 4-fold undersampling (64 × 64, 6 coils, SNR 60) has an error of 10.8 % and 11.9 %, and its region's first value is off by
-/// 3.4 % and 18 %. A beating phantom at 10-fold undersampling has an error of 37 % and 23 %.
+/// the square of the undersampling. Measured with λ_S of 0.002 and of 0.01: a simulated uptake at 4-fold undersampling (64 × 64, 6 coils,
+/// SNR 60) has an error of 10.8 % and 11.9 %. Its region's first value is off by 3.4 % and 18 %. A beating phantom at 10-fold undersampling
+/// has an error of 37 % and 23 %.
 const ALONG_TRAJECTORY: ([f64; 2], f64) = ([2e-3, 1e-2], 10.0);
 /// Iterations along a trajectory.
 const MANY: u64 = 120;

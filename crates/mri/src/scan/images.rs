@@ -154,9 +154,9 @@ impl Images {
     }
 
     /// Lines that calibrate an image and are no part of it: its own lines for calibration alone, else lines of other images of its
-    /// slice. Of these images, the ones with the same encoding come first. Their lines for calibration alone go before lines that are
-    /// both calibration and image, and an image that has such lines itself takes none. An image with embedded calibration needs no
-    /// lines. `own` is the image that the lines may be a part of, if the scan's counters number it.
+    /// slice, first the images of the same encoding. Their lines for calibration alone come before their lines that also belong to the
+    /// image; an image with such shared lines of its own takes no shared lines. An image with embedded calibration takes no lines.
+    /// `own` is the image that the lines may be a part of, if the scan's counters number it.
     pub(super) fn calibration(&self, label: &Label, own: Option<&Label>) -> Vec<usize> {
         let mine = own.and_then(|own| self.marked.get(own));
         match mine {
