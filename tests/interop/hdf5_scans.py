@@ -63,6 +63,94 @@ def virtual(folder):
     with h5py.File(folder / "virtual_self.h5", "w") as file:
         file["kept/data"] = LINES
         described(exchange(file).create_virtual_dataset("data", layout))
+    virtual_kinds(folder)
+
+
+def made_of(path, parts, shape=(VIEWS, ROWS, COLUMNS), **how):
+    """A scan whose projections are made of parts: where they go, a file, a data set and its shape."""
+    layout = h5py.VirtualLayout(shape, "f4")
+    for at, file, name, size in parts:
+        layout[at] = h5py.VirtualSource(file, name, size)
+    with h5py.File(path, "w", **how) as file:
+        described(exchange(file).create_virtual_dataset("data", layout))
+
+
+def endless(path, source, patterns=False):
+    """A scan whose number of views its files tell: one file that may grow, or a file of 3 views for each block."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    none = h5py.h5s.UNLIMITED
+    place = h5py.h5s.create_simple((VIEWS, ROWS, COLUMNS), (none, ROWS, COLUMNS))
+    size = (3 if patterns else VIEWS, ROWS, COLUMNS)
+    of = h5py.h5s.create_simple(size, None if patterns else (none, ROWS, COLUMNS))
+    if patterns:
+        place.select_hyperslab((0, 0, 0), (none, 1, 1), (3, 1, 1), size)
+    else:
+        place.select_hyperslab((0, 0, 0), (none, 1, 1), (1, 1, 1), (1, ROWS, COLUMNS))
+        of.select_hyperslab((0, 0, 0), (none, 1, 1), (1, 1, 1), (1, ROWS, COLUMNS))
+    plist.set_virtual(place, source.encode(), b"data", of)
+    place.select_all()
+    with h5py.File(path, "w") as file:
+        h5py.h5d.create(exchange(file).id, b"data", h5py.h5t.IEEE_F32LE, place, plist)
+        described(file["exchange/data"])
+
+
+def virtual_kinds(folder):
+    (folder / "kinds").mkdir()
+    views = [f"view{at}" for at in range(VIEWS)]
+    with h5py.File(folder / "kinds/views.h5", "w") as file:
+        for at, name in enumerate(views):
+            file[f"all/{name}"] = LINES[at]
+        file.create_dataset("data", data=LINES, maxshape=(None, ROWS, COLUMNS), chunks=True)
+        file["left"], file["right"] = LINES[:, :, :2], LINES[:, :, 2:]
+        file["odd"], file["even"] = LINES[1::2], LINES[::2]
+        file["short"] = LINES[:2]
+    each = [(at, "kinds/views.h5", f"all/{name}", (ROWS, COLUMNS)) for at, name in enumerate(views)]
+    for name, how in [("each", {}), ("latest", {"libver": "latest"}), ("block", {"userblock_size": 512})]:
+        made_of(folder / f"virtual_{name}.h5", each, **how)
+    sides = [(np.s_[:, :, :2], "left", 2), (np.s_[:, :, 2:], "right", 3)]
+    made_of(folder / "virtual_sides.h5", [(at, "kinds/views.h5", name, (VIEWS, ROWS, size)) for at, name, size in sides])
+    turns = [(np.s_[1::2], "odd"), (np.s_[::2], "even")]
+    for name, how in [("turns", {}), ("turns_latest", {"libver": "latest"})]:
+        made_of(folder / f"virtual_{name}.h5", [(at, "kinds/views.h5", part, (3, ROWS, COLUMNS)) for at, part in turns], **how)
+    whole = (np.s_[:], "exchange/data", (VIEWS, ROWS, COLUMNS))
+    for name, of in [("nested", "virtual_each.h5"), ("missing_nested", "missing_part.h5")]:
+        made_of(folder / (f"virtual_{name}.h5" if name == "nested" else f"{name}.h5"), [(whole[0], of, *whole[1:])])
+    made_of(folder / "missing_set.h5", each[:5] + [(5, "kinds/views.h5", "all/view9", (ROWS, COLUMNS))])
+    made_of(folder / "missing_view.h5", each[:4] + each[5:])
+    made_of(folder / "missing_end.h5", [(np.s_[:], "kinds/views.h5", "short", (VIEWS, ROWS, COLUMNS))])
+    endless(folder / "virtual_endless.h5", "kinds/views.h5")
+    endless(folder / "virtual_pattern.h5", "raw/part%b.h5", patterns=True)
+    endless(folder / "missing_block.h5", "raw/none%b.h5", patterns=True)
+    endless(folder / "missing_endless.h5", "raw/none.h5")
+    # The projections of an NXtomo, and the acquisitions of an ISMRMRD file.
+    layout = h5py.VirtualLayout((6, ROWS, COLUMNS), "u2")
+    layout[:] = h5py.VirtualSource("raw/none.h5", "data", (6, ROWS, COLUMNS))
+    with h5py.File(folder / "missing_source.nxs", "w") as file:
+        detector = nxtomo(file)
+        del detector["data"]
+        detector.create_virtual_dataset("data", layout)
+
+
+def pipes(folder):
+    """Links, virtual data sets and raw files that lead to a pipe, which would wait for ever for another program."""
+    os.mkfifo(folder / "raw/pipe.h5")
+    with h5py.File(folder / "pipe_link.h5", "w") as file:
+        exchange(file)["data"] = h5py.ExternalLink("raw/pipe.h5", "/data")
+    with h5py.File(folder / "pipe_many.h5", "w", libver="latest") as file:
+        group = file.create_group("exchange")
+        for at in range(40):
+            group[f"data{at}"] = h5py.ExternalLink("raw/pipe.h5" if at == 33 else "raw/raw.h5", "/data")
+    with h5py.File(folder / "pipe_behind.h5", "w") as file:
+        file["exchange"] = h5py.ExternalLink("pipe_link.h5", "/exchange")
+    with h5py.File(folder / "pipe_storage.h5", "w") as file:
+        external = [(os.fsencode(folder / "raw/pipe.h5"), 0, LINES.nbytes)]
+        described(exchange(file).create_dataset("data", LINES.shape, "f4", external=external))
+    made_of(folder / "pipe_virtual.h5", [(np.s_[:], "raw/pipe.h5", "data", LINES.shape)])
+    endless(folder / "pipe_pattern.h5", "raw/pip%b.h5", patterns=True)
+    (folder / "raw/pip0.h5").write_bytes((folder / "raw/part0.h5").read_bytes())
+    os.mkfifo(folder / "raw/pip1.h5")
+    with h5py.File(folder / "pipe_device.h5", "w") as file:
+        exchange(file)["data"] = h5py.ExternalLink("/dev/zero", "/data")
 
 
 def layouts(folder):
@@ -263,7 +351,7 @@ def unwritten(folder):
 
 
 def write(folder):
-    for make in [links, virtual, layouts, attributes, entries, unwritten]:
+    for make in [links, virtual, layouts, attributes, entries, unwritten, pipes]:
         make(folder)
 
 

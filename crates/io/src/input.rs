@@ -68,6 +68,12 @@ const LONGEST_TEXT: u64 = 64 << 20;
 ///
 /// Errors: [`Error::Open`], [`Error::NotThisFormat`].
 pub(crate) fn open(path: &Path) -> Result<File> {
+    expect_regular(path)?;
+    File::open(path).map_err(|e| Error::open(path, e))
+}
+
+/// Errors: a file that cannot be found; a pipe, a device or a socket.
+pub(crate) fn expect_regular(path: &Path) -> Result<()> {
     let kind = fs::metadata(path).map_err(|e| Error::open(path, e))?.file_type();
     if !kind.is_file() && !kind.is_dir() {
         let found = match kind {
@@ -78,7 +84,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
         return Err(Error::not_this_format(path, "a regular file", found)
             .with_hint("write what it gives to a file first, and name that file"));
     }
-    File::open(path).map_err(|e| Error::open(path, e))
+    Ok(())
 }
 
 /// Reads a text file.

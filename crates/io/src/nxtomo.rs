@@ -288,7 +288,7 @@ struct Kept {
 
 impl Source for Kept {
     fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
-        chosen(&self.views[views], |images| self.stored.views(images, cpu))
+        chosen(&self.views[views], |images| self.stored.images(images, cpu))
     }
 }
 

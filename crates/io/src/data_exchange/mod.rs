@@ -30,8 +30,7 @@ use rayspin_device::Cpu;
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{
-    Value, angle, attribute, create, dataset, expect_found, group, length, list, number, numbers, open,
-    values, writing,
+    Value, angle, attribute, create, dataset, group, length, list, number, numbers, open, values, writing,
 };
 use crate::projections::{Header, Places, Projections, Source};
 
@@ -116,19 +115,11 @@ impl Stored {
     pub(crate) fn images(&self, images: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
         values(&self.path, &self.data, self.name, images, cpu)
     }
-
-    /// Some of the images, which are views. Errors: views that are missing in a virtual data set.
-    pub(crate) fn views(&self, images: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
-        let (first, size) = (images.start, self.data.shape()[1..].iter().product());
-        let values = self.images(images, cpu)?;
-        expect_found(&self.path, &self.data, self.name, &values, (first, size))?;
-        Ok(values)
-    }
 }
 
 impl Source for Stored {
     fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>> {
-        self.views(views, cpu)
+        self.images(views, cpu)
     }
 }
 

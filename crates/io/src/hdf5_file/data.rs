@@ -15,8 +15,9 @@ use rayspin_core::voxels;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::{expect_memory, zeroed};
 
+use super::elsewhere::raw_file;
 use super::{reading, written};
-use crate::error::{Error, Result, parent_folder};
+use crate::error::{Error, Result};
 
 /// The largest factor by which HDF5's deflate shrinks data, with room for others.
 const LARGEST_RATIO: u64 = 1100;
@@ -43,15 +44,17 @@ const FILTERS: [(i32, &str); 12] = [
 /// Errors: no such data set; a link, virtual data set or external storage that names a missing file; a filter that Rayspin lacks; numbers
 /// that were never written.
 pub(crate) fn dataset(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
-    let data = opened(path, group, name)?;
-    written::expect_written(path, &data, name)?;
-    Ok(data)
+    expect_data(path, group, name, true)
 }
 
 /// Opens a data set as [`dataset`] does, but without the check that its numbers were written.
 pub(crate) fn opened(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
+    expect_data(path, group, name, false)
+}
+
+fn expect_data(path: &Path, group: &Group, name: &str, complete: bool) -> Result<Dataset> {
     let data = group.dataset(name).map_err(|e| reading(path, &format!("opening {name}"), &e))?;
-    expect_readable(path, &data, name)?;
+    expect_readable(path, &data, name, (0, complete))?;
     Ok(data)
 }
 
@@ -128,32 +131,6 @@ pub(crate) fn values(
     Ok(values.into_raw_vec_and_offset().0)
 }
 
-/// Errors: an image of one number alone in a virtual data set whose files only reading tells: HDF5 makes it up where one of them is missing.
-/// `values` are images of `size` numbers; the first image has the number `first`.
-pub(crate) fn expect_found(
-    path: &Path,
-    data: &Dataset,
-    name: &str,
-    values: &[f32],
-    (first, size): (usize, usize),
-) -> Result<()> {
-    if data.layout() != Layout::Virtual || size < 2 || !written::is_open_ended(data) {
-        return Ok(());
-    }
-    let is_empty = |image: &[f32]| image.iter().all(|value| value.to_bits() == image[0].to_bits());
-    match values.chunks_exact(size).position(is_empty) {
-        None => Ok(()),
-        Some(at) => {
-            let what = format!("image {} of the virtual data set {name}", first + at);
-            let found = format!("{} alone", values[at * size]);
-            Err(Error::field(path, what, "what was measured", found).with_hint(format!(
-                "a file that the virtual data set is made of is missing: h5dump -p -H {} lists them",
-                path.display()
-            )))
-        }
-    }
-}
-
 /// The numbers of a data set with as many axes as `D`.
 pub(crate) fn numbers<T: H5Type + Clone, D: ndarray::Dimension>(
     path: &Path,
@@ -183,8 +160,14 @@ pub(crate) fn list(path: &Path, data: &Dataset, name: &str) -> Result<Array1<f64
     Ok(Array1::from(values.into_raw_vec_and_offset().0))
 }
 
-/// Errors: filters that Rayspin lacks; files that hold the numbers and are missing or too short, for which HDF5 would read zeros.
-fn expect_readable(path: &Path, data: &Dataset, name: &str) -> Result<()> {
+/// Errors: filters that Rayspin lacks; files that hold the numbers and are missing or too short, for which HDF5 would read zeros; where the
+/// numbers should be `complete`, also some that were never written. `depth` counts virtual data sets, one within the other.
+pub(super) fn expect_readable(
+    path: &Path,
+    data: &Dataset,
+    name: &str,
+    (depth, complete): (usize, bool),
+) -> Result<()> {
     let plist = data.dcpl().map_err(|e| reading(path, &format!("opening {name}"), &e))?;
     let filters = plist.get_filters().unwrap_or_default();
     if let Some(at) = filters.iter().position(is_missing)
@@ -194,22 +177,13 @@ fn expect_readable(path: &Path, data: &Dataset, name: &str) -> Result<()> {
     }
     let holder = PathBuf::from(data.filename());
     if data.layout() == Layout::Virtual {
-        // HDF5 makes up the numbers of a file that is missing.
-        let maps = plist.virtual_map();
-        if let Some(map) = maps.iter().find(|map| !source_is_there(&holder, &map.src_filename)) {
-            let expected = format!("the file {} of the virtual data set", map.src_filename);
-            return Err(Error::field(path, name, expected, "none").with_hint(format!(
-                "put {} into the folder of {}",
-                map.src_filename,
-                holder.display()
-            )));
-        }
+        return written::expect_sources(path, data, name, (depth, complete));
     }
     let mut raw = 0u64;
     let files = plist.external();
     for file in &files {
         let (from, most) = (file.offset as u64, if file.size == 0 { u64::MAX } else { file.size as u64 });
-        let found = raw_file(&holder, &file.name).and_then(|file| std::fs::metadata(file).ok());
+        let found = raw_file(&holder, &file.name)?.and_then(|file| std::fs::metadata(file).ok());
         let Some(found) = found else {
             let expected = format!("the file {} that holds its numbers (external storage)", file.name);
             return Err(Error::field(path, name, expected, "none").with_hint(
@@ -226,7 +200,7 @@ fn expect_readable(path: &Path, data: &Dataset, name: &str) -> Result<()> {
         let what = format!("{name} in {}", names.join(", "));
         return Err(Error::truncated(path, what, format!("{wanted} bytes"), format!("{raw} bytes")));
     }
-    Ok(())
+    if complete { written::expect_written(path, data, name) } else { Ok(()) }
 }
 
 /// Whether HDF5 needs another library to undo a filter. The folder of plugins that users state may hold it.
@@ -258,28 +232,4 @@ pub(super) fn without_filter(path: &Path, what: &str, filter: &str) -> Error {
         "h5repack -f GZIP=4 {} new.h5 (with the plugin of {filter}) writes a file that Rayspin reads",
         path.display()
     ))
-}
-
-/// Whether a file that a virtual data set is made of lies where HDF5 seeks it. Patterns of many names (`%b`) and the same file (`.`) count.
-fn source_is_there(holder: &Path, name: &str) -> bool {
-    name == "." || name.contains('%') || source_file(holder, name).is_some()
-}
-
-/// A file that a virtual data set is made of, where HDF5 seeks it.
-pub(super) fn source_file(holder: &Path, name: &str) -> Option<PathBuf> {
-    let (file, folder) = (Path::new(name), parent_folder(holder));
-    let prefix = std::env::var_os("HDF5_VDS_PREFIX").unwrap_or_default();
-    let prefix = prefix.to_string_lossy().replace("${ORIGIN}", &folder.to_string_lossy());
-    let last = file.file_name().map(Path::new).unwrap_or(file);
-    let seek = [Path::new(&prefix).join(name), folder.join(name), file.to_owned(), folder.join(last)];
-    seek.into_iter().find(|file| file.is_file())
-}
-
-/// The raw file of an external storage, where HDF5 seeks it.
-pub(super) fn raw_file(holder: &Path, name: &str) -> Option<PathBuf> {
-    let prefix = std::env::var_os("HDF5_EXTFILE_PREFIX").unwrap_or_default();
-    let origin = parent_folder(holder).to_string_lossy();
-    let prefix = PathBuf::from(prefix.to_string_lossy().replace("${ORIGIN}", &origin));
-    // A path from the root replaces the prefix.
-    Some(prefix.join(name)).filter(|file| file.is_file())
 }

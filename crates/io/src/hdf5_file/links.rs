@@ -1,17 +1,18 @@
 //! The other files that reading an HDF5 file reads: links lead to them, and the numbers of data sets may lie in them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::Layout;
 use hdf5::{Dataset, Group, Location, LocationType};
 
-use super::data::{raw_file, source_file};
-use super::{check, is_text, open};
+use super::elsewhere::{raw_file, source_file};
+use super::sources::sources;
+use super::{is_text, open};
 use crate::error::parent_folder;
 
 /// Objects that are looked at, those near the root first: a file may have a group for each of many images, and links in a circle have no end.
-const MOST: usize = 10_000;
+pub(super) const MOST: usize = 10_000;
 /// Virtual data sets that are made of virtual data sets, one within the other.
 const DEEPEST: usize = 8;
 
@@ -21,7 +22,6 @@ pub(crate) fn linked(path: &Path) -> Vec<PathBuf> {
     let Ok(file) = open(path, "an HDF5 file") else { return Vec::new() };
     let mut walk = Walk { known: path.canonicalize().into_iter().collect(), ..Walk::default() };
     walk.object(&file);
-    walk.sound.insert(file.filename().into(), true);
     walk.waiting.push_back((*file).clone());
     while let Some(group) = walk.waiting.pop_front() {
         walk.group(&group);
@@ -45,8 +45,6 @@ struct Walk {
     /// The file of each object, and its address or its name.
     seen: BTreeSet<(String, String)>,
     waiting: VecDeque<Group>,
-    /// Whether HDF5 reads the heaps of a file to their end.
-    sound: BTreeMap<PathBuf, bool>,
 }
 
 impl Walk {
@@ -104,39 +102,23 @@ impl Walk {
         let Ok(plist) = data.dcpl() else { return };
         let holder = PathBuf::from(data.filename());
         for raw in plist.external() {
-            if let Some(file) = raw_file(&holder, &raw.name) {
+            if let Ok(Some(file)) = raw_file(&holder, &raw.name) {
                 self.file(&file);
             }
         }
         if data.layout() != Layout::Virtual {
             return;
         }
-        // The list of a virtual data set lies in a global heap.
-        let check = |holder: &PathBuf| check(holder, "an HDF5 file").is_ok();
-        if !*self.sound.entry(holder.clone()).or_insert_with_key(check) {
-            return;
-        }
-        for map in plist.virtual_map() {
-            for file in source_files(&holder, &map.src_filename) {
-                self.file(&file);
-                let source = (file.display().to_string(), map.src_dataset.clone());
-                if self.seen.len() < MOST
-                    && self.seen.insert(source)
-                    && let Ok(source) = hdf5::File::open(&file)
-                    && let Ok(data) = source.dataset(&map.src_dataset)
-                {
-                    self.data(&data, depth + 1);
-                }
+        for source in sources(&holder, data, &data.name()).unwrap_or_default() {
+            let Ok(Some(file)) = source_file(&holder, &source.file) else { continue };
+            self.file(&file);
+            if self.seen.len() < MOST
+                && self.seen.insert((file.display().to_string(), source.dataset.to_string()))
+                && let Ok(other) = hdf5::File::open(&file)
+                && let Ok(data) = other.dataset(&source.dataset)
+            {
+                self.data(&data, depth + 1);
             }
         }
-    }
-}
-
-/// The files that a name in the list of a virtual data set stands for: `%b` counts blocks from 0.
-fn source_files(holder: &Path, name: &str) -> Vec<PathBuf> {
-    let of = |block: usize| source_file(holder, &name.replace("%b", &block.to_string()).replace("%%", "%"));
-    match name.contains("%b") {
-        true => (0..MOST).map_while(of).collect(),
-        false => of(0).into_iter().collect(),
     }
 }

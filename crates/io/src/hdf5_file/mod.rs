@@ -1,8 +1,11 @@
 //! HDF5 files: opening them safely, and the errors of the library.
 
 mod data;
+mod elsewhere;
 mod heap;
 mod links;
+mod object;
+mod sources;
 mod text;
 mod units;
 mod written;
@@ -18,7 +21,7 @@ use rayspin_core::ErrorKind;
 use rayspin_device::cpu::expect_memory;
 
 pub(crate) use data::{
-    dataset, expect_found, expect_within, file_bytes, is_filtered, list, numbers, opened, place, values,
+    dataset, expect_within, file_bytes, is_filtered, list, numbers, opened, place, values,
 };
 pub(crate) use links::linked;
 pub(crate) use text::{Value, attribute, number, value};
@@ -35,11 +38,13 @@ const DRIVER_WITHIN: usize = 1 << 14;
 /// What HDF5 and the checks of a file work in, beside its data.
 const WORK_BYTES: u64 = 16 << 20;
 
-/// Opens `path` as HDF5, or says what it is instead of what was `expected`.
+/// Opens `path` as HDF5, or says what it is instead of what was `expected`. All files to which it leads are regular ones.
 pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
     check(path, expected)?;
-    hdf5::File::open(path)
-        .map_err(|e| part_of_several(path).unwrap_or_else(|| reading(path, "opening the HDF5 file", &e)))
+    let file = hdf5::File::open(path)
+        .map_err(|e| part_of_several(path).unwrap_or_else(|| reading(path, "opening the HDF5 file", &e)))?;
+    elsewhere::expect_regular_files(path)?;
+    Ok(file)
 }
 
 /// The error of one of several files that are an HDF5 file together.

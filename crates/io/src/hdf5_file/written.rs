@@ -1,64 +1,51 @@
 //! Numbers of a data set that no program wrote, for which HDF5 makes up others: zeros, unless the file says which.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use hdf5::plist::dataset_create::{FillValue, Layout, VirtualMapping};
-use hdf5::{Dataset, Selection, SliceOrIndex};
+use hdf5::Dataset;
+use hdf5::plist::dataset_create::{FillValue, Layout};
 use rayspin_core::voxels;
 use rayspin_device::cpu::try_reserve;
 
-use super::data::source_file;
+use super::data::expect_readable;
+use super::elsewhere::source_file;
+use super::sources::{Run, Selection, Source, sources};
 use super::{check, reading, same_file};
 use crate::error::{Error, Result, one_line};
 
 /// Virtual data sets that are made of virtual data sets, one within the other.
 const DEEPEST: usize = 8;
 
-/// Errors: numbers that were never written, here or in the files of a virtual data set. A data set without a single number whose fill value
-/// the file states holds that value on purpose.
+/// Errors: numbers that were never written. A data set without a single number whose fill value the file states holds that value on purpose.
 pub(super) fn expect_written(path: &Path, data: &Dataset, name: &str) -> Result<()> {
-    within(path, data, name, 0)
-}
-
-/// Whether only reading tells what a virtual data set is made of: a pattern of names (`%b`), an axis without an end, or a choice of numbers
-/// that is no grid.
-pub(super) fn is_open_ended(data: &Dataset) -> bool {
-    let maps = data.dcpl().and_then(|plist| plist.get_virtual_map());
-    maps.map_or(true, |maps| maps.iter().any(|map| !is_told(map)))
-}
-
-fn is_told(map: &VirtualMapping) -> bool {
-    let is_grid = |selection: &Selection| match selection {
-        Selection::All => true,
-        Selection::Points(_) => false,
-        Selection::Hyperslab(slices) => !slices.is_unlimited(),
-    };
-    let has_pattern = [&map.src_filename, &map.src_dataset].into_iter().any(|name| name.contains('%'));
-    !has_pattern && is_grid(&map.src_selection) && is_grid(&map.vds_selection)
-}
-
-fn within(path: &Path, data: &Dataset, name: &str, depth: usize) -> Result<()> {
     let shape = data.shape();
-    if shape.contains(&0) || data.space().is_ok_and(|space| space.is_null()) {
+    if is_empty(data, &shape) {
         return Ok(());
     }
-    let plist = data.dcpl().map_err(|e| reading(path, &format!("opening {name}"), &e))?;
-    let is_filled = plist.fill_value_defined() == FillValue::UserDefined;
+    let is_filled = is_filled(path, data, name)?;
     match data.layout() {
-        Layout::Contiguous if data.storage_size() == 0 && plist.external().is_empty() && !is_filled => {
+        Layout::Contiguous
+            if data.storage_size() == 0
+                && data.dcpl().is_ok_and(|plist| plist.external().is_empty())
+                && !is_filled =>
+        {
             Err(missing(path, name, &shape, None))
         }
         Layout::Chunked => chunks(path, data, name, (&shape, is_filled)),
-        // What reading tells is checked then.
-        Layout::Virtual if depth < DEEPEST && !is_open_ended(data) => {
-            let maps = plist.virtual_map();
-            sources(path, data, name, (&maps, depth))?;
-            covered(path, name, &maps, (&shape, is_filled))
-        }
         _ => Ok(()),
     }
+}
+
+fn is_empty(data: &Dataset, shape: &[usize]) -> bool {
+    shape.contains(&0) || data.space().is_ok_and(|space| space.is_null())
+}
+
+/// Whether the file states the number that stands for those that were never written.
+fn is_filled(path: &Path, data: &Dataset, name: &str) -> Result<bool> {
+    let plist = data.dcpl().map_err(|e| reading(path, &format!("opening {name}"), &e))?;
+    Ok(plist.fill_value_defined() == FillValue::UserDefined)
 }
 
 /// The error of a data set whose numbers were never written: none of them, or not those from one place of the first axis up to another.
@@ -104,117 +91,150 @@ fn chunks(path: &Path, data: &Dataset, name: &str, (shape, is_filled): (&[usize]
     Err(missing(path, name, shape, Some([first, end].map(|at| at.saturating_mul(chunk[0])))))
 }
 
-/// Errors: a source of a virtual data set that is not there, is smaller than the virtual data set says, or was never written.
-fn sources(path: &Path, data: &Dataset, name: &str, (maps, depth): (&[VirtualMapping], usize)) -> Result<()> {
+/// Errors: a source of a virtual data set that is not there or is smaller than the virtual data set says. Where the numbers should be
+/// `complete`, also numbers that no source gives, or that were never written in a source.
+pub(super) fn expect_sources(
+    path: &Path,
+    data: &Dataset,
+    name: &str,
+    (depth, complete): (usize, bool),
+) -> Result<()> {
+    if depth > DEEPEST {
+        let expected = format!("at most {DEEPEST} virtual data sets, one made of the other");
+        return Err(Error::field(path, name, expected, "more"));
+    }
     let holder = PathBuf::from(data.filename());
+    let all = sources(path, data, name)?;
     let mut known = BTreeMap::<(&str, &str), Vec<usize>>::new();
-    for map in maps {
-        let source = match map.src_filename.as_str() {
-            "." => Some(holder.clone()),
-            file => source_file(&holder, file),
+    let mut shapes = Vec::with_capacity(all.len());
+    let mut checked = BTreeSet::new();
+    // The file stays open for the next source.
+    let mut last = None;
+    for source in &all {
+        let (stated, inner) = (&*source.file, &*source.dataset);
+        let shape = match known.entry((stated, inner)) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let Some(file) = source_file(&holder, stated)? else {
+                    let (stated, holder) = (one_line(stated), holder.display());
+                    let expected = format!("the file {stated} of the virtual data set");
+                    return Err(Error::field(path, name, expected, "none").with_hint(format!(
+                        "put {stated} where {holder} seeks it: beside it, or where HDF5_VDS_PREFIX says"
+                    )));
+                };
+                // Acquisitions lie in heaps; a file of virtual data sets was checked as the first file was opened.
+                if !complete && !same_file(path, &file) && checked.insert(stated) {
+                    check(&file, "an HDF5 file")?;
+                }
+                let found = source_data(path, (&file, inner), name)?;
+                expect_readable(&file, &found, inner, (depth + 1, complete))?;
+                entry.insert(last.insert(found).shape())
+            }
         };
-        // That files are there was checked before.
-        let Some(source) = source else { continue };
-        let inner = map.src_dataset.as_str();
-        let what =
-            format!("{} in {}, a source of the virtual data set {name}", one_line(inner), source.display());
-        let key = (map.src_filename.as_str(), inner);
-        if let Entry::Vacant(entry) = known.entry(key) {
-            if !same_file(path, &source) {
-                check(&source, "an HDF5 file")?;
-            }
-            let file =
-                hdf5::File::open(&source).map_err(|e| reading(&source, "opening the HDF5 file", &e))?;
-            if !file.link_exists(inner) {
-                return Err(Error::field(path, what, "a data set of that name", "none"));
-            }
-            let found = file.dataset(inner).map_err(|e| reading(&source, &format!("opening {inner}"), &e))?;
-            within(&source, &found, inner, depth + 1)?;
-            entry.insert(found.shape());
+        expect_large(path, name, source, shape, &data.shape())?;
+        shapes.push(shape.clone());
+    }
+    let shape = data.shape();
+    if !complete || is_empty(data, &shape) {
+        return Ok(());
+    }
+    covered(path, name, all.iter().zip(&shapes), (&shape, is_filled(path, data, name)?))
+}
+
+/// A source of a virtual data set.
+fn source_data(path: &Path, (file, inner): (&Path, &str), name: &str) -> Result<Dataset> {
+    let open = hdf5::File::open(file).map_err(|e| reading(file, "opening the HDF5 file", &e))?;
+    if !open.link_exists(inner) {
+        let what = what(inner, file, name);
+        return Err(Error::field(path, what, "a data set of that name", "none"));
+    }
+    open.dataset(inner).map_err(|e| reading(file, &format!("opening {inner}"), &e))
+}
+
+fn what(inner: &str, file: impl AsRef<Path>, name: &str) -> String {
+    format!("{} in {}, a source of the virtual data set {name}", one_line(inner), file.as_ref().display())
+}
+
+/// Errors: a source with fewer numbers than a virtual data set of this shape takes of it.
+fn expect_large(path: &Path, name: &str, source: &Source, found: &[usize], shape: &[usize]) -> Result<()> {
+    let expected = match &*source.from {
+        Selection::Blocks(blocks) => {
+            let is_within = |runs: &Vec<Run>| {
+                let fits = |(run, &size): (&Run, &usize)| run.is_unlimited() || run.end() <= size as u64;
+                runs.len() == found.len() && runs.iter().zip(found).all(fits)
+            };
+            let outside = blocks.iter().find(|runs| !is_within(runs));
+            outside.map(|runs| {
+                format!("at least the shape {:?}", runs.iter().map(|run| run.end()).collect::<Vec<_>>())
+            })
         }
-        let (Some(found), ends) = (known.get(&key), ends(map)) else { continue };
-        if found.len() != ends.len() || ends.iter().zip(found).any(|(end, size)| end > size) {
-            return Err(Error::field(
-                path,
-                what,
-                format!("at least the shape {ends:?}"),
-                format!("{found:?}"),
-            ));
+        Selection::All => {
+            let wanted = source.to.numbers(shape);
+            (Selection::All.numbers(found) != wanted && source.to.unlimited().is_none())
+                .then(|| format!("{wanted} numbers"))
         }
-    }
-    Ok(())
-}
-
-/// Where the numbers end, along each axis, that a virtual data set takes of another one.
-fn ends(map: &VirtualMapping) -> Vec<usize> {
-    match &map.src_selection {
-        Selection::Hyperslab(slices) => slices.iter().map(|slice| run(slice).end()).collect(),
-        _ => map.src_extents.dims(),
-    }
-}
-
-/// Places along an axis: `count` blocks of `block` of them, each `step` after the one before.
-#[derive(Clone, Copy)]
-struct Run {
-    start: usize,
-    step: usize,
-    count: usize,
-    block: usize,
-}
-
-impl Run {
-    fn end(self) -> usize {
-        let last = self.count.saturating_sub(1).saturating_mul(self.step);
-        self.start.saturating_add(last).saturating_add(self.block)
-    }
-
-    fn places(self) -> usize {
-        self.count.saturating_mul(self.block)
-    }
-}
-
-fn run(slice: &SliceOrIndex) -> Run {
-    match *slice {
-        SliceOrIndex::Index(start) => Run { start, step: 1, count: 1, block: 1 },
-        SliceOrIndex::SliceCount { start, step, count, block } => Run { start, step, count, block },
-        SliceOrIndex::SliceTo { start, step, end, block } => {
-            Run { start, step, count: end.saturating_sub(start).div_ceil(step.max(1)), block }
-        }
-        // No grid: such data sets are checked as they are read.
-        SliceOrIndex::Unlimited { start, step, block } => Run { start, step, count: 0, block },
+        Selection::None => None,
+    };
+    match expected {
+        Some(expected) => Err(Error::field(
+            path,
+            what(&source.dataset, &*source.file, name),
+            expected,
+            format!("the shape {found:?}"),
+        )),
+        None => Ok(()),
     }
 }
 
 /// Errors: places of the first axis for which a virtual data set names no source. Gaps within a place, as between the modules of a
 /// detector, may be filled on purpose.
-fn covered(
+fn covered<'a>(
     path: &Path,
     name: &str,
-    maps: &[VirtualMapping],
+    all: impl Iterator<Item = (&'a Source, &'a Vec<usize>)>,
     (shape, is_filled): (&[usize], bool),
 ) -> Result<()> {
-    let Some((&all, image)) = shape.split_first() else { return Ok(()) };
+    let Some((&length, image)) = shape.split_first() else { return Ok(()) };
     let core = |e| Error::core(path, e);
-    let (mut held, size) = (Vec::<usize>::new(), voxels(image).map_err(core)?);
-    try_reserve(name, &mut held, all).map_err(core)?;
-    held.resize(all, 0);
-    for map in maps {
-        let Selection::Hyperslab(slices) = &map.vds_selection else {
-            // The source is the whole of it.
-            return Ok(());
+    let (mut held, size) = (Vec::<u64>::new(), voxels(image).map_err(core)? as u64);
+    try_reserve(name, &mut held, length).map_err(core)?;
+    held.resize(length, 0);
+    for (source, found) in all {
+        let blocks = match &source.to {
+            Selection::All => return Ok(()),
+            Selection::None => continue,
+            Selection::Blocks(blocks) => blocks,
         };
-        let Some((first, others)) = slices.split_first() else { return Ok(()) };
-        let others = others.iter().fold(1usize, |all, slice| all.saturating_mul(run(slice).places()));
-        let Run { start, step, count, block } = run(first);
-        for at in
-            (0..count).map_while(|at| at.checked_mul(step)?.checked_add(start)).take_while(|at| *at < all)
-        {
-            let end = at.saturating_add(block).min(all);
-            held[at..end].iter_mut().for_each(|held| *held = held.saturating_add(others));
+        for runs in blocks {
+            let runs = ended(runs, &source.from, found);
+            let Some((&first, others)) = runs.split_first() else { continue };
+            let others = others.iter().zip(image).map(|(run, &size)| run.within(size as u64).places());
+            let others = others.fold(1, u64::saturating_mul);
+            let Run { start, step, count, block } = first.within(length as u64);
+            let places = (0..count).map_while(|at| at.checked_mul(step)?.checked_add(start));
+            for at in places.take_while(|at| *at < length as u64) {
+                let end = at.saturating_add(block).min(length as u64);
+                held[at as usize..end as usize]
+                    .iter_mut()
+                    .for_each(|held| *held = held.saturating_add(others));
+            }
         }
     }
     let wanted = if is_filled { 1 } else { size };
     let Some(first) = held.iter().position(|held| *held < wanted) else { return Ok(()) };
-    let end = held[first..].iter().position(|held| *held >= wanted).map_or(all, |more| first + more);
+    let end = held[first..].iter().position(|held| *held >= wanted).map_or(length, |more| first + more);
     Err(missing(path, name, shape, Some([first, end])))
+}
+
+/// Where a selection has an axis without an end, as many places of it as the source has.
+fn ended(runs: &[Run], from: &Selection, found: &[usize]) -> Vec<Run> {
+    let mut runs = runs.to_vec();
+    if let Some(run) = runs.iter_mut().find(|run| run.is_unlimited())
+        && let Some((axis, source)) = from.unlimited()
+        && let Some(&size) = found.get(axis)
+    {
+        let places = source.within(size as u64).places();
+        *run = run.of_places(places);
+    }
+    runs
 }

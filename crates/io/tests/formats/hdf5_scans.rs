@@ -43,6 +43,15 @@ fn scans_of_other_programs_are_read_or_refused() {
         "group",
         "virtual",
         "virtual_self",
+        "virtual_each",
+        "virtual_latest",
+        "virtual_block",
+        "virtual_sides",
+        "virtual_turns",
+        "virtual_turns_latest",
+        "virtual_nested",
+        "virtual_endless",
+        "virtual_pattern",
         "storage",
         "block",
         "block_1024",
@@ -71,8 +80,15 @@ fn scans_of_other_programs_are_read_or_refused() {
         ("missing_link.h5", ["exchange/data", "raw/none.h5"]),
         ("missing_group.h5", ["exchange", "raw/none.h5"]),
         ("missing_entry.nxs", ["entry", "raw/none.h5"]),
-        ("missing_part.h5", ["exchange/data", "image 3 of the virtual data set"]),
-        ("missing_pattern.h5", ["exchange/data", "image 3 of the virtual data set"]),
+        ("missing_part.h5", ["exchange/data", "the file raw/part1x.h5 of the virtual data set"]),
+        ("missing_pattern.h5", ["exchange/data", "the file raw/part1x%.h5 of the virtual data set"]),
+        ("missing_block.h5", ["exchange/data", "the file raw/none0.h5 of the virtual data set"]),
+        ("missing_endless.h5", ["exchange/data", "the file raw/none.h5 of the virtual data set"]),
+        ("missing_nested.h5", ["missing_part.h5: exchange/data", "raw/part1x.h5"]),
+        ("missing_set.h5", ["all/view9 in", "a data set of that name"]),
+        ("missing_view.h5", ["exchange/data", "some that were not, at 4 of 6"]),
+        ("missing_end.h5", ["short in", "[2, 2, 5]"]),
+        ("missing_source.nxs", ["data", "the file raw/none.h5 of the virtual data set"]),
         ("missing_storage.h5", ["exchange/data", "none.raw"]),
         ("short_storage.h5", ["short.raw", "236 bytes"]),
         ("filter_used.h5", ["exchange/data", "zstd"]),
@@ -85,11 +101,68 @@ fn scans_of_other_programs_are_read_or_refused() {
     ] {
         let error = read(&f.join(name), cpu).expect_err(name);
         let text = error.to_string();
-        assert!(text.contains(name) && words.iter().all(|word| text.contains(word)), "{text}");
+        assert!(
+            text.contains(if name == "missing_nested.h5" { "part" } else { name })
+                && words.iter().all(|word| text.contains(word)),
+            "{text}"
+        );
         assert_eq!(error.kind(), ErrorKind::Input, "{text}");
         assert!(!text.contains("plugin") && !text.contains("target/"), "{text}");
     }
     assert!(read(&f.join("filter_used.h5"), cpu).unwrap_err().hint().unwrap().contains("h5repack"));
+}
+
+#[test]
+fn files_of_virtual_data_sets_are_inputs() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("hdf5_scans.py", "write", f) {
+        return;
+    }
+    for (name, others) in [
+        ("virtual", &["raw/part0.h5", "raw/part1.h5"][..]),
+        ("virtual_self", &[]),
+        ("virtual_latest", &["kinds/views.h5"]),
+        ("virtual_block", &["kinds/views.h5"]),
+        ("virtual_nested", &["virtual_each.h5", "kinds/views.h5"]),
+        ("virtual_endless", &["kinds/views.h5"]),
+        ("virtual_pattern", &["raw/part0.h5", "raw/part1.h5"]),
+        ("missing_part", &["raw/part0.h5"]),
+    ] {
+        let name = format!("{name}.h5");
+        let wanted: Vec<_> = [&name[..]].iter().chain(others).map(|name| f.join(name)).collect();
+        assert_eq!(rayspin_io::sources(f.join(&name)), wanted);
+        let error = |other: &str| rayspin_io::expect_apart(&[f.join(&name)], &[f.join(other)]).unwrap_err();
+        assert!(others.iter().all(|other| error(other).to_string().contains("an input of this run")));
+    }
+}
+
+/// The HDF5 library would wait for ever for another program that writes into the pipe.
+#[test]
+fn pipes_to_which_a_file_leads_are_refused() {
+    let folder = folder();
+    let f = folder.path();
+    if !python("hdf5_scans.py", "write", f) {
+        return;
+    }
+    for (name, found) in [
+        ("link", "raw/pipe.h5"),
+        ("many", "raw/pipe.h5"),
+        ("behind", "raw/pipe.h5"),
+        ("storage", "raw/pipe.h5"),
+        ("virtual", "raw/pipe.h5"),
+        ("pattern", "raw/pip1.h5"),
+        ("device", "/dev/zero"),
+    ] {
+        let path = f.join(format!("pipe_{name}.h5"));
+        for error in [Projections::open(&path).unwrap_err(), rayspin_io::read_image(&path).unwrap_err()] {
+            let text = error.to_string();
+            let kind = if name == "device" { "a device" } else { "a pipe" };
+            assert!(text.contains(found) && text.contains(kind), "{name}: {text}");
+            assert!(error.hint().unwrap().contains("leads to it") && error.kind() == ErrorKind::Input);
+        }
+        assert_eq!(rayspin_io::sources(&path), [path]);
+    }
 }
 
 /// HDF5 would give zeros for them.
@@ -112,12 +185,22 @@ fn numbers_that_were_never_written_are_refused() {
         ("darks", ["exchange/data_dark:", "found none"]),
         ("flats", ["exchange/data_white:", "found none"]),
         ("filled_big", ["exchange/data_dark:", "in a file of this size"]),
-        ("virtual_hole", ["exchange/data", "image 3 of the virtual data set"]),
+        ("virtual_hole", ["exchange/data", "some that were not, at 3 to 5 of 6"]),
+        ("virtual_gone", ["exchange/data", "gone in"]),
+        ("virtual_short", ["exchange/data", "[3, 2, 5]"]),
+        ("virtual_never", ["never", "found none"]),
+        ("virtual_angles", ["exchange/theta", "some that were not, at 4 to 5 of 6"]),
+        ("virtual_darks", ["exchange/data_dark", "gone in"]),
+        ("virtual_gap_unsaid", ["exchange/data", "some that were not, at 0 to 5 of 6"]),
     ] {
         let error = read(&f.join(format!("{name}.h5")), cpu).expect_err(name);
         let text = error.to_string();
         assert!(words.iter().all(|word| text.contains(word)), "{name}: {text}");
         assert_eq!(error.kind(), ErrorKind::Input, "{text}");
+    }
+    // A view of one number, and a gap that the file fills on purpose.
+    for name in ["virtual_row", "virtual_gap"] {
+        assert!(read(&f.join(format!("{name}.h5")), cpu).is_ok(), "{name}");
     }
     // A fill value that the file states, of numbers that it leaves out throughout.
     let Measured::Counts(Counts { darks, .. }) = read(&f.join("filled.h5"), cpu).unwrap().measured else {

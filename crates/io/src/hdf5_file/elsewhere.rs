@@ -1,0 +1,202 @@
+//! Other files that an HDF5 file leads to: where HDF5 seeks them, and a check that each is a regular file. HDF5 opens what a name stands for,
+//! and would wait for ever where that is a pipe.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::env::{split_paths, var_os};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hdf5::{LinkType, LocationType};
+
+use super::links::MOST;
+use super::object::{Bytes, Metadata, address};
+use super::sources::{Source, listed};
+use super::{check, fill_at, is_text};
+use crate::error::{Error, Result, parent_folder};
+use crate::input::{self, expect_regular};
+
+/// Bytes read at a time where links are sought, and the bytes of the longest link.
+const STRETCH: usize = 1 << 20;
+const LONGEST: usize = 1 << 18;
+/// The kind of an external link, and bits of the flags of a link: the kind, the order and the alphabet are stated.
+const EXTERNAL: u8 = 64;
+const HAS_KIND: u8 = 8;
+const HAS_ORDER: u8 = 4;
+const HAS_ALPHABET: u8 = 16;
+
+/// A file that a virtual data set is made of. None where it is not there.
+///
+/// Errors: one that is no regular file.
+pub(super) fn source_file(holder: &Path, name: &str) -> Result<Option<PathBuf>> {
+    match name {
+        "." => Ok(Some(holder.to_owned())),
+        _ => sought(holder, name, "HDF5_VDS_PREFIX"),
+    }
+}
+
+/// The raw file of an external storage. None where it is not there.
+///
+/// Errors: one that is no regular file.
+pub(super) fn raw_file(holder: &Path, name: &str) -> Result<Option<PathBuf>> {
+    let prefix = var_os("HDF5_EXTFILE_PREFIX").unwrap_or_default();
+    // A path from the root replaces the prefix.
+    first(holder, [from_origin(holder, Path::new(&prefix)).join(name)])
+}
+
+/// `${ORIGIN}` in a prefix is the folder of the HDF5 file.
+fn from_origin(holder: &Path, prefix: &Path) -> PathBuf {
+    prefix.to_string_lossy().replace("${ORIGIN}", &parent_folder(holder).to_string_lossy()).into()
+}
+
+/// A file where HDF5 seeks it (`H5F_prefix_open_file`): a path from the root as it stands, then in the folders that the environment names, in the
+/// folder of the file that names it, in the working directory, and in the folder to which links in the file system lead.
+fn sought(holder: &Path, name: &str, variable: &str) -> Result<Option<PathBuf>> {
+    let name = Path::new(name);
+    let rest = if name.is_absolute() { name.file_name().map_or(name, Path::new) } else { name };
+    let prefixes = var_os(variable).unwrap_or_default();
+    let named: Vec<PathBuf> =
+        split_paths(&prefixes).filter(|prefix| !prefix.as_os_str().is_empty()).collect();
+    let real = holder.canonicalize().ok();
+    let folders = named.iter().map(|prefix| from_origin(holder, prefix));
+    let folders = folders.chain([parent_folder(holder).to_owned(), PathBuf::new()]);
+    let folders = folders.chain(real.as_deref().map(|real| parent_folder(real).to_owned()));
+    let own = name.is_absolute().then(|| name.to_owned());
+    first(holder, own.into_iter().chain(folders.map(|folder| folder.join(rest))))
+}
+
+/// The first of these files that is there.
+fn first(holder: &Path, files: impl IntoIterator<Item = PathBuf>) -> Result<Option<PathBuf>> {
+    for file in files.into_iter().filter(|file| file.exists()) {
+        expect_regular(&file)
+            .map_err(|error| error.with_hint(format!("{} leads to it", holder.display())))?;
+        if file.is_file() {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+/// Errors: a pipe, a device or another file that is no regular one, to which a link, a virtual data set or an external storage leads, here or in
+/// files to which this one leads; a heap of one of these that HDF5 would read for ever.
+pub(super) fn expect_regular_files(path: &Path) -> Result<()> {
+    let mut waiting = VecDeque::from([path.to_owned()]);
+    let mut seen = BTreeSet::new();
+    while let Some(file) = waiting.pop_front() {
+        if let Ok(real) = file.canonicalize()
+            && seen.len() < MOST
+            && seen.insert(real)
+        {
+            let (found, is_virtual) = led_to(&file)?;
+            // The lists of virtual data sets lie in heaps.
+            if is_virtual && file != path {
+                check(&file, "an HDF5 file")?;
+            }
+            waiting.extend(found);
+        }
+    }
+    Ok(())
+}
+
+/// The files to which the links and data sets of one file lead, and whether it has virtual data sets.
+fn led_to(path: &Path) -> Result<(Vec<PathBuf>, bool)> {
+    let (mut found, mut is_virtual) = (Vec::new(), false);
+    // Raw files lead nowhere, and what cannot be read is told where it is read.
+    let (Ok(file), Ok(metadata)) = (hdf5::File::open(path), Metadata::open(path)) else {
+        return Ok((found, is_virtual));
+    };
+    let mut waiting = VecDeque::from([(*file).clone()]);
+    let (mut seen, mut external) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(group) = waiting.pop_front() {
+        let mut names = Vec::new();
+        let left = MOST.saturating_sub(seen.len());
+        // A group whose links cannot be listed to the end has told some.
+        let _ = group.iter_visit_default(|name, info| {
+            names.extend((names.len() < left && is_text(name)).then(|| (name.to_owned(), info.link_type)));
+            Ok(())
+        });
+        for (name, kind) in names {
+            match kind {
+                LinkType::Hard => {
+                    let Some(at) = address(&group, &name).filter(|at| seen.insert(*at)) else { continue };
+                    match group.loc_type_by_name(&name) {
+                        Ok(LocationType::Group) => waiting.extend(group.group(&name).ok()),
+                        Ok(LocationType::Dataset) => {
+                            for name in metadata.raw_files(at).unwrap_or_default() {
+                                found.extend(raw_file(path, &name)?);
+                            }
+                            // A list that cannot be read is told where the data set is read.
+                            if let Ok(Some(sources)) = listed(path, (&metadata, at), &name) {
+                                is_virtual = true;
+                                found.extend(files_of(path, &sources)?);
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                // What it leads to has a hard link, or is behind an external one.
+                LinkType::Soft => {}
+                LinkType::External => {
+                    external.insert(name);
+                }
+            }
+        }
+    }
+    if !external.is_empty() {
+        for name in targets(&input::open(path)?, &external).map_err(|e| Error::read(path, e))? {
+            found.extend(sought(path, &name, "HDF5_EXT_PREFIX")?);
+        }
+    }
+    Ok((found, is_virtual))
+}
+
+/// The files of a virtual data set.
+fn files_of(path: &Path, sources: &[Source]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for source in sources {
+        for name in source.files() {
+            // HDF5 counts up to the first that is missing.
+            let Some(file) = source_file(path, &name)? else { break };
+            found.push(file);
+        }
+    }
+    Ok(found)
+}
+
+/// The files that external links of these names lead to, as the links state them. A link has the same form in a header and in the heap of a
+/// group with many links: version 1, flags, the kind, and the name before the length of what follows: a zero, the name of the file, and the
+/// name in it, each up to a zero (HDF5 File Format Specification 3.0, IV.A.2.g).
+fn targets(file: &File, names: &BTreeSet<String>) -> io::Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut buffer = vec![0; STRETCH + LONGEST];
+    let mut offset = 0u64;
+    loop {
+        let known = fill_at(file, offset, &mut buffer)?;
+        let bytes = &buffer[..known];
+        let is_last = known < buffer.len();
+        let kinds = memchr::memchr_iter(EXTERNAL, &bytes[..if is_last { known } else { STRETCH }]);
+        found.extend(kinds.filter_map(|at| target(bytes.get(at.checked_sub(2)?..)?, names)));
+        if is_last {
+            return Ok(found);
+        }
+        // A link may lie across a boundary.
+        offset += STRETCH as u64 - 2;
+    }
+}
+
+/// The file of an external link that begins here.
+fn target(bytes: &[u8], names: &BTreeSet<String>) -> Option<String> {
+    let mut bytes = Bytes(bytes);
+    let [version, flags, _] = *bytes.take(3)?.first_chunk::<3>()?;
+    if version != 1 || flags & HAS_KIND == 0 {
+        return None;
+    }
+    bytes.take(if flags & HAS_ORDER == 0 { 0 } else { 8 })?;
+    bytes.take(if flags & HAS_ALPHABET == 0 { 0 } else { 1 })?;
+    let length = usize::try_from(bytes.number(1 << (flags & 3))?).ok()?;
+    std::str::from_utf8(bytes.take(length)?).ok().filter(|name| names.contains(*name))?;
+    let length = usize::try_from(bytes.number(2)?).ok()?;
+    let mut link = Bytes(bytes.take(length)?);
+    link.take(1)?;
+    link.text()
+}
