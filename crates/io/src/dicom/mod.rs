@@ -6,6 +6,7 @@
 
 mod dataset;
 mod encode;
+mod ends;
 mod frames;
 mod grid;
 mod index;

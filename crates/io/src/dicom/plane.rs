@@ -41,6 +41,10 @@ pub(super) struct Plane {
     pub(super) modality: String,
     /// The UID of the series, and its number.
     pub(super) series: (String, Option<String>),
+    /// Its number among the images of the series.
+    pub(super) number: Option<i64>,
+    /// How many images there are with this one, and the element that says so.
+    pub(super) of: Option<(usize, &'static str)>,
     /// Sentences on what is assumed.
     pub(super) notes: Vec<String>,
 }
@@ -197,8 +201,17 @@ fn plane(
         dark: all.text(tag::PHOTOMETRIC).is_some_and(|text| text == "MONOCHROME1"),
         modality: text(tag::MODALITY).unwrap_or_else(|| "of no stated modality".into()),
         series: (text(tag::SERIES).unwrap_or_default(), text(tag::SERIES_NUMBER)),
+        number: text(tag::INSTANCE).and_then(|number| number.trim().parse().ok()),
+        of: stated_count(all),
         notes,
     })
+}
+
+/// How many images a file says there are with this one, and the element that says so. A number that cannot be read says nothing.
+fn stated_count(all: &Dataset<'_>) -> Option<(usize, &'static str)> {
+    let text = |tag: Tag| Some((all.text(tag)?.trim().parse().ok()?, tag.name));
+    let slices = all.short(tag::SLICES).map(|count| (count.into(), tag::SLICES.name));
+    slices.or_else(|| text(tag::IN_ACQUISITION)).or_else(|| text(tag::IN_SERIES))
 }
 
 /// Elements that state distances of pixels elsewhere than in the patient, and where.

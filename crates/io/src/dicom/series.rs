@@ -7,6 +7,7 @@ use rayspin_core::Geometry;
 use rayspin_core::slices::{EVEN, SAME_DIRECTION, SAME_PLACE, even_spacing, median, near};
 use rayspin_core::vector::{cross, dot};
 
+use super::ends;
 use super::plane::Plane;
 use super::tag;
 use super::values::Scale;
@@ -174,6 +175,7 @@ impl Stack {
         let (origin, bottom) = (place(&planes[0]), height(&planes[0]));
         let heights: Vec<f64> = planes.iter().map(|plane| height(plane) - bottom).collect();
         expect_complete(&planes, &heights)?;
+        notes.extend(ends::missing(&planes));
         let off = |plane: &Plane, axis, step: f64| (dot(place(plane), axis) - dot(origin, axis)) / step;
         let mut shifts: Vec<[f64; 2]> =
             planes.iter().map(|plane| [off(plane, row, sx), off(plane, column, sy)]).collect();

@@ -55,7 +55,9 @@ tags! {
     ORIENTATION = 0x0020_0037 "ImageOrientationPatient";
     FRAME_OF_REFERENCE = 0x0020_0052 "FrameOfReferenceUID";
     LATERALITY = 0x0020_0060 "Laterality";
+    IN_ACQUISITION = 0x0020_1002 "ImagesInAcquisition";
     POSITION_REFERENCE = 0x0020_1040 "PositionReferenceIndicator";
+    IN_SERIES = 0x0020_1209 "NumberOfSeriesRelatedInstances";
     PLANE_POSITION = 0x0020_9113 "PlanePositionSequence";
     PLANE_ORIENTATION = 0x0020_9116 "PlaneOrientationSequence";
     SAMPLES = 0x0028_0002 "SamplesPerPixel";
@@ -87,6 +89,7 @@ tags! {
     REAL_VALUES = 0x0040_9096 "RealWorldValueMappingSequence";
     REAL_INTERCEPT = 0x0040_9224 "RealWorldValueIntercept";
     REAL_SLOPE = 0x0040_9225 "RealWorldValueSlope";
+    SLICES = 0x0054_0081 "NumberOfSlices";
     SEGMENTATION = 0x0062_0001 "SegmentationType";
     MOST_FRACTION = 0x0062_000e "MaximumFractionalValue";
     FRACTION_TYPE = 0x0062_0010 "SegmentationFractionalType";

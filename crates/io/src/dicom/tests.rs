@@ -1,6 +1,7 @@
 //! Files of every shape, made element by element.
 
 mod compressed;
+mod ends;
 mod meaning;
 mod others;
 mod scales;

@@ -156,6 +156,13 @@ impl Part {
         if text {
             return numbers(file, BufReader::new(opened), self.count, element);
         }
+        if let (true, None, Some(stated)) = (compressed, &self.file, header.get(&["CompressedDataSize"]))
+            && let Ok(stated) = stated.parse::<u64>()
+            && stated > length - start
+        {
+            let expected = format!("{stated} bytes (CompressedDataSize)");
+            return Err(Error::truncated(file, "the image", expected, format!("{} bytes", length - start)));
+        }
         let (mut zlib, mut gzip);
         let mut unpacked: Option<&mut dyn Read> = match compressed {
             true => {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nifti::NiftiHeader;
 use rayspin_core::Geometry;
+use rayspin_core::vector::norm;
 
 use crate::{Error, Result};
 
@@ -21,7 +22,10 @@ pub(super) fn geometry(
 
     let refused = if raw.sform_code > 0 {
         match parse(sform(raw)) {
-            Ok(geometry) => return Ok((geometry, notes)),
+            Ok(geometry) => {
+                notes.extend(other_place(path, raw, &geometry, (shape_zyx, to_mm)));
+                return Ok((geometry, notes));
+            }
             Err(error) => Some(error),
         }
     } else {
@@ -44,6 +48,30 @@ pub(super) fn geometry(
     notes.push("the file states no orientation (qform_code and sform_code are 0): axes are taken as left, posterior, superior".into());
     let geometry = Geometry { spacing_mm, ..Geometry::default() };
     Ok((geometry, notes))
+}
+
+/// Says how far the corners of the image by `qform` are from those by `sform`, where this is more than a tenth of a voxel.
+fn other_place(
+    path: &Path,
+    raw: &NiftiHeader,
+    taken: &Geometry,
+    (shape_zyx, to_mm): ([usize; 3], f64),
+) -> Option<String> {
+    let spacing = (raw.qform_code > 0).then(|| spacing(path, raw, &mut Vec::new()).ok())??;
+    let other = qform(path, raw, spacing).ok()?;
+    let taken_at = taken.affine_ras(shape_zyx);
+    let corners = (0..8).map(|corner| {
+        let index = |axis: usize| if corner >> axis & 1 == 1 { shape_zyx[2 - axis] as f64 } else { 0.0 };
+        let off = |row: usize| {
+            let along = (0..3).map(|axis| (other[row][axis] * to_mm - taken_at[row][axis]) * index(axis));
+            along.sum::<f64>() + other[row][3] * to_mm - taken_at[row][3]
+        };
+        norm([off(0), off(1), off(2)])
+    });
+    let most = corners.fold(0.0, f64::max);
+    let least = taken.spacing_mm.iter().copied().fold(f64::MAX, f64::min);
+    (most > 0.1 * least)
+        .then(|| format!("sform and qform place the image up to {most:.2} mm apart: sform is taken"))
 }
 
 /// Factor from the file's unit of length to mm.

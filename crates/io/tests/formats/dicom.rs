@@ -65,6 +65,22 @@ fn files_of_pydicom_are_read() {
 }
 
 #[test]
+fn a_first_slice_that_is_missing_is_told() {
+    let folder = folder();
+    let path = folder.path().join("ours.dicom");
+    let image = Image::new(random(3, &[5, 4, 6]).mapv(|v| v.re), Geometry::default()).unwrap();
+    write_image(&path, &image, &Default::default()).unwrap();
+    let told = || {
+        let notes = read_volume(&path).unwrap().notes;
+        notes.into_iter().filter(|note| note.contains("InstanceNumber")).collect::<Vec<_>>()
+    };
+    assert!(told().is_empty(), "{:?}", told());
+    let files = || std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    std::fs::remove_file(files().min().unwrap()).unwrap();
+    assert!(told().concat().contains("runs from 2 to 5 along the slices: 1 slice before 2"), "{:?}", told());
+}
+
+#[test]
 fn pydicom_nibabel_and_dciodvfy_accept_what_is_written() {
     let folder = folder();
     let places = [

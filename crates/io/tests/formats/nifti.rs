@@ -47,6 +47,26 @@ fn nibabel_reads_what_is_written() {
 }
 
 #[test]
+fn two_places_that_disagree_are_told() {
+    let folder = folder();
+    let path = folder.path().join("a.nii");
+    let geometry = oblique([2.0, 3.0, 4.0], [-30.0, 55.5, 12.0], [0.3, -0.8, 2.2], false);
+    let image = Image::new(random(3, &[2, 3, 5]), geometry).unwrap();
+    for (x_mm, note) in [(0.0, None), (0.1, None), (25.0, Some("up to 25.00 mm apart: sform is taken"))] {
+        nifti::write(&path, &image, &NiftiOptions::default()).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let stated = f32::from_le_bytes(bytes[268..272].try_into().unwrap());
+        bytes[268..272].copy_from_slice(&(stated + x_mm).to_le_bytes());
+        put(&path, &bytes);
+        let read = read_image(&path).unwrap();
+        assert_same_place(read.image.geometry(), &geometry, [2, 3, 5], 1e-4);
+        let told: Vec<_> = read.notes.iter().filter(|told| told.contains("qform")).collect();
+        assert!(told.len() == usize::from(note.is_some()), "{x_mm}: {told:?}");
+        assert!(note.is_none_or(|note| told[0].contains(note)), "{x_mm}: {told:?}");
+    }
+}
+
+#[test]
 fn the_time_step_of_a_series_is_kept() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
