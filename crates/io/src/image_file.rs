@@ -184,7 +184,7 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
 }
 
 /// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each. An image
-/// of several stacks becomes a file of each, with the names of [`stack_paths`].
+/// of several stacks becomes the files that [`stack_paths`] names.
 ///
 /// Errors: an ending that belongs to no image format; a file that cannot be written; errors of the format's
 /// writer.
@@ -209,11 +209,10 @@ pub fn write_image<T: Pixel>(
     image: &Image<T>,
     options: &WriteOptions,
 ) -> Result<Vec<String>> {
-    let stacks = image.stacks().len();
-    if stacks > 1 {
+    let names = stack_paths(&path, image.stacks().len())?;
+    if names.len() > 1 {
         let mut notes = Vec::new();
         let parts = image.apart().map_err(|e| Error::core(path.as_ref(), e))?;
-        let names = stack_paths(&path, stacks)?;
         let write = |name: &Path, part: &Image<T>| {
             let mut options = options.clone();
             if let Some(shown) = &mut options.png.montage.slices {

@@ -199,7 +199,8 @@ fn before_ending(path: &Path, format: &Format, text: &str) -> PathBuf {
     path.with_file_name(format!("{}{text}{}", &name[..at], &name[at..]))
 }
 
-/// The files of an image's stacks: its own name where it is one stack, else numbered names, `image_1.nii.gz` and so on.
+/// The files of an image's stacks: its own name where it is one stack, else numbered names, `image_1.nii.gz` and so on. Arrays and other files
+/// that hold no geometry have all slices in one file.
 ///
 /// Errors: an ending that no format has.
 ///
@@ -207,6 +208,7 @@ fn before_ending(path: &Path, format: &Format, text: &str) -> PathBuf {
 /// use std::path::Path;
 /// let names = rayspin_io::stack_paths("image.nii.gz", 2)?;
 /// assert_eq!(names, [Path::new("image_1.nii.gz"), Path::new("image_2.nii.gz")]);
+/// assert_eq!(rayspin_io::stack_paths("image.npy", 2)?, [Path::new("image.npy")]);
 /// # Ok::<(), rayspin_io::Error>(())
 /// ```
 pub fn stack_paths(path: impl AsRef<Path>, stacks: usize) -> Result<Vec<PathBuf>> {
@@ -215,6 +217,9 @@ pub fn stack_paths(path: impl AsRef<Path>, stacks: usize) -> Result<Vec<PathBuf>
         return Ok(vec![path.to_owned()]);
     }
     let format = expect_ending(path, Format::writes_images)?;
+    if !format.keeps(Property::Geometry) && !format.is_picture() {
+        return Ok(vec![path.to_owned()]);
+    }
     Ok((1..=stacks).map(|number| before_ending(path, format, &format!("_{number}"))).collect())
 }
 

@@ -85,13 +85,16 @@ impl RunFiles {
     ///
     /// Errors: one that is an input or another output as well.
     pub(crate) fn of_stacks(&self, images: &[PathBuf], stacks: usize) -> Result<Vec<PathBuf>> {
-        let mut files = Vec::new();
+        let (mut files, mut numbered) = (Vec::new(), Vec::new());
         for image in images {
-            files.extend(io::stack_paths(image, stacks)?);
+            let own = io::stack_paths(image, stacks)?;
+            // A format without geometry holds all stacks under the image's own name, which was checked.
+            numbered.extend(own.iter().filter(|path| *path != image).cloned());
+            files.extend(own);
         }
-        if stacks > 1 {
+        if !numbered.is_empty() {
             let all = self.batch.as_deref().unwrap_or(self);
-            check_distinct(all.inputs.iter(), all.outputs.iter().chain(&files))?;
+            check_distinct(all.inputs.iter(), all.outputs.iter().chain(&numbered))?;
         }
         Ok(files)
     }

@@ -86,7 +86,19 @@ fn stacks_of_slices_become_files_of_their_own() {
         let record: serde_json::Value =
             serde_json::from_slice(&std::fs::read(f.join("i.json")).unwrap()).unwrap();
         assert_eq!(record["outputs"].as_array().unwrap().len(), 4);
-        refused(&["recon", "mri", "scan.h5", "-o", "-", "--no-record"], f, &["one stack of slices"]);
+        // An array has no geometry and holds all of them.
+        let all = ok(&["recon", "mri", "scan.h5", "-o", "all.npy", "--no-record"], f);
+        assert!(
+            String::from_utf8_lossy(&all.stderr).contains("no geometry") && !f.join("all_1.npy").exists()
+        );
+        let whole = rayspin::io::read_image(f.join("all.npy")).unwrap().image;
+        for (stack, slices) in [(&axial, 0..2), (&other, 2..3)] {
+            let axis = whole.data().ndim() - 3;
+            let part = whole.data().slice_axis(ndarray::Axis(axis), slices.into());
+            assert_eq!(part.mapv(|value| value.norm()), stack.data().mapv(|value| value.norm()));
+        }
+        let stream = ok(&["recon", "mri", "scan.h5", "-o", "-", "--no-record"], f);
+        assert_eq!(stream.stdout, std::fs::read(f.join("all.npy")).unwrap());
         // The record of the same images is replaced.
         ok(&["recon", "mri", "scan.h5", "-q", "-o", "i.nii"], f);
         assert!(!f.join("i.nii.json").exists());
@@ -98,8 +110,7 @@ fn stacks_of_slices_become_files_of_their_own() {
             f,
             &["s_2.h5", "an input of this run"],
         );
-        let others =
-            ["-o", "s.npy", "--save-maps", "s_1.npy", "--sensitivities", "walsh", "--combine", "maps"];
+        let others = ["-o", "s.nii", "-o", "s_1.nii"];
         refused(&[&["recon", "mri", "s_2.h5", "--no-record"], &others[..]].concat(), f, &["another output"]);
         assert_eq!(std::fs::read(f.join("s_2.h5")).unwrap(), before);
         // As in a batch, where the other scan's image has the name.

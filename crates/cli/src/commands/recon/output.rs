@@ -8,24 +8,13 @@ use rayspin::device::Backend;
 use rayspin::io::{self, cfl::Layout, kernel_cache::KernelCache};
 use rayspin::mri::methods::{self, Value};
 use rayspin::mri::recon::LAMBDA;
-use rayspin_shell::{BadInput, stdout};
+use rayspin_shell::stdout;
 
 use super::taken::Taken;
 use super::{Done, Session, files, record, stopped, stream};
 use crate::commands::certify;
 use crate::commands::files::RunFiles;
 use crate::commands::metrics::Comparison;
-
-/// Errors: standard output for several files.
-pub(super) fn expect_file(output: &Path, stacks: usize) -> Result<()> {
-    if stacks > 1 && stdout::stands_for(output) {
-        let message = format!(
-            "expected one stack of slices for standard output, found {stacks}, which are a file each"
-        );
-        return Err(BadInput::new(message).hint("name a file, or choose slices with --slice").into());
-    }
-    Ok(())
-}
 
 impl Session<'_> {
     /// Tells and records how the reconstruction went.
@@ -66,7 +55,6 @@ impl Session<'_> {
         let images = paths.of_stacks(&self.args.outputs, result.stacks)?;
         for output in &self.args.outputs {
             if let (None, Some(image)) = (&result.times, &result.image) {
-                expect_file(output, result.stacks)?;
                 for note in self.write_one(output, image, layout)? {
                     let note = format!("{}: {note}", stdout::name(output));
                     self.monitor.note(&note);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use ndarray::{ArrayD, Axis, IxDyn};
+use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Image, Monitor};
 use rayspin::device::Device;
 use rayspin::io::cfl::Layout;
@@ -24,7 +25,6 @@ use rayspin_shell::{interrupt, say};
 
 use super::Done;
 use super::images::Images;
-use super::output::expect_file;
 use super::taken::Taken;
 use crate::args::mri::ReconMri;
 use crate::commands::files::{RunFiles, together};
@@ -260,7 +260,7 @@ struct Files<'a> {
     frames: usize,
     step_s: Option<f64>,
     layout: Layout,
-    /// Each output has a writer for each stack of slices.
+    /// Each output has a writer for each of its files.
     writers: Vec<(Range<usize>, SeriesWriter)>,
     /// All images, where they are compared with a reference.
     collected: Option<Image>,
@@ -273,9 +273,11 @@ impl Files<'_> {
         if self.writers.is_empty() {
             self.paths.of_stacks(&self.args.outputs, volume.stacks.len())?;
             for output in &self.args.outputs {
-                expect_file(output, volume.stacks.len())?;
+                let paths = stack_paths(output, volume.stacks.len())?;
+                let whole = volume.stacks.first().map(|stack| Stack { slices: zyx[0], ..*stack });
+                let stacks = if paths.len() == 1 { whole.as_slice() } else { &volume.stacks };
                 let mut start = 0;
-                for (path, stack) in stack_paths(output, volume.stacks.len())?.iter().zip(&volume.stacks) {
+                for (path, stack) in paths.iter().zip(stacks) {
                     let slices = start..start + stack.slices;
                     start = slices.end;
                     let [_, ny, nx] = zyx;
