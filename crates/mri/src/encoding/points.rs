@@ -291,30 +291,28 @@ impl<'a> Spec<'a> {
     /// The maps of samples anywhere.
     pub(super) fn point_maps_needs(&self, points: &Points<'_>) -> Result<Needs> {
         let (device, matrix, coils) = (self.device(), self.domain(), self.coils());
-        let needs = self.point_needs(points)?;
-        let s = points.trajectory.samples() as u64;
         let n = COMPLEX * count(matrix);
         let all = coils as u64 * n;
-        let (scratch, mut solve) = walsh::needs_on(device, coils, matrix);
-        let mut solving = 2 * all + scratch;
-        let mut on_host = 2 * REAL * s + needs.beside;
         let width = self.options().calibration.unwrap_or(maps::DEFAULT_WIDTH);
         let how = self.options().sensitivities.unwrap_or(maps::Sensitivities::Walsh);
-        if let Some(espirit) = maps::espirit_needs(device, how, width, coils, matrix) {
-            solve = espirit.work;
-            solving = espirit.sets * all + if self.on_gpu() { espirit.gpu } else { espirit.host };
-            on_host = on_host.max(espirit.host);
-        }
+        let (region, beside) = Known::find(self.known(), "centre", 0, || {
+            maps::region_needs(device, &points.trajectory, matrix, coils, width)
+        })?;
         if let Some(cut) = self.map_cut() {
             let cut = maps::cut_needs(device, how, width, (coils, matrix), cut);
-            let images = 2 * n + REAL * s + 2 * COMPLEX * s + needs.passing(1);
-            let found = self.cut_maps_needs(&cut, images, 2 * REAL * s + needs.beside)?;
-            let transforms = Effort::transforms(coils as u64 * needs.encodings, needs.transform);
-            return Ok(found.and(transforms.and(cut.work)));
+            return self.cut_maps_needs(&cut, region.max(cut.images), beside);
         }
-        let gridding = all + REAL * s + 2 * COMPLEX * s + n + needs.passing(1);
-        let memory = Memory::temporary(Bytes::with_host(device, gridding.max(solving), on_host));
-        let effort = Effort::transforms(coils as u64 * needs.encodings, needs.transform).and(solve);
-        Ok(Needs::of(memory.holding(self.maps_held()?)).and(effort))
+        let (solving, on_host, solve) = match maps::espirit_needs(device, how, width, coils, matrix) {
+            Some(espirit) => {
+                let own = if self.on_gpu() { espirit.gpu } else { espirit.host };
+                (espirit.sets * all + own, beside.max(espirit.host), espirit.work)
+            }
+            None => {
+                let (scratch, solve) = walsh::needs_on(device, coils, matrix);
+                (2 * all + scratch, beside, solve)
+            }
+        };
+        let memory = Memory::temporary(Bytes::with_host(device, region.max(solving), on_host));
+        Ok(Needs::of(memory.holding(self.maps_held()?)).and(Effort::of(solve)))
     }
 }

@@ -267,7 +267,6 @@ mod tests {
             density.fill(1.0f32).unwrap();
             let make = |how, cut| {
                 let input = NonCartesian {
-                    adjoint: &mut |samples, image| nudft::adjoint(&trajectory, samples, image),
                     trajectory: &trajectory,
                     matrix: &matrix,
                     coils: 5,

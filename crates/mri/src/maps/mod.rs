@@ -8,16 +8,18 @@
 mod cut;
 mod espirit;
 mod folding;
+mod samples;
 
 pub use cut::{Cut, CutNeeds, cut_needs};
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
 pub use folding::{second_set, second_set_bytes};
+pub(crate) use samples::region_needs;
+pub use samples::{NonCartesian, OfCoil, from_samples};
 
 use std::ops::Range;
 
 use ndarray::{ArrayD, Dimension};
-use rayon::prelude::*;
-use rayspin_core::{C32, Error, Result, Trajectory};
+use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::variant::Work;
@@ -49,7 +51,7 @@ pub const MIN_ESPIRIT_WIDTH: usize = 12;
 impl Sensitivities {
     /// What suits a grid whose centre is sampled over `width` lines: ESPIRiT, unless that is less than
     /// [`MIN_ESPIRIT_WIDTH`]. On a simulated scan of known maps (128², 8 coils, acceleration 3, SNR 40) its error is 27
-    /// times smaller than Walsh's; with a trajectory, where the centre must be gridded first, Walsh's images are as good.
+    /// times smaller than Walsh's; with a trajectory, where the centre must be brought to a grid first, Walsh's images are as good.
     pub fn for_grid(width: usize) -> Self {
         if width < MIN_ESPIRIT_WIDTH { Self::Walsh } else { Self::Espirit(EspiritOptions::default()) }
     }
@@ -160,9 +162,15 @@ pub fn from_grid(
     let mut tapered = Array::zeros(&device, region.shape())?;
     vector::weight(&window, &region, &mut tapered)?;
     drop((region, window));
+    walsh_maps(tapered, shape, cut)
+}
+
+/// Walsh's maps on a grid of `shape` from the tapered centre of k-space `[coil, z, y, x]`.
+fn walsh_maps(tapered: Array<C32>, shape: &[usize], cut: Option<Cut>) -> Result<CoilMaps<f32>> {
+    let device = tapered.device().clone();
     let coils = tapered.shape()[0];
     let fft = Fft::new(&device, shape, Norm::Unitary)?;
-    let at = shape.iter().map(|&n| centre_of(n, centre.width).start);
+    let at = shape.iter().zip(&tapered.shape()[1..]).map(|(&n, &extent)| centre_of(n, extent).start);
     let at: Vec<usize> = std::iter::once(0).chain(at).collect();
     let all = [&[coils], shape].concat();
     let Some(cut) = cut else {
@@ -247,154 +255,6 @@ pub(crate) fn espirit_needs(
     }
 }
 
-/// Fᴴ of `[sample]` to `[matrix..]`.
-pub type Adjoint<'a> = &'a mut dyn FnMut(&Array<C32>, &mut Array<C32>) -> Result<()>;
-
-/// The samples of one coil, `[1, sample]`.
-pub type OfCoil<'a> = &'a mut dyn FnMut(usize) -> Result<Array<C32>>;
-
-/// Samples anywhere, of all coils, and what brings them to the grid.
-pub struct NonCartesian<'a> {
-    /// Fᴴ.
-    pub adjoint: Adjoint<'a>,
-    /// Where the samples lie.
-    pub trajectory: &'a Trajectory,
-    /// Shape of an image.
-    pub matrix: &'a [usize],
-    /// Number of coils.
-    pub coils: usize,
-    /// The samples of each.
-    pub of_coil: OfCoil<'a>,
-    /// Density weights `[sample]`.
-    pub density: &'a Array<f32>,
-}
-
-impl NonCartesian<'_> {
-    /// Calls `take(coil, Fᴴ W d)` with the image `[matrix…]` of each coil: one coil's samples are all that need be weighted.
-    fn each_image(
-        self,
-        weights: &Array<f32>,
-        mut take: impl FnMut(usize, &mut Array<C32>) -> Result<()>,
-    ) -> Result<()> {
-        let mut weighted = Array::zeros(weights.device(), weights.shape())?;
-        let mut image = Array::zeros(weights.device(), self.matrix)?;
-        for coil in 0..self.coils {
-            let one = (self.of_coil)(coil)?.reshape(weights.shape())?;
-            vector::weight(weights, &one, &mut weighted)?;
-            (self.adjoint)(&weighted, &mut image)?;
-            take(coil, &mut image)?;
-        }
-        Ok(())
-    }
-}
-
-/// Maps from non-Cartesian samples: by the adjoint NUFFT of the samples within the centre, tapered by a radial Hann window; for
-/// ESPIRiT, of all samples, brought to the grid by an FFT. Coil by coil; with `cut` a GPU holds no more than some coils or some planes
-/// at a time, and the maps lie on the host.
-///
-/// Errors: a centre that is too narrow or holds no samples; several sets of maps that are cut; errors of the
-/// transform; memory.
-///
-/// ```
-/// use ndarray::Array2;
-/// use rayspin_core::{C32, Trajectory};
-/// use rayspin_device::{Array, Device};
-/// use rayspin_kernels::nudft;
-/// use rayspin_mri::maps::{NonCartesian, from_samples};
-///
-/// let device = Device::cpu()?;
-/// // 8 × 8 points around k = 0 of a flat object, which two coils see with 0.6 and 0.8.
-/// let points = Array2::from_shape_fn((64, 2), |(i, dim)| [i % 8, i / 8][dim] as f64 - 4.0);
-/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
-/// let samples = NonCartesian {
-///     adjoint: &mut |samples, image| nudft::adjoint(&trajectory, samples, image),
-///     trajectory: &trajectory,
-///     matrix: &[16, 16],
-///     coils: 2,
-///     of_coil: &mut |coil| {
-///         let mut samples = vec![C32::ZERO; 64];
-///         samples[4 * 8 + 4] = C32::from([0.6, 0.8][coil]);
-///         Array::from_vec(&device, &[1, 64], samples)
-///     },
-///     density: &Array::from_vec(&device, &[64], vec![1.0; 64])?,
-/// };
-/// let (maps, centre) = from_samples(samples, Some(8), None, None)?;
-/// let maps = maps.to_host()?;
-/// assert_eq!(centre.width, 8);
-/// assert!((maps[[0, 3, 5]].norm() - 0.6).abs() < 1e-3 && (maps[[1, 3, 5]].norm() - 0.8).abs() < 1e-3);
-/// # Ok::<(), rayspin_core::Error>(())
-/// ```
-pub fn from_samples(
-    samples: NonCartesian<'_>,
-    width: Option<usize>,
-    how: Option<Sensitivities>,
-    cut: Option<Cut>,
-) -> Result<(CoilMaps<f32>, Centre)> {
-    let how = how.unwrap_or(Sensitivities::Walsh);
-    let width = width.unwrap_or(DEFAULT_WIDTH);
-    if width < MIN_WIDTH {
-        return Err(Error::value("calibration centre", format!("a width of at least {MIN_WIDTH}"), width));
-    }
-    let NonCartesian { trajectory, matrix, coils, density, .. } = samples;
-    let device = density.device();
-    let all = [&[coils], matrix].concat();
-    let voxels: usize = matrix.iter().product();
-    if let Sensitivities::Espirit(options) = &how {
-        let fft = Fft::new(device, matrix, Norm::Unitary)?;
-        let width = width.min(matrix.iter().copied().max().unwrap_or(width));
-        let extent: Vec<usize> = matrix.iter().map(|&n| centre_of(n, width).len()).collect();
-        let mut region = Array::zeros(device, &[&[coils], &extent[..]].concat())?;
-        samples.each_image(density, |coil, image| {
-            fft.forward(image)?;
-            let own = centre_along(image, 0, width)?;
-            vector::copy_part(&own, 0, &mut region, coil * own.len(), own.len())
-        })?;
-        drop(fft);
-        return Ok((espirit_maps(region, matrix, options, cut)?, Centre { width, how }));
-    }
-    let window = radial_window(trajectory, density, width)?;
-    let maps = match cut {
-        None => {
-            let mut images = Array::zeros(device, &all)?;
-            samples.each_image(&window, |coil, image| {
-                vector::copy_part(image, 0, &mut images, coil * voxels, voxels)
-            })?;
-            drop(window);
-            walsh::maps(&images, walsh::DEFAULT_RADIUS)?.into()
-        }
-        Some(cut) => {
-            let mut maps = MapsBuilder::new(device, &all, Some(cut.coils))?;
-            samples.each_image(&window, |coil, image| maps.put(coil..coil + 1, 0..voxels, image, 0))?;
-            drop(window);
-            cut::walsh(maps, cut.planes)?
-        }
-    };
-    Ok((maps, Centre { width, how }))
-}
-
-/// Density weights under a radial Hann window of `width`. Errors: it holds no samples.
-fn radial_window(trajectory: &Trajectory, density: &Array<f32>, width: usize) -> Result<Array<f32>> {
-    let (device, half) = (density.device(), width as f64 / 2.0);
-    let density = density.read()?;
-    let window: Vec<f32> = device.cpu_side().run(|| {
-        let samples = density.par_iter().enumerate().with_min_len(4096);
-        samples
-            .map(|(i, w)| {
-                let k = trajectory.point(i).iter().map(|k| k * k).sum::<f64>().sqrt();
-                w * hann(k / half) as f32
-            })
-            .collect()
-    });
-    if window.iter().all(|&w| w == 0.0) {
-        return Err(Error::value(
-            "calibration centre",
-            format!("samples within {half} cycles per field of view"),
-            "none",
-        ));
-    }
-    Array::from_vec(device, &[trajectory.samples()], window)
-}
-
 /// The centred part of an axis of `n`, `width` wide or less.
 pub(crate) fn centre_of(n: usize, width: usize) -> Range<usize> {
     let extent = width.min(n);
@@ -404,14 +264,9 @@ pub(crate) fn centre_of(n: usize, width: usize) -> Range<usize> {
 
 /// The centred box of `width` (less along short axes) of `[coil, z, y, x]`.
 pub(crate) fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
-    centre_along(kspace, 1, width)
-}
-
-/// The centred box of `width` along the axes from `first` on.
-fn centre_along(kspace: &Array<C32>, first: usize, width: usize) -> Result<Array<C32>> {
     let shape = kspace.shape();
     let (mut start, mut extent) = (vec![0; shape.len()], shape.to_vec());
-    for axis in first..shape.len() {
+    for axis in 1..shape.len() {
         let part = centre_of(shape[axis], width);
         (start[axis], extent[axis]) = (part.start, part.len());
     }

@@ -19,7 +19,6 @@ impl Solving<'_> {
                 let plans = self.cache.plans.as_ref().ok_or_else(|| lost("plans of a trajectory"))?;
                 let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
                 let from = maps::NonCartesian {
-                    adjoint: &mut |samples, image| plans.adjoint(samples, image),
                     trajectory: plans.trajectory()?,
                     matrix: self.spec.domain(),
                     coils: samples.coils(),

@@ -1,0 +1,287 @@
+//! Maps from samples anywhere.
+
+use ndarray::Axis;
+use rayon::prelude::*;
+use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
+use rayspin_device::{Array, BackendKind, Device};
+use rayspin_kernels::fft::{Fft, Norm};
+use rayspin_kernels::nufft::{Needs, Nufft, Options};
+use rayspin_kernels::toeplitz::{Series, Toeplitz};
+use rayspin_kernels::vector;
+use rayspin_linop::{CoilMaps, ToeplitzNormal};
+use rayspin_solve::{CgOptions, cg};
+
+use super::{
+    Centre, Cut, DEFAULT_WIDTH, MIN_WIDTH, Sensitivities, centre_of, espirit_maps, hann, walsh_maps,
+};
+
+/// Iterations of conjugate gradients for the centre of k-space. Maps of a simulated kooshball (64³, 1500 spokes, 8 coils) are wrong by
+/// 1 − |⟨c, c'⟩| = 3.2e-3 inside the object if the centre is gridded, and by 8e-4 after 10 iterations
+/// (`benches/results/2026-11-26-epyc-2/kooshball_maps.txt`).
+const ITERATIONS: usize = 10;
+/// Of the transform between the low-resolution images and their samples.
+const TOLERANCE: f64 = 1e-4;
+
+/// The samples of one coil, `[1, sample]`.
+pub type OfCoil<'a> = &'a mut dyn FnMut(usize) -> Result<Array<C32>>;
+
+/// Samples anywhere, of all coils.
+pub struct NonCartesian<'a> {
+    /// Where the samples lie.
+    pub trajectory: &'a Trajectory,
+    /// Shape of an image.
+    pub matrix: &'a [usize],
+    /// Number of coils.
+    pub coils: usize,
+    /// The samples of each.
+    pub of_coil: OfCoil<'a>,
+    /// Density weights `[sample]`.
+    pub density: &'a Array<f32>,
+}
+
+/// Maps from non-Cartesian samples: from the low-resolution coil images that fit the samples within the centre, for Walsh's method
+/// tapered by a radial Hann window in k-space.
+///
+/// The images y_j minimise Σ_s w_s |(F y_j − d_j)_s|² over the samples s of the centre, with density weights w. They are found by
+/// a few iterations of conjugate gradients. Gridding, Fᴴ diag(w) d_j, has the errors of the weights in full, and those at the
+/// centre, where samples are largest, fill the whole image. An inhomogeneous field blurs the images of all coils alike, and is
+/// left out. With `cut` a GPU holds no more than some coils or some planes of the maps at a time, and the maps lie on the host.
+///
+/// Errors: a centre that is too narrow or holds no samples; several sets of maps that are cut; errors of the
+/// transform; memory.
+///
+/// ```
+/// use ndarray::Array2;
+/// use rayspin_core::{C32, Trajectory};
+/// use rayspin_device::{Array, Device};
+/// use rayspin_mri::maps::{NonCartesian, from_samples};
+///
+/// let device = Device::cpu()?;
+/// // 8 × 8 points around k = 0 of a flat object, which two coils see with 0.6 and 0.8.
+/// let points = Array2::from_shape_fn((64, 2), |(i, dim)| [i % 8, i / 8][dim] as f64 - 4.0);
+/// let trajectory = Trajectory::from_cycles_per_fov(points)?;
+/// let samples = NonCartesian {
+///     trajectory: &trajectory,
+///     matrix: &[16, 16],
+///     coils: 2,
+///     of_coil: &mut |coil| {
+///         let mut samples = vec![C32::ZERO; 64];
+///         samples[4 * 8 + 4] = C32::from([0.6, 0.8][coil]);
+///         Array::from_vec(&device, &[1, 64], samples)
+///     },
+///     density: &Array::from_vec(&device, &[64], vec![1.0; 64])?,
+/// };
+/// let (maps, centre) = from_samples(samples, Some(8), None, None)?;
+/// let maps = maps.to_host()?;
+/// assert_eq!(centre.width, 8);
+/// assert!((maps[[0, 3, 5]].norm() - 0.6).abs() < 1e-3 && (maps[[1, 3, 5]].norm() - 0.8).abs() < 1e-3);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn from_samples(
+    samples: NonCartesian<'_>,
+    width: Option<usize>,
+    how: Option<Sensitivities>,
+    cut: Option<Cut>,
+) -> Result<(CoilMaps<f32>, Centre)> {
+    let how = how.unwrap_or(Sensitivities::Walsh);
+    let width = width.unwrap_or(DEFAULT_WIDTH);
+    if width < MIN_WIDTH {
+        return Err(Error::value("calibration centre", format!("a width of at least {MIN_WIDTH}"), width));
+    }
+    let matrix = samples.matrix;
+    let region = region(samples, width)?;
+    let centre = Centre { width, how };
+    if let Sensitivities::Espirit(options) = &centre.how {
+        return Ok((espirit_maps(region, matrix, options, cut)?, centre));
+    }
+    let device = region.device().clone();
+    let extent = &region.shape()[1..];
+    let profile: Vec<Vec<f64>> = extent.iter().map(|&n| squares(n)).collect();
+    let taper: Vec<f32> = ndarray::indices(extent)
+        .into_iter()
+        .map(|at| {
+            let squared: f64 = (0..extent.len()).map(|axis| profile[axis][at[axis]]).sum();
+            hann(squared.sqrt() / (width as f64 / 2.0)) as f32
+        })
+        .collect();
+    let taper = Array::from_vec(&device, extent, taper)?;
+    let mut tapered = Array::zeros(&device, region.shape())?;
+    vector::weight(&taper, &region, &mut tapered)?;
+    drop((region, taper));
+    Ok((walsh_maps(tapered, matrix, cut)?, centre))
+}
+
+/// Squared distances from the centre along an axis of `n`.
+fn squares(n: usize) -> Vec<f64> {
+    (0..n).map(|i| (i as f64 - (n / 2) as f64).powi(2)).collect()
+}
+
+/// The samples of the centre: their indices and places.
+fn inside(
+    host: &Device,
+    trajectory: &Trajectory,
+    extent: &[usize],
+    width: usize,
+) -> Result<(Vec<usize>, Trajectory)> {
+    // Points are (x, y, z), matrices [z, y, x].
+    let half: Vec<f64> = extent.iter().rev().map(|&n| n as f64 / 2.0).collect();
+    let there = |&i: &usize| trajectory.point(i).iter().zip(&half).all(|(k, half)| k.abs() <= *half);
+    let all = 0..trajectory.samples();
+    let found: Vec<usize> = host.cpu_side().run(|| all.into_par_iter().filter(there).collect());
+    if found.is_empty() {
+        return Err(Error::value(
+            "calibration centre",
+            format!("samples within {} cycles per field of view", width as f64 / 2.0),
+            "none",
+        ));
+    }
+    let points = trajectory.points().select(Axis(0), &found);
+    Ok((found, Trajectory::from_cycles_per_fov(points)?))
+}
+
+/// Sizes of the centre's low-resolution images.
+fn extent(matrix: &[usize], width: usize) -> Vec<usize> {
+    matrix.iter().map(|&n| centre_of(n, width).len()).collect()
+}
+
+/// The centre of k-space `[coil, z, y, x]` on the grid, `width` wide or less along short axes.
+fn region(samples: NonCartesian<'_>, width: usize) -> Result<Array<C32>> {
+    let NonCartesian { trajectory, matrix, coils, of_coil, density } = samples;
+    // A few thousand samples on a small grid keep no GPU busy: 109 ms on an H200, of which most was waiting, beside 12 ms for gridding all
+    // samples (128³, 8 coils), and 2.7 s in the first run, for kernels to compile.
+    let device = &density.device().host();
+    let extent = extent(matrix, width);
+    let (found, trajectory) = inside(device, trajectory, &extent, width)?;
+    let weights: Vec<f32> = {
+        let density = density.read()?;
+        found.iter().map(|&i| density[i]).collect()
+    };
+    let weighting = Array::from_slice(device, &[found.len()], &weights)?;
+    let plan = Nufft::<f32>::new(device, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
+    let normal = ToeplitzNormal::by_plan(&[coils], &plan, &trajectory, Some(&weighting))?;
+    drop(weighting);
+    let mut rhs = Array::zeros(device, &[&[coils], &extent[..]].concat())?;
+    let mut image = Array::zeros(device, &extent)?;
+    for coil in 0..coils {
+        let weighted: Vec<C32> = {
+            let one = of_coil(coil)?;
+            let one = one.read()?;
+            found.iter().zip(&weights).map(|(&i, &weight)| one[i] * weight).collect()
+        };
+        plan.adjoint(&Array::from_vec(device, &[found.len()], weighted)?, &mut image)?;
+        vector::copy_part(&image, 0, &mut rhs, coil * image.len(), image.len())?;
+    }
+    drop((plan, image));
+    let options = CgOptions { max_iterations: ITERATIONS, tolerance: 0.0 };
+    let mut region = cg(&normal, &rhs, None, &options, &Monitor::silent())?.solution;
+    drop((normal, rhs));
+    Fft::new(device, &extent, Norm::Unitary)?.forward(&mut region)?;
+    region.into_device(density.device())
+}
+
+/// Bytes of the device's memory that the centre of k-space on the grid takes while it is made, and the host's where that is another. The
+/// host makes it.
+pub(crate) fn region_needs(
+    device: &Device,
+    trajectory: &Trajectory,
+    matrix: &[usize],
+    coils: usize,
+    width: usize,
+) -> Result<(u64, u64)> {
+    const COMPLEX: u64 = size_of::<C32>() as u64;
+    const REAL: u64 = size_of::<f32>() as u64;
+    let extent = extent(matrix, width);
+    let all = trajectory.samples() as u64;
+    let host = &device.host();
+    let (found, trajectory) = inside(host, trajectory, &extent, width)?;
+    let count = found.len() as u64;
+    let image = COMPLEX * extent.iter().product::<usize>() as u64;
+    let images = coils as u64 * image;
+    let Needs { plan, planning, workspace, .. } =
+        Nufft::<f32>::needs(host, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
+    let (spectrum, _) = Series::<f32>::bytes_needed_on(host, &extent, 1, None)?;
+    let filling = Toeplitz::<f32>::from_adjoint_needs(host, found.len(), &extent)?;
+    let making = filling.max(Toeplitz::<f32>::bytes_of_making(host, &extent)?);
+    let kernel = plan + workspace + (REAL + COMPLEX) * count + making;
+    let gridding = plan + workspace + spectrum + images + image + COMPLEX * (all + count);
+    // Right-hand side, solution, residual, direction and product.
+    let solving = spectrum + Toeplitz::<f32>::bytes_of_work(host, &extent, coils)? + 5 * images;
+    let arrays = planning.max(kernel).max(gridding).max(solving);
+    let beside = count * (size_of::<usize>() as u64 + REAL + COMPLEX + 8 * extent.len() as u64);
+    Ok(match device.kind() {
+        BackendKind::Cpu => (arrays + beside, 0),
+        // The samples of a coil, and then the images.
+        BackendKind::Cuda => ((COMPLEX * all).max(images), arrays + beside + (COMPLEX + REAL) * all),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rayspin_kernels::density::pipe_menon;
+
+    use super::*;
+    use crate::scan::{FrameOptions, Label, Samples};
+    use crate::simulate::trajectory::{Sampling, SphereOrder};
+    use crate::simulate::{SimulateOptions, simulate};
+
+    #[test]
+    fn the_maps_of_a_kooshball_are_recovered() {
+        let device = Device::cpu_with_threads(2).unwrap();
+        let options = SimulateOptions {
+            dims: 3,
+            matrix: [32; 3],
+            fov_mm: [220.0; 3],
+            coils: 6,
+            snr: Some(100.0),
+            sampling: Sampling::Kooshball { spokes: 500, order: SphereOrder::GoldenMeans },
+            ..Default::default()
+        };
+        let simulation = simulate(&options, &Monitor::silent()).unwrap();
+        let index = simulation.scan.frames().unwrap();
+        let frame = index.assemble(Label::default(), &FrameOptions::default(), &mut vec![]).unwrap();
+        let Samples::NonCartesian { trajectory, data } = &frame.samples else { panic!("expected spokes") };
+        let density = pipe_menon(&device, trajectory, &[32; 3], 7).unwrap();
+        let samples = NonCartesian {
+            trajectory,
+            matrix: &[32; 3],
+            coils: 6,
+            of_coil: &mut |coil| {
+                Array::from_vec(&device, &[1, trajectory.samples()], data.row(coil).to_vec())
+            },
+            density: &density,
+        };
+        let (maps, _) = from_samples(samples, None, None, None).unwrap();
+        let (maps, voxels) = (maps.to_host().unwrap(), 32 * 32 * 32);
+        let (found, truth): (Vec<C32>, Vec<C32>) =
+            (maps.iter().copied().collect(), simulation.maps.iter().copied().collect());
+        let norm =
+            |of: &[C32], voxel: usize| (0..6).map(|j| of[j * voxels + voxel].norm_sqr()).sum::<f32>().sqrt();
+        let apart = |voxel: usize| {
+            let overlap: C32 =
+                (0..6).map(|j| found[j * voxels + voxel].conj() * truth[j * voxels + voxel]).sum();
+            1.0 - f64::from(overlap.norm() / (norm(&found, voxel) * norm(&truth, voxel)))
+        };
+        let image: Vec<C32> = simulation.truth.data().iter().copied().collect();
+        let inside: Vec<usize> = (0..voxels).filter(|&voxel| image[voxel].norm() > 0.0).collect();
+        let error = inside.iter().map(|&voxel| apart(voxel)).sum::<f64>() / inside.len() as f64;
+        println!("{error:.1e}");
+        // Of the gridded centre 5.3e-3.
+        assert!(error < 3e-3, "{error:e}");
+    }
+
+    #[test]
+    fn a_centre_without_samples_is_refused() {
+        let device = Device::cpu_with_threads(1).unwrap();
+        let points = ndarray::Array2::from_elem((3, 2), 7.0);
+        let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
+        let samples = NonCartesian {
+            trajectory: &trajectory,
+            matrix: &[16, 16],
+            coils: 1,
+            of_coil: &mut |_| Array::zeros(&device, &[1, 3]),
+            density: &Array::zeros(&device, &[3]).unwrap(),
+        };
+        let error = from_samples(samples, Some(8), None, None).unwrap_err().to_string();
+        assert!(error.contains("samples within 4 cycles"), "{error}");
+    }
+}
