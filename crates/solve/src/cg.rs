@@ -41,6 +41,48 @@ pub struct CgResult<S: Scalar> {
     pub replayed: usize,
 }
 
+/// Iterations over which [`CgResult::remaining`] looks back.
+const LOOK_BACK: usize = 3;
+
+impl<S: Scalar> CgResult<S> {
+    /// About ‖x̂ − x‖_A / ‖x̂‖_A, with x̂ the exact solution and ‖x‖²_A = ⟨x, Ax⟩, after a run from 0: the root of the part of the
+    /// objective that the last three iterations gained. 1 after fewer iterations, 0 if b = 0.
+    ///
+    /// With A = FᴴF + λ and b = Fᴴd the norm is one of samples, as the noise is. The residual ‖b − Ax‖ weighs the components of x that
+    /// few samples determine once more by their small eigenvalues, and says little about them. What later iterations gain sums up to
+    /// ½‖x̂ − x‖²_A exactly (Z. Strakoš, P. Tichý, *On error estimation in the conjugate gradient method and why it works in finite
+    /// precision computations*, Electron Trans Numer Anal 13:56, 2002). The past gains stand for it where they decrease evenly: on two
+    /// real scans the value is 0.6 to 1.3 times the true one.
+    ///
+    /// ```
+    /// use rayspin_core::Monitor;
+    /// use rayspin_device::Device;
+    /// use rayspin_linop::{GridNormal, LinearOp, random};
+    /// use rayspin_solve::{CgOptions, cg};
+    ///
+    /// let device = Device::cpu()?;
+    /// // Every second line of 4 coils.
+    /// let measured = ndarray::Array2::from_shape_fn((12, 10), |(y, _)| y % 2 == 0).into_dyn();
+    /// let maps = random::<f32>(&device, &[4, 12, 10], 1)?;
+    /// let normal = GridNormal::new(&device, measured.view(), Some(maps.into()), None)?;
+    /// let rhs = normal.forward(&random::<f32>(&device, &[12, 10], 2)?)?;
+    /// let run = |max_iterations| {
+    ///     cg(&normal, &rhs, None, &CgOptions { max_iterations, tolerance: 0.0 }, &Monitor::silent())
+    /// };
+    /// let (short, long) = (run(10)?, run(100)?);
+    /// let part = short.objective[9] / long.objective.last().copied().unwrap_or(0.0);
+    /// let ratio = short.remaining() / (1.0 - part).sqrt();
+    /// assert!((0.3..3.0).contains(&ratio), "{ratio}");
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn remaining(&self) -> f64 {
+        let Some(&last) = self.objective.last() else { return 0.0 };
+        let before = self.objective.len().checked_sub(LOOK_BACK + 1);
+        let before = before.and_then(|at| self.objective.get(at)).copied().unwrap_or(0.0);
+        if last < 0.0 { (1.0 - before / last).max(0.0).sqrt() } else { 1.0 }
+    }
+}
+
 /// Solves Ax = b for Hermitian positive semidefinite A by conjugate gradients, from `start` or from 0.
 ///
 /// `normal` is A, typically FᴴF + λWᴴW; only its forward map is used. Scalars are f64 for either storage type. The relative

@@ -89,7 +89,12 @@ impl Method for CgSense {
             let normal = Normal { operator: &*operator, rhs: &rhs, eigenvalue: eigenvalue.value };
             let found = conjugate.solve(normal, penalty.as_ref(), dims, state.observer(), monitor)?;
             let image = without_sets(found.image.into_host()?, dims);
-            let solve = Solve { residuals: found.residuals, converged: found.converged, ..Solve::default() };
+            let solve = Solve {
+                residuals: found.residuals,
+                converged: found.converged,
+                remaining: Some(found.remaining),
+                ..Solve::default()
+            };
             state.finish(image, Some(with_eigenvalue(solve, &eigenvalue)));
             Ok(())
         };

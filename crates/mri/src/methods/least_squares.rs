@@ -60,7 +60,7 @@ impl LeastSquares {
         let matrix = operator.domain().to_vec();
         let penalty = self.penalty_of().quadratic(spec, &matrix)?;
         let mut histories = Vec::with_capacity(spec.coils());
-        let mut all_converged = true;
+        let (mut all_converged, mut remaining) = (true, 0.0f64);
         let maps = state.maps();
         let mut combiner = spec.combiner(maps.as_ref());
         for range in batches(spec.coils(), spec.batch_sizes().coils) {
@@ -74,12 +74,18 @@ impl LeastSquares {
                     conjugate.solve(normal, penalty.as_ref(), matrix.len(), state.observer(), monitor)?;
                 vector::copy_part(&found.image, 0, &mut images, coil * len, len)?;
                 all_converged &= found.converged;
+                remaining = remaining.max(found.remaining);
                 histories.push(found.residuals);
             }
             drop(rhs);
             combiner.add(range, images)?;
         }
-        let solve = Solve { residuals: mean(&histories), converged: all_converged, ..Solve::default() };
+        let solve = Solve {
+            residuals: mean(&histories),
+            converged: all_converged,
+            remaining: Some(remaining),
+            ..Solve::default()
+        };
         state.finish(combiner.finish()?, Some(with_eigenvalue(solve, &eigenvalue)));
         Ok(())
     }

@@ -33,6 +33,9 @@ pub struct Solve {
     pub scale: Option<f64>,
     /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
     pub converged: bool,
+    /// Of conjugate gradients: about ‖ρ̂ − ρ‖_A / ‖ρ̂‖_A, with ρ̂ the minimiser and A = EᴴE + λLWᴴW
+    /// ([`rayspin_solve::CgResult::remaining`]), the largest of all coils.
+    pub remaining: Option<f64>,
 }
 
 impl Default for Solve {
@@ -46,6 +49,7 @@ impl Default for Solve {
             eigenvalue_converged: true,
             scale: None,
             converged: false,
+            remaining: None,
         }
     }
 }
@@ -79,6 +83,7 @@ pub(super) struct Found {
     pub(super) image: Array<C32>,
     pub(super) residuals: Vec<f64>,
     pub(super) converged: bool,
+    pub(super) remaining: f64,
 }
 
 /// FᴴF and Fᴴd.
@@ -120,8 +125,9 @@ impl Conjugate {
             watch = watch.with_observer(&mut show);
         }
         let result = least_squares(operator, rhs, None, (lambda, &penalties), &options, watch)?;
+        let remaining = result.cg.remaining();
         let rayspin_solve::CgResult { solution, residuals, converged, .. } = result.cg;
-        Ok(Found { image: solution, residuals, converged })
+        Ok(Found { image: solution, residuals, converged, remaining })
     }
 
     /// What it takes on images of the encoding, with `penalty` arrays of an image for the penalty, `solves` times over; and `beside`

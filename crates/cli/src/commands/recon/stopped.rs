@@ -3,12 +3,13 @@
 use rayspin::mri::methods::{Method, Value};
 use rayspin::mri::recon::Solve;
 
-/// The largest relative residual at which an image is called close to the minimiser.
+/// The largest distance from the minimiser at which an image is called close to it: of conjugate gradients in the norm of the normal
+/// operator, relative to the image, else the relative residual. The noise of a scan with a signal-to-noise ratio below 100 is larger.
 const NEAR: f64 = 1e-2;
 
 /// What is to be said of solves that ended above the tolerance: what happened, what it means, what to do. Nothing where all met
-/// it, and nothing where no penalty is, so that the number of iterations is what regularises, or where random shifts keep the image
-/// moving, unless the tolerance was `asked` for.
+/// it, and, unless the tolerance was `asked` for, nothing where conjugate gradients came close to the minimiser all the same, where no
+/// penalty is, so that the number of iterations is what regularises, or where random shifts keep the image moving.
 pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option<String> {
     let Some(Value::Number(tolerance)) = method.get("tolerance") else { return None };
     let Some(Value::Count(iterations)) = method.get("iterations") else { return None };
@@ -17,7 +18,9 @@ pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option
         return None;
     }
     let residual = |solve: &Solve| solve.residuals.last().copied().unwrap_or(1.0);
-    let above = || solves.iter().filter(|solve| !solve.converged);
+    let near = |solve: &Solve| solve.remaining.unwrap_or(residual(solve)) <= NEAR;
+    let done_with = |solve: &Solve| solve.converged || (!asked && solve.remaining.is_some() && near(solve));
+    let above = || solves.iter().filter(|solve| !done_with(solve));
     let worst = above().max_by(|a, b| residual(a).total_cmp(&residual(b)))?;
     let (solver, done, reached) = (worst.solver, worst.iterations(), residual(worst));
     let place = match (above().count(), solves.len()) {
@@ -36,7 +39,7 @@ pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option
         "the random shifts of wavelets leave a residual that more iterations hardly lower; a larger --tolerance is met"
             .to_owned()
     } else {
-        let distance = if reached <= NEAR {
+        let distance = if near(worst) {
             "the image is close to the minimiser, but not exactly it"
         } else {
             "the image is not yet close to the minimiser"
@@ -92,6 +95,20 @@ mod tests {
         let options = CgSense { iterations: 9, ..options };
         let said = note(std::slice::from_ref(&short), &options, false).unwrap();
         assert!(said.contains("rounding") && !said.contains("--iterations"), "{said}");
+    }
+
+    #[test]
+    fn conjugate_gradients_that_came_close_are_no_shortfall_unless_a_tolerance_was_asked_for() {
+        let cg = CgSense { iterations: 2, ..CgSense::default() };
+        let at = |remaining| Solve { remaining: Some(remaining), ..solve(&[1.0, 0.1, 2e-3], false) };
+        let of = |remaining| [false, true].map(|asked| note(&[at(remaining)], &cg, asked));
+        let [silent, said] = of(9e-3);
+        assert_eq!(silent, None);
+        assert!(said.is_some_and(|said| said.contains("the image is close to")));
+        let [said, _] = of(0.2);
+        assert!(
+            said.is_some_and(|said| said.contains("not yet close to") && said.contains("--iterations 4"))
+        );
     }
 
     #[test]
