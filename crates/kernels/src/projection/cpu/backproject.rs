@@ -168,11 +168,7 @@ pub(super) fn columns<R: Resample>(
 
 /// Bytes that [`columns`] holds beside its arrays, for `[view, row, column]` projections of parallel beams or others and `[z, y, x]` voxels,
 /// in f32.
-pub(super) fn bytes(
-    parallel: bool,
-    [views, rows, columns]: [u64; 3],
-    [slices, ny, nx]: [u64; 3],
-) -> u64 {
+pub(super) fn bytes(parallel: bool, [views, rows, columns]: [u64; 3], [slices, ny, nx]: [u64; 3]) -> u64 {
     let (held, real) = (HELD as u64, size_of::<f32>() as u64);
     if parallel {
         return real * views * (columns + 2 * PAD as u64);
