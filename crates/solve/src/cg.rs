@@ -51,8 +51,8 @@ impl<S: Scalar> CgResult<S> {
     /// With A = FᴴF + λ and b = Fᴴd the norm is one of samples, as the noise is. The residual ‖b − Ax‖ weighs the components of x that
     /// few samples determine once more by their small eigenvalues, and says little about them. What later iterations gain sums up to
     /// ½‖x̂ − x‖²_A exactly (Z. Strakoš, P. Tichý, *On error estimation in the conjugate gradient method and why it works in finite
-    /// precision computations*, Electron Trans Numer Anal 13:56, 2002). The past gains stand for it where they decrease evenly: on two
-    /// real scans the value is 0.6 to 1.3 times the true one.
+    /// precision computations*, Electron Trans Numer Anal 13:56, 2002). The past gains stand for it where they decrease slowly: on two
+    /// real scans the value is 0.6 to 1.3 times the true one. Where they decrease quickly it is larger.
     ///
     /// ```
     /// use rayspin_core::Monitor;
@@ -71,8 +71,9 @@ impl<S: Scalar> CgResult<S> {
     /// };
     /// let (short, long) = (run(10)?, run(100)?);
     /// let part = short.objective[9] / long.objective.last().copied().unwrap_or(0.0);
-    /// let ratio = short.remaining() / (1.0 - part).sqrt();
-    /// assert!((0.3..3.0).contains(&ratio), "{ratio}");
+    /// // It is too large where the gains fall quickly, as here.
+    /// assert!((1.0..10.0).contains(&(short.remaining() / (1.0 - part).sqrt())));
+    /// assert!(long.remaining() < 1e-3);
     /// # Ok::<(), rayspin_core::Error>(())
     /// ```
     pub fn remaining(&self) -> f64 {
