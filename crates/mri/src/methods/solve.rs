@@ -33,7 +33,7 @@ pub struct Solve {
     pub scale: Option<f64>,
     /// Whether the residual met the tolerance (for every coil, when they are solved one by one).
     pub converged: bool,
-    /// Of conjugate gradients: about ‖ρ̂ − ρ‖_A / ‖ρ̂‖_A, with ρ̂ the minimiser and A = EᴴE + λLWᴴW
+    /// For conjugate gradients, about ‖ρ̂ − ρ‖_A / ‖ρ̂‖_A, with ρ̂ the minimiser and A = EᴴE + λLWᴴW
     /// ([`rayspin_solve::CgResult::remaining`]), the largest of all coils.
     pub remaining: Option<f64>,
 }
