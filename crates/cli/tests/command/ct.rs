@@ -100,7 +100,7 @@ fn memory_is_stated_as_the_system_measures_it_and_limits_refuse() {
     ] {
         simulated(f, &format!("{scan} --no-record"));
         for run in runs {
-            ok(&words(&format!("recon ct scan.h5 -q -o volume.npy -m {run}")), f);
+            ok(&words(&format!("recon ct scan.h5 -q -o volume.npy --threads 2 -m {run}")), f);
             let (parameters, peak) = parameters(&f.join("volume.json"));
             let ratio = parameters["memory stated"].as_f64().unwrap() / peak;
             assert!((0.85..1.15).contains(&ratio), "{scan}, {run}: {ratio} of {peak}");
