@@ -45,8 +45,9 @@ pub struct CgResult<S: Scalar> {
 const LOOK_BACK: usize = 3;
 
 impl<S: Scalar> CgResult<S> {
-    /// About ‖x̂ − x‖_A / ‖x̂‖_A, with x̂ the exact solution and ‖x‖²_A = ⟨x, Ax⟩, after a run from 0: the root of the part of the
-    /// objective that the last three iterations gained. 1 after fewer iterations, 0 if b = 0.
+    /// About ‖x̂ − x‖_A / ‖x̂‖_A after a run from 0, with x̂ the exact solution and ‖x‖²_A = ⟨x, Ax⟩.
+    ///
+    /// It is the root of the part of the objective that the last three iterations gained: 1 after fewer iterations, 0 if b = 0.
     ///
     /// With A = FᴴF + λ and b = Fᴴd the norm is one of samples, as the noise is. The residual ‖b − Ax‖ weighs the components of x that
     /// few samples determine once more by their small eigenvalues, and says little about them. What later iterations gain sums up to

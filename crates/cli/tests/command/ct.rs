@@ -192,7 +192,10 @@ fn views_are_added_as_they_arrive() {
         whole.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-5 * most)
     };
     // 16 parts of 12 views and less.
-    ok(&words(&format!("recon ct lines.npy --stream -q -o parts.npy --preview now.png {rays}")), f);
+    ok(
+        &words(&format!("recon ct lines.npy --stream -q --threads 2 -o parts.npy --preview now.png {rays}")),
+        f,
+    );
     assert!(near("parts.npy", "whole.npy") && f.join("now.png").metadata().unwrap().len() > 100);
     let (parameters, peak) = parameters(&f.join("parts.json"));
     let ratio = parameters["memory stated"].as_f64().unwrap() / peak;
@@ -237,7 +240,7 @@ fn volumes_beyond_the_memory_are_made_slices_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     simulated(f, "--matrix 48,48,48 --views 20 --lines --rays 1 --no-record");
-    let run = "recon ct scan.h5 --stream -q --matrix 160,160,160";
+    let run = "recon ct scan.h5 --stream -q --threads 2 --matrix 160,160,160";
     ok(&words(&format!("{run} -o whole.npy")), f);
     let (whole, _) = parameters(&f.join("whole.json"));
     assert!(whole["slices at a time"].is_null());

@@ -7,8 +7,7 @@ fn within_a_tenth(scan: &str, runs: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     simulated(folder.path(), scan);
     for run in runs {
-        // Threads take memory: a machine with many cores states more than these scans use.
-        let (parameters, peak, _) = reconstructed(folder.path(), &format!("--method {run} --threads 2"));
+        let (parameters, peak, _) = reconstructed(folder.path(), &format!("--method {run}"));
         let ratio = parameters["memory stated"].as_f64().unwrap() / peak;
         assert!((0.9..1.1).contains(&ratio), "{scan}, {run}: {ratio} of {peak}");
     }

@@ -94,7 +94,7 @@ fn memory_does_not_grow_with_the_number_of_images_and_is_stated() {
     // A short run does not fill HDF5's caches, which are stated full.
     for (frames, most) in [(10, 1.25), (100, 1.15)] {
         let options = "--method gridding --density radial --combine maps --window 21 --stride 12";
-        let line = format!("recon mri scan.h5 -q -o image.npy {options} --frames {frames}");
+        let line = format!("recon mri scan.h5 -q -o image.npy --threads 2 {options} --frames {frames}");
         ok(&line.split_whitespace().collect::<Vec<_>>(), f);
         let (parameters, peak) = parameters(&f.join("image.json"));
         let ratio = parameters["memory stated"].as_f64().unwrap() / peak;

@@ -29,7 +29,7 @@ fn before(planes: &[Plane]) -> Option<String> {
     })
 }
 
-/// Fewer slices than the files say there are. Some files count the images of one acquisition, and some those of the whole series.
+/// Fewer slices than the files say there are. Some files count the images of one acquisition, and some the images of the whole series.
 fn of_stated(planes: &[Plane]) -> Vec<String> {
     let mut found = BTreeMap::new();
     for stated in planes.iter().filter_map(|plane| plane.of) {

@@ -49,8 +49,8 @@ fn from_origin(holder: &Path, prefix: &Path) -> PathBuf {
     prefix.to_string_lossy().replace("${ORIGIN}", &parent_folder(holder).to_string_lossy()).into()
 }
 
-/// A file where HDF5 seeks it (`H5F_prefix_open_file`): a path from the root as it stands, then in the folders that the environment names, in the
-/// folder of the file that names it, in the working directory, and in the folder to which links in the file system lead.
+/// A file where HDF5 seeks it (`H5F_prefix_open_file`). It tries a path from the root as it stands. Then it tries the folders that the
+/// environment names, the folder of the file that names it, the working directory, and the folder to which links in the file system lead.
 fn sought(holder: &Path, name: &str, variable: &str) -> Result<Option<PathBuf>> {
     let name = Path::new(name);
     let rest = if name.is_absolute() { name.file_name().map_or(name, Path::new) } else { name };
@@ -77,8 +77,9 @@ fn first(holder: &Path, files: impl IntoIterator<Item = PathBuf>) -> Result<Opti
     Ok(None)
 }
 
-/// Errors: a pipe, a device or another file that is no regular one, to which a link, a virtual data set or an external storage leads, here or in
-/// files to which this one leads; a heap of one of these that HDF5 would read for ever.
+/// Checks the files to which links, virtual data sets and external storage lead, in this file and in the files to which it leads.
+///
+/// Errors: a file that is no regular one, as a pipe or a device; a heap that HDF5 would read for ever.
 pub(super) fn expect_regular_files(path: &Path) -> Result<()> {
     let mut waiting = VecDeque::from([path.to_owned()]);
     let mut seen = BTreeSet::new();
@@ -101,7 +102,7 @@ pub(super) fn expect_regular_files(path: &Path) -> Result<()> {
 /// The files to which the links and data sets of one file lead, and whether it has virtual data sets.
 fn led_to(path: &Path) -> Result<(Vec<PathBuf>, bool)> {
     let (mut found, mut is_virtual) = (Vec::new(), false);
-    // Raw files lead nowhere, and what cannot be read is told where it is read.
+    // Raw files lead nowhere. The reader tells of files that it cannot open.
     let (Ok(file), Ok(metadata)) = (hdf5::File::open(path), Metadata::open(path)) else {
         return Ok((found, is_virtual));
     };
@@ -125,7 +126,7 @@ fn led_to(path: &Path) -> Result<(Vec<PathBuf>, bool)> {
                             for name in metadata.raw_files(at).unwrap_or_default() {
                                 found.extend(raw_file(path, &name)?);
                             }
-                            // A list that cannot be read is told where the data set is read.
+                            // The reader of the data set tells of a list that it cannot read.
                             if let Ok(Some(sources)) = listed(path, (&metadata, at), &name) {
                                 is_virtual = true;
                                 found.extend(files_of(path, &sources)?);
@@ -163,9 +164,11 @@ fn files_of(path: &Path, sources: &[Source]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The files that external links of these names lead to, as the links state them. A link has the same form in a header and in the heap of a
-/// group with many links: version 1, flags, the kind, and the name before the length of what follows: a zero, the name of the file, and the
-/// name in it, each up to a zero (HDF5 File Format Specification 3.0, IV.A.2.g).
+/// The files that external links of these names lead to, as the links state them.
+///
+/// A link has the same form in a header and in the heap of a group with many links: version 1, flags, the kind, the link's name, a length,
+/// and a value of that length. The value is a zero, the name of the file, and the name in the file; a zero ends each name (HDF5 File Format
+/// Specification 3.0, IV.A.2.g).
 fn targets(file: &File, names: &BTreeSet<String>) -> io::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     let mut buffer = vec![0; STRETCH + LONGEST];

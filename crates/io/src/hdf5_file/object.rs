@@ -2,8 +2,8 @@
 //! to tell a shape, and the binding cannot tell the selections that most programs write.
 //!
 //! An object header is a list of messages, in blocks that lead to each other. Message 7 lists raw files (external storage), whose names lie in
-//! a local heap; message 8 states the layout, which in virtual data sets names an object of a global heap (HDF5 File Format Specification
-//! 3.0, III.D, III.E, IV.A).
+//! a local heap. Message 8 states the layout; for a virtual data set it names an object of a global heap (HDF5 File Format Specification 3.0,
+//! III.D, III.E, IV.A).
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ const MORE: u16 = 16;
 /// The class of the layout of virtual data sets.
 const VIRTUAL: u8 = 3;
 
-/// Bytes of which numbers and texts are taken one after the other. None where they end too early.
+/// Bytes from which numbers and texts are taken in order. None where they end too early.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 

@@ -1,7 +1,8 @@
 //! What a virtual data set is made of: parts of data sets, in this file or in others.
 //!
-//! The list is a version (0 or 1), the number of entries, and for each entry the name of a file and of a data set, the selection in that data
-//! set, and the selection in the virtual one (HDF5 File Format Specification 3.0, VII.C and VIII.B; HDF5 2.0 leaves out names that entries share).
+//! The list is a version (0 or 1), the number of entries, and the entries. An entry names a file and a data set, and states the selection in
+//! that data set and the selection in the virtual one (HDF5 File Format Specification 3.0, VII.C and VIII.B). HDF5 2.0 leaves out names that
+//! entries share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ impl Run {
         }
     }
 
-    /// The same with so many places, where it has no end.
+    /// The same with `places` places, where it has no end.
     pub(super) fn of_places(self, places: u64) -> Self {
         match self {
             Self { block: UNLIMITED, .. } => Self::of(self.start, places),

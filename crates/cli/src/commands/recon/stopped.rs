@@ -7,9 +7,10 @@ use rayspin::mri::recon::Solve;
 /// operator, relative to the image, else the relative residual. The noise of a scan with a signal-to-noise ratio below 100 is larger.
 const NEAR: f64 = 1e-2;
 
-/// What is to be said of solves that ended above the tolerance: what happened, what it means, what to do. Nothing where all met
-/// it, and, unless the tolerance was `asked` for, nothing where conjugate gradients came close to the minimiser all the same, where no
-/// penalty is, so that the number of iterations is what regularises, or where random shifts keep the image moving.
+/// The note on solves that ended above the tolerance: what happened, what it means, what to do. None if all solves met it.
+///
+/// Unless the tolerance was `asked` for, there is no note in three more cases: conjugate gradients came close to the minimiser; there is
+/// no penalty, so that the number of iterations regularises; random shifts keep the image moving.
 pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option<String> {
     let Some(Value::Number(tolerance)) = method.get("tolerance") else { return None };
     let Some(Value::Count(iterations)) = method.get("iterations") else { return None };
