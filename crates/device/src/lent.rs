@@ -23,6 +23,13 @@ impl Lent {
         Self { address, owner: Box::new(owner), stream: None }
     }
 
+    /// The memory at another address, which stays valid as long as the same owner lives.
+    #[must_use]
+    pub fn at(mut self, address: u64) -> Self {
+        self.address = address;
+        self
+    }
+
     /// With the stream on which the owner uses the memory. The device's work waits for what is queued there when the array is made, and
     /// what is queued there after the array is dropped waits for the device's work.
     #[must_use]

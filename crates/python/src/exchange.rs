@@ -3,6 +3,8 @@
 // What Python says about memory cannot be checked. Every call states what it relies on.
 #![allow(unsafe_code)]
 
+mod line;
+
 use std::cell::Cell;
 use std::ffi::c_void;
 
@@ -22,6 +24,8 @@ use rayspin::device::{Array, Device, Element, HostCopy, Lent};
 use crate::call::Detached;
 use crate::error::{raised, wrong_type};
 use crate::processor::{Place, Processor};
+
+pub(crate) use line::Line;
 
 /// The types of elements that are exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +67,14 @@ impl Dtype {
             "complex64" => Ok(Self::C64),
             "complex128" | "complex" => Ok(Self::C128),
             _ => Err(wrong_type("dtype", "float32, float64, complex64 or complex128", name)),
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F64 | Self::C64 => 8,
+            Self::C128 => 16,
         }
     }
 
@@ -114,12 +126,20 @@ pub(crate) struct Given<'py> {
     locked: Option<&'static str>,
     lent: Lent,
     address: usize,
+    /// Elements from one element of a single axis to the next, where they are not in C order without gaps.
+    stride: Option<isize>,
 }
 
 impl<'py> Given<'py> {
     /// Takes an array as the caller has it. Errors: a `TypeError` for what is no array, another element type or another order of the
     /// elements, each with what to do.
     pub(crate) fn new(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let given = Self::with_stride(what, object)?;
+        if given.stride.is_some() { Err(strided(what)) } else { Ok(given) }
+    }
+
+    /// [`Given::new`], which also takes an array of one axis with gaps between its elements, or that leads backwards.
+    fn with_stride(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.cast::<PyUntypedArray>() {
             return Self::of_numpy(what, array);
         }
@@ -138,9 +158,11 @@ impl<'py> Given<'py> {
     fn of_numpy(what: &'static str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
         expect_unmasked(what, array.as_any())?;
         let Some(dtype) = Dtype::of_numpy(array) else { return Err(unknown(what, array.dtype())) };
-        if !array.is_c_contiguous() {
-            return Err(strided(what));
-        }
+        let stride = match (array.is_c_contiguous(), array.strides()) {
+            (true, _) => None,
+            (false, &[bytes]) if bytes % dtype.bytes() as isize == 0 => Some(bytes / dtype.bytes() as isize),
+            _ => return Err(strided(what)),
+        };
         // SAFETY: the pointer is a live NumPy array's, whose fields may be read while the interpreter is attached.
         let (address, flags) = unsafe {
             let fields = &*array.as_array_ptr();
@@ -156,6 +178,7 @@ impl<'py> Given<'py> {
             locked: (flags & numpy::npyffi::flags::NPY_ARRAY_WRITEABLE == 0).then_some("a read-only one"),
             lent: Lent::new(address as u64, owner),
             address,
+            stride,
         })
     }
 
@@ -176,9 +199,12 @@ impl<'py> Given<'py> {
         let Some(dtype) = Dtype::of_dlpack(view.dtype()) else {
             return Err(unknown(what, object.getattr("dtype")?));
         };
-        if !view.is_compact().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))? {
-            return Err(strided(what));
-        }
+        let compact = view.is_compact().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))?;
+        let stride = match (compact, view.strides()) {
+            (true, _) => None,
+            (false, Some(&[stride])) => Some(stride as isize),
+            _ => return Err(strided(what)),
+        };
         let shape = view.shape().iter().map(|&n| n as usize).collect();
         let address = view.data_ptr().expose_provenance().wrapping_add(view.byte_offset() as usize);
         let locked = match (&tensor, library(object)?.as_deref()) {
@@ -202,7 +228,7 @@ impl<'py> Given<'py> {
             // SAFETY: it is the current stream of the library that owns the array, on the array's GPU. Libraries keep their streams.
             lent = lent.on(unsafe { ForeignStream::new(handle) });
         }
-        Ok(Self { what, object: object.clone(), shape, dtype, place, locked, lent, address })
+        Ok(Self { what, object: object.clone(), shape, dtype, place, locked, lent, address, stride })
     }
 
     pub(crate) fn python(&self) -> Python<'py> {
@@ -232,12 +258,7 @@ impl<'py> Given<'py> {
     }
 
     fn bytes(&self) -> std::ops::Range<usize> {
-        let item = match self.dtype {
-            Dtype::F32 => 4,
-            Dtype::F64 | Dtype::C64 => 8,
-            Dtype::C128 => 16,
-        };
-        self.address..self.address + self.shape.iter().product::<usize>() * item
+        self.address..self.address + self.shape.iter().product::<usize>() * self.dtype.bytes()
     }
 
     /// The array in its own memory. The caller uses it by shared references alone unless it is writable.

@@ -3,18 +3,18 @@
 use std::f64::consts::TAU;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ndarray::{Array2, Ix1};
+use ndarray::{Array1, Array2};
 use num_complex::Complex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use rayspin::core::{Error, Real, Trajectory};
+use rayspin::core::{Error, Real};
 use rayspin::device::Array;
-use rayspin::kernels::nufft::{Nufft, Options, Type3};
+use rayspin::kernels::nufft::{Coordinates, Nufft, Options, Type3};
 
 use crate::call::Detached;
-use crate::copied::{count, doubles, shape, whole, whole_or_none};
+use crate::copied::{count, shape, whole, whole_or_none};
 use crate::error::{described, raised, raised_of, wrong_type};
-use crate::exchange::{Dtype, Given, Item, Output};
+use crate::exchange::{Dtype, Given, Item, Line, Output};
 use crate::processor::Processor;
 
 /// A transform whose points are set.
@@ -147,11 +147,11 @@ impl Plan {
     ///     grid. Points are periodic: those beyond -pi to pi are taken 2 pi away for types 1 and 2. Type 3 takes any real numbers.
     /// s, t, u: the components of the frequencies for type 3, `[frequency]`, in 1 over the unit of the points.
     ///
-    /// Arrays of any real type and library are copied, as are lists. Call it again to plan anew for other points; without points all sums
-    /// are 0. Returns None.
+    /// Arrays of float32 or float64 on the CPU are read where they lie, with any stride. Arrays of other real types and on a GPU are copied,
+    /// as are lists. Call it again to plan anew for other points; without points all sums are 0. Returns None.
     ///
-    /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite,
-    /// TypeError for complex numbers and what is no array.
+    /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite; the plan
+    /// then keeps its points. Raises TypeError for complex numbers and what is no array.
     #[pyo3(signature = (x, y=None, z=None, s=None, t=None, u=None))]
     #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
     fn setpts(
@@ -171,13 +171,13 @@ impl Plan {
             if let Some((name, _)) = given.iter().find(|(_, axis)| axis.is_some()) {
                 return Err(PyValueError::new_err(format!("{name}: only type 3 has target frequencies")));
             }
-            return match sources[0].len() {
+            return match sources[0].count {
                 0 => self.set_empty(py, [0, 0]),
-                _ => py.detached(|| self.set_grid(sources))?,
+                _ => py.detached(|| self.set_grid(&sources))?,
             };
         }
         let targets = self.points(given)?;
-        let counts = [sources[0].len(), targets[0].len()];
+        let counts = [sources[0].count, targets[0].count];
         if counts.contains(&0) {
             return self.set_empty(py, counts);
         }
@@ -272,28 +272,23 @@ impl Plan {
 }
 
 impl Plan {
-    /// The components of points, x first, as they were given.
-    fn points(&self, axes: [(&'static str, Option<&Bound<'_, PyAny>>); 3]) -> PyResult<Vec<Vec<f64>>> {
+    /// The components of points, x first, where the caller has them or copied.
+    fn points(&self, axes: [(&'static str, Option<&Bound<'_, PyAny>>); 3]) -> PyResult<Vec<Line>> {
         if let Some((name, _)) = axes[self.dims..].iter().find(|(_, axis)| axis.is_some()) {
             let text = format!("{name}: expected none in {} dimensions, found an array", self.dims);
             return Err(PyValueError::new_err(text));
         }
-        let mut all = Vec::with_capacity(self.dims);
+        let mut all = Vec::<Line>::with_capacity(self.dims);
         for (name, axis) in &axes[..self.dims] {
             let Some(axis) = axis else {
                 let text = format!("{name}: expected an array in {} dimensions, found none", self.dims);
                 return Err(PyValueError::new_err(text));
             };
-            let values = doubles::<Ix1>(name, "[point]", axis)?.to_vec();
-            if let Some(index) = values.iter().position(|value| !value.is_finite()) {
-                let (what, found) = ((*name).to_owned(), values[index].to_string());
-                return Err(raised(Error::NotFinite { what, index, found }));
+            let axis = Line::new(name, axis, &self.processor)?;
+            if let Some(first) = all.first().filter(|first| first.count != axis.count) {
+                return Err(raised(Error::shape(*name, &[first.count], &[axis.count])));
             }
-            all.push(values);
-            let (first, last) = (&all[0], &all[all.len() - 1]);
-            if first.len() != last.len() {
-                return Err(raised(Error::shape(*name, &[first.len()], &[last.len()])));
-            }
+            all.push(axis);
         }
         Ok(all)
     }
@@ -308,51 +303,54 @@ impl Plan {
 
     /// Types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's are in cycles per field of view,
     /// its last axis is x.
-    fn set_grid(&self, axes: Vec<Vec<f64>>) -> PyResult<()> {
-        let dims = self.dims;
+    fn set_grid(&self, axes: &[Line]) -> PyResult<()> {
         // Type 2 is the forward transform with e^{−i}, type 1 its adjoint with e^{+i}: another sign is the mirrored point.
         let natural = if self.kind == 2 { -1.0 } else { 1.0 };
-        let factors: Vec<f64> = self.modes.iter().map(|&n| self.sign * natural * n as f64 / TAU).collect();
-        let points = Array2::from_shape_fn((axes[0].len(), dims), |(sample, dim)| {
-            let axis = dims - 1 - dim;
-            axes[axis][sample] * factors[axis]
-        });
-        drop(axes);
-        let trajectory = Trajectory::from_cycles_per_fov(points).map_err(raised)?;
+        let unit = |n: usize| self.sign * natural * n as f64 / TAU;
+        let components: rayspin::core::Result<Vec<_>> =
+            self.modes.iter().zip(axes).rev().map(|(&n, axis)| axis.component(unit(n))).collect();
+        let points = components.and_then(|components| Coordinates::new(&components)).map_err(raised)?;
         let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
         // A call that runs in another thread keeps the engine that it began with.
         let replaced = match engine.as_mut().and_then(Arc::get_mut) {
-            Some(Engine::Single(Transform::Grid(plan))) => Some(plan.set_points(&trajectory)),
-            Some(Engine::Double(Transform::Grid(plan))) => Some(plan.set_points(&trajectory)),
+            Some(Engine::Single(Transform::Grid(plan))) => Some(plan.set_points(points)),
+            Some(Engine::Double(Transform::Grid(plan))) => Some(plan.set_points(points)),
             _ => None,
         };
         match replaced {
-            Some(Ok(())) => {}
-            // Half of the points may be set.
+            Some(Ok(())) => Ok(()),
             Some(Err(error)) => {
-                *engine = None;
-                return Err(raised(error));
+                // Another error may leave no points.
+                if !matches!(error, Error::NotFinite { .. }) {
+                    *engine = None;
+                }
+                Err(raised(error))
             }
             None => {
                 let (device, options) = (&self.processor.device, Options::tolerance(self.eps));
                 let made = match self.double {
-                    false => Nufft::new(device, &trajectory, &self.modes, &options)
+                    false => Nufft::new(device, points, &self.modes, &options)
                         .map(|plan| Engine::Single(Transform::Grid(Box::new(plan)))),
-                    true => Nufft::new(device, &trajectory, &self.modes, &options)
+                    true => Nufft::new(device, points, &self.modes, &options)
                         .map(|plan| Engine::Double(Transform::Grid(Box::new(plan)))),
                 };
                 *engine = Some(Arc::new(made.map_err(raised)?));
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// Type 3: Σ c_j e^{±i s·x}; Rayspin's exponent is −i2πs·x.
-    fn set_free(&self, sources: &[Vec<f64>], targets: &[Vec<f64>]) -> PyResult<()> {
-        let stacked = |axes: &[Vec<f64>], factor: f64| {
-            Array2::from_shape_fn((axes[0].len(), self.dims), |(point, dim)| axes[dim][point] * factor)
+    fn set_free(&self, sources: &[Line], targets: &[Line]) -> PyResult<()> {
+        let stacked = |axes: &[Line], factor: f64| -> PyResult<Array2<f64>> {
+            let mut all = Array2::zeros((axes[0].count, self.dims));
+            for (axis, mut column) in axes.iter().zip(all.columns_mut()) {
+                column.assign(&Array1::from(axis.doubles().map_err(raised)?));
+            }
+            all *= factor;
+            Ok(all)
         };
-        let (positions, frequencies) = (stacked(sources, 1.0), stacked(targets, -self.sign / TAU));
+        let (positions, frequencies) = (stacked(sources, 1.0)?, stacked(targets, -self.sign / TAU)?);
         let (device, options) = (&self.processor.device, Options::tolerance(self.eps));
         let made = match self.double {
             false => Type3::new(device, positions.view(), frequencies.view(), &options)

@@ -113,6 +113,54 @@ def test_wrong_arrays_are_refused_with_what_to_do():
             call()
 
 
+def laid(values, turn):
+    """The same numbers in memory of another order: with gaps, backwards, as one component of points, in a record at an odd address."""
+    if turn == 0:
+        return values
+    if turn == 1:
+        return np.stack([values, np.full_like(values, np.nan)], 1)[:, 0]
+    if turn == 2:
+        return values[::-1].copy()[::-1]
+    if turn == 3:
+        return np.repeat(values, 3)[::-3][::-1]
+    packed = np.zeros(len(values), np.dtype([("gap", "i1"), ("k", values.dtype)]))
+    packed["k"] = values
+    return packed["k"]
+
+
+@pytest.mark.parametrize("modes", [(30,), (9, 14), (6, 7, 8)], ids=str)
+@pytest.mark.parametrize("kind", [1, 2, 3])
+def test_points_are_read_in_any_layout_and_precision(kind, modes):
+    rng = np.random.default_rng(8)
+    where = [axis.astype(np.float32) for axis in points(rng, len(modes), 500, np.float64)]
+    plan, other = (Plan(kind, len(modes) if kind == 3 else modes, eps=1e-9, device="cpu") for _ in range(2))
+
+    def targets(axes):
+        return dict(zip("stu", axes)) if kind == 3 else {}
+
+    data = numbers(rng, modes if kind == 2 else (500,), "complex128")
+    other.setpts(*(axis.astype(np.float64).tolist() for axis in where), **targets([axis * 2 for axis in where]))
+    expected = other.execute(data)
+    for turn in range(5):
+        # Every component lies otherwise, and every second one is of the other precision.
+        given = [laid(axis.astype([np.float32, np.float64][(turn + d) % 2]), (turn + d) % 5) for d, axis in enumerate(where)]
+        plan.setpts(*given, **targets([axis * 2 for axis in given]))
+        assert np.linalg.norm(plan.execute(data) - expected) < 1e-12 * np.linalg.norm(expected)
+
+
+def test_points_that_are_refused_leave_the_plan_as_it_was():
+    plan, rng = plan_2d(), np.random.default_rng(6)
+    data = numbers(rng, (6, 8), "complex64")
+    expected = plan.execute(data)
+    x, y = points(rng, 2, 50, np.float32)
+    y[[17, 30]] = np.inf, np.nan
+    for given, words in [((x, y), "y: expected finite numbers, found inf at index 17"), ((x, y[:3]), "y")]:
+        with pytest.raises(ValueError, match=words):
+            plan.setpts(*given)
+        assert np.array_equal(plan.execute(data), expected)
+    assert np.isnan(y[30])
+
+
 def test_threads_share_a_plan_while_its_points_change():
     plan, rng = plan_2d(), np.random.default_rng(4)
     data = numbers(rng, (6, 8), "complex64")

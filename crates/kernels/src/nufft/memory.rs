@@ -53,7 +53,7 @@ impl<R: Real> Nufft<R> {
         matrix: &[usize],
         options: &Options,
     ) -> Result<Needs> {
-        check_matrix(trajectory, matrix)?;
+        check_matrix(trajectory.dims(), matrix)?;
         let (upsampling, kernel) = options.settle::<R>(device, matrix, trajectory.samples())?;
         needs_of::<R>(device, trajectory, matrix, upsampling, &kernel)
     }

@@ -1,5 +1,6 @@
 //! Non-uniform fast Fourier transform: type 2 (image → samples) and type 1 (samples → image), to a stated tolerance.
 
+mod coordinates;
 mod cpu;
 pub(crate) mod cuda;
 mod deconvolve;
@@ -17,7 +18,7 @@ pub mod type3;
 mod variants;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, Trajectory, expect_shape, format_shape};
+use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::cpu::Stop;
 use rayspin_device::{Array, Backend, Device};
 
@@ -25,6 +26,7 @@ use crate::concrete::{other_type, same_mut, same_ref};
 use kernel::Kernel;
 use layout::Layout;
 
+pub use coordinates::{Component, Coordinates};
 pub use ladder::Fast;
 pub use memory::Needs;
 pub(crate) use memory::needs_of;
@@ -122,19 +124,21 @@ enum Engine<R: Real> {
 }
 
 impl<R: Real> Nufft<R> {
-    /// Plans transforms between images of `matrix` and samples at `trajectory`.
+    /// Plans transforms between images of `matrix` and samples at `points`: a [`&Trajectory`](rayspin_core::Trajectory), or
+    /// [`Coordinates`] in memory of the host or of the plan's GPU.
     ///
-    /// Errors: another number of axes than the trajectory has, an empty axis, a tolerance or upsampling out of range,
-    /// sizes beyond the address space.
-    pub fn new(
+    /// Errors: another number of axes than points have, an empty axis, numbers that are not finite, points on another device,
+    /// a tolerance or upsampling out of range, sizes beyond the address space.
+    pub fn new<'a>(
         device: &Device,
-        trajectory: &Trajectory,
+        points: impl Into<Coordinates<'a>>,
         matrix: &[usize],
         options: &Options,
     ) -> Result<Self> {
-        check_matrix(trajectory, matrix)?;
-        let (upsampling, kernel) = options.settle::<R>(device, matrix, trajectory.samples())?;
-        Self::with_kernel(device, trajectory, matrix, upsampling, kernel)
+        let points = points.into();
+        check_matrix(points.dims(), matrix)?;
+        let (upsampling, kernel) = options.settle::<R>(device, matrix, points.samples())?;
+        Self::with_kernel(device, points, matrix, upsampling, kernel)
     }
 
     /// The upsampling that [`Nufft::new`] chooses on this device for `samples` samples.
@@ -145,29 +149,30 @@ impl<R: Real> Nufft<R> {
     }
 
     /// Plans with a kernel of the caller's choice.
-    pub(crate) fn with_kernel(
+    pub(crate) fn with_kernel<'a>(
         device: &Device,
-        trajectory: &Trajectory,
+        points: impl Into<Coordinates<'a>>,
         matrix: &[usize],
         upsampling: f64,
         kernel: Kernel,
     ) -> Result<Self> {
-        check_matrix(trajectory, matrix)?;
+        let points = points.into();
+        check_matrix(points.dims(), matrix)?;
         let layout = Layout::new::<R>(matrix, upsampling, &kernel)?;
         let fine = layout.fine[layout.outer()..].to_vec();
         let engine = match device.backend() {
             Backend::Cpu(_) => {
-                check_memory::<R>(&layout, trajectory.samples())?;
-                Engine::Cpu(Box::new(cpu::Engine::new(device, trajectory, matrix, layout, &kernel)?))
+                check_memory::<R>(&layout, points.samples())?;
+                Engine::Cpu(Box::new(cpu::Engine::new(device, &points, matrix, layout, &kernel)?))
             }
             Backend::Cuda(_) => {
-                Engine::Cuda(Box::new(cuda::Engine::new(device, trajectory, matrix, &layout, &kernel)?))
+                Engine::Cuda(Box::new(cuda::Engine::new(device, &points, matrix, &layout, &kernel)?))
             }
         };
         Ok(Self {
             device: device.clone(),
             matrix: matrix.to_vec(),
-            samples: trajectory.samples(),
+            samples: points.samples(),
             upsampling,
             kernel,
             fine,
@@ -175,22 +180,25 @@ impl<R: Real> Nufft<R> {
         })
     }
 
-    /// Replaces the trajectory. The plan keeps its tolerance, upsampling and kernel.
+    /// Replaces the points by those of a [`&Trajectory`](rayspin_core::Trajectory) or by [`Coordinates`]. The plan keeps its
+    /// tolerance, upsampling and kernel.
     ///
-    /// On the CPU, the new points are sorted into the memory of the old ones and the fine grid stays. This takes less time
-    /// than a new plan. On a GPU a new plan is made before the old one's memory is freed.
+    /// On the CPU, the new points are sorted into the memory of the old ones. The fine grid stays. This takes less time than a
+    /// new plan.
     ///
-    /// Errors: another number of axes than the matrix has; sizes beyond the address space. The plan then stays as it was.
-    pub fn set_points(&mut self, trajectory: &Trajectory) -> Result<()> {
-        check_matrix(trajectory, &self.matrix)?;
+    /// Errors: another number of axes than the matrix has; numbers that are not finite; points on another device; sizes beyond
+    /// the address space. The plan then stays as it was.
+    pub fn set_points<'a>(&mut self, points: impl Into<Coordinates<'a>>) -> Result<()> {
+        let points = points.into();
+        check_matrix(points.dims(), &self.matrix)?;
         match &mut self.engine {
-            Engine::Cpu(engine) => engine.set_points(trajectory, &self.matrix)?,
+            Engine::Cpu(engine) => engine.set_points(&points, &self.matrix)?,
             Engine::Cuda(engine) => {
                 let layout = Layout::new::<R>(&self.matrix, self.upsampling, &self.kernel)?;
-                **engine = cuda::Engine::new(&self.device, trajectory, &self.matrix, &layout, &self.kernel)?;
+                **engine = cuda::Engine::new(&self.device, &points, &self.matrix, &layout, &self.kernel)?;
             }
         }
-        self.samples = trajectory.samples();
+        self.samples = points.samples();
         Ok(())
     }
 
@@ -370,11 +378,11 @@ fn check_memory<R: Real>(layout: &Layout, samples: usize) -> Result<()> {
     rayspin_device::cpu::expect_memory(format_args!("NUFFT with a fine grid of {fine}"), needed as u64)
 }
 
-fn check_matrix(trajectory: &Trajectory, matrix: &[usize]) -> Result<()> {
-    if matrix.len() != trajectory.dims() || matrix.contains(&0) {
+fn check_matrix(dims: usize, matrix: &[usize]) -> Result<()> {
+    if matrix.len() != dims || matrix.contains(&0) {
         return Err(Error::Shape {
             what: "NUFFT matrix".into(),
-            expected: format!("{} axes, none empty", trajectory.dims()),
+            expected: format!("{dims} axes, none empty"),
             found: format_shape(matrix),
         });
     }

@@ -2,7 +2,7 @@
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::C64;
+use rayspin_core::{C64, Trajectory};
 
 use super::tests::{SETS, Set, cpu, distance, nan, narrow, points, random, widen};
 use super::*;

@@ -1,7 +1,7 @@
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::C64;
+use rayspin_core::{C64, Trajectory};
 
 use super::*;
 

@@ -12,11 +12,12 @@ mod transform;
 use fearless_simd_macros::simd;
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::{Real, Result, Trajectory};
+use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
 use rayspin_device::cpu::Stop;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
+use super::coordinates::Coordinates;
 use super::layout::{Layout, Part};
 use points::Points;
 pub(crate) use records::TilePoints;
@@ -116,10 +117,10 @@ impl<R: Real> Gridding<R> {
     pub(crate) fn set_points(
         &mut self,
         level: Level,
-        trajectory: &Trajectory,
+        points: &Coordinates<'_>,
         matrix: &[usize],
     ) -> Result<()> {
-        self.points.sort(level, &self.layout, trajectory, matrix)?;
+        self.points.sort(level, &self.layout, points, matrix)?;
         self.parts = Self::parts_of(&self.layout, &self.points);
         Ok(())
     }

@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -11,6 +13,7 @@ use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::records::{Point, Records};
 use super::scatter::Scatter;
+use crate::nufft::coordinates::{Coordinates, HostComponent, numbers_changed};
 use crate::nufft::layout::Layout;
 
 /// Points sorted by tile; within a tile in the order of the trajectory.
@@ -34,29 +37,28 @@ impl<R: Real> Points<R> {
         Self { records: Records::new(), tile_start: vec![0] }
     }
 
-    /// Replaces all points by a trajectory's points, sorted by tile, on the cores of the current pool.
+    /// Replaces all points by these, sorted by tile, on the cores of the current pool.
     ///
-    /// Errors: more points than 2³² − 1; a trajectory of another number of components; no memory. Nothing changes then.
+    /// Errors: more points than 2³² − 1; another number of components than the layout has; numbers that are not finite or not on the
+    /// host; no memory. Nothing changes then. If another thread changes the numbers, an error may leave no points.
     pub(crate) fn sort(
         &mut self,
         level: Level,
         layout: &Layout,
-        trajectory: &Trajectory,
+        points: &Coordinates<'_>,
         matrix: &[usize],
     ) -> Result<()> {
-        let (samples, dims) = trajectory.points().dim();
+        let (samples, dims) = (points.samples(), points.dims());
         if samples > u32::MAX as usize {
-            return Err(Error::value("trajectory", "fewer than 2^32 samples", samples));
+            return Err(Error::value("points", "fewer than 2^32", samples));
         }
-        let points = trajectory.points();
-        let points = points.as_slice().unwrap_or_default();
-        if points.len() != samples * dims || dims != layout.dims {
-            return Err(Error::shape("trajectory in memory", &[samples, layout.dims], &[points.len()]));
+        if dims != layout.dims {
+            return Err(Error::shape("points", &[samples, layout.dims], &[samples, dims]));
         }
         match dims {
-            1 => sort(level, layout, points.as_chunks::<1>().0, matrix, self),
-            2 => sort(level, layout, points.as_chunks::<2>().0, matrix, self),
-            _ => sort(level, layout, points.as_chunks::<3>().0, matrix, self),
+            1 => sort::<R, 1>(level, layout, points, matrix, self),
+            2 => sort::<R, 2>(level, layout, points, matrix, self),
+            _ => sort::<R, 3>(level, layout, points, matrix, self),
         }
     }
 }
@@ -84,34 +86,46 @@ impl<R: Real> Points<R> {
     }
 }
 
-/// A counting sort in two passes over the trajectory. The first counts the points of each block in each tile, and the second
+/// A counting sort in two passes over the points. The first counts the points of each block in each tile, and the second
 /// writes each point's record to its place. Both compute the footprints, which takes less time than storing them.
 fn sort<R: Real, const D: usize>(
     level: Level,
     layout: &Layout,
-    points: &[[f64; D]],
+    points: &Coordinates<'_>,
     matrix: &[usize],
     to: &mut Points<R>,
 ) -> Result<()> {
     // In the order of the components x, y, z.
-    let axes: [Axis; D] = std::array::from_fn(|d| Axis::new(layout, 2 - d, matrix[D - 1 - d]));
-    let tiles: usize = layout.tiles.iter().product();
+    let mut axes = Vec::with_capacity(D);
+    for (d, component) in points.components().iter().enumerate() {
+        let axis = Axis::new(layout, 2 - d, component.inverse(matrix[D - 1 - d]));
+        axes.push((axis, component.on_host()?));
+    }
+    let axes = <&[_; D]>::try_from(&axes[..]).map_err(|_| Error::shape("points", &[D], &[axes.len()]))?;
+    let (samples, tiles) = (points.samples(), layout.tiles.iter().product::<usize>());
     // Blocks cost a count of every tile each.
-    let blocks = (BLOCKS * rayon::current_num_threads()).min(points.len() / tiles.max(GROUP)).max(1);
-    let block = points.len().div_ceil(blocks).max(1);
-    let mut counts = vec![0u32; points.len().div_ceil(block) * tiles];
-    points.par_chunks(block).zip(counts.par_chunks_mut(tiles)).with_max_len(1).for_each_init(
-        || Footprints::new(level, &axes),
-        |footprints, (points, counts)| {
-            for points in points.chunks(GROUP) {
-                footprints.locate::<false>(points);
-                for cells in footprints.cells().take(points.len()) {
-                    let tile: u32 = (0..D).map(|d| axes[d].cells[cells[d]].0).sum();
+    let blocks = (BLOCKS * rayon::current_num_threads()).min(samples / tiles.max(GROUP)).max(1);
+    let block = samples.div_ceil(blocks).max(1);
+    let part = |b: usize| b * block..((b + 1) * block).min(samples);
+    let mut counts = vec![0u32; samples.div_ceil(block) * tiles];
+    let finite = AtomicBool::new(true);
+    counts.par_chunks_mut(tiles).enumerate().with_max_len(1).for_each_init(
+        || Footprints::new(level, axes),
+        |footprints, (b, counts)| {
+            for group in groups(part(b)) {
+                if !footprints.locate::<false>(group) {
+                    return finite.store(false, Ordering::Relaxed);
+                }
+                for cells in footprints.cells() {
+                    let tile: u32 = (0..D).map(|d| axes[d].0.cells[cells[d]].0).sum();
                     counts[tile as usize] += 1;
                 }
             }
         },
     );
+    if !finite.into_inner() {
+        return Err(points.first_not_finite());
+    }
     // From counts to the first place of every tile's points of every block.
     let mut tile_start = Vec::with_capacity(tiles + 1);
     let mut start = 0;
@@ -122,24 +136,38 @@ fn sort<R: Real, const D: usize>(
         }
     }
     tile_start.push(start);
+    // Another thread may change the memory of a caller meanwhile. Then the second pass finds other tiles than the first.
+    let (starts, changed) = (counts.clone(), AtomicBool::new(false));
     let write = |records: &mut [MaybeUninit<Point<R, D>>]| {
         let scatter = Scatter::new(records);
-        let blocks = points.par_chunks(block).zip(counts.par_chunks_mut(tiles)).enumerate();
-        let footprints = || Footprints::new(level, &axes);
-        blocks.with_max_len(1).for_each_init(footprints, |footprints, (b, (points, next))| {
-            for (group, points) in points.chunks(GROUP).enumerate() {
-                let sample = (b * block + group * GROUP) as u32;
-                write_group(sample, points, footprints, next, &scatter);
+        let footprints = || Footprints::new(level, axes);
+        let blocks = counts.par_chunks_mut(tiles).enumerate().with_max_len(1);
+        blocks.for_each_init(footprints, |footprints, (b, next)| {
+            for group in groups(part(b)) {
+                write_group(group, footprints, next, &scatter);
+            }
+            if *next != *starts.chunks_exact(tiles).nth(b + 1).unwrap_or(&tile_start[1..]) {
+                changed.store(true, Ordering::Relaxed);
             }
         });
+        !changed.load(Ordering::Relaxed)
     };
-    // SAFETY: the counts of all blocks and tiles divide all places between them, and each point takes one of its own.
-    unsafe { to.records.rewrite(points.len(), write) }?;
+    // SAFETY: the counts of all blocks and tiles divide all places between them, and each block has filled its places of each tile if its next
+    // place is the first of the next block.
+    if !unsafe { to.records.rewrite(samples, write) }? {
+        to.tile_start = vec![0];
+        return Err(numbers_changed());
+    }
     to.tile_start = tile_start;
     if layout.dims == 3 && layout.local_len() * size_of::<Complex<R>>() > WALKED_BYTES {
         walk::<R, D>(layout, to);
     }
     Ok(())
+}
+
+/// Points in groups of at most [`GROUP`].
+fn groups(points: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    points.clone().step_by(GROUP).map(move |first| first..(first + GROUP).min(points.end))
 }
 
 /// Sorts each tile's points along a Morton curve of blocks of 4³ cells. The next footprint then overlaps the last ones,
@@ -187,28 +215,28 @@ fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
     );
 }
 
-/// Writes the records of a group of points, starting with the point `sample`, to the `next` places of their tiles.
+/// Writes the records of a group of points to the `next` places of their tiles.
 fn write_group<R: Real, const D: usize>(
-    sample: u32,
-    points: &[[f64; D]],
+    points: Range<usize>,
     footprints: &mut Footprints<'_, D>,
     next: &mut [u32],
     records: &Scatter<'_, MaybeUninit<Point<R, D>>>,
 ) {
-    footprints.locate::<true>(points);
+    if !footprints.locate::<true>(points.clone()) {
+        return;
+    }
     let mut places = [(0, 0); GROUP];
     let places = &mut places[..points.len()];
     for ((place, cell), cells) in places.iter_mut().zip(footprints.cells()) {
-        let of_axis: [(u32, u32); D] = std::array::from_fn(|d| footprints.axes[d].cells[cells[d]]);
+        let of_axis: [(u32, u32); D] = std::array::from_fn(|d| footprints.axes[d].0.cells[cells[d]]);
         let tile: u32 = of_axis.iter().map(|cell| cell.0).sum();
         *cell = of_axis.iter().map(|cell| cell.1).sum();
         *place = next[tile as usize];
         next[tile as usize] += 1;
         records.prefetch(*place as usize);
     }
-    let arguments = footprints.arguments.as_chunks::<D>().0;
-    for ((sample, &(place, cell)), arguments) in (sample..).zip(&*places).zip(arguments) {
-        let record = Point { sample, cell, z: arguments.map(<R as Real>::from_f64) };
+    for ((sample, &(place, cell)), z) in (points.start as u32..).zip(&*places).zip(footprints.arguments()) {
+        let record = Point { sample, cell, z: z.map(<R as Real>::from_f64) };
         // SAFETY: places are distinct: each block's points in a tile have a run of places of their own.
         unsafe { records.write(place as usize, MaybeUninit::new(record)) };
     }
@@ -216,7 +244,7 @@ fn write_group<R: Real, const D: usize>(
 
 /// First point of each slab of tiles once sorted, and the number of points at the end.
 pub(crate) fn slab_starts(layout: &Layout, trajectory: &Trajectory, matrix: &[usize]) -> Vec<u32> {
-    let axis = Axis::new(layout, layout.outer(), matrix[0]);
+    let axis = Axis::new(layout, layout.outer(), 1.0 / matrix[0] as f64);
     let slab_tiles = layout.slab_tiles() as u32;
     let none = || vec![0u32; layout.slabs() + 1];
     let points = trajectory.points();
@@ -252,7 +280,8 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(layout: &Layout, axis: usize, n: usize) -> Self {
+    /// `inverse`: turns of the grid per number of a component.
+    fn new(layout: &Layout, axis: usize, inverse: f64) -> Self {
         let tile_stride: usize = layout.tiles[axis + 1..].iter().product();
         let cell_stride: usize = layout.local[axis + 1..].iter().product();
         let cells = (0..layout.tiles[axis]).flat_map(|t| {
@@ -261,7 +290,7 @@ impl Axis {
                 .map(move |cell| ((t * tile_stride) as u32, ((cell - first) * cell_stride) as u32))
         });
         Self {
-            inverse: 1.0 / n as f64,
+            inverse,
             fine: layout.fine[axis] as f64,
             half: 0.5 * layout.width as f64,
             cells: cells.collect(),
@@ -272,92 +301,84 @@ impl Axis {
 /// 2⁵². The sum of a smaller natural number and this has that number in its lowest bits.
 const BIAS: f64 = (1u64 << 52) as f64;
 
-/// Where the footprints of a group of points lie; `[point][x, y, z]`, padded to whole vectors.
+/// Where the footprints of a group of points lie, `[axis][point]`.
 struct Footprints<'a, const D: usize> {
     level: Level,
-    axes: &'a [Axis; D],
+    axes: &'a [(Axis, HostComponent<'a>); D],
+    count: usize,
     /// First cell, folded into the grid, plus [`BIAS`].
-    biased: Vec<f64>,
+    biased: [[f64; GROUP]; D],
     /// z = 2(⌈u − W/2⌉ − u + W/2) − 1 ∈ \[−1, 1).
-    arguments: Vec<f64>,
+    arguments: [[f64; GROUP]; D],
 }
 
 /// As many points are whole vectors at every level.
 const WHOLE: usize = 8;
 
 impl<'a, const D: usize> Footprints<'a, D> {
-    fn new(level: Level, axes: &'a [Axis; D]) -> Self {
-        Self { level, axes, biased: vec![0.0; D * GROUP], arguments: vec![0.0; D * GROUP] }
+    fn new(level: Level, axes: &'a [(Axis, HostComponent<'a>); D]) -> Self {
+        Self { level, axes, count: 0, biased: [[0.0; GROUP]; D], arguments: [[0.0; GROUP]; D] }
     }
 
-    /// Locates at most [`GROUP`] points. Computes their polynomial arguments only with `ARGUMENTS`.
-    fn locate<const ARGUMENTS: bool>(&mut self, points: &[[f64; D]]) {
-        let (level, axes) = (self.level, self.axes);
-        let (whole, rest) = points.as_chunks::<WHOLE>();
-        let (biased, biased_rest) = self.biased.split_at_mut(D * WHOLE * whole.len());
-        let (arguments, arguments_rest) = self.arguments.split_at_mut(D * WHOLE * whole.len());
-        let coordinates = whole.as_flattened().as_flattened();
-        dispatch!(level, simd => locate::<_, D, ARGUMENTS>(simd, axes, coordinates, biased, arguments));
-        if !rest.is_empty() {
-            let mut padded = [[0.0; D]; WHOLE];
-            padded[..rest.len()].copy_from_slice(rest);
-            let (coordinates, to) = (padded.as_flattened(), ..D * WHOLE);
-            let (biased, arguments) = (&mut biased_rest[to], &mut arguments_rest[to]);
-            dispatch!(level, simd => locate::<_, D, ARGUMENTS>(simd, axes, coordinates, biased, arguments));
+    /// Locates at most [`GROUP`] points. Computes their polynomial arguments only with `ARGUMENTS`. Returns whether all numbers are
+    /// finite; otherwise the footprints are not to be used.
+    fn locate<const ARGUMENTS: bool>(&mut self, points: Range<usize>) -> bool {
+        self.count = points.len();
+        let whole = self.count.next_multiple_of(WHOLE);
+        let mut finite = true;
+        for (d, (axis, component)) in self.axes.iter().enumerate() {
+            let (level, biased, arguments) = (self.level, &mut self.biased[d], &mut self.arguments[d]);
+            component.read(points.start, &mut biased[..self.count]);
+            biased[self.count..whole].fill(0.0);
+            let (biased, arguments) = (&mut biased[..whole], &mut arguments[..whole]);
+            finite &= dispatch!(level, simd => locate::<_, ARGUMENTS>(simd, axis, biased, arguments));
         }
+        finite
     }
 
-    /// First cells of each point's footprint; longer than the points by the padding.
+    /// First cells of each point's footprint.
     fn cells(&self) -> impl Iterator<Item = [usize; D]> + '_ {
-        self.biased.as_chunks::<D>().0.iter().map(|biased| biased.map(|b| b.to_bits() as u32 as usize))
+        let cell = |biased: f64| biased.to_bits() as u32 as usize;
+        (0..self.count.min(GROUP)).map(move |i| std::array::from_fn(|d| cell(self.biased[d][i])))
+    }
+
+    /// Arguments of the kernel's polynomials of each point.
+    fn arguments(&self) -> impl Iterator<Item = [f64; D]> + '_ {
+        (0..self.count.min(GROUP)).map(|i| std::array::from_fn(|d| self.arguments[d][i]))
     }
 }
 
+/// Replaces coordinates by biased first cells. Returns whether all are finite.
 #[inline(always)]
-fn locate<S: Simd, const D: usize, const ARGUMENTS: bool>(
+fn locate<S: Simd, const ARGUMENTS: bool>(
     simd: S,
-    axes: &[Axis; D],
-    coordinates: &[f64],
-    biased: &mut [f64],
+    axis: &Axis,
+    coordinates: &mut [f64],
     arguments: &mut [f64],
-) {
+) -> bool {
     let len = S::f64s::LEN;
-    // D vectors hold whole points: lane l of vector v belongs to the axis (v·LEN + l) mod D.
-    let zero = S::f64s::splat(simd, 0.0);
-    let (mut inverse, mut fine, mut half) = ([zero; D], [zero; D], [zero; D]);
-    for v in 0..D {
-        let mut lanes = [[0.0; 8]; 3];
-        for l in 0..len {
-            let axis = &axes[(v * len + l) % D];
-            lanes[0][l] = axis.inverse;
-            lanes[1][l] = axis.fine;
-            lanes[2][l] = axis.half;
-        }
-        inverse[v] = S::f64s::from_slice(simd, &lanes[0][..len]);
-        fine[v] = S::f64s::from_slice(simd, &lanes[1][..len]);
-        half[v] = S::f64s::from_slice(simd, &lanes[2][..len]);
-    }
-    let (one, two) = (S::f64s::splat(simd, 1.0), S::f64s::splat(simd, 2.0));
-    let bias = S::f64s::splat(simd, BIAS);
-    for ((k, biased), arguments) in coordinates
-        .chunks_exact(D * len)
-        .zip(biased.chunks_exact_mut(D * len))
-        .zip(arguments.chunks_exact_mut(D * len))
-    {
-        for v in 0..D {
-            let at = v * len..(v + 1) * len;
-            let cycles = S::f64s::from_slice(simd, &k[at.clone()]) * inverse[v];
-            let u = (cycles - cycles.floor()) * fine[v];
-            let first = (u - half[v]).ceil();
-            // u ≤ the grid's length, so only the left border folds.
-            let folded = first.simd_lt(zero).select(first + fine[v], first);
-            (folded + bias).store_slice(&mut biased[at.clone()]);
-            if ARGUMENTS {
-                let z = two * (first - u + half[v]) - one;
-                z.store_slice(&mut arguments[at]);
-            }
+    let splat = |value| S::f64s::splat(simd, value);
+    let (inverse, fine, half) = (splat(axis.inverse), splat(axis.fine), splat(axis.half));
+    let (zero, one, two, bias) = (splat(0.0), splat(1.0), splat(2.0), splat(BIAS));
+    // The sum of products with zero is zero, or not a number if a factor is not finite.
+    let mut products = zero;
+    for (k, arguments) in coordinates.chunks_exact_mut(len).zip(arguments.chunks_exact_mut(len)) {
+        let coordinate = S::f64s::from_slice(simd, k);
+        products += coordinate * zero;
+        let cycles = coordinate * inverse;
+        let u = (cycles - cycles.floor()) * fine;
+        let first = (u - half).ceil();
+        // u ≤ the grid's length, so only the left border folds.
+        let folded = first.simd_lt(zero).select(first + fine, first);
+        (folded + bias).store_slice(k);
+        if ARGUMENTS {
+            let z = two * (first - u + half) - one;
+            z.store_slice(arguments);
         }
     }
+    let mut lanes = [0.0; 8];
+    products.store_slice(&mut lanes[..len]);
+    lanes.iter().sum::<f64>() == 0.0
 }
 
 #[cfg(test)]
@@ -385,7 +406,7 @@ mod tests {
         let layout = Layout::new::<f64>(matrix, 2.0, &Kernel::new(width, 2.0)).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut points = Points::<f64>::new();
-        pool.install(|| points.sort(level, &layout, &trajectory, matrix)).unwrap();
+        pool.install(|| points.sort(level, &layout, &(&trajectory).into(), matrix)).unwrap();
         assert_eq!(points.tile_start.len(), layout.tiles.iter().product::<usize>() + 1);
         assert_eq!(points.tile_start.last().copied(), Some(count as u32));
         let large = dims == 3 && 16 * layout.local_len() > WALKED_BYTES;

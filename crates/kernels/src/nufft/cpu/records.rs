@@ -64,19 +64,20 @@ impl<R: Real> Records<R> {
         Self { lines: Vec::new(), len: 0, dims: 1, real: PhantomData }
     }
 
-    /// Replaces all records by `len` records that `write` writes. Reuses the memory if it is large enough, because the
-    /// system clears fresh memory first, which takes a quarter to two fifths of the time for sorting.
+    /// Replaces all records by `len` records that `write` writes, and returns whether it wrote them all; otherwise there are none.
+    /// Reuses the memory if it is large enough, because the system clears fresh memory first, which takes a quarter to two fifths of
+    /// the time for sorting.
     ///
     /// Errors: no memory. Nothing changes then.
     ///
     /// # Safety
     ///
-    /// `write` writes every one of them.
+    /// `write` returns true only if it has written every one of them.
     pub(super) unsafe fn rewrite<const D: usize>(
         &mut self,
         len: usize,
-        write: impl FnOnce(&mut [MaybeUninit<Point<R, D>>]),
-    ) -> Result<()> {
+        write: impl FnOnce(&mut [MaybeUninit<Point<R, D>>]) -> bool,
+    ) -> Result<bool> {
         let count = lines::<R>(len, D);
         let mut lines = if self.lines.capacity() < count {
             let mut lines = try_with_capacity("points of the NUFFT", count)?;
@@ -94,11 +95,13 @@ impl<R: Real> Records<R> {
         }
         // SAFETY: `count` lines have room for `len` points, whose alignment is at most a line's, and the slice is gone
         // before `lines` is used again.
-        write(unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) });
+        if !write(unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) }) {
+            return Ok(false);
+        }
         // SAFETY: every byte is written: the caller promises it for the points, and the bytes behind them are written above.
         unsafe { lines.set_len(count) };
         *self = Self { lines, len, dims: D, real: PhantomData };
-        Ok(())
+        Ok(true)
     }
 
     /// All points, of a transform of D dimensions.

@@ -1,7 +1,7 @@
 //! The steps of both directions, over a batch.
 
 use num_complex::Complex;
-use rayspin_core::{Real, Result, Trajectory};
+use rayspin_core::{Real, Result};
 use rayspin_device::cpu::Stop;
 use rayspin_device::{Array, Cpu, Device};
 
@@ -9,6 +9,7 @@ use super::group::{self, Kernels, items};
 use super::points::Points;
 use super::{Fine, Gridding, Weights, simd};
 use crate::fft::cpu::{Direction, FftNd, Options as FftOptions, Region};
+use crate::nufft::coordinates::Coordinates;
 use crate::nufft::deconvolve::Deconvolution;
 use crate::nufft::kernel::Kernel;
 use crate::nufft::layout::Layout;
@@ -40,10 +41,10 @@ struct Workspace<R: Real> {
 }
 
 impl<R: Real> Engine<R> {
-    /// Plans for the points of a trajectory; `host` is the CPU.
+    /// Plans for these points; `host` is the CPU.
     pub(crate) fn new(
         host: &Device,
-        trajectory: &Trajectory,
+        coordinates: &Coordinates<'_>,
         matrix: &[usize],
         layout: Layout,
         kernel: &Kernel,
@@ -55,10 +56,10 @@ impl<R: Real> Engine<R> {
         let cpu = host.cpu_side();
         let weights = Weights::new(matrix.len(), &kernel.polynomials());
         let mut points = Points::new();
-        cpu.run(|| points.sort(cpu.level(), &layout, trajectory, matrix))?;
+        cpu.run(|| points.sort(cpu.level(), &layout, coordinates, matrix))?;
         Ok(Self {
             host: host.clone(),
-            samples: trajectory.samples(),
+            samples: coordinates.samples(),
             gridding: Gridding::new(layout, points, weights),
             deconvolution,
             fft,
@@ -67,11 +68,11 @@ impl<R: Real> Engine<R> {
         })
     }
 
-    /// Replaces the points by another trajectory's.
-    pub(crate) fn set_points(&mut self, trajectory: &Trajectory, matrix: &[usize]) -> Result<()> {
+    /// Replaces the points.
+    pub(crate) fn set_points(&mut self, points: &Coordinates<'_>, matrix: &[usize]) -> Result<()> {
         let cpu = self.host.cpu_side();
-        cpu.run(|| self.gridding.set_points(cpu.level(), trajectory, matrix))?;
-        self.samples = trajectory.samples();
+        cpu.run(|| self.gridding.set_points(cpu.level(), points, matrix))?;
+        self.samples = points.samples();
         Ok(())
     }
 

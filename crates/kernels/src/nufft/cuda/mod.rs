@@ -9,10 +9,11 @@ mod tests;
 mod tiles;
 
 use num_complex::Complex;
-use rayspin_core::{Error, Real, Result, Trajectory, voxels};
+use rayspin_core::{Error, Real, Result, voxels};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Properties, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 
+use super::coordinates::Coordinates;
 use super::deconvolve::Deconvolution;
 use super::form::{self, Asked};
 use super::kernel::{Kernel as Window, terms};
@@ -257,7 +258,7 @@ fn missing() -> Error {
 impl<R: Real> Engine<R> {
     pub(super) fn new(
         device: &Device,
-        trajectory: &Trajectory,
+        coordinates: &Coordinates<'_>,
         matrix: &[usize],
         layout: &Layout,
         window: &Window,
@@ -267,15 +268,15 @@ impl<R: Real> Engine<R> {
         if tiles.cells() > u32::MAX as usize {
             return Err(Error::value("NUFFT fine grid", "fewer than 2^32 cells", tiles.cells()));
         }
-        let (points, starts) = Points::sort(cuda, device, &tiles, trajectory, matrix)?;
-        let Slots { slots, runs, slot_of } = Slots::new(&starts, slot_points(trajectory.samples()));
+        let (points, starts) = Points::sort(cuda, device, &tiles, coordinates, matrix)?;
+        let Slots { slots, runs, slot_of } = Slots::new(&starts, slot_points(coordinates.samples()));
         let outer = 3 - matrix.len();
         let deconvolution = Deconvolution::<R>::new(matrix, layout, window);
         let fft = PaddedFft::new(device, matrix, &layout.fine[outer..], &deconvolution.factors()[outer..])?;
         Ok(Self {
             device: device.clone(),
             fft,
-            samples: trajectory.samples(),
+            samples: coordinates.samples(),
             program: program::<R>(&tiles, window),
             matrix: matrix.to_vec(),
             points,

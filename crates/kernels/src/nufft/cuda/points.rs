@@ -2,11 +2,12 @@
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
-use rayspin_core::{Error, Real, Result, Trajectory};
+use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
 
 use super::tiles::Tiles;
+use crate::nufft::coordinates::Coordinates;
 
 pub(super) static SOURCE: Source =
     Source { name: "nufft_points", files: &[("points.cu", include_str!("points.cu"))] };
@@ -29,24 +30,22 @@ pub(super) struct Points<R: Real> {
 }
 
 impl<R: Real> Points<R> {
-    /// Sorts a trajectory's points. Also returns the first point of every tile, and the number of points.
+    /// Sorts points. Also returns the first point of every tile, and the number of points.
     ///
     /// Errors: more points than 2³² − 1, or no memory.
     pub(super) fn sort(
         cuda: &Cuda,
         device: &Device,
         tiles: &Tiles,
-        trajectory: &Trajectory,
+        coordinates: &Coordinates<'_>,
         matrix: &[usize],
     ) -> Result<(Self, Vec<u32>)> {
-        let (samples, dims) = trajectory.points().dim();
+        let (samples, dims) = (coordinates.samples(), coordinates.dims());
         let n = u32::try_from(samples)
             .ok()
             .filter(|&n| n < u32::MAX - BLOCK_KEYS as u32)
-            .ok_or_else(|| Error::value("trajectory", "fewer than 2^32 − 4096 samples", samples))?;
-        let points = trajectory.points();
-        let points = points.as_slice().unwrap_or_default();
-        let points = Array::from_slice(device, &[samples, dims], points)?;
+            .ok_or_else(|| Error::value("points", "fewer than 2^32 − 4096", samples))?;
+        let points = Array::from_slice(device, &[samples, dims], &coordinates.interleaved()?)?;
         let kernel = |name: &str| cuda.kernel(&SOURCE, &defines::<R>(dims), name);
         let zeros = |len: usize| Array::<u32>::zeros(device, &[len]);
         let axes = axes(tiles, matrix);

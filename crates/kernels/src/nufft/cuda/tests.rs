@@ -1,6 +1,6 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::C64;
+use rayspin_core::{C64, Trajectory};
 
 use super::*;
 use crate::cuda::gpus;

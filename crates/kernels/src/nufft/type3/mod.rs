@@ -138,7 +138,7 @@ impl<R: Real> Type3<R> {
         let cpu = device.cpu_side();
         let weights = Weights::new(x.len(), &kernel.polynomials());
         let mut points = Points::new();
-        cpu.run(|| points.sort(cpu.level(), &layout, &cells, matrix))?;
+        cpu.run(|| points.sort(cpu.level(), &layout, &(&cells).into(), matrix))?;
         let phase = |turns: f64, scale: f64| {
             let value = C64::cis(-std::f64::consts::TAU * turns) * scale;
             Complex::new(<R as Real>::from_f64(value.re), <R as Real>::from_f64(value.im))

@@ -1,0 +1,114 @@
+//! Real numbers along one axis, such as a component of points: where the caller has them, or copied.
+
+use ndarray::Ix1;
+use numpy::PyUntypedArray;
+use pyo3::prelude::*;
+use rayspin::core::{Error, Result};
+use rayspin::device::Array;
+use rayspin::kernels::nufft::Component;
+
+use super::{Dtype, Given, expect_plain, expect_unmasked};
+use crate::copied::doubles;
+use crate::error::raised;
+use crate::processor::{Place, Processor};
+
+/// Real numbers along one axis: `array[first + i * stride]`.
+pub(crate) struct Line {
+    /// What errors call it.
+    name: &'static str,
+    array: Reals,
+    first: usize,
+    stride: isize,
+    pub(crate) count: usize,
+}
+
+/// An array of either precision.
+enum Reals {
+    Single(Array<f32>),
+    Double(Array<f64>),
+}
+
+impl Line {
+    /// Numbers of float32 or float64 in the host's memory, where they lie; a copy on the host of all others.
+    ///
+    /// Errors: a `TypeError` for complex numbers, a tensor with a gradient and what is no array; a `ValueError` for another number of axes
+    /// and masked numbers.
+    pub(crate) fn new(
+        name: &'static str,
+        object: &Bound<'_, PyAny>,
+        processor: &Processor,
+    ) -> PyResult<Self> {
+        if let Some(line) = Given::line(name, object, processor)? {
+            return Ok(line);
+        }
+        let copy = doubles::<Ix1>(name, "[point]", object)?;
+        let array = Array::from_host(&processor.device.host(), copy.view().into_dyn()).map_err(raised)?;
+        Ok(Self { name, count: array.len(), array: Reals::Double(array), first: 0, stride: 1 })
+    }
+
+    /// The numbers as a component of a plan's points, in units of `unit` cycles per field of view.
+    pub(crate) fn component(&self, unit: f64) -> Result<Component<'_>> {
+        let all = match &self.array {
+            Reals::Single(array) => Component::new(self.name, array),
+            Reals::Double(array) => Component::new(self.name, array),
+        };
+        Ok(all?.strided(self.first, self.stride, self.count)?.in_unit(unit))
+    }
+
+    /// The numbers on the host in double precision. Errors: one that is not finite.
+    pub(crate) fn doubles(&self) -> Result<Vec<f64>> {
+        let places = (0..self.count).map(|i| self.first.wrapping_add_signed(i as isize * self.stride));
+        let values: Vec<f64> = match &self.array {
+            Reals::Single(array) => array.read().map(|all| places.map(|at| all[at].into()).collect()),
+            Reals::Double(array) => array.read().map(|all| places.map(|at| all[at]).collect()),
+        }?;
+        match values.iter().position(|value| !value.is_finite()) {
+            Some(index) => {
+                Err(Error::NotFinite { what: self.name.to_owned(), index, found: values[index].to_string() })
+            }
+            None => Ok(values),
+        }
+    }
+}
+
+impl<'py> Given<'py> {
+    /// Real numbers along one axis in their own memory on the host. `None` for every other array: one of another element type, another number
+    /// of axes, no elements, an odd address, or a GPU.
+    ///
+    /// Errors: a `TypeError` for a tensor with a gradient, a `ValueError` for masked numbers.
+    fn line(what: &'static str, object: &Bound<'py, PyAny>, processor: &Processor) -> PyResult<Option<Line>> {
+        let Some(mut given) = Self::lendable(what, object)? else { return Ok(None) };
+        let (&[count], Place::Cpu) = (&given.shape[..], given.place) else { return Ok(None) };
+        let device = processor.device.host();
+        let (item, stride) = (given.dtype.bytes(), given.stride.unwrap_or(1));
+        let reach = count.checked_sub(1).and_then(|steps| steps.checked_mul(stride.unsigned_abs()));
+        let back = |reach: usize| if stride < 0 { reach.checked_mul(item) } else { Some(0) };
+        let lowest = reach.and_then(back).and_then(|bytes| given.address.checked_sub(bytes));
+        let (Some(reach), Some(lowest)) = (reach, lowest) else { return Ok(None) };
+        if lowest % item != 0 {
+            return Ok(None);
+        }
+        let first = if stride < 0 { reach } else { 0 };
+        given.lent = given.lent.at(lowest as u64);
+        given.shape = vec![reach + 1];
+        let array = match given.dtype {
+            Dtype::F32 => Reals::Single(given.lend(&device)?),
+            Dtype::F64 => Reals::Double(given.lend(&device)?),
+            Dtype::C64 | Dtype::C128 => return Ok(None),
+        };
+        Ok(Some(Line { name: what, array, first, stride, count }))
+    }
+
+    /// The array as it is, if it can be used where it lies. Errors: as [`Given::line`].
+    fn lendable(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(array) = object.cast::<PyUntypedArray>() {
+            expect_unmasked(what, object)?;
+            return Ok(Dtype::of_numpy(array).and_then(|_| Self::with_stride(what, object).ok()));
+        }
+        if !object.hasattr("__dlpack__")? {
+            return Ok(None);
+        }
+        expect_plain(what, object)?;
+        Ok(Self::with_stride(what, object).ok())
+    }
+}
