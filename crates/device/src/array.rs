@@ -53,6 +53,16 @@ impl<T: Element> Array<T> {
         Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage })
     }
 
+    /// An array for kernels that write every element: on a GPU its memory holds any bytes until then. On the CPU all bytes are zero.
+    ///
+    /// Errors: as [`Array::zeros`].
+    pub fn unset(device: &Device, shape: &[usize]) -> Result<Self> {
+        let Backend::Cuda(cuda) = device.backend() else { return Self::zeros(device, shape) };
+        let len = voxels(shape)?;
+        let buffer = cuda.allocate(device_bytes::<T>(shape, len)?, &format!("array {shape:?}"))?;
+        Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage: Storage::Cuda(buffer) })
+    }
+
     /// An array of `shape` in the memory of another library, without a copy. The memory's owner is kept until the array is dropped, and on a GPU
     /// until the work that uses the array is ordered before what its owner does next ([`Lent::on`]). Lent memory does not count as the
     /// device's ([`Cuda::memory_used`](crate::Cuda::memory_used)).

@@ -38,6 +38,14 @@ impl<W> WorkspaceCache<W> {
         })
     }
 
+    /// The cached workspace.
+    pub(crate) fn held_mut(&mut self) -> Option<&mut W> {
+        match self.0.get_mut() {
+            Ok(held) => held.as_mut(),
+            Err(poisoned) => poisoned.into_inner().as_mut(),
+        }
+    }
+
     /// Calls `look` with the cached workspace. `None` if there is no workspace or another thread uses it.
     pub(crate) fn peek<O>(&self, look: impl FnOnce(&W) -> O) -> Option<O> {
         self.0.try_lock().ok()?.as_ref().map(look)

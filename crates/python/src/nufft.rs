@@ -147,8 +147,8 @@ impl Plan {
     ///     grid. Points are periodic: those beyond -pi to pi are taken 2 pi away for types 1 and 2. Type 3 takes any real numbers.
     /// s, t, u: the components of the frequencies for type 3, `[frequency]`, in 1 over the unit of the points.
     ///
-    /// Arrays of float32 or float64 on the CPU are read where they lie, with any stride. Arrays of other real types and on a GPU are copied,
-    /// as are lists. Call it again to plan anew for other points; without points all sums are 0. Returns None.
+    /// Arrays of float32 or float64 on the CPU or on the plan's GPU are read where they lie, with any stride. Arrays of other real types and on
+    /// another GPU are copied, as are lists. Call it again to plan anew for other points; without points all sums are 0. Returns None.
     ///
     /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite; the plan
     /// then keeps its points. Raises TypeError for complex numbers and what is no array.

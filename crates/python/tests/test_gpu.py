@@ -110,6 +110,83 @@ def test_the_test_of_order_would_see_a_missing_wait(case):
     assert wrong
 
 
+def laid(values, turn):
+    """The same numbers in memory of another order, as far as the library of `values` has it."""
+    if turn == 0:
+        return values
+    if turn == 1:
+        library = torch if torch.is_tensor(values) else __import__("cupy")
+        rows = library.stack([values, values * 0 + 9, values], 1)
+        return rows[:, 2]
+    return values if torch.is_tensor(values) else values[::-1].copy()[::-1]
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+@pytest.mark.parametrize("modes", [(300,), (40, 50), (20, 21, 22)], ids=str)
+def test_points_on_the_gpu_are_read_where_they_lie(library, modes):
+    pytest.importorskip(library)
+    rng = np.random.default_rng(3)
+    plan, on_cpu = (Plan(1, modes, eps=1e-9, device=device) for device in ("cuda", "cpu"))
+    for turn, count in enumerate([5000, 100, 20_000, 20_000, 1]):
+        where = [rng.uniform(-4, 4, count).astype(np.float32) for _ in modes]
+        data = rng.normal(size=count) + 1j * rng.normal(size=count)
+        on_cpu.setpts(*where)
+        expected = on_cpu.execute(data)
+        given = []
+        for d, axis in enumerate(where):
+            axis = axis.astype([np.float32, np.float64][(turn + d) % 2])
+            # The numbers of the host serve a GPU beside those that are there.
+            there = torch.from_numpy(axis).cuda() if library == "torch" else __import__("cupy").asarray(axis)
+            given.append(axis if (turn, d) == (2, 1) else laid(there, (turn + d) % 3))
+        plan.setpts(*given)
+        assert np.linalg.norm(plan.execute(data) - expected) < 4e-9 * np.linalg.norm(expected), turn
+
+
+def test_points_wait_for_the_caller_s_stream_and_the_caller_waits_for_their_reader():
+    rng = np.random.default_rng(4)
+    count, modes = 300_000, (64, 64)
+    where = [rng.uniform(-3, 3, count).astype(np.float32) for _ in modes]
+    data = (rng.normal(size=count) + 1j * rng.normal(size=count)).astype(np.complex64)
+    plan, on_cpu = (Plan(1, modes, eps=1e-4, dtype="complex64", device=device) for device in ("cuda", "cpu"))
+    on_cpu.setpts(*where)
+    expected = on_cpu.execute(data)
+    stream = torch.cuda.Stream()
+    for _ in range(10):
+        with torch.cuda.stream(stream):
+            # Complex numbers of which points are the real parts: every second number of the memory.
+            given = [late(axis.astype(np.complex64), 1) for axis in where]
+            plan.setpts(*(torch.view_as_real(axis)[:, 0] for axis in given))
+            for axis in given:
+                axis.fill_(7)
+        assert close(plan.execute(data), expected)
+
+
+def test_points_that_are_refused_leave_the_plan_as_it_was(case):
+    plan, _, data, expected = case
+    x, y = (torch.rand(1000, device="cuda") for _ in range(2))
+    y[[400, 17]] = torch.tensor([float("nan"), float("inf")], device="cuda")
+    with pytest.raises(ValueError, match="y: expected finite numbers, found inf at index 17"):
+        plan.setpts(x, y)
+    with pytest.raises(ValueError, match="y"):
+        plan.setpts(x, y[:3])
+    with pytest.raises(TypeError, match="gradient"):
+        plan.setpts(x, x.clone().requires_grad_())
+    with pytest.raises(TypeError, match="real numbers"):
+        plan.setpts(x, torch.complex(x, x))
+    assert close(plan.execute(data), expected)
+    new = Plan(2, GRID, eps=1e-4, dtype="complex64", device="cuda")
+    with pytest.raises(ValueError, match="y: expected finite numbers"):
+        new.setpts(x, y)
+
+
+def test_points_on_a_gpu_serve_a_plan_of_the_cpu(case):
+    _, plan, data, expected = case
+    on_cpu = Plan(2, GRID, eps=1e-4, dtype="complex64", device="cpu")
+    rng = np.random.default_rng(1)
+    on_cpu.setpts(*(torch.from_numpy(rng.uniform(-np.pi, np.pi, POINTS)).cuda() for _ in GRID))
+    assert np.array_equal(on_cpu.execute(data), expected)
+
+
 def test_memory_goes_back_to_its_owner(case):
     plan, _, data, _ = case
     given = torch.from_numpy(data).cuda()

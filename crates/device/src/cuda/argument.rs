@@ -66,6 +66,17 @@ impl<'a, T: Element> View<'a, T> {
         self.len == 0
     }
 
+    /// The same memory as words of 32 bits; `None` for elements that are no whole number of words.
+    pub fn words(&self) -> Option<View<'a, u32>> {
+        let whole = size_of::<T>().is_multiple_of(4) && align_of::<T>().is_multiple_of(4);
+        whole.then(|| View {
+            address: self.address,
+            len: self.len * (size_of::<T>() / 4),
+            home: self.home,
+            life: PhantomData,
+        })
+    }
+
     /// `len` elements from `from` on, or `None` when they are not all there.
     pub fn part(&self, from: usize, len: usize) -> Option<View<'a, T>> {
         (from.checked_add(len)? <= self.len).then_some(View {

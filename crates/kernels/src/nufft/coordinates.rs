@@ -1,8 +1,11 @@
 //! The points of a plan where their owner keeps them.
 
+use std::borrow::Cow;
+
+use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result, Trajectory};
 use rayspin_device::cuda::HostCopy;
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Device, Element};
 
 use crate::concrete::{other_type, same_ref};
 
@@ -13,15 +16,15 @@ use crate::concrete::{other_type, same_ref};
 pub struct Component<'a> {
     name: &'static str,
     values: Values<'a>,
-    first: usize,
-    stride: isize,
+    pub(super) first: usize,
+    pub(super) stride: isize,
     count: usize,
     unit: f64,
 }
 
 /// The memory that holds a component, with elements of other use perhaps.
 #[derive(Debug, Clone, Copy)]
-enum Values<'a> {
+pub(super) enum Values<'a> {
     Single(&'a [f32]),
     Double(&'a [f64]),
     SingleOnGpu(&'a Array<f32>),
@@ -84,6 +87,23 @@ impl<'a> Component<'a> {
             Values::DoubleOnGpu(array) => return Err(elsewhere(self.name, array.device())),
         };
         Ok(HostComponent { values, first: self.first, stride: self.stride })
+    }
+
+    /// The numbers of this component alone, `values` of the host. Errors: memory.
+    pub(super) fn without_gaps<T: Element>(&self, values: &'a [T]) -> Result<Cow<'a, [T]>> {
+        if self.stride == 1 {
+            return Ok(values[self.first..self.first + self.count].into());
+        }
+        const PART: usize = 1 << 16;
+        let mut all = rayspin_device::cpu::zeroed("points", self.count)?;
+        all.par_chunks_mut(PART).enumerate().for_each(|(part, to)| {
+            gather(values, place(self.first, self.stride, part * PART), self.stride, to, |value| value);
+        });
+        Ok(all.into())
+    }
+
+    pub(super) fn values(&self) -> Values<'a> {
+        self.values
     }
 
     /// The number of a point. Errors: a GPU that fails.
@@ -215,18 +235,17 @@ impl<'a> Coordinates<'a> {
         &self.components[..self.dims]
     }
 
-    /// The points in cycles per field of view, one after the other. Errors: they are on a GPU; numbers that are not finite; memory.
-    pub(super) fn interleaved(&self) -> Result<Vec<f64>> {
-        let mut all =
-            rayspin_device::cpu::zeroed("points", rayspin_core::voxels(&[self.samples(), self.dims])?)?;
-        for (d, component) in self.components().iter().enumerate() {
-            let (numbers, mut group) = (component.on_host()?, [0.0]);
-            for (point, to) in all.chunks_exact_mut(self.dims).enumerate() {
-                numbers.read(point, &mut group);
-                to[d] = group[0] * component.unit;
+    /// The numbers of a trajectory, one point after the other; `None` where components lie otherwise.
+    pub(super) fn interleaved(&self) -> Option<&'a [f64]> {
+        let Values::Double(all) = self.components[0].values else { return None };
+        let part = |(d, component): (usize, &Component<'a>)| match component.values {
+            Values::Double(values) => {
+                std::ptr::eq(values, all) && (component.first, component.stride) == (d, self.dims as isize)
             }
-        }
-        if all.iter().all(|number| number.is_finite()) { Ok(all) } else { Err(self.first_not_finite()) }
+            _ => false,
+        };
+        let whole = all.len() == self.samples() * self.dims;
+        (whole && self.components().iter().enumerate().all(part)).then_some(all)
     }
 
     /// What is wrong with the first point that has a number that is not finite. Takes points on the host.
@@ -326,7 +345,11 @@ mod tests {
                     let back = (3 * samples + 1, -3);
                     let strides = [[(0, 1), (2, 5), back], [back, (1, 1), (4, 2)]][turn % 2];
                     let there: Vec<Held> = (0..dims)
-                        .map(|d| held(&device.host(), &numbers[d], strides[d], (turn + d) % 2 == 0))
+                        // Memory of the host serves a GPU too.
+                        .map(|d| {
+                            let owner = if (turn + d) % 3 == 0 { &device.host() } else { device };
+                            held(owner, &numbers[d], strides[d], (turn + d) % 2 == 0)
+                        })
                         .collect();
                     let components: Vec<_> =
                         (0..dims).map(|d| there[d].component(NAMES[d], UNITS[d], samples)).collect();
@@ -368,8 +391,8 @@ mod tests {
                 let numbers: Vec<f64> = (0..600).map(|i| f64::from(i % 7) - 3.0).collect();
                 let mut faulty = numbers.clone();
                 (faulty[599], faulty[411], faulty[412]) = (wrong, wrong, wrong);
-                let good = held(&device.host(), &numbers, (0, 1), false);
-                let bad = held(&device.host(), &faulty, (0, 2), wrong.is_infinite());
+                let good = held(device, &numbers, (0, 1), false);
+                let bad = held(device, &faulty, (0, 2), wrong.is_infinite());
                 let x = good.component("x", 1.0, 600);
                 let right = Coordinates::new(&[x, good.component("y", 1.0, 600)]).unwrap();
                 let faulty = Coordinates::new(&[x, bad.component("y", 1.0, 600)]).unwrap();

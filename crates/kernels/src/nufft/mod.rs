@@ -183,8 +183,8 @@ impl<R: Real> Nufft<R> {
     /// Replaces the points by those of a [`&Trajectory`](rayspin_core::Trajectory) or by [`Coordinates`]. The plan keeps its
     /// tolerance, upsampling and kernel.
     ///
-    /// On the CPU, the new points are sorted into the memory of the old ones. The fine grid stays. This takes less time than a
-    /// new plan.
+    /// The fine grid stays, and on the CPU the new points are sorted into the memory of the old ones. This takes less time than a
+    /// new plan. On a GPU the new points are sorted before the memory of the old ones is freed.
     ///
     /// Errors: another number of axes than the matrix has; numbers that are not finite; points on another device; sizes beyond
     /// the address space. The plan then stays as it was.
@@ -193,10 +193,7 @@ impl<R: Real> Nufft<R> {
         check_matrix(points.dims(), &self.matrix)?;
         match &mut self.engine {
             Engine::Cpu(engine) => engine.set_points(&points, &self.matrix)?,
-            Engine::Cuda(engine) => {
-                let layout = Layout::new::<R>(&self.matrix, self.upsampling, &self.kernel)?;
-                **engine = cuda::Engine::new(&self.device, &points, &self.matrix, &layout, &self.kernel)?;
-            }
+            Engine::Cuda(engine) => engine.set_points(&points)?,
         }
         self.samples = points.samples();
         Ok(())

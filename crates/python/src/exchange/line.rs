@@ -28,8 +28,11 @@ enum Reals {
     Double(Array<f64>),
 }
 
+/// Addresses at which a GPU's memory is lent are multiples of this.
+const GPU_ALIGNMENT: usize = 16;
+
 impl Line {
-    /// Numbers of float32 or float64 in the host's memory, where they lie; a copy on the host of all others.
+    /// Numbers of float32 or float64 in their own memory, on the host or on the processor's GPU; a copy on the host of all others.
     ///
     /// Errors: a `TypeError` for complex numbers, a tensor with a gradient and what is no array; a `ValueError` for another number of axes
     /// and masked numbers.
@@ -72,25 +75,30 @@ impl Line {
 }
 
 impl<'py> Given<'py> {
-    /// Real numbers along one axis in their own memory on the host. `None` for every other array: one of another element type, another number
-    /// of axes, no elements, an odd address, or a GPU.
+    /// Real numbers along one axis in their own memory, on the host or on the processor's GPU. `None` for every other array: one of another
+    /// element type, another number of axes, no elements, an odd address, or another GPU.
     ///
     /// Errors: a `TypeError` for a tensor with a gradient, a `ValueError` for masked numbers.
     fn line(what: &'static str, object: &Bound<'py, PyAny>, processor: &Processor) -> PyResult<Option<Line>> {
         let Some(mut given) = Self::lendable(what, object)? else { return Ok(None) };
-        let (&[count], Place::Cpu) = (&given.shape[..], given.place) else { return Ok(None) };
-        let device = processor.device.host();
+        let (&[count], false) = (&given.shape[..], given.expect_within_reach(processor).is_err()) else {
+            return Ok(None);
+        };
+        let on_gpu = given.place != Place::Cpu;
+        let device = if on_gpu { processor.device.clone() } else { processor.device.host() };
         let (item, stride) = (given.dtype.bytes(), given.stride.unwrap_or(1));
         let reach = count.checked_sub(1).and_then(|steps| steps.checked_mul(stride.unsigned_abs()));
         let back = |reach: usize| if stride < 0 { reach.checked_mul(item) } else { Some(0) };
         let lowest = reach.and_then(back).and_then(|bytes| given.address.checked_sub(bytes));
         let (Some(reach), Some(lowest)) = (reach, lowest) else { return Ok(None) };
-        if lowest % item != 0 {
+        // A GPU's memory is allocated in pieces that begin at such addresses, so the few elements below lie in the same piece.
+        let below = lowest % if on_gpu { GPU_ALIGNMENT } else { item };
+        if below % item != 0 {
             return Ok(None);
         }
-        let first = if stride < 0 { reach } else { 0 };
-        given.lent = given.lent.at(lowest as u64);
-        given.shape = vec![reach + 1];
+        let first = below / item + if stride < 0 { reach } else { 0 };
+        given.lent = given.lent.at((lowest - below) as u64);
+        given.shape = vec![below / item + reach + 1];
         let array = match given.dtype {
             Dtype::F32 => Reals::Single(given.lend(&device)?),
             Dtype::F64 => Reals::Double(given.lend(&device)?),

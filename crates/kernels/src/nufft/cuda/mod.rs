@@ -288,6 +288,24 @@ impl<R: Real> Engine<R> {
         })
     }
 
+    /// Replaces the points. Fine grids, and padded tiles where there are enough, stay. Errors: as [`Points::sort`]; nothing changes then.
+    pub(super) fn set_points(&mut self, coordinates: &Coordinates<'_>) -> Result<()> {
+        let (device, tiles) = (&self.device, &self.tiles);
+        let (points, starts) = Points::sort(cuda(device)?, device, tiles, coordinates, &self.matrix)?;
+        let Slots { slots, runs, slot_of } = Slots::new(&starts, slot_points(coordinates.samples()));
+        let slots = Array::from_vec(device, &[slots.len()], slots)?;
+        let runs = Array::from_vec(device, &[runs.len()], runs)?;
+        let slot_of = Array::from_vec(device, &[slot_of.len()], slot_of)?;
+        (self.points, self.slots, self.runs, self.slot_of) = (points, slots, runs, slot_of);
+        self.samples = coordinates.samples();
+        let padded = self.padded_len();
+        if let Some(space) = self.workspace.held_mut() {
+            let items = space.items;
+            space.padded.take_if(|held| held.len() / items.max(1) < padded);
+        }
+        Ok(())
+    }
+
     /// Type 2 of images `[item, voxel]` to `[item, sample]`.
     pub(super) fn forward(
         &self,

@@ -32,21 +32,36 @@ static __device__ __forceinline__ int first_of(unsigned tile, double fine, doubl
     double inverse[3] = {inverse_x, inverse_y, inverse_z}, fine[3] = {fine_x, fine_y, fine_z},                        \
            tiles[3] = {tiles_x, tiles_y, tiles_z};
 
-// keys[j] = tile of point j, order[j] = j.
+// Component d of point j is the number start + j · stride of its array: a float where bit d of `singles` is set, else a double.
+#define COMPONENTS                                                                                                    \
+    const unsigned* numbers[3] = {x, y, z};                                                                           \
+    long long start[3] = {start_x, start_y, start_z}, stride[3] = {stride_x, stride_y, stride_z};
+
+static __device__ __forceinline__ double number(const unsigned* numbers, bool single, long long at) {
+    return single ? (double)((const float*)numbers)[at] : ((const double*)numbers)[at];
+}
+
+// keys[j] = tile of point j, order[j] = j. Raises *not_finite to n − j for a point with a number that is not finite.
 extern "C" __global__ void __launch_bounds__(THREADS)
-locate(const double* __restrict__ points, unsigned n, double half, double inverse_x, double inverse_y, double inverse_z,
-       double fine_x, double fine_y, double fine_z, double tiles_x, double tiles_y, double tiles_z,
-       unsigned* __restrict__ keys, unsigned* __restrict__ order) {
+locate(const unsigned* __restrict__ x, const unsigned* __restrict__ y, const unsigned* __restrict__ z, long long start_x,
+       long long start_y, long long start_z, long long stride_x, long long stride_y, long long stride_z, unsigned singles,
+       unsigned n, double half, double inverse_x, double inverse_y, double inverse_z, double fine_x, double fine_y,
+       double fine_z, double tiles_x, double tiles_y, double tiles_z, unsigned* __restrict__ keys,
+       unsigned* __restrict__ order, unsigned* __restrict__ not_finite) {
     AXES
+    COMPONENTS
     unsigned j = blockIdx.x * THREADS + threadIdx.x;
     if (j >= n) return;
     unsigned key = 0;
+    bool finite = true;
 #pragma unroll
     for (int d = DIMS - 1; d >= 0; d--) {
-        double z;
-        int first = footprint(points[(unsigned long long)j * DIMS + d], inverse[d], fine[d], half, &z);
+        double argument, k = number(numbers[d], (singles >> d) & 1, start[d] + stride[d] * j);
+        finite = finite && fabs(k) <= 1.7976931348623157e308;
+        int first = footprint(k, inverse[d], fine[d], half, &argument);
         key = key * (unsigned)tiles[d] + tile_of(first, fine[d], tiles[d]);
     }
+    if (!finite) atomicMax(not_finite, n - j);
     keys[j] = key;
     order[j] = j;
 }
@@ -172,20 +187,23 @@ find_starts(const unsigned* __restrict__ keys, unsigned n, unsigned tiles, unsig
 // Computes for every sorted point the first cell of its footprint in its tile, x + 2^10 y + 2^20 z, and the polynomials'
 // arguments [axis][point].
 extern "C" __global__ void __launch_bounds__(THREADS)
-place(const double* __restrict__ points, const unsigned* __restrict__ order, unsigned n, double half, double inverse_x,
-      double inverse_y, double inverse_z, double fine_x, double fine_y, double fine_z, double tiles_x, double tiles_y,
-      double tiles_z, unsigned* __restrict__ places, real* __restrict__ arguments) {
+place(const unsigned* __restrict__ x, const unsigned* __restrict__ y, const unsigned* __restrict__ z, long long start_x,
+      long long start_y, long long start_z, long long stride_x, long long stride_y, long long stride_z, unsigned singles,
+      const unsigned* __restrict__ order, unsigned n, double half, double inverse_x, double inverse_y, double inverse_z,
+      double fine_x, double fine_y, double fine_z, double tiles_x, double tiles_y, double tiles_z,
+      unsigned* __restrict__ places, real* __restrict__ arguments) {
     AXES
+    COMPONENTS
     unsigned p = blockIdx.x * THREADS + threadIdx.x;
     if (p >= n) return;
     unsigned j = order[p], packed = 0;
 #pragma unroll
     for (int d = 0; d < DIMS; d++) {
-        double z;
-        int first = footprint(points[(unsigned long long)j * DIMS + d], inverse[d], fine[d], half, &z);
+        double argument, k = number(numbers[d], (singles >> d) & 1, start[d] + stride[d] * j);
+        int first = footprint(k, inverse[d], fine[d], half, &argument);
         int local = first - first_of(tile_of(first, fine[d], tiles[d]), fine[d], tiles[d]);
         packed |= (unsigned)local << (10 * d);
-        arguments[(unsigned long long)d * n + p] = (real)z;
+        arguments[(unsigned long long)d * n + p] = (real)argument;
     }
     places[p] = packed;
 }
