@@ -308,9 +308,9 @@ def _plan(points: Tensor, shape: Sequence[int], data: Tensor, eps: float) -> Pla
     entry = next((kept for kept in _plans if kept[0] == key and torch.equal(kept[1], points)), None)
     if entry is None:
         plan = Plan(2, shape, eps=eps, dtype=str(data.dtype).removeprefix("torch."), device=str(data.device))
-        host = points.to("cpu", torch.float64)
         # A plan's first component belongs to the first axis and is in radians per pixel.
-        plan.setpts(*(2 * math.pi / n * host[:, len(shape) - 1 - axis].numpy() for axis, n in enumerate(shape)))
+        components = reversed(points.to(torch.float64).unbind(1))
+        plan.setpts(*(2 * math.pi / n * component for n, component in zip(shape, components, strict=True)))
         entry = (key, points.clone(), plan)
     _plans[:] = [entry, *(kept for kept in _plans if kept is not entry)][:_KEPT]
     return entry[2]
