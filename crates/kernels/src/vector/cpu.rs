@@ -252,6 +252,14 @@ pub(super) fn weight<S: Scalar>(cpu: &Cpu, w: &[S::Real], x: &[S], y: &mut [S]) 
     broadcast(cpu, w, x, y, |level, w, x, y| dispatch!(level, _simd => weight_chunk(w, x, y)));
 }
 
+pub(super) fn gather<S: Scalar>(cpu: &Cpu, x: &[S], places: &[u32], y: &mut [S]) {
+    for_chunks(cpu, CHUNK, y, |start, y| {
+        for (y, &place) in y.iter_mut().zip(&places[start..]) {
+            *y = x.get(place as usize).copied().unwrap_or_default();
+        }
+    });
+}
+
 #[inline(always)]
 fn divide_chunk<R: Real>(x: &[R], d: &[R], y: &mut [R]) {
     for ((y, &x), &d) in y.iter_mut().zip(x).zip(d) {

@@ -154,6 +154,24 @@ pub(super) fn weight<S: Scalar>(
     unsafe { kernel::<S>(cuda, "weight")?.launch(over(x.len()), arguments) }
 }
 
+pub(super) fn gather<S: Scalar>(
+    cuda: &Cuda,
+    x: &Array<S>,
+    places: &Array<u32>,
+    y: &mut Array<S>,
+) -> Result<()> {
+    let len = y.len();
+    let arguments = &mut [
+        x.cuda().into(),
+        (x.len() as u64).into(),
+        places.cuda().into(),
+        y.cuda_mut().into(),
+        (len as u64).into(),
+    ];
+    // SAFETY: there are as many places as elements of `y`; the kernel reads no element beyond the length of `x`.
+    unsafe { kernel::<S>(cuda, "gather")?.launch(over(len), arguments) }
+}
+
 pub(super) fn divide<S: Scalar>(cuda: &Cuda, x: &Array<S>, d: &Array<S>, y: &mut Array<S>) -> Result<()> {
     let len = x.len();
     let arguments = &mut [x.cuda().into(), d.cuda().into(), y.cuda_mut().into(), (len as u64).into()];

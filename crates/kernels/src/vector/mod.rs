@@ -471,6 +471,34 @@ impl Side {
     }
 }
 
+/// y\[i\] ← x\[places\[i\]\], and 0 for places beyond the end of x: samples of part of a trajectory.
+///
+/// Errors: places and `y` of different lengths, different devices.
+///
+/// ```
+/// use rayspin_core::C32;
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::gather;
+///
+/// let device = Device::cpu()?;
+/// let x = Array::from_vec(&device, &[1, 3], vec![C32::ONE, C32::I, C32::from(2.0)])?;
+/// let places = Array::from_vec(&device, &[3], vec![2, 0, 7])?;
+/// let mut y = Array::zeros(&device, &[3])?;
+/// gather(&x, &places, &mut y)?;
+/// assert_eq!(y.to_vec()?, [C32::from(2.0), C32::ONE, C32::ZERO]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn gather<S: Scalar>(x: &Array<S>, places: &Array<u32>, y: &mut Array<S>) -> Result<()> {
+    expect_device("gather", x.device(), y)?;
+    expect_device("gather", places.device(), y)?;
+    expect_shape("gather", &[places.len()], &[y.len()])?;
+    match x.device().backend() {
+        Backend::Cpu(cpu) => cpu::gather(cpu, x.cpu(), places.cpu(), y.cpu_mut()),
+        Backend::Cuda(cuda) => cuda::gather(cuda, x, places, y)?,
+    }
+    Ok(())
+}
+
 /// Fails with [`Error::NotFinite`] at the first NaN or infinity of `x`. The error calls the array `what`.
 ///
 /// ```

@@ -249,6 +249,33 @@ fn scale_both<R: Real + Scalar<Real = R>>(x: &mut Array<R>, wide: &mut Array<Com
     scale(1.25.into(), wide).unwrap();
 }
 
+fn elements_are_gathered<S: Scalar + PartialEq + std::fmt::Debug>(of: impl Fn(f64) -> S) {
+    let devices = [&[Device::cpu_with_threads(2).unwrap()], crate::cuda::gpus()].concat();
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    for device in &devices {
+        for (len, count) in [(1, 1), (5, 3), (3, 0), (700, 9001)] {
+            let x: Vec<S> = (0..len).map(|i| of(1.0 + f64::from(i))).collect();
+            // A tenth of the places lies beyond the end.
+            let places: Vec<u32> =
+                (0..count).map(|_| rng.random_range(0..len as u32 + len as u32 / 10 + 1)).collect();
+            let expected: Vec<S> =
+                places.iter().map(|&place| x.get(place as usize).copied().unwrap_or_default()).collect();
+            let x = Array::from_vec(device, &[1, x.len()], x).unwrap();
+            let there = Array::from_vec(device, &[count], places).unwrap();
+            let mut y = Array::from_vec(device, &[1, count], vec![of(f64::NAN); count]).unwrap();
+            gather(&x, &there, &mut y).unwrap();
+            assert_eq!(y.to_vec().unwrap(), expected);
+            assert!(gather(&x, &there, &mut Array::zeros(device, &[count + 1]).unwrap()).is_err());
+        }
+    }
+}
+
+#[test]
+fn elements_at_places_are_gathered() {
+    elements_are_gathered(|v| v as f32);
+    elements_are_gathered(|v| C64::new(v, -v));
+}
+
 #[test]
 fn nothing_is_divided_by_zero_and_negative_numbers_are_cut_off() {
     let devices = [&[Device::cpu_with_threads(2).unwrap()], crate::cuda::gpus()].concat();

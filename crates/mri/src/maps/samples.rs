@@ -7,7 +7,7 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Needs, Nufft, Options};
 use rayspin_kernels::toeplitz::{Series, Toeplitz};
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, Scalar};
 use rayspin_linop::{CoilMaps, ToeplitzNormal};
 use rayspin_solve::{CgOptions, cg};
 
@@ -116,6 +116,13 @@ fn squares(n: usize) -> Vec<f64> {
     (0..n).map(|i| (i as f64 - (n / 2) as f64).powi(2)).collect()
 }
 
+/// Elements at these places, on the device that has them all.
+fn gathered<S: Scalar>(all: &Array<S>, places: &Array<u32>) -> Result<Array<S>> {
+    let mut taken = Array::zeros(all.device(), &[places.len()])?;
+    vector::gather(all, places, &mut taken)?;
+    Ok(taken)
+}
+
 /// The samples of the centre: their indices and places.
 fn inside(
     host: &Device,
@@ -147,31 +154,28 @@ fn extent(matrix: &[usize], width: usize) -> Vec<usize> {
 /// The centre of k-space `[coil, z, y, x]` on the grid, `width` wide or less along short axes.
 fn region(samples: NonCartesian<'_>, width: usize) -> Result<Array<C32>> {
     let NonCartesian { trajectory, matrix, coils, of_coil, density } = samples;
-    // The host makes it: on an H200 it takes no less time (128³, 8 coils: 104 ms, 148 ms on 16 cores, both without optimisation), and the
-    // first run 2.5 s more, for kernels to compile.
+    // The host makes it of the few samples of the centre: on an H200 it takes no less time (128³, 8 coils: 104 ms, 148 ms on 16 cores,
+    // both without optimisation), and the first run 2.5 s more, for kernels to compile.
     let device = &density.device().host();
     let extent = extent(matrix, width);
+    let samples = trajectory.samples();
     let (found, trajectory) = inside(device, trajectory, &extent, width)?;
-    let weights: Vec<f32> = {
-        let density = density.read()?;
-        found.iter().map(|&i| density[i]).collect()
-    };
-    let weighting = Array::from_slice(device, &[found.len()], &weights)?;
+    let places: std::result::Result<Vec<u32>, _> = found.into_iter().map(u32::try_from).collect();
+    let found = places.map_err(|_| Error::value("samples", "at most 2^32", samples))?;
+    let found = Array::from_vec(density.device(), &[found.len()], found)?;
+    let weighting = gathered(density, &found)?.into_device(device)?;
     let plan = Nufft::<f32>::new(device, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
     let normal = ToeplitzNormal::by_plan(&[coils], &plan, &trajectory, Some(&weighting))?;
-    drop(weighting);
     let mut rhs = Array::zeros(device, &[&[coils], &extent[..]].concat())?;
     let mut image = Array::zeros(device, &extent)?;
+    let mut weighted = Array::zeros(device, &[found.len()])?;
     for coil in 0..coils {
-        let weighted: Vec<C32> = {
-            let one = of_coil(coil)?;
-            let one = one.read()?;
-            found.iter().zip(&weights).map(|(&i, &weight)| one[i] * weight).collect()
-        };
-        plan.adjoint(&Array::from_vec(device, &[found.len()], weighted)?, &mut image)?;
+        let samples = gathered(&of_coil(coil)?, &found)?.into_device(device)?;
+        vector::weight(&weighting, &samples, &mut weighted)?;
+        plan.adjoint(&weighted, &mut image)?;
         vector::copy_part(&image, 0, &mut rhs, coil * image.len(), image.len())?;
     }
-    drop((plan, image));
+    drop((plan, image, weighting, weighted, found));
     let options = CgOptions { max_iterations: ITERATIONS, tolerance: 0.0 };
     let mut region = cg(&normal, &rhs, None, &options, &Monitor::silent())?.solution;
     drop((normal, rhs));
@@ -203,15 +207,18 @@ pub(crate) fn region_needs(
     let filling = Toeplitz::<f32>::from_adjoint_needs(host, found.len(), &extent)?;
     let making = filling.max(Toeplitz::<f32>::bytes_of_making(host, &extent)?);
     let kernel = plan + workspace + (REAL + COMPLEX) * count + making;
-    let gridding = plan + workspace + spectrum + images + image + COMPLEX * (all + count);
+    // A coil's samples are on the device.
+    let coil = COMPLEX * all;
+    let of_host = if device.kind() == BackendKind::Cpu { coil } else { 0 };
+    let gridding = plan + workspace + spectrum + images + image + COMPLEX * count + of_host;
     // Right-hand side, solution, residual, direction and product.
     let solving = spectrum + Toeplitz::<f32>::bytes_of_work(host, &extent, coils)? + 5 * images;
     let arrays = planning.max(kernel).max(gridding).max(solving);
     let beside = count * (size_of::<usize>() as u64 + REAL + COMPLEX + 8 * extent.len() as u64);
     Ok(match device.kind() {
         BackendKind::Cpu => (arrays + beside, 0),
-        // The samples of a coil, and then the images.
-        BackendKind::Cuda => ((COMPLEX * all).max(images), arrays + beside + (COMPLEX + REAL) * all),
+        // The samples of a coil and those of them at the places of the centre, and then the images.
+        BackendKind::Cuda => ((coil + (COMPLEX + REAL + 4) * count).max(images), arrays + beside),
     })
 }
 

@@ -77,6 +77,17 @@ finish(const double2* __restrict__ partial, unsigned count, double2* __restrict_
     if (threadIdx.x == 0) *out = sum;
 }
 
+// y[i] <- x[places[i]], 0 beyond the end of x.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gather(const scalar* __restrict__ x, unsigned long long of_x, const unsigned* __restrict__ places, scalar* __restrict__ y,
+       unsigned long long n) {
+    EACH(i, n) {
+        unsigned place = places[i];
+        if (place < of_x) y[i] = x[place];
+        else set(&y[i], 0);
+    }
+}
+
 // Scalars of conjugate gradients, as conjugate.rs has them. Once HALT is not 0 nothing changes any more.
 enum { HALT, RHO, LENGTH, LARGEST, FORM_RE, FORM_IM, ALPHA, BETA };
 
