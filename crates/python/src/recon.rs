@@ -16,12 +16,14 @@ use rayspin::mri::maps::{self, Sensitivities};
 use rayspin::mri::methods::{MapUse, Methods, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
-use rayspin::mri::scan::{Centres, Facts, FrameIndex, FrameOptions, Label, ReversedCentre};
+use rayspin::mri::scan::{
+    Centres, Facts, FrameIndex, FrameOptions, Label, ReversedCentre, TrajectoryFov, TrajectoryOptions,
+};
 
 use crate::call::Detached;
 use crate::copied::{complex, singles};
 use crate::ct::CtScan;
-use crate::error::{described, of_file, raised, raised_in, wrong_type};
+use crate::error::{described, of_file, raised, raised_in, raised_of, wrong_type};
 use crate::exchange::{Given, Item, on_host, to_numpy};
 use crate::parameters::{expect_effect, has_all, keyword, named, parameters_of, table_of, values_in};
 use crate::processor::Processor;
@@ -190,6 +192,9 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// header's.
 /// reversed_centre: how `center_sample` counts the samples of reversed readouts: "stored", or "forward" as Siemens' scanners do; as the readouts
 /// tell unless given.
+/// trajectory_units: of the points of the scan, as `Scan.from_arrays` takes them.
+/// trajectory_fov: the field of view, "encoded" or "recon", of points in cycles per field of view; as the points tell unless given.
+/// trajectory_weights: whether the last column of the scan's trajectory holds density weights, which are left out.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// parameters: keywords of the method, as `rayspin.methods()` lists them.
@@ -211,8 +216,8 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 #[pyo3(signature = (
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
-    nufft_tolerance=None, centre_line=None, centre_partition=None, reversed_centre=None, keep_maps=true, progress=None,
-    **parameters
+    nufft_tolerance=None, centre_line=None, centre_partition=None, reversed_centre=None, trajectory_units=None, trajectory_fov=None,
+    trajectory_weights=false, keep_maps=true, progress=None, **parameters
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
@@ -229,6 +234,9 @@ pub(crate) fn recon(
     centre_line: Option<i64>,
     centre_partition: Option<i64>,
     reversed_centre: Option<&str>,
+    trajectory_units: Option<&str>,
+    trajectory_fov: Option<&str>,
+    trajectory_weights: bool,
     keep_maps: bool,
     progress: Option<Py<PyAny>>,
     parameters: Option<&Bound<'_, PyDict>>,
@@ -247,8 +255,22 @@ pub(crate) fn recon(
         let expected = "a scan with a header, which states a centre of its own";
         return Err(raised(Error::value("centre of k-space", expected, "arrays, whose centre is at n/2")));
     }
+    let trajectory =
+        TrajectoryOptions { weights: trajectory_weights, fov: trajectory_fov.map(fov_of).transpose()? };
+    let units = trajectory_units.map(str::parse).transpose();
+    let frames = FrameOptions {
+        units: units.map_err(|error| raised_of("trajectory_units", error))?,
+        trajectory,
+        times: field_map.is_some(),
+        centres,
+        ..FrameOptions::default()
+    };
+    if !has_trajectory(&held) && (frames.units.is_some() || trajectory != TrajectoryOptions::default()) {
+        let expected = "a scan whose file holds a trajectory";
+        return Err(raised(Error::value("trajectory keywords", expected, "arrays, or a grid")));
+    }
     let (facts, measures_centre) =
-        py.detached(|| facts_of(&held, centres))?.map_err(|error| raised_in(words, error))?;
+        py.detached(|| facts_of(&held, &frames))?.map_err(|error| raised_in(words, error))?;
     if !measures_centre {
         notes.push(NO_CENTRE.to_owned());
     }
@@ -302,14 +324,14 @@ pub(crate) fn recon(
         };
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
     }
-    let sets = py.detached(|| second_set(&processor.device.host(), &held, centres, &options))?;
+    let sets = py.detached(|| second_set(&processor.device.host(), &held, &frames, &options))?;
     if let Some((how, reason)) = sets.map_err(|error| raised_in(words, error))? {
         options.sensitivities = Some(how);
         notes.push(format!("{} sets of maps: {reason}", how.sets()));
     }
     let listener = Listener::new(py, progress)?;
     let monitor = listener.monitor();
-    let found = listener.run(py, || reconstruct(&processor.device, &held, centres, &options, &monitor));
+    let found = listener.run(py, || reconstruct(&processor.device, &held, &frames, &options, &monitor));
     let ScanImage { image, solves, maps, notes: more, .. } =
         found?.map_err(|error| raised_in(words, error))?;
     notes.extend(more.iter().map(|note| words.told(note)));
@@ -352,6 +374,9 @@ const KEYWORDS: &[&str] = &[
     "centre_line",
     "centre_partition",
     "reversed_centre",
+    "trajectory_units",
+    "trajectory_fov",
+    "trajectory_weights",
     "keep_maps",
     "progress",
 ];
@@ -407,20 +432,31 @@ fn convention(name: &str) -> PyResult<ReversedCentre> {
     }
 }
 
+/// The field of view that a trajectory counts its cycles over.
+fn fov_of(name: &str) -> PyResult<TrajectoryFov> {
+    match name {
+        "encoded" => Ok(TrajectoryFov::Encoded),
+        "recon" => Ok(TrajectoryFov::Recon),
+        other => Err(raised(Error::value("trajectory_fov", "encoded or recon", other))),
+    }
+}
+
+fn has_trajectory(held: &Held) -> bool {
+    match held {
+        Held::Whole(scan) => scan.acquisitions.iter().any(|readout| readout.trajectory.is_some()),
+        Held::Image(_) => false,
+    }
+}
+
 fn reconstruct(
     device: &Device,
     held: &Held,
-    centres: Centres,
+    frames: &FrameOptions,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> rayspin::core::Result<ScanImage> {
     match held {
-        Held::Whole(scan) => {
-            let selection = Selection::default();
-            let times = options.field_map.is_some();
-            let frames = FrameOptions { times, centres, ..FrameOptions::default() };
-            reconstruct_scan(device, scan, &selection, &frames, options, monitor)
-        }
+        Held::Whole(scan) => reconstruct_scan(device, scan, &Selection::default(), frames, options, monitor),
         Held::Image(array) => {
             reconstruct_frame(device, array.frame.clone(), array.notes.clone(), options, monitor)
         }
@@ -429,20 +465,19 @@ fn reconstruct(
 
 /// The facts that choose a method and its parameters, of the image that has the most readouts, and whether this measures the centre of
 /// k-space.
-fn facts_of(held: &Held, centres: Centres) -> rayspin::core::Result<(Facts, bool)> {
+fn facts_of(held: &Held, frames: &FrameOptions) -> rayspin::core::Result<(Facts, bool)> {
     match held {
         Held::Image(array) => Ok((Facts::of(&array.frame, None, 1)?, array.frame.measures_centre())),
         Held::Whole(scan) => {
             let index = scan.frames()?;
             let labels = Selection::default().labels(&index, &mut Vec::new())?;
             let fullest = fullest(&index, &labels)?;
-            let options = FrameOptions { centres, ..FrameOptions::default() };
-            let frame = index.assemble(fullest, &options, &mut Vec::new())?;
+            let frame = index.assemble(fullest, frames, &mut Vec::new())?;
             let facts = Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())?;
             let centre = frame.measures_centre();
             let slice = || labels.iter().filter(|label| label.slice == fullest.slice);
             let Some(other) = slice().find(|label| **label != fullest) else { return Ok((facts, centre)) };
-            let other = index.assemble(*other, &options, &mut Vec::new())?;
+            let other = index.assemble(*other, frames, &mut Vec::new())?;
             Ok((facts.in_series(slice().count(), &frame, &other), centre))
         }
     }
@@ -456,7 +491,7 @@ fn fullest(index: &FrameIndex<'_>, labels: &[Label]) -> rayspin::core::Result<La
 fn second_set(
     device: &Device,
     held: &Held,
-    centres: Centres,
+    frames: &FrameOptions,
     options: &ReconOptions,
 ) -> rayspin::core::Result<Option<(Sensitivities, String)>> {
     match held {
@@ -465,8 +500,7 @@ fn second_set(
         Held::Whole(scan) => {
             let index = scan.frames()?;
             let labels = Selection::default().labels(&index, &mut Vec::new())?;
-            let of = FrameOptions { centres, ..FrameOptions::default() };
-            let frame = index.assemble(fullest(&index, &labels)?, &of, &mut Vec::new())?;
+            let frame = index.assemble(fullest(&index, &labels)?, frames, &mut Vec::new())?;
             maps::second_set(device, &frame, options)
         }
     }

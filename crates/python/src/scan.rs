@@ -267,6 +267,7 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// matrix: the image's matrix (x, y) or (x, y, z) for an array.
 /// fov_mm: the field of view along x, y and z in mm of an array; 1 mm for each voxel unless given.
 /// units: of the trajectory, as `Scan.from_arrays` takes them.
+/// trajectory_weights: whether the trajectory's last column holds density weights, which are left out.
 ///
 /// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD) states its own matrix, field of view
 /// and trajectory.
@@ -274,7 +275,7 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses the file, ValueError for a file
 /// of another format, one that is damaged, several images of an array, and for keywords that the file's header settles.
 #[pyfunction]
-#[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None))]
+#[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None, trajectory_weights=false))]
 pub(crate) fn read_scan(
     py: Python<'_>,
     path: PathBuf,
@@ -282,6 +283,7 @@ pub(crate) fn read_scan(
     matrix: Option<Vec<i64>>,
     fov_mm: Option<Vec<f64>>,
     units: Option<&str>,
+    trajectory_weights: bool,
 ) -> PyResult<Scan> {
     let words = Call::ReadScan;
     let matrix = matrix.map(|matrix| copied::shape("matrix", matrix)).transpose()?;
@@ -290,6 +292,7 @@ pub(crate) fn read_scan(
         ("matrix", matrix.is_some()),
         ("fov_mm", fov_mm.is_some()),
         ("units", units.is_some()),
+        ("trajectory_weights", trajectory_weights),
     ];
     let has_header =
         || py.detached(|| rayspin::io::holds_scan(&path))?.map_err(|error| of_file(words, &error));
@@ -300,8 +303,14 @@ pub(crate) fn read_scan(
         return Err(raised(Error::value(*name, "a file of arrays without a header", found)));
     }
     let sources = sources(std::iter::once(&path).chain(&trajectory));
-    let options =
-        ScanOptions { trajectory, matrix, fov_mm, units: units_of(units)?, ..ScanOptions::default() };
+    let options = ScanOptions {
+        trajectory,
+        matrix,
+        fov_mm,
+        units: units_of(units)?,
+        weights: trajectory_weights,
+        ..ScanOptions::default()
+    };
     let (signals, processor) = (Signals::default(), Processor::named("cpu")?);
     // On other threads, so that this one hears of signals meanwhile.
     let read = py.detached_for(&signals, || {

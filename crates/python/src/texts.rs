@@ -40,10 +40,21 @@ const RECON: &[Pair] = &[
     ("no-prewhiten", "prewhiten=False"),
     ("coils", "coils="),
     ("epsilon", "nufft_tolerance="),
+    ("centre-line", "centre_line="),
+    ("centre-partition", "centre_partition="),
+    ("reversed-centre", "reversed_centre="),
+    ("traj-units", "trajectory_units="),
+    ("traj-fov", "trajectory_fov="),
+    ("traj-weights", "trajectory_weights=True"),
 ];
 const FROM_ARRAYS: &[Pair] = &[("matrix", "shape="), ("fov", "fov_mm="), ("traj-units", "units=")];
-const READ_SCAN: &[Pair] =
-    &[("matrix", "matrix="), ("traj", "trajectory="), ("fov", "fov_mm="), ("traj-units", "units=")];
+const READ_SCAN: &[Pair] = &[
+    ("matrix", "matrix="),
+    ("traj", "trajectory="),
+    ("fov", "fov_mm="),
+    ("traj-units", "units="),
+    ("traj-weights", "trajectory_weights=True"),
+];
 const CT: &[Pair] = &[
     ("device", "device="),
     ("matrix", "matrix="),
@@ -159,7 +170,12 @@ impl Words {
         }
         words.add("method", "method=", methods);
         for (option, written) in call.keywords().iter().copied().flatten() {
-            let names = if *option == "traj-units" { UNITS } else { &[] };
+            let names = match *option {
+                "traj-units" => UNITS,
+                "traj-fov" => &["encoded", "recon"],
+                "reversed-centre" => &["stored", "forward"],
+                _ => &[],
+            };
             words.add(option, written, names.iter().map(ToString::to_string).collect());
         }
         words

@@ -73,6 +73,33 @@ def test_the_centre_of_k_space_is_given(folder):
         rayspin.recon(arrays, "cartesian", device="cpu", centre_line=4)
 
 
+def test_columns_units_and_field_of_view_of_a_trajectory_are_given(folder, tmp_path):
+    def image(**keywords):
+        scan = rayspin.read_scan(folder / "scan.h5")
+        return rayspin.recon(scan, "gridding", device="cpu", **keywords)
+
+    plain = image()
+    stated = image(trajectory_fov="encoded", trajectory_units="cycles/fov")
+    np.testing.assert_array_equal(stated.image, plain.image)
+    for keywords in ({"trajectory_fov": "half"}, {"trajectory_units": "miles"}):
+        with pytest.raises(ValueError, match=next(iter(keywords))):
+            image(**keywords)
+    arrays = rayspin.Scan.from_arrays(np.ones((2, 8, 8), np.complex64))
+    for keywords in ({"trajectory_fov": "recon"}, {"trajectory_units": "cycles/fov"}, {"trajectory_weights": True}):
+        with pytest.raises(ValueError, match="trajectory"):
+            rayspin.recon(arrays, "cartesian", device="cpu", **keywords)
+    # A third column that is never negative: a kz, or density weights.
+    points = np.stack([*np.meshgrid(np.arange(-8, 8), np.arange(-8, 8)), np.ones((16, 16))], axis=-1)
+    kspace = np.ones((2, 256), np.complex64)
+    np.save(tmp_path / "points.npy", points.reshape(256, 3).astype(np.float32))
+    np.save(tmp_path / "samples.npy", kspace)
+    keywords = {"trajectory": tmp_path / "points.npy", "matrix": (16, 16), "units": "cycles/fov"}
+    with pytest.raises(ValueError, match="trajectory_weights=True"):
+        rayspin.read_scan(tmp_path / "samples.npy", **keywords)
+    scan = rayspin.read_scan(tmp_path / "samples.npy", trajectory_weights=True, **keywords)
+    np.testing.assert_array_equal(scan.arrays()[1], points.reshape(256, 3)[:, :2])
+
+
 def test_methods_state_their_parameters():
     help_text, parameters = rayspin.methods()["cg-sense"]
     assert "coils" in help_text
