@@ -484,7 +484,15 @@ fn of_content(start: &[u8]) -> Option<&'static Format> {
 
 fn unknown(path: &Path, found: &str) -> Error {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-    Error::not_this_format(path, any_of(&names), found)
+    let error = Error::not_this_format(path, any_of(&names), found);
+    let header = path.with_extension("hdr");
+    match path.extension() {
+        Some(ending) if ending == "img" && header.is_file() => error.with_hint(format!(
+            "{} seems to be its header: convert both to a single .nii file",
+            header.display()
+        )),
+        _ => error,
+    }
 }
 
 /// What the header of a file says, under labels; nothing of formats whose images and scans tell it.

@@ -82,15 +82,15 @@ pub(super) fn read(path: &Path, stream: &mut dyn Read) -> Result<Header> {
     };
     let mut notes = Vec::new();
     let offset = offset(path, &raw, &mut notes)?;
-    Ok(Header {
-        element: element_of(path, &raw)?,
-        sizes: sizes(path, &raw)?,
-        scale: scale(path, &raw)?,
-        order,
-        offset,
-        notes,
-        raw,
-    })
+    let element = element_of(path, &raw)?;
+    let bits = 8 * element.size();
+    if usize::try_from(raw.bitpix) != Ok(bits) {
+        let (stated, datatype) = (raw.bitpix, raw.datatype);
+        notes.push(format!(
+            "bitpix is {stated}, and datatype {datatype} has {bits} bits a voxel: the datatype is believed"
+        ));
+    }
+    Ok(Header { element, sizes: sizes(path, &raw)?, scale: scale(path, &raw)?, order, offset, notes, raw })
 }
 
 fn offset(path: &Path, raw: &NiftiHeader, notes: &mut Vec<String>) -> Result<u64> {

@@ -67,6 +67,26 @@ fn two_places_that_disagree_are_told() {
 }
 
 #[test]
+fn a_contradiction_of_the_number_of_bits_is_told() {
+    let mut bytes = header(&[3, 2, 1]);
+    let notes = |bytes: &[u8]| read_bytes(bytes).unwrap().notes.join("; ");
+    assert!(!notes(&bytes).contains("bitpix"), "{}", notes(&bytes));
+    bytes[72..74].copy_from_slice(&16i16.to_le_bytes());
+    assert!(notes(&bytes).contains("bitpix is 16, and datatype 16 has 32 bits"), "{}", notes(&bytes));
+}
+
+#[test]
+fn voxels_beside_their_header_are_told() {
+    let folder = folder();
+    let path = folder.path().join("a.img");
+    put(&path, &[7; 24]);
+    let error = || read_image(&path).unwrap_err();
+    assert!(!format!("{:?}", error()).contains("header"));
+    put(&folder.path().join("a.hdr"), &header(&[3, 2, 1]));
+    assert!(format!("{:?}", error()).contains("a.hdr seems to be its header"), "{:?}", error());
+}
+
+#[test]
 fn the_time_step_of_a_series_is_kept() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
