@@ -45,7 +45,7 @@ choices! {
 
 /// Rows end inside the object where the mean of their outer columns is above this part of the view's largest value, and this many times as
 /// large as its noise. In air a tooth and a fan beam of the Helsinki challenge have 0.013 at most, and noise alone 4.2 times itself in 720 views; a
-/// region of interest has 0.93 and 235 (`benches/results/2026-11-26-epyc-2/truncated.txt`).
+/// region of interest has 0.93 and 235 (`benches/results/2026-11-27-epyc-2/truncated.txt`).
 const PART: f64 = 0.05;
 const NOISE: f64 = 5.0;
 /// Rows of a view that are looked at, at most.
