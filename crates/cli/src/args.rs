@@ -88,8 +88,8 @@ impl Command {
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
             Self::Demo(_) | Self::Info(_) | Self::Render(_) | Self::Batch(_) => Gpu::Now,
-            // Filters take one where the user names it.
-            Self::Recon(_) | Self::Rerun(_) | Self::Filter(_) => Gpu::Later,
+            Self::Recon(_) | Self::Rerun(_) => Gpu::Later,
+            Self::Filter(_) => Gpu::Named,
             Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) => Gpu::Never,
             Self::Ladder(_) | Self::Tune(_) | Self::Completions(_) => Gpu::Never,
         }

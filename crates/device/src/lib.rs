@@ -7,6 +7,7 @@ mod array;
 pub mod cpu;
 pub mod cuda;
 mod double_buffer;
+mod leave;
 mod lent;
 pub mod private;
 mod transfer;
@@ -15,6 +16,7 @@ pub use array::{Array, Element};
 pub use cpu::Cpu;
 pub use cuda::{Cuda, HostCopy};
 pub use double_buffer::DoubleBuffer;
+pub use leave::leave;
 pub use lent::Lent;
 pub use transfer::{Pinned, Transfer};
 

@@ -12,12 +12,23 @@ use crate::{BadInput, Console};
 pub enum Gpu {
     /// It computes on the CPU.
     Never,
-    /// The command itself looks for one, once it knows how much there is to compute.
+    /// Only one that the user names.
+    Named,
+    /// The command itself opens it, once it knows how much there is to compute.
     Later,
     /// At once.
     Now,
     /// At once, and it takes `--device both`.
     Beside,
+}
+
+/// The processor of a command that [opens it itself](Gpu::Later).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undecided {
+    /// The first GPU that works, unless the CPU is quicker.
+    Auto,
+    /// This GPU.
+    Gpu(usize),
 }
 
 /// What every command gets: the processor, and where progress goes.
@@ -26,8 +37,8 @@ pub struct Context {
     pub device: Device,
     /// Whether the CPU may take over what a GPU fails at.
     pub finish_on_cpu: bool,
-    /// Whether a GPU is yet to be looked for.
-    pub undecided: bool,
+    /// The GPU that the command is to open itself.
+    pub undecided: Option<Undecided>,
     /// Whether what compares processors goes over the CPU beside a GPU.
     pub both: bool,
     /// `--gpu-memory`
@@ -54,9 +65,16 @@ impl Context {
         // Files are read and written on these threads. A pool that exists already stays.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(host.cpu_side().threads()).build_global();
         let auto = common.device.leaves_the_choice();
-        // Who limits the memory of a GPU wants one.
-        let undecided = auto && gpu == Gpu::Later && common.gpu_memory.is_none();
+        let undecided = match common.device {
+            // Who limits the memory of a GPU wants one.
+            _ if gpu != Gpu::Later || common.gpu_memory.is_some() => None,
+            DeviceArg::Auto => Some(Undecided::Auto),
+            // Without a driver the error comes at once.
+            DeviceArg::Cuda(ordinal) if cuda::driver_installed() => Some(Undecided::Gpu(ordinal)),
+            _ => None,
+        };
         let device = match common.device {
+            _ if undecided.is_some() => host,
             DeviceArg::Cpu => host,
             DeviceArg::Cuda(ordinal) => Device::cuda(ordinal, host)?,
             DeviceArg::Both if gpu != Gpu::Beside => {
@@ -65,7 +83,7 @@ impl Context {
                 return Err(BadInput::new(message).into());
             }
             DeviceArg::Both => Device::cuda(0, host)?,
-            DeviceArg::Auto if undecided || gpu == Gpu::Never => host,
+            DeviceArg::Auto if matches!(gpu, Gpu::Never | Gpu::Named) => host,
             DeviceArg::Auto => first_gpu(host, common.quiet),
         };
         match (device.backend(), common.gpu_memory) {

@@ -25,7 +25,7 @@ mod progress;
 pub mod stdin;
 pub mod stdout;
 
-pub use context::{Context, Gpu, first_gpu};
+pub use context::{Context, Gpu, Undecided, first_gpu};
 pub use failure::BadInput;
 pub use progress::Console;
 

@@ -191,7 +191,7 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
     let context = Context {
         device: context.device.clone(),
         finish_on_cpu: context.finish_on_cpu,
-        undecided: false,
+        undecided: None,
         both: false,
         gpu_memory: context.gpu_memory,
         console: Console::new(true),

@@ -16,7 +16,7 @@ use rayspin::mri::scan::{Frame, FrameOptions, Label, Scan, Series};
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin::run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, Stage};
-use rayspin_shell::{BadInput, Context};
+use rayspin_shell::{BadInput, Context, Undecided};
 
 use super::recon::stream::{self, Stream};
 use super::recon::taken::Taken;
@@ -119,12 +119,29 @@ pub(crate) fn expect_memory(plan: &Plan) -> Result<()> {
     Ok(cpu::expect_memory("reconstruction", plan.peak().saturating_sub(process_bytes()))?)
 }
 
-/// Says so where the CPU is done before a GPU has started.
-pub(crate) fn quicker_than_a_gpu_starts(plan: &Plan, cpu: &Device) -> Option<String> {
+/// Says so where the CPU is done before a GPU has started, and no GPU is named.
+pub(crate) fn quicker_than_a_gpu_starts(undecided: Undecided, plan: &Plan, cpu: &Device) -> Option<String> {
     let seconds = cpu_seconds(&plan.budget, cpu.cpu_side().threads());
-    (seconds < GPU_START).then(|| {
+    (undecided == Undecided::Auto && seconds < GPU_START).then(|| {
         format!("done in less than {GPU_START} s, which a GPU takes to start (--device cuda takes it anyway)")
     })
+}
+
+/// Opens the GPU that is named, or else the first one that works, and returns the bytes that starting it took.
+///
+/// Errors: the GPU that is named does not work.
+pub(crate) fn open(
+    undecided: Undecided,
+    context: &Context,
+    starting: Option<cuda::Starting>,
+) -> Result<(Device, u64)> {
+    let (before, host) = (process_bytes(), context.device.host());
+    let device = match undecided {
+        Undecided::Auto => rayspin_shell::first_gpu(host, context.quiet),
+        Undecided::Gpu(ordinal) => Device::cuda(ordinal, host)?,
+    };
+    let took = starting.map_or_else(|| process_bytes().saturating_sub(before), |_| STARTED_BYTES);
+    Ok((device, took))
 }
 
 /// What is left to kernels, the driver, and gaps between arrays.
@@ -156,16 +173,17 @@ const EARLY_BYTES: u64 = 64 << 20;
 /// Host memory that a started GPU takes: 107 MiB measured (benches/results/2026-11-24-h100/file_to_file.txt).
 const STARTED_BYTES: u64 = 128 << 20;
 
-/// Begins to start the GPU that the run will probably take, beside whatever comes next. Not where `--memory` limits the run or it only
+/// Begins to start the GPU that the run will take, beside whatever comes next. Not where `--memory` limits the run or it only
 /// tells its plan: what a GPU takes of the host's memory is then measured alone.
 pub(crate) fn starting(context: &Context, run: &Run, scan: &Path) -> Option<cuda::Starting> {
-    let large = std::fs::metadata(scan).is_ok_and(|found| found.len() >= EARLY_BYTES);
-    (context.undecided && run.memory.is_none() && !run.dry_run && large).then(cuda::start)
-}
-
-/// The bytes that starting a GPU took, where the process had `before`.
-pub(crate) fn started(early: Option<cuda::Starting>, before: u64) -> u64 {
-    early.map_or_else(|| process_bytes().saturating_sub(before), |_| STARTED_BYTES)
+    if run.memory.is_some() || run.dry_run {
+        return None;
+    }
+    let large = || std::fs::metadata(scan).is_ok_and(|found| found.len() >= EARLY_BYTES);
+    match context.undecided? {
+        Undecided::Auto => large().then(|| cuda::start(0)),
+        Undecided::Gpu(ordinal) => Some(cuda::start(ordinal)),
+    }
 }
 
 /// Seconds that the CPU takes at most for what is planned.

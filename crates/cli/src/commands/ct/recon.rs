@@ -268,17 +268,17 @@ impl Session<'_> {
         let corrections = &self.corrections;
         let mut job = PlanJob { args, lines, process, options, corrections, device: self.device.clone() };
         let fail = || args.scan.display().to_string();
-        if self.context.undecided {
+        if let Some(undecided) = self.context.undecided {
             let whole = job.plan().with_context(fail)?;
-            match plan::quicker_than_a_gpu_starts(&whole, &job.device) {
+            match plan::quicker_than_a_gpu_starts(undecided, &whole, &job.device) {
                 Some(why) if rayspin::device::cuda::driver_installed() => {
                     self.monitor.note(&format!("computing on the CPU: {why}"));
                 }
                 Some(_) => {}
                 None => {
-                    let before = plan::process_bytes();
-                    job.device = rayspin_shell::first_gpu(job.device.clone(), self.context.quiet);
-                    job.process += plan::started(self.starting.take(), before);
+                    let (device, took) = plan::open(undecided, self.context, self.starting.take())?;
+                    job.device = device;
+                    job.process += took;
                 }
             }
         }

@@ -10,8 +10,8 @@ use rayspin::mri::prepare::Noise;
 use rayspin::mri::recon::{LAMBDA, ReconOptions, compile_ahead};
 use rayspin::mri::scan::{Facts, Samples};
 use rayspin::run::{Limits, OverBudget, Plan};
-use rayspin_shell::Context;
 use rayspin_shell::effect::refuse_idle;
+use rayspin_shell::{Context, Undecided};
 
 use super::{Session, arrays, effect, files, options, plan, record};
 use crate::args::mri::ReconMri;
@@ -194,8 +194,8 @@ impl<'a> Session<'a> {
     pub(super) fn plan(&mut self, read: Read) -> Result<Option<Fitted>> {
         let Read { mut source, mut shape, mut process } = read;
         let mut notes = Vec::new();
-        if self.context.undecided {
-            process += self.decide(&source, &shape, process, &mut notes)?;
+        if let Some(undecided) = self.context.undecided {
+            process += self.decide(undecided, (&source, &shape), process, &mut notes)?;
         }
         let args = self.args;
         let mut limits = plan::limits(args.run.memory, &self.device, self.context.gpu_memory)?;
@@ -233,27 +233,27 @@ impl<'a> Session<'a> {
         Ok(Some(Fitted { plan, limits, source, shape }))
     }
 
-    /// Takes a GPU where the CPU is not done before one has started; returns the bytes that starting it took.
+    /// Takes the GPU that is named, or one where the CPU is not done before it has started. Returns the bytes that starting it took.
     fn decide(
         &mut self,
-        source: &plan::Source,
-        shape: &plan::Shape,
+        undecided: Undecided,
+        (source, shape): (&plan::Source, &plan::Shape),
         process: u64,
         notes: &mut Vec<String>,
     ) -> Result<u64> {
         let plan = self.job(source, shape, process).whole()?;
-        match plan::quicker_than_a_gpu_starts(&plan, &self.device) {
+        match plan::quicker_than_a_gpu_starts(undecided, &plan, &self.device) {
             Some(why) if rayspin::device::cuda::driver_installed() => {
                 notes.push(format!("computing on the CPU: {why}"));
                 Ok(0)
             }
             Some(_) => Ok(0),
             None => {
-                let before = plan::process_bytes();
                 self.recorder.stage("start GPU");
-                self.move_to(rayspin_shell::first_gpu(self.device.clone(), self.context.quiet));
+                let (device, took) = plan::open(undecided, self.context, self.starting.take())?;
+                self.move_to(device);
                 self.recorder.stage("plan");
-                Ok(plan::started(self.starting.take(), before))
+                Ok(took)
             }
         }
     }

@@ -53,11 +53,12 @@ impl Drop for Starting {
     }
 }
 
-/// Begins to start the driver and the first GPU, which takes a third of a second. Who opens that GPU meanwhile waits for the rest.
-pub fn start() -> Starting {
-    let work = || {
+/// Begins to start the driver and a GPU, which takes a third of a second. Who opens that GPU meanwhile waits for the rest.
+pub fn start(ordinal: usize) -> Starting {
+    let work = move || {
         if count().is_ok()
-            && let Ok(device) = cu::device::get(0)
+            && let Ok(ordinal) = ordinal.try_into()
+            && let Ok(device) = cu::device::get(ordinal)
         {
             // SAFETY: the device was just found. Its primary context stays retained until the process ends.
             let _ = unsafe { cu::primary_ctx::retain(device) };
