@@ -490,7 +490,9 @@ macro_rules! compiled_here {
         ) -> Result<()> {
             match &plan.engine {
                 Engine::Cpu(engine) => {
-                    engine.forward_items(plan.device.cpu_side(), image.cpu(), samples.cpu_mut())
+                    let cpu = plan.device.cpu_side();
+                    // Once for all steps: handing work to other threads takes longer than a small transform.
+                    cpu.run(|| engine.forward_items(cpu, image.cpu(), samples.cpu_mut()))
                 }
                 Engine::Cuda(engine) => engine.forward(image, samples, None),
             }
@@ -504,7 +506,8 @@ macro_rules! compiled_here {
         ) -> Result<()> {
             match &plan.engine {
                 Engine::Cpu(engine) => {
-                    engine.adjoint_items(plan.device.cpu_side(), samples.cpu(), image.cpu_mut())
+                    let cpu = plan.device.cpu_side();
+                    cpu.run(|| engine.adjoint_items(cpu, samples.cpu(), image.cpu_mut()))
                 }
                 Engine::Cuda(engine) => engine.adjoint(samples, image, None),
             }
