@@ -1,5 +1,6 @@
 # make demo   builds Rayspin and runs the main job on simulated scans
-# make test   format, lints, documentation and tests: what must hold before a change is taken
+# make test   format, lints, documentation and tests of the product: what must hold before a change is taken
+# make test-ladders  the tests of ladders, gallery and primitives, and every CUDA kernel compiled for three generations of GPUs
 # make build  the program that reconstructs, target/release/rayspin
 # make ladder the program of ladders and tuning, target/release/rayspin-ladder
 # make wheel  the wheel of Python's package, in dist/wheels
@@ -11,7 +12,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build ladder demo test wheel lint bench tools python kernels gpu-pack python-gpu-pack gpu-test gpu-bench clean
+.PHONY: build ladder demo test test-ladders wheel lint bench tools python kernels gpu-pack python-gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
@@ -22,12 +23,20 @@ ladder: tools
 demo: build
 	target/release/rayspin demo --out $(DEMO_DIR)
 
+# With the package of Python the features of all dependencies are those of the whole workspace, so nothing is compiled anew.
+LADDERS := rayspin-ladder-cli rayspin-gallery rayspin-lab rayspin-primitives
+CARGO_TEST = RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python RAYSPIN_NVRTC_REQUIRED=1 \
+	RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --locked --no-fail-fast
+
 # Clippy checks the examples; the tests do not build them.
 test: tools python lint
-	RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python RAYSPIN_NVRTC_REQUIRED=1 \
-		RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --workspace --locked --tests
+	$(CARGO_TEST) --workspace $(LADDERS:%=--exclude %) --tests
 	$(CARGO) test --workspace --locked --doc
 	scripts/wheel.sh test
+
+test-ladders: tools python
+	$(CARGO_TEST) $(LADDERS:%=--package %) --package rayspin-python --tests
+	RAYSPIN_TEST_ARCHITECTURES=all $(CARGO_TEST) --package rayspin-emu --package rayspin-python --test nvrtc
 
 wheel: tools
 	scripts/wheel.sh
