@@ -3,10 +3,10 @@
 //! ```text
 //! cargo run --release -p rayspin-kernels --example type3_bench -- \
 //!     --extent 64,64,64 --positions 1000000 --frequencies 1000000 --precision f32 --tolerance 1e-3 \
-//!     [--plans 3] [--runs 5] [--threads 2] [--check 50]
+//!     [--plans 3] [--runs 5] [--device cpu|cuda] [--threads 2] [--check 50]
 //! ```
 //!
-//! Positions are uniform in ±1/2, frequencies in ±extent/2, along x, y, z.
+//! The arrays are in memory of the device, and times are by the wall clock until its work is done. Positions are uniform in ±1/2, frequencies in ±extent/2, along x, y, z.
 
 mod common;
 
@@ -16,7 +16,7 @@ use ndarray::{Array2, Axis};
 use num_complex::Complex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C64, Real, Result};
+use rayspin_core::{C64, Error, Real, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::nufft::{Options, Type3, type3::reference};
 
@@ -44,7 +44,12 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
     let threads = arguments.number("threads", rayspin_device::cpu::available_threads() as f64) as usize;
     let options = Options::tolerance(arguments.number("tolerance", 1e-3));
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let device = Device::cpu_with_threads(threads)?;
+    let host = Device::cpu_with_threads(threads)?;
+    let device = match arguments.text("device", "cpu").as_str() {
+        "cpu" => host,
+        "cuda" => Device::cuda(0, host)?,
+        other => return Err(Error::value("--device", "cpu or cuda", other)),
+    };
     let mut centred = |count: usize, widths: &[f64]| {
         Array2::from_shape_fn((count, widths.len()), |(_, d)| widths[d] * (rng.random::<f64>() - 0.5))
     };
@@ -52,28 +57,34 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
     let s = centred(frequencies, &extent);
     let make = || Type3::<R>::new(&device, x.view(), s.view(), &options);
     let plan = make()?;
-    let plan_ms = least(plans, || make().map(drop))?;
+    let plan_ms = least(plans, || make().and_then(|_| device.synchronize()))?;
     let mut part = || <R as Real>::from_f64(rng.random::<f64>() - 0.5);
     let values: Vec<Complex<R>> = (0..positions).map(|_| Complex::new(part(), part())).collect();
     let values64: Vec<C64> = values.iter().map(|v| C64::new(v.re.to_f64(), v.im.to_f64())).collect();
     let values = Array::from_vec(&device, &[positions], values)?;
     let mut found = Array::zeros(&device, &[frequencies])?;
     plan.forward(&values, &mut found)?;
-    let type3_ms = least(runs, || plan.forward(&values, &mut found))?;
+    device.synchronize()?;
+    let type3_ms = least(runs, || {
+        plan.forward(&values, &mut found)?;
+        device.synchronize()
+    })?;
+    let found = found.to_vec()?;
     let which: Vec<usize> = (0..check).map(|_| rng.random_range(0..frequencies)).collect();
     let exact = reference::forward(x.view(), s.select(Axis(0), &which).view(), &values64);
     let (mut norm, mut difference) = (0.0, 0.0);
     for (&j, exact) in which.iter().zip(&exact) {
-        let value = found.cpu()[j];
+        let value = found[j];
         difference += (C64::new(value.re.to_f64(), value.im.to_f64()) - exact).norm_sqr();
         norm += exact.norm_sqr();
     }
     println!(
         "{{\"extent\": {extent:?}, \"positions\": {positions}, \"frequencies\": {frequencies}, \"precision\": \"{}\", \
-         \"tolerance\": {:e}, \"threads\": {threads}, \"plan_ms\": {plan_ms:.3}, \"type3_ms\": {type3_ms:.3}, \
+         \"tolerance\": {:e}, \"device\": \"{}\", \"threads\": {threads}, \"plan_ms\": {plan_ms:.3}, \"type3_ms\": {type3_ms:.3}, \
          \"type3_error\": {:.3e}}}",
         R::NAME,
         options.tolerance,
+        device.describe(),
         if check > 0 { (difference / norm).sqrt() } else { 0.0 },
     );
     Ok(())

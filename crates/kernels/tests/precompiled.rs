@@ -16,7 +16,7 @@ use rayspin_device::cuda::Program;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_emu::{Emulator, null_driver};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::nufft::{Nufft, Options};
+use rayspin_kernels::nufft::{Nufft, Options, Type3};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{
     coil_mixing, density, difference, gram, ladders, nudft, off_resonance, precompiled, select, sensitivity,
@@ -81,6 +81,22 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
             let (images, data) = ([&[items], &matrix[..]].concat(), [items, samples]);
             plan.forward(&array(device, &images), &mut array(device, &data)).unwrap();
             plan.adjoint(&array(device, &data), &mut array(device, &images)).unwrap();
+        }
+    }
+    for i in 0..20 {
+        let dims = 1 + i % 3;
+        let mut points = |count: usize| Array2::from_shape_fn((count, dims), |_| rng.random_range(-1.5..1.5));
+        let (x, s) = (points(300), points(400));
+        // The tightest, where the second stage's kernels are wider than types 1 and 2 have, and others.
+        let least = if size_of::<R>() == 4 { -5.6 } else { -12.6 };
+        let tolerance =
+            10f64.powf(if i < 6 { least + 0.1 * i as f64 } else { rng.random_range(least..-1.0) });
+        let Ok(plan) = Type3::<R>::new(device, x.view(), s.view(), &Options::tolerance(tolerance)) else {
+            continue;
+        };
+        for items in [1, rng.random_range(2..20)] {
+            plan.forward(&array(device, &[items, 300]), &mut array(device, &[items, 400])).unwrap();
+            plan.adjoint(&array(device, &[items, 400]), &mut array(device, &[items, 300])).unwrap();
         }
     }
     for matrix in [&[70][..], &[33, 9], &[200, 300], &[5, 6, 7], &[40, 40, 40]] {

@@ -193,7 +193,7 @@ impl<R: Real> Nufft<R> {
         check_matrix(points.dims(), &self.matrix)?;
         match &mut self.engine {
             Engine::Cpu(engine) => engine.set_points(&points, &self.matrix)?,
-            Engine::Cuda(engine) => engine.set_points(&points)?,
+            Engine::Cuda(engine) => engine.gridding.set_points(&points)?,
         }
         self.samples = points.samples();
         Ok(())
@@ -312,7 +312,7 @@ impl<R: Real> Nufft<R> {
                 None => short()?,
             },
             Engine::Cuda(engine) => match samples.cuda().part(first, self.samples) {
-                Some(samples) => engine.spread_to(samples, grid, true)?,
+                Some(samples) => engine.gridding.spread_to(samples, grid, true)?,
                 None => short()?,
             },
         }
@@ -333,7 +333,7 @@ impl<R: Real> Nufft<R> {
                 engine.interp_from(self.device.cpu_side(), grid.cpu(), samples.cpu_mut());
                 Stop::of_caller().check()
             }
-            Engine::Cuda(engine) => engine.interp_from(grid, samples),
+            Engine::Cuda(engine) => engine.gridding.interp(grid.cuda(), samples.cuda_mut(), 1, None),
         }
     }
 
@@ -494,7 +494,7 @@ macro_rules! compiled_here {
                     // Once for all steps: handing work to other threads takes longer than a small transform.
                     cpu.run(|| engine.forward_items(cpu, image.cpu(), samples.cpu_mut()))
                 }
-                Engine::Cuda(engine) => engine.forward(image, samples, None),
+                Engine::Cuda(engine) => engine.forward(image.cuda(), samples.cuda_mut(), None),
             }
         }
 
@@ -509,7 +509,7 @@ macro_rules! compiled_here {
                     let cpu = plan.device.cpu_side();
                     cpu.run(|| engine.adjoint_items(cpu, samples.cpu(), image.cpu_mut()))
                 }
-                Engine::Cuda(engine) => engine.adjoint(samples, image, None),
+                Engine::Cuda(engine) => engine.adjoint(samples.cuda(), image.cuda_mut(), None),
             }
         }
     };

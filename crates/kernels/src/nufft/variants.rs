@@ -101,7 +101,7 @@ fn spread_on_gpu<R: Real>(
 ) -> Result<()> {
     check(plan, samples, grid)?;
     let engine = plan.on_gpu()?;
-    engine.spread_to(samples.cuda(), grid, false)
+    engine.gridding.spread_to(samples.cuda(), grid, false)
 }
 
 fn interp_on_gpu<R: Real>(
@@ -111,7 +111,7 @@ fn interp_on_gpu<R: Real>(
 ) -> Result<()> {
     check(plan, samples, grid)?;
     let engine = plan.on_gpu()?;
-    engine.interp_from(grid, samples)
+    engine.gridding.interp(grid.cuda(), samples.cuda_mut(), 1, None)
 }
 
 fn row<R: Real, L>(
@@ -253,8 +253,8 @@ fn batched(to_image: bool, config: &Config, data: &mut Data) -> Result<()> {
     let asked = Some(asked(to_image, config, data)?);
     let engine = data.plan.on_gpu()?;
     match to_image {
-        true => engine.adjoint(&data.samples, &mut data.images, asked),
-        false => engine.forward(&data.images, &mut data.samples, asked),
+        true => engine.adjoint(data.samples.cuda(), data.images.cuda_mut(), asked),
+        false => engine.forward(data.images.cuda(), data.samples.cuda_mut(), asked),
     }
 }
 
@@ -264,7 +264,7 @@ fn asked(to_image: bool, config: &Config, data: &Data) -> Result<Asked> {
     let usual = cuda::usual(to_image, plan.matrix().len(), plan.width(), items);
     let space = form::space(to_image, usual);
     if *config == space.default_config() {
-        return plan.on_gpu()?.usual(to_image, items);
+        return plan.on_gpu()?.gridding.usual(to_image, items);
     }
     // Kernels are made for forms of this space.
     let asked = Asked::of(config).filter(|_| space.contains(config));

@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
-use rayspin_core::{C64, Result};
-use rayspin_device::cuda::{Argument, Kernel, Launch, Source, ViewMut};
+use rayspin_core::{C64, Error, Result, expect_len};
+use rayspin_device::cuda::{Argument, Kernel, Launch, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
@@ -112,26 +112,32 @@ pub(super) fn scale<S: Scalar>(cuda: &Cuda, alpha: S, x: &mut Array<S>) -> Resul
     unsafe { kernel::<S>(cuda, "scale")?.launch(over(len), arguments) }
 }
 
-pub(super) fn multiply<S: Scalar>(
+/// y ← d ⊙ x, or conj(d) ⊙ x, where d is repeated along x. Errors: x and y of different lengths, no factors for them.
+pub(crate) fn multiply<S: Scalar>(
     cuda: &Cuda,
-    d: &Array<S>,
-    x: &Array<S>,
-    y: &mut Array<S>,
+    d: View<'_, S>,
+    x: View<'_, S>,
+    y: ViewMut<'_, S>,
     conjugate: bool,
 ) -> Result<()> {
-    if x.is_empty() {
+    let len = x.len();
+    expect_len("multiply", &[len], y.len())?;
+    if len == 0 {
         return Ok(());
     }
+    if d.is_empty() {
+        return Err(Error::value("multiply", "factors", "none"));
+    }
     let arguments = &mut [
-        d.cuda().into(),
+        d.into(),
         (d.len() as u64).into(),
-        x.cuda().into(),
-        y.cuda_mut().into(),
-        (x.len() as u64).into(),
+        x.into(),
+        y.into(),
+        (len as u64).into(),
         u32::from(conjugate).into(),
     ];
-    // SAFETY: the shapes of `x` and `y` were compared; `d` is read modulo its length, which is not 0 where `x` has elements.
-    unsafe { kernel::<S>(cuda, "multiply")?.launch(over(x.len()), arguments) }
+    // SAFETY: `x` and `y` have `len` elements; `d` is read modulo its length, which is not 0.
+    unsafe { kernel::<S>(cuda, "multiply")?.launch(over(len), arguments) }
 }
 
 pub(super) fn weight<S: Scalar>(
@@ -150,7 +156,7 @@ pub(super) fn weight<S: Scalar>(
         y.cuda_mut().into(),
         (x.len() as u64).into(),
     ];
-    // SAFETY: as for `multiply`.
+    // SAFETY: the shapes of `x` and `y` were compared; `w` is read modulo its length, which is not 0 where `x` has elements.
     unsafe { kernel::<S>(cuda, "weight")?.launch(over(x.len()), arguments) }
 }
 

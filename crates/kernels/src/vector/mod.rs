@@ -11,7 +11,7 @@ mod variants;
 
 pub use conjugate::{CgHalt, CgLimits, CgScalars, CgState};
 pub(crate) use cpu::{SERIAL, for_chunks};
-pub(crate) use cuda::builds;
+pub(crate) use cuda::{builds, multiply as multiply_on_gpu};
 pub(crate) use ladder::ladder;
 pub use scalar::Scalar;
 pub(crate) use scalar::defines;
@@ -211,7 +211,7 @@ pub fn multiply<S: Scalar>(d: &Array<S>, x: &Array<S>, y: &mut Array<S>) -> Resu
     expect_trailing("multiply", d, x)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::multiply(cpu, d.cpu(), x.cpu(), y.cpu_mut()),
-        Backend::Cuda(cuda) => cuda::multiply(cuda, d, x, y, false)?,
+        Backend::Cuda(cuda) => cuda::multiply(cuda, d.cuda(), x.cuda(), y.cuda_mut(), false)?,
     }
     Ok(())
 }
@@ -236,7 +236,7 @@ pub fn multiply_conj<S: Scalar>(d: &Array<S>, x: &Array<S>, y: &mut Array<S>) ->
     expect_trailing("multiply_conj", d, x)?;
     match x.device().backend() {
         Backend::Cpu(cpu) => cpu::multiply_conj(cpu, d.cpu(), x.cpu(), y.cpu_mut()),
-        Backend::Cuda(cuda) => cuda::multiply(cuda, d, x, y, true)?,
+        Backend::Cuda(cuda) => cuda::multiply(cuda, d.cuda(), x.cuda(), y.cuda_mut(), true)?,
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ fn crowded_tiles_are_cut_and_results_repeat_bit_for_bit() {
                 .unwrap();
             let image = |seed: &[C64]| {
                 let plan = Nufft::<f64>::new(device, &trajectory, &matrix, &options::<f64>()).unwrap();
-                assert!(!plan.on_gpu().unwrap().runs.is_empty());
+                assert!(!plan.on_gpu().unwrap().gridding.runs.is_empty());
                 let mut image = nan(device, &matrix);
                 plan.adjoint(&Array::from_slice(device, &[samples], seed).unwrap(), &mut image).unwrap();
                 image.to_vec().unwrap()

@@ -1,9 +1,12 @@
+use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rayspin_core::C64;
 
 use super::super::BOUND;
 use super::super::tests::{cpu, distance, nan, narrow, random, widen};
 use super::*;
+use crate::cuda::gpus;
 
 /// Where positions or frequencies lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,39 +55,43 @@ fn check<R: Real>(
     (x, s): (&Array2<f64>, &Array2<f64>),
     (values, data): (&[C64], &[C64]),
     (exact_forward, exact_adjoint): (&[C64], &[C64]),
-    tolerance: f64,
+    options: Options,
     case: &str,
 ) -> f64 {
-    let case = format!("{case}, {}, ε {tolerance:e}", R::NAME);
-    let plan = match Type3::<R>::new(device, x.view(), s.view(), &Options::tolerance(tolerance)) {
+    let case = format!("{case}, {}, {options:?}", R::NAME);
+    let plan = match Type3::<R>::new(device, x.view(), s.view(), &options) {
         Ok(plan) => plan,
         Err(error) => {
-            assert!(size_of::<R>() == 4 && tolerance < 1e-5 && x.ncols() > 1, "{case}: {error}");
+            assert!(size_of::<R>() == 4 && options.tolerance < 1e-5 && x.ncols() > 1, "{case}: {error}");
             return 0.0;
         }
     };
+    assert_eq!(plan.transform.device().kind(), device.kind(), "{case}");
     let values = Array::from_vec(device, &[BATCH, x.nrows()], narrow::<R>(values).0).unwrap();
     let data = Array::from_vec(device, &[BATCH, s.nrows()], narrow::<R>(data).0).unwrap();
     let (mut forward, mut adjoint) = (nan::<R>(device, data.shape()), nan::<R>(device, values.shape()));
     plan.forward(&values, &mut forward).unwrap();
     plan.adjoint(&data, &mut adjoint).unwrap();
-    let (forward, adjoint) = (widen(forward.cpu()), widen(adjoint.cpu()));
-    let ratios =
-        [(&forward, exact_forward), (&adjoint, exact_adjoint)].map(|(f, e)| distance(f, e) / tolerance);
-    let difference = (inner(&forward, &widen(data.cpu())) - inner(&widen(values.cpu()), &adjoint)).norm();
+    let [forward, adjoint, values, data] =
+        [forward, adjoint, values, data].map(|array| widen(&array.to_vec().unwrap()));
+    let ratios = [(&forward, exact_forward), (&adjoint, exact_adjoint)]
+        .map(|(f, e)| distance(f, e) / options.tolerance);
+    let difference = (inner(&forward, &data) - inner(&values, &adjoint)).norm();
     let norm = |a: &[C64]| inner(a, a).re.sqrt();
-    let allowed = 1e3 * <R as Real>::EPSILON.to_f64() * norm(&forward) * norm(&widen(data.cpu()));
+    let allowed = 1e3 * <R as Real>::EPSILON.to_f64() * norm(&forward) * norm(&data);
     assert!(difference <= allowed, "adjoint, {case}: {difference:e} above {allowed:e}");
     ratios[0].max(ratios[1])
 }
 
-#[test]
-fn errors_stay_within_the_bound_and_directions_are_adjoint() {
-    let device = cpu();
+/// Errors of all problems with sets of points that are `wanted`, in f32 and in f64.
+fn sweep(device: &Device, wanted: impl Fn(Set, Set) -> bool, single: &[Options], double: &[Options]) {
     let mut beyond = Vec::new();
     let mut worst = [(0.0, String::new()), (0.0, String::new())];
     for (x_half, s_half) in HALVES {
         for (i, (x_set, s_set)) in SETS.iter().flat_map(|&x| SETS.map(|s| (x, s))).enumerate() {
+            if !wanted(x_set, s_set) {
+                continue;
+            }
             let mut rng = ChaCha8Rng::seed_from_u64((x_half.len() * 100 + i) as u64);
             let (x, s) = (points(x_set, 70, x_half, &mut rng), points(s_set, 80, s_half, &mut rng));
             let (_, values) = narrow::<f32>(&random(BATCH * x.nrows(), &mut rng));
@@ -95,26 +102,130 @@ fn errors_stay_within_the_bound_and_directions_are_adjoint() {
             let adjoint: Vec<C64> = items.flat_map(|v| reference::adjoint(x.view(), s.view(), v)).collect();
             let case = format!("{} dimensions, {x_set:?} to {s_set:?}", x_half.len());
             let (inputs, exact) = ((&values[..], &data[..]), (&forward[..], &adjoint[..]));
-            for power in 1..=12 {
-                let tolerance = 10f64.powi(-power);
-                let mut ratios = vec![check::<f64>(&device, (&x, &s), inputs, exact, tolerance, &case)];
-                if power <= 6 {
-                    let tolerance = tolerance.max(2e-6);
-                    ratios.push(check::<f32>(&device, (&x, &s), inputs, exact, tolerance, &case));
+            let single =
+                single.iter().map(|&o| (0, o, check::<f32>(device, (&x, &s), inputs, exact, o, &case)));
+            let double =
+                double.iter().map(|&o| (1, o, check::<f64>(device, (&x, &s), inputs, exact, o, &case)));
+            for (real, Options { tolerance, .. }, ratio) in single.chain(double) {
+                if ratio > BOUND {
+                    beyond.push(format!("{case}, ε {tolerance:e}: {ratio:.2} ε"));
                 }
-                for (worst, ratio) in worst.iter_mut().zip(ratios) {
-                    if ratio > BOUND {
-                        beyond.push(format!("{case}, ε {tolerance:e}: {ratio:.2} ε"));
-                    }
-                    if ratio > worst.0 {
-                        *worst = (ratio, format!("{case}, ε {tolerance:e}"));
-                    }
+                if ratio > worst[real].0 {
+                    worst[real] = (ratio, format!("{case}, ε {tolerance:e}"));
                 }
             }
         }
     }
-    println!("worst: f64 {:.2} ε ({}), f32 {:.2} ε ({})", worst[0].0, worst[0].1, worst[1].0, worst[1].1);
+    println!("worst: f32 {:.2} ε ({}), f64 {:.2} ε ({})", worst[0].0, worst[0].1, worst[1].0, worst[1].1);
     assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+/// Tolerances from 0.1 to 1e-12, in f32 to the tightest.
+fn tolerances() -> [Vec<Options>; 2] {
+    let power = |p: i32| 10f64.powi(-p);
+    let [single, double] = [(1..=6).map(power).collect::<Vec<_>>(), (1..=12).map(power).collect()];
+    [single, double].map(|list| list.into_iter().map(Options::tolerance).collect())
+}
+
+#[test]
+fn errors_stay_within_the_bound_and_directions_are_adjoint() {
+    let [mut single, double] = tolerances();
+    single.iter_mut().for_each(|options| options.tolerance = options.tolerance.max(2e-6));
+    sweep(&cpu(), |_, _| true, &single, &double);
+}
+
+/// The same few kernels in all tests on the emulator, which compiles each: those of the other tests of the NUFFT.
+fn few<R: Real>() -> Options {
+    let (tolerance, upsampling) = if size_of::<R>() == 4 { (4e-3, 2.0) } else { (4e-6, 1.25) };
+    Options { tolerance, upsampling: Some(upsampling) }
+}
+
+#[test]
+fn errors_stay_within_the_bound_and_directions_are_adjoint_on_a_gpu() {
+    for device in gpus() {
+        if device.describe().starts_with("Emulated") {
+            // Each set on either side.
+            let wanted = |x, s| (s as usize + 5 - x as usize) % 5 == 1;
+            sweep(device, wanted, &[few::<f32>()], &[few::<f64>()]);
+        } else {
+            let [mut single, double] = tolerances();
+            single.iter_mut().for_each(|options| options.tolerance = options.tolerance.max(2e-6));
+            sweep(device, |_, _| true, &single, &double);
+        }
+    }
+}
+
+#[test]
+fn batches_repeat_and_take_the_stated_memory_on_a_gpu() {
+    fn check<R: Real>(device: &Device, dims: usize) {
+        let Backend::Cuda(cuda) = device.backend() else { panic!("not a GPU") };
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let half = &[1.0, 3.0, 2.0][..dims];
+        let (x, s) = (points(Set::Uniform, 500, half, &mut rng), points(Set::Far, 300, half, &mut rng));
+        let (values, _) = narrow::<R>(&random(5 * 500, &mut rng));
+        let (data, _) = narrow::<R>(&random(5 * 300, &mut rng));
+        let run = |plan: &Type3<R>, together: usize| {
+            let (mut forward, mut adjoint) = (Vec::new(), Vec::new());
+            for (values, data) in values.chunks(together * 500).zip(data.chunks(together * 300)) {
+                let values = Array::from_slice(device, &[values.len() / 500, 500], values).unwrap();
+                let data = Array::from_slice(device, &[data.len() / 300, 300], data).unwrap();
+                let (mut f, mut a) = (nan(device, data.shape()), nan(device, values.shape()));
+                plan.forward(&values, &mut f).unwrap();
+                plan.adjoint(&data, &mut a).unwrap();
+                forward.extend(f.to_vec().unwrap());
+                adjoint.extend(a.to_vec().unwrap());
+            }
+            [forward, adjoint]
+        };
+        let plan = || Type3::<R>::new(device, x.view(), s.view(), &few::<R>()).unwrap();
+        let before = cuda.memory_used().0;
+        let whole = plan();
+        let together = run(&whole, 5);
+        assert_eq!(cuda.memory_used().0 - before, whole.bytes(5), "{dims} dimensions");
+        assert_eq!(run(&whole, 5), together, "{dims} dimensions");
+        drop(whole);
+        assert_eq!(cuda.memory_used().0, before);
+        // If memory is short, groups are smaller.
+        let short = plan();
+        let held = cuda.memory_used().0;
+        let (one, two) = (short.bytes(1), short.bytes(2));
+        assert!(short.bytes(5) > two && two > one);
+        cuda.limit_memory(Some(held + short.bytes(3) + 50 * (500 + 300)));
+        let parts = run(&short, 5);
+        cuda.limit_memory(None);
+        let bound = 1e3 * <R as Real>::EPSILON.to_f64();
+        for other in [parts, run(&plan(), 1)] {
+            for (found, expected) in other.iter().zip(&together) {
+                assert!(distance(&widen(found), &widen(expected)) < bound, "{dims} dimensions, {}", R::NAME);
+            }
+        }
+    }
+    // Devices of their own: on those that tests share, others allocate too.
+    let mut devices = vec![rayspin_emu::Emulator::device().unwrap()];
+    devices.extend(rayspin_device::cuda::count().is_ok().then(|| Device::cuda(0, cpu()).unwrap()));
+    for device in &devices {
+        check::<f32>(device, 1);
+        check::<f32>(device, 2);
+        check::<f32>(device, 3);
+        check::<f64>(device, 2);
+    }
+}
+
+/// A GPU's Fourier transforms end at 8192 points.
+#[test]
+fn long_grids_of_a_gpu_are_computed_by_the_host() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let (x, s) = (points(Set::Uniform, 50, &[40.0], &mut rng), points(Set::Uniform, 40, &[90.0], &mut rng));
+    let values = random(50, &mut rng);
+    let expected = reference::forward(x.view(), s.view(), &values);
+    for device in gpus() {
+        let plan = Type3::<f64>::new(device, x.view(), s.view(), &Options::tolerance(1e-6)).unwrap();
+        assert_eq!((plan.transform.device(), plan.device()), (&device.host(), device));
+        let values = Array::from_slice(device, &[50], &values).unwrap();
+        let mut found = nan::<f64>(device, &[40]);
+        plan.forward(&values, &mut found).unwrap();
+        assert!(distance(&found.to_vec().unwrap(), &expected) < 3e-6);
+    }
 }
 
 #[test]
@@ -151,12 +262,17 @@ fn a_batch_is_its_items_and_threads_do_not_matter() {
 
 #[test]
 fn bad_input_is_named() {
-    let device = cpu();
+    for device in std::iter::once(&cpu()).chain(gpus()) {
+        bad_input(device);
+    }
+}
+
+fn bad_input(device: &Device) {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let (x, s) =
         (points(Set::Uniform, 9, &[1.0, 1.0], &mut rng), points(Set::Uniform, 7, &[1.0, 1.0], &mut rng));
     let error = |x: &Array2<f64>, s: &Array2<f64>, tolerance: f64, upsampling: Option<f64>| {
-        let plan = Type3::<f32>::new(&device, x.view(), s.view(), &Options { tolerance, upsampling });
+        let plan = Type3::<f32>::new(device, x.view(), s.view(), &Options { tolerance, upsampling });
         plan.err().map(|e| e.to_string()).unwrap_or_default()
     };
     assert_eq!(error(&x, &s, 1e-3, None), "");
@@ -170,8 +286,8 @@ fn bad_input_is_named() {
     assert!(error(&x, &s, 1e-9, None).contains("tolerance"));
     assert!(error(&x, &s, f64::NAN, None).contains("tolerance"));
     assert!(error(&x, &s, 1e-3, Some(3.0)).contains("upsampling"));
-    let plan = Type3::<f32>::new(&device, x.view(), s.view(), &Options::tolerance(1e-3)).unwrap();
-    let array = |shape: &[usize]| Array::<Complex<f32>>::zeros(&device, shape).unwrap();
+    let plan = Type3::<f32>::new(device, x.view(), s.view(), &Options::tolerance(1e-3)).unwrap();
+    let array = |shape: &[usize]| Array::<Complex<f32>>::zeros(device, shape).unwrap();
     assert!(plan.forward(&array(&[2, 9]), &mut array(&[2, 7])).is_ok());
     assert!(plan.forward(&array(&[9]), &mut array(&[8])).is_err());
     assert!(plan.adjoint(&array(&[2, 7]), &mut array(&[3, 9])).is_err());
