@@ -142,6 +142,21 @@ def test_points_on_the_gpu_are_read_where_they_lie(library, modes):
         assert np.linalg.norm(plan.execute(data) - expected) < 4e-9 * np.linalg.norm(expected), turn
 
 
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_type_3_takes_and_gives_arrays_of_the_gpu(dims):
+    rng = np.random.default_rng(dims)
+    where = [rng.uniform(-4, 4, 3000) for _ in range(dims)]
+    targets = dict(zip("stu", [rng.uniform(20, 40, 2000) for _ in range(dims)]))
+    plan, on_cpu = (Plan(3, dims, eps=1e-9, device=device) for device in ("cuda", "cpu"))
+    plan.setpts(*(torch.from_numpy(axis).cuda() for axis in where), **targets)
+    on_cpu.setpts(*where, **targets)
+    data = rng.normal(size=(3, 3000)) + 1j * rng.normal(size=(3, 3000))
+    found, expected = plan.execute(torch.from_numpy(data).cuda()), on_cpu.execute(data)
+    assert found.is_cuda and np.linalg.norm(found.cpu().numpy() - expected) < 4e-9 * np.linalg.norm(expected)
+    back, expected = plan.execute_adjoint(found), on_cpu.execute_adjoint(expected)
+    assert back.is_cuda and np.linalg.norm(back.cpu().numpy() - expected) < 4e-9 * np.linalg.norm(expected)
+
+
 def test_points_wait_for_the_caller_s_stream_and_the_caller_waits_for_their_reader():
     rng = np.random.default_rng(4)
     count, modes = 300_000, (64, 64)
