@@ -202,7 +202,11 @@ impl<'py> Given<'py> {
         let compact = view.is_compact().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))?;
         let stride = match (compact, view.strides()) {
             (true, _) => None,
-            (false, Some(&[stride])) => Some(stride as isize),
+            // CuPy divides the negative bytes of a reversed array as if they were unsigned (14.2): the product wraps back to them.
+            (false, Some(&[stride])) => {
+                let item = dtype.bytes() as i64;
+                Some((stride.wrapping_mul(item) / item) as isize)
+            }
             _ => return Err(strided(what)),
         };
         let shape = view.shape().iter().map(|&n| n as usize).collect();

@@ -276,6 +276,7 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// of another format, one that is damaged, several images of an array, and for keywords that the file's header settles.
 #[pyfunction]
 #[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None, trajectory_weights=false))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn read_scan(
     py: Python<'_>,
     path: PathBuf,

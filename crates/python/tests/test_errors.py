@@ -144,7 +144,7 @@ def test_operators(call, kind, words):
         (lambda: plan().execute(X.astype("complex128")), TypeError, "data: expected complex64, found complex128"),
         (lambda: plan().execute(Wants(X, requires_grad=True)), TypeError, r"rayspin.torch.*pass data.detach\(\)"),
         (lambda: plan().execute(X, out=frozen(9, "complex64")), ValueError, "out: expected a writable array"),
-        (lambda: plan().setpts(*POINTS.T * np.inf), ValueError, "x: expected finite numbers"),
+        (lambda: plan().setpts(POINTS[:, 0] * np.inf, POINTS[:, 1]), ValueError, "x: expected finite numbers"),
         (lambda: plan().setpts(POINTS[:, 0], POINTS[:, 1] * np.nan), ValueError, "y: expected finite numbers, found NaN at index 0"),
         (lambda: plan().setpts(*(POINTS + 1j).T), TypeError, "x: expected real numbers"),
         (lambda: plan().setpts("ab", "cd"), TypeError, "x: expected an array of numbers"),

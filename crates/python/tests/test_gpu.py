@@ -90,7 +90,7 @@ class Unordered:
         self.array = array
 
     def __dlpack__(self, **named):
-        return self.array.__dlpack__(stream=-1)
+        return self.array.__dlpack__(stream=-1, max_version=named.get("max_version"))
 
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()
