@@ -148,7 +148,7 @@ impl Plan {
     /// s, t, u: the components of the frequencies for type 3, `[frequency]`, in 1 over the unit of the points.
     ///
     /// Arrays of float32 or float64 on the CPU or on the plan's GPU are read where they lie, with any stride. Arrays of other real types and on
-    /// another GPU are copied, as are lists. Call it again to plan anew for other points; without points all sums are 0. Returns None.
+    /// another GPU are copied, as are lists and all points of type 3. Call it again to plan anew for other points; without points all sums are 0. Returns None.
     ///
     /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite; the plan
     /// then keeps its points. Raises TypeError for complex numbers and what is no array.
