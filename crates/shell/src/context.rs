@@ -37,7 +37,7 @@ pub struct Context {
     pub device: Device,
     /// Whether the CPU may take over what a GPU fails at.
     pub finish_on_cpu: bool,
-    /// The GPU that the command is to open itself.
+    /// Which GPU the command opens itself.
     pub undecided: Option<Undecided>,
     /// Whether what compares processors goes over the CPU beside a GPU.
     pub both: bool,

@@ -180,7 +180,7 @@ impl<R: Real> Nufft<R> {
         })
     }
 
-    /// Replaces the points by those of a [`&Trajectory`](rayspin_core::Trajectory) or by [`Coordinates`]. The plan keeps its
+    /// Replaces the points. New points are a [`&Trajectory`](rayspin_core::Trajectory) or [`Coordinates`]. The plan keeps its
     /// tolerance, upsampling and kernel.
     ///
     /// The fine grid stays, and on the CPU the new points are sorted into the memory of the old ones. This takes less time than a

@@ -154,8 +154,8 @@ fn extent(matrix: &[usize], width: usize) -> Vec<usize> {
 /// The centre of k-space `[coil, z, y, x]` on the grid, `width` wide or less along short axes.
 fn region(samples: NonCartesian<'_>, width: usize) -> Result<Array<C32>> {
     let NonCartesian { trajectory, matrix, coils, of_coil, density } = samples;
-    // The host makes it of the few samples of the centre: on an H200 it takes no less time (128³, 8 coils: 104 ms, 148 ms on 16 cores,
-    // both without optimisation), and the first run 2.5 s more, for kernels to compile.
+    // The host computes it from the few samples of the centre. For 128³ and 8 coils this takes 148 ms on 16 cores, and 104 ms on an H200,
+    // whose first run compiles kernels for 2.5 s (both without optimisation).
     let device = &density.device().host();
     let extent = extent(matrix, width);
     let samples = trajectory.samples();
@@ -217,7 +217,7 @@ pub(crate) fn region_needs(
     let beside = count * (size_of::<usize>() as u64 + REAL + COMPLEX + 8 * extent.len() as u64);
     Ok(match device.kind() {
         BackendKind::Cpu => (arrays + beside, 0),
-        // The samples of a coil and those of them at the places of the centre, and then the images.
+        // First a coil's samples and the copies of its central ones; then the images.
         BackendKind::Cuda => ((coil + (COMPLEX + REAL + 4) * count).max(images), arrays + beside),
     })
 }

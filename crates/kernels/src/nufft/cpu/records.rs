@@ -64,7 +64,7 @@ impl<R: Real> Records<R> {
         Self { lines: Vec::new(), len: 0, dims: 1, real: PhantomData }
     }
 
-    /// Replaces all records by `len` records that `write` writes, and returns whether it wrote them all; otherwise there are none.
+    /// Replaces all records by `len` records that `write` writes. Returns whether it wrote all of them; if not, the list is empty.
     /// Reuses the memory if it is large enough, because the system clears fresh memory first, which takes a quarter to two fifths of
     /// the time for sorting.
     ///

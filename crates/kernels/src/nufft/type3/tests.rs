@@ -132,7 +132,7 @@ fn errors_stay_within_the_bound_and_directions_are_adjoint() {
     sweep(&cpu(), |_, _| true, &single, &double);
 }
 
-/// The same few kernels in all tests on the emulator, which compiles each; in f32 those of other tests of the NUFFT.
+/// All tests on the emulator use these few kernels, because it compiles each one. Other tests of the NUFFT use the same kernel in f32.
 fn few<R: Real>() -> Options {
     Options { tolerance: if size_of::<R>() == 4 { 4e-3 } else { 4e-6 }, upsampling: Some(2.0) }
 }
