@@ -3,7 +3,8 @@
 # make test-ladders  the tests of ladders, gallery and primitives, and every CUDA kernel compiled for three generations of GPUs
 # make build  the program that reconstructs, target/release/rayspin
 # make ladder the program of ladders and tuning, target/release/rayspin-ladder
-# make wheel  the wheel of Python's package, in dist/wheels
+# make wheel  the wheel of Python's package for this machine, in dist/wheels
+# make wheel-release  the wheel for other machines too, with kernels compiled beforehand
 # make python-gpu-pack  the tests of Python's package, for a machine with a GPU: dist/python-gpu
 # make kernels  kernels compiled beforehand, target/kernels/rayspin.kernels
 # make bench  peers beside Rayspin, on this machine
@@ -12,7 +13,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 CARGO ?= cargo
 DEMO_DIR ?= rayspin-demo
 
-.PHONY: build ladder demo test test-ladders wheel lint bench tools python kernels gpu-pack python-gpu-pack gpu-test gpu-bench clean
+.PHONY: build ladder demo test test-ladders wheel wheel-release lint bench tools python kernels gpu-pack python-gpu-pack gpu-test gpu-bench clean
 
 build: tools
 	$(CARGO) build --release --locked --package rayspin-cli
@@ -40,6 +41,9 @@ test-ladders: tools python
 
 wheel: tools
 	scripts/wheel.sh
+
+wheel-release: tools
+	scripts/wheel.sh release
 
 lint: tools
 	$(CARGO) fmt --all --check

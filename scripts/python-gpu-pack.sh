@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 out=dist/python-gpu
 rm -rf dist/wheels $out
-scripts/wheel.sh
+scripts/wheel.sh release
 mkdir -p $out
 cp -r dist/wheels/rayspin-*.whl crates/python/tests benches/peers/arrays.py benches/peers/file_to_file.py benches/peers/cardiac.py \
     scripts/python-gpu-test.sh $out

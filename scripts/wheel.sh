@@ -1,8 +1,10 @@
 #!/bin/sh
-# Builds the wheel of Python's package into dist/wheels, for Linux with glibc 2.28 or newer and Python 3.10 or newer.
-# The wheel carries kernels compiled beforehand (scripts/kernels.sh), so that a GPU needs its driver alone.
-# `scripts/wheel.sh test` builds it without optimisation and without kernels, installs it beside NumPy in a fresh environment and runs
-# its tests there.
+# Builds the wheel of Python's package into dist/wheels, for Python 3.10 or newer.
+# `scripts/wheel.sh` builds it for this machine's Linux, from the crates that `make build` compiled. On a GPU it wants NVRTC, from a toolkit
+# or from the packages of PyPI.
+# `scripts/wheel.sh release` builds the one that travels: for Linux with glibc 2.28 or newer, with kernels compiled beforehand
+# (scripts/kernels.sh), so that a GPU needs its driver alone.
+# `scripts/wheel.sh test` builds it without optimisation, installs it beside NumPy in a fresh environment and runs its tests there.
 set -eu
 cd "$(dirname "$0")/.."
 tools=.tools/wheel
@@ -17,12 +19,21 @@ fi
 PATH=$PWD/$tools/bin:$PATH
 export PATH
 manifest=crates/python/Cargo.toml
-if [ "${1:-}" != test ]; then
+case ${1:-} in
+"")
+    exec maturin build --release --locked --manifest-path $manifest --out dist/wheels --compatibility linux
+    ;;
+release)
     scripts/kernels.sh
-    RAYSPIN_KERNELS_EMBED=$PWD/target/kernels/rayspin.kernels \
+    RAYSPIN_KERNELS_EMBED=$PWD/target/kernels/rayspin.kernels exec \
         maturin build --release --features precompiled --locked --manifest-path $manifest --out dist/wheels --zig --compatibility manylinux_2_28
-    exit 0
-fi
+    ;;
+test) ;;
+*)
+    echo "usage: scripts/wheel.sh [release | test]" >&2
+    exit 2
+    ;;
+esac
 rm -rf target/wheel
 maturin build --profile dev --locked --manifest-path $manifest --out target/wheel --compatibility linux
 $tools/bin/python -m venv --clear .tools/wheel-test
