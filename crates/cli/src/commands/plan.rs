@@ -380,7 +380,13 @@ impl Job for PlanJob<'_> {
             _ => core::of_frames(frame, &frames, &self.options, device, known),
         }?;
         let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
-        budget.push("read", shape.read);
+        budget.push(
+            "read",
+            match source {
+                Source::Stream(stream) => shape.read.max(stream.learning_bytes()),
+                _ => shape.read,
+            },
+        );
         budget.stages.extend(core.stages);
         let (images, result) = (8 * image * shape.frames as u64, budget.result);
         let process = self.process + shape.kept;

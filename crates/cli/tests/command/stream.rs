@@ -91,14 +91,14 @@ fn memory_does_not_grow_with_the_number_of_images_and_is_stated() {
     let f = folder.path();
     simulated(f, &format!("{GOLDEN} --matrix 128,128 --coils 8 --shots 1300"));
     let mut peaks = Vec::new();
-    for frames in [10, 100] {
+    // A short run does not fill HDF5's caches, which are stated full.
+    for (frames, most) in [(10, 1.25), (100, 1.15)] {
         let options = "--method gridding --density radial --combine maps --window 21 --stride 12";
         let line = format!("recon mri scan.h5 -q -o image.npy --threads 2 {options} --frames {frames}");
         ok(&line.split_whitespace().collect::<Vec<_>>(), f);
         let (parameters, peak) = parameters(&f.join("image.json"));
         let ratio = parameters["memory stated"].as_f64().unwrap() / peak;
-        // 1.12 to 1.155 was seen, of 53 MB. HDF5's caches, 3.4 MB, are stated full.
-        assert!((0.9..1.25).contains(&ratio), "{frames}: {ratio} of {peak}");
+        assert!((0.9..most).contains(&ratio), "{frames}: {ratio} of {peak}");
         peaks.push(peak);
     }
     // A hundred images of 128 × 128 take 13 MB, and their samples 10 MB. What grows at first are HDF5's own caches.

@@ -105,12 +105,15 @@ impl SeriesSource {
             1 => of(&first),
             _ => of(&first.union(&self.series.needed(1)).copied().collect()),
         };
-        let maps = if self.maps < self.series.slices() {
-            of(&self.series.first_readouts(0, self.maps_samples()))
-        } else {
-            0
-        };
-        images.max(maps)
+        // The acquisitions of a frame that is made already are gone.
+        let made = self.maps + usize::from(self.first_maps.is_some());
+        images.max(if made < self.series.slices() { self.maps_bytes() } else { 0 })
+    }
+
+    /// Bytes of the acquisitions that are in memory while [`SeriesSource::learn_maps`] makes a frame of them.
+    pub fn maps_bytes(&self) -> u64 {
+        let readouts = self.series.first_readouts(0, self.maps_samples());
+        readouts.iter().map(|&index| self.series.places()[index].bytes).sum()
     }
 
     fn maps_samples(&self) -> usize {

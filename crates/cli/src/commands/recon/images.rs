@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rayspin::core::Monitor;
 use rayspin::io::cfl::Layout;
-use rayspin::io::ismrmrd::SeriesSource;
+use rayspin::io::ismrmrd::{Reader, SeriesSource};
 use rayspin::io::{ArraySource, ArrayWindows};
 use rayspin::mri::recon::StreamItem;
 use rayspin::mri::scan::{Frame, Label};
@@ -92,13 +92,18 @@ impl Images {
     /// Bytes that the source holds beside the frames that it gives.
     pub(super) fn held_bytes(&self) -> u64 {
         match self {
-            Self::Scan(source) => {
-                let reader = source.reader();
-                source.held_bytes() + reader.memory_bytes().saturating_sub(reader.library_bytes())
-            }
+            Self::Scan(source) => source.held_bytes() + beside(source.reader()),
             Self::Arrays(source) => source.series().reading_bytes(),
             // What the reader keeps.
             Self::Windows(_) => 0,
+        }
+    }
+
+    /// Bytes that the source holds while it makes the frame that maps are learned from.
+    pub(super) fn learning_bytes(&self) -> u64 {
+        match self {
+            Self::Scan(source) => source.maps_bytes() + beside(source.reader()),
+            Self::Arrays(_) | Self::Windows(_) => self.held_bytes(),
         }
     }
 
@@ -127,4 +132,9 @@ impl Images {
             Self::Windows(source) => source.next_item()?,
         })
     }
+}
+
+/// Bytes that the reader takes besides acquisitions, and gives back.
+fn beside(reader: &Reader) -> u64 {
+    reader.memory_bytes().saturating_sub(reader.library_bytes())
 }

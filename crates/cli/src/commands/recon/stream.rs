@@ -15,7 +15,7 @@ use rayspin::io::{
     ArraySource, ArrayWindows, Input, ScanOptions, SeriesShape, SeriesWriter, WriteOptions, stack_paths,
 };
 use rayspin::mri::prepare::measure;
-use rayspin::mri::recon::plan::{Known, Streaming, of_stream};
+use rayspin::mri::recon::plan::{Known, Streaming, assembling, of_stream};
 use rayspin::mri::recon::{
     Frames, ReconOptions, Selection, StreamEnd, StreamItem, StreamTimes, Volume, reconstruct_stream,
 };
@@ -136,6 +136,11 @@ impl Stream {
             self.maps = found.cloned().map(Box::new);
         }
         Ok(())
+    }
+
+    /// Bytes of reading the samples that maps are learned from, and of making a frame of them.
+    pub(crate) fn learning_bytes(&self) -> u64 {
+        self.maps.as_deref().map_or(0, |frame| self.source.learning_bytes() + assembling(frame))
     }
 
     /// What the images take besides what the reader holds.
