@@ -2,16 +2,17 @@
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, voxels};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View, ViewMut};
 use rayspin_device::{Array, Device};
 
-use super::points::Points;
-use super::tiles::{Slots, Tiles};
+use super::points::{Points, Slots};
+use super::tiles::Tiles;
 use super::{
-    Form, INTERP, MOST_ITEMS, SPREAD, cuda, interp_form, missing, most_items, narrow, program, slot_points,
-    spread_form,
+    Form, INTERP, MOST_ITEMS, SPREAD, cuda, interp_form, missing, most_items, narrow, program, spread_form,
 };
 use crate::nufft::coordinates::Coordinates;
 use crate::nufft::form::{self, Asked};
@@ -28,12 +29,27 @@ pub(in crate::nufft) struct Gridding<R: Real> {
     program: Vec<Define>,
     matrix: Vec<usize>,
     points: Points<R>,
-    slots: Array<[u32; 4]>,
-    pub(super) runs: Array<[u32; 2]>,
-    slot_of: Array<u32>,
+    pub(super) slots: Slots,
     /// Elements of [`Workspace::values`] for each item.
     values: usize,
     workspace: WorkspaceCache<Workspace<R>>,
+    /// What was launched before: a small transform takes less time than to find its kernels by their macros.
+    launched: Mutex<Vec<(Launched, Arc<Kernels>)>>,
+}
+
+/// What decides a launch: whether it spreads, the items, and the wanted form.
+type Launched = (bool, usize, Option<Asked>);
+
+/// The form of a launch, and its kernels.
+struct Kernels {
+    form: Form,
+    kernels: Vec<Kernel>,
+}
+
+impl std::fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "kernels of {} items a block", self.form.coils)
+    }
 }
 
 /// The workspace of several items.
@@ -75,20 +91,18 @@ impl<R: Real> Gridding<R> {
         if tiles.cells() > u32::MAX as usize {
             return Err(Error::value("NUFFT fine grid", "fewer than 2^32 cells", tiles.cells()));
         }
-        let (points, starts) = Points::sort(cuda, device, &tiles, coordinates, matrix)?;
-        let Slots { slots, runs, slot_of } = Slots::new(&starts, slot_points(coordinates.samples()));
+        let (points, slots) = Points::sort(cuda, device, &tiles, coordinates, matrix)?;
         Ok(Self {
             device: device.clone(),
             samples: coordinates.samples(),
             program: program::<R>(&tiles, window),
             matrix: matrix.to_vec(),
             points,
-            slots: Array::from_vec(device, &[slots.len()], slots)?,
-            runs: Array::from_vec(device, &[runs.len()], runs)?,
-            slot_of: Array::from_vec(device, &[slot_of.len()], slot_of)?,
+            slots,
             tiles,
             values,
             workspace: WorkspaceCache::default(),
+            launched: Mutex::default(),
         })
     }
 
@@ -96,19 +110,22 @@ impl<R: Real> Gridding<R> {
     /// changes then.
     pub(in crate::nufft) fn set_points(&mut self, coordinates: &Coordinates<'_>) -> Result<()> {
         let (device, tiles) = (&self.device, &self.tiles);
-        let (points, starts) = Points::sort(cuda(device)?, device, tiles, coordinates, &self.matrix)?;
-        let Slots { slots, runs, slot_of } = Slots::new(&starts, slot_points(coordinates.samples()));
-        let slots = Array::from_vec(device, &[slots.len()], slots)?;
-        let runs = Array::from_vec(device, &[runs.len()], runs)?;
-        let slot_of = Array::from_vec(device, &[slot_of.len()], slot_of)?;
-        (self.points, self.slots, self.runs, self.slot_of) = (points, slots, runs, slot_of);
+        (self.points, self.slots) = Points::sort(cuda(device)?, device, tiles, coordinates, &self.matrix)?;
         self.samples = coordinates.samples();
+        // The tuned form depends on the number of points.
+        self.launched.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         let padded = self.padded_len();
         if let Some(space) = self.workspace.held_mut() {
             let items = space.items;
             space.padded.take_if(|held| held.len() / items.max(1) < padded);
         }
         Ok(())
+    }
+
+    /// The number of points in each tile.
+    #[cfg(test)]
+    pub(super) fn counts(&self, trajectory: &rayspin_core::Trajectory) -> Vec<u32> {
+        super::needs::counts(&self.tiles, &self.matrix, trajectory)
     }
 
     /// Cells of a grid.
@@ -118,8 +135,7 @@ impl<R: Real> Gridding<R> {
 
     /// Bytes of points and tables.
     pub(in crate::nufft) fn bytes(&self) -> u64 {
-        let tables = 16 * self.slots.len() + 8 * self.runs.len() + 4 * self.slot_of.len();
-        self.points.bytes() + tables as u64
+        self.points.bytes() + self.slots.bytes()
     }
 
     /// Bytes of the workspace for a batch, and the number of items that it holds.
@@ -130,7 +146,7 @@ impl<R: Real> Gridding<R> {
 
     /// Cells of all padded tiles of an item.
     fn padded_len(&self) -> usize {
-        self.slots.len() * self.tiles.padded::<R>()
+        self.slots.count * self.tiles.padded::<R>()
     }
 
     fn item_bytes(&self) -> u64 {
@@ -224,8 +240,22 @@ impl<R: Real> Gridding<R> {
         self.spread(samples, &mut padded, grid.cuda_mut(), (1, None), add)
     }
 
-    fn kernel(&self, source: &'static Source, form: &Form, name: &str) -> Result<Kernel> {
-        cuda(&self.device)?.kernel(source, &form.defines(&self.program), name)
+    /// The form and the kernels of type 1 (`to_image`) or type 2.
+    fn kernels(&self, to_image: bool, items: usize, asked: Option<Asked>) -> Result<Arc<Kernels>> {
+        let wanted = (to_image, items, asked);
+        let known = || self.launched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = known().iter().find(|(launched, _)| *launched == wanted) {
+            return Ok(found.clone());
+        }
+        let (source, names, form) = match to_image {
+            true => (&SPREAD, &["spread", "fold", "merge"][..], self.spread_form(items, asked)?),
+            false => (&INTERP, &["interp"][..], self.interp_form(items, asked)?),
+        };
+        let (cuda, defines) = (cuda(&self.device)?, form.defines(&self.program));
+        let kernels = names.iter().map(|name| cuda.kernel(source, &defines, name)).collect::<Result<_>>()?;
+        let found = Arc::new(Kernels { form, kernels });
+        known().push((wanted, found.clone()));
+        Ok(found)
     }
 
     /// The usual form of `form` for this number of items. General programs take one item, or many.
@@ -311,13 +341,16 @@ impl<R: Real> Gridding<R> {
         (items, asked): (usize, Option<Asked>),
         add: bool,
     ) -> Result<()> {
-        let form = self.spread_form(items, asked)?;
-        let slots = Argument::count(self.slots.len())?;
+        let found = self.kernels(true, items, asked)?;
+        let (Kernels { form, .. }, [spread, fold, merge]) = (&*found, &found.kernels[..]) else {
+            return Err(missing());
+        };
+        let slots = Argument::count(self.slots.count)?;
         self.expect(samples.len(), self.samples, items)?;
         self.expect(padded.len(), self.padded_len(), items)?;
         self.expect(grids.len(), self.tiles.cells(), items)?;
         let shape = Launch {
-            blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
+            blocks: [self.slots.count as u32, items.div_ceil(form.coils) as u32, 1],
             threads: [form.threads, 1, 1],
             shared: form.shared as u32,
         };
@@ -327,20 +360,22 @@ impl<R: Real> Gridding<R> {
             self.points.places.cuda().into(),
             self.points.arguments.cuda().into(),
             Argument::count(self.samples)?,
-            self.slots.cuda().into(),
+            self.slots.slots.cuda().into(),
             padded.cuda_mut().into(),
             Argument::count(items)?,
         ];
         // SAFETY: samples and padded tiles of all items were just found; footprints lie inside the padded tile of their slot, as
         // sorting left them, and the form's shared memory is there.
-        unsafe { self.kernel(&SPREAD, &form, "spread")?.launch(shape, arguments) }?;
+        unsafe { spread.launch(shape, arguments) }?;
         let tile_blocks = self.tiles.padded::<R>().div_ceil(128) as u32;
-        let shape =
-            Launch { blocks: [self.runs.len() as u32, tile_blocks, items as u32], ..Launch::linear(1, 128) };
-        let arguments = &mut [padded.cuda_mut().into(), self.runs.cuda().into(), slots];
+        let shape = Launch {
+            blocks: [self.slots.runs_count as u32, tile_blocks, items as u32],
+            ..Launch::linear(1, 128)
+        };
+        let arguments = &mut [padded.cuda_mut().into(), self.slots.runs.cuda().into(), slots];
         // SAFETY: runs consist of existing slots, each with a padded tile of every item.
-        unsafe { self.kernel(&SPREAD, &form, "fold")?.launch(shape, arguments) }?;
-        let mut arguments = vec![padded.cuda().into(), self.slot_of.cuda().into(), slots, grids.into()];
+        unsafe { fold.launch(shape, arguments) }?;
+        let mut arguments = vec![padded.cuda().into(), self.slots.slot_of.cuda().into(), slots, grids.into()];
         arguments.extend([Argument::count(items)?, i32::from(add).into()]);
         arguments.extend(self.geometry()?);
         let shape = Launch {
@@ -348,7 +383,7 @@ impl<R: Real> Gridding<R> {
             ..Launch::linear(1, 256)
         };
         // SAFETY: grids and padded tiles of all items were found above; a tile's first slot is one of the plan's.
-        unsafe { self.kernel(&SPREAD, &form, "merge")?.launch(shape, &mut arguments) }
+        unsafe { merge.launch(shape, &mut arguments) }
     }
 
     /// Errors: fewer than `items` items of `each` elements.
@@ -364,7 +399,8 @@ impl<R: Real> Gridding<R> {
         items: usize,
         asked: Option<Asked>,
     ) -> Result<()> {
-        let form = self.interp_form(items, asked)?;
+        let found = self.kernels(false, items, asked)?;
+        let (Kernels { form, .. }, [interp]) = (&*found, &found.kernels[..]) else { return Err(missing()) };
         self.expect(grids.len(), self.tiles.cells(), items)?;
         self.expect(samples.len(), self.samples, items)?;
         let mut arguments = vec![
@@ -373,18 +409,18 @@ impl<R: Real> Gridding<R> {
             self.points.places.cuda().into(),
             self.points.arguments.cuda().into(),
             Argument::count(self.samples)?,
-            self.slots.cuda().into(),
+            self.slots.slots.cuda().into(),
             samples.into(),
             Argument::count(items)?,
         ];
         arguments.extend(self.geometry()?);
         let shape = Launch {
-            blocks: [self.slots.len() as u32, items.div_ceil(form.coils) as u32, 1],
+            blocks: [self.slots.count as u32, items.div_ceil(form.coils) as u32, 1],
             threads: [form.threads, 1, 1],
             shared: form.shared as u32,
         };
         // SAFETY: as for `spread`.
-        unsafe { self.kernel(&INTERP, &form, "interp")?.launch(shape, &mut arguments) }
+        unsafe { interp.launch(shape, &mut arguments) }
     }
 
     /// Fine grid and tiles along z, y, x.

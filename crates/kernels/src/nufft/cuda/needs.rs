@@ -36,16 +36,14 @@ impl Needs {
         let counts = counts(&tiles, matrix, trajectory);
         let most = slot_points(samples);
         let slots: usize = counts.iter().map(|n| n.div_ceil(most) as usize).sum();
-        let runs = counts.iter().filter(|&&n| n > most).count();
         let outer = 3 - matrix.len();
         let fft = PaddedFft::<R>::bytes_needed(matrix, &layout.fine[outer..]);
-        let held = (8 + dims * size_of::<R>()) * samples;
-        let tables = 16 * slots + 8 * runs + 4 * tiles.count();
+        let held = ((8 + dims * size_of::<R>()) * samples) as u64;
+        let tables = points::Slots::bytes_needed(samples, tiles.count());
         let cells = tiles.cells() + slots * tiles.padded::<R>();
         Self {
-            plan: (held + tables) as u64 + fft,
-            planning: points::sorting_bytes::<R>(samples, dims, tiles.count())
-                .max((held + tables) as u64 + fft),
+            plan: held + tables + fft,
+            planning: points::sorting_bytes::<R>(samples, dims, tiles.count()).max(held + tables + fft),
             item: (cells * size_of::<Complex<R>>()) as u64,
         }
     }
@@ -57,7 +55,7 @@ impl Needs {
 }
 
 /// The number of points in each tile.
-fn counts(tiles: &Tiles, matrix: &[usize], trajectory: &Trajectory) -> Vec<u32> {
+pub(super) fn counts(tiles: &Tiles, matrix: &[usize], trajectory: &Trajectory) -> Vec<u32> {
     let points = trajectory.points();
     let points = points.as_standard_layout();
     let (dims, level) = (matrix.len(), Level::new());

@@ -8,6 +8,7 @@ use rayspin_core::{Error, Real, Result};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source, View};
 use rayspin_device::{Array, Cuda, Device, Element};
 
+use super::slot_points;
 use super::tiles::Tiles;
 use crate::nufft::coordinates::{Component, Coordinates, Values};
 
@@ -15,6 +16,8 @@ pub(super) static SOURCE: Source =
     Source { name: "nufft_points", files: &[("points.cu", include_str!("points.cu"))] };
 
 const THREADS: u32 = 256;
+/// Numbers that the host reads of sorted points.
+const TOTALS: usize = 3;
 /// Keys that a block sorts at a time.
 const BLOCK_KEYS: usize = 256 * 16;
 /// Bits of a sorting pass at most.
@@ -32,7 +35,7 @@ pub(super) struct Points<R: Real> {
 }
 
 impl<R: Real> Points<R> {
-    /// Sorts points. Also returns the first point of every tile, and the number of points.
+    /// Sorts points and cuts them into slots.
     ///
     /// Errors: more points than 2³² − 4097, numbers that are not finite, points on another GPU, or no memory.
     pub(super) fn sort(
@@ -41,58 +44,151 @@ impl<R: Real> Points<R> {
         tiles: &Tiles,
         coordinates: &Coordinates<'_>,
         matrix: &[usize],
-    ) -> Result<(Self, Vec<u32>)> {
+    ) -> Result<(Self, Slots)> {
         let (samples, dims) = (coordinates.samples(), coordinates.dims());
         let n = u32::try_from(samples)
             .ok()
             .filter(|&n| n < u32::MAX - BLOCK_KEYS as u32)
             .ok_or_else(|| Error::value("points", "fewer than 2^32 − 4096", samples))?;
-        let copies = Copies::new(device, coordinates)?;
-        let components = copies.arguments(device, coordinates)?;
         let kernel = |name: &str| cuda.kernel(&SOURCE, &defines::<R>(dims), name);
         let unset = |len: usize| Array::<u32>::unset(device, &[len]);
-        let axes = axes(tiles, coordinates, matrix);
 
-        // The last one becomes n − j of the first point j with a number that is not finite.
-        let mut starts = Array::<u32>::zeros(device, &[tiles.count() + 2])?;
+        // The number of slots and of runs; and n − j of the first point j with a number that is not finite.
+        let mut totals = Array::<u32>::zeros(device, &[TOTALS])?;
         let (mut keys, mut order) = (unset(samples)?, unset(samples)?);
-        let mut not_finite = starts.cuda_mut();
-        let not_finite = not_finite.part(tiles.count() + 1, 1).ok_or_else(super::missing)?;
-        let mut arguments = components.clone();
-        arguments.push(n.into());
-        arguments.extend(axes);
-        arguments.extend([Argument::from(keys.cuda_mut()), order.cuda_mut().into(), not_finite.into()]);
+        let mut records = unset(samples * record_bytes::<R>(dims) / size_of::<u32>())?;
         let shape = Launch::covering(samples, THREADS);
-        // SAFETY: the components have a number for each of n points; there is a key and a place in the order for each.
-        unsafe { kernel("locate")?.launch(shape, &mut arguments) }?;
+        {
+            let copies = Copies::new(device, coordinates)?;
+            let mut not_finite = totals.cuda_mut();
+            let not_finite = not_finite.part(2, 1).ok_or_else(super::missing)?;
+            let mut arguments = copies.arguments(device, coordinates)?;
+            arguments.push(n.into());
+            arguments.extend(axes(tiles, coordinates, matrix));
+            arguments.extend([Argument::from(keys.cuda_mut()), order.cuda_mut().into()]);
+            arguments.extend([Argument::from(records.cuda_mut()), not_finite.into()]);
+            // SAFETY: the components have a number for each of n points; there is a key, a place in the order and a record for each.
+            unsafe { kernel("locate")?.launch(shape, &mut arguments) }?;
+        }
         (keys, order) = sort_keys(device, &kernel, keys, order, tiles.count())?;
 
+        let mut starts = unset(tiles.count() + 1)?;
         let count = Argument::count(tiles.count())?;
         let arguments = &mut [keys.cuda().into(), n.into(), count, starts.cuda_mut().into()];
         // SAFETY: n keys, and a start for each tile and the end.
         unsafe { kernel("find_starts")?.launch(Launch::covering(tiles.count() + 1, THREADS), arguments) }?;
-        let mut starts = starts.to_vec()?;
-        if let Some(left @ 1..) = starts.pop()
-            && let Some(error) = coordinates.not_finite((n - left.min(n)) as usize)
-        {
-            return Err(error);
-        }
         // The keys' memory holds the places from now on.
         let mut places = keys;
         let mut z = Array::<R>::unset(device, &[dims, samples])?;
-        let mut arguments = components;
-        arguments.extend([Argument::from(order.cuda()), n.into()]);
-        arguments.extend(axes);
-        arguments.extend([Argument::from(places.cuda_mut()), z.cuda_mut().into()]);
+        let arguments = &mut [
+            records.cuda().into(),
+            order.cuda().into(),
+            n.into(),
+            places.cuda_mut().into(),
+            z.cuda_mut().into(),
+        ];
         // SAFETY: the order is one of the points; there is a place and `dims` arguments for each.
-        unsafe { kernel("place")?.launch(shape, &mut arguments) }?;
-        Ok((Self { order, places, arguments: z }, starts))
+        unsafe { kernel("place")?.launch(shape, arguments) }?;
+        drop(records);
+        let mut slots = Slots::cut(device, &kernel, starts, samples, &mut totals)?;
+        // Only now does the host wait for the GPU.
+        let totals = totals.to_vec()?;
+        if let [count, runs, left] = totals[..] {
+            (slots.count, slots.runs_count) = (count as usize, runs as usize);
+            if left > 0
+                && let Some(error) = coordinates.not_finite((n - left.min(n)) as usize)
+            {
+                return Err(error);
+            }
+        }
+        Ok((Self { order, places, arguments: z }, slots))
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
         (4 * (self.order.len() + self.places.len()) + size_of::<R>() * self.arguments.len()) as u64
     }
+}
+
+/// Runs of points that blocks take: each of one tile.
+#[derive(Debug)]
+pub(super) struct Slots {
+    /// Tile, first point, number of points, 0. Only the first [`Slots::count`] are set.
+    pub(super) slots: Array<[u32; 4]>,
+    pub(super) count: usize,
+    /// First slot and number of slots of each tile that has more than one. Only the first [`Slots::runs_count`] are set.
+    pub(super) runs: Array<[u32; 2]>,
+    pub(super) runs_count: usize,
+    /// First slot of every tile, or `u32::MAX` where it has no points.
+    pub(super) slot_of: Array<u32>,
+}
+
+impl Slots {
+    /// Cuts each tile's points into about equal runs of at most [`slot_points`]. `starts`: first point of each tile, and the number
+    /// of points. The GPU writes the number of slots and of runs to `totals`.
+    fn cut(
+        device: &Device,
+        kernel: &impl Fn(&str) -> Result<Kernel>,
+        starts: Array<u32>,
+        samples: usize,
+        totals: &mut Array<u32>,
+    ) -> Result<Self> {
+        let tiles = starts.len() - 1;
+        let (most_slots, most_runs) = most_slots(samples, tiles);
+        let (count, most) = (Argument::count(tiles)?, Argument::from(slot_points(samples)));
+        let by_tile = Launch::covering(tiles, THREADS);
+        let blocks = tiles.div_ceil(THREADS as usize);
+        let mut sums = Array::<u32>::unset(device, &[2, blocks])?;
+        let mut before = Array::<u32>::unset(device, &[tiles + 1])?;
+        let mut slots = Array::unset(device, &[most_slots])?;
+        let mut runs = Array::unset(device, &[most_runs])?;
+        let mut slot_of = Array::unset(device, &[tiles])?;
+        let arguments = &mut [starts.cuda().into(), count, most, sums.cuda_mut().into()];
+        // SAFETY: a start for each tile and the end, and two sums for each block.
+        unsafe { kernel("count_slots")?.launch(by_tile, arguments) }?;
+        let arguments = &mut [sums.cuda_mut().into(), Argument::count(blocks)?, totals.cuda_mut().into()];
+        // SAFETY: two rows of sums, and a total for each.
+        unsafe { kernel("add_counts")?.launch(Launch::linear(2, THREADS), arguments) }?;
+        let arguments = &mut [
+            starts.cuda().into(),
+            count,
+            most,
+            sums.cuda().into(),
+            before.cuda_mut().into(),
+            slot_of.cuda_mut().into(),
+            runs.cuda_mut().into(),
+        ];
+        // SAFETY: as before; there is a number for each tile and the end, and no more tiles have more than `most` points than there are
+        // runs.
+        unsafe { kernel("number_slots")?.launch(by_tile, arguments) }?;
+        let arguments = &mut [starts.cuda().into(), before.cuda().into(), count, slots.cuda_mut().into()];
+        // SAFETY: a thread a slot, and there are at most as many slots as `most_slots` says.
+        unsafe { kernel("fill_slots")?.launch(Launch::covering(most_slots, THREADS), arguments) }?;
+        Ok(Self { slots, count: 0, runs, runs_count: 0, slot_of })
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        (16 * self.slots.len() + 8 * self.runs.len() + 4 * self.slot_of.len()) as u64
+    }
+
+    /// [`Slots::bytes`] of slots that are yet to be cut.
+    pub(super) fn bytes_needed(samples: usize, tiles: usize) -> u64 {
+        let (slots, runs) = most_slots(samples, tiles);
+        (16 * slots + 8 * runs + 4 * tiles) as u64
+    }
+}
+
+/// Slots at most, and tiles with more than one at most.
+fn most_slots(samples: usize, tiles: usize) -> (usize, usize) {
+    let full = samples / slot_points(samples) as usize;
+    (samples.min(tiles) + full, full.min(tiles))
+}
+
+/// Bytes of what the kernel `locate` writes of a point: its arguments and its first cell.
+fn record_bytes<R: Real>(dims: usize) -> usize {
+    let alignment = if dims == 1 && size_of::<R>() == 4 { 8 } else { 16 };
+    (dims * size_of::<R>() + 4).next_multiple_of(alignment)
 }
 
 /// Numbers of the host, copied to a GPU.
@@ -161,7 +257,7 @@ impl Copies {
             (starts[d], strides[d]) = (start, stride);
             singles |= u32::from(single) << d;
         }
-        // Kernels of fewer axes do not read the rest.
+        // The kernel reads no others for fewer axes.
         numbers.resize(3, numbers[0]);
         numbers.extend(starts.into_iter().chain(strides).map(Argument::from));
         numbers.push(singles.into());
@@ -169,16 +265,21 @@ impl Copies {
     }
 }
 
-/// Peak bytes of [`Points::sort`] for a trajectory. It is the larger of two sums, besides the trajectory and the first point of every
-/// tile: keys and order twice, and counts of digits; or the sorted points.
+/// Peak bytes of [`Points::sort`] for a trajectory: while points are located; while keys are sorted, with keys and order twice and counts
+/// of digits; while records are brought into order; or while slots are cut.
 pub(super) fn sorting_bytes<R: Real>(samples: usize, dims: usize, tiles: usize) -> u64 {
     let points = 8 * dims * samples;
+    let records = record_bytes::<R>(dims) * samples;
     let (passes, digit_bits) = passes(tiles);
     let digits = if passes == 0 { 0 } else { 1usize << digit_bits };
     let counts = 4 * digits * (samples.div_ceil(BLOCK_KEYS).max(1) + 1);
     let next = if passes == 0 { 0 } else { 8 * samples };
-    let kept = (8 + dims * size_of::<R>()) * samples;
-    (points + 4 * (tiles + 2) + (8 * samples + next + counts).max(kept)) as u64
+    let starts = 4 * (tiles + 1);
+    let kept = (8 + dims * size_of::<R>()) * samples + starts;
+    let cutting =
+        8 * tiles.div_ceil(THREADS as usize) + starts + Slots::bytes_needed(samples, tiles) as usize;
+    let sorting = (records + 8 * samples) + points.max(next + counts);
+    (4 * TOTALS + sorting.max(records + kept).max(kept + cutting)) as u64
 }
 
 /// Passes over keys below `bound`, and the bits of each.

@@ -88,7 +88,7 @@ fn crowded_tiles_are_cut_and_results_repeat_bit_for_bit() {
                 .unwrap();
             let image = |seed: &[C64]| {
                 let plan = Nufft::<f64>::new(device, &trajectory, &matrix, &options::<f64>()).unwrap();
-                assert!(!plan.on_gpu().unwrap().gridding.runs.is_empty());
+                assert!(plan.on_gpu().unwrap().gridding.slots.runs_count > 0);
                 let mut image = nan(device, &matrix);
                 plan.adjoint(&Array::from_slice(device, &[samples], seed).unwrap(), &mut image).unwrap();
                 image.to_vec().unwrap()
@@ -98,6 +98,48 @@ fn crowded_tiles_are_cut_and_results_repeat_bit_for_bit() {
             let expected = crate::nufft::reference::adjoint(&trajectory, &matrix, &data);
             assert!(distance(&found, &expected) < 4e-6, "{matrix:?}");
             assert_eq!(found, image(&data), "{matrix:?}");
+        }
+    }
+}
+
+#[test]
+fn every_point_is_in_one_slot_of_its_tile() {
+    let mut rng = ChaCha8Rng::seed_from_u64(41);
+    for device in gpus() {
+        // 575 tiles, some without points, and one; points of a quarter of the tiles, and half of them in one tile.
+        for (matrix, samples) in [(vec![200, 180], 9000), (vec![40], 700), (vec![200], 1)] {
+            let dims = matrix.len();
+            let trajectory =
+                Trajectory::from_cycles_per_fov(ndarray::Array2::from_shape_fn((samples, dims), |(i, d)| {
+                    let n = matrix[dims - 1 - d] as f64;
+                    n * rng.random::<f64>() * if i % 2 == 0 { 0.5 } else { 0.01 }
+                }))
+                .unwrap();
+            let plan = Nufft::<f32>::new(device, &trajectory, &matrix, &options::<f32>()).unwrap();
+            let gridding = &plan.on_gpu().unwrap().gridding;
+            let (cut, expected) = (&gridding.slots, gridding.counts(&trajectory));
+            let slots = &cut.slots.to_vec().unwrap()[..cut.count];
+            let runs = &cut.runs.to_vec().unwrap()[..cut.runs_count];
+            let slot_of = cut.slot_of.to_vec().unwrap();
+            let mut next = 0;
+            for &[_, first, count, rest] in slots {
+                assert_eq!((first, rest), (next, 0));
+                assert!(count > 0 && count <= slot_points(samples));
+                next += count;
+            }
+            assert_eq!(next as usize, samples);
+            for (tile, (&points, &first)) in expected.iter().zip(&slot_of).enumerate() {
+                let own = slots.iter().filter(|slot| slot[0] as usize == tile);
+                let counts: Vec<u32> = own.map(|slot| slot[2]).collect();
+                assert_eq!(counts.iter().sum::<u32>(), points);
+                assert_eq!(counts.len() as u32, points.div_ceil(slot_points(samples)));
+                assert!(counts.iter().max().unwrap_or(&0) - counts.iter().min().unwrap_or(&0) <= 1);
+                let there = slots.iter().position(|slot| slot[0] as usize == tile);
+                assert_eq!(first, there.map_or(u32::MAX, |at| at as u32));
+                let run = (counts.len() > 1).then_some([first, counts.len() as u32]);
+                assert_eq!(runs.iter().find(|run| run[0] == first).copied(), run);
+            }
+            assert!(runs.is_sorted() && (samples < 1000) == (runs.len() < 2), "{runs:?}");
         }
     }
 }
@@ -183,39 +225,50 @@ fn memory_is_as_stated() {
 /// same values.
 #[test]
 fn memory_is_as_stated_and_short_memory_makes_smaller_parts() {
+    is_as_stated::<f32>();
+    is_as_stated::<f64>();
+}
+
+fn is_as_stated<R: Real>() {
     // Nobody else's arrays are there.
     let device = rayspin_emu::Emulator::device().unwrap();
     let cuda = cuda(&device).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(31);
-    for (matrix, samples) in [(vec![40, 37], 9000), (vec![14, 12, 10], 5000)] {
+    for (matrix, samples) in [
+        (vec![400], 3000),
+        (vec![40, 37], 9000),
+        (vec![14, 12, 10], 5000),
+        (vec![400, 300], 40),
+        (vec![7], 3),
+    ] {
         let trajectory = points(Set::Radial, samples, &matrix, &mut rng);
         let samples = trajectory.samples();
-        let options = options::<f32>();
-        let needs = Nufft::<f32>::needs(&device, &trajectory, &matrix, &options).unwrap();
+        let options = options::<R>();
+        let needs = Nufft::<R>::needs(&device, &trajectory, &matrix, &options).unwrap();
         let (before, _) = cuda.memory_used();
         cuda.reset_peak();
-        let plan = Nufft::<f32>::new(&device, &trajectory, &matrix, &options).unwrap();
+        let plan = Nufft::<R>::new(&device, &trajectory, &matrix, &options).unwrap();
         let (held, peak) = cuda.memory_used();
         assert_eq!(held - before, needs.plan, "{matrix:?}");
         assert_eq!(peak - before, needs.planning, "{matrix:?}");
         for batch in [1, 5, 70] {
             assert_eq!(plan.bytes(batch), needs.plan + needs.batch(batch), "{matrix:?} {batch}");
         }
-        let (data, _) = narrow::<f32>(&random(5 * samples, &mut rng));
+        let (data, _) = narrow::<R>(&random(5 * samples, &mut rng));
         let data = Array::from_slice(&device, &[5, samples], &data).unwrap();
-        let mut images = nan::<f32>(&device, &[&[5], &matrix[..]].concat());
-        let mut back = nan::<f32>(&device, data.shape());
-        let mut run = |plan: &Nufft<f32>| {
+        let mut images = nan::<R>(&device, &[&[5], &matrix[..]].concat());
+        let mut back = nan::<R>(&device, data.shape());
+        let mut run = |plan: &Nufft<R>| {
             plan.adjoint(&data, &mut images).unwrap();
             plan.forward(&images, &mut back).unwrap();
             (images.to_vec().unwrap(), back.to_vec().unwrap())
         };
         let expected = run(&plan);
         drop(plan);
-        let plan = Nufft::<f32>::new(&device, &trajectory, &matrix, &options).unwrap();
+        let plan = Nufft::<R>::new(&device, &trajectory, &matrix, &options).unwrap();
         let (held, _) = cuda.memory_used();
         cuda.limit_memory(Some(held + 2 * needs.workspace - 1));
-        let unit = f64::from(f32::EPSILON);
+        let unit = <R as Real>::EPSILON.to_f64();
         let bound = 10.0 * plan.kernel.rounding(plan.upsampling, matrix.len(), unit);
         let found = run(&plan);
         cuda.limit_memory(None);

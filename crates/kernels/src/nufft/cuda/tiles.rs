@@ -1,4 +1,4 @@
-//! How the fine grid is cut for a GPU: tiles whose padded copies fit shared memory, and slots, runs of their points.
+//! How the fine grid is cut for a GPU: tiles whose padded copies fit shared memory.
 
 use rayspin_core::Real;
 use rayspin_device::cuda::Properties;
@@ -90,65 +90,5 @@ impl Tiles {
     pub(super) fn padded_even(&self) -> usize {
         let [z, y, x] = self.extent();
         z * y * x.next_multiple_of(2)
-    }
-}
-
-/// Runs of points that blocks take: each of one tile.
-#[derive(Debug, PartialEq)]
-pub(super) struct Slots {
-    /// Tile, first point, number of points, 0.
-    pub(super) slots: Vec<[u32; 4]>,
-    /// First slot and number of slots of each tile that has more than one.
-    pub(super) runs: Vec<[u32; 2]>,
-    /// First slot of every tile, or `u32::MAX` where it has no points.
-    pub(super) slot_of: Vec<u32>,
-}
-
-impl Slots {
-    /// Cuts each tile's points into about equal runs of at most `most`. `starts`: first point of each tile, and the number
-    /// of points.
-    pub(super) fn new(starts: &[u32], most: u32) -> Self {
-        let (mut slots, mut runs) = (Vec::new(), Vec::new());
-        let slot_of = starts
-            .windows(2)
-            .enumerate()
-            .map(|(tile, bounds)| {
-                let (first, points) = (bounds[0], bounds[1] - bounds[0]);
-                if points == 0 {
-                    return u32::MAX;
-                }
-                let (slot, pieces) = (slots.len() as u32, points.div_ceil(most));
-                let cut = |p: u32| (u64::from(points) * u64::from(p) / u64::from(pieces)) as u32;
-                slots.extend((0..pieces).map(|p| [tile as u32, first + cut(p), cut(p + 1) - cut(p), 0]));
-                if pieces > 1 {
-                    runs.push([slot, pieces]);
-                }
-                slot
-            })
-            .collect();
-        Self { slots, runs, slot_of }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_point_is_in_one_slot_of_its_tile() {
-        let starts = [0, 0, 5, 1005, 1005, 1006];
-        let cut = Slots::new(&starts, 300);
-        let mut next = 0;
-        for slot in &cut.slots {
-            assert_eq!(slot[1], next);
-            assert!(slot[2] > 0 && slot[2] <= 300);
-            let tile = slot[0] as usize;
-            assert!(starts[tile] <= next && next + slot[2] <= starts[tile + 1]);
-            next += slot[2];
-        }
-        assert_eq!(next, 1006);
-        assert_eq!(cut.slot_of, [u32::MAX, 0, 1, u32::MAX, 5]);
-        assert_eq!(cut.runs, [[1, 4]]);
-        assert_eq!(Slots::new(&[0, 0], 8), Slots { slots: vec![], runs: vec![], slot_of: vec![u32::MAX] });
     }
 }
