@@ -7,6 +7,7 @@ pub mod simd;
 mod stop;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayspin_core::{Error, Result};
 
@@ -20,6 +21,10 @@ pub use stop::{Stop, listening};
 /// A pool of threads and the SIMD level of this machine.
 pub struct Cpu {
     pool: rayon::ThreadPool,
+    /// One thread for small work; none where the system can start no more.
+    alone: OnceLock<Option<rayon::ThreadPool>>,
+    /// Whether a caller has that thread.
+    taken: AtomicBool,
     level: simd::Level,
 }
 
@@ -38,13 +43,44 @@ impl Cpu {
                     Error::value("threads", "a number that the system can start", format!("{threads} ({e})"))
                 })
             })?;
-        Ok(Self { pool, level })
+        Ok(Self { pool, alone: OnceLock::new(), taken: AtomicBool::new(false), level })
     }
 
     /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads. A caller that is
     /// [`listening`] is asked meanwhile whether it still wants the result.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        stop::on_pool(&self.pool, work)
+        // Small work goes on in its own thread.
+        let alone = self.alone.get().and_then(Option::as_ref);
+        let pool = alone.filter(|alone| alone.current_thread_index().is_some()).unwrap_or(&self.pool);
+        stop::on_pool(pool, work)
+    }
+
+    /// [`Cpu::run`] on one thread, for work of some microseconds: to wake other threads takes longer. If small work of another caller
+    /// has the thread, this is [`Cpu::run`].
+    ///
+    /// ```
+    /// let device = rayspin_device::Device::cpu()?;
+    /// assert_eq!(device.cpu_side().run_small(|| 1 + 1), 2);
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn run_small<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        /// Frees the thread at the end, also of a panic.
+        struct Taken<'a>(&'a AtomicBool);
+        impl Drop for Taken<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Release);
+            }
+        }
+        let of_pool = self.threads() == 1 || self.pool.current_thread_index().is_some();
+        if of_pool || self.taken.swap(true, Ordering::Acquire) {
+            return self.run(work);
+        }
+        let _taken = Taken(&self.taken);
+        let alone = || {
+            let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
+            builder.thread_name(|_| "rayspin-small".to_owned()).build().ok()
+        };
+        stop::on_pool(self.alone.get_or_init(alone).as_ref().unwrap_or(&self.pool), work)
     }
 
     /// [`Cpu::run`] on new threads, as many as the pool has, which end with the work. The memory that libraries keep for

@@ -275,6 +275,13 @@ impl<R: Real> Nufft<R> {
         }
     }
 
+    /// Whether one thread transforms images of as many elements about as soon as several do.
+    fn is_small(&self, elements: usize) -> bool {
+        let items = elements / self.matrix.iter().product::<usize>().max(1);
+        let one = cost::<R>(&self.matrix, self.upsampling, self.kernel.width, self.samples);
+        items as f64 * one < SMALL
+    }
+
     /// ∫φ over all axes, in fine-grid cells.
     pub(crate) fn kernel_integral(&self) -> f64 {
         self.kernel.fourier(0.0).powi(self.matrix.len() as i32)
@@ -438,6 +445,10 @@ fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     all
 }
 
+/// Nanoseconds of one core that are not worth another thread: on 16 cores a plan of 16² and 4 points took 41 µs with all of them, and takes 24 µs on
+/// one (`benches/results/2026-11-27-h100/small_cpu.txt`).
+const SMALL: f64 = 20e3;
+
 /// The cost of an upsampling in nanoseconds of one core: 4 per point, 0.3 for each vector of its footprint, and 3.6 for each
 /// 8 bytes of the fine grid (FFT, padding, adding tiles). Fitted to the measurements of
 /// benches/results/2026-11-22-epyc-2/nufft_upsampling.txt.
@@ -491,8 +502,9 @@ macro_rules! compiled_here {
             match &plan.engine {
                 Engine::Cpu(engine) => {
                     let cpu = plan.device.cpu_side();
+                    let work = || engine.forward_items(cpu, image.cpu(), samples.cpu_mut());
                     // Once for all steps: handing work to other threads takes longer than a small transform.
-                    cpu.run(|| engine.forward_items(cpu, image.cpu(), samples.cpu_mut()))
+                    if plan.is_small(image.len()) { cpu.run_small(work) } else { cpu.run(work) }
                 }
                 Engine::Cuda(engine) => engine.forward(image.cuda(), samples.cuda_mut(), None),
             }
@@ -507,7 +519,9 @@ macro_rules! compiled_here {
             match &plan.engine {
                 Engine::Cpu(engine) => {
                     let cpu = plan.device.cpu_side();
-                    cpu.run(|| engine.adjoint_items(cpu, samples.cpu(), image.cpu_mut()))
+                    let small = plan.is_small(image.len());
+                    let work = || engine.adjoint_items(cpu, samples.cpu(), image.cpu_mut());
+                    if small { cpu.run_small(work) } else { cpu.run(work) }
                 }
                 Engine::Cuda(engine) => engine.adjoint(samples.cuda(), image.cuda_mut(), None),
             }
