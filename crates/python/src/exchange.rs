@@ -1,4 +1,5 @@
-//! Arrays of the caller, used where they lie: NumPy's by their address, all others (CuPy, torch, JAX) through DLPack.
+//! Arrays of the caller, used where they lie: NumPy's by their address, CuPy's by the CUDA array interface, all others (torch, JAX)
+//! through DLPack.
 
 // What Python says about memory cannot be checked. Every call states what it relies on.
 #![allow(unsafe_code)]
@@ -15,8 +16,9 @@ use ndarray::ArrayD;
 use num_complex::Complex;
 use numpy::{PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyString, PyTuple};
 use rayspin::core::format_shape;
 use rayspin::device::cuda::ForeignStream;
 use rayspin::device::{Array, Device, Element, HostCopy, Lent};
@@ -75,6 +77,16 @@ impl Dtype {
             Self::F32 => 4,
             Self::F64 | Self::C64 => 8,
             Self::C128 => 16,
+        }
+    }
+
+    /// Its description in array interfaces.
+    fn description(self) -> &'static str {
+        match self {
+            Self::F32 => "<f4",
+            Self::F64 => "<f8",
+            Self::C64 => "<c8",
+            Self::C128 => "<c16",
         }
     }
 
@@ -143,6 +155,11 @@ impl<'py> Given<'py> {
         if let Ok(array) = object.cast::<PyUntypedArray>() {
             return Self::of_numpy(what, array);
         }
+        if library(object)?.as_deref() == Some("cupy")
+            && let Some(given) = Self::of_cupy(what, object)?
+        {
+            return Ok(given);
+        }
         if object.hasattr("__dlpack__")? {
             return Self::of_dlpack(what, object);
         }
@@ -180,6 +197,69 @@ impl<'py> Given<'py> {
             address,
             stride,
         })
+    }
+
+    /// An array of CuPy by its own description (the CUDA array interface, version 3), which takes less time than DLPack's. `None` for what
+    /// is no array, an array without elements or without a stream, one of another GPU than CuPy's current one, whose stream is described,
+    /// and other element types.
+    fn of_cupy(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        let py = object.py();
+        let described = object.getattr(intern!(py, "__cuda_array_interface__")).ok();
+        let Some(described) = described.and_then(|described| described.cast_into::<PyDict>().ok()) else {
+            return Ok(None);
+        };
+        let field = |name: &Bound<'py, PyString>| {
+            described.get_item(name).map(|field| field.filter(|field| !field.is_none()))
+        };
+        let (Some(shape), Some(kind), Some(data), Some(stream)) = (
+            field(intern!(py, "shape"))?,
+            field(intern!(py, "typestr"))?,
+            field(intern!(py, "data"))?,
+            field(intern!(py, "stream"))?,
+        ) else {
+            return Ok(None);
+        };
+        let kind = kind.cast::<PyString>()?.to_str()?.to_owned();
+        let Some(dtype) = Dtype::ALL.into_iter().find(|dtype| dtype.description() == kind) else {
+            return Ok(None);
+        };
+        let (shape, (address, read_only)): (Vec<usize>, (usize, bool)) = (shape.extract()?, data.extract()?);
+        let gpu: usize = object.getattr(intern!(py, "data"))?.getattr(intern!(py, "device_id"))?.extract()?;
+        let runtime = py.import(intern!(py, "cupy.cuda.runtime"))?;
+        let current: usize = runtime.call_method0(intern!(py, "getDevice"))?.extract()?;
+        if address == 0 || shape.contains(&0) || gpu != current {
+            return Ok(None);
+        }
+        let item = dtype.bytes() as isize;
+        let stride = match field(intern!(py, "strides"))?
+            .map(|strides| strides.extract::<Vec<isize>>())
+            .transpose()?
+        {
+            None => None,
+            Some(strides) => match strides[..] {
+                [bytes] if bytes % item == 0 => Some(bytes / item),
+                _ => return Err(strided(what)),
+            },
+        };
+        // The description's 1 is the default stream, whose handle is 0.
+        let stream = match stream.extract::<u64>()? {
+            1 => 0,
+            handle => handle,
+        };
+        // SAFETY: it is CuPy's current stream on the array's GPU, which stays alive while it is current: until the call ends.
+        let stream = unsafe { ForeignStream::new(stream) };
+        let owner: Py<PyAny> = object.clone().unbind();
+        Ok(Some(Self {
+            what,
+            object: object.clone(),
+            shape,
+            dtype,
+            place: Place::Cuda(gpu),
+            locked: read_only.then_some("a read-only one"),
+            lent: Lent::new(address as u64, owner).on(stream),
+            address,
+            stride,
+        }))
     }
 
     fn of_dlpack(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
