@@ -91,18 +91,13 @@ fn expect_centred(
     let axes = points.columns().into_iter().zip(matrix.iter().zip(fov_mm)).zip(["x", "y", "z"]);
     for ((column, (&n, &fov)), axis) in axes.filter(|((_, (n, _)), _)| **n > 1) {
         let cycles = units.to_cycles_per_fov(n, fov);
-        let reaches = |far: f64| column.iter().any(|k| k * cycles * far.signum() > far.abs());
+        let (low, high) = column
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &k| (low.min(k), high.max(k)));
         let (one, most) = (1.0, OVERSHOOT * n as f64 / 2.0);
-        if (reaches(most) && !reaches(-one)) || (reaches(-most) && !reaches(one)) {
-            let range = column
-                .iter()
-                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &k| (low.min(k), high.max(k)));
+        if (high * cycles > most && low * cycles >= -one) || (low * cycles < -most && high * cycles <= one) {
             let expected = format!("places on both sides of 0 along {axis}, where the centre of k-space is");
-            return Err(Error::value(
-                "centre of the trajectory",
-                expected,
-                format!("{} to {}", range.0, range.1),
-            ));
+            return Err(Error::value("centre of the trajectory", expected, format!("{low} to {high}")));
         }
     }
     Ok(())
