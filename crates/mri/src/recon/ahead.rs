@@ -113,7 +113,7 @@ mod tests {
             (grid, &["cartesian", "cg-sense", "wavelet"]),
         ] {
             let options =
-                SimulateOptions { matrix: [30, 30, 1], coils: 4, sampling, ..SimulateOptions::default() };
+                SimulateOptions { matrix: [18, 18, 1], coils: 4, sampling, ..SimulateOptions::default() };
             let scan = simulate(&options, &Monitor::silent()).unwrap().scan;
             let index = scan.frames().unwrap();
             let label = index.labels().next().unwrap();
