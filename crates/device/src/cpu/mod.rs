@@ -55,8 +55,8 @@ impl Cpu {
         stop::on_pool(pool, work)
     }
 
-    /// [`Cpu::run`] on one thread, for work of some microseconds: to wake other threads takes longer. If small work of another caller
-    /// has the thread, this is [`Cpu::run`].
+    /// [`Cpu::run`] on one thread, for work of some microseconds: to wake other threads takes longer. While another caller has that
+    /// thread, the work runs in the pool.
     ///
     /// ```
     /// let device = rayspin_device::Device::cpu()?;

@@ -445,8 +445,8 @@ fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     all
 }
 
-/// Nanoseconds of one core that are not worth another thread: on 16 cores a plan of 16² and 4 points took 41 µs with all of them, and takes 24 µs on
-/// one (`benches/results/2026-11-27-h100/small_cpu.txt`).
+/// Nanoseconds of one core that are not worth another thread. On 16 cores a plan of 16² and 4 points took 41 µs with all threads, and
+/// takes 24 µs with one (`benches/results/2026-11-27-h100/small_cpu.txt`).
 const SMALL: f64 = 20e3;
 
 /// The cost of an upsampling in nanoseconds of one core: 4 per point, 0.3 for each vector of its footprint, and 3.6 for each

@@ -244,7 +244,8 @@ count_slots(const unsigned* __restrict__ starts, unsigned tiles, unsigned most, 
     }
 }
 
-// Numbers the slots. sums: those of the blocks before each block. before[tile]: the slots of the tiles before it, for 0 … tiles.
+// Numbers the slots. sums: the slots, and the runs, of the blocks before each block. before[tile]: the slots of the tiles before a
+// tile, for 0 … tiles.
 // slot_of[tile]: a tile's first slot, or 2^32 − 1 where it has none. runs[…]: the first slot and the number of slots of each tile
 // with more than one.
 extern "C" __global__ void __launch_bounds__(THREADS)
