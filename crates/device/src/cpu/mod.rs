@@ -164,3 +164,28 @@ pub fn clock_mhz() -> Option<f64> {
         lines.filter_map(|line| line.split(':').nth(1)?.trim().parse().ok()).reduce(f64::max)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use crate::Device;
+
+    #[test]
+    fn small_work_stays_in_its_thread_and_does_not_wait_for_other_small_work() {
+        let device = Device::cpu_with_threads(2).unwrap();
+        let cpu = device.cpu_side();
+        let name = || std::thread::current().name().unwrap_or_default().to_owned();
+        // Work inside goes on in the same thread; work of another caller meanwhile finds the pool.
+        let (inside, other) = cpu.run_small(|| {
+            let other = std::thread::scope(|scope| scope.spawn(|| cpu.run_small(name)).join().unwrap());
+            (cpu.run(name), other)
+        });
+        assert_eq!(inside, "rayspin-small");
+        assert!(other.starts_with("rayspin-") && other != inside, "{other}");
+        // A panic gives the thread back.
+        let panics = AssertUnwindSafe(|| cpu.run_small(|| panic!("expected")));
+        assert!(catch_unwind(panics).is_err());
+        assert_eq!(cpu.run_small(name), "rayspin-small");
+    }
+}
