@@ -149,6 +149,11 @@ impl<'a> Spec<'a> {
         self.uses().density || self.map_source() == MapSource::Estimated
     }
 
+    /// Whether the host computes the centre of k-space for the maps: where a GPU has no room for a plan of all points.
+    pub(super) fn centre_on_host(&self, trajectory: &Trajectory) -> bool {
+        split(self, trajectory).is_some()
+    }
+
     pub(super) fn needs_normal(&self) -> bool {
         self.uses().normal
     }
@@ -295,8 +300,9 @@ impl<'a> Spec<'a> {
         let all = coils as u64 * n;
         let width = self.options().calibration.unwrap_or(maps::DEFAULT_WIDTH);
         let how = self.options().sensitivities.unwrap_or(maps::Sensitivities::Walsh);
-        let (region, beside) = Known::find(self.known(), "centre", 0, || {
-            maps::region_needs(device, &points.trajectory, matrix, coils, width)
+        let on_host = self.centre_on_host(&points.trajectory);
+        let (region, beside) = Known::find(self.known(), "centre", usize::from(on_host), || {
+            maps::region_needs(device, &points.trajectory, matrix, coils, width, on_host)
         })?;
         if let Some(cut) = self.map_cut() {
             let cut = maps::cut_needs(device, how, width, (coils, matrix), cut);

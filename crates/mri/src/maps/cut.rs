@@ -276,6 +276,7 @@ mod tests {
                         Ok(one)
                     },
                     density: &density,
+                    on_host: false,
                 };
                 from_samples(input, Some(8), Some(how), cut).unwrap().0
             };

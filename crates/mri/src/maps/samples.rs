@@ -37,6 +37,8 @@ pub struct NonCartesian<'a> {
     pub of_coil: OfCoil<'a>,
     /// Density weights `[sample]`.
     pub density: &'a Array<f32>,
+    /// Whether the host computes the centre of k-space, as for small images: where a GPU has no room for a plan of all points.
+    pub on_host: bool,
 }
 
 /// Maps from non-Cartesian samples: from the low-resolution coil images that fit the samples within the centre, for Walsh's method
@@ -70,6 +72,7 @@ pub struct NonCartesian<'a> {
 ///         Array::from_vec(&device, &[1, 64], samples)
 ///     },
 ///     density: &Array::from_vec(&device, &[64], vec![1.0; 64])?,
+///     on_host: false,
 /// };
 /// let (maps, centre) = from_samples(samples, Some(8), None, None)?;
 /// let maps = maps.to_host()?;
@@ -170,12 +173,10 @@ fn extent(matrix: &[usize], width: usize) -> Vec<usize> {
 
 /// The centre of k-space `[coil, z, y, x]` on the grid, `width` wide or less along short axes.
 fn region(samples: NonCartesian<'_>, width: usize) -> Result<Array<C32>> {
-    let NonCartesian { trajectory, matrix, coils, of_coil, density } = samples;
-    // The host computes it from the few samples of the centre. For 128³ and 8 coils this takes 0.13 s on 16 cores, and 0.02 s on
-    // an H100, whose memory it takes from other arrays where that is short.
-    let device = &density.device().host();
+    let NonCartesian { trajectory, matrix, coils, of_coil, density, on_host } = samples;
     let extent = extent(matrix, width);
-    let (found, trajectory) = inside(device, trajectory, &extent, width)?;
+    let device = &place(density.device(), matrix, &extent, on_host);
+    let (found, trajectory) = inside(&device.host(), trajectory, &extent, width)?;
     let found = Array::from_vec(density.device(), &[found.len()], found)?;
     let weighting = gathered(density, &found)?.into_device(device)?;
     let plan = Nufft::<f32>::new(device, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
@@ -197,50 +198,66 @@ fn region(samples: NonCartesian<'_>, width: usize) -> Result<Array<C32>> {
     region.into_device(density.device())
 }
 
-/// Bytes of the device's memory that the centre of k-space on the grid takes while it is made, and the host's where that is another. The
-/// host makes it.
+/// Where the centre of k-space is computed: on the device, unless the host is asked for or the image is not much larger than the centre.
+fn place(device: &Device, matrix: &[usize], extent: &[usize], on_host: bool) -> Device {
+    /// Voxels of an image for each of its centre, for which a GPU computes the centre: 128³ and 8 coils take 0.02 s on an H100 and 0.13 s
+    /// on 16 cores. Its arrays are then smaller than those of the image, so the centre never decides how much memory a run takes.
+    const VOXELS: usize = 64;
+    let voxels = |sizes: &[usize]| sizes.iter().product::<usize>();
+    if on_host || voxels(matrix) < VOXELS * voxels(extent) { device.host() } else { device.clone() }
+}
+
+/// Bytes of the device's memory that the centre of k-space on the grid takes while it is made, and the host's where that is another.
+/// `on_host` is that of [`NonCartesian`].
 pub(crate) fn region_needs(
     device: &Device,
     trajectory: &Trajectory,
     matrix: &[usize],
     coils: usize,
     width: usize,
+    on_host: bool,
 ) -> Result<(u64, u64)> {
     const COMPLEX: u64 = size_of::<C32>() as u64;
     const REAL: u64 = size_of::<f32>() as u64;
     const INDEX: u64 = size_of::<u32>() as u64;
     let extent = extent(matrix, width);
+    let place = &place(device, matrix, &extent, on_host);
     let all = trajectory.samples() as u64;
-    let host = &device.host();
-    let (found, trajectory) = inside(host, trajectory, &extent, width)?;
+    let (found, trajectory) = inside(&device.host(), trajectory, &extent, width)?;
     let count = found.len() as u64;
     let image = COMPLEX * extent.iter().product::<usize>() as u64;
     let images = coils as u64 * image;
     let Needs { plan, planning, workspace, .. } =
-        Nufft::<f32>::needs(host, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
-    let (spectrum, _) = Series::<f32>::bytes_needed_on(host, &extent, 1, None)?;
-    let filling = Toeplitz::<f32>::from_adjoint_needs(host, found.len(), &extent)?;
-    let making = filling.max(Toeplitz::<f32>::bytes_of_making(host, &extent)?);
-    let kernel = plan + workspace + (REAL + COMPLEX) * count + making;
-    // A coil's samples are on the device.
+        Nufft::<f32>::needs(place, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
+    let (spectrum, _) = Series::<f32>::bytes_needed_on(place, &extent, 1, None)?;
+    let filling = Toeplitz::<f32>::from_adjoint_needs(place, found.len(), &extent)?;
+    let making = filling.max(Toeplitz::<f32>::bytes_of_making(place, &extent)?);
+    let kernel = plan + workspace + making;
+    // A coil's samples are on the device of the run.
     let coil = COMPLEX * all;
-    let of_host = if device.kind() == BackendKind::Cpu { coil } else { 0 };
-    let gridding = plan + workspace + spectrum + images + image + COMPLEX * count + of_host;
+    let together = device.same_as(place);
+    let gridding =
+        plan + workspace + spectrum + images + image + COMPLEX * count + if together { coil } else { 0 };
     // Right-hand side, solution, residual, direction and product.
-    let solving = spectrum + Toeplitz::<f32>::bytes_of_work(host, &extent, coils)? + 5 * images;
+    let solving = spectrum + Toeplitz::<f32>::bytes_of_work(place, &extent, coils)? + 5 * images;
     let arrays = planning.max(kernel).max(gridding).max(solving);
     // Points and indices, in parts that have grown to twice their length at most, and put together.
     let points = 3 * count * (8 * extent.len() as u64 + INDEX);
-    let beside = count * (INDEX + REAL + COMPLEX);
-    Ok(match device.kind() {
-        BackendKind::Cpu => (arrays + beside + points, 0),
-        // First a coil's samples and the copies of its central ones; then the images.
-        BackendKind::Cuda => ((coil + beside).max(images), arrays + beside + points),
+    // Indices, and one coil's samples or the weights as complex numbers; and the weights.
+    let central = count * (INDEX + COMPLEX);
+    let beside = central + REAL * count;
+    Ok(match (device.kind(), together) {
+        (BackendKind::Cpu, _) => (arrays + beside + points, 0),
+        (BackendKind::Cuda, true) => (arrays + beside, points),
+        // First a coil's samples and its central ones; then the images.
+        (BackendKind::Cuda, false) => ((coil + central).max(images), arrays + beside + points),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
     use rayspin_kernels::density::pipe_menon;
 
     use super::*;
@@ -273,6 +290,7 @@ mod tests {
                 Array::from_vec(&device, &[1, trajectory.samples()], data.row(coil).to_vec())
             },
             density: &density,
+            on_host: false,
         };
         let (maps, _) = from_samples(samples, None, None, None).unwrap();
         let (maps, voxels) = (maps.to_host().unwrap(), 32 * 32 * 32);
@@ -293,6 +311,47 @@ mod tests {
     }
 
     #[test]
+    fn a_gpu_makes_the_centre_of_the_host_in_the_memory_that_is_stated() {
+        let gpu = rayspin_emu::Emulator::device().unwrap();
+        let rayspin_device::Backend::Cuda(cuda) = gpu.backend() else { unreachable!("the emulator") };
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        for (matrix, spread, samples) in
+            [(&[36, 32][..], 16.0, 5000), (&[36, 32], 2.0, 700), (&[17, 16, 20], 8.0, 9000)]
+        {
+            let (coils, width) = (3, 4);
+            let points =
+                Array2::from_shape_simple_fn((samples, matrix.len()), || rng.random_range(-spread..spread));
+            let trajectory = Trajectory::from_cycles_per_fov(points).unwrap();
+            let mut number = || rng.random_range(-1.0f32..1.0);
+            let data: Vec<C32> = (0..coils * samples).map(|_| C32::new(number(), number())).collect();
+            let weights: Vec<f32> = (0..samples).map(|_| number().abs() + 0.1).collect();
+            let density = Array::from_vec(&gpu, &[samples], weights).unwrap();
+            let made = [true, false].map(|on_host| {
+                let needs = region_needs(&gpu, &trajectory, matrix, coils, width, on_host).unwrap();
+                let (held, _) = cuda.memory_used();
+                cuda.reset_peak();
+                let of_coil = &mut |coil: usize| {
+                    Array::from_slice(&gpu, &[1, samples], &data[coil * samples..(coil + 1) * samples])
+                };
+                let trajectory = &trajectory;
+                let from = NonCartesian { trajectory, matrix, coils, of_coil, density: &density, on_host };
+                let region = region(from, width).unwrap().to_vec().unwrap();
+                let ratio = needs.0 as f64 / (cuda.memory_used().1 - held) as f64;
+                assert!((0.99..1.06).contains(&ratio), "{matrix:?}, on the host {on_host}: {ratio}");
+                region
+            });
+            let [of_host, of_gpu] = &made;
+            let size: f32 = of_host.iter().map(C32::norm_sqr).sum();
+            let apart: f32 = of_host.iter().zip(of_gpu).map(|(a, b)| (a - b).norm_sqr()).sum();
+            assert!(
+                of_gpu != of_host && apart.sqrt() < 1e-3 * size.sqrt(),
+                "{matrix:?}: {}",
+                (apart / size).sqrt()
+            );
+        }
+    }
+
+    #[test]
     fn a_centre_without_samples_is_refused() {
         let device = Device::cpu_with_threads(1).unwrap();
         let points = ndarray::Array2::from_elem((3, 2), 7.0);
@@ -303,6 +362,7 @@ mod tests {
             coils: 1,
             of_coil: &mut |_| Array::zeros(&device, &[1, 3]),
             density: &Array::zeros(&device, &[3]).unwrap(),
+            on_host: false,
         };
         let error = from_samples(samples, Some(8), None, None).unwrap_err().to_string();
         assert!(error.contains("samples within 4 cycles"), "{error}");

@@ -18,12 +18,14 @@ impl Solving<'_> {
             Place::Points(_) => {
                 let plans = self.cache.plans.as_ref().ok_or_else(|| lost("plans of a trajectory"))?;
                 let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
+                let trajectory = plans.trajectory()?;
                 let from = maps::NonCartesian {
-                    trajectory: plans.trajectory()?,
+                    trajectory,
                     matrix: self.spec.domain(),
                     coils: samples.coils(),
                     of_coil: &mut |coil| samples.part(&(coil..coil + 1)),
                     density: plans.density()?,
+                    on_host: self.spec.centre_on_host(trajectory),
                 };
                 let (width, how) = (options.calibration, options.sensitivities);
                 let (found, centre) = maps::from_samples(from, width, how, self.spec.map_cut())?;
