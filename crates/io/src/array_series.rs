@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array1, Array2, Array3, Array4, ArrayD, Axis, Zip, s};
 use rayspin_core::{C32, Trajectory};
 use rayspin_mri::recon::StreamItem;
-use rayspin_mri::scan::{Frame, Label, Summary, samples_of};
+use rayspin_mri::scan::{Frame, Label, MAPS_SAMPLES, Summary, samples_of};
 
 use crate::arrays::Arrays;
 use crate::cfl::images::Images;
@@ -19,9 +19,6 @@ use crate::scan_file::{
     read_components,
 };
 use crate::{Error, Result};
-
-/// Samples that tell the sensitivities, as a multiple of the matrix: as of scans with a header.
-pub(crate) const MAPS_SAMPLES: f64 = 1.5;
 
 /// The images of a BART array of k-space, or of samples along a trajectory: read from the file one at a time.
 ///

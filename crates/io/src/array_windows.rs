@@ -5,9 +5,8 @@ use std::ops::Range;
 use ndarray::Axis;
 use rayspin_core::{C32, Error, Ranges, Result, Trajectory};
 use rayspin_mri::recon::StreamItem;
-use rayspin_mri::scan::{Frame, Label, Samples, Window, readouts};
+use rayspin_mri::scan::{Frame, Label, MAPS_SAMPLES, Samples, Window, readouts};
 
-use crate::array_series::MAPS_SAMPLES;
 use crate::cfl::Layout;
 use crate::{ArrayFrame, ArraySeries};
 

@@ -11,7 +11,7 @@ use ndarray::Axis;
 use rayspin_core::{Error, Monitor};
 use rayspin_device::{Backend, Device};
 use rayspin_mri::recon::{
-    FRAMES_AHEAD, Frames, ReconOptions, Selection, StreamItem, VOLUMES_BEHIND, Volume, reconstruct_scan,
+    FRAMES_AHEAD, Frames, ReconOptions, StreamItem, VOLUMES_BEHIND, Volume, reconstruct_frames,
     reconstruct_stream,
 };
 use rayspin_mri::scan::{FrameOptions, Label};
@@ -77,15 +77,15 @@ fn a_stream_gives_the_images_of_the_whole() {
                     continue;
                 }
                 let options = few_iterations(method);
-                let whole = reconstruct_scan(
-                    &device,
-                    &simulation.scan,
-                    &Selection::default(),
-                    &FrameOptions::default(),
-                    &options,
-                    &Monitor::silent(),
-                )
-                .unwrap();
+                let index = simulation.scan.frames().unwrap();
+                let labels: Vec<Label> = index.labels().collect();
+                let numbers: Vec<u16> = (0..slices as u16).collect();
+                let frames = Frames { labels: &labels, slices: &numbers, notes: Vec::new() };
+                let mut source = |label: Label, notes: &mut Vec<String>| {
+                    index.assemble(label, &FrameOptions::default(), notes)
+                };
+                let monitor = Monitor::silent();
+                let whole = reconstruct_frames(&device, frames, &mut source, &options, &monitor).unwrap();
                 let mut seen = 0;
                 let mut sink = |volume: Volume| {
                     assert_eq!(volume.index, seen);

@@ -6,13 +6,11 @@ use rayspin_core::Monitor;
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{
     Acquisition, Flags, Frame, FrameOptions, Label, ReadoutHeads, Scan, Series, assemble,
+    maps_of_first_readouts,
 };
 
 use super::Reader;
 use crate::error::{Error, Result};
-
-/// Samples that tell the sensitivities, as a multiple of the encoded matrix: fully sampled spokes have π/2 of it.
-const MAPS_SAMPLES: f64 = 1.5;
 
 /// A source for [`reconstruct_stream`](rayspin_mri::recon::reconstruct_stream): an open file, the images to make of it, and the
 /// acquisitions that the current image and the next have in common. No others are in memory.
@@ -73,13 +71,10 @@ impl SeriesSource {
     ///
     /// Errors: as [`SeriesSource::next`].
     pub fn learn_maps(&mut self, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Option<&Frame>> {
-        if self.series.samples(0) < self.maps_samples() {
+        if let Some(first) = self.readouts_of_maps(0) {
             self.maps = 0;
             self.first_maps = Some(self.maps_frame(0, notes, monitor)?);
-            let count = self.series.first_readouts(0, self.maps_samples()).len();
-            notes.push(format!(
-                "coil sensitivities are estimated from the first {count} readouts of a slice, for all images"
-            ));
+            notes.push(maps_of_first_readouts(first.len()));
         }
         Ok(self.first_maps.as_ref())
     }
@@ -112,15 +107,14 @@ impl SeriesSource {
 
     /// Bytes of the acquisitions that are in memory while [`SeriesSource::learn_maps`] makes a frame of them.
     pub fn maps_bytes(&self) -> u64 {
-        let readouts = self.series.first_readouts(0, self.maps_samples());
+        let readouts = self.readouts_of_maps(0).unwrap_or_default();
         readouts.iter().map(|&index| self.series.places()[index].bytes).sum()
     }
 
-    fn maps_samples(&self) -> usize {
+    fn readouts_of_maps(&self, slice: usize) -> Option<BTreeSet<usize>> {
         let label = self.series.labels().next().unwrap_or_default();
         let encoding = self.reader.header().encodings.get(label.encoding);
-        let voxels = encoding.map_or(0.0, |e| e.encoded.matrix.iter().map(|&n| n as f64).product());
-        (MAPS_SAMPLES * voxels).min(1e15) as usize
+        self.series.readouts_of_maps(slice, &encoding.map_or([0; 3], |encoding| encoding.encoded.matrix))
     }
 
     /// What was assumed of the acquisitions so far.
@@ -156,7 +150,7 @@ impl SeriesSource {
     }
 
     fn maps_frame(&mut self, slice: usize, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Frame> {
-        let mut wanted = self.series.first_readouts(slice, self.maps_samples());
+        let mut wanted = self.readouts_of_maps(slice).unwrap_or_default();
         let readouts: Vec<usize> = wanted.iter().copied().collect();
         let calibration = self.series.calibration(slice);
         wanted.extend(&calibration);

@@ -292,6 +292,12 @@ impl ReconOptions {
         }
     }
 
+    /// Whether the images of a series may share maps that are estimated from more readouts than one image has. In an inhomogeneous field
+    /// maps come from the first image, which is encoded with the field.
+    pub fn learns_maps(&self) -> bool {
+        self.needs_maps() && self.maps.is_none() && self.field_map.is_none() && !self.independent
+    }
+
     /// Whether sensitivity maps are used.
     pub fn needs_maps(&self) -> bool {
         match self.method.uses().maps {

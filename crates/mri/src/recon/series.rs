@@ -7,7 +7,7 @@ use super::run::{Run, RunEnd, as_volumes, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
 use crate::methods::Span;
 use crate::prepare::{self, Preparation};
-use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan};
+use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan, SeriesFrames, Window};
 
 /// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. An image file has
 /// no axes for encodings and the other counters, so one value of each is taken.
@@ -25,6 +25,8 @@ pub struct Selection {
     pub phase: Option<u16>,
     /// Set; the first that the scan holds when absent.
     pub set: Option<u16>,
+    /// One image of each window over the readouts, taken across repetitions; the scan's own images when absent.
+    pub window: Option<Window>,
 }
 
 /// The images of a scan and how they came about.
@@ -47,7 +49,7 @@ pub struct ScanImage {
 }
 
 /// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused while the
-/// trajectory stays the same.
+/// trajectory stays the same. Where several repetitions have few samples each, the maps for all come from the first readouts of a slice.
 ///
 /// Errors: an option out of range; a selection that the scan does not hold; repetitions with different slices; whatever
 /// assembling or reconstructing a frame refuses.
@@ -84,13 +86,29 @@ pub fn reconstruct_scan(
     let index = scan.frames()?;
     let labels = selection.labels(&index, &mut notes)?;
     let slices = labels.first().map_or_else(Vec::new, |label| index.places().slices(label.encoding));
-    let mut source = |label: Label, notes: &mut Vec<String>| index.assemble(label, frames, notes);
+    let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let series = match several || selection.window.is_some() {
+        true => Some(index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())?),
+        false => None,
+    };
+    let labels = series.as_ref().map_or(labels, SeriesFrames::labels);
     let mut options = options.clone();
     if options.prepare.noise.is_none() {
         options.prepare.noise = Some(prepare::measure(scan));
     }
-    let frames = Frames { labels: &labels, slices: &slices, notes };
-    reconstruct_frames(device, frames, &mut source, &options, monitor)
+    let mut run = Run::new(device, Frames { labels: &labels, slices: &slices, notes }, &options)?;
+    if let Some(series) = series.as_ref().filter(|_| options.learns_maps()) {
+        for slice in 0..series.slices() {
+            let Some((label, frame)) = series.maps(slice, frames, &mut run.notes)? else { break };
+            run.learn_maps(label, frame, monitor)?;
+        }
+    }
+    let mut images = 0..labels.len();
+    let mut source = |label: Label, notes: &mut Vec<String>| match (&series, images.next()) {
+        (Some(series), Some(number)) => series.image(number, frames, notes),
+        _ => index.assemble(label, frames, notes),
+    };
+    images_of(run, &labels, &mut source, monitor)
 }
 
 /// The frames of a series.
@@ -137,8 +155,16 @@ pub fn reconstruct_frames(
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
     let labels = frames.labels;
+    images_of(Run::new(device, frames, options)?, labels, source, monitor)
+}
+
+fn images_of(
+    mut run: Run,
+    labels: &[Label],
+    source: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
     let (repetitions, _) = grid_of(labels)?;
-    let mut run = Run::new(device, frames, options)?;
     let mut stacked = Stack::new(labels.len());
     for label in labels {
         let frame = source(*label, &mut run.notes)?;

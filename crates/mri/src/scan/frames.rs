@@ -4,8 +4,8 @@ use rayspin_core::{C32, Error, Ranges, Result, TrajectoryUnits, all_finite};
 use super::frame::{check_finite, check_matrix};
 use super::images::{Head, Images};
 use super::{
-    Acquisition, Centres, Encoding, Frame, Label, Limits, ReadoutHeads, Scan, ScanHeader, SlicePlaces,
-    TrajectoryKind, TrajectoryOptions, calibration, cartesian, geometry, noncartesian,
+    Acquisition, Centres, Encoding, Frame, Label, Limits, Place, ReadoutHeads, Scan, ScanHeader, Series,
+    SlicePlaces, TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, geometry, noncartesian,
 };
 
 /// How frames are taken from a scan.
@@ -120,6 +120,127 @@ impl FrameIndex<'_> {
         let options = &FrameOptions { centres, ..options.clone() };
         assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
     }
+}
+
+/// The images of a dynamic scan in memory, repetitions or windows over the readouts, and the frames that their maps are estimated from.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_mri::scan::{FrameOptions, Label, Window};
+/// use rayspin_mri::simulate::trajectory::{Sampling, SpokeAngles};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// let sampling = Sampling::Radial { spokes: 30, angles: SpokeAngles::Golden };
+/// let options = SimulateOptions { matrix: [16, 16, 1], sampling, ..SimulateOptions::default() };
+/// let scan = simulate(&options, &Monitor::silent())?.scan;
+/// let index = scan.frames()?;
+/// let labels: Vec<Label> = index.labels().collect();
+/// let window = Window { readouts: 10, stride: 5, frames: None };
+/// let series = index.series(&labels, Some(&window), None)?;
+/// assert_eq!(series.labels().len(), 5); // spokes 0–9, 5–14, … 20–29
+/// let frame = series.image(4, &FrameOptions::default(), &mut Vec::new())?;
+/// assert_eq!(frame.label.repetition, 4);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub struct SeriesFrames<'a> {
+    index: &'a FrameIndex<'a>,
+    series: Series,
+    encoded: [usize; 3],
+}
+
+impl<'a> FrameIndex<'a> {
+    /// The images of these labels in time order; of each the `chosen` readouts, counted from 0. A window takes readouts across repetitions.
+    ///
+    /// Errors: no label; repetitions with different slices; a readout that an image lacks; a window that the readouts do not fill.
+    pub fn series(
+        &'a self,
+        labels: &[Label],
+        window: Option<&Window>,
+        chosen: Option<&Ranges>,
+    ) -> Result<SeriesFrames<'a>> {
+        let places = self.scan.acquisitions.iter().map(Place::from).collect();
+        let series = match window {
+            Some(window) => Series::of_windows(places, labels, window, chosen)?,
+            None => Series::of_repetitions(places, labels, chosen)?,
+        };
+        let encoding = labels.first().and_then(|label| self.scan.header.encodings.get(label.encoding));
+        let encoded = encoding.map_or([0; 3], |encoding| encoding.encoded.matrix);
+        Ok(SeriesFrames { index: self, series, encoded })
+    }
+}
+
+impl SeriesFrames<'_> {
+    /// The labels, one for each slice and point in time; of windows repetitions count the points in time.
+    pub fn labels(&self) -> Vec<Label> {
+        self.series.labels().collect()
+    }
+
+    /// Number of slices.
+    pub fn slices(&self) -> usize {
+        self.series.slices()
+    }
+
+    /// The number of the image with the most samples, the first of several, and of another image of the same slice; the first twice where there
+    /// is but one.
+    pub fn fullest_and_another(&self) -> [usize; 2] {
+        let (fullest, slices) = (self.series.fullest(), self.series.slices());
+        let another = if fullest < slices { fullest + slices } else { fullest - slices };
+        [fullest, if another < self.series.labels().len() { another } else { fullest }]
+    }
+
+    /// An image, counted from 0; what had to be assumed goes to `notes` (once each).
+    ///
+    /// Errors: an image that the series lacks; as [`FrameIndex::assemble`].
+    pub fn image(&self, number: usize, options: &FrameOptions, notes: &mut Vec<String>) -> Result<Frame> {
+        let count = self.series.labels().len();
+        let label = self.series.labels().nth(number);
+        let label = label.ok_or_else(|| Error::value("image", format!("a number below {count}"), number))?;
+        if let Some(text) = self.series.unused_calibration(number) {
+            note(notes, text);
+        }
+        self.frame(label, self.series.readouts(number), &self.series.calibration(number), options, notes)
+    }
+
+    /// The frame that the maps of a slice, by position, are estimated from for all its images; none where a single image has enough samples for maps
+    /// of its own ([`Series::readouts_of_maps`]).
+    ///
+    /// Errors: as [`FrameIndex::assemble`].
+    pub fn maps(
+        &self,
+        slice: usize,
+        options: &FrameOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<(Label, Frame)>> {
+        let Some(readouts) = self.series.readouts_of_maps(slice, &self.encoded) else { return Ok(None) };
+        note(notes, maps_of_first_readouts(readouts.len()));
+        let label = self.series.labels().nth(slice).unwrap_or_default();
+        let readouts: Vec<usize> = readouts.into_iter().collect();
+        let frame = self.frame(label, &readouts, &self.series.calibration(slice), options, notes)?;
+        Ok(Some((label, frame)))
+    }
+
+    fn frame(
+        &self,
+        label: Label,
+        readouts: &[usize],
+        calibration: &[usize],
+        options: &FrameOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Frame> {
+        let FrameIndex { scan, heads, .. } = self.index;
+        let of = |all: &[usize]| -> Vec<(usize, &Acquisition)> {
+            all.iter().map(|&index| (index, &scan.acquisitions[index])).collect()
+        };
+        let readouts = of(readouts);
+        let centres = options.centres.with_heads(heads, &label, &readouts, notes);
+        let options = &FrameOptions { centres, ..options.clone() };
+        assemble(&scan.header, label, &readouts, &of(calibration), options, notes)
+    }
+}
+
+/// What is said of maps that the first readouts of a slice give to all its images.
+pub fn maps_of_first_readouts(count: usize) -> String {
+    format!("coil sensitivities are estimated from the first {count} readouts of a slice, for all images")
 }
 
 /// The chosen ones of an image's readouts. Errors: a readout that the image lacks.

@@ -29,12 +29,12 @@ pub use centres::{Centres, ReadoutHeads, ReversedCentre};
 pub use columns::{TrajectoryFov, TrajectoryOptions};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, reach, readouts};
 pub use frame::{CalibrationLines, Frame, Label, MAX_MATRIX, Samples, samples_of};
-pub use frames::{FrameIndex, FrameOptions, assemble};
+pub use frames::{FrameIndex, FrameOptions, SeriesFrames, assemble, maps_of_first_readouts};
 pub use geometry::{SlicePlace, SlicePlaces};
 pub(crate) use geometry::{moved, stacked};
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
 pub(crate) use images::{is_uneven, listed};
-pub use series::{Place, Series, Window};
+pub use series::{MAPS_SAMPLES, Place, Series, Window};
 pub use summary::Summary;
 pub use units::{detect_units, may_count_voxels, settle_units};
 

@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use rayspin_core::{Error, Ranges, Result};
+use rayspin_core::{C32, Error, Ranges, Result};
 
 use super::frames::only;
 use super::images::{Head, Images};
-use super::{Counters, Flags, Label};
+use super::{Acquisition, Counters, Flags, Label};
+
+/// Samples of a coil for each cell of the encoded matrix, from which the sensitivities of a series are estimated at least. Fully sampled
+/// spokes have π/2.
+pub const MAPS_SAMPLES: f64 = 1.5;
 
 /// What the head of a readout says of its place in the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +32,22 @@ pub struct Place {
     pub centre_sample: usize,
     /// Size of the readout in memory, bytes.
     pub bytes: u64,
+}
+
+impl From<&Acquisition> for Place {
+    fn from(readout: &Acquisition) -> Self {
+        let points = readout.trajectory.as_ref().map_or(0, |points| points.len() * size_of::<f32>());
+        Self {
+            flags: readout.flags,
+            counters: readout.counters,
+            encoding: readout.encoding,
+            time_stamp: readout.time_stamp,
+            trajectory: readout.trajectory.is_some(),
+            samples: readout.data.ncols(),
+            centre_sample: readout.centre_sample,
+            bytes: (readout.data.len() * size_of::<C32>() + points) as u64,
+        }
+    }
 }
 
 impl Place {
@@ -216,6 +236,13 @@ impl Series {
     pub fn readouts(&self, frame: usize) -> &[usize] {
         let (_, sequence, range) = &self.frames[frame];
         &self.sequences[*sequence][range.clone()]
+    }
+
+    /// The readouts that the maps of slice `slice` (by position) are estimated from, for all its images: none where an image has
+    /// [`MAPS_SAMPLES`] samples for each cell of the matrix that was encoded, and its own maps.
+    pub fn readouts_of_maps(&self, slice: usize, encoded: &[usize; 3]) -> Option<BTreeSet<usize>> {
+        let wanted = (MAPS_SAMPLES * encoded.iter().map(|&n| n as f64).product::<f64>()).min(1e15) as usize;
+        (self.samples(0) < wanted).then(|| self.first_readouts(slice, wanted))
     }
 
     /// The first readouts of the images of slice `slice` (by position) that hold at least `samples` samples of a coil, or all

@@ -165,5 +165,7 @@ pub(super) fn selection(args: &ReconMri) -> Selection {
         contrast: args.contrast,
         phase: args.cardiac_phase,
         set: args.set,
+        // A stream slides it.
+        window: None,
     }
 }

@@ -127,11 +127,9 @@ impl Stream {
         self.source.layout()
     }
 
-    /// Reads the samples that all images' maps are learned from, where the method needs maps and has none. In
-    /// an inhomogeneous field the maps come from the first image, which is encoded with the field.
+    /// Reads the samples that all images' maps are learned from, where the method needs maps and has none.
     pub(super) fn learn_maps(&mut self, options: &ReconOptions, monitor: &Monitor<'_>) -> Result<()> {
-        let given = options.maps.is_some() || options.field_map.is_some();
-        if options.needs_maps() && !given && !options.independent {
+        if options.learns_maps() {
             let found = self.source.learn_maps(&mut self.notes, monitor)?;
             self.maps = found.cloned().map(Box::new);
         }
