@@ -23,6 +23,11 @@ def kind_of(row):
     return f"{kind}{' | None' if row['default'] is None else ''}"
 
 
+def searched(function, name, kind):
+    """The kind of a keyword of this function, which may search for the value."""
+    return f'{kind} | Literal["auto"]' if (function, name) == ("recon", "lambda_") else kind
+
+
 def keyword(name, kind):
     return f"    {name}: {kind} = ...,\n"
 
@@ -39,7 +44,7 @@ def overload(function, common, method, what, table, result):
     doc = textwrap.indent(textwrap.fill(what + ".", 110), "    ").lstrip()
     rows = "\n".join(help_of(name, row) for name, row in table.items())
     common = common.replace("method: None = None", f'method: Literal["{method}"]')
-    keywords = "".join(keyword(name, kind_of(row)) for name, row in table.items())
+    keywords = "".join(keyword(name, searched(function, name, kind_of(row))) for name, row in table.items())
     return f'@overload\ndef {function}({common}{keywords}) -> {result}:\n    """{doc}\n\n{rows}\n    """\n\n'
 
 
@@ -63,7 +68,7 @@ def made(text):
         any_of_them = {}
         for _, table in methods.values():
             for name, row in table.items():
-                any_of_them.setdefault(name, set()).add(kind_of(row))
+                any_of_them.setdefault(name, set()).add(searched(function, name, kind_of(row)))
         keywords = "".join(keyword(name, " | ".join(sorted(kinds))) for name, kinds in any_of_them.items())
         text = before + begin + "".join(all_of_them) + end + plain[1] + keywords + plain[4]
     for kind in ("mri", "ct"):

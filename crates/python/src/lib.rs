@@ -45,7 +45,7 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rayspin::device::cuda::carry_archive(include_bytes!(env!("RAYSPIN_KERNELS_EMBED")));
     module.py().import("atexit")?.call_method1("register", (wrap_pyfunction!(call::finish, module)?,))?;
     exchange::load_numpy(module.py())?;
-    processor::limit_threads(module.py())?;
+    processor::take_environment(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<nufft::Plan>()?;
     module.add_class::<scan::Scan>()?;
@@ -54,6 +54,8 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(recon::recon, module)?)?;
     module.add_function(wrap_pyfunction!(recon::methods, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(processor::set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(processor::threads, module)?)?;
     ct::register(module)?;
     linop::register(module)?;
     metrics::register(module)?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use rayspin::core::Error;
 use rayspin::device::{Device, cpu};
 
+use crate::copied::whole;
 use crate::error::raised;
 
 /// Where memory lies.
@@ -69,11 +71,8 @@ impl Processor {
             return Ok(Self { device: device.clone(), place, process });
         }
         let device = match place {
-            Place::Cpu => Device::cpu(),
-            Place::Cuda(ordinal) => {
-                let host = Device::cpu().map_err(raised)?;
-                Device::cuda(ordinal, host)
-            }
+            Place::Cpu => host(),
+            Place::Cuda(ordinal) => host().and_then(|host| Device::cuda(ordinal, host)),
         };
         let device = device.map_err(raised)?;
         open.insert((process, place), device.clone());
@@ -86,9 +85,86 @@ impl Processor {
     }
 }
 
+/// The threads that a caller wants; 0 for one a core.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The CPU, with the threads that are wanted.
+fn host() -> rayspin::core::Result<Device> {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => Device::cpu(),
+        threads => {
+            // Files are read on these threads. A pool that has started stays.
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+            Device::cpu_with_threads(threads)
+        }
+    }
+}
+
+/// Sets the number of threads that compute on the CPU and read files. The environment variable RAYSPIN_THREADS sets it when rayspin is imported.
+///
+/// threads: from 1 to 4 for each core.
+///
+/// Returns None. Raises ValueError for another number, RuntimeError if threads of another number have started: call it before a scan is read or
+/// anything is computed.
+///
+/// >>> import subprocess, sys
+/// >>> text = "import rayspin; rayspin.set_threads(1); print(rayspin.threads())"
+/// >>> subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout
+/// '1\n'
+#[pyfunction]
+pub(crate) fn set_threads(#[pyo3(from_py_with = whole)] threads: i64) -> PyResult<()> {
+    let most = cpu::most_threads();
+    let wanted = usize::try_from(threads).ok().filter(|wanted| (1..=most).contains(wanted));
+    let wrong = || raised(Error::value("threads", format!("a number from 1 to {most}, 4 a core"), threads));
+    let wanted = wanted.ok_or_else(wrong)?;
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    let started = open.iter().flatten().find(|(key, _)| key.0 == process).map(|(_, device)| device);
+    match started.map(|device| device.cpu_side().threads()) {
+        Some(threads) if threads != wanted => {
+            let text = format!(
+                "the number of threads that have started already is {threads}: call set_threads before a scan is read or anything is computed"
+            );
+            Err(PyRuntimeError::new_err(text))
+        }
+        _ => {
+            THREADS.store(wanted, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+}
+
+/// The number of threads that compute on the CPU. Returns a whole number.
+#[pyfunction]
+pub(crate) fn threads() -> usize {
+    let process = std::process::id();
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    match open.iter().flatten().find(|(key, _)| key.0 == process) {
+        Some((_, device)) => device.cpu_side().threads(),
+        None => match THREADS.load(Ordering::Relaxed) {
+            0 => cpu::available_threads(),
+            threads => threads,
+        },
+    }
+}
+
+/// Takes the number of threads of the variable RAYSPIN_THREADS, with a warning of what is no such number.
+pub(crate) fn take_environment(py: Python<'_>) -> PyResult<()> {
+    let Some(text) = std::env::var_os("RAYSPIN_THREADS") else { return limit_threads(py) };
+    let most = cpu::most_threads();
+    let asked = text.to_str().and_then(|text| text.trim().parse::<usize>().ok()).filter(|&asked| asked > 0);
+    THREADS.store(asked.map_or(0, |asked| asked.min(most)), Ordering::Relaxed);
+    if asked.is_some_and(|asked| asked <= most) {
+        return Ok(());
+    }
+    let text = text.to_string_lossy();
+    let text = format!("RAYSPIN_THREADS: expected a number from 1 to {most}, 4 a core, found {text}");
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)
+}
+
 /// Limits the threads of the variable RAYON_NUM_THREADS as the command limits `--threads`, with a warning. These threads read files;
 /// transforms have a thread for each core.
-pub(crate) fn limit_threads(py: Python<'_>) -> PyResult<()> {
+fn limit_threads(py: Python<'_>) -> PyResult<()> {
     let most = cpu::most_threads();
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<usize>().ok());
     let Some(asked) = asked.filter(|&asked| asked > most) else { return Ok(()) };

@@ -8,20 +8,23 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::slices::Stack;
-use rayspin::core::{C32, Error, Geometry, Image, Monitor};
+use rayspin::core::{C32, Error, Geometry, Image, Monitor, Ranges};
 use rayspin::device::Device;
 use rayspin::io::WriteOptions;
 use rayspin::io::cfl::Layout;
-use rayspin::mri::maps::{self, Sensitivities};
-use rayspin::mri::methods::{MapUse, Methods, suited_to, with};
+use rayspin::mri::maps::{self, EspiritOptions, Sensitivities};
+use rayspin::mri::methods::{MapUse, Method, Methods, Value, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
-use rayspin::mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_frame, reconstruct_scan};
+use rayspin::mri::recon::{
+    LAMBDA, ReconOptions, ScanImage, Searched, Selection, reconstruct_frame, reconstruct_scan,
+};
 use rayspin::mri::scan::{
-    Centres, Facts, FrameIndex, FrameOptions, Label, ReversedCentre, TrajectoryFov, TrajectoryOptions,
+    Centres, Facts, FrameIndex, FrameOptions, ReversedCentre, SeriesFrames, TrajectoryFov, TrajectoryOptions,
+    Window,
 };
 
 use crate::call::Detached;
-use crate::copied::{complex, singles};
+use crate::copied::{complex, count, singles, whole, whole_or_none};
 use crate::ct::CtScan;
 use crate::error::{described, of_file, raised, raised_in, raised_of, wrong_type};
 use crate::exchange::{Given, Item, on_host, to_numpy};
@@ -56,6 +59,11 @@ pub(crate) struct Reconstruction {
     /// The relative residuals of each image that was solved for by iterations.
     #[pyo3(get)]
     residuals: Vec<Vec<f64>>,
+    /// The search of lambda_="auto", None without one. A dictionary: "lambda_" is the weight that is used; "inside" says whether it lies between
+    /// others that were tried, else it is the weight where the search began; "tried" is a list of (lambda_, error), where -1 is the best prediction of
+    /// the samples that were held out and 0 that of an image of zeros.
+    #[pyo3(get)]
+    searched: Option<Py<PyDict>>,
     stacks: Vec<Stack>,
     shape: Vec<usize>,
     record: String,
@@ -195,9 +203,21 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// trajectory_units: of the points of the scan, as `Scan.from_arrays` takes them.
 /// trajectory_fov: the field of view, "encoded" or "recon", of points in cycles per field of view; as the points tell unless given.
 /// trajectory_weights: whether the last column of the scan's trajectory holds density weights, which are left out.
+/// encoding, contrast, cardiac_phase, set: the number of the encoding, contrast and so on to reconstruct; the first unless given.
+/// slices, repetitions: only these, by their numbers in the scan from 0: one number or several. Images come in the order of the scan.
+/// readouts: only these of each image of a scan with a header, counted from 0 in order of acquisition: one number or several.
+/// window: makes one image of every so many readouts, in order of acquisition and across repetitions, as for golden angles.
+/// stride: the readouts from one window to the next; the window unless given, so that no readout is in two images.
+/// windows: only the first so many windows.
+/// calibration: the width of the centre of k-space that maps are estimated from, at most the fully sampled width; 24 unless given.
+/// sensitivities: how maps are estimated, "walsh" or "espirit"; espirit on a grid and walsh along a trajectory unless given.
+/// map_sets: the number of sets of ESPIRiT maps, 1 or 2. Unless given, 2 on a grid where the object is larger than the field of view, else 1.
+/// map_crop: the eigenvalue below which ESPIRiT maps are 0; 0.8 unless given.
+/// independent: whether maps, and the largest eigenvalue that lambda_ is relative to, are found anew for each repetition; else once for all.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
-/// parameters: keywords of the method, as `rayspin.methods()` lists them.
+/// parameters: keywords of the method, as `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
+///     samples that were held out.
 ///
 /// Returns a `Reconstruction`: `image` is complex64 `[z, y, x]`, or `[repetition, z, y, x]`, signal per field of view.
 ///
@@ -217,7 +237,8 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyo3(signature = (
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
     nufft_tolerance=None, centre_line=None, centre_partition=None, reversed_centre=None, trajectory_units=None, trajectory_fov=None,
-    trajectory_weights=false, keep_maps=true, progress=None, **parameters
+    trajectory_weights=false, encoding=None, slices=None, repetitions=None, contrast=None, cardiac_phase=None, set=None, readouts=None, window=None, stride=None, windows=None,
+    calibration=None, sensitivities=None, map_sets=None, map_crop=None, independent=false, keep_maps=true, progress=None, **parameters
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
@@ -237,6 +258,21 @@ pub(crate) fn recon(
     trajectory_units: Option<&str>,
     trajectory_fov: Option<&str>,
     trajectory_weights: bool,
+    #[pyo3(from_py_with = whole_or_none)] encoding: Option<i64>,
+    slices: Option<&Bound<'_, PyAny>>,
+    repetitions: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = whole_or_none)] contrast: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] cardiac_phase: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] set: Option<i64>,
+    readouts: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = whole_or_none)] window: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] stride: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] windows: Option<i64>,
+    #[pyo3(from_py_with = whole_or_none)] calibration: Option<i64>,
+    sensitivities: Option<&str>,
+    #[pyo3(from_py_with = whole_or_none)] map_sets: Option<i64>,
+    map_crop: Option<f64>,
+    independent: bool,
     keep_maps: bool,
     progress: Option<Py<PyAny>>,
     parameters: Option<&Bound<'_, PyDict>>,
@@ -255,6 +291,24 @@ pub(crate) fn recon(
         let expected = "a scan with a header, which states a centre of its own";
         return Err(raised(Error::value("centre of k-space", expected, "arrays, whose centre is at n/2")));
     }
+    let selection = Selection {
+        encoding: counter("encoding", encoding)?,
+        slice: numbers("slices", slices)?,
+        repetition: numbers("repetitions", repetitions)?,
+        contrast: small_counter("contrast", contrast)?,
+        phase: small_counter("cardiac_phase", cardiac_phase)?,
+        set: small_counter("set", set)?,
+        window: window_of(window, stride, windows)?,
+    };
+    let readouts = numbers("readouts", readouts)?;
+    if matches!(*held, Held::Image(_)) && (selection != Selection::default() || readouts.is_some()) {
+        let expected = "a scan with a header, which numbers them";
+        return Err(raised(Error::value(
+            "choice of images and readouts",
+            expected,
+            "the arrays of one image",
+        )));
+    }
     let trajectory =
         TrajectoryOptions { weights: trajectory_weights, fov: trajectory_fov.map(fov_of).transpose()? };
     let units = trajectory_units.map(str::parse).transpose();
@@ -263,6 +317,7 @@ pub(crate) fn recon(
         trajectory,
         times: field_map.is_some(),
         centres,
+        readouts,
         ..FrameOptions::default()
     };
     if !has_trajectory(&held) && (frames.units.is_some() || trajectory != TrajectoryOptions::default()) {
@@ -270,7 +325,7 @@ pub(crate) fn recon(
         return Err(raised(Error::value("trajectory keywords", expected, "arrays, or a grid")));
     }
     let (facts, measures_centre) =
-        py.detached(|| facts_of(&held, &frames))?.map_err(|error| raised_in(words, error))?;
+        py.detached(|| facts_of(&held, &selection, &frames))?.map_err(|error| raised_in(words, error))?;
     if !measures_centre {
         notes.push(NO_CENTRE.to_owned());
     }
@@ -291,15 +346,20 @@ pub(crate) fn recon(
             method
         }
     };
+    let (searches, parameters) = searched_lambda(of_name, parameters)?;
+    let parameters = parameters.as_ref();
     if parameters.is_some_and(|all| all.contains("matrix").unwrap_or(false)) {
         return Err(PyTypeError::new_err(MATRIX));
     }
     let given = parameters_of(py, &all, (of_name.about().name, &of_name.table()), KEYWORDS, parameters)?;
     let chosen = with(of_name, given.iter().cloned()).map_err(raised)?;
-    expect_effect(&chosen.idle(), &given)?;
+    let mut typed = given.clone();
+    typed.extend(searches.then(|| (LAMBDA.to_owned(), Value::Nothing)));
+    expect_effect(&chosen.idle(), &typed)?;
     let is_given = |name: &str| given.iter().any(|(one, _)| one == name);
     let (chosen, rules) = suited_to(&*chosen, &facts, is_given).map_err(raised)?;
-    for rule in rules {
+    // A search begins at the rule's value, and tells the one that it finds.
+    for rule in rules.into_iter().filter(|rule| !(searches && rule.name == LAMBDA)) {
         let name = keyword(rule.name);
         let reason = words.told(&rule.reason);
         notes.push(format!("{name} {}: {reason} ({name}= overrides)", rule.value));
@@ -307,7 +367,15 @@ pub(crate) fn recon(
     let used = values_in(py, &*chosen)?;
     let name = chosen.about().name;
     record::method(&mut recorder, name, &*chosen);
-    let mut options = ReconOptions { method: chosen, keep_maps, ..ReconOptions::default() };
+    let mut options = ReconOptions {
+        method: chosen,
+        keep_maps,
+        calibration: calibration.map(|width| count("calibration", width)).transpose()?,
+        sensitivities: estimation(sensitivities, map_sets, map_crop)?,
+        independent,
+        search_lambda: searches,
+        ..ReconOptions::default()
+    };
     options.maps = maps.map(|maps| complex::<f32>("maps", maps)).transpose()?.map(Arc::new);
     options.field_map = match field_map {
         Some(map) => Some(Arc::new(singles("field_map", "[z, y, x] or [y, x]", map)?)),
@@ -324,16 +392,35 @@ pub(crate) fn recon(
         };
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
     }
-    let sets = py.detached(|| second_set(&processor.device.host(), &held, &frames, &options))?;
-    if let Some((how, reason)) = sets.map_err(|error| raised_in(words, error))? {
-        options.sensitivities = Some(how);
-        notes.push(format!("{} sets of maps: {reason}", how.sets()));
+    let of_maps = [
+        ("calibration", calibration.is_some()),
+        ("sensitivities", sensitivities.is_some()),
+        ("map_sets", map_sets.is_some()),
+        ("map_crop", map_crop.is_some()),
+    ];
+    let of_maps = of_maps.iter().find(|(_, given)| *given).map(|(name, _)| *name);
+    options.validate().map_err(|error| raised_in(words, error))?;
+    py.detached(|| expect_maps_and_series((&held, facts.coils), (&selection, &frames), &options, of_maps))?
+        .map_err(raised)?;
+    if map_sets.is_none() {
+        let host = processor.device.host();
+        let sets = py.detached(|| second_set(&host, &held, &selection, &frames, &options))?;
+        if let Some((how, reason)) = sets.map_err(|error| raised_in(words, error))? {
+            options.sensitivities = Some(how);
+            notes.push(format!("map_sets {}: {reason} (map_sets= overrides)", how.sets()));
+        }
     }
+    record::choice(&mut recorder, &selection, &frames, &options);
     let listener = Listener::new(py, progress)?;
     let monitor = listener.monitor();
-    let found = listener.run(py, || reconstruct(&processor.device, &held, &frames, &options, &monitor));
-    let ScanImage { image, solves, maps, notes: more, .. } =
+    let found =
+        listener.run(py, || reconstruct(&processor.device, &held, (&selection, &frames), &options, &monitor));
+    let ScanImage { image, solves, maps, notes: more, searched, .. } =
         found?.map_err(|error| raised_in(words, error))?;
+    if let Some(searched) = &searched {
+        used.set_item(keyword(LAMBDA), searched.lambda)?;
+        recorder.parameter("lambda", searched.lambda);
+    }
     notes.extend(more.iter().map(|note| words.told(note)));
     for (image, solve) in solves.iter().enumerate() {
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
@@ -352,6 +439,7 @@ pub(crate) fn recon(
         notes,
         stages: monitor.stages(),
         residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
+        searched: searched.map(|searched| found_by_search(py, searched)).transpose()?,
         sources: scan.cast::<Scan>().map(|scan| scan.get().sources.clone()).unwrap_or_default(),
         layout: match &*held {
             Held::Image(array) => array.layout,
@@ -377,6 +465,21 @@ const KEYWORDS: &[&str] = &[
     "trajectory_units",
     "trajectory_fov",
     "trajectory_weights",
+    "encoding",
+    "slices",
+    "repetitions",
+    "contrast",
+    "cardiac_phase",
+    "set",
+    "readouts",
+    "window",
+    "stride",
+    "windows",
+    "calibration",
+    "sensitivities",
+    "map_sets",
+    "map_crop",
+    "independent",
     "keep_maps",
     "progress",
 ];
@@ -423,6 +526,141 @@ fn counter(what: &str, value: Option<i64>) -> PyResult<Option<usize>> {
     value.map(|value| usize::try_from(value).map_err(|_| wrong(value))).transpose()
 }
 
+/// A counter as a scan stores it.
+fn small_counter(what: &'static str, value: Option<i64>) -> PyResult<Option<u16>> {
+    let wrong = |found: usize| raised(Error::value(what, format!("a number up to {}", u16::MAX), found));
+    counter(what, value)?.map(|value| u16::try_from(value).map_err(|_| wrong(value))).transpose()
+}
+
+/// One number or several. Errors: none, a negative one, what is no whole number.
+fn numbers(what: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Ranges>> {
+    let Some(value) = value else { return Ok(None) };
+    if let Ok(one) = whole(value) {
+        return Ok(counter(what, Some(one))?.map(Ranges::from));
+    }
+    let wrong = || wrong_type(what, "a whole number, or several", described(value));
+    let mut several = Vec::new();
+    for one in value.try_iter().map_err(|_| wrong())? {
+        several.extend(counter(what, Some(whole(&one?).map_err(|_| wrong())?))?);
+    }
+    several.sort_unstable();
+    let runs = several.chunk_by(|one, next| next - one <= 1);
+    let text: Vec<String> = runs.map(|run| format!("{}-{}", run[0], run[run.len() - 1])).collect();
+    match text.is_empty() {
+        true => Err(raised(Error::value(what, "at least one number", "none"))),
+        false => text.join(",").parse().map(Some).map_err(raised),
+    }
+}
+
+/// A window over the readouts.
+fn window_of(window: Option<i64>, stride: Option<i64>, windows: Option<i64>) -> PyResult<Option<Window>> {
+    let of_window = stride.map(|_| "stride").or(windows.map(|_| "windows"));
+    match (window, of_window) {
+        (Some(readouts), _) => Ok(Some(Window {
+            readouts: count("window", readouts)?,
+            stride: count("stride", stride.unwrap_or(readouts))?,
+            frames: windows.map(|windows| count("windows", windows)).transpose()?,
+        })),
+        (None, Some(keyword)) => Err(raised(Error::value(keyword, "window= beside it", "none"))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Whether λ is searched for, and the other keywords.
+fn searched_lambda<'py>(
+    method: &dyn Method,
+    parameters: Option<&Bound<'py, PyDict>>,
+) -> PyResult<(bool, Option<Bound<'py, PyDict>>)> {
+    let Some(given) = parameters else { return Ok((false, None)) };
+    let value = given.get_item(keyword(LAMBDA))?;
+    let auto = value.and_then(|value| value.extract::<String>().ok()).is_some_and(|text| text == "auto");
+    if !(auto && method.get(LAMBDA).is_some()) {
+        return Ok((false, Some(given.clone())));
+    }
+    let others = given.copy()?;
+    others.del_item(keyword(LAMBDA))?;
+    Ok((true, Some(others)))
+}
+
+fn found_by_search(py: Python<'_>, searched: Searched) -> PyResult<Py<PyDict>> {
+    let found = PyDict::new(py);
+    found.set_item(keyword(LAMBDA), searched.lambda)?;
+    found.set_item("inside", searched.inside)?;
+    found.set_item(
+        "tried",
+        searched.tried.iter().map(|[lambda, error]| (*lambda, *error)).collect::<Vec<_>>(),
+    )?;
+    Ok(found.unbind())
+}
+
+/// How maps are estimated. Walsh's method has neither sets nor a crop.
+fn estimation(name: Option<&str>, sets: Option<i64>, crop: Option<f64>) -> PyResult<Option<Sensitivities>> {
+    let of_espirit = sets.map(|_| "map_sets").or(crop.map(|_| "map_crop"));
+    match (name, of_espirit) {
+        (None, None) => Ok(None),
+        (Some("walsh"), None) => Ok(Some(Sensitivities::Walsh)),
+        (Some("walsh"), Some(keyword)) => {
+            Err(raised(Error::value(keyword, "sensitivities=\"espirit\"", "walsh, which has none")))
+        }
+        (Some("espirit") | None, _) => {
+            let default = EspiritOptions::default();
+            Ok(Some(Sensitivities::Espirit(EspiritOptions {
+                sets: sets.map_or(Ok(default.sets), |sets| count("map_sets", sets))?,
+                crop: crop.unwrap_or(default.crop),
+                ..default
+            })))
+        }
+        (Some(other), _) => Err(raised(Error::value("sensitivities", "walsh or espirit", other))),
+    }
+}
+
+/// Refuses keywords of estimated maps, of which `of_maps` is one, where none are estimated, and `independent` for one image.
+fn expect_maps_and_series(
+    (held, coils): (&Held, usize),
+    (selection, frames): (&Selection, &FrameOptions),
+    options: &ReconOptions,
+    of_maps: Option<&str>,
+) -> rayspin::core::Result<()> {
+    let (method, uses) = (options.method.about().name, options.method.uses());
+    // One coil that sees everything alike needs none.
+    let uniform = uses.maps == MapUse::One && coils == 1;
+    let estimates = options.maps.is_none() && options.needs_maps() && !uniform;
+    if let Some(keyword) = of_maps.filter(|_| !estimates) {
+        let found = match (&options.maps, uniform) {
+            (Some(_), _) => "maps=".to_owned(),
+            (_, true) => "one coil".to_owned(),
+            _ => format!("method {method}"),
+        };
+        let found = format!("{found}, with which it does nothing");
+        return Err(Error::value(keyword, "a run that estimates sensitivity maps", found));
+    }
+    if options.independent {
+        let repetitions = match held {
+            Held::Image(_) => 1,
+            Held::Whole(scan) => {
+                let index = scan.frames()?;
+                let series = series(&index, selection, frames)?;
+                series.labels().len() / series.slices()
+            }
+        };
+        let none = options.method.get("regulariser") == Some(Value::Choice("none"));
+        let shared = estimates || (uses.normal && !uses.own_eigenvalue && !none);
+        if !shared {
+            let expected = "estimated sensitivity maps, or a penalty";
+            let found = format!("method {method}, with which it does nothing");
+            return Err(Error::value("independent", expected, found));
+        }
+        if repetitions < 2 {
+            return Err(Error::value(
+                "independent",
+                "several repetitions",
+                "one image, for which it does nothing",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// How `center_sample` counts the samples of reversed readouts.
 fn convention(name: &str) -> PyResult<ReversedCentre> {
     match name {
@@ -451,12 +689,12 @@ fn has_trajectory(held: &Held) -> bool {
 fn reconstruct(
     device: &Device,
     held: &Held,
-    frames: &FrameOptions,
+    (selection, frames): (&Selection, &FrameOptions),
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> rayspin::core::Result<ScanImage> {
     match held {
-        Held::Whole(scan) => reconstruct_scan(device, scan, &Selection::default(), frames, options, monitor),
+        Held::Whole(scan) => reconstruct_scan(device, scan, selection, frames, options, monitor),
         Held::Image(array) => {
             reconstruct_frame(device, array.frame.clone(), array.notes.clone(), options, monitor)
         }
@@ -465,32 +703,45 @@ fn reconstruct(
 
 /// The facts that choose a method and its parameters, of the image that has the most readouts, and whether this measures the centre of
 /// k-space.
-fn facts_of(held: &Held, frames: &FrameOptions) -> rayspin::core::Result<(Facts, bool)> {
+fn facts_of(
+    held: &Held,
+    selection: &Selection,
+    frames: &FrameOptions,
+) -> rayspin::core::Result<(Facts, bool)> {
     match held {
         Held::Image(array) => Ok((Facts::of(&array.frame, None, 1)?, array.frame.measures_centre())),
         Held::Whole(scan) => {
             let index = scan.frames()?;
-            let labels = Selection::default().labels(&index, &mut Vec::new())?;
-            let fullest = fullest(&index, &labels)?;
-            let frame = index.assemble(fullest, frames, &mut Vec::new())?;
-            let facts = Facts::of(&frame, Some(&prepare::measure(scan)), labels.len())?;
+            let series = series(&index, selection, frames)?;
+            let [fullest, another] = series.fullest_and_another();
+            let frame = series.image(fullest, frames, &mut Vec::new())?;
+            let images = series.labels().len();
+            let facts = Facts::of(&frame, Some(&prepare::measure(scan)), images)?;
             let centre = frame.measures_centre();
-            let slice = || labels.iter().filter(|label| label.slice == fullest.slice);
-            let Some(other) = slice().find(|label| **label != fullest) else { return Ok((facts, centre)) };
-            let other = index.assemble(*other, frames, &mut Vec::new())?;
-            Ok((facts.in_series(slice().count(), &frame, &other), centre))
+            if another == fullest {
+                return Ok((facts, centre));
+            }
+            let another = series.image(another, frames, &mut Vec::new())?;
+            Ok((facts.in_series(images / series.slices(), &frame, &another), centre))
         }
     }
 }
 
-fn fullest(index: &FrameIndex<'_>, labels: &[Label]) -> rayspin::core::Result<Label> {
-    index.fullest(labels).ok_or_else(|| Error::value("scan", "at least one image", 0))
+/// The images of a run.
+fn series<'a>(
+    index: &'a FrameIndex<'a>,
+    selection: &Selection,
+    frames: &FrameOptions,
+) -> rayspin::core::Result<SeriesFrames<'a>> {
+    let labels = selection.labels(index, &mut Vec::new())?;
+    index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())
 }
 
 /// Two sets of maps for an object that folds over itself, and why.
 fn second_set(
     device: &Device,
     held: &Held,
+    selection: &Selection,
     frames: &FrameOptions,
     options: &ReconOptions,
 ) -> rayspin::core::Result<Option<(Sensitivities, String)>> {
@@ -499,8 +750,9 @@ fn second_set(
         Held::Image(array) => maps::second_set(device, &array.frame, options),
         Held::Whole(scan) => {
             let index = scan.frames()?;
-            let labels = Selection::default().labels(&index, &mut Vec::new())?;
-            let frame = index.assemble(fullest(&index, &labels)?, frames, &mut Vec::new())?;
+            let series = series(&index, selection, frames)?;
+            let [fullest, _] = series.fullest_and_another();
+            let frame = series.image(fullest, frames, &mut Vec::new())?;
             maps::second_set(device, &frame, options)
         }
     }

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use rayspin::core::Monitor;
+use rayspin::core::{Monitor, Ranges};
 use rayspin::ct::corrections::Correction;
 use rayspin::device::Device;
 use rayspin::mri::methods::{Parameters, Value};
+use rayspin::mri::recon::{ReconOptions, Selection};
+use rayspin::mri::scan::FrameOptions;
 use rayspin::report::RunRecorder;
 
 use crate::parameters::recorded_of;
@@ -24,6 +26,30 @@ pub(crate) fn method(recorder: &mut RunRecorder, name: &'static str, of: &(impl 
     for param in of.table() {
         recorder.parameter(param.name, recorded_of(&of.get(param.name).unwrap_or(Value::Nothing)));
     }
+}
+
+/// What decides the images besides the method and what is given as arrays.
+pub(crate) fn choice(
+    recorder: &mut RunRecorder,
+    selection: &Selection,
+    frames: &FrameOptions,
+    options: &ReconOptions,
+) {
+    let text = |ranges: &Option<Ranges>| serde_json::json!(ranges.as_ref().map(Ranges::to_string));
+    recorder.parameter("encoding", serde_json::json!(selection.encoding));
+    recorder.parameter("contrast", serde_json::json!(selection.contrast));
+    recorder.parameter("cardiac phase", serde_json::json!(selection.phase));
+    recorder.parameter("set", serde_json::json!(selection.set));
+    recorder.parameter("slice", text(&selection.slice));
+    recorder.parameter("repetition", text(&selection.repetition));
+    recorder.parameter("readouts", text(&frames.readouts));
+    let window = selection.window;
+    recorder.parameter("window", serde_json::json!(window.map(|window| window.readouts)));
+    recorder.parameter("stride", serde_json::json!(window.map(|window| window.stride)));
+    recorder.parameter("frames", serde_json::json!(window.and_then(|window| window.frames)));
+    recorder.parameter("sensitivities", serde_json::json!(options.sensitivities));
+    recorder.parameter("calibration", serde_json::json!(options.calibration));
+    recorder.parameter("independent", options.independent);
 }
 
 /// A correction's name and its parameters as they are used.

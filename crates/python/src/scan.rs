@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use ndarray::{ArrayD, IxDyn};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use rayspin::core::{
     C32, Error, Geometry, Monitor, Result, Silent, Trajectory, TrajectoryUnits, format_shape,
 };
 use rayspin::io::cfl::Layout;
+use rayspin::io::ismrmrd::Identity;
 use rayspin::io::{ArrayFrame, ScanFile, ScanOptions};
-use rayspin::mri::scan::{Frame, FrameOptions, Samples, settle_units};
+use rayspin::mri::scan::{Acquisition, Frame, FrameOptions, Samples, ScanBuilder, settle_units};
 
 use crate::call::{Detached, Signals};
 use crate::copied::{self, complex, doubles, whole};
@@ -142,6 +144,58 @@ impl Scan {
         }
     }
 
+    /// The matrix of the first image, `(z, y, x)` or `(y, x)`.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.extent(py)?.0)
+    }
+
+    /// The number of receive coils.
+    #[getter]
+    fn coils(&self) -> usize {
+        let is_image = |readout: &&Acquisition| readout.flags.is_image();
+        match &*self.held {
+            Held::Whole(scan) => scan.acquisitions.iter().find(is_image).map_or(0, |one| one.data.nrows()),
+            Held::Image(array) => array.frame.coils(),
+        }
+    }
+
+    /// The field of view of the first image along x, y and z in mm; of a plane z is its thickness.
+    #[getter]
+    fn fov_mm(&self, py: Python<'_>) -> PyResult<[f64; 3]> {
+        let (matrix, geometry) = self.extent(py)?;
+        let mut fov = geometry.spacing_mm;
+        fov.iter_mut().zip(matrix.iter().rev()).for_each(|(fov, &n)| *fov *= n as f64);
+        Ok(fov)
+    }
+
+    /// Writes the scan as ISMRMRD (.h5), with a trajectory in cycles per field of view where it was made of arrays.
+    ///
+    /// What a header tells of the patient, the study, the place and the date is left out; `keep_identity=True` writes it. Returns notes on
+    /// what is not written. Raises ValueError for a name of no format that holds scans and for a file from which the scan was read, OSError
+    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    #[pyo3(signature = (path, *, keep_identity=false))]
+    fn save(&self, py: Python<'_>, path: PathBuf, keep_identity: bool) -> PyResult<Vec<String>> {
+        let identity = if keep_identity { Identity::Keep } else { Identity::LeaveOut };
+        let written = py.detached(|| -> std::result::Result<Vec<String>, rayspin::io::Error> {
+            rayspin::io::expect_apart(&self.sources, &[&path])?;
+            let of_path = |error| rayspin::io::Error::core(&path, error);
+            let array = match &*self.held {
+                Held::Whole(scan) => {
+                    let left_out = rayspin::io::write_scan(&path, scan, identity)?.join(", ");
+                    let why = "left out of the header, as it may tell whose scan it is (keep_identity=True writes it)";
+                    return Ok((!left_out.is_empty()).then(|| format!("{why}: {left_out}")).into_iter().collect());
+                }
+                Held::Image(array) => array,
+            };
+            let mut builder = ScanBuilder::new(0.0).map_err(of_path)?;
+            builder.frame(&array.frame, array.readout).map_err(of_path)?;
+            rayspin::io::write_scan(&path, &builder.finish().map_err(of_path)?, identity)?;
+            Ok(array.frame.times.as_ref().map(|_| "times of the samples are not written".to_owned()).into_iter().collect())
+        });
+        written?.map_err(|error| of_file(Call::Any, &error))
+    }
+
     /// What the reader assumed or repaired.
     #[getter]
     fn notes(&self) -> Vec<String> {
@@ -170,6 +224,18 @@ impl Scan {
                 )
             }
         }
+    }
+}
+
+impl Scan {
+    /// The matrix and the place of the first image.
+    fn extent(&self, py: Python<'_>) -> PyResult<(Vec<usize>, Geometry)> {
+        if let Held::Image(array) = &*self.held {
+            return Ok((array.frame.matrix.clone(), array.frame.geometry));
+        }
+        let held = self.held.clone();
+        let frame = py.detached(|| held.frame(0))?.map_err(raised)?;
+        Ok((frame.matrix, frame.geometry))
     }
 }
 

@@ -46,6 +46,21 @@ const RECON: &[Pair] = &[
     ("traj-units", "trajectory_units="),
     ("traj-fov", "trajectory_fov="),
     ("traj-weights", "trajectory_weights=True"),
+    ("encoding", "encoding="),
+    ("slice", "slices="),
+    ("repetition", "repetitions="),
+    ("contrast", "contrast="),
+    ("cardiac-phase", "cardiac_phase="),
+    ("set", "set="),
+    ("readouts", "readouts="),
+    ("window", "window="),
+    ("stride", "stride="),
+    ("frames", "windows="),
+    ("calibration", "calibration="),
+    ("sensitivities", "sensitivities="),
+    ("map-sets", "map_sets="),
+    ("map-crop", "map_crop="),
+    ("independent", "independent=True"),
 ];
 const FROM_ARRAYS: &[Pair] = &[("matrix", "shape="), ("fov", "fov_mm="), ("traj-units", "units=")];
 const READ_SCAN: &[Pair] = &[
@@ -77,6 +92,12 @@ const OF_RUNS: &[Pair] = &[
     ("field map", "field_map"),
     ("noise covariance", "noise_covariance"),
     ("virtual coils", "coils"),
+    ("slice", "slices"),
+    ("frames", "windows"),
+    ("repetition", "repetitions"),
+    ("cardiac phase", "cardiac_phase"),
+    ("sets of maps", "map_sets"),
+    ("crop of maps", "map_crop"),
     ("epsilon", "nufft_tolerance"),
     ("NUFFT matrix", "shape"),
     ("λ of least squares", "weight"),
@@ -174,6 +195,7 @@ impl Words {
                 "traj-units" => UNITS,
                 "traj-fov" => &["encoded", "recon"],
                 "reversed-centre" => &["stored", "forward"],
+                "sensitivities" => &["walsh", "espirit"],
                 _ => &[],
             };
             words.add(option, written, names.iter().map(ToString::to_string).collect());

@@ -297,7 +297,7 @@ def recon(named):
         ({"iterations": True}, TypeError, "iterations: expected a whole number, found bool True"),
         ({"iterations": 2.5}, TypeError, "iterations: expected a whole number, found float 2.5"),
         ({"lambda_": -1.0}, ValueError, "lambda_: expected a finite number >= 0, found float -1.0"),
-        ({"lambda_": "auto"}, TypeError, "lambda_: expected a number, found str 'auto'"),
+        ({"lambda_": "much"}, TypeError, "lambda_: expected a number, found str 'much'"),
         ({"regulariser": "l1"}, ValueError, "regulariser: expected one of none, identity, differences, found l1"),
         ({"anatomy": "head.nii", "regulariser": "differences"}, TypeError, "anatomy: expected an array of numbers"),
         ({"coils": 0}, ValueError, "coils: expected"),

@@ -1,5 +1,6 @@
 """What happens to the interpreter: its end during a run, and two copies of the module in one process."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -90,3 +91,39 @@ def test_the_compiler_of_a_package_is_named(tmp_path):
     mine = f"/opt/mine:{tmp_path}/nvidia/cu13/lib:{tmp_path}/nvidia/cuda_nvrtc/lib"
     # The environment's own packages may follow.
     assert done.stdout.startswith(mine), done
+
+
+def threads_of(text, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def test_threads_are_limited():
+    assert threads_of("import rayspin; print(rayspin.threads())", RAYSPIN_THREADS="1") == ("1", "")
+    text = "import rayspin; rayspin.set_threads(1); rayspin.set_threads(2); print(rayspin.threads())"
+    assert threads_of(text, RAYSPIN_THREADS="3")[0] == "2"
+    for wrong in ("0", "many", "1000000"):
+        said = threads_of("import rayspin", RAYSPIN_THREADS=wrong)[1]
+        assert "RAYSPIN_THREADS: expected a number from 1 to" in said and f"found {wrong}" in said
+    text = """
+import rayspin
+for wrong in (0, -1, 10**6):
+    try:
+        rayspin.set_threads(wrong)
+    except ValueError as error:
+        assert "threads: expected a number from 1" in str(error)
+    else:
+        raise SystemExit("taken")
+rayspin.set_threads(1)
+assert rayspin.threads() == 1
+rayspin.fft((4, 4), device="cpu")
+rayspin.set_threads(1)
+try:
+    rayspin.set_threads(2)
+except RuntimeError as error:
+    print(error)
+"""
+    assert "threads that have started already is 1" in threads_of(text)[0]

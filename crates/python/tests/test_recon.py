@@ -265,3 +265,150 @@ def test_samples_without_the_centre_of_k_space_are_said():
     grid[:, :5] = np.random.default_rng(7).normal(size=(2, 5, 16))
     notes = rayspin.recon(rayspin.Scan.from_arrays(grid), "cartesian", device="cpu").notes
     assert any("centre of k-space is not among the samples" in note for note in notes)
+
+
+@pytest.fixture(scope="module")
+def several(folder):
+    words = "simulate mri --matrix 24,20,3 --fov 240,200,15 --coils 4 --repetitions 4 --snr 30 --noise-readouts 4 -o several.h5"
+    done = command(*words.split(), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return rayspin.read_scan(folder / "several.h5")
+
+
+def by_command(folder, words):
+    done = command(*f"recon mri {words} -o compared.npy --device cpu".split(), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return np.load(folder / "compared.npy")
+
+
+def test_slices_repetitions_and_readouts_are_chosen_as_by_the_command(folder, several):
+    whole = rayspin.recon(several, "cg-sense", iterations=3, device="cpu").image
+    assert whole.shape == (4, 3, 20, 24)
+    part = rayspin.recon(several, "cg-sense", iterations=3, device="cpu", slices=[0, 2], repetitions=range(1, 3)).image
+    expected = by_command(folder, "several.h5 -m cg-sense --iterations 3 --slice 0,2 --repetition 1-2")
+    np.testing.assert_array_equal(part, expected)
+    assert part.shape == (2, 2, 20, 24)
+    one = rayspin.recon(several, "cartesian", device="cpu", slices=1, repetitions=np.int64(3), readouts=np.arange(4, 18)).image
+    expected = by_command(folder, "several.h5 -m cartesian --slice 1 --repetition 3 --readouts 4-17")
+    np.testing.assert_array_equal(one, expected)
+    assert one.shape == (1, 20, 24)
+    for name in ("contrast", "cardiac_phase", "set", "encoding"):
+        np.testing.assert_array_equal(rayspin.recon(several, "cg-sense", iterations=3, device="cpu", **{name: 0}).image, whole)
+        with pytest.raises(ValueError, match="expected 0, found 1"):
+            rayspin.recon(several, device="cpu", **{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"slices": 3}, ValueError, "slices: expected numbers from 0 to 2, found 3"),
+        ({"slices": []}, ValueError, "slices: expected at least one number"),
+        ({"slices": -1}, ValueError, "slices: expected a number from 0, found -1"),
+        ({"repetitions": [0, -2]}, ValueError, "repetitions: expected a number from 0, found -2"),
+        ({"repetitions": "1-2"}, TypeError, "repetitions: expected a whole number, or several"),
+        ({"repetitions": 1.5}, TypeError, "repetitions: expected a whole number, or several"),
+        ({"contrast": 70000}, ValueError, "contrast: expected a number up to 65535"),
+        ({"map_crop": 0.5, "sensitivities": "walsh"}, ValueError, 'map_crop: expected sensitivities="espirit"'),
+        ({"sensitivities": "caldir"}, ValueError, "sensitivities: expected walsh or espirit"),
+        ({"calibration": 8, "method": "cartesian"}, ValueError, "calibration: expected a run that estimates"),
+        ({"map_sets": 1, "maps": np.ones((4, 3, 20, 24))}, ValueError, "map_sets: expected a run that estimates"),
+        ({"independent": True, "repetitions": 0}, ValueError, "independent: expected several repetitions"),
+        ({"independent": True, "method": "cartesian"}, ValueError, "independent: expected estimated"),
+        ({"lambda_": "auto", "method": "cartesian"}, TypeError, "lambda_: no parameter of method cartesian"),
+        ({"lambda_": "auto", "regulariser": "none"}, ValueError, "lambda_: expected"),
+        ({"calibration": 2}, ValueError, "calibration"),
+        ({"map_sets": 9}, ValueError, "map_sets"),
+        ({"map_crop": 2.0}, ValueError, "map_crop"),
+        ({"lambda_": "much", "method": "cg-sense"}, TypeError, "lambda_: expected a number"),
+    ],
+)
+def test_choices_that_a_scan_has_not_or_that_do_nothing_are_refused(several, given, error, said):
+    with pytest.raises(error, match=said):
+        rayspin.recon(several, **{"method": "cg-sense", "device": "cpu", **given})
+
+
+def test_arrays_of_one_image_have_nothing_to_choose(several):
+    scan = rayspin.Scan.from_arrays(several.arrays()[0])
+    for given in ({"slices": 0}, {"readouts": [1]}, {"contrast": 0}, {"window": 4}):
+        with pytest.raises(ValueError, match="choice of images and readouts: expected a scan with a header"):
+            rayspin.recon(scan, device="cpu", **given)
+
+
+def test_maps_are_estimated_as_the_command_does_it(folder, several):
+    for given, words in [
+        ({"calibration": 12}, "--calibration 12"),
+        ({"sensitivities": "walsh"}, "--sensitivities walsh"),
+        ({"map_crop": 0.5}, "--map-crop 0.5"),
+        ({"map_sets": 2}, "--map-sets 2"),
+        ({"independent": True}, "--independent"),
+    ]:
+        image = rayspin.recon(several, "cg-sense", iterations=2, device="cpu", **given).image
+        np.testing.assert_array_equal(image, by_command(folder, f"several.h5 -m cg-sense --iterations 2 {words}"))
+
+
+def test_lambda_is_searched_for_as_the_command_does_it(folder):
+    words = "simulate mri --matrix 32,32 -t radial --shots 16 --coils 4 --snr 20 -o noisy.h5"
+    assert command(*words.split(), cwd=folder).returncode == 0
+    scan = rayspin.read_scan(folder / "noisy.h5")
+    found = rayspin.recon(scan, "cg-sense", lambda_="auto", device="cpu")
+    np.testing.assert_array_equal(found.image, by_command(folder, "noisy.h5 -m cg-sense --lambda auto"))
+    assert found.searched["lambda_"] == found.parameters["lambda_"] > 0.0
+    tried = [one for one, _ in found.searched["tried"]]
+    assert found.searched["inside"] and min(tried) < found.searched["lambda_"] < max(tried)
+    assert rayspin.recon(scan, "cg-sense", device="cpu", iterations=1).searched is None
+    # The other way round.
+    given = rayspin.recon(scan, "cg-sense", lambda_=found.parameters["lambda_"], device="cpu")
+    np.testing.assert_allclose(given.image, found.image, atol=1e-4 * np.abs(found.image).max())
+
+
+def test_a_scan_states_its_matrix_and_saves_itself(folder, several):
+    assert (several.shape, several.coils) == ((20, 24), 4)
+    np.testing.assert_allclose(several.fov_mm, (240, 200, 5))
+    assert several.save(folder / "again.h5") == []
+    again = rayspin.read_scan(folder / "again.h5")
+    assert (len(again), again.images) == (len(several), several.images)
+    image = rayspin.recon(several, "cg-sense", iterations=2, device="cpu").image
+    np.testing.assert_array_equal(rayspin.recon(again, "cg-sense", iterations=2, device="cpu").image, image)
+    with pytest.raises(ValueError, match="several.h5"):
+        several.save(folder / "several.h5")
+    with pytest.raises(ValueError, match="scan.nii"):
+        several.save(folder / "scan.nii")
+
+
+def test_arrays_are_saved_as_a_scan(folder):
+    radial = rayspin.read_scan(folder / "scan.h5")
+    samples, points = radial.arrays()
+    times = np.arange(samples.shape[1]) * 1e-6
+    made = rayspin.Scan.from_arrays(samples, points, shape=(32, 32), fov_mm=(220, 220), units="cycles/fov", times=times)
+    assert (made.shape, made.coils) == ((32, 32), 4)
+    np.testing.assert_allclose(made.fov_mm, (220, 220, 1))
+    assert made.save(folder / "made.h5") == ["times of the samples are not written"]
+    found = rayspin.read_scan(folder / "made.h5").arrays()
+    np.testing.assert_array_equal(found[0], samples)
+    np.testing.assert_allclose(found[1], points, atol=1e-5)
+
+
+def test_windows_slide_as_by_the_command(folder):
+    words = "simulate mri --matrix 24,24 -t radial --angles golden --shots 60 --coils 4 --snr 40 --dynamics beat -o golden.h5"
+    assert command(*words.split(), cwd=folder).returncode == 0
+    scan = rayspin.read_scan(folder / "golden.h5")
+    for method in ("gridding", "cg-sense", "low-rank-sparse"):
+        given = {"iterations": 3} if method != "gridding" else {}
+        found = rayspin.recon(scan, method, window=20, stride=8, windows=4, device="cpu", **given).image
+        words = f"golden.h5 -m {method} --window 20 --stride 8 --frames 4" + "".join(f" --{k} {v}" for k, v in given.items())
+        np.testing.assert_array_equal(found, by_command(folder, words))
+        assert found.shape == (4, 1, 24, 24)
+    assert rayspin.recon(scan, "gridding", window=20, device="cpu").image.shape[0] == 3
+    chosen = rayspin.recon(scan, "gridding", window=10, readouts=range(30), device="cpu").image
+    np.testing.assert_array_equal(chosen, by_command(folder, "golden.h5 -m gridding --window 10 --readouts 0-29"))
+    for wrong, said in [
+        ({"window": 61}, "window: expected"),
+        ({"window": 0}, "window: expected"),
+        ({"window": -1}, "window: expected a whole number from 0"),
+        ({"window": 10, "stride": 0}, "stride: expected"),
+        ({"window": 10, "windows": 7}, "windows: expected"),
+        ({"stride": 2}, "stride: expected window= beside it"),
+        ({"windows": 2}, "windows: expected window= beside it"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            rayspin.recon(scan, "gridding", device="cpu", **wrong)

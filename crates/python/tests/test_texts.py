@@ -79,8 +79,7 @@ def made():
 def test_notes_name_keywords(made):
     notes = rayspin.recon(made.scan, "cg-sense", iterations=2, device="cpu").notes
     said = next(note for note in notes if note.startswith("coil sensitivities"))
-    # The command has --calibration and --sensitivities besides.
-    assert said.endswith(" (maps= overrides)")
+    assert said.endswith(" (calibration=, sensitivities= or maps= overrides)")
     assert not any("--" in note for note in notes)
     assert any("(lambda_= overrides)" in note for note in notes)
     samples, points = made.scan.arrays()

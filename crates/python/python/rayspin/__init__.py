@@ -23,6 +23,8 @@ from ._rayspin import (  # noqa: E402
     nudft,
     read_scan,
     recon,
+    set_threads,
+    threads,
     toeplitz,
 )
 
@@ -41,7 +43,9 @@ __all__ = [
     "read_scan",
     "recon",
     "render",
+    "set_threads",
     "simulate",
     "solve",
+    "threads",
     "toeplitz",
 ]
