@@ -5,7 +5,8 @@
     +type 1    setpts and one transform of type 1, points to grid
     +type 2    setpts and one transform of type 2, grid to points
 
-Rayspin and finufft (on a GPU cufinufft) run in turns on the same arrays, tolerance 1e-4, with points in the precision of the data. Each
+Rayspin and finufft (on a GPU cufinufft) run in turns on the same arrays, tolerance 1e-4, with points in the precision of the data. ducc0, which
+plans anew in each call, runs on the CPU where it is installed. Each
 number is the median of the rounds, until the processor is idle; least to most in brackets. "rows" are points as the columns of one array
 `[point, dim]`, which peers want as arrays of their own.
 """
@@ -33,6 +34,20 @@ def peer(device, kind, grid, dtype, threads):
 
         return cufinufft.Plan(kind, grid, 1, EPS, dtype=dtype)
     return None
+
+
+def ducc0(rows, values, image, threads):
+    """ducc0's transforms of one image, each with its points."""
+    with contextlib.suppress(ImportError):
+        import ducc0.nufft
+
+        common = {"coord": rows, "epsilon": EPS, "nthreads": threads}
+        grid = np.empty_like(image)
+        return {
+            "+type 1": lambda: ducc0.nufft.nu2u(points=values, forward=False, out=grid, **common),
+            "+type 2": lambda: ducc0.nufft.u2nu(grid=image, forward=True, **common),
+        }
+    return {}
 
 
 def libraries(device):
@@ -103,6 +118,9 @@ def main(device="cpu", threads="0"):
                 if peer(device, 1, grid, dtype, int(threads)) is not None:
                     theirs = steps(lambda kind: peer(device, kind, grid, dtype, int(threads)), where, *data)
                     calls.update({("finufft" if device == "cpu" else "cufinufft", step): call for step, call in theirs.items()})
+                if device == "cpu":
+                    others = ducc0(rows, values, image, int(threads))
+                    calls.update({("ducc0", step): call for step, call in others.items()})
                 for (name, step), ms in measured(calls, wait).items():
                     text = f"{ms[ROUNDS // 2]:9.3f} ms ({ms[0]:.3f} to {ms[-1]:.3f})"
                     print(f"{'x'.join(map(str, grid)):11} {count:9} {dtype:10} {library:6} {name:14} {step:8} {text}", flush=True)
