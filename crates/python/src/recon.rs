@@ -16,7 +16,7 @@ use rayspin::mri::maps::{self, EspiritOptions, Sensitivities};
 use rayspin::mri::methods::{MapUse, Method, Methods, Value, suited_to, with};
 use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::{
-    LAMBDA, ReconOptions, ScanImage, Searched, Selection, reconstruct_frame, reconstruct_scan,
+    Density, LAMBDA, ReconOptions, ScanImage, Searched, Selection, reconstruct_frame, reconstruct_scan,
 };
 use rayspin::mri::scan::{
     Centres, Facts, FrameIndex, FrameOptions, ReversedCentre, SeriesFrames, TrajectoryFov, TrajectoryOptions,
@@ -213,6 +213,11 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// sensitivities: how maps are estimated, "walsh" or "espirit"; espirit on a grid and walsh along a trajectory unless given.
 /// map_sets: the number of sets of ESPIRiT maps, 1 or 2. Unless given, 2 on a grid where the object is larger than the field of view, else 1.
 /// map_crop: the eigenvalue below which ESPIRiT maps are 0; 0.8 unless given.
+/// density: how samples along a trajectory are weighed to grid them and to estimate maps, "pipe-menon" for any trajectory (the default), or "radial",
+/// the ramp of straight spokes.
+/// field_tolerance: the largest error of the phases of `field_map`, which decides the number of time segments; 1e-4 unless given.
+/// compression: how `coils` are compressed, "svd" by the principal components of all samples (the default), or "geometric" by those at each position
+/// along the readout.
 /// independent: whether maps, and the largest eigenvalue that lambda_ is relative to, are found anew for each repetition; else once for all.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
@@ -238,7 +243,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
     nufft_tolerance=None, centre_line=None, centre_partition=None, reversed_centre=None, trajectory_units=None, trajectory_fov=None,
     trajectory_weights=false, encoding=None, slices=None, repetitions=None, contrast=None, cardiac_phase=None, set=None, readouts=None, window=None, stride=None, windows=None,
-    calibration=None, sensitivities=None, map_sets=None, map_crop=None, independent=false, keep_maps=true, progress=None, **parameters
+    calibration=None, sensitivities=None, map_sets=None, map_crop=None, density=None, field_tolerance=None, compression=None, independent=false, keep_maps=true, progress=None, **parameters
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
@@ -272,6 +277,9 @@ pub(crate) fn recon(
     sensitivities: Option<&str>,
     #[pyo3(from_py_with = whole_or_none)] map_sets: Option<i64>,
     map_crop: Option<f64>,
+    density: Option<&str>,
+    field_tolerance: Option<f64>,
+    compression: Option<&str>,
     independent: bool,
     keep_maps: bool,
     progress: Option<Py<PyAny>>,
@@ -383,7 +391,20 @@ pub(crate) fn recon(
     };
     options.nufft_tolerance = nufft_tolerance.unwrap_or(options.nufft_tolerance);
     options.prepare.prewhiten = prewhiten;
-    options.prepare.compression = coils.map(compression).transpose()?;
+    options.prepare.compression = match (coils, compression.map(kind_of_compression).transpose()?) {
+        (Some(coils), kind) => {
+            Some(Compression { coils: virtual_coils(coils)?, kind: kind.unwrap_or_default() })
+        }
+        (None, None) => None,
+        (None, Some(_)) => return Err(raised(Error::value("compression", "coils= beside it", "none"))),
+    };
+    options.density = density.map(weighing).transpose()?.unwrap_or(options.density);
+    if let Some(tolerance) = field_tolerance {
+        if options.field_map.is_none() {
+            return Err(raised(Error::value("field_tolerance", "field_map= beside it", "none")));
+        }
+        options.field_tolerance = tolerance;
+    }
     if let Some(covariance) = noise_covariance {
         let covariance = complex::<f64>("noise_covariance", covariance)?;
         let found = rayspin::core::format_shape(covariance.shape());
@@ -400,8 +421,10 @@ pub(crate) fn recon(
     ];
     let of_maps = of_maps.iter().find(|(_, given)| *given).map(|(name, _)| *name);
     options.validate().map_err(|error| raised_in(words, error))?;
-    py.detached(|| expect_maps_and_series((&held, facts.coils), (&selection, &frames), &options, of_maps))?
-        .map_err(raised)?;
+    py.detached(|| {
+        expect_effects((&held, &facts), (&selection, &frames), &options, (of_maps, density.is_some()))
+    })?
+    .map_err(raised)?;
     if map_sets.is_none() {
         let host = processor.device.host();
         let sets = py.detached(|| second_set(&host, &held, &selection, &frames, &options))?;
@@ -479,6 +502,9 @@ const KEYWORDS: &[&str] = &[
     "sensitivities",
     "map_sets",
     "map_crop",
+    "density",
+    "field_tolerance",
+    "compression",
     "independent",
     "keep_maps",
     "progress",
@@ -511,13 +537,29 @@ pub(crate) fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) 
 }
 
 /// Whole numbers count coils; less than 1 is a part of the energy.
-fn compression(coils: f64) -> PyResult<Compression> {
-    let coils = match coils {
-        energy if energy > 0.0 && energy < 1.0 => VirtualCoils::Energy(energy),
-        count if count >= 1.0 && count.fract() == 0.0 => VirtualCoils::Count(count as usize),
-        other => return Err(raised(Error::value("coils", "a whole number from 1, or a part of 1", other))),
-    };
-    Ok(Compression { coils, kind: CompressionKind::default() })
+fn virtual_coils(coils: f64) -> PyResult<VirtualCoils> {
+    match coils {
+        energy if energy > 0.0 && energy < 1.0 => Ok(VirtualCoils::Energy(energy)),
+        count if count >= 1.0 && count.fract() == 0.0 => Ok(VirtualCoils::Count(count as usize)),
+        other => Err(raised(Error::value("coils", "a whole number from 1, or a part of 1", other))),
+    }
+}
+
+fn kind_of_compression(name: &str) -> PyResult<CompressionKind> {
+    match name {
+        "svd" => Ok(CompressionKind::Svd),
+        "geometric" => Ok(CompressionKind::Geometric),
+        other => Err(raised(Error::value("compression", "svd or geometric", other))),
+    }
+}
+
+/// How samples are weighed.
+fn weighing(name: &str) -> PyResult<Density> {
+    match name {
+        "pipe-menon" => Ok(Density::PipeMenon),
+        "radial" => Ok(Density::Radial),
+        other => Err(raised(Error::value("density", "pipe-menon or radial", other))),
+    }
 }
 
 /// A counter of readouts. Errors: a negative number.
@@ -615,15 +657,15 @@ fn estimation(name: Option<&str>, sets: Option<i64>, crop: Option<f64>) -> PyRes
 }
 
 /// Refuses keywords of estimated maps, of which `of_maps` is one, where none are estimated, and `independent` for one image.
-fn expect_maps_and_series(
-    (held, coils): (&Held, usize),
+fn expect_effects(
+    (held, facts): (&Held, &Facts),
     (selection, frames): (&Selection, &FrameOptions),
     options: &ReconOptions,
-    of_maps: Option<&str>,
+    (of_maps, density): (Option<&str>, bool),
 ) -> rayspin::core::Result<()> {
     let (method, uses) = (options.method.about().name, options.method.uses());
     // One coil that sees everything alike needs none.
-    let uniform = uses.maps == MapUse::One && coils == 1;
+    let uniform = uses.maps == MapUse::One && facts.coils == 1;
     let estimates = options.maps.is_none() && options.needs_maps() && !uniform;
     if let Some(keyword) = of_maps.filter(|_| !estimates) {
         let found = match (&options.maps, uniform) {
@@ -633,6 +675,14 @@ fn expect_maps_and_series(
         };
         let found = format!("{found}, with which it does nothing");
         return Err(Error::value(keyword, "a run that estimates sensitivity maps", found));
+    }
+    let along_trajectory = !facts.on_grid;
+    let weighs = (uses.density && (along_trajectory || options.field_map.is_some()))
+        || (along_trajectory && estimates);
+    if density && !weighs {
+        let place = if along_trajectory { "a trajectory" } else { "a grid" };
+        let found = format!("method {method} on {place}, with which it does nothing");
+        return Err(Error::value("density", "gridding, or maps estimated along a trajectory", found));
     }
     if options.independent {
         let repetitions = match held {

@@ -49,6 +49,12 @@ pub(crate) fn choice(
     recorder.parameter("frames", serde_json::json!(window.and_then(|window| window.frames)));
     recorder.parameter("sensitivities", serde_json::json!(options.sensitivities));
     recorder.parameter("calibration", serde_json::json!(options.calibration));
+    recorder.parameter("density", serde_json::json!(options.density));
+    recorder.parameter("compression", serde_json::json!(options.prepare.compression));
+    recorder.parameter(
+        "field tolerance",
+        serde_json::json!(options.field_map.is_some().then_some(options.field_tolerance)),
+    );
     recorder.parameter("independent", options.independent);
 }
 

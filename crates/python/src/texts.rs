@@ -60,6 +60,9 @@ const RECON: &[Pair] = &[
     ("sensitivities", "sensitivities="),
     ("map-sets", "map_sets="),
     ("map-crop", "map_crop="),
+    ("density", "density="),
+    ("field-tolerance", "field_tolerance="),
+    ("compression", "compression="),
     ("independent", "independent=True"),
 ];
 const FROM_ARRAYS: &[Pair] = &[("matrix", "shape="), ("fov", "fov_mm="), ("traj-units", "units=")];
@@ -196,6 +199,8 @@ impl Words {
                 "traj-fov" => &["encoded", "recon"],
                 "reversed-centre" => &["stored", "forward"],
                 "sensitivities" => &["walsh", "espirit"],
+                "density" => &["pipe-menon", "radial"],
+                "compression" => &["svd", "geometric"],
                 _ => &[],
             };
             words.add(option, written, names.iter().map(ToString::to_string).collect());

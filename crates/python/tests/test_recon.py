@@ -311,6 +311,11 @@ def test_slices_repetitions_and_readouts_are_chosen_as_by_the_command(folder, se
         ({"map_crop": 0.5, "sensitivities": "walsh"}, ValueError, 'map_crop: expected sensitivities="espirit"'),
         ({"sensitivities": "caldir"}, ValueError, "sensitivities: expected walsh or espirit"),
         ({"calibration": 8, "method": "cartesian"}, ValueError, "calibration: expected a run that estimates"),
+        ({"density": "radial"}, ValueError, "density: expected gridding, or maps estimated along a trajectory, found method cg-sense on a grid"),
+        ({"density": "ramp"}, ValueError, "density: expected pipe-menon or radial"),
+        ({"compression": "svd"}, ValueError, "compression: expected coils= beside it"),
+        ({"compression": "gcc", "coils": 2}, ValueError, "compression: expected svd or geometric"),
+        ({"field_tolerance": 1e-3}, ValueError, "field_tolerance: expected field_map= beside it"),
         ({"map_sets": 1, "maps": np.ones((4, 3, 20, 24))}, ValueError, "map_sets: expected a run that estimates"),
         ({"independent": True, "repetitions": 0}, ValueError, "independent: expected several repetitions"),
         ({"independent": True, "method": "cartesian"}, ValueError, "independent: expected estimated"),
@@ -412,3 +417,22 @@ def test_windows_slide_as_by_the_command(folder):
     ]:
         with pytest.raises(ValueError, match=said):
             rayspin.recon(scan, "gridding", device="cpu", **wrong)
+
+
+def test_densities_and_coils_are_those_of_the_command(folder, several):
+    scan = rayspin.read_scan(folder / "scan.h5")
+    for method, given, words in [
+        ("gridding", {"density": "radial"}, "--density radial"),
+        ("cg-sense", {"density": "radial", "iterations": 2}, "--density radial --iterations 2"),
+    ]:
+        image = rayspin.recon(scan, method, device="cpu", **given).image
+        np.testing.assert_array_equal(image, by_command(folder, f"scan.h5 -m {method} {words}"))
+    image = rayspin.recon(several, "cg-sense", iterations=2, coils=2, compression="geometric", device="cpu").image
+    words = "several.h5 -m cg-sense --iterations 2 --coils 2 --compression geometric"
+    np.testing.assert_array_equal(image, by_command(folder, words))
+    field = np.full((1, 32, 32), 20.0, np.float32)
+    field[:, 16:] = -10.0
+    np.save(folder / "field.npy", field)
+    image = rayspin.recon(scan, "cg-sense", iterations=2, field_map=field, field_tolerance=1e-2, device="cpu").image
+    words = "scan.h5 -m cg-sense --iterations 2 --field-map field.npy --field-tolerance 1e-2"
+    np.testing.assert_array_equal(image, by_command(folder, words))
