@@ -154,8 +154,10 @@ pub(crate) fn take_environment(py: Python<'_>) -> PyResult<()> {
     let most = cpu::most_threads();
     let asked = text.to_str().and_then(|text| text.trim().parse::<usize>().ok()).filter(|&asked| asked > 0);
     THREADS.store(asked.map_or(0, |asked| asked.min(most)), Ordering::Relaxed);
-    if asked.is_some_and(|asked| asked <= most) {
-        return Ok(());
+    match asked {
+        Some(asked) if asked <= most => return Ok(()),
+        Some(_) => {}
+        None => limit_threads(py)?,
     }
     let text = text.to_string_lossy();
     let text = format!("RAYSPIN_THREADS: expected a number from 1 to {most}, 4 a core, found {text}");

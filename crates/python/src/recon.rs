@@ -443,6 +443,7 @@ pub(crate) fn recon(
     if let Some(searched) = &searched {
         used.set_item(keyword(LAMBDA), searched.lambda)?;
         recorder.parameter("lambda", searched.lambda);
+        recorder.parameter("lambda searched", serde_json::json!(searched));
     }
     notes.extend(more.iter().map(|note| words.told(note)));
     for (image, solve) in solves.iter().enumerate() {

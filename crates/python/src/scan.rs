@@ -82,6 +82,8 @@ impl Scan {
         times: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let words = Call::FromArrays;
+        // The first computation starts the threads.
+        Processor::named("cpu")?;
         let kspace = complex::<f32>("kspace", kspace)?;
         let shape = shape.map(|shape| copied::shape("shape", shape)).transpose()?;
         let fov_mm = fov_mm.unwrap_or_default();

@@ -101,6 +101,8 @@ const OF_RUNS: &[Pair] = &[
     ("cardiac phase", "cardiac_phase"),
     ("sets of maps", "map_sets"),
     ("crop of maps", "map_crop"),
+    ("calibration centre", "calibration"),
+    ("tolerance of the field map's segments", "field_tolerance"),
     ("epsilon", "nufft_tolerance"),
     ("NUFFT matrix", "shape"),
     ("λ of least squares", "weight"),

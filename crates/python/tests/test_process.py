@@ -127,3 +127,7 @@ except RuntimeError as error:
     print(error)
 """
     assert "threads that have started already is 1" in threads_of(text)[0]
+    arrays = "import numpy as np, rayspin; rayspin.Scan.from_arrays([np.ones(9).tolist()], np.eye(9, 2), shape=(8, 8), units='cycles/fov')"
+    limited = f"{arrays}; import os; print(len(os.listdir('/proc/self/task')))"
+    few, many = (int(threads_of(limited, RAYSPIN_THREADS=count, OPENBLAS_NUM_THREADS="1")[0]) for count in ("1", "4"))
+    assert few < many

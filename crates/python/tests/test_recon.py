@@ -321,7 +321,7 @@ def test_slices_repetitions_and_readouts_are_chosen_as_by_the_command(folder, se
         ({"independent": True, "method": "cartesian"}, ValueError, "independent: expected estimated"),
         ({"lambda_": "auto", "method": "cartesian"}, TypeError, "lambda_: no parameter of method cartesian"),
         ({"lambda_": "auto", "regulariser": "none"}, ValueError, "lambda_: expected"),
-        ({"calibration": 2}, ValueError, "calibration"),
+        ({"calibration": 2}, ValueError, "^calibration: expected a width of at least 4"),
         ({"map_sets": 9}, ValueError, "map_sets"),
         ({"map_crop": 2.0}, ValueError, "map_crop"),
         ({"lambda_": "much", "method": "cg-sense"}, TypeError, "lambda_: expected a number"),
@@ -361,6 +361,7 @@ def test_lambda_is_searched_for_as_the_command_does_it(folder):
     tried = [one for one, _ in found.searched["tried"]]
     assert found.searched["inside"] and min(tried) < found.searched["lambda_"] < max(tried)
     assert rayspin.recon(scan, "cg-sense", device="cpu", iterations=1).searched is None
+    assert found.record["parameters"]["lambda searched"]["lambda"] == found.searched["lambda_"]
     # The other way round.
     given = rayspin.recon(scan, "cg-sense", lambda_=found.parameters["lambda_"], device="cpu")
     np.testing.assert_allclose(given.image, found.image, atol=1e-4 * np.abs(found.image).max())
