@@ -1,5 +1,8 @@
 //! `rayspin.recon`: reconstruction in memory, with the methods and parameters of the command.
 
+mod held;
+mod keywords;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,23 +11,17 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::slices::Stack;
-use rayspin::core::{C32, Error, Geometry, Image, Monitor, Ranges};
-use rayspin::device::Device;
+use rayspin::core::{C32, Error, Geometry, Image};
 use rayspin::io::WriteOptions;
 use rayspin::io::cfl::Layout;
-use rayspin::mri::maps::{self, EspiritOptions, Sensitivities};
-use rayspin::mri::methods::{MapUse, Method, Methods, Value, suited_to, with};
-use rayspin::mri::prepare::{self, Compression, CompressionKind, VirtualCoils};
-use rayspin::mri::recon::{
-    Density, LAMBDA, ReconOptions, ScanImage, Searched, Selection, reconstruct_frame, reconstruct_scan,
-};
-use rayspin::mri::scan::{
-    Centres, Facts, FrameIndex, FrameOptions, ReversedCentre, SeriesFrames, TrajectoryFov, TrajectoryOptions,
-    Window,
-};
+use rayspin::mri::methods::{Methods, Value, suited_to, with};
+use rayspin::mri::recon::{Density, LAMBDA, ReconOptions, ScanImage, Searched, Selection};
+use rayspin::mri::scan::{Centres, Facts, FrameOptions, ReversedCentre, TrajectoryFov, TrajectoryOptions};
 
+use self::held::{expect_effects, facts_of, has_trajectory, reconstruct, second_set};
+use self::keywords::{counter, estimation, named_value, numbers, searched_lambda, small_counter, window_of};
 use crate::call::Detached;
-use crate::copied::{complex, count, singles, whole, whole_or_none};
+use crate::copied::{complex, count, singles, whole_or_none};
 use crate::ct::CtScan;
 use crate::error::{described, of_file, raised, raised_in, raised_of, wrong_type};
 use crate::exchange::{Given, Item, on_host, to_numpy};
@@ -59,9 +56,9 @@ pub(crate) struct Reconstruction {
     /// The relative residuals of each image that was solved for by iterations.
     #[pyo3(get)]
     residuals: Vec<Vec<f64>>,
-    /// The search of lambda_="auto", None without one. A dictionary: "lambda_" is the weight that is used; "inside" says whether it lies between
-    /// others that were tried, else it is the weight where the search began; "tried" is a list of (lambda_, error), where -1 is the best prediction of
-    /// the samples that were held out and 0 that of an image of zeros.
+    /// The search of lambda_="auto", a dictionary; None without a search. "lambda_" is the weight that is used. "inside" says whether other weights on both
+    /// sides of it were tried; if not, it is the weight where the search began. "tried" is a list of pairs, a weight and its error: -1 is the best
+    /// prediction of the samples that were held out, and an image of zeros has 0.
     #[pyo3(get)]
     searched: Option<Py<PyDict>>,
     stacks: Vec<Stack>,
@@ -206,9 +203,9 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// encoding, contrast, cardiac_phase, set: the number of the encoding, contrast and so on to reconstruct; the first unless given.
 /// slices, repetitions: only these, by their numbers in the scan from 0: one number or several. Images come in the order of the scan.
 /// readouts: only these of each image of a scan with a header, counted from 0 in order of acquisition: one number or several.
-/// window: makes one image of every so many readouts, in order of acquisition and across repetitions, as for golden angles.
+/// window: the number of readouts of an image, taken in order of acquisition and across repetitions, as for golden angles.
 /// stride: the readouts from one window to the next; the window unless given, so that no readout is in two images.
-/// windows: only the first so many windows.
+/// windows: the number of windows; all that the readouts fill unless given.
 /// calibration: the width of the centre of k-space that maps are estimated from, at most the fully sampled width; 24 unless given.
 /// sensitivities: how maps are estimated, "walsh" or "espirit"; espirit on a grid and walsh along a trajectory unless given.
 /// map_sets: the number of sets of ESPIRiT maps, 1 or 2. Unless given, 2 on a grid where the object is larger than the field of view, else 1.
@@ -290,10 +287,13 @@ pub(crate) fn recon(
     let held = scan_of(scan)?;
     let words = Call::Recon;
     let mut notes = Vec::new();
+    let conventions = [("stored", ReversedCentre::Stored), ("forward", ReversedCentre::Forward)];
     let centres = Centres {
         line: counter("centre_line", centre_line)?,
         partition: counter("centre_partition", centre_partition)?,
-        reversed: reversed_centre.map(convention).transpose()?,
+        reversed: reversed_centre
+            .map(|name| named_value("reversed_centre", name, &conventions))
+            .transpose()?,
     };
     if matches!(*held, Held::Image(_)) && centres != Centres::default() {
         let expected = "a scan with a header, which states a centre of its own";
@@ -317,8 +317,11 @@ pub(crate) fn recon(
             "the arrays of one image",
         )));
     }
-    let trajectory =
-        TrajectoryOptions { weights: trajectory_weights, fov: trajectory_fov.map(fov_of).transpose()? };
+    let views = [("encoded", TrajectoryFov::Encoded), ("recon", TrajectoryFov::Recon)];
+    let trajectory = TrajectoryOptions {
+        weights: trajectory_weights,
+        fov: trajectory_fov.map(|name| named_value("trajectory_fov", name, &views)).transpose()?,
+    };
     let units = trajectory_units.map(str::parse).transpose();
     let frames = FrameOptions {
         units: units.map_err(|error| raised_of("trajectory_units", error))?,
@@ -391,14 +394,12 @@ pub(crate) fn recon(
     };
     options.nufft_tolerance = nufft_tolerance.unwrap_or(options.nufft_tolerance);
     options.prepare.prewhiten = prewhiten;
-    options.prepare.compression = match (coils, compression.map(kind_of_compression).transpose()?) {
-        (Some(coils), kind) => {
-            Some(Compression { coils: virtual_coils(coils)?, kind: kind.unwrap_or_default() })
-        }
-        (None, None) => None,
-        (None, Some(_)) => return Err(raised(Error::value("compression", "coils= beside it", "none"))),
+    options.prepare.compression = keywords::compression(coils, compression)?;
+    let densities = [("pipe-menon", Density::PipeMenon), ("radial", Density::Radial)];
+    options.density = match density {
+        Some(name) => named_value("density", name, &densities)?,
+        None => options.density,
     };
-    options.density = density.map(weighing).transpose()?.unwrap_or(options.density);
     if let Some(tolerance) = field_tolerance {
         if options.field_map.is_none() {
             return Err(raised(Error::value("field_tolerance", "field_map= beside it", "none")));
@@ -537,94 +538,6 @@ pub(crate) fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) 
     on_host::<T>(Given::new(what, array)?)?.into_host().map_err(raised)
 }
 
-/// Whole numbers count coils; less than 1 is a part of the energy.
-fn virtual_coils(coils: f64) -> PyResult<VirtualCoils> {
-    match coils {
-        energy if energy > 0.0 && energy < 1.0 => Ok(VirtualCoils::Energy(energy)),
-        count if count >= 1.0 && count.fract() == 0.0 => Ok(VirtualCoils::Count(count as usize)),
-        other => Err(raised(Error::value("coils", "a whole number from 1, or a part of 1", other))),
-    }
-}
-
-fn kind_of_compression(name: &str) -> PyResult<CompressionKind> {
-    match name {
-        "svd" => Ok(CompressionKind::Svd),
-        "geometric" => Ok(CompressionKind::Geometric),
-        other => Err(raised(Error::value("compression", "svd or geometric", other))),
-    }
-}
-
-/// How samples are weighed.
-fn weighing(name: &str) -> PyResult<Density> {
-    match name {
-        "pipe-menon" => Ok(Density::PipeMenon),
-        "radial" => Ok(Density::Radial),
-        other => Err(raised(Error::value("density", "pipe-menon or radial", other))),
-    }
-}
-
-/// A counter of readouts. Errors: a negative number.
-fn counter(what: &str, value: Option<i64>) -> PyResult<Option<usize>> {
-    let wrong = |found: i64| raised(Error::value(what, "a number from 0", found));
-    value.map(|value| usize::try_from(value).map_err(|_| wrong(value))).transpose()
-}
-
-/// A counter as a scan stores it.
-fn small_counter(what: &'static str, value: Option<i64>) -> PyResult<Option<u16>> {
-    let wrong = |found: usize| raised(Error::value(what, format!("a number up to {}", u16::MAX), found));
-    counter(what, value)?.map(|value| u16::try_from(value).map_err(|_| wrong(value))).transpose()
-}
-
-/// One number or several. Errors: none, a negative one, what is no whole number.
-fn numbers(what: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Ranges>> {
-    let Some(value) = value else { return Ok(None) };
-    if let Ok(one) = whole(value) {
-        return Ok(counter(what, Some(one))?.map(Ranges::from));
-    }
-    let wrong = || wrong_type(what, "a whole number, or several", described(value));
-    let mut several = Vec::new();
-    for one in value.try_iter().map_err(|_| wrong())? {
-        several.extend(counter(what, Some(whole(&one?).map_err(|_| wrong())?))?);
-    }
-    several.sort_unstable();
-    let runs = several.chunk_by(|one, next| next - one <= 1);
-    let text: Vec<String> = runs.map(|run| format!("{}-{}", run[0], run[run.len() - 1])).collect();
-    match text.is_empty() {
-        true => Err(raised(Error::value(what, "at least one number", "none"))),
-        false => text.join(",").parse().map(Some).map_err(raised),
-    }
-}
-
-/// A window over the readouts.
-fn window_of(window: Option<i64>, stride: Option<i64>, windows: Option<i64>) -> PyResult<Option<Window>> {
-    let of_window = stride.map(|_| "stride").or(windows.map(|_| "windows"));
-    match (window, of_window) {
-        (Some(readouts), _) => Ok(Some(Window {
-            readouts: count("window", readouts)?,
-            stride: count("stride", stride.unwrap_or(readouts))?,
-            frames: windows.map(|windows| count("windows", windows)).transpose()?,
-        })),
-        (None, Some(keyword)) => Err(raised(Error::value(keyword, "window= beside it", "none"))),
-        (None, None) => Ok(None),
-    }
-}
-
-/// Whether λ is searched for, and the other keywords.
-fn searched_lambda<'py>(
-    method: &dyn Method,
-    parameters: Option<&Bound<'py, PyDict>>,
-) -> PyResult<(bool, Option<Bound<'py, PyDict>>)> {
-    let Some(given) = parameters else { return Ok((false, None)) };
-    let value = given.get_item(keyword(LAMBDA))?;
-    let auto = value.and_then(|value| value.extract::<String>().ok()).is_some_and(|text| text == "auto");
-    if !(auto && method.get(LAMBDA).is_some()) {
-        return Ok((false, Some(given.clone())));
-    }
-    let others = given.copy()?;
-    others.del_item(keyword(LAMBDA))?;
-    Ok((true, Some(others)))
-}
-
 fn found_by_search(py: Python<'_>, searched: Searched) -> PyResult<Py<PyDict>> {
     let found = PyDict::new(py);
     found.set_item(keyword(LAMBDA), searched.lambda)?;
@@ -634,177 +547,4 @@ fn found_by_search(py: Python<'_>, searched: Searched) -> PyResult<Py<PyDict>> {
         searched.tried.iter().map(|[lambda, error]| (*lambda, *error)).collect::<Vec<_>>(),
     )?;
     Ok(found.unbind())
-}
-
-/// How maps are estimated. Walsh's method has neither sets nor a crop.
-fn estimation(name: Option<&str>, sets: Option<i64>, crop: Option<f64>) -> PyResult<Option<Sensitivities>> {
-    let of_espirit = sets.map(|_| "map_sets").or(crop.map(|_| "map_crop"));
-    match (name, of_espirit) {
-        (None, None) => Ok(None),
-        (Some("walsh"), None) => Ok(Some(Sensitivities::Walsh)),
-        (Some("walsh"), Some(keyword)) => {
-            Err(raised(Error::value(keyword, "sensitivities=\"espirit\"", "walsh, which has none")))
-        }
-        (Some("espirit") | None, _) => {
-            let default = EspiritOptions::default();
-            Ok(Some(Sensitivities::Espirit(EspiritOptions {
-                sets: sets.map_or(Ok(default.sets), |sets| count("map_sets", sets))?,
-                crop: crop.unwrap_or(default.crop),
-                ..default
-            })))
-        }
-        (Some(other), _) => Err(raised(Error::value("sensitivities", "walsh or espirit", other))),
-    }
-}
-
-/// Refuses keywords of estimated maps, of which `of_maps` is one, where none are estimated, and `independent` for one image.
-fn expect_effects(
-    (held, facts): (&Held, &Facts),
-    (selection, frames): (&Selection, &FrameOptions),
-    options: &ReconOptions,
-    (of_maps, density): (Option<&str>, bool),
-) -> rayspin::core::Result<()> {
-    let (method, uses) = (options.method.about().name, options.method.uses());
-    // One coil that sees everything alike needs none.
-    let uniform = uses.maps == MapUse::One && facts.coils == 1;
-    let estimates = options.maps.is_none() && options.needs_maps() && !uniform;
-    if let Some(keyword) = of_maps.filter(|_| !estimates) {
-        let found = match (&options.maps, uniform) {
-            (Some(_), _) => "maps=".to_owned(),
-            (_, true) => "one coil".to_owned(),
-            _ => format!("method {method}"),
-        };
-        let found = format!("{found}, with which it does nothing");
-        return Err(Error::value(keyword, "a run that estimates sensitivity maps", found));
-    }
-    let along_trajectory = !facts.on_grid;
-    let weighs = (uses.density && (along_trajectory || options.field_map.is_some()))
-        || (along_trajectory && estimates);
-    if density && !weighs {
-        let place = if along_trajectory { "a trajectory" } else { "a grid" };
-        let found = format!("method {method} on {place}, with which it does nothing");
-        return Err(Error::value("density", "gridding, or maps estimated along a trajectory", found));
-    }
-    if options.independent {
-        let repetitions = match held {
-            Held::Image(_) => 1,
-            Held::Whole(scan) => {
-                let index = scan.frames()?;
-                let series = series(&index, selection, frames)?;
-                series.labels().len() / series.slices()
-            }
-        };
-        let none = options.method.get("regulariser") == Some(Value::Choice("none"));
-        let shared = estimates || (uses.normal && !uses.own_eigenvalue && !none);
-        if !shared {
-            let expected = "estimated sensitivity maps, or a penalty";
-            let found = format!("method {method}, with which it does nothing");
-            return Err(Error::value("independent", expected, found));
-        }
-        if repetitions < 2 {
-            return Err(Error::value(
-                "independent",
-                "several repetitions",
-                "one image, for which it does nothing",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// How `center_sample` counts the samples of reversed readouts.
-fn convention(name: &str) -> PyResult<ReversedCentre> {
-    match name {
-        "stored" => Ok(ReversedCentre::Stored),
-        "forward" => Ok(ReversedCentre::Forward),
-        other => Err(raised(Error::value("reversed_centre", "stored or forward", other))),
-    }
-}
-
-/// The field of view that a trajectory counts its cycles over.
-fn fov_of(name: &str) -> PyResult<TrajectoryFov> {
-    match name {
-        "encoded" => Ok(TrajectoryFov::Encoded),
-        "recon" => Ok(TrajectoryFov::Recon),
-        other => Err(raised(Error::value("trajectory_fov", "encoded or recon", other))),
-    }
-}
-
-fn has_trajectory(held: &Held) -> bool {
-    match held {
-        Held::Whole(scan) => scan.acquisitions.iter().any(|readout| readout.trajectory.is_some()),
-        Held::Image(_) => false,
-    }
-}
-
-fn reconstruct(
-    device: &Device,
-    held: &Held,
-    (selection, frames): (&Selection, &FrameOptions),
-    options: &ReconOptions,
-    monitor: &Monitor<'_>,
-) -> rayspin::core::Result<ScanImage> {
-    match held {
-        Held::Whole(scan) => reconstruct_scan(device, scan, selection, frames, options, monitor),
-        Held::Image(array) => {
-            reconstruct_frame(device, array.frame.clone(), array.notes.clone(), options, monitor)
-        }
-    }
-}
-
-/// The facts that choose a method and its parameters, of the image that has the most readouts, and whether this measures the centre of
-/// k-space.
-fn facts_of(
-    held: &Held,
-    selection: &Selection,
-    frames: &FrameOptions,
-) -> rayspin::core::Result<(Facts, bool)> {
-    match held {
-        Held::Image(array) => Ok((Facts::of(&array.frame, None, 1)?, array.frame.measures_centre())),
-        Held::Whole(scan) => {
-            let index = scan.frames()?;
-            let series = series(&index, selection, frames)?;
-            let [fullest, another] = series.fullest_and_another();
-            let frame = series.image(fullest, frames, &mut Vec::new())?;
-            let images = series.labels().len();
-            let facts = Facts::of(&frame, Some(&prepare::measure(scan)), images)?;
-            let centre = frame.measures_centre();
-            if another == fullest {
-                return Ok((facts, centre));
-            }
-            let another = series.image(another, frames, &mut Vec::new())?;
-            Ok((facts.in_series(images / series.slices(), &frame, &another), centre))
-        }
-    }
-}
-
-/// The images of a run.
-fn series<'a>(
-    index: &'a FrameIndex<'a>,
-    selection: &Selection,
-    frames: &FrameOptions,
-) -> rayspin::core::Result<SeriesFrames<'a>> {
-    let labels = selection.labels(index, &mut Vec::new())?;
-    index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())
-}
-
-/// Two sets of maps for an object that folds over itself, and why.
-fn second_set(
-    device: &Device,
-    held: &Held,
-    selection: &Selection,
-    frames: &FrameOptions,
-    options: &ReconOptions,
-) -> rayspin::core::Result<Option<(Sensitivities, String)>> {
-    match held {
-        _ if options.method.uses().maps != MapUse::Sets => Ok(None),
-        Held::Image(array) => maps::second_set(device, &array.frame, options),
-        Held::Whole(scan) => {
-            let index = scan.frames()?;
-            let series = series(&index, selection, frames)?;
-            let [fullest, _] = series.fullest_and_another();
-            let frame = series.image(fullest, frames, &mut Vec::new())?;
-            maps::second_set(device, &frame, options)
-        }
-    }
 }

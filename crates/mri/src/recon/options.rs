@@ -58,7 +58,7 @@ pub struct ReconOptions {
     /// `[set, coil, z, y, x]`. Of a scan with several slices z counts these.
     pub maps: Option<Arc<ArrayD<C32>>>,
     /// Whether each repetition of a slice has sensitivity maps of its own, and a λ relative to the largest
-    /// eigenvalue of its own FᴴF. Otherwise the eigenvalue of the first repetition and its maps, or those of the first readouts, hold for all:
+    /// eigenvalue of its own FᴴF. Otherwise the eigenvalue of the first repetition holds for all, and so do its maps, or maps of the first readouts:
     /// the coils do not move, and a λ that changes with time flickers.
     pub independent: bool,
     /// Whether the weight λ of the method's penalty is searched for with the first frame, from the method's own λ on

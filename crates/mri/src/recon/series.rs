@@ -37,8 +37,8 @@ pub struct ScanImage {
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
-    /// Sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]`, of the first repetition, or of the first readouts
-    /// of each slice, when the method used any; of the scan's own coils, whatever was done to them.
+    /// Sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]`, when the method used any: of the first repetition, or of the
+    /// first readouts of each slice. They are of the scan's own coils, whatever was done to these.
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed, for the user to see.
     pub notes: Vec<String>,
@@ -49,8 +49,8 @@ pub struct ScanImage {
 }
 
 /// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused while the
-/// trajectory stays the same. Where each of several repetitions has fewer samples than [`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES) asks for, the maps
-/// for all come from the first readouts of a slice.
+/// trajectory stays the same. Where each of several repetitions has too few samples for maps of its own
+/// ([`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES)), the maps for all come from the first readouts of a slice.
 ///
 /// Errors: an option out of range; a selection that the scan does not hold; repetitions with different slices; whatever
 /// assembling or reconstructing a frame refuses.

@@ -238,7 +238,7 @@ impl SeriesFrames<'_> {
     }
 }
 
-/// What is said of maps that the first readouts of a slice give to all its images.
+/// The note on maps that all images of a slice take from its first readouts.
 pub fn maps_of_first_readouts(count: usize) -> String {
     format!("coil sensitivities are estimated from the first {count} readouts of a slice, for all images")
 }
