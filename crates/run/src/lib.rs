@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod certify;
+mod given;
 mod memory;
 mod methods;
 mod params;
@@ -10,10 +11,11 @@ mod step;
 mod stream;
 
 pub use certify::{CONFIDENCE, Certificate, Certify, draws, errors, errors_of};
+pub use given::{BadInput, Given, Need, Row, refuse_idle};
 pub use memory::{Budget, Bytes, Ledger, Memory, Stage};
 pub use methods::{About, Described, Idle, Rule, Table, changed};
 pub use params::{Choice, Kind, Param, Parameter, Parameters, Value, decisive};
-pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, halve, plan_within};
+pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, Undecided, halve, plan_within};
 pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
 pub use step::{Effort, Needs, Step, run};
 pub use stream::{Endpoints, ITEMS_AHEAD, RESULTS_BEHIND, Sink, Source, StreamTimes, stream};

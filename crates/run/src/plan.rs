@@ -34,6 +34,15 @@ pub struct Limits {
     pub gpu: Option<u64>,
 }
 
+/// The GPU of a run that opens it once the plan is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undecided {
+    /// The first GPU that works, unless the CPU is quicker.
+    Auto,
+    /// This GPU.
+    Gpu(usize),
+}
+
 /// The memory of a run, and the memory of the process before the run.
 #[derive(Debug, Clone)]
 pub struct Plan {

@@ -2,6 +2,7 @@
 
 use rayspin_core::Error;
 use rayspin_device::{Backend, Cpu, Device, cpu, cuda};
+use rayspin_run::Undecided;
 
 use crate::args::{Common, DeviceArg};
 use crate::effect::Given;
@@ -20,15 +21,6 @@ pub enum Gpu {
     Now,
     /// At once, and it takes `--device both`.
     Beside,
-}
-
-/// The processor of a command that [opens it itself](Gpu::Later).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undecided {
-    /// The first GPU that works, unless the CPU is quicker.
-    Auto,
-    /// This GPU.
-    Gpu(usize),
 }
 
 /// What every command gets: the processor, and where progress goes.

@@ -3,11 +3,10 @@
 //! A command has one table of its options. Each row names an option by the name of its field and lists what it needs; an option with
 //! an empty list always acts. The program's tests hold each table to [`rows_and_options`], which finds options that have no row.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+pub use rayspin_run::{Need, Row};
 
 use crate::BadInput;
 
@@ -15,7 +14,7 @@ use crate::BadInput;
 #[derive(Debug, Default)]
 pub struct Given {
     /// Those of the innermost command.
-    own: BTreeMap<String, String>,
+    own: rayspin_run::Given,
     /// What the first is called that belongs to a command around it alone.
     above: Option<String>,
     /// The command line, the program first.
@@ -53,7 +52,12 @@ impl Given {
 
     /// What the option of this field is called, where it is given.
     pub fn name(&self, field: &str) -> Option<&str> {
-        self.own.get(field).map(String::as_str)
+        self.own.name(field)
+    }
+
+    /// Those of the innermost command.
+    pub fn options(&self) -> &rayspin_run::Given {
+        &self.own
     }
 
     /// What an option is called that stands before the subcommand, which does not take it.
@@ -71,36 +75,14 @@ fn name_of(option: &clap::Arg) -> String {
     }
 }
 
-/// Something that options need to act on a run.
-pub trait Need {
-    /// What is known of a run.
-    type Run<'a>;
-    /// Whether the run has it; none while that is not known.
-    fn met(&self, run: &Self::Run<'_>) -> Option<bool>;
-    /// It, in words.
-    fn expected(&self) -> String;
-    /// What the run has instead.
-    fn found(&self, run: &Self::Run<'_>) -> String;
-}
-
-/// An option, by its field, and what it needs.
-pub type Row<N> = (&'static str, &'static [N]);
-
 /// Refuses the first option given that does not act on the run, as far as the run is known.
 pub fn refuse_idle<N: Need>(table: &[Row<N>], given: &Given, run: &N::Run<'_>) -> Result<()> {
-    for (field, needs) in table {
-        let Some(option) = given.name(field) else { continue };
-        if let Some(need) = needs.iter().find(|need| need.met(run) == Some(false)) {
-            return refuse(option, &need.expected(), &need.found(run));
-        }
-    }
-    Ok(())
+    Ok(rayspin_run::refuse_idle(table, &given.own, run)?)
 }
 
 /// Refuses an option by name.
 pub fn refuse(option: &str, expected: &str, found: &str) -> Result<()> {
-    let message = format!("{option}: expected {expected}, found {found}, with which it does nothing");
-    Err(BadInput::new(message).hint(format!("leave {option} out: every option acts, or is refused")).into())
+    Err(BadInput::idle(option, expected, found).into())
 }
 
 /// `a, b or c`

@@ -1,46 +1,27 @@
 //! From an error to what the user reads and the exit code the shell gets.
 
 use rayspin_core::ErrorKind;
+use rayspin_run::BadInput;
 
 use crate::Program;
-
-/// Bad input that only the command line can judge (options that contradict each other, a missing option).
-#[derive(Debug)]
-pub struct BadInput {
-    message: String,
-    hint: Option<String>,
-}
-
-impl BadInput {
-    /// Bad input, as one line that names the option, the expected and the found.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
-    }
-
-    /// With a word on what to do.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-impl std::fmt::Display for BadInput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for BadInput {}
 
 /// Prints the error and its hint on stderr; 2 when the input is at fault, 130 when interrupted, 1 otherwise.
 pub(crate) fn report(program: &Program, error: &anyhow::Error) -> u8 {
     if broken_pipe(error) {
         return 0;
     }
+    say!("error: {}", line_of(error));
+    if let Some(hint) = hint(program, error) {
+        say!("hint: {hint}");
+    }
+    code(error)
+}
+
+/// An error in one line: its causes, each once. Errors that wrap others repeat these in their own text.
+pub fn line_of(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
-        // Wrapping errors repeat their source in their own text.
         if !message.contains(&text) {
             if !message.is_empty() {
                 message.push_str(": ");
@@ -48,11 +29,7 @@ pub(crate) fn report(program: &Program, error: &anyhow::Error) -> u8 {
             message.push_str(&text.replace('\n', " "));
         }
     }
-    say!("error: {message}");
-    if let Some(hint) = hint(program, error) {
-        say!("hint: {hint}");
-    }
-    code(error)
+    message
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -84,7 +61,7 @@ fn interrupted(cause: &(dyn std::error::Error + 'static)) -> bool {
 fn hint(program: &Program, error: &anyhow::Error) -> Option<String> {
     let specific = error.chain().find_map(|cause| {
         if let Some(bad) = cause.downcast_ref::<BadInput>() {
-            return bad.hint.clone();
+            return bad.remedy().map(str::to_owned);
         }
         match cause.downcast_ref::<rayspin_io::Error>() {
             Some(rayspin_io::Error::Field { hint: None, .. }) => {

@@ -25,9 +25,10 @@ mod progress;
 pub mod stdin;
 pub mod stdout;
 
-pub use context::{Context, Gpu, Undecided, first_gpu};
-pub use failure::BadInput;
+pub use context::{Context, Gpu, first_gpu};
+pub use failure::line_of;
 pub use progress::Console;
+pub use rayspin_run::{BadInput, Undecided};
 
 use std::process::ExitCode;
 
