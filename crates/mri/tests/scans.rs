@@ -8,12 +8,13 @@ use std::f64::consts::TAU;
 use ndarray::Array2;
 use rayspin_core::{C32, Monitor, TrajectoryUnits};
 use rayspin_device::Device;
-use rayspin_mri::methods::{Cartesian, Grappa};
+use rayspin_mri::methods::{Cartesian, CgSense, Grappa};
 use rayspin_mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{
     Acquisition, Counters, EncodedSpace, Encoding, Flags, Frame, FrameOptions, Label, Limits, Place, Samples,
     Scan, ScanHeader, Series, TrajectoryFov, TrajectoryKind, TrajectoryOptions,
 };
+use rayspin_mri::simulate::{SimulateOptions, simulate};
 
 const COILS: usize = 4;
 
@@ -297,6 +298,25 @@ fn images_with_fewer_samples_are_named() {
 }
 
 #[test]
+fn of_images_that_hold_as_much_the_middle_slice_of_the_first_repetition_is_looked_at() {
+    let label = |(repetition, slice)| Label { repetition, slice, ..Label::default() };
+    let labels: Vec<Label> = [0, 1].iter().flat_map(|&r| (0..5).map(move |s| label((r, s)))).collect();
+    let at = |holds: &dyn Fn(usize) -> usize| rayspin_mri::scan::fullest(&labels, holds);
+    assert_eq!(at(&|_| 7), Some(2));
+    assert_eq!(at(&|number| number % 5), Some(4));
+    assert_eq!(at(&|number| usize::from(number > 4)), Some(7));
+    assert_eq!(at(&|number| [3, 9, 9, 9, 9][number % 5]), Some(2));
+    assert_eq!(rayspin_mri::scan::fullest(&[], |_| 0), None);
+    // A file, a scan in memory and a series have one rule.
+    let options = SimulateOptions { matrix: [16, 16, 5], repetitions: 2, ..SimulateOptions::default() };
+    let scan = simulate(&options, &Monitor::silent()).unwrap().scan;
+    let index = scan.frames().unwrap();
+    let labels: Vec<Label> = index.labels().collect();
+    assert_eq!(index.fullest(&labels), Some(labels[2]));
+    assert_eq!(index.series(&labels, None, None).unwrap().fullest_and_another(), [2, 7]);
+}
+
+#[test]
 fn contradictions_among_samples_are_said() {
     let notes = |lines: Vec<Acquisition>| first(&scan(vec![encoding(LINES)], lines)).1;
     let again = |factor: f32| {
@@ -457,4 +477,36 @@ fn a_stated_unit_that_leaves_k_space_empty_is_said() {
     assert!(said.len() == 1 && said[0].contains("2.78 %") && said[0].contains("--traj-units"), "{said:?}");
     assert!(notes(0.3, TrajectoryUnits::CyclesPerFov).is_empty());
     assert!(notes(1.0, TrajectoryUnits::CyclesPerFov).is_empty());
+}
+
+#[test]
+fn a_slice_without_signal_leaves_the_other_slices_their_images() {
+    let options = SimulateOptions { matrix: [24, 24, 3], coils: 4, ..SimulateOptions::default() };
+    let whole = simulate(&options, &Monitor::silent()).unwrap().scan;
+    let mut scan = whole.clone();
+    for readout in &mut scan.acquisitions {
+        if readout.counters.slice == 0 {
+            readout.data.fill(C32::ZERO);
+        }
+    }
+    let method = CgSense { iterations: 3, ..CgSense::default() };
+    let [expected, found] =
+        [&whole, &scan].map(|scan| reconstructed(scan, &ReconOptions::of(method.clone())));
+    let slice = |image: &ScanImage, z: usize| image.image.data().index_axis(ndarray::Axis(0), z).to_owned();
+    let maps = |image: &ScanImage, z: usize| {
+        let maps = image.maps.as_ref().unwrap();
+        maps.index_axis(ndarray::Axis(1), z).to_owned()
+    };
+    assert!(slice(&found, 0).iter().chain(maps(&found, 0).iter()).all(|value| *value == C32::ZERO));
+    for z in [1, 2] {
+        assert_eq!((slice(&found, z), maps(&found, z)), (slice(&expected, z), maps(&expected, z)));
+    }
+    let said = "slice 0 has samples of 0 alone: there is no image";
+    assert!(found.notes.iter().any(|note| note.contains(said)), "{:?}", found.notes);
+    // A scan that holds nothing else is refused.
+    let zeros = Selection { slice: Some(0.into()), ..Selection::default() };
+    let options = ReconOptions::of(method);
+    let (device, frames, monitor) = (Device::cpu().unwrap(), FrameOptions::default(), Monitor::silent());
+    let refused = reconstruct_scan(&device, &scan, &zeros, &frames, &options, &monitor).unwrap_err();
+    assert!(refused.to_string().contains("not all zero"), "{refused}");
 }

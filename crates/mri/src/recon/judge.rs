@@ -17,8 +17,8 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Looks at an image's samples.
-    pub(super) fn look(&mut self, label: Label, frame: &Frame) {
+    /// Looks at an image's samples. Returns whether all are 0.
+    pub(super) fn look(&mut self, label: Label, frame: &Frame) -> bool {
         let (samples, places, empty) = match &frame.samples {
             Samples::Cartesian { kspace, sampled } => {
                 (sampled.iter().filter(|known| **known).count(), Some(sampled.len()), zeros(kspace.iter()))
@@ -30,6 +30,7 @@ impl Judge {
         if empty {
             self.empty.push(label);
         }
+        empty
     }
 
     /// What the user is to know, one sentence each.

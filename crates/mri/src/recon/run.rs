@@ -134,18 +134,38 @@ impl Run {
             None => self.places.push((label.slice, frame.geometry)),
         }
         self.came += 1;
-        self.judge.look(label, &frame);
+        let empty = self.judge.look(label, &frame);
         if self.options.method.uses().span == Span::Series {
             self.together.entry(label.slice).or_default().push(frame);
             return Ok(None);
         }
         let dims = frame.matrix.len();
+        if empty && self.taken > 1 && self.estimates_maps_of(&label) {
+            return self.nothing(&frame).map(Some);
+        }
         self.choose(&label, &frame)?;
         if self.options.search_lambda && self.searched.is_none() {
             self.search(&frame, monitor)?;
         }
         let result = self.reconstructor.frame(frame, monitor)?;
         Ok(Some(as_volumes(self.taken_from(label, result, dims)?, dims)))
+    }
+
+    /// Whether the slice's maps are estimated from its own samples.
+    fn estimates_maps_of(&self, label: &Label) -> bool {
+        let has_maps = self.cache.get(&label.slice).is_some_and(|cache| cache.maps.is_some());
+        self.options.needs_maps() && self.options.maps.is_none() && self.options.map_sets() == 1 && !has_maps
+    }
+
+    /// The image of a slice without signal, which no maps can be estimated from: 0, as its maps are. The other slices of its volume have
+    /// theirs.
+    fn nothing(&mut self, frame: &Frame) -> Result<ArrayD<C32>> {
+        let dims = frame.matrix.len();
+        if self.options.keep_maps && self.maps.len() < self.taken {
+            let shape = [&[frame.coils()], &frame.matrix[..]].concat();
+            self.maps.push(as_volumes(ArrayD::zeros(shape), dims));
+        }
+        Ok(as_volumes(ArrayD::zeros(&frame.matrix[..]), dims))
     }
 
     /// The images `[z, y, x]` of all frames that the method solves for together, in the order of the labels; none where it solves

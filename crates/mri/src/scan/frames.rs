@@ -5,7 +5,8 @@ use super::frame::{check_finite, check_matrix};
 use super::images::{Head, Images};
 use super::{
     Acquisition, Centres, Encoding, Frame, Label, Limits, Place, ReadoutHeads, Scan, ScanHeader, Series,
-    SlicePlaces, TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, geometry, noncartesian,
+    SlicePlaces, TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, fullest, geometry,
+    noncartesian,
 };
 
 /// How frames are taken from a scan.
@@ -93,10 +94,10 @@ impl FrameIndex<'_> {
         self.images.uneven(labels, |index| Head::from(&self.scan.acquisitions[index]))
     }
 
-    /// The image of these labels that has the most readouts, the first of several.
+    /// The image of these labels that has the most readouts ([`fullest`]).
     pub fn fullest(&self, labels: &[Label]) -> Option<Label> {
-        let readouts = |label: &Label| self.images.readouts(label).map_or(0, <[usize]>::len);
-        labels.iter().copied().min_by_key(|label| std::cmp::Reverse(readouts(label)))
+        let readouts = |number: usize| self.images.readouts(&labels[number]).map_or(0, <[usize]>::len);
+        fullest(labels, readouts).map(|number| labels[number])
     }
 
     /// Assembles one image's samples; what had to be assumed goes to `notes` (once each).

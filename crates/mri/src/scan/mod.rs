@@ -34,7 +34,7 @@ pub use geometry::{SlicePlace, SlicePlaces};
 pub(crate) use geometry::{moved, stacked};
 pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
 pub(crate) use images::{is_uneven, listed};
-pub use series::{MAPS_SAMPLES, Place, Series, Window};
+pub use series::{MAPS_SAMPLES, Place, Series, Window, fullest};
 pub use summary::Summary;
 pub use units::{detect_units, may_count_voxels, settle_units};
 

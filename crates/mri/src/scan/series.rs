@@ -138,6 +138,16 @@ pub struct Series {
     slices: usize,
 }
 
+/// The number of the image that a run looks at: of those that hold the most, by their numbers, the middle slice of the first repetition.
+/// The outer slices of a volume often show little of the object, and so say little of its noise and its coils.
+pub fn fullest<K: Ord>(labels: &[Label], holds: impl Fn(usize) -> K) -> Option<usize> {
+    let most = (0..labels.len()).map(&holds).max()?;
+    let mut full = (0..labels.len()).filter(|&number| holds(number) == most).peekable();
+    let repetition = labels[*full.peek()?].repetition;
+    let slices: Vec<usize> = full.filter(|&number| labels[number].repetition == repetition).collect();
+    slices.get((slices.len() - 1) / 2).copied()
+}
+
 impl Series {
     /// The images of `labels`, as the counters sort them; of each image the chosen readouts, counted from 0.
     ///
@@ -218,10 +228,10 @@ impl Series {
         &self.places
     }
 
-    /// The image that has the most samples, the first of several.
+    /// The number of the image that has the most samples ([`fullest`]).
     pub fn fullest(&self) -> usize {
-        let samples = (0..self.frames.len()).map(|frame| (frame, self.samples(frame)));
-        samples.min_by_key(|(_, samples)| std::cmp::Reverse(*samples)).map_or(0, |(frame, _)| frame)
+        let labels: Vec<Label> = self.labels().collect();
+        fullest(&labels, |frame| self.samples(frame)).unwrap_or(0)
     }
 
     /// What images have that hold far fewer lines than the fullest one, in words; none where all are sampled alike.
