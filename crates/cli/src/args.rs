@@ -427,6 +427,26 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn every_option_of_recon_mri_has_a_row() {
+        const ALWAYS: &[rayspin::job::mri::Needs] = &[];
+        let params = crate::methods::methods().params();
+        let of_methods = params.iter().map(|(param, _)| (param.name, ALWAYS)).chain([("method", ALWAYS)]);
+        let rows: Vec<_> = rayspin::job::mri::OPTIONS.iter().copied().chain(of_methods).collect();
+        expect_complete(&["recon", "mri"], &rows);
+    }
+
+    #[test]
+    fn every_option_of_recon_ct_has_a_row() {
+        const ALWAYS: &[rayspin::job::ct::Needs] = &[];
+        let params =
+            [rayspin::job::ct::methods().params(), rayspin::job::ct::corrections().params()].concat();
+        let named = [("method", ALWAYS), ("correct", ALWAYS)];
+        let of_methods = params.iter().map(|(param, _)| (param.name, ALWAYS)).chain(named);
+        let rows: Vec<_> = rayspin::job::ct::OPTIONS.iter().copied().chain(of_methods).collect();
+        expect_complete(&["recon", "ct"], &rows);
+    }
+
+    #[test]
     fn only_what_was_typed_is_given() {
         let command = command();
         let line = ["rayspin", "recon", "mri", "a.h5", "-o", "b.npy", "-W", "none", "-q"];

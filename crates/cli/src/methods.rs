@@ -1,313 +1,78 @@
 //! The methods that this program knows, and the options that their parameters become.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::builder::PossibleValue;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
-use rayspin::ct::corrections::{self, Correction, Corrections};
-use rayspin::ct::methods as ct;
-use rayspin::io;
-use rayspin::mri::methods::{self, Kind, MapUse, Method, Methods, Param, Place, Value};
-use rayspin::report::RunRecorder;
-use rayspin::run::{Described, Parameters as _, Table};
-use rayspin_shell::BadInput;
+use rayspin::ct::corrections::{Correction, Corrections, GROUP, with};
+use rayspin::job::asked::{Asked, Kit, Typed, image_of};
+pub(crate) use rayspin::job::ct::{Ct, corrections};
+pub(crate) use rayspin::job::mri::{Mri, in_a_field, iterates, methods, take};
+use rayspin::mri::methods::{Kind, MapUse, Method, Param, Value};
+use rayspin::run::Described as _;
 use rayspin_shell::effect::{Given, refuse};
-
-/// The methods of one kind of scans, as the command has them.
-pub(crate) trait Kit: std::fmt::Debug + Clone + Default + Send + Sync + 'static {
-    /// What a method is.
-    type Method: Described + ?Sized + 'static;
-
-    /// Says what decides the method where the user names none.
-    const DEFAULT: &'static str;
-
-    /// The table.
-    fn methods() -> &'static Table<Self::Method>;
-
-    /// A copy of a method with other values. Errors: a value out of range.
-    fn with(method: &Self::Method, values: Vec<(String, Value)>) -> rayspin::core::Result<Arc<Self::Method>>;
-}
-
-/// Methods for MRI scans.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Mri;
-
-impl Kit for Mri {
-    type Method = dyn Method;
-
-    const DEFAULT: &'static str = "cartesian for a full grid, low-rank-sparse for a series of few irregular samples an image, wavelet for few irregular samples, \
-         cg-sense for several coils, else ls";
-
-    fn methods() -> &'static Table<dyn Method> {
-        methods()
-    }
-
-    fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin::core::Result<Arc<dyn Method>> {
-        methods::with(method, values)
-    }
-}
-
-/// Methods for CT scans.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Ct;
-
-impl Kit for Ct {
-    type Method = dyn ct::Method;
-
-    const DEFAULT: &'static str =
-        "fbp for parallel and fan beams on a circle, fdk for cone beams on a circle, else cgls";
-
-    fn methods() -> &'static Table<dyn ct::Method> {
-        ct_methods()
-    }
-
-    fn with(
-        method: &dyn ct::Method,
-        values: Vec<(String, Value)>,
-    ) -> rayspin::core::Result<Arc<dyn ct::Method>> {
-        ct::with(method, values)
-    }
-}
-
-static METHODS: OnceLock<Methods> = OnceLock::new();
-static CT_METHODS: OnceLock<ct::Methods> = OnceLock::new();
-static CORRECTIONS: OnceLock<corrections::Table> = OnceLock::new();
-
-/// The methods for MRI scans of this process.
-pub(crate) fn methods() -> &'static Methods {
-    METHODS.get_or_init(Methods::default)
-}
-
-/// The methods for CT scans of this process.
-pub(crate) fn ct_methods() -> &'static ct::Methods {
-    CT_METHODS.get_or_init(ct::Methods::default)
-}
-
-/// The corrections of CT scans.
-pub(crate) fn ct_corrections() -> &'static corrections::Table {
-    CORRECTIONS.get_or_init(corrections::Table::default)
-}
-
-/// Takes these methods for the process. The first call decides.
-pub(crate) fn take(methods: Methods) {
-    let _ = METHODS.set(methods);
-}
-
-/// Whether a method iterates with the normal operator.
-pub(crate) fn iterates(method: &dyn Method) -> bool {
-    method.uses().normal
-}
-
-/// Whether a method takes samples of an inhomogeneous field.
-pub(crate) fn in_a_field(method: &dyn Method) -> bool {
-    method.uses().place != Place::Grid
-}
 
 /// Whether a method solves for an image for each of several sets of maps.
 pub(crate) fn over_sets(method: &dyn Method) -> bool {
     method.uses().maps == MapUse::Sets
 }
 
-/// Whether the largest eigenvalue of one image serves the next.
-pub(crate) fn shares_eigenvalue(method: &dyn Method) -> bool {
-    let uses = method.uses();
-    uses.normal && !uses.own_eigenvalue
-}
-
-/// A parameter as it was typed.
-#[derive(Debug, Clone)]
-enum Typed {
-    Value(Value),
-    /// A number that is searched for: `auto`.
-    Searched,
-    /// Where the image lies.
-    Image(PathBuf),
-}
-
-impl Typed {
-    /// A number, or `auto`.
-    fn number_or_auto(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Searched),
-            _ => text
-                .parse()
-                .map(|number| Self::Value(Value::Number(number)))
-                .map_err(|_| "expected a number, or auto to search for one".into()),
-        }
-    }
-
-    /// What was typed for a parameter; none where nothing was.
-    fn of(param: &Param, matches: &ArgMatches) -> Option<Self> {
-        let name = param.name;
-        if matches.value_source(name) != Some(ValueSource::CommandLine) {
-            return None;
-        }
-        match param.kind {
-            Kind::Number if param.searched => matches.get_one::<Self>(name).cloned(),
-            Kind::Number => matches.get_one::<f64>(name).map(|v| Self::Value(Value::Number(*v))),
-            Kind::Count => matches.get_one::<u64>(name).map(|v| Self::Value(Value::Count(*v))),
-            Kind::Image => matches.get_one::<PathBuf>(name).cloned().map(Self::Image),
-            Kind::Choice(choices) => matches.get_one::<String>(name).and_then(|typed| {
-                let chosen = choices.iter().find(|choice| choice.name == typed)?;
-                Some(Self::Value(Value::Choice(chosen.name)))
-            }),
-        }
-    }
-
-    /// The file that it names.
-    fn file(&self) -> Option<&PathBuf> {
-        match self {
-            Self::Image(path) => Some(path),
-            Self::Value(_) | Self::Searched => None,
-        }
-    }
-
-    fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        match self {
-            Self::Image(path) => Some(path),
-            Self::Value(_) | Self::Searched => None,
-        }
+/// A number, or `auto`.
+fn number_or_auto(text: &str) -> std::result::Result<Typed, String> {
+    match text {
+        "auto" => Ok(Typed::Searched),
+        _ => text
+            .parse()
+            .map(|number| Typed::Value(Value::Number(number)))
+            .map_err(|_| "expected a number, or auto to search for one".into()),
     }
 }
 
-/// The image of a parameter. Errors: a file that cannot be read, more than one image in it.
-fn image_of(name: &str, path: &std::path::Path) -> Result<Value> {
-    let image = io::read_image(path)?.image;
-    if image.repetitions() > 1 {
-        let message = format!("{}: expected one image, found {}", path.display(), image.repetitions());
-        let hint = format!("{} takes a single volume or slice", option_of(name));
-        return Err(BadInput::new(message).hint(hint).into());
+/// What was typed for a parameter; none where nothing was.
+fn typed_of(param: &Param, matches: &ArgMatches) -> Option<Typed> {
+    let name = param.name;
+    if matches.value_source(name) != Some(ValueSource::CommandLine) {
+        return None;
     }
-    Ok(Value::Image(Arc::new(image.magnitude())))
+    match param.kind {
+        Kind::Number if param.searched => matches.get_one::<Typed>(name).cloned(),
+        Kind::Number => matches.get_one::<f64>(name).map(|v| Typed::Value(Value::Number(*v))),
+        Kind::Count => matches.get_one::<u64>(name).map(|v| Typed::Value(Value::Count(*v))),
+        Kind::Image => matches.get_one::<PathBuf>(name).cloned().map(Typed::Image),
+        Kind::Choice(choices) => matches.get_one::<String>(name).and_then(|typed| {
+            let chosen = choices.iter().find(|choice| choice.name == typed)?;
+            Some(Typed::Value(Value::Choice(chosen.name)))
+        }),
+    }
 }
 
 /// `--method`, and an option for every parameter of any method.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct MethodArgs<K> {
-    /// The value of `--method`. When absent, the scan decides the method.
-    name: Option<String>,
-    values: BTreeMap<&'static str, Typed>,
-    kit: PhantomData<K>,
-}
+#[derive(Debug, Clone)]
+pub(crate) struct MethodArgs<K>(Asked<K>);
 
 impl<K: Kit> MethodArgs<K> {
-    /// The method that the user named.
-    pub(crate) fn method(&self) -> Option<&'static K::Method> {
-        self.name.as_deref().and_then(|name| K::methods().named(name).ok())
-    }
-
-    /// Files that parameters name.
-    pub(crate) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        self.values.values_mut().filter_map(Typed::file_mut)
-    }
-
-    /// Whether a parameter's value is to be searched for.
-    pub(crate) fn searches(&self, name: &str) -> bool {
-        matches!(self.values.get(name), Some(Typed::Searched))
-    }
-
-    /// The file that an image parameter names.
-    pub(crate) fn file(&self, name: &str) -> Option<&PathBuf> {
-        self.values.get(name).and_then(Typed::file)
-    }
-
-    /// Whether a parameter was typed.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
-    /// What was typed for a parameter that is no image.
-    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
-        match self.values.get(name) {
-            Some(Typed::Value(value)) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// Whether a method has all parameters that were typed.
-    pub(crate) fn fit(&self, method: &K::Method) -> bool {
-        self.values.keys().all(|name| method.get(name).is_some())
-    }
-
-    /// The method with the typed values of its parameters, except for images.
-    ///
-    /// Errors: a value out of range.
-    pub(crate) fn of(&self, method: &K::Method) -> Result<Arc<K::Method>> {
-        let values = self.values.iter().filter_map(|(name, typed)| match typed {
-            Typed::Value(value) if method.get(name).is_some() => Some(((*name).to_owned(), value.clone())),
-            _ => None,
-        });
-        Ok(K::with(method, values.collect())?)
-    }
-
-    /// The method with the images that its parameters name.
-    ///
-    /// Errors: a file that cannot be read, more than one image in it.
-    pub(crate) fn with_images(&self, method: &K::Method) -> Result<Arc<K::Method>> {
-        let mut images = Vec::new();
-        for (name, typed) in &self.values {
-            let Typed::Image(path) = typed else { continue };
-            if method.get(name).is_none() {
-                continue;
-            }
-            images.push(((*name).to_owned(), image_of(name, path)?));
-        }
-        Ok(K::with(method, images)?)
-    }
-
-    /// Refuses the first parameter given that the method does not have, or that does nothing as the others stand.
-    pub(crate) fn refuse_idle(&self, given: &Given, method: &K::Method) -> Result<()> {
-        let name = method.about().name;
-        for param in K::methods().params().iter().map(|(param, _)| param) {
-            let Some(option) = given.name(param.name) else { continue };
-            if method.get(param.name).is_none() {
-                let fitting = K::methods().names(|method| method.get(param.name).is_some());
-                return refuse(option, &format!("--method {fitting}"), &format!("--method {name}"));
-            }
-        }
-        for idle in self.of(method)?.idle() {
-            if let Some(option) = given.name(idle.name)
-                && !(idle.name == "anatomy_edge" && self.has("anatomy"))
-            {
-                return refuse(option, idle.expected, &idle.found);
-            }
-        }
-        Ok(())
+    /// What was typed.
+    pub(crate) fn asked(&self) -> Asked<K> {
+        self.0.clone()
     }
 }
 
-/// Records the method and its parameters, by their names. An image is the file that it came from, whose hash is among the inputs.
-pub(crate) fn record<M: Described + ?Sized>(
-    recorder: &mut RunRecorder,
-    method: &M,
-    file: impl Fn(&str) -> Option<PathBuf>,
-) {
-    recorder.parameter("method", method.about().name);
-    for param in method.table() {
-        let value = method.get(param.name).unwrap_or(Value::Nothing);
-        recorder.parameter(param.name, recorded(&value, || file(param.name)));
+impl<K> std::ops::Deref for MethodArgs<K> {
+    type Target = Asked<K>;
+
+    fn deref(&self) -> &Asked<K> {
+        &self.0
     }
 }
 
-/// A value in a record; an image is the file that it came from.
-fn recorded(value: &Value, file: impl FnOnce() -> Option<PathBuf>) -> serde_json::Value {
-    match value {
-        Value::Nothing => serde_json::Value::Null,
-        Value::Number(number) => serde_json::json!(number),
-        Value::Count(count) => serde_json::json!(count),
-        Value::Choice(name) => serde_json::json!(name),
-        Value::Image(_) => serde_json::json!(file()),
+impl<K> std::ops::DerefMut for MethodArgs<K> {
+    fn deref_mut(&mut self) -> &mut Asked<K> {
+        &mut self.0
     }
-}
-
-/// The command's option of a parameter.
-fn option_of(name: &str) -> String {
-    format!("--{}", name.replace('_', "-"))
 }
 
 /// `1e-3; wavelet 3e-3, tv 2e-3`: the default that most methods have, and the others.
@@ -345,7 +110,7 @@ fn argument(param: &Param, of: &[(&'static str, Value)]) -> Arg {
     match param.kind {
         Kind::Number if param.searched => arg
             .value_name(format!("{}|auto", param.name.to_uppercase()))
-            .value_parser(Typed::number_or_auto)
+            .value_parser(number_or_auto)
             .allow_negative_numbers(true),
         Kind::Number => arg
             .value_name(param.name.to_uppercase())
@@ -386,16 +151,16 @@ impl<K: Kit> Args for MethodArgs<K> {
 
 impl<K: Kit> FromArgMatches for MethodArgs<K> {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
-        let mut args = Self::default();
+        let mut args = Self(Asked::default());
         args.update_from_arg_matches(matches)?;
         Ok(args)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
-        self.name = matches.get_one::<String>("method").cloned();
+        self.0 = Asked::new(matches.get_one::<String>("method").cloned());
         for (param, _) in K::methods().params() {
-            if let Some(typed) = Typed::of(&param, matches) {
-                self.values.insert(param.name, typed);
+            if let Some(typed) = typed_of(&param, matches) {
+                self.0.insert(param.name, typed);
             }
         }
         Ok(())
@@ -411,7 +176,7 @@ pub(crate) struct CorrectionArgs {
 
 impl CorrectionArgs {
     fn named(&self) -> impl Iterator<Item = &'static dyn Correction> {
-        self.names.iter().filter_map(|name| ct_corrections().named(name).ok())
+        self.names.iter().filter_map(|name| corrections().named(name).ok())
     }
 
     /// Files that parameters name.
@@ -421,10 +186,10 @@ impl CorrectionArgs {
 
     /// Refuses the first parameter given that no correction of this run has.
     pub(crate) fn refuse_idle(&self, given: &Given) -> Result<()> {
-        for (param, _) in ct_corrections().params() {
+        for (param, _) in corrections().params() {
             let Some(option) = given.name(param.name) else { continue };
             if !self.named().any(|one| one.get(param.name).is_some()) {
-                let fitting = ct_corrections().names(|one| one.get(param.name).is_some());
+                let fitting = corrections().names(|one| one.get(param.name).is_some());
                 let found = if self.names.is_empty() {
                     "none".into()
                 } else {
@@ -450,32 +215,22 @@ impl CorrectionArgs {
                 };
                 values.push(((*name).to_owned(), value));
             }
-            Ok(corrections::with(one, values)?)
+            Ok(with(one, values)?)
         };
         Ok(Corrections::of(self.named().map(one).collect::<Result<Vec<_>>>()?)?)
     }
 
-    /// The corrections with their parameters, in the order in which they act, for a record.
-    pub(crate) fn recorded(&self, corrections: &Corrections) -> serde_json::Value {
-        let file = |name: &str| self.values.get(name).and_then(Typed::file).cloned();
-        corrections
-            .iter()
-            .map(|one| {
-                let mut entry = serde_json::Map::new();
-                entry.insert("name".into(), one.about().name.into());
-                for param in one.table() {
-                    let value = one.get(param.name).unwrap_or(Value::Nothing);
-                    entry.insert(param.name.into(), recorded(&value, || file(param.name)));
-                }
-                serde_json::Value::Object(entry)
-            })
-            .collect()
+    /// The files of images among the parameters, by the parameters' names.
+    pub(crate) fn named_files(&self) -> BTreeMap<String, PathBuf> {
+        let files =
+            self.values.iter().filter_map(|(name, typed)| Some(((*name).to_owned(), typed.file()?.clone())));
+        files.collect()
     }
 }
 
 impl Args for CorrectionArgs {
     fn augment_args(command: Command) -> Command {
-        let names = ct_corrections().iter().map(|one| {
+        let names = corrections().iter().map(|one| {
             let about = one.about();
             PossibleValue::new(about.name).help(about.help)
         });
@@ -488,9 +243,9 @@ impl Args for CorrectionArgs {
                 "Corrections, separated by commas; they act in the order of this list, whatever the order of their names \
                  [default: flat and dark fields alone]",
             )
-            .help_heading(corrections::GROUP)
+            .help_heading(GROUP)
             .value_parser(names.collect::<Vec<_>>());
-        let params = ct_corrections().params();
+        let params = corrections().params();
         command.arg(correct).args(params.iter().map(|(param, of)| argument(param, of)))
     }
 
@@ -508,8 +263,8 @@ impl FromArgMatches for CorrectionArgs {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
         self.names = matches.get_many::<String>("correct").unwrap_or_default().cloned().collect();
-        for (param, _) in ct_corrections().params() {
-            if let Some(typed) = Typed::of(&param, matches) {
+        for (param, _) in corrections().params() {
+            if let Some(typed) = typed_of(&param, matches) {
                 self.values.insert(param.name, typed);
             }
         }

@@ -37,6 +37,20 @@ pub(crate) fn raised_in(call: Call, mut error: Error) -> PyErr {
     of_kind(&error, text)
 }
 
+/// The exception for an error of a run, in the words of a call.
+pub(crate) fn of_run(call: Call, error: rayspin::job::Error) -> PyErr {
+    use rayspin::job::Error as E;
+    match error {
+        E::Core(error) => raised_in(call, error),
+        E::File(error) => of_file(call, &error),
+        E::Input(bad) => PyValueError::new_err(with_hint(
+            call.told(&bad.to_string()),
+            bad.remedy().map(|remedy| call.told(remedy)),
+        )),
+        other => PyRuntimeError::new_err(other.to_string()),
+    }
+}
+
 /// The exception for this kind of error, with another text.
 pub(crate) fn of_kind(error: &Error, text: String) -> PyErr {
     match error {

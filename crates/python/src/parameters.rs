@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
+use rayspin::job::asked::{Asked, Kit, Typed};
 use rayspin::mri::methods::{Kind, Param, Parameters, Value};
-use rayspin::run::{Described, Idle, Table};
+use rayspin::run::{Described, Given, Table};
 
 use crate::copied::singles;
 use crate::error::{described, did_you_mean, wrong_type};
@@ -62,17 +63,6 @@ fn range_of(param: &Param) -> String {
     }
 }
 
-/// A value in a record; of an image its shape.
-pub(crate) fn recorded_of(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Nothing => serde_json::Value::Null,
-        Value::Number(number) => serde_json::json!(number),
-        Value::Count(count) => serde_json::json!(count),
-        Value::Choice(name) => serde_json::json!(name),
-        Value::Image(image) => serde_json::json!(image.shape()),
-    }
-}
-
 /// The parameters of a method from keywords. `others` are the keywords that the function itself takes.
 ///
 /// Errors: a `TypeError` for keywords that the method has not, with the methods that have them; as [`values_of`].
@@ -95,14 +85,6 @@ pub(crate) fn parameters_of<M: Described + ?Sized>(
     values_of(py, &format!("method {name}"), table, others, given)
 }
 
-/// Whether a table has all parameters that are given as keywords.
-pub(crate) fn has_all(table: &[Param], given: Option<&Bound<'_, PyDict>>) -> bool {
-    let has = |key: Bound<'_, PyAny>| {
-        key.extract::<String>().is_ok_and(|key| table.iter().any(|param| keyword(param.name) == key))
-    };
-    given.into_iter().flat_map(PyDictMethods::keys).all(has)
-}
-
 /// The method of that name. Errors: a `ValueError` with the names that there are, and the nearest of them.
 pub(crate) fn named<'a, M: Described + ?Sized>(
     py: Python<'_>,
@@ -116,18 +98,21 @@ pub(crate) fn named<'a, M: Described + ?Sized>(
     }
 }
 
-/// Refuses a parameter that was given and does nothing as the others stand.
-pub(crate) fn expect_effect(idle: &[Idle], given: &[(String, Value)]) -> PyResult<()> {
-    match idle.iter().find(|idle| given.iter().any(|(name, _)| name == idle.name)) {
-        Some(idle) => {
-            let (name, words) = (keyword(idle.name), Call::Any);
-            let (expected, found) = (words.told(idle.expected), words.told(&idle.found));
-            Err(PyValueError::new_err(format!(
-                "{name}: expected {expected}, found {found}, with which it does nothing"
-            )))
+/// A method with values of its parameters, whose keywords `given` gets.
+pub(crate) fn asked_with<K: Kit>(
+    name: &str,
+    table: Vec<Param>,
+    values: Vec<(String, Value)>,
+    given: &mut Given,
+) -> Asked<K> {
+    let mut asked = Asked::new(Some(name.to_owned()));
+    for param in table {
+        if let Some((_, value)) = values.iter().find(|(name, _)| name == param.name) {
+            asked.insert(param.name, Typed::Value(value.clone()));
+            given.insert(param.name, keyword(param.name));
         }
-        None => Ok(()),
     }
+    asked
 }
 
 /// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has not, or of another kind; a

@@ -1,12 +1,11 @@
 //! `rayspin.recon`: reconstruction in memory, with the methods and parameters of the command.
 
-mod held;
 mod keywords;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, Axis};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,22 +13,26 @@ use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Error, Geometry, Image};
 use rayspin::io::WriteOptions;
 use rayspin::io::cfl::Layout;
-use rayspin::mri::methods::{Methods, Value, suited_to, with};
-use rayspin::mri::recon::{Density, LAMBDA, ReconOptions, ScanImage, Searched, Selection};
-use rayspin::mri::scan::{Centres, Facts, FrameOptions, ReversedCentre, TrajectoryFov, TrajectoryOptions};
+use rayspin::job::asked::{Asked, Typed};
+use rayspin::job::mri::{self as job, Beside, Input, Mri, Request};
+use rayspin::job::{Error as RunError, Place};
+use rayspin::mri::methods::{Method, Value};
+use rayspin::mri::recon::{Density, LAMBDA, Searched, Selection, Volume};
+use rayspin::mri::scan::{Centres, ReversedCentre, TrajectoryFov, TrajectoryOptions};
 
-use self::held::{expect_effects, facts_of, has_trajectory, reconstruct, second_set};
-use self::keywords::{counter, estimation, named_value, numbers, searched_lambda, small_counter, window_of};
+use self::keywords::{
+    Names, counter, estimation, numbers, one_of, searched_lambda, small_counter, window_of,
+};
 use crate::call::Detached;
 use crate::copied::{complex, count, singles, whole_or_none};
 use crate::ct::CtScan;
-use crate::error::{described, of_file, raised, raised_in, raised_of, wrong_type};
+use crate::error::{described, of_file, of_run, raised, raised_of, wrong_type};
 use crate::exchange::{Given, Item, on_host, to_numpy};
-use crate::parameters::{expect_effect, has_all, keyword, named, parameters_of, table_of, values_in};
+use crate::parameters::{asked_with, keyword, named, parameters_of, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::record;
-use crate::scan::{Held, Scan};
+use crate::scan::{Held, Scan, sources};
 use crate::texts::Call;
 
 /// The images of a scan and how they came about: what `rayspin.recon` returns.
@@ -175,7 +178,7 @@ fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
 #[pyfunction]
 pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for method in Methods::default().iter() {
+    for method in job::methods().iter() {
         all.set_item(method.about().name, (method.about().help, table_of(py, Call::Recon, method)?))?;
     }
     Ok(all)
@@ -184,7 +187,8 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Images x from the samples d of a scan: for most methods the minimum of |F x - d|^2 plus a penalty, with F the encoding by coils and
 /// k-space. `rayspin.methods()` says what each method minimises or computes.
 ///
-/// scan: from `read_scan`, `Scan.from_arrays` or `simulate.mri`. Its matrix is the image's.
+/// scan: from `read_scan`, `Scan.from_arrays` or `simulate.mri`, or the path of a file, which is then read as the run needs it: repetitions
+///     and windows one after another, and image by image what does not fit `memory`. Its matrix is the image's.
 /// method: a name of `rayspin.methods()`; the one that suits the scan unless given, which `notes` say.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// maps: coil sensitivities `[coil, z, y, x]` or `[coil, y, x]` on the scan's matrix, in place of estimated ones.
@@ -216,6 +220,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// compression: how `coils` are compressed, "svd" by the principal components of all samples (the default), or "geometric" by those at each position
 /// along the readout.
 /// independent: whether maps, and the largest eigenvalue that lambda_ is relative to, are found anew for each repetition; else once for all.
+/// memory: the bytes that this process may take. The run takes its work in parts to fit; if nothing fits, the error states what it needs.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// parameters: keywords of the method, as `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
@@ -240,7 +245,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     scan, method=None, *, device="auto", maps=None, field_map=None, prewhiten=true, noise_covariance=None, coils=None,
     nufft_tolerance=None, centre_line=None, centre_partition=None, reversed_centre=None, trajectory_units=None, trajectory_fov=None,
     trajectory_weights=false, encoding=None, slices=None, repetitions=None, contrast=None, cardiac_phase=None, set=None, readouts=None, window=None, stride=None, windows=None,
-    calibration=None, sensitivities=None, map_sets=None, map_crop=None, density=None, field_tolerance=None, compression=None, independent=false, keep_maps=true, progress=None, **parameters
+    calibration=None, sensitivities=None, map_sets=None, map_crop=None, density=None, field_tolerance=None, compression=None, independent=false, memory=None, keep_maps=true, progress=None, **parameters
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn recon(
@@ -278,135 +283,81 @@ pub(crate) fn recon(
     field_tolerance: Option<f64>,
     compression: Option<&str>,
     independent: bool,
+    #[pyo3(from_py_with = whole_or_none)] memory: Option<i64>,
     keep_maps: bool,
     progress: Option<Py<PyAny>>,
     parameters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Reconstruction> {
-    let processor = Processor::named(device)?;
-    let mut recorder = record::start(&processor.device);
-    let held = scan_of(scan)?;
     let words = Call::Recon;
-    let mut notes = Vec::new();
+    let processor = Processor::named(device)?;
+    let (input, sources) = input_of(scan)?;
+    let mut given = Names::default();
+    let mut request = Request::of(input);
     let conventions = [("stored", ReversedCentre::Stored), ("forward", ReversedCentre::Forward)];
-    let centres = Centres {
-        line: counter("centre_line", centre_line)?,
-        partition: counter("centre_partition", centre_partition)?,
-        reversed: reversed_centre
-            .map(|name| named_value("reversed_centre", name, &conventions))
-            .transpose()?,
+    request.frames.centres = Centres {
+        line: given.take("centre_line", counter("centre_line", centre_line)?),
+        partition: given.take("centre_partition", counter("centre_partition", centre_partition)?),
+        reversed: given.take("reversed_centre", one_of("reversed_centre", reversed_centre, &conventions)?),
     };
-    if matches!(*held, Held::Image(_)) && centres != Centres::default() {
-        let expected = "a scan with a header, which states a centre of its own";
-        return Err(raised(Error::value("centre of k-space", expected, "arrays, whose centre is at n/2")));
-    }
-    let selection = Selection {
-        encoding: counter("encoding", encoding)?,
-        slice: numbers("slices", slices)?,
-        repetition: numbers("repetitions", repetitions)?,
-        contrast: small_counter("contrast", contrast)?,
-        phase: small_counter("cardiac_phase", cardiac_phase)?,
-        set: small_counter("set", set)?,
-        window: window_of(window, stride, windows)?,
+    request.selection = Selection {
+        encoding: given.take("encoding", counter("encoding", encoding)?),
+        slice: given.take("slice", numbers("slices", slices)?),
+        repetition: given.take("repetition", numbers("repetitions", repetitions)?),
+        contrast: given.take("contrast", small_counter("contrast", contrast)?),
+        phase: given.take("cardiac_phase", small_counter("cardiac_phase", cardiac_phase)?),
+        set: given.take("set", small_counter("set", set)?),
+        window: given.take("window", window_of(window, stride, windows)?),
     };
-    let readouts = numbers("readouts", readouts)?;
-    if matches!(*held, Held::Image(_)) && (selection != Selection::default() || readouts.is_some()) {
-        let expected = "a scan with a header, which numbers them";
-        return Err(raised(Error::value(
-            "choice of images and readouts",
-            expected,
-            "the arrays of one image",
-        )));
-    }
+    request.frames.readouts = given.take("readouts", numbers("readouts", readouts)?);
     let views = [("encoded", TrajectoryFov::Encoded), ("recon", TrajectoryFov::Recon)];
-    let trajectory = TrajectoryOptions {
-        weights: trajectory_weights,
-        fov: trajectory_fov.map(|name| named_value("trajectory_fov", name, &views)).transpose()?,
-    };
     let units = trajectory_units.map(str::parse).transpose();
-    let frames = FrameOptions {
-        units: units.map_err(|error| raised_of("trajectory_units", error))?,
-        trajectory,
-        times: field_map.is_some(),
-        centres,
-        readouts,
-        ..FrameOptions::default()
+    request.frames.units =
+        given.take("traj_units", units.map_err(|error| raised_of("trajectory_units", error))?);
+    request.frames.trajectory = TrajectoryOptions {
+        weights: given.flag("traj_weights", trajectory_weights),
+        fov: given.take("traj_fov", one_of("trajectory_fov", trajectory_fov, &views)?),
     };
-    if !has_trajectory(&held) && (frames.units.is_some() || trajectory != TrajectoryOptions::default()) {
+    let of_trajectory = ["traj_units", "traj_fov", "traj_weights"].iter().any(|field| given.0.has(field));
+    if matches!(request.input, Input::Image(_)) && of_trajectory {
         let expected = "a scan whose file holds a trajectory";
         return Err(raised(Error::value("trajectory keywords", expected, "arrays, or a grid")));
     }
-    let (facts, measures_centre) =
-        py.detached(|| facts_of(&held, &selection, &frames))?.map_err(|error| raised_in(words, error))?;
-    if !measures_centre {
-        notes.push(NO_CENTRE.to_owned());
-    }
-    let all = Methods::default();
-    let of_name = match method {
-        Some(name) => named(py, &all, name)?,
-        None => {
-            let none = || Error::value("method", "one that suits the scan", "none");
-            let field = field_map.is_some();
-            let of = |facts: &Facts| all.suited(facts, field).ok_or_else(none).map_err(raised);
-            let (mut method, mut reason) = of(&facts)?;
-            // The images of a series are solved for together only by a method that has the keywords.
-            if !has_all(&method.table(), parameters) {
-                (method, reason) = of(&Facts { series: 1, ..facts.clone() })?;
-            }
-            let reason = words.told(&reason);
-            notes.push(format!("method {}: {reason} (method= chooses another)", method.about().name));
-            method
-        }
-    };
-    let (searches, parameters) = searched_lambda(of_name, parameters)?;
-    let parameters = parameters.as_ref();
-    if parameters.is_some_and(|all| all.contains("matrix").unwrap_or(false)) {
-        return Err(PyTypeError::new_err(MATRIX));
-    }
-    let given = parameters_of(py, &all, (of_name.about().name, &of_name.table()), KEYWORDS, parameters)?;
-    let chosen = with(of_name, given.iter().cloned()).map_err(raised)?;
-    let mut typed = given.clone();
-    typed.extend(searches.then(|| (LAMBDA.to_owned(), Value::Nothing)));
-    expect_effect(&chosen.idle(), &typed)?;
-    let is_given = |name: &str| given.iter().any(|(one, _)| one == name);
-    let (chosen, rules) = suited_to(&*chosen, &facts, is_given).map_err(raised)?;
-    // A search begins at the rule's value, and tells the one that it finds.
-    for rule in rules.into_iter().filter(|rule| !(searches && rule.name == LAMBDA)) {
-        let name = keyword(rule.name);
-        let reason = words.told(&rule.reason);
-        notes.push(format!("{name} {}: {reason} ({name}= overrides)", rule.value));
-    }
-    let used = values_in(py, &*chosen)?;
-    let name = chosen.about().name;
-    record::method(&mut recorder, name, &*chosen);
-    let mut options = ReconOptions {
-        method: chosen,
-        keep_maps,
-        calibration: calibration.map(|width| count("calibration", width)).transpose()?,
-        sensitivities: estimation(sensitivities, map_sets, map_crop)?,
-        independent,
-        search_lambda: searches,
-        ..ReconOptions::default()
-    };
-    options.maps = maps.map(|maps| complex::<f32>("maps", maps)).transpose()?.map(Arc::new);
-    options.field_map = match field_map {
-        Some(map) => Some(Arc::new(singles("field_map", "[z, y, x] or [y, x]", map)?)),
+    request.maps =
+        maps.map(|maps| complex::<f32>("maps", maps)).transpose()?.map(|maps| Beside::Array(Arc::new(maps)));
+    given.flag("maps", maps.is_some());
+    request.field_map = match field_map {
+        Some(map) => Some(Beside::Array(Arc::new(singles("field_map", "[z, y, x] or [y, x]", map)?))),
         None => None,
     };
-    options.nufft_tolerance = nufft_tolerance.unwrap_or(options.nufft_tolerance);
-    options.prepare.prewhiten = prewhiten;
-    options.prepare.compression = keywords::compression(coils, compression)?;
+    request.frames.times = given.flag("field_map", field_map.is_some());
+    let options = &mut request.options;
+    options.keep_maps = keep_maps;
+    let calibration = calibration.map(|width| count("calibration", width)).transpose()?;
+    options.calibration = given.take("calibration", calibration);
+    options.sensitivities = estimation(sensitivities, map_sets, map_crop)?;
+    let of_maps = [
+        ("sensitivities", sensitivities.is_some()),
+        ("map_sets", map_sets.is_some()),
+        ("map_crop", map_crop.is_some()),
+    ];
+    for (name, there) in of_maps {
+        given.flag(name, there);
+    }
+    options.independent = given.flag("independent", independent);
+    let tolerance = given.take("epsilon", nufft_tolerance);
+    options.nufft_tolerance = tolerance.unwrap_or(options.nufft_tolerance);
+    options.prepare.prewhiten = !given.flag("no_prewhiten", !prewhiten);
+    options.prepare.compression = given.take("coils", keywords::compression(coils, compression)?);
     let densities = [("pipe-menon", Density::PipeMenon), ("radial", Density::Radial)];
-    options.density = match density {
-        Some(name) => named_value("density", name, &densities)?,
-        None => options.density,
-    };
+    let density = given.take("density", one_of("density", density, &densities)?);
+    options.density = density.unwrap_or(options.density);
     if let Some(tolerance) = field_tolerance {
-        if options.field_map.is_none() {
+        if field_map.is_none() {
             return Err(raised(Error::value("field_tolerance", "field_map= beside it", "none")));
         }
         options.field_tolerance = tolerance;
     }
-    if let Some(covariance) = noise_covariance {
+    if let Some(covariance) = given.take("noise_covariance", noise_covariance) {
         let covariance = complex::<f64>("noise_covariance", covariance)?;
         let found = rayspin::core::format_shape(covariance.shape());
         let wrong = |_| {
@@ -414,63 +365,58 @@ pub(crate) fn recon(
         };
         options.prepare.noise_covariance = Some(covariance.into_dimensionality().map_err(wrong)?);
     }
-    let of_maps = [
-        ("calibration", calibration.is_some()),
-        ("sensitivities", sensitivities.is_some()),
-        ("map_sets", map_sets.is_some()),
-        ("map_crop", map_crop.is_some()),
-    ];
-    let of_maps = of_maps.iter().find(|(_, given)| *given).map(|(name, _)| *name);
-    options.validate().map_err(|error| raised_in(words, error))?;
-    py.detached(|| {
-        expect_effects((&held, &facts), (&selection, &frames), &options, (of_maps, density.is_some()))
-    })?
-    .map_err(raised)?;
-    if map_sets.is_none() {
-        let host = processor.device.host();
-        let sets = py.detached(|| second_set(&host, &held, &selection, &frames, &options))?;
-        if let Some((how, reason)) = sets.map_err(|error| raised_in(words, error))? {
-            options.sensitivities = Some(how);
-            notes.push(format!("map_sets {}: {reason} (map_sets= overrides)", how.sets()));
-        }
-    }
-    record::choice(&mut recorder, &selection, &frames, &options);
+    let memory = memory.map(|bytes| count("memory", bytes)).transpose()?.map(|bytes| bytes as u64);
+    let place = Place { finish_on_cpu: device == "auto", memory, ..Place::of(processor.device.clone()) };
+
+    let all = job::methods();
+    let asked = match method {
+        Some(name) => asked_of(py, named(py, all, name)?, parameters, &mut given)?,
+        None => asked_by_name(parameters),
+    };
+    (request.method, request.given) = (asked, given.0.clone());
     let listener = Listener::new(py, progress)?;
+    let recorder = record::start(&processor.device);
     let monitor = listener.monitor();
-    let found =
-        listener.run(py, || reconstruct(&processor.device, &held, (&selection, &frames), &options, &monitor));
-    let ScanImage { image, solves, maps, notes: more, searched, .. } =
-        found?.map_err(|error| raised_in(words, error))?;
-    if let Some(searched) = &searched {
-        used.set_item(keyword(LAMBDA), searched.lambda)?;
-        recorder.parameter("lambda", searched.lambda);
-        recorder.parameter("lambda searched", serde_json::json!(searched));
+    let mut understood = listener
+        .run(py, || request.begin(place, monitor, recorder)?.read())?
+        .map_err(|error| of_run(words, error))?;
+    let chosen_by_scan = listener.run(py, || understood.method())?.map_err(|error| of_run(words, error))?;
+    if method.is_none() {
+        let asked = asked_of(py, chosen_by_scan, parameters, &mut given)?;
+        understood.set_parameters(asked, given.0);
     }
-    notes.extend(more.iter().map(|note| words.told(note)));
-    for (image, solve) in solves.iter().enumerate() {
-        recorder.parameter("largest eigenvalue", solve.eigenvalue);
-        recorder.converged(format!("image {image}"), solve.residuals.iter().copied());
-    }
+    let finished = listener.run(py, || {
+        let planned = understood.choose()?.plan()?;
+        let mut collected =
+            Collected { frames: planned.stream().map_or(1, |stream| stream.frames), image: None };
+        let mut finished = planned.run::<RunError>(&mut |volume| Ok(collected.push(volume)?))?;
+        finished.image = finished.image.or(collected.image);
+        finished.record()?;
+        Ok::<_, RunError>(finished)
+    });
+    let finished = finished?.map_err(|error| of_run(words, error))?;
+    let used = values_in(py, &*finished.options.method)?;
+    let name = finished.options.method.about().name;
+    let notes: Vec<String> = finished.notes.iter().map(|note| words.told(note)).collect();
+    let missing = || raised(Error::value("images", "those of the scan", "none"));
+    let image = finished.image.ok_or_else(missing)?;
     let stacks = image.stacks();
     let image = image.into_data();
     Ok(Reconstruction {
-        record: record::finish(recorder, &monitor, &notes)?,
+        record: record::with_notes(finished.recorder, &notes)?,
         stacks,
         shape: image.shape().to_vec(),
         image: to_numpy(py, image).unbind(),
-        maps: maps.map(|maps| to_numpy(py, maps).unbind()),
+        maps: finished.maps.map(|maps| to_numpy(py, maps).unbind()),
         method: name,
         parameters: used.unbind(),
         notes,
-        stages: monitor.stages(),
-        residuals: solves.into_iter().map(|solve| solve.residuals).collect(),
-        searched: searched.map(|searched| found_by_search(py, searched)).transpose()?,
-        sources: scan.cast::<Scan>().map(|scan| scan.get().sources.clone()).unwrap_or_default(),
-        layout: match &*held {
-            Held::Image(array) => array.layout,
-            Held::Whole(_) => Layout::default(),
-        },
-        of_coils: options.coil_images(),
+        stages: finished.monitor.stages(),
+        residuals: finished.solves.into_iter().map(|solve| solve.residuals).collect(),
+        searched: finished.searched.map(|searched| found_by_search(py, searched)).transpose()?,
+        sources,
+        layout: finished.layout,
+        of_coils: finished.options.coil_images(),
     })
 }
 
@@ -508,19 +454,27 @@ const KEYWORDS: &[&str] = &[
     "field_tolerance",
     "compression",
     "independent",
+    "memory",
     "keep_maps",
     "progress",
 ];
 
-const NO_CENTRE: &str = "the centre of k-space is not among the samples: the image shows edges, and no areas";
-
 const MATRIX: &str = "matrix: no keyword of recon, which takes the matrix of the scan. A scan with a header states its own; \
                       Scan.from_arrays(..., shape=) and, for files without a header, read_scan(..., matrix=) set it";
 
-/// What a scan holds. Errors: a `TypeError` for what is no scan, with what makes one.
-fn scan_of(scan: &Bound<'_, PyAny>) -> PyResult<Arc<Held>> {
+/// The scan of a run, and its files. Errors: a `TypeError` for what is no scan, with what makes one.
+fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
+    if let Ok(path) = scan.extract::<PathBuf>() {
+        let files = sources(std::iter::once(&path));
+        return Ok((Input::File(path), files));
+    }
     if let Ok(scan) = scan.cast::<Scan>() {
-        return Ok(scan.get().held.clone());
+        let scan = scan.get();
+        let input = match &*scan.held {
+            Held::Whole(scan) => Input::Scan(scan.clone()),
+            Held::Image(array) => Input::Image(array.clone()),
+        };
+        return Ok((input, scan.sources.clone()));
     }
     let remedy = match scan.cast::<CtScan>() {
         Ok(_) => "rayspin.ct.Scan; rayspin.ct.recon takes it".to_owned(),
@@ -531,7 +485,63 @@ fn scan_of(scan: &Bound<'_, PyAny>) -> PyResult<Arc<Held>> {
             )
         }
     };
-    Err(wrong_type("scan", "a rayspin.Scan", remedy))
+    Err(wrong_type("scan", "a rayspin.Scan, or the path of a file", remedy))
+}
+
+/// The volumes of a stream as one image.
+struct Collected {
+    frames: usize,
+    image: Option<Image>,
+}
+
+impl Collected {
+    fn push(&mut self, volume: Volume) -> rayspin::core::Result<()> {
+        if self.frames == 1 {
+            self.image = Some(Image::of_stacks(volume.data, volume.stacks)?);
+            return Ok(());
+        }
+        let mut all = match self.image.take() {
+            Some(image) => image.into_data(),
+            None => ArrayD::zeros([&[self.frames], volume.data.shape()].concat()),
+        };
+        all.index_axis_mut(Axis(0), volume.index).assign(&volume.data);
+        self.image = Some(Image::of_stacks(all, volume.stacks)?);
+        Ok(())
+    }
+}
+
+/// The method with the values of its parameters, whose keywords `given` gets. Errors: keywords that the method has not, values of another
+/// kind or out of range.
+fn asked_of(
+    py: Python<'_>,
+    method: &dyn Method,
+    parameters: Option<&Bound<'_, PyDict>>,
+    given: &mut Names,
+) -> PyResult<Asked<Mri>> {
+    let (searches, others) = searched_lambda(method, parameters)?;
+    let others = others.as_ref();
+    if others.is_some_and(|all| all.contains("matrix").unwrap_or(false)) {
+        return Err(PyTypeError::new_err(MATRIX));
+    }
+    let (name, table) = (method.about().name, method.table());
+    let values = parameters_of(py, job::methods(), (name, &table), KEYWORDS, others)?;
+    let mut asked = asked_with(name, table, values, &mut given.0);
+    if searches {
+        asked.insert(LAMBDA, Typed::Searched);
+        given.0.insert(LAMBDA, keyword(LAMBDA));
+    }
+    Ok(asked)
+}
+
+/// The parameters that have keywords, without values: which method they belong to is decided first.
+fn asked_by_name(parameters: Option<&Bound<'_, PyDict>>) -> Asked<Mri> {
+    let mut asked = Asked::default();
+    for (param, _) in job::methods().params() {
+        if parameters.is_some_and(|given| given.contains(keyword(param.name)).unwrap_or(false)) {
+            asked.insert(param.name, Typed::Value(Value::Nothing));
+        }
+    }
+    asked
 }
 
 pub(crate) fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {

@@ -24,9 +24,9 @@ use crate::texts::Call;
 /// What was read.
 pub(crate) enum Held {
     /// A scan with a header.
-    Whole(Box<rayspin::mri::scan::Scan>),
+    Whole(Arc<rayspin::mri::scan::Scan>),
     /// The samples of one image, from arrays.
-    Image(Box<ArrayFrame>),
+    Image(Arc<ArrayFrame>),
 }
 
 /// A raw MRI scan in memory: the samples of each coil, where they lie in k-space, and the matrix of the image.
@@ -111,7 +111,7 @@ impl Scan {
             frame.times = Some(times);
         }
         let array = ArrayFrame { frame, layout: Layout::default(), readout: None, notes };
-        Ok(Self { held: Arc::new(Held::Image(Box::new(array))), sources: Vec::new() })
+        Ok(Self { held: Arc::new(Held::Image(Arc::new(array))), sources: Vec::new() })
     }
 
     /// The samples and the trajectory of one image, which are counted from 0.
@@ -387,10 +387,10 @@ pub(crate) fn read_scan(
         processor.device.cpu_side().run(|| rayspin::io::read_scan(&path, &options, &monitor))
     });
     let held = match read?.map_err(|error| of_file(words, &error))? {
-        ScanFile::Scan(scan) => Held::Whole(scan),
+        ScanFile::Scan(scan) => Held::Whole(scan.into()),
         ScanFile::Frame(mut array) => {
             array.notes.iter_mut().for_each(|note| *note = words.told(note));
-            Held::Image(array)
+            Held::Image(array.into())
         }
         ScanFile::Series(_) => {
             let expected = "one image, or a scan with a header";

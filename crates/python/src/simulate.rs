@@ -88,7 +88,7 @@ pub(crate) fn simulate_mri(
         rayspin_cli::in_memory::simulate_mri(processor.device.cpu_side(), words, &monitor)
     });
     let made = made?.map_err(|error| raised_by(Task::SimulateMri, error))?;
-    let scan = Scan { held: Arc::new(Held::Whole(Box::new(made.scan))), sources: Vec::new() };
+    let scan = Scan { held: Arc::new(Held::Whole(Arc::new(made.scan))), sources: Vec::new() };
     let spacing_mm = made.truth.geometry().spacing_mm.into();
     Ok(MriSimulation {
         scan: Py::new(py, scan)?,

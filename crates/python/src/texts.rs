@@ -64,6 +64,7 @@ const RECON: &[Pair] = &[
     ("field-tolerance", "field_tolerance="),
     ("compression", "compression="),
     ("independent", "independent=True"),
+    ("memory", "memory="),
 ];
 const FROM_ARRAYS: &[Pair] = &[("matrix", "shape="), ("fov", "fov_mm="), ("traj-units", "units=")];
 const READ_SCAN: &[Pair] = &[
@@ -82,6 +83,7 @@ const CT: &[Pair] = &[
     ("pixel", "pixel_mm="),
     ("source-to-axis", "source_to_axis_mm="),
     ("axis-to-detector", "axis_to_detector_mm="),
+    ("memory", "memory="),
     ("flat", "flats="),
     ("dark", "darks="),
     ("arc", "arc="),

@@ -324,8 +324,8 @@ def test_reconstructions(mri, named, kind, words):
 
 @refused(
     [
-        (lambda: rayspin.recon("scan.h5"), TypeError, "scan: expected a rayspin.Scan, found str 'scan.h5'; rayspin.read_scan reads one"),
-        (lambda: rayspin.recon(X), TypeError, "scan: expected a rayspin.Scan, found ndarray"),
+        (lambda: rayspin.recon("none.h5"), FileNotFoundError, "none.h5"),
+        (lambda: rayspin.recon(X), TypeError, "scan: expected a rayspin.Scan, or the path of a file, found ndarray"),
         (lambda: rayspin.recon(simulate.ct(matrix=(8, 8), geometry="fan", views=2).scan), TypeError, "rayspin.ct.recon takes it"),
         (lambda: ct.recon(rayspin.Scan.from_arrays(X[None])), TypeError, "rayspin.recon takes it"),
         (lambda: rayspin.Scan.from_arrays(X[None]).arrays(-1), ValueError, "image: expected a whole number from 0"),

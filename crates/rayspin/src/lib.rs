@@ -8,6 +8,7 @@ pub use rayspin_device as device;
 pub use rayspin_filter as filter;
 pub use rayspin_imaging as imaging;
 pub use rayspin_io as io;
+pub use rayspin_job as job;
 pub use rayspin_kernels as kernels;
 pub use rayspin_linop as linop;
 pub use rayspin_mri as mri;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum, ValueHint};
 use rayspin::core::Ranges;
+use rayspin::job::ct::Field;
 
 use super::simulate::ContrastArg;
 use super::{Run, ScanRecord};
@@ -52,23 +53,6 @@ impl FromStr for AxisArg {
             (_, Ok(column)) => Ok(Self::Column(column)),
             _ => Err("expected a number or find".into()),
         }
-    }
-}
-
-/// What a detector counts without the object, or without the beam.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum FieldArg {
-    /// The same in every pixel.
-    Number(f32),
-    /// An image, or several.
-    File(PathBuf),
-}
-
-impl FromStr for FieldArg {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Number))
     }
 }
 
@@ -260,10 +244,10 @@ pub(crate) struct ReconCt {
     /// With this option the projections are counts, and the run makes line integrals of them. One image, or several as [frame, row, column],
     /// replace the flat fields of the scan. The scan's dark fields stay.
     #[arg(long, value_name = "IMAGE|NUMBER")]
-    pub(crate) flat: Option<FieldArg>,
+    pub(crate) flat: Option<Field>,
     /// What the detector counts without the beam (dark field): an image, or one number [default: the dark fields of the scan, else 0]
     #[arg(long, value_name = "IMAGE|NUMBER", requires = "flat")]
-    pub(crate) dark: Option<FieldArg>,
+    pub(crate) dark: Option<Field>,
     /// Only these columns of the detector, counted from 0
     #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
     pub(crate) column: Option<Ranges>,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use rayspin_shell::stdin::Input;
 use rayspin_shell::stdout::{self, Output};
 
-use super::ct::FieldArg;
 use super::{Command, Recon, Simulate};
+use rayspin::job::ct::Field;
 
 /// A file or a folder that an option names.
 pub(crate) enum Named<'a> {
@@ -46,10 +46,10 @@ impl<'a> Files<'a> {
     }
 
     /// Fields of a detector, where they are files.
-    fn read_fields(self, fields: [&'a mut Option<FieldArg>; 2]) -> Self {
+    fn read_fields(self, fields: [&'a mut Option<Field>; 2]) -> Self {
         self.read(fields.into_iter().flatten().filter_map(|field| match field {
-            FieldArg::File(path) => Some(path),
-            FieldArg::Number(_) => None,
+            Field::File(path) => Some(path),
+            Field::Number(_) => None,
         }))
     }
 

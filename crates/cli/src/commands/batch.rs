@@ -14,7 +14,7 @@ use rayspin::report::page::{Page, Section};
 use rayspin::report::record::FileEntry;
 use rayspin::report::table::{Cell, Column, Table};
 use rayspin_shell::effect::Given;
-use rayspin_shell::{BadInput, Console, Context, interrupt, say};
+use rayspin_shell::{BadInput, Console, Context, interrupt, line_of, say};
 
 use super::files::{self, RunFiles};
 use super::recon::{Made, Ready};
@@ -261,7 +261,7 @@ impl Outcomes<'_> {
             number,
             match result {
                 Ok(()) => Outcome::Made(start.elapsed().as_secs_f64()),
-                Err(error) => Outcome::Failed(format!("{error:#}")),
+                Err(error) => Outcome::Failed(line_of(&error)),
             },
         );
     }

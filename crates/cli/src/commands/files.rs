@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::atomic::{self, staged};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
+use rayspin::job::Place;
 use rayspin::report::record::{FileEntry, SCHEMA};
 use rayspin::report::{RunRecord, RunRecorder};
 pub(crate) use rayspin_shell::files::{
@@ -266,6 +267,17 @@ pub(crate) fn recorder(context: &Context) -> RunRecorder {
     recorder.version("rayspin", env!("CARGO_PKG_VERSION"));
     recorder.version("target", format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS));
     recorder
+}
+
+/// Where a run computes, and what it may take.
+pub(crate) fn place(context: &Context, memory: Option<u64>) -> Place {
+    Place {
+        device: context.device.clone(),
+        undecided: context.undecided,
+        finish_on_cpu: context.finish_on_cpu,
+        gpu_memory: context.gpu_memory,
+        memory,
+    }
 }
 
 /// Gives the running stage's time to the stages that the monitor measured within it.

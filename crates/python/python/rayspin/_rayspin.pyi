@@ -184,7 +184,7 @@ def read_scan(
 # Made by stubs.py: recon
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["cartesian"],
     *,
     device: str = "auto",
@@ -218,6 +218,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     combine: Literal["rss", "maps", "none"] | None = ...,
@@ -231,7 +232,7 @@ def recon(
 
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["grappa"],
     *,
     device: str = "auto",
@@ -265,6 +266,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     combine: Literal["rss", "maps", "none"] | None = ...,
@@ -278,7 +280,7 @@ def recon(
 
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["gridding"],
     *,
     device: str = "auto",
@@ -312,6 +314,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     combine: Literal["rss", "maps", "none"] | None = ...,
@@ -323,7 +326,7 @@ def recon(
 
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["ls"],
     *,
     device: str = "auto",
@@ -357,6 +360,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     combine: Literal["rss", "maps", "none"] | None = ...,
@@ -385,7 +389,7 @@ def recon(
 
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["cg-sense"],
     *,
     device: str = "auto",
@@ -419,6 +423,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     lambda_: float | Literal["auto"] = ...,
@@ -445,7 +450,7 @@ def recon(
 
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["wavelet"],
     *,
     device: str = "auto",
@@ -479,6 +484,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     lambda_: float | Literal["auto"] = ...,
@@ -502,7 +508,7 @@ def recon(
 
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["tv"],
     *,
     device: str = "auto",
@@ -536,6 +542,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     lambda_: float | Literal["auto"] = ...,
@@ -559,7 +566,7 @@ def recon(
 
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: Literal["low-rank-sparse"],
     *,
     device: str = "auto",
@@ -593,6 +600,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     low_rank: float = ...,
@@ -614,7 +622,7 @@ def recon(
 # End of recon
 @overload
 def recon(
-    scan: Scan,
+    scan: Scan | str | PathLike[str],
     method: None = None,
     *,
     device: str = "auto",
@@ -648,6 +656,7 @@ def recon(
     field_tolerance: float | None = None,
     compression: Literal["svd", "geometric"] | None = None,
     independent: bool = False,
+    memory: int | None = None,
     keep_maps: bool = True,
     progress: Heard = None,
     # Of all methods
@@ -1073,7 +1082,7 @@ def read_ct_scan(
 # Made by stubs.py: recon_ct
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["fbp"],
     *,
     device: str = "auto",
@@ -1086,6 +1095,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
     cutoff: float = ...,
@@ -1103,7 +1113,7 @@ def recon_ct(
 
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["fdk"],
     *,
     device: str = "auto",
@@ -1116,6 +1126,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
     cutoff: float = ...,
@@ -1133,7 +1144,7 @@ def recon_ct(
 
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["fourier"],
     *,
     device: str = "auto",
@@ -1146,6 +1157,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,
     cutoff: float = ...,
@@ -1165,7 +1177,7 @@ def recon_ct(
 
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["cgls"],
     *,
     device: str = "auto",
@@ -1178,6 +1190,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     iterations: int = ...,
     tolerance: float = ...,
@@ -1191,7 +1204,7 @@ def recon_ct(
 
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["sirt"],
     *,
     device: str = "auto",
@@ -1204,6 +1217,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     iterations: int = ...,
     tolerance: float = ...,
@@ -1220,7 +1234,7 @@ def recon_ct(
 
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["os-sart"],
     *,
     device: str = "auto",
@@ -1233,6 +1247,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     iterations: int = ...,
     tolerance: float = ...,
@@ -1252,7 +1267,7 @@ def recon_ct(
 
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["mlem"],
     *,
     device: str = "auto",
@@ -1265,6 +1280,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     iterations: int = ...,
     tolerance: float = ...,
@@ -1278,7 +1294,7 @@ def recon_ct(
 
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: Literal["tv"],
     *,
     device: str = "auto",
@@ -1291,6 +1307,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     lambda_: float = ...,
     iterations: int = ...,
@@ -1308,7 +1325,7 @@ def recon_ct(
 # End of recon_ct
 @overload
 def recon_ct(
-    scan: CtScan,
+    scan: CtScan | str | PathLike[str],
     method: None = None,
     *,
     device: str = "auto",
@@ -1321,6 +1338,7 @@ def recon_ct(
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float = 0.0,
+    memory: int | None = None,
     progress: Heard = None,
     # Of all methods
     window: Literal["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] = ...,

@@ -4,28 +4,29 @@ use ndarray::ArrayD;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{Error, Geometry, Image};
-use rayspin::ct::corrections::{Place, Table};
-use rayspin::ct::methods::{Facts, Method, Methods, with};
-use rayspin::ct::recon::{
-    AxisOn, BatchSizes, Prepared, RayOptions, ReconOptions, Reconstruction, grid as resolved, prepare,
-    reconstruct,
-};
-use rayspin::ct::scan::Part;
+use rayspin::ct::corrections::Place;
+use rayspin::ct::methods::Method;
+use rayspin::ct::recon::{AxisOn, RayOptions};
 use rayspin::io::png::PngOptions;
 use rayspin::io::{Values, WriteOptions};
+use rayspin::job::asked::Asked;
+use rayspin::job::ct::{self as job, Ct, Input, Request};
+use rayspin::job::{Error as RunError, Place as Where};
+use rayspin::run::Given;
 
 use super::geometry::grid_options;
 use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
 use crate::call::Detached;
-use crate::copied::several;
-use crate::error::{described, of_file, raised, raised_in, wrong_type};
+use crate::copied::{count, several, whole_or_none};
+use crate::error::{described, of_file, of_run, raised, wrong_type};
 use crate::exchange::to_numpy;
-use crate::parameters::{expect_effect, named, parameters_of, table_of, values_in};
+use crate::parameters::{asked_with, named, parameters_of, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::recon::host_array;
 use crate::record;
+use crate::scan::sources;
 use crate::texts::Call;
 
 /// A volume of a CT scan, and how it came about: what `rayspin.ct.recon` returns.
@@ -110,7 +111,7 @@ impl CtReconstruction {
 #[pyfunction]
 pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for method in Methods::default().iter() {
+    for method in job::methods().iter() {
         all.set_item(method.about().name, (method.about().help, table_of(py, Call::Ct, method)?))?;
     }
     Ok(all)
@@ -121,7 +122,7 @@ pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for correction in Table::default().iter() {
+    for correction in job::corrections().iter() {
         all.set_item(
             correction.about().name,
             (correction.about().help, table_of(py, Call::Ct, correction)?),
@@ -130,20 +131,18 @@ pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// The method with the given parameters.
+/// The method with the values of its parameters, whose keywords `given` gets.
 ///
-/// Errors: keywords that it has not; values out of range; a parameter that does nothing as the others stand.
-fn chosen_of(
+/// Errors: keywords that it has not; values of another kind or out of range.
+fn asked_of(
     py: Python<'_>,
-    methods: &Methods,
     method: &dyn Method,
     parameters: Option<&Bound<'_, PyDict>>,
-) -> PyResult<std::sync::Arc<dyn Method>> {
-    let given = parameters_of(py, methods, (method.about().name, &method.table()), KEYWORDS, parameters)?;
-    let chosen = with(method, given.iter().cloned()).map_err(raised)?;
-    chosen.check().map_err(raised)?;
-    expect_effect(&chosen.idle(), &given)?;
-    Ok(chosen)
+    given: &mut Given,
+) -> PyResult<Asked<Ct>> {
+    let (name, table) = (method.about().name, method.table());
+    let values = parameters_of(py, job::methods(), (name, &table), KEYWORDS, parameters)?;
+    Ok(asked_with(name, table, values, given))
 }
 
 /// The keywords of `recon` itself.
@@ -159,13 +158,19 @@ const KEYWORDS: &[&str] = &[
     "pixel_mm",
     "source_to_axis_mm",
     "axis_to_detector_mm",
+    "memory",
     "progress",
 ];
 
-/// What a scan holds. Errors: a `TypeError` for what is no scan of CT, with what makes one.
-fn scan_of(scan: &Bound<'_, PyAny>) -> PyResult<std::sync::Arc<rayspin::ct::scan::Scan>> {
+/// The scan of a run, and its files. Errors: a `TypeError` for what is no scan of CT, with what makes one.
+fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
+    if let Ok(path) = scan.extract::<PathBuf>() {
+        let files = sources(std::iter::once(&path));
+        return Ok((Input::File(path), files));
+    }
     if let Ok(scan) = scan.cast::<CtScan>() {
-        return Ok(scan.get().scan.clone());
+        let scan = scan.get();
+        return Ok((Input::Scan(scan.scan.clone()), scan.sources.clone()));
     }
     let found = match scan.cast::<crate::scan::Scan>() {
         Ok(_) => "rayspin.Scan; rayspin.recon takes it".to_owned(),
@@ -173,7 +178,7 @@ fn scan_of(scan: &Bound<'_, PyAny>) -> PyResult<std::sync::Arc<rayspin::ct::scan
             format!("{}; ct.read_scan reads one from a file, ct.Scan.from_arrays makes one", described(scan))
         }
     };
-    Err(wrong_type("scan", "a rayspin.ct.Scan", found))
+    Err(wrong_type("scan", "a rayspin.ct.Scan, or the path of a file", found))
 }
 
 fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
@@ -190,13 +195,14 @@ fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
 /// The attenuation f of a volume from line integrals p = A f of a scan: by filtered back-projection, or iterations that make |A f - p| small.
 /// `ct.methods()` says what each method computes.
 ///
-/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`.
+/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file that states its angles.
 /// method: a name of `ct.methods()`; the one that suits the rays unless given, which `notes` say.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// grid: the voxels, or matrix (x, y) or (x, y, z), voxel_mm and centre_mm (x, y, z); those that the detector resolves unless given.
 /// correct: names of `ct.corrections()`, or `{name: {parameter: value}}`.
 /// axis: the column on which the axis of rotation falls, or "find"; it corrects rays that the scan states.
 /// pixel_mm, source_to_axis_mm, axis_to_detector_mm: lengths in mm, for scans that do not state their rays.
+/// memory: the bytes that this process may take; if the run does not fit, the error states what it needs.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// parameters: keywords of the method, as `ct.methods()` lists them.
 ///
@@ -207,7 +213,7 @@ fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(name = "recon_ct", signature = (scan, method=None, *, device="auto", grid=None, matrix=None, voxel_mm=None, centre_mm=None,
-    correct=None, axis=None, pixel_mm=None, source_to_axis_mm=None, axis_to_detector_mm=0.0, progress=None, **parameters))]
+    correct=None, axis=None, pixel_mm=None, source_to_axis_mm=None, axis_to_detector_mm=0.0, memory=None, progress=None, **parameters))]
 pub(crate) fn recon_ct(
     py: Python<'_>,
     scan: &Bound<'_, PyAny>,
@@ -222,105 +228,80 @@ pub(crate) fn recon_ct(
     pixel_mm: Option<&Bound<'_, PyAny>>,
     source_to_axis_mm: Option<f64>,
     axis_to_detector_mm: f64,
+    #[pyo3(from_py_with = whole_or_none)] memory: Option<i64>,
     progress: Option<Py<PyAny>>,
     parameters: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<CtReconstruction> {
+    let words = Call::Ct;
     let processor = Processor::named(device)?;
-    let mut recorder = record::start(&processor.device);
-    let (held, words) = (scan_of(scan)?, Call::Ct);
-    let all = Methods::default();
-    let mut chosen = match method {
-        Some(name) => Some(chosen_of(py, &all, named(py, &all, name)?, parameters)?),
-        None => None,
-    };
-    let corrections = corrections_of(correct)?;
-    if held.geometry.is_some() {
-        let given = [("pixel_mm", pixel_mm.is_some()), ("source_to_axis_mm", source_to_axis_mm.is_some())];
-        if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
-            return Err(raised(Error::value(*name, "a scan that does not state its rays", "one that does")));
-        }
-    }
+    let (input, sources) = input_of(scan)?;
     if grid.is_some() && (matrix.is_some() || voxel_mm.is_some() || centre_mm.is_some()) {
         let found = "both";
         return Err(raised(Error::value("grid", "a grid, or matrix, voxel_mm and centre_mm", found)));
     }
-    let wanted = grid_options(matrix, voxel_mm, centre_mm)?;
-    let pixel = |given| several("pixel_mm", "a length in mm, or two along columns and rows (u, v)", given);
-    let rays = RayOptions {
-        pixel_mm: pixel_mm.map(pixel).transpose()?,
-        axis: axis_of(axis)?,
-        source_to_axis_mm,
-        axis_to_detector_mm,
-        rays: None,
-    };
-    let listener = Listener::new(py, progress)?;
-    let monitor = listener.monitor();
-    let mut notes = Vec::new();
-    let [_, rows, columns] = held.shape();
-    let prepared = listener.run(py, || {
-        monitor.stage("line integrals", 0, || {
-            let part = Part::of(held.shape(), None, None, None)?;
-            let scan = (*held).clone();
-            prepare(&processor.device, scan, (&part, [rows, columns]), &corrections, &rays, &mut notes)
-        })
-    });
-    let Prepared { lines, geometry, axis } = prepared?.map_err(|error| raised_in(words, error))?;
-    let mut notes: Vec<String> = notes.iter().map(|note: &String| words.told(note)).collect();
-    if chosen.is_none() {
-        let suited = all.suited(&Facts::of(&geometry));
-        let none = || Error::value("method", "one that suits the scan", "none");
-        let (method, reason) = suited.ok_or_else(none).map_err(raised)?;
-        let reason = words.told(&reason);
-        notes.push(format!("method {}: {reason} (method= chooses another)", method.about().name));
-        chosen = Some(chosen_of(py, &all, method, parameters)?);
-    }
-    let method = chosen.ok_or_else(|| raised(Error::value("method", "one", "none")))?;
-    let grid = match grid {
-        Some(grid) => grid.grid,
-        None => {
-            let grid = resolved(&geometry, &wanted).map_err(raised)?;
-            notes.extend(wanted.note(&grid).iter().map(|note| words.told(note)));
-            grid
+    let mut given = Given::default();
+    for (field, name, there) in [
+        ("pixel", "pixel_mm", pixel_mm.is_some()),
+        ("source_to_axis", "source_to_axis_mm", source_to_axis_mm.is_some()),
+    ] {
+        if there {
+            given.insert(field, name);
         }
+    }
+    let pixel = |given| several("pixel_mm", "a length in mm, or two along columns and rows (u, v)", given);
+    let mut request = Request {
+        corrections: corrections_of(correct)?,
+        grid: grid.map(|grid| grid.grid),
+        wanted: grid_options(matrix, voxel_mm, centre_mm)?,
+        rays: RayOptions {
+            pixel_mm: pixel_mm.map(pixel).transpose()?,
+            axis: axis_of(axis)?,
+            source_to_axis_mm,
+            axis_to_detector_mm,
+            rays: None,
+        },
+        ..Request::of(input)
     };
-    corrections.expect_volume(grid.shape_zyx()).map_err(raised)?;
-    let (name, used) = (method.about().name, values_in(py, &*method)?);
-    record::method(&mut recorder, name, &*method);
-    let options = ReconOptions {
-        method,
-        grid,
-        certify: None,
-        batch_sizes: BatchSizes::default(),
-        finish_on_cpu: device == "auto",
-    };
-    let found = listener.run(py, || {
-        let mut made = reconstruct(&processor.device, lines, &geometry, &options, &monitor)?;
-        corrections.volume(processor.device.cpu_side(), &mut made.volume)?;
-        Ok::<Reconstruction, Error>(made)
+    let memory = memory.map(|bytes| count("memory", bytes)).transpose()?.map(|bytes| bytes as u64);
+    let place = Where { finish_on_cpu: device == "auto", memory, ..Where::of(processor.device.clone()) };
+    if let Some(name) = method {
+        request.method = asked_of(py, named(py, job::methods(), name)?, parameters, &mut given)?;
+    }
+    request.given = given.clone();
+    let listener = Listener::new(py, progress)?;
+    let (monitor, recorder) = (listener.monitor(), record::start(&processor.device));
+    let understood = listener.run(py, || request.begin(place, monitor, recorder)?.read())?;
+    let mut understood = understood.map_err(|error| of_run(words, error))?;
+    let suited = listener.run(py, || understood.method())?.map_err(|error| of_run(words, error))?;
+    if method.is_none() {
+        let asked = asked_of(py, suited, parameters, &mut given)?;
+        understood.set_parameters(asked, given);
+    }
+    let finished = listener.run(py, || {
+        let mut finished = understood.choose()?.plan()?.run::<RunError>(&mut |_| Ok(()))?;
+        finished.record()?;
+        Ok::<_, RunError>(finished)
     });
-    let made = found?.map_err(|error| raised_in(words, error))?;
-    notes.extend(made.notes.iter().map(|note| words.told(note)));
-    recorder.parameter("voxels", serde_json::json!(grid));
-    recorder
-        .parameter("corrections", corrections.iter().map(record::correction).collect::<serde_json::Value>());
-    recorder.parameter("axis", axis);
-    recorder.parameter("iterations done", serde_json::json!(made.solve));
-    let residuals = made.solve.map_or_else(Vec::new, |solve| solve.residuals);
-    let volume: ArrayD<f32> = made.volume.into_dyn();
+    let finished = finished?.map_err(|error| of_run(words, error))?;
+    let notes: Vec<String> = finished.notes.iter().map(|note| words.told(note)).collect();
+    let used = values_in(py, &*finished.options.method)?;
+    let residuals = finished.made.solve.map_or_else(Vec::new, |solve| solve.residuals);
+    let volume: ArrayD<f32> = finished.made.volume.into_dyn();
+    let grid = finished.options.grid;
     Ok(CtReconstruction {
-        record: record::finish(recorder, &monitor, &notes)?,
+        record: record::with_notes(finished.recorder, &notes)?,
         placed: grid.geometry(),
         shape: volume.shape().to_vec(),
         volume: to_numpy(py, volume).unbind(),
         grid: Py::new(py, Grid { grid })?,
-        geometry: Py::new(py, CtGeometry::of(geometry))?,
-        axis,
-        method: name,
+        geometry: Py::new(py, CtGeometry::of(finished.geometry))?,
+        axis: finished.axis,
+        method: finished.options.method.about().name,
         parameters: used.unbind(),
         notes,
-        stages: monitor.stages(),
+        stages: finished.monitor.stages(),
         residuals,
-        sources: scan.cast::<CtScan>().map(|scan| scan.get().sources.clone()).unwrap_or_default(),
-        signed: corrections.iter().any(|one| one.place() == Place::Volume),
+        sources,
+        signed: finished.request.corrections.iter().any(|one| one.place() == Place::Volume),
     })
 }

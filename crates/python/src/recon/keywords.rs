@@ -8,13 +8,51 @@ use rayspin::mri::methods::Method;
 use rayspin::mri::prepare::{Compression, CompressionKind, VirtualCoils};
 use rayspin::mri::recon::LAMBDA;
 use rayspin::mri::scan::Window;
+use rayspin::run::Given;
 
 use crate::copied::{count, whole};
 use crate::error::{described, raised, wrong_type};
 use crate::parameters::keyword;
 
+/// Fields of options of the command whose keywords have other names.
+const RENAMED: &[(&str, &str)] = &[
+    ("slice", "slices"),
+    ("repetition", "repetitions"),
+    ("traj_units", "trajectory_units"),
+    ("traj_fov", "trajectory_fov"),
+    ("traj_weights", "trajectory_weights"),
+    ("epsilon", "nufft_tolerance"),
+    ("no_prewhiten", "prewhiten"),
+];
+
+/// The keywords that were given, by the fields of the options that they are.
+#[derive(Debug, Default)]
+pub(super) struct Names(pub(super) Given);
+
+impl Names {
+    /// The value, which is noted where there is one.
+    pub(super) fn take<T>(&mut self, field: &str, value: Option<T>) -> Option<T> {
+        self.flag(field, value.is_some());
+        value
+    }
+
+    /// Whether it is given, which is noted.
+    pub(super) fn flag(&mut self, field: &str, given: bool) -> bool {
+        if given {
+            let name = RENAMED.iter().find(|(one, _)| *one == field).map_or(field, |(_, name)| name);
+            self.0.insert(field, name);
+        }
+        given
+    }
+}
+
+/// The value of this name, where one is given. Errors: as [`named_value`].
+pub(super) fn one_of<T: Copy>(what: &str, name: Option<&str>, values: &[(&str, T)]) -> PyResult<Option<T>> {
+    name.map(|name| named_value(what, name, values)).transpose()
+}
+
 /// The value of this name. Errors: a `ValueError` with the names that there are.
-pub(super) fn named_value<T: Copy>(what: &str, name: &str, values: &[(&str, T)]) -> PyResult<T> {
+fn named_value<T: Copy>(what: &str, name: &str, values: &[(&str, T)]) -> PyResult<T> {
     let names = || values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or ");
     let found = values.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
     found.ok_or_else(|| raised(Error::value(what, names(), name)))

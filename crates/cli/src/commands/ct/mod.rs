@@ -1,9 +1,7 @@
 //! CT: `rayspin recon ct` and `rayspin simulate ct`.
 
-mod input;
 pub(crate) mod recon;
 pub(crate) mod simulate;
-mod stream;
 
 use anyhow::Result;
 use rayspin::core::Detector;

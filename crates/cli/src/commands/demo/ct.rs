@@ -116,7 +116,7 @@ fn reconstruct(
     recorder.stage("metrics");
     let judgement = judge(&image, truth, Numbers::ByKind, false)?;
     judgement.record(&mut recorder, name, "true");
-    crate::methods::record(&mut recorder, &*options.method, |_| None);
+    rayspin::job::asked::record(&mut recorder, &*options.method, |_| None);
     recorder.parameter("voxels", serde_json::to_value(grid)?);
     let residuals = made.solve.map(|solve| solve.residuals).unwrap_or_default();
     let chart = (!residuals.is_empty()).then(|| {

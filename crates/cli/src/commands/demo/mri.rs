@@ -187,7 +187,7 @@ fn reconstruct(
     let judgement = judge(&image, truth, Numbers::ByKind, true)?;
     let image = scaled(image, judgement.quality.scale[0])?;
     judgement.record(&mut recorder, name, "true");
-    crate::methods::record(&mut recorder, &*options.method, |_| None);
+    rayspin::job::asked::record(&mut recorder, &*options.method, |_| None);
     recorder.parameter("epsilon", options.nufft_tolerance);
     recorder.parameter("sensitivities", "known from the simulation");
     let residuals = result.solve.map(|s| s.residuals).unwrap_or_default();

@@ -1,16 +1,17 @@
-//! The command line as the library's options.
+//! The command line as a request.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use rayspin::core::TrajectoryUnits;
 use rayspin::io::ScanOptions;
+use rayspin::job::mri::{Beside, Input, Request};
 use rayspin::mri::maps::{EspiritOptions, Sensitivities};
-use rayspin::mri::methods::CgSense;
 use rayspin::mri::prepare::{Compression, CompressionKind, PrepareOptions, VirtualCoils};
 use rayspin::mri::recon::{Density, ReconOptions, Selection};
-use rayspin::mri::scan::{Centres, FrameOptions, ReversedCentre, TrajectoryFov, TrajectoryOptions};
+use rayspin::mri::scan::{Centres, FrameOptions, ReversedCentre, TrajectoryFov, TrajectoryOptions, Window};
 use rayspin_shell::BadInput;
+use rayspin_shell::effect::Given;
 
 use super::arrays::read_covariance;
 use crate::args::mri::{
@@ -18,13 +19,31 @@ use crate::args::mri::{
 };
 use crate::args::numbers;
 
-/// What decides the image besides the method, which is one of those asked for, or follows from the scan later.
-pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
-    let method = match args.method.method() {
-        Some(method) => args.method.of(method)?,
-        None => std::sync::Arc::new(CgSense::default()),
-    };
-    let default = ReconOptions::with_method(method);
+/// What the command line asks for. Errors: what is no number or no unit; a noise covariance that cannot be read.
+pub(super) fn request(args: &ReconMri, given: &Given) -> Result<Request> {
+    let arrays = scan_options(args)?;
+    Ok(Request {
+        input: Input::File(args.scan.clone()),
+        method: args.method.asked(),
+        options: options(args)?,
+        frames: frames(args, &arrays),
+        arrays,
+        selection: selection(args),
+        maps: args.maps.clone().map(Beside::File),
+        field_map: args.field_map.clone().map(Beside::File),
+        noise_covariance: args.noise_covariance.clone(),
+        given: given.options().clone(),
+        outputs: args.outputs.clone(),
+        compared: args.run.reference.is_some(),
+        cache: args.cache.clone(),
+        certify: args.run.certify(),
+        dry_run: args.run.dry_run,
+    })
+}
+
+/// What decides the image besides the method.
+fn options(args: &ReconMri) -> Result<ReconOptions> {
+    let default = ReconOptions::default();
     Ok(ReconOptions {
         field_tolerance: args.field_tolerance.unwrap_or(default.field_tolerance),
         nufft_tolerance: args.epsilon,
@@ -35,6 +54,7 @@ pub(super) fn options(args: &ReconMri) -> Result<ReconOptions> {
         calibration: args.calibration,
         sensitivities: sensitivities(args)?,
         independent: args.independent,
+        keep_maps: args.save_maps.is_some(),
         prepare: prepare(args)?,
         ..default
     })
@@ -90,7 +110,7 @@ fn sensitivities(args: &ReconMri) -> Result<Option<Sensitivities>> {
     }
 }
 
-pub(super) fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
+fn scan_options(args: &ReconMri) -> Result<ScanOptions> {
     let texts = [args.traj_units.as_deref(), args.matrix.as_deref(), args.fov.as_deref()];
     Ok(ScanOptions {
         readouts: args.readouts.clone(),
@@ -123,7 +143,7 @@ pub(crate) fn array_options(
 }
 
 /// How the images of a scan are put together.
-pub(crate) fn frames(args: &ReconMri, options: &ScanOptions) -> FrameOptions {
+fn frames(args: &ReconMri, options: &ScanOptions) -> FrameOptions {
     FrameOptions {
         units: options.units,
         trajectory: trajectory(args),
@@ -135,7 +155,7 @@ pub(crate) fn frames(args: &ReconMri, options: &ScanOptions) -> FrameOptions {
 }
 
 /// The options of trajectories.
-pub(super) fn trajectory(args: &ReconMri) -> TrajectoryOptions {
+fn trajectory(args: &ReconMri) -> TrajectoryOptions {
     TrajectoryOptions {
         weights: args.traj_weights,
         fov: args.traj_fov.map(|fov| match fov {
@@ -146,7 +166,7 @@ pub(super) fn trajectory(args: &ReconMri) -> TrajectoryOptions {
 }
 
 /// The centres of k-space that are given.
-pub(super) fn centres(args: &ReconMri) -> Centres {
+fn centres(args: &ReconMri) -> Centres {
     Centres {
         line: args.centre_line,
         partition: args.centre_partition,
@@ -157,7 +177,7 @@ pub(super) fn centres(args: &ReconMri) -> Centres {
     }
 }
 
-pub(super) fn selection(args: &ReconMri) -> Selection {
+fn selection(args: &ReconMri) -> Selection {
     Selection {
         encoding: args.encoding,
         slice: args.slice.clone(),
@@ -165,7 +185,10 @@ pub(super) fn selection(args: &ReconMri) -> Selection {
         contrast: args.contrast,
         phase: args.cardiac_phase,
         set: args.set,
-        // A stream slides it.
-        window: None,
+        window: args.window.map(|readouts| Window {
+            readouts,
+            stride: args.stride.unwrap_or(readouts),
+            frames: args.frames,
+        }),
     }
 }

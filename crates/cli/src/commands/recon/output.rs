@@ -4,77 +4,42 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use rayspin::core::Image;
-use rayspin::device::Backend;
-use rayspin::io::{self, cfl::Layout, kernel_cache::KernelCache};
-use rayspin::mri::methods::{self, Value};
-use rayspin::mri::recon::LAMBDA;
+use rayspin::io;
 use rayspin_shell::stdout;
 
-use super::taken::Taken;
-use super::{Done, Session, files, record, stopped, stream};
-use crate::commands::certify;
-use crate::commands::files::RunFiles;
+use super::{Made, files, stream};
+use crate::args::mri::ReconMri;
 use crate::commands::metrics::Comparison;
 
-impl Session<'_> {
-    /// Tells and records how the reconstruction went.
-    pub(super) fn reconstructed(&mut self, result: &Done) -> Result<()> {
-        let Self { recorder, monitor, .. } = self;
-        files::record_stages(recorder, monitor);
-        for note in &result.notes {
-            monitor.note(note);
-            recorder.note(note.as_str());
-        }
-        if let Some(folder) = &self.args.cache {
-            let (count, bytes) = KernelCache::new(folder)?.size();
-            let bytes = rayspin::report::number::bytes(bytes);
-            monitor.note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
-        }
-        if let Some(found) = &result.searched {
-            let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
-            self.options.method = methods::with(&*self.options.method, [lambda])?;
-            recorder.parameter("lambda searched", serde_json::to_value(found)?);
-        }
-        recorder.parameter("certify", serde_json::json!(self.options.certify));
-        recorder.parameter("certificates", serde_json::json!(result.certificates));
-        recorder.parameter("cache", serde_json::json!(self.args.cache));
-        if let Some(times) = &result.times {
-            recorder.parameter("images per second", result.repetitions as f64 / times.wall);
-            recorder.parameter("seconds of the stream", serde_json::to_value(times)?);
-        }
-        if !result.certificates.is_empty() && !self.context.quiet {
-            let all = &result.certificates;
-            files::print(&certify::certificates(all, |one| record::name_of(one, all)))?;
-        }
-        Ok(())
-    }
-
+impl Made<'_> {
     /// Writes the images and the maps; returns the files.
-    pub(super) fn write(&mut self, paths: &RunFiles, result: &Done, layout: Layout) -> Result<Vec<PathBuf>> {
-        self.recorder.stage("write");
-        let images = paths.of_stacks(&self.args.outputs, result.stacks)?;
-        for output in &self.args.outputs {
-            if let (None, Some(image)) = (&result.times, &result.image) {
-                for note in self.write_one(output, image, layout)? {
-                    let note = format!("{}: {note}", stdout::name(output));
-                    self.monitor.note(&note);
-                    self.recorder.note(note);
+    pub(super) fn write_images(&mut self) -> Result<Vec<PathBuf>> {
+        self.finished.recorder.stage("write");
+        let images = self.files.of_stacks(&self.args.outputs, self.finished.stacks)?;
+        // A stream has written its volumes.
+        if let Some(image) = self.finished.image.take() {
+            for output in &self.args.outputs {
+                for note in self.write_one(output, &image)? {
+                    self.finished.say(format!("{}: {note}", stdout::name(output)));
                 }
             }
+            self.finished.image = Some(image);
         }
         let mut written: Vec<PathBuf> = images.iter().flat_map(|file| files::written(file)).collect();
         if let Some(path) = &self.args.save_maps {
-            let maps = result.maps.as_ref().context("--save-maps: the run left no sensitivity maps")?;
-            io::write_coil_array(path, maps.view(), layout)?;
+            let maps = self.finished.maps.as_ref();
+            let maps = maps.context("--save-maps: the run left no sensitivity maps")?;
+            io::write_coil_array(path, maps.view(), self.finished.layout)?;
             written.extend(files::written(path));
         }
         Ok(written)
     }
 
     /// Writes an image; coil images go to the coils' dimension of an array.
-    fn write_one(&self, output: &Path, image: &Image, layout: Layout) -> Result<Vec<String>> {
+    fn write_one(&self, output: &Path, image: &Image) -> Result<Vec<String>> {
+        let (layout, coil_images) = (self.finished.layout, self.finished.options.coil_images());
         let format = io::Format::of_name(output);
-        if self.options.coil_images()
+        if coil_images
             && self.args.numbers.values().is_none()
             && format.is_some_and(io::Format::writes_arrays)
         {
@@ -82,7 +47,7 @@ impl Session<'_> {
             return Ok(Vec::new());
         }
         let mut notes = files::write_image(output, image, layout, self.args.numbers.values())?;
-        if self.options.coil_images() && !format.is_some_and(io::Format::is_picture) {
+        if coil_images && !format.is_some_and(io::Format::is_picture) {
             notes.push("coils lie along the axis of repetitions".to_owned());
         }
         Ok(notes)
@@ -92,62 +57,66 @@ impl Session<'_> {
     /// reference of the whole.
     ///
     /// Errors: images that cannot be compared.
-    pub(super) fn judge(
-        &mut self,
-        reference: Option<&io::ImageFile>,
-        result: &Done,
-        taken: Option<&Taken>,
-    ) -> Result<()> {
-        let (Some(reference), Some(image)) = (reference, &result.image) else { return Ok(()) };
-        self.recorder.stage("metrics");
-        let part = taken.map(|taken| taken.of_reference(&reference.image, image)).transpose()?.flatten();
+    pub(super) fn judge(&mut self) -> Result<()> {
+        let Self { context, args, finished, collected, reference, .. } = self;
+        let image = collected.take().or_else(|| finished.image.take());
+        let (Some(reference), Some(image)) = (reference, image) else { return Ok(()) };
+        finished.recorder.stage("metrics");
+        let part = finished.taken.as_ref().map(|taken| taken.of_reference(&reference.image, &image));
+        let part = part.transpose()?.flatten();
         if let Some((_, name)) = &part {
-            let note = format!("compared with {name} of the reference");
-            self.monitor.note(&note);
-            self.recorder.note(note);
+            finished.say(format!("compared with {name} of the reference"));
         }
         let reference = part.as_ref().map_or(&reference.image, |(image, _)| image);
-        let (first, beside) = (self.args.outputs.first(), self.args.run.reference.as_ref());
+        let (first, beside) = (args.outputs.first(), args.run.reference.as_ref());
         let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
-        let comparison = Comparison { image, reference, names, fit: self.args.run.fit };
-        comparison.run(self.context, &mut self.recorder, &self.monitor)
+        let comparison = Comparison { image: &image, reference, names, fit: args.run.fit };
+        comparison.run(context, &mut finished.recorder, &finished.monitor)
     }
 
     /// Completes and writes the record, and says what was made.
-    pub(super) fn finish(mut self, paths: &RunFiles, result: &Done, written: &[PathBuf]) -> Result<()> {
-        let (args, recorder) = (self.args, &mut self.recorder);
-        record::parameters(recorder, args, &self.options);
+    pub(super) fn finish(self, written: &[PathBuf]) -> Result<()> {
+        let Self { context, args, files: paths, mut finished, .. } = self;
+        finished.record()?;
+        let (shape, times, repetitions) = (finished.shape, finished.times, finished.repetitions);
+        let (mut recorder, stacks) = (finished.recorder, finished.stacks);
         if args.keep_identity {
-            recorder.parameter("identity", record::identity(args)?);
+            recorder.parameter("identity", identity(args)?);
         }
-        if let Some(note) = stopped::note(&result.solves, &*self.options.method, args.method.has("tolerance"))
-        {
-            self.monitor.note(&note);
-            recorder.note(note);
-        }
-        record::solves(recorder, &result.solves);
+        finished.notes.into_iter().for_each(|note| recorder.note(note));
         for file in written {
-            files::record_output(recorder, file)?;
+            files::record_output(&mut recorder, file)?;
         }
-        if let Backend::Cuda(cuda) = self.device.backend() {
-            recorder.parameter("GPU memory peak", cuda.memory_used().1);
-        }
-        let finished = self.recorder.finish(rayspin::device::cpu::peak_memory());
-        let mut listed = paths.of_stacks(&args.outputs, result.stacks)?;
+        let recorded = recorder.finish(rayspin::device::cpu::peak_memory());
+        let mut listed = paths.of_stacks(&args.outputs, stacks)?;
         if let Some(path) = &paths.record {
-            files::write_record(path, &finished)?;
+            files::write_record(path, &recorded)?;
             listed.push(path.clone());
         }
-        if !self.context.quiet {
-            let [nz, ny, nx] = result.shape;
+        if !context.quiet {
+            let [nz, ny, nx] = shape;
             let names: Vec<_> = listed.iter().map(|path| stdout::name(path)).collect();
-            let what = match &result.times {
-                Some(times) => stream::rate(result.repetitions, times),
+            let what = match &times {
+                Some(times) => stream::rate(repetitions, times),
                 None => "image".into(),
             };
-            let (seconds, names) = (finished.total_seconds, names.join(", "));
+            let (seconds, names) = (recorded.total_seconds, names.join(", "));
             files::say_made(format!("{nx} x {ny} x {nz} {what}, {seconds:.2} s: {names}"));
         }
         Ok(())
     }
+}
+
+/// Parts of a header that name the patient, the study and the place.
+const NAMING: [&str; 4] =
+    ["subjectInformation", "studyInformation", "measurementInformation", "acquisitionSystemInformation"];
+
+/// What the scan's header says of the patient, the study and the place, by the paths of its elements.
+fn identity(args: &ReconMri) -> Result<serde_json::Value> {
+    let input = rayspin::io::Input::of(&args.scan);
+    let header = rayspin::io::ismrmrd::header(&input.file, input.name.as_deref())?;
+    let stated = rayspin::io::ismrmrd::identity_of(&header).into_iter();
+    let naming = |path: &str| NAMING.iter().any(|part| path.starts_with(part));
+    let named = stated.filter(|(path, _)| naming(path)).map(|(path, text)| (path, text.into()));
+    Ok(serde_json::Value::Object(named.collect()))
 }

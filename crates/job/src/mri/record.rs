@@ -1,18 +1,17 @@
 //! What the run record and the screen say of a reconstruction.
 
-use anyhow::Result;
-use rayspin::core::Ranges;
-use rayspin::mri::maps::Centre;
-use rayspin::mri::methods::Value;
-use rayspin::mri::recon::{Certificate, ReconOptions, Solve};
-use rayspin::mri::scan::Frame;
-use rayspin::report::RunRecorder;
+use rayspin_core::Ranges;
+use rayspin_mri::maps::Centre;
+use rayspin_mri::recon::{Certificate, ReconOptions, Solve};
+use rayspin_mri::scan::Frame;
+use rayspin_report::RunRecorder;
+use rayspin_run::Value;
 
-use super::options;
-use crate::args::mri::ReconMri;
+use super::request::Request;
+use crate::asked;
 
 /// The transform, and where there are several plans of it the first image that this one makes.
-pub(super) fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
+pub fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
     let name = &certificate.transform;
     if all.iter().all(|other| other.first == certificate.first) {
         return name.clone();
@@ -20,50 +19,44 @@ pub(super) fn name_of(certificate: &Certificate, all: &[Certificate]) -> String 
     format!("{name}, slice {} repetition {}", certificate.first.slice, certificate.first.repetition)
 }
 
-/// Parts of a header that name the patient, the study and the place.
-const NAMING: [&str; 4] =
-    ["subjectInformation", "studyInformation", "measurementInformation", "acquisitionSystemInformation"];
-
-/// What the scan's header says of the patient, the study and the place, by the paths of its elements.
-pub(super) fn identity(args: &ReconMri) -> Result<serde_json::Value> {
-    let input = rayspin::io::Input::of(&args.scan);
-    let header = rayspin::io::ismrmrd::header(&input.file, input.name.as_deref())?;
-    let stated = rayspin::io::ismrmrd::identity_of(&header).into_iter();
-    let naming = |path: &str| NAMING.iter().any(|part| path.starts_with(part));
-    let named = stated.filter(|(path, _)| naming(path)).map(|(path, text)| (path, text.into()));
-    Ok(serde_json::Value::Object(named.collect()))
-}
-
 /// What was chosen: the method with all its parameters, by their names, and what else decides the image.
-pub(super) fn parameters(recorder: &mut RunRecorder, args: &ReconMri, options: &ReconOptions) {
-    crate::methods::record(recorder, &*options.method, |name| args.method.file(name).cloned());
+pub(super) fn parameters(recorder: &mut RunRecorder, request: &Request, options: &ReconOptions) {
+    let Request { frames, selection, .. } = request;
+    asked::record(recorder, &*options.method, |name| request.method.file(name).cloned());
     recorder.parameter("combine", combination(options));
-    recorder.parameter("field map", serde_json::json!(args.field_map));
-    if args.field_map.is_some() {
+    let field_map = request.field_map.as_ref().map(|map| map.recorded());
+    if field_map.is_some() {
         recorder.parameter("field tolerance", options.field_tolerance);
     }
+    recorder.parameter("field map", serde_json::json!(field_map));
     recorder.parameter("epsilon", options.nufft_tolerance);
     recorder.parameter("density", serde_json::json!(options.density));
     recorder.parameter("prewhiten", options.prepare.prewhiten);
-    recorder.parameter("noise covariance", serde_json::json!(args.noise_covariance));
+    let covariance =
+        options.prepare.noise_covariance.as_ref().map(|covariance| match &request.noise_covariance {
+            Some(path) => serde_json::json!(path),
+            None => serde_json::json!(covariance.shape()),
+        });
+    recorder.parameter("noise covariance", serde_json::json!(covariance));
     recorder.parameter("compression", serde_json::json!(options.prepare.compression));
-    recorder.parameter("maps", serde_json::json!(args.maps));
-    recorder.parameter("trajectory", serde_json::json!(args.traj));
-    recorder.parameter("slice", text(&args.slice));
-    recorder.parameter("repetition", text(&args.repetition));
-    recorder.parameter("readouts", text(&args.readouts));
-    recorder.parameter("window", serde_json::json!(args.window));
-    recorder.parameter("stride", serde_json::json!(args.stride.or(args.window)));
-    recorder.parameter("independent", args.independent);
-    let centres = options::centres(args);
-    recorder.parameter("centre line", serde_json::json!(centres.line));
-    recorder.parameter("centre partition", serde_json::json!(centres.partition));
-    recorder.parameter("reversed centre", serde_json::json!(centres.reversed));
-    recorder.parameter("trajectory units", serde_json::json!(args.traj_units));
-    let trajectory = options::trajectory(args);
-    recorder.parameter("trajectory field of view", serde_json::json!(trajectory.fov));
-    recorder.parameter("trajectory weights", trajectory.weights);
-    recorder.parameter("frames", serde_json::json!(args.frames));
+    let maps = request.maps.as_ref().map(|maps| maps.recorded());
+    recorder.parameter("maps", serde_json::json!(maps));
+    recorder.parameter("trajectory", serde_json::json!(request.arrays.trajectory));
+    recorder.parameter("slice", text(&selection.slice));
+    recorder.parameter("repetition", text(&selection.repetition));
+    recorder.parameter("readouts", text(&frames.readouts));
+    let window = selection.window;
+    recorder.parameter("window", serde_json::json!(window.map(|window| window.readouts)));
+    recorder.parameter("stride", serde_json::json!(window.map(|window| window.stride)));
+    recorder.parameter("independent", options.independent);
+    recorder.parameter("centre line", serde_json::json!(frames.centres.line));
+    recorder.parameter("centre partition", serde_json::json!(frames.centres.partition));
+    recorder.parameter("reversed centre", serde_json::json!(frames.centres.reversed));
+    let units = frames.units.map(|units| units.to_string());
+    recorder.parameter("trajectory units", serde_json::json!(units));
+    recorder.parameter("trajectory field of view", serde_json::json!(frames.trajectory.fov));
+    recorder.parameter("trajectory weights", frames.trajectory.weights);
+    recorder.parameter("frames", serde_json::json!(window.and_then(|window| window.frames)));
 }
 
 /// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are estimated, where they are.
@@ -92,7 +85,7 @@ fn text(ranges: &Option<Ranges>) -> serde_json::Value {
 
 /// How coil images became one, where the method combined any.
 fn combination(options: &ReconOptions) -> serde_json::Value {
-    use rayspin::mri::methods::{MapUse, Parameter as _};
+    use rayspin_mri::methods::{MapUse, Parameter as _};
     match (options.method.uses().maps, options.combine().to_value()) {
         (MapUse::Combining(_), Value::Choice(name)) => name.into(),
         _ => serde_json::Value::Null,

@@ -1,7 +1,7 @@
 //! Iterations that end above their tolerance.
 
-use rayspin::mri::methods::{Method, Value};
-use rayspin::mri::recon::Solve;
+use rayspin_mri::methods::{Method, Value};
+use rayspin_mri::recon::Solve;
 
 /// The largest distance from the minimiser at which an image is called close to it: of conjugate gradients in the norm of the normal
 /// operator, relative to the image, else the relative residual. The noise of a scan with a signal-to-noise ratio below 100 is larger.
@@ -66,7 +66,7 @@ fn above_or_at(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rayspin::mri::methods::{CgSense, Regulariser, TotalVariation, Wavelet};
+    use rayspin_mri::methods::{CgSense, Regulariser, TotalVariation, Wavelet};
 
     use super::*;
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
 use ndarray::Axis;
-use rayspin::core::Image;
-use rayspin::mri::scan::Label;
+use rayspin_core::{Image, Result};
+use rayspin_mri::scan::Label;
 
 /// The slices and repetitions of a run among those of the scan, by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub struct Taken {
     slices: Part,
     repetitions: Part,
 }
@@ -49,7 +48,7 @@ impl Part {
 
 impl Taken {
     /// The images of `labels` among `all` of a scan, in the order of their places; images of another encoding do not count.
-    pub(crate) fn of(mut all: Vec<Label>, labels: &[Label]) -> Self {
+    pub(super) fn of(mut all: Vec<Label>, labels: &[Label]) -> Self {
         let encoding = labels.first().map(|label| label.encoding);
         all.retain(|label| Some(label.encoding) == encoding);
         Self {
@@ -59,14 +58,16 @@ impl Taken {
     }
 
     /// All repetitions, where windows join them.
-    pub(crate) fn joined(mut self) -> Self {
+    pub(super) fn joined(mut self) -> Self {
         self.repetitions.taken = (0..self.repetitions.of).collect();
         self
     }
 
     /// The part of a reference of the whole scan that shows what `image` shows, and its name; none where the reference has not
     /// more slices or repetitions than the image, or others than the scan.
-    pub(super) fn of_reference(&self, reference: &Image, image: &Image) -> Result<Option<(Image, String)>> {
+    ///
+    /// Errors: a reference whose slices are several stacks.
+    pub fn of_reference(&self, reference: &Image, image: &Image) -> Result<Option<(Image, String)>> {
         let mut names = Vec::new();
         let mut part = reference.data().view();
         let (selected, several);
@@ -95,7 +96,7 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use ndarray::{ArrayD, IxDyn, s};
-    use rayspin::core::{C32, Geometry};
+    use rayspin_core::{C32, Geometry};
 
     use super::*;
 

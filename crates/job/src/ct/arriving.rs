@@ -1,21 +1,21 @@
 //! Views that are added to a volume as they arrive.
 
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
 use ndarray::{Array3, Array4};
-use rayspin::core::{Image, Monitor, ProjectionGeometry};
-use rayspin::ct::corrections::Corrections;
-use rayspin::ct::recon::{self, ReconOptions, Reconstruction, slices_at_a_time};
-use rayspin::device::Device;
-use rayspin::io::{self, Projections};
-use rayspin::run::{Recoverable, with_recovery};
+use rayspin_core::{Error, Image, Monitor, ProjectionGeometry};
+use rayspin_ct::corrections::Corrections;
+use rayspin_ct::recon::{self, ReconOptions, Reconstruction, slices_at_a_time};
+use rayspin_device::Device;
+use rayspin_io::png::PngOptions;
+use rayspin_io::{self as io, Projections, WriteOptions};
+use rayspin_run::{Recoverable, with_recovery};
 
-use super::input::Passes;
-use crate::commands::files;
+use super::read::Passes;
+use crate::Result;
 
 /// Bytes of the views that are added at a time, at most.
 const BATCH: usize = 32 << 20;
@@ -54,7 +54,7 @@ impl Recoverable for Stream<'_> {
 
     fn give_back(&mut self) {}
 
-    fn reduce_batch(&mut self) -> rayspin::core::Result<Option<String>> {
+    fn reduce_batch(&mut self) -> rayspin_core::Result<Option<String>> {
         Ok(None)
     }
 
@@ -75,12 +75,12 @@ impl Stream<'_> {
     /// what was assumed or changed, for people.
     ///
     /// Errors: as [`Stream::slab`], errors of `deliver`.
-    pub(super) fn run(
+    pub(super) fn run<E: From<crate::Error> + From<Error>>(
         &mut self,
         passes: &mut Passes,
         monitor: &Monitor<'_>,
-        deliver: &mut dyn FnMut(Array3<f32>) -> Result<()>,
-    ) -> Result<Vec<String>> {
+        deliver: &mut dyn FnMut(Array3<f32>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<String>, E> {
         let (all, some) = (self.options.grid.shape_zyx()[0], slices_at_a_time(self.options));
         let mut notes = Vec::new();
         for first in (0..all).step_by(some) {
@@ -90,10 +90,11 @@ impl Stream<'_> {
             let made = with_recovery(self, &mut notes, |stream, _| {
                 let made = passes.start().and_then(|views| stream.slab(views, &options, monitor));
                 // Errors of the device decide whether the run goes on.
-                made.map_or_else(
-                    |error| error.downcast().map_or_else(|other| Ok(Err(other)), Err),
-                    |made| Ok(Ok(made)),
-                )
+                match made {
+                    Ok(made) => Ok(Ok(made)),
+                    Err(crate::Error::Core(error)) => Err(error),
+                    Err(other) => Ok(Err(other)),
+                }
             })??;
             if first == 0 {
                 notes.extend(made.notes);
@@ -122,7 +123,7 @@ impl Stream<'_> {
         let (last_sender, last) = sync_channel(1);
         let host = self.device.host();
         // Nobody waits for this thread: an interrupted run ends while it reads from a pipe.
-        thread::Builder::new().name("views".into()).spawn(move || {
+        let reader = thread::Builder::new().name("views".into()).spawn(move || {
             loop {
                 let read = source.lines(some, host.cpu_side());
                 let ends = !matches!(&read, Ok(values) if !values.is_empty());
@@ -134,15 +135,20 @@ impl Stream<'_> {
                     return;
                 }
             }
-        })?;
+        });
+        let broken = |what: &str, error: &dyn std::fmt::Display| Error::Device {
+            what: what.to_owned(),
+            detail: error.to_string(),
+        };
+        reader.map_err(|error| broken("thread that reads views", &error))?;
         let mut shown = Instant::now();
         monitor.stage("views", views.div_ceil(some), || {
             while volume.views() < views {
                 let lines = loop {
                     match receiver.recv_timeout(Duration::from_millis(100)) {
                         Ok(lines) => break lines?,
-                        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => monitor.check()?,
-                        Err(e) => return Err(e).context("reading views"),
+                        Err(RecvTimeoutError::Timeout) => monitor.check()?,
+                        Err(error) => return Err(broken("reading views", &error).into()),
                     }
                 };
                 volume.add(self.corrected(lines)?)?;
@@ -152,7 +158,7 @@ impl Stream<'_> {
                     shown = Instant::now();
                 }
             }
-            anyhow::Ok(())
+            Ok::<_, crate::Error>(())
         })?;
         let mut made = volume.finish()?;
         // The thread finds no more views, and says what was mended.
@@ -166,7 +172,9 @@ impl Stream<'_> {
         let Arriving { corrections, pixel_mm } = &self.corrections;
         let [_, rows, columns] = self.geometry.shape();
         let views = lines.len() / (rows * columns);
-        let mut lines = Array3::from_shape_vec((views, rows, columns), lines)?;
+        let found = [lines.len()];
+        let wrong = |_| Error::shape("views", &[views, rows, columns], &found);
+        let mut lines = Array3::from_shape_vec((views, rows, columns), lines).map_err(wrong)?;
         corrections.arriving(&self.device, &mut lines, *pixel_mm)?;
         Ok(lines.into_raw_vec_and_offset().0)
     }
@@ -176,9 +184,13 @@ impl Stream<'_> {
         let Some(path) = self.preview else { return Ok(()) };
         let [nz, ny, nx] = self.options.grid.shape_zyx();
         let values = volume.slice(nz / 2)?;
-        let image = Array4::from_shape_vec((1, 1, ny, nx), values)?.into_dyn();
+        let found = [values.len()];
+        let wrong = |_| Error::shape("middle slice", &[ny, nx], &found);
+        let image = Array4::from_shape_vec((1, 1, ny, nx), values).map_err(wrong)?.into_dyn();
         let image = Image::new(image, self.options.grid.geometry())?;
-        io::atomic::at_once(|| files::write_image(path, &image, Default::default(), None))?;
+        let png = PngOptions::preview(1, 1);
+        let options = WriteOptions { png, hounsfield: Some(false), ..WriteOptions::default() };
+        io::atomic::at_once(|| io::write_image(path, &image, &options))?;
         Ok(())
     }
 }

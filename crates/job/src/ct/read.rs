@@ -1,20 +1,21 @@
 //! From a file to line integrals and their rays.
 
-use anyhow::{Context as _, Result};
-use ndarray::Array3;
-use rayspin::core::{Error, ProjectionGeometry};
-use rayspin::ct::corrections::Corrections;
-use rayspin::ct::geometry::from_rtk;
-use rayspin::ct::recon::{AxisOn, Prepared, RayOptions, axis_note, even_angles, prepare, with_axis};
-use rayspin::ct::scan::{Counts, Measured, Part, Scan};
-use rayspin::device::Device;
-use rayspin::device::cpu::expect_memory;
-use rayspin::io::npy::NpyStream;
-use rayspin::io::{self, Format, Projections};
-use rayspin_shell::BadInput;
+use std::path::Path;
+use std::sync::Arc;
 
-use super::{flat, pixel};
-use crate::args::ct::{AxisArg, FieldArg, ReconCt};
+use ndarray::Array3;
+use rayspin_core::{Detector, Error, ProjectionGeometry};
+use rayspin_ct::geometry::from_rtk;
+use rayspin_ct::recon::{AxisOn, Prepared, axis_note, even_angles, prepare, with_axis};
+use rayspin_ct::scan::{Counts, Measured, Part, Scan};
+use rayspin_device::Device;
+use rayspin_device::cpu::expect_memory;
+use rayspin_io::npy::NpyStream;
+use rayspin_io::{self as io, Format, Projections};
+use rayspin_run::BadInput;
+
+use super::request::{Field, Input, Request};
+use crate::Result;
 
 /// Line integrals, all of them or as they arrive.
 pub(super) enum Source {
@@ -24,7 +25,7 @@ pub(super) enum Source {
 
 /// Views that are read from the first on, once or as often as they are needed.
 pub(super) struct Passes {
-    args: Box<ReconCt>,
+    request: Arc<Request>,
     kind: Kind,
     opened: Option<Box<Projections>>,
 }
@@ -32,14 +33,14 @@ pub(super) struct Passes {
 impl Passes {
     /// Whether they can be read again: a pipe's cannot.
     pub(super) fn repeat(&self) -> bool {
-        self.args.scan.is_file()
+        self.request.input.file().is_some_and(Path::is_file)
     }
 
     /// The views from the first on. Errors: a pipe that was read before; a file that cannot be read.
     pub(super) fn start(&mut self) -> Result<Projections> {
         match self.opened.take() {
             Some(views) => Ok(*views),
-            None => open(&self.args, self.kind).map(|(views, _)| views),
+            None => open(&self.request, self.kind).map(|(views, _)| views),
         }
     }
 }
@@ -89,15 +90,16 @@ impl Kind {
 }
 
 /// Errors: a file of another kind.
-pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
-    let stream = args.stream || args.scan.as_os_str() == "-";
-    if stream && !args.scan.is_file() {
+pub(super) fn kind(request: &Request) -> Result<Kind> {
+    let Input::File(scan) = &request.input else { return Ok(Kind { array: false, stream: false }) };
+    let stream = request.stream || scan.as_os_str() == "-";
+    if stream && !scan.is_file() {
         return Ok(Kind { array: true, stream });
     }
-    if Projections::are_in(&args.scan)? {
+    if Projections::are_in(scan)? {
         return Ok(Kind { array: false, stream });
     }
-    let format = io::detect(&args.scan)?;
+    let format = io::detect(scan)?;
     let is_array =
         |format: &Format| (format.reads_arrays() || format.reads_images()) && !format.reads_scans();
     if is_array(format) {
@@ -106,7 +108,7 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
     let arrays = io::endings(is_array).join(", ");
     let message = format!(
         "{}: expected a CT scan (Data Exchange HDF5 with exchange/data) or an array ({arrays}), found {format}",
-        args.scan.display()
+        scan.display()
     );
     Err(BadInput::new(message)
         .hint("rayspin info FILE says what the file is; rayspin recon mri takes ISMRMRD")
@@ -117,38 +119,45 @@ pub(super) fn kind(args: &ReconCt) -> Result<Kind> {
 ///
 /// Errors: a file that cannot be read; rays that neither the file nor the options state; views, rows or columns that the scan lacks;
 /// corrections that it does not take.
-pub(super) fn read(args: &ReconCt, kind: Kind, device: &Device, corrections: &Corrections) -> Result<Lines> {
+pub(super) fn read(request: &Arc<Request>, kind: Kind, device: &Device) -> Result<Lines> {
     let mut notes = Vec::new();
     if kind.stream {
-        return open_stream(args, kind, corrections);
+        return open_stream(request, kind);
     }
-    let (projections, angles) = open(args, kind)?;
-    let middle = projections.middle_mm();
-    notes.extend(projections.notes());
-    let scan = projections.into_scan(device.cpu_side())?;
-    let fail = || args.scan.display().to_string();
-    if args.axis == Some(AxisArg::Find) && args.source_to_axis.is_some() {
+    let of_scan = |error| request.input.error(of_option(error));
+    let (scan, middle, angles, own) = match &request.input {
+        Input::File(_) => {
+            let (projections, angles) = open(request, kind)?;
+            let middle = projections.middle_mm();
+            notes.extend(projections.notes());
+            (projections.into_scan(device.cpu_side())?, middle, angles, true)
+        }
+        Input::Scan(scan) => ((**scan).clone(), None, true, false),
+    };
+    let mut options = request.rays.clone();
+    if options.axis == Some(AxisOn::Found) && options.source_to_axis_mm.is_some() {
         return Err(no_axis("a fan or cone beam"));
     }
     let (bytes, whole) = (bytes_of(&scan), scan.shape());
     let stated = Stated { rays: scan.geometry.is_some(), angles };
-    let part = Part::of(whole, args.view.as_ref(), args.row.as_ref(), args.column.as_ref());
+    let part = Part::of(whole, request.view.as_ref(), request.row.as_ref(), request.column.as_ref());
     let part = part.map_err(of_option)?;
-    let scan = part.scan(scan).with_context(fail)?;
-    let mut options = ray_options(args)?;
+    let scan = part.scan(scan).map_err(|error| request.input.error(error))?;
     let pixel_mm =
         scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm).or_else(|| options.pitch_mm(scan.pixel));
     // The corrections' own, beside what is left of the scan.
     let threads = device.cpu_side().threads();
-    let bytes = bytes.max(bytes_of(&scan) / 2 + corrections.bytes(scan.shape(), threads));
+    let bytes = bytes.max(bytes_of(&scan) / 2 + request.corrections.bytes(scan.shape(), threads));
     let [views, rows, columns] = [scan.shape()[0], whole[1], whole[2]];
-    if args.rtk.is_some() {
+    if request.rtk.is_some() {
         notes.push(format!("{} are taken", options.pitch_note(scan.pixel)));
         let detector = (options.pitch_mm(scan.pixel), middle);
-        options.rays = Some(rtk(args, [views, rows, columns], detector, &mut notes)?);
+        options.rays = Some(rtk(request, [views, rows, columns], detector, &mut notes)?);
     }
-    let made = prepare(device, scan, (&part, [rows, columns]), corrections, &options, &mut notes);
-    let Prepared { lines, geometry, axis } = made.map_err(of_option).with_context(fail)?;
+    let made = prepare(device, scan, (&part, [rows, columns]), &request.corrections, &options, &mut notes);
+    let Prepared { lines, geometry, axis } = made.map_err(of_scan)?;
+    // A scan in memory is held by its owner already; the copy that line integrals are made of is not.
+    let bytes = if own { bytes } else { bytes / 2 };
     Ok(Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm, stated })
 }
 
@@ -176,31 +185,31 @@ fn bytes_of(scan: &Scan) -> u64 {
 }
 
 /// The header of a scan whose views arrive one after another, and its rays or those that the options say.
-fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<Lines> {
-    let (views, has_angles) = open(args, kind)?;
+fn open_stream(request: &Arc<Request>, kind: Kind) -> Result<Lines> {
+    let (views, has_angles) = open(request, kind)?;
     views.expect_complete()?;
     let shape = views.shape();
-    corrections.check_arriving(shape[1])?;
+    request.corrections.check_arriving(shape[1])?;
     let mut notes = Vec::new();
-    let fail = || args.scan.display().to_string();
-    rayspin::core::voxels(&shape).with_context(fail)?;
+    rayspin_core::voxels(&shape).map_err(|error| request.input.error(error))?;
     if shape.contains(&0) {
-        let message = format!("{}: expected at least one view, row and column, found {shape:?}", fail());
+        let name = request.input.name();
+        let message = format!("{name}: expected at least one view, row and column, found {shape:?}");
         return Err(BadInput::new(message).into());
     }
-    let axis = match args.axis {
-        Some(AxisArg::Find) => return Err(no_axis("views that arrive")),
-        Some(AxisArg::Column(column)) => Some(column),
+    let axis = match request.rays.axis {
+        Some(AxisOn::Found) => return Err(no_axis("views that arrive")),
+        Some(AxisOn::Column(column)) => Some(column),
         None => None,
     };
     let (own, angles, pixel) = (views.geometry().cloned(), views.angles().to_vec(), views.pixel());
-    let options = ray_options(args)?;
+    let options = &request.rays;
     let stated = Stated { rays: own.is_some(), angles: has_angles };
     let pitch_mm = options.pitch_mm(pixel);
-    let own = match &args.rtk {
+    let own = match &request.rtk {
         Some(_) => {
             notes.push(format!("{} are taken", options.pitch_note(pixel)));
-            Some(rtk(args, shape, (pitch_mm, views.middle_mm()), &mut notes)?)
+            Some(rtk(request, shape, (pitch_mm, views.middle_mm()), &mut notes)?)
         }
         None => own,
     };
@@ -222,21 +231,22 @@ fn open_stream(args: &ReconCt, kind: Kind, corrections: &Corrections) -> Result<
         }
     };
     let pixel_mm = views.geometry().map(|rays| rays.detector().pitch_mm).or(pitch_mm);
-    let passes = Passes { args: Box::new(args.clone()), kind, opened: Some(Box::new(views)) };
+    let passes = Passes { request: request.clone(), kind, opened: Some(Box::new(views)) };
     Ok(Lines { values: Source::Arriving(passes), geometry, axis, notes, bytes: 0, pixel_mm, stated })
 }
 
-fn no_axis(found: &str) -> anyhow::Error {
+fn no_axis(found: &str) -> crate::Error {
     BadInput::new(format!("--axis find: expected parallel views that are read as a whole, found {found}"))
         .hint("--axis COLUMN says where the axis falls")
         .into()
 }
 
-/// The angle over which the views of an array are spread.
-fn arc(args: &ReconCt) -> Result<f64> {
-    args.arc.or(args.rtk.as_ref().map(|_| 360.0)).ok_or_else(|| {
-        let shown = args.scan.display();
-        BadInput::new(format!("{shown}: expected the angle over which views are spread, found none"))
+/// The angle over which the views of an array are spread, rad.
+fn arc(request: &Request) -> Result<f64> {
+    let full = request.rtk.as_ref().map(|_| 360f64.to_radians());
+    request.arc.or(full).ok_or_else(|| {
+        let name = request.input.name();
+        BadInput::new(format!("{name}: expected the angle over which views are spread, found none"))
             .hint("--arc 180 of parallel rays, --arc 360 of most others; --rtk reads a geometry file")
             .into()
     })
@@ -245,46 +255,47 @@ fn arc(args: &ReconCt) -> Result<f64> {
 /// Opens a scan, and says whether it states its angles; other scans have evenly spread angles.
 ///
 /// Errors: a file that cannot be read; fields of another size.
-fn open(args: &ReconCt, kind: Kind) -> Result<(Projections, bool)> {
+fn open(request: &Request, kind: Kind) -> Result<(Projections, bool)> {
+    let path = request.input.file().unwrap_or_else(|| Path::new(""));
     let even = |views: usize| -> Result<Vec<f64>> {
         // A header may state any number of them, and a stream tells later that they are not there.
         expect_memory("angles", (views as u64).saturating_mul(size_of::<f64>() as u64))?;
-        Ok(even_angles(views, arc(args)?.to_radians()))
+        Ok(even_angles(views, arc(request)?))
     };
     let projections = match kind {
         Kind { array: false, .. } => {
-            let scan = Projections::open(&args.scan)?;
+            let scan = Projections::open(path)?;
             let angles = scan.states_angles();
-            let scan = match angles || (args.arc.is_none() && args.rtk.is_none()) {
+            let scan = match angles || (request.arc.is_none() && request.rtk.is_none()) {
                 true => scan,
                 false => {
                     let views = scan.shape()[0];
                     scan.with_angles(even(views)?)?
                 }
             };
-            return Ok((with_fields(scan, args)?, angles));
+            return Ok((with_fields(scan, request)?, angles));
         }
         Kind { stream: true, .. } => {
-            let stream = NpyStream::open(&args.scan)?;
+            let stream = NpyStream::open(path)?;
             let angles = even(stream.shape().first().copied().unwrap_or(0))?;
-            Projections::of_stream(&args.scan, stream, angles)?
+            Projections::of_stream(path, stream, angles)?
         }
         Kind { .. } => {
-            let views = io::read_views(&args.scan)?;
+            let views = io::read_views(path)?;
             let angles = even(views.values.shape()[0])?;
-            Projections::of_array(&args.scan, views, angles)?
+            Projections::of_array(path, views, angles)?
         }
     };
-    Ok((with_fields(projections, args)?, false))
+    Ok((with_fields(projections, request)?, false))
 }
 
 /// Projections with the flat and dark fields that the options say, in place of the file's.
-fn with_fields(projections: Projections, args: &ReconCt) -> Result<Projections> {
+fn with_fields(projections: Projections, request: &Request) -> Result<Projections> {
     let [_, rows, columns] = projections.shape();
-    let field = |field: &FieldArg, option: &str| -> Result<Array3<f32>> {
+    let field = |field: &Field, option: &str| -> Result<Array3<f32>> {
         let path = match field {
-            FieldArg::Number(value) => return Ok(Array3::from_elem((1, rows, columns), *value)),
-            FieldArg::File(path) => path,
+            Field::Number(value) => return Ok(Array3::from_elem((1, rows, columns), *value)),
+            Field::File(path) => path,
         };
         let image = io::read_volume(path)?.image.into_data();
         let shape = image.shape().to_vec();
@@ -304,26 +315,26 @@ fn with_fields(projections: Projections, args: &ReconCt) -> Result<Projections> 
         };
         image.map_err(|_| wrong().into())
     };
-    let Some(flat) = &args.flat else {
-        return match &args.dark {
+    let Some(flat) = &request.flat else {
+        return match &request.dark {
             Some(_) => Err(BadInput::new("--dark: expected --flat beside it, found none").into()),
             None => Ok(projections),
         };
     };
-    let dark = args.dark.as_ref().map(|dark| field(dark, "--dark")).transpose()?;
+    let dark = request.dark.as_ref().map(|dark| field(dark, "--dark")).transpose()?;
     Ok(projections.with_fields(field(flat, "--flat")?, dark))
 }
 
 /// The rays of a geometry file of RTK. Pixels are `pitch_mm` apart, and the middle of the detector is at `middle` of its images.
 fn rtk(
-    args: &ReconCt,
+    request: &Request,
     [views, rows, columns]: [usize; 3],
     (pitch_mm, middle): (Option<[f64; 2]>, Option<[f64; 2]>),
     notes: &mut Vec<String>,
 ) -> Result<ProjectionGeometry> {
-    let path = args.rtk.as_deref().unwrap_or(std::path::Path::new(""));
+    let path = request.rtk.as_deref().unwrap_or(Path::new(""));
     let file = io::rtk::read(path)?;
-    let projections: Vec<_> = match &args.view {
+    let projections: Vec<_> = match &request.view {
         Some(wanted) => wanted.below(file.projections.len()).map(|view| file.projections[view]).collect(),
         None => file.projections,
     };
@@ -336,26 +347,12 @@ fn rtk(
         return Err(BadInput::new(message).into());
     }
     let pitch = pitch_mm.unwrap_or([1.0; 2]);
-    let detector = rayspin::core::Detector { radius_mm: file.radius_mm, ..flat(rows, columns, pitch) };
+    let detector = Detector { rows, columns, pitch_mm: pitch, radius_mm: file.radius_mm };
     if let Some([u, v]) = middle {
         notes.push(format!(
             "the middle of the detector is at {u}, {v} mm of the projections, as their origin states"
         ));
     }
-    from_rtk(&projections, detector, middle.unwrap_or_default()).with_context(|| path.display().to_string())
-}
-
-/// What the options say of rays.
-fn ray_options(args: &ReconCt) -> Result<RayOptions> {
-    let axis = args.axis.map(|axis| match axis {
-        AxisArg::Column(column) => AxisOn::Column(column),
-        AxisArg::Find => AxisOn::Found,
-    });
-    Ok(RayOptions {
-        pixel_mm: args.pixel.as_deref().map(pixel).transpose()?,
-        axis,
-        source_to_axis_mm: args.source_to_axis,
-        axis_to_detector_mm: args.axis_to_detector.unwrap_or(0.0),
-        rays: None,
-    })
+    let rays = from_rtk(&projections, detector, middle.unwrap_or_default());
+    Ok(rays.map_err(|error| io::Error::core(path, error))?)
 }

@@ -1,12 +1,13 @@
 //! Where the images of a stream come from.
 
-use anyhow::Result;
-use rayspin::core::Monitor;
-use rayspin::io::cfl::Layout;
-use rayspin::io::ismrmrd::{Reader, SeriesSource};
-use rayspin::io::{ArraySource, ArrayWindows};
-use rayspin::mri::recon::StreamItem;
-use rayspin::mri::scan::{Frame, Label};
+use rayspin_core::Monitor;
+use rayspin_io::cfl::Layout;
+use rayspin_io::ismrmrd::{Reader, SeriesSource};
+use rayspin_io::{ArraySource, ArrayWindows};
+use rayspin_mri::recon::StreamItem;
+use rayspin_mri::scan::{Frame, Label};
+
+use crate::Result;
 
 /// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
 const TICK_S: f64 = 2.5e-3;

@@ -1,17 +1,26 @@
 //! Which options act on a reconstruction.
 
-use rayspin::io::{self, Format};
-use rayspin::mri::methods::{MapUse, Method, Value};
-use rayspin_shell::effect::{Need, Row};
+use rayspin_io::{self as io, Format};
+use rayspin_mri::methods::{MapUse, Method, Place};
+use rayspin_run::{Need, Row, Value};
 
-use crate::args::mri::ReconMri;
-use crate::methods::{in_a_field, iterates, methods, shares_eigenvalue};
+use super::methods;
+use super::request::Request;
 
-/// What is known of a reconstruction: its options and the scan's format at once, the method and the scan later.
-pub(super) struct Run<'a> {
-    pub(super) args: &'a ReconMri,
-    pub(super) format: &'static Format,
-    /// Whether the file numbers its images.
+/// What is known of a reconstruction: the request and where its scan lies at once, the method and the scan later.
+pub struct Run<'a> {
+    pub(super) request: &'a Request,
+    pub(super) known: Known,
+}
+
+/// What becomes known of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// The format of the scan's file; none of a scan in memory.
+    pub(super) format: Option<&'static Format>,
+    /// Whether the scan has a header.
+    pub(super) header: bool,
+    /// Whether its images are numbered.
     pub(super) numbered: bool,
     pub(super) method: Option<&'static dyn Method>,
     pub(super) scan: Option<Scan>,
@@ -32,41 +41,62 @@ pub(super) struct Scan {
 
 impl Run<'_> {
     fn uses_maps(&self) -> Option<bool> {
-        let combines = match self.args.method.value("combine") {
+        let combines = match self.request.method.value("combine") {
             Some(how) => *how == Value::Choice("maps"),
-            None => self.args.maps.is_some(),
+            None => self.request.maps.is_some(),
         };
-        if combines { Some(true) } else { self.method.map(sees_all_coils) }
+        if combines { Some(true) } else { self.known.method.map(sees_all_coils) }
     }
 
     /// Whether maps are found from the scan. One coil that sees everything alike needs none.
     pub(super) fn estimates_maps(&self) -> Option<bool> {
-        if self.args.maps.is_some() || self.uses_maps() == Some(false) {
+        if self.request.maps.is_some() || self.uses_maps() == Some(false) {
             return Some(false);
         }
-        let alone = self.method?.uses().maps == MapUse::One && self.scan?.coils == 1;
+        let alone = self.known.method?.uses().maps == MapUse::One && self.known.scan?.coils == 1;
         Some(self.uses_maps()? && !alone)
     }
 
     /// Whether the image has a phase: a root of a sum of squares has none, and one coil is not squared.
     fn has_phase(&self) -> Option<bool> {
-        let apart = self.args.method.value("combine") == Some(&Value::Choice("none"));
+        let apart = self.request.method.value("combine") == Some(&Value::Choice("none"));
         if apart || self.uses_maps()? {
             return Some(true);
         }
-        Some(self.scan?.coils == 1)
+        Some(self.known.scan?.coils == 1)
     }
 
     /// Whether λ is relative to an eigenvalue that one image could take from another.
     fn shares_eigenvalue(&self) -> Option<bool> {
-        let none = self.args.method.value("regulariser") == Some(&Value::Choice("none"));
-        Some(self.method.map(shares_eigenvalue)? && !none)
+        let none = self.request.method.value("regulariser") == Some(&Value::Choice("none"));
+        Some(self.known.method.map(shares_eigenvalue)? && !none)
     }
 
     /// Whether samples are transformed where they lie, and not on their grid.
     fn scattered(&self) -> Option<bool> {
-        Some(self.args.field_map.is_some() || !self.scan?.on_grid)
+        Some(self.request.field_map.is_some() || !self.known.scan?.on_grid)
     }
+
+    /// Where the samples come from: the format of their file.
+    fn place(&self) -> String {
+        self.known.format.map_or_else(|| "in memory".to_owned(), ToString::to_string)
+    }
+}
+
+/// Whether a method iterates with the normal operator.
+pub fn iterates(method: &dyn Method) -> bool {
+    method.uses().normal
+}
+
+/// Whether a method takes samples of an inhomogeneous field.
+pub fn in_a_field(method: &dyn Method) -> bool {
+    method.uses().place != Place::Grid
+}
+
+/// Whether the largest eigenvalue of one image serves the next.
+fn shares_eigenvalue(method: &dyn Method) -> bool {
+    let uses = method.uses();
+    uses.normal && !uses.own_eigenvalue
 }
 
 fn sees_all_coils(method: &dyn Method) -> bool {
@@ -74,9 +104,11 @@ fn sees_all_coils(method: &dyn Method) -> bool {
 }
 
 /// What an option may need.
-pub(super) enum Needs {
+#[derive(Clone, Copy)]
+pub enum Needs {
     /// One of some methods.
     Method(fn(&dyn Method) -> bool),
+    /// Samples along a trajectory.
     Trajectory,
     /// A transform that is approximate.
     Nufft,
@@ -100,7 +132,9 @@ pub(super) enum Needs {
     Array,
     /// Readouts: a scan with a header, or samples along a trajectory.
     Readouts,
+    /// Several coils.
     Coils,
+    /// Several repetitions or windows.
     Repetitions,
     /// Noise readouts.
     Noise,
@@ -112,8 +146,8 @@ const NUMBERED: &[Needs] = &[Needs::Numbered];
 const ITERATES: Needs = Needs::Method(iterates);
 const IN_A_FIELD: Needs = Needs::Method(in_a_field);
 
-/// The options of `rayspin recon mri` besides the parameters of methods, whose tables say who has them.
-pub(super) const TABLE: &[Row<Needs>] = &[
+/// The options of a run besides the parameters of methods, whose tables say who has them: the field of each, and what it needs to act.
+pub const OPTIONS: &[Row<Needs>] = &[
     ("scan", ALWAYS),
     ("outputs", ALWAYS),
     ("complex", &[Needs::Numbers, Needs::Phase]),
@@ -178,28 +212,28 @@ impl Need for Needs {
 
     fn met(&self, run: &Run<'_>) -> Option<bool> {
         match self {
-            Self::Method(of) => run.method.map(of),
-            Self::Trajectory => Some(!run.scan?.on_grid),
+            Self::Method(of) => run.known.method.map(of),
+            Self::Trajectory => Some(!run.known.scan?.on_grid),
             Self::Nufft => run.scattered(),
             Self::Weights => {
-                let grids = run.method?.uses().density && run.scattered()?;
-                Some(grids || (!run.scan?.on_grid && run.estimates_maps()?))
+                let grids = run.known.method?.uses().density && run.scattered()?;
+                Some(grids || (!run.known.scan?.on_grid && run.estimates_maps()?))
             }
             Self::Maps => run.uses_maps(),
             Self::Estimate => run.estimates_maps(),
             Self::Phase => run.has_phase(),
             Self::Numbers => {
                 let picture = |path| Format::of_name(path).is_some_and(Format::is_picture);
-                Some(run.args.outputs.is_empty() || !run.args.outputs.iter().all(picture))
+                Some(run.request.outputs.is_empty() || !run.request.outputs.iter().all(picture))
             }
             Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
-            Self::Header => Some(run.format.reads_scans()),
-            Self::Numbered => Some(run.numbered),
-            Self::Array => Some(!run.format.reads_scans()),
-            Self::Readouts => Some(run.format.reads_scans() || run.args.traj.is_some()),
-            Self::Coils => Some(run.scan?.coils > 1),
-            Self::Repetitions => Some(run.scan?.repetitions > 1),
-            Self::Noise => Some(run.scan?.noise),
+            Self::Header => Some(run.known.header),
+            Self::Numbered => Some(run.known.numbered),
+            Self::Array => Some(!run.known.header),
+            Self::Readouts => Some(run.known.header || run.request.arrays.trajectory.is_some()),
+            Self::Coils => Some(run.known.scan?.coils > 1),
+            Self::Repetitions => Some(run.known.scan?.repetitions > 1),
+            Self::Noise => Some(run.known.scan?.noise),
         }
     }
 
@@ -243,13 +277,14 @@ impl Need for Needs {
 
     fn found(&self, run: &Run<'_>) -> String {
         let method =
-            || run.method.map_or_else(|| "another".into(), |m| format!("--method {}", m.about().name));
-        let place = || if run.scan.is_some_and(|scan| scan.on_grid) { "a grid" } else { "a trajectory" };
+            || run.known.method.map_or_else(|| "another".into(), |m| format!("--method {}", m.about().name));
+        let place =
+            || if run.known.scan.is_some_and(|scan| scan.on_grid) { "a grid" } else { "a trajectory" };
         match self {
             Self::Method(_) | Self::Shared => method(),
             Self::Trajectory | Self::Nufft => place().into(),
             Self::Weights => format!("{} on {}", method(), place()),
-            Self::Maps | Self::Estimate => match (&run.args.maps, run.args.method.value("combine")) {
+            Self::Maps | Self::Estimate => match (&run.request.maps, run.request.method.value("combine")) {
                 (Some(_), _) if matches!(self, Self::Estimate) => "--maps".into(),
                 (_, Some(Value::Choice("rss"))) => "--combine rss".into(),
                 (_, Some(Value::Choice("none"))) => "--combine none".into(),
@@ -257,28 +292,13 @@ impl Need for Needs {
             },
             Self::Numbers => "pictures only".into(),
             Self::Phase => "a root of a sum of squares over coils".into(),
-            Self::Readouts => format!("a grid of k-space ({})", run.format),
-            Self::Header if run.numbered => format!("samples without a header ({})", run.format),
-            Self::Header | Self::Numbered => format!("the samples of one image ({})", run.format),
+            Self::Readouts => format!("a grid of k-space ({})", run.place()),
+            Self::Header if run.known.numbered => format!("samples without a header ({})", run.place()),
+            Self::Header | Self::Numbered => format!("the samples of one image ({})", run.place()),
             Self::Array => "an ISMRMRD scan, which states it".into(),
             Self::Coils => "one coil".into(),
             Self::Repetitions => "one image".into(),
             Self::Noise => "a scan without".into(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::args::tests::expect_complete;
-    use crate::methods::methods;
-
-    #[test]
-    fn every_option_has_a_row() {
-        let params = methods().params();
-        let of_methods =
-            params.iter().map(|(param, _)| (param.name, super::ALWAYS)).chain([("method", super::ALWAYS)]);
-        let rows: Vec<_> = super::TABLE.iter().copied().chain(of_methods).collect();
-        expect_complete(&["recon", "mri"], &rows);
     }
 }

@@ -1,0 +1,94 @@
+//! Which options act on a reconstruction.
+
+use rayspin_run::{Need, Row};
+
+use super::read::Kind;
+use super::request::Request;
+
+/// What is known of a run.
+pub struct Run<'a> {
+    pub(super) request: &'a Request,
+    pub(super) kind: Kind,
+    /// Whether the scan states its rays, and its angles; none while it is not read.
+    pub(super) rays: Option<bool>,
+    pub(super) angles: Option<bool>,
+}
+
+/// What an option may need.
+#[derive(Clone, Copy)]
+pub enum Needs {
+    /// A scan that does not state its rays.
+    NoRays,
+    /// A scan without angles.
+    NoAngles,
+    /// All views at once.
+    Whole,
+    /// Views that arrive one after another.
+    Stream,
+}
+
+const ALWAYS: &[Needs] = &[];
+const NO_RAYS: &[Needs] = &[Needs::NoRays];
+const WHOLE: &[Needs] = &[Needs::Whole];
+
+/// The options of a run besides the parameters of methods and corrections, whose tables say who has them: the field of each, and what it
+/// needs to act.
+pub const OPTIONS: &[Row<Needs>] = &[
+    ("scan", ALWAYS),
+    ("outputs", ALWAYS),
+    ("dry_run", ALWAYS),
+    ("memory", ALWAYS),
+    ("certify", WHOLE),
+    ("certify_seed", WHOLE),
+    ("matrix", ALWAYS),
+    ("voxel", ALWAYS),
+    ("centre", ALWAYS),
+    ("stream", ALWAYS),
+    ("preview", &[Needs::Stream]),
+    ("view", WHOLE),
+    ("row", WHOLE),
+    ("flat", ALWAYS),
+    ("dark", ALWAYS),
+    ("column", WHOLE),
+    ("arc", &[Needs::NoAngles]),
+    ("axis", ALWAYS),
+    ("pixel", NO_RAYS),
+    ("source_to_axis", NO_RAYS),
+    ("axis_to_detector", ALWAYS),
+    ("rtk", ALWAYS),
+    ("reference", ALWAYS),
+    ("fit", ALWAYS),
+    ("record", ALWAYS),
+    ("no_record", ALWAYS),
+];
+
+impl Need for Needs {
+    type Run<'a> = Run<'a>;
+
+    fn met(&self, run: &Run<'_>) -> Option<bool> {
+        match self {
+            Self::NoRays => run.rays.map(|rays| !rays || run.request.rtk.is_some()),
+            Self::NoAngles => run.angles.map(|angles| !angles),
+            Self::Whole => Some(!run.kind.is_stream()),
+            Self::Stream => Some(run.kind.is_stream()),
+        }
+    }
+
+    fn expected(&self) -> String {
+        match self {
+            Self::NoRays => "a scan that does not state its rays".into(),
+            Self::NoAngles => "a scan that does not state its angles".into(),
+            Self::Whole => "a scan that is read as a whole".into(),
+            Self::Stream => "views that arrive (--stream, or - as the scan)".into(),
+        }
+    }
+
+    fn found(&self, _: &Run<'_>) -> String {
+        match self {
+            Self::NoRays => "one that does".into(),
+            Self::NoAngles => "one that does".into(),
+            Self::Whole => "views that arrive".into(),
+            Self::Stream => "a scan that is read as a whole".into(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! A run of a CT scan: [`Request`] → [`Begun`] → [`Understood`] → [`Chosen`] → [`Planned`] → [`Finished`].
+
+mod arriving;
+mod effect;
+mod plan;
+mod read;
+mod request;
+mod run;
+mod states;
+
+use std::sync::{Arc, OnceLock};
+
+use rayspin_ct::corrections;
+use rayspin_ct::methods::{self, Method, Methods};
+use rayspin_run::{Table, Value};
+
+use crate::asked::Kit;
+
+pub use effect::{Needs, OPTIONS};
+pub use plan::Planned;
+pub use request::{Field, Input, Request};
+pub use run::Finished;
+pub use states::{Begun, Chosen, Understood};
+
+/// Methods for CT scans.
+#[derive(Debug, Clone, Default)]
+pub struct Ct;
+
+impl Kit for Ct {
+    type Method = dyn Method;
+
+    const DEFAULT: &'static str =
+        "fbp for parallel and fan beams on a circle, fdk for cone beams on a circle, else cgls";
+
+    fn methods() -> &'static Table<dyn Method> {
+        methods()
+    }
+
+    fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin_core::Result<Arc<dyn Method>> {
+        methods::with(method, values)
+    }
+}
+
+static METHODS: OnceLock<Methods> = OnceLock::new();
+static CORRECTIONS: OnceLock<corrections::Table> = OnceLock::new();
+
+/// The methods of this process.
+pub fn methods() -> &'static Methods {
+    METHODS.get_or_init(Methods::default)
+}
+
+/// The corrections of this process.
+pub fn corrections() -> &'static corrections::Table {
+    CORRECTIONS.get_or_init(corrections::Table::default)
+}

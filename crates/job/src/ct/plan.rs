@@ -1,0 +1,167 @@
+//! What a run will take, and how it is cut to fit.
+
+use std::path::{Path, PathBuf};
+
+use rayspin_ct::corrections::Place as Acts;
+use rayspin_ct::recon::{ReconOptions, arriving_budget, budget, slices_at_a_time};
+use rayspin_device::{Backend, Device};
+use rayspin_io::{Format, SeriesWriter};
+use rayspin_run::{BatchSize, Budget, Job, Limits, Plan, plan_within};
+
+use super::arriving::at_a_time;
+use super::read::{Lines, Source};
+use super::request::Request;
+use super::states::{Chosen, Session};
+use crate::Result;
+use crate::place::{Short, plan_of};
+
+/// What takes less memory of a run.
+const LESS: &str = "a smaller volume (--matrix), some views (--view) or rows (--row), a stream (--stream) or another method (--method) takes less";
+
+/// A run that fits.
+pub struct Planned<'a> {
+    pub(super) session: Session<'a>,
+    pub(super) lines: Lines,
+    pub(super) options: ReconOptions,
+    pub(super) plan: Plan,
+    pub(super) limits: Limits,
+}
+
+impl Planned<'_> {
+    /// What it takes, stage by stage.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What decides the volume, and how the run is cut.
+    pub fn options(&self) -> &ReconOptions {
+        &self.options
+    }
+
+    /// Whether the volume is made slab by slab, each of which goes to the sink.
+    pub fn is_cut(&self) -> bool {
+        matches!(self.lines.values, Source::Arriving(_))
+            && slices_at_a_time(&self.options) < self.options.grid.shape_zyx()[0]
+    }
+
+    /// How it is cut, in words.
+    pub fn cut(&self) -> String {
+        let [nz, ny, nx] = self.options.grid.shape_zyx();
+        let sizes = self.options.batch_sizes;
+        let mut title = format!("{nx} x {ny} x {nz} voxels");
+        title.extend(sizes.slices.map(|count| format!(", {count} slices at a time")));
+        title.extend(sizes.views.map(|count| format!(", {count} views at a time")));
+        title
+    }
+}
+
+impl<'a> Chosen<'a> {
+    /// Decides where the run computes and how it is cut.
+    ///
+    /// Errors: limits that nothing fits, rays that the method does not take, a GPU that does not work.
+    pub fn plan(self) -> Result<Planned<'a>> {
+        let Self { mut session, lines, mut options } = self;
+        let request = session.request.clone();
+        let of_scan = |error| request.input.error(error);
+        let device = session.place.device.clone();
+        let (process, options_of_job) = (session.process, &mut options);
+        let mut job = PlanJob { request: &request, lines: &lines, process, options: options_of_job, device };
+        let (place, recorder, mut notes) = (&mut session.place, &mut session.recorder, Vec::new());
+        if place.undecided.is_some() {
+            let whole = job.plan().map_err(of_scan)?;
+            job.process += place.decide(&whole, session.starting.take(), recorder, &mut notes)?;
+            job.device = place.device.clone();
+        }
+        let mut limits = place.limits()?;
+        let mut fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
+        if let Err(short) = &fitted
+            && let Some(why) = place.leave_gpu(short, &limits, recorder)
+        {
+            notes.push(why);
+            job.device = place.device.clone();
+            job.options.batch_sizes = Default::default();
+            limits = place.limits()?;
+            fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
+        }
+        let plan = match fitted {
+            Ok(plan) => plan,
+            Err(short) => {
+                let scan = request.input.file().map(Path::to_owned);
+                return Err(Short { scan, less: LESS }.refusal(&short, &limits));
+            }
+        };
+        notes.into_iter().for_each(|note| session.say(note));
+        Ok(Planned { session, lines, options, plan, limits })
+    }
+}
+
+/// A run whose batch sizes are to be found.
+struct PlanJob<'a> {
+    request: &'a Request,
+    lines: &'a Lines,
+    process: u64,
+    options: &'a mut ReconOptions,
+    device: Device,
+}
+
+impl Job for PlanJob<'_> {
+    fn batch_sizes(&self) -> rayspin_core::Result<Vec<BatchSize>> {
+        let (request, options) = (self.request, &self.options);
+        let sizes = || options.batch_sizes.list(self.lines.geometry.shape(), options.grid.shape_zyx());
+        let by_slices = |output: &PathBuf| {
+            Format::of_name(output).and_then(|format| format.images.as_ref()).is_some_and(|to| to.by_slices)
+        };
+        Ok(match (&self.lines.values, self.device.backend()) {
+            (Source::Whole(_), Backend::Cuda(_)) => sizes(),
+            (Source::Whole(_), Backend::Cpu(_)) => Vec::new(),
+            // Each part of the volume is written before the next one is made, of all views again.
+            (Source::Arriving(passes), _) => {
+                let parts = passes.repeat()
+                    && request.outputs.iter().all(by_slices)
+                    && !request.compared
+                    && request.preview.is_none()
+                    && request.corrections.iter().all(|one| one.place() != Acts::Volume);
+                let slices = sizes().into_iter().take(1).map(|size| BatchSize { gpu_only: false, ..size });
+                slices.filter(|_| parts).collect()
+            }
+        })
+    }
+
+    fn set(&mut self, name: &str, to: usize) {
+        self.options.batch_sizes.set(name, to);
+    }
+
+    fn plan(&self) -> rayspin_core::Result<Plan> {
+        let mut all = Budget { frames: 1, ..Default::default() };
+        let (device, geometry) = (&self.device, &self.lines.geometry);
+        let bytes = match &self.lines.values {
+            Source::Whole(_) => self.lines.bytes,
+            Source::Arriving(_) => {
+                let [_, rows, columns] = geometry.shape();
+                let threads = device.cpu_side().threads();
+                self.request.corrections.bytes([at_a_time(geometry), rows, columns], threads)
+            }
+        };
+        all.push("read", bytes);
+        let own = match &self.lines.values {
+            Source::Whole(_) => budget(device, geometry, self.options)?,
+            Source::Arriving(_) => arriving_budget(device, geometry, self.options, at_a_time(geometry))?,
+        };
+        let volume = own.result;
+        all.stages.extend(own.stages);
+        all.result = volume;
+        // What the writer of a format takes, which may make complex numbers of real ones.
+        let writing = self.request.outputs.iter().map(|path| SeriesWriter::memory(path, 1, 2 * volume));
+        all.push("write", volume + writing.max().unwrap_or(0));
+        if self.request.compared {
+            // Both images in double precision, beside the reference.
+            all.push("metrics", volume + volume + 4 * volume);
+            for stage in &mut all.stages {
+                if stage.name != "metrics" && stage.name != "read" {
+                    stage.bytes += volume;
+                }
+            }
+        }
+        Ok(plan_of(all, self.process, &self.device))
+    }
+}

@@ -1,0 +1,162 @@
+//! From a plan to a volume.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ndarray::Array3;
+use rayspin_core::{Monitor, ProjectionGeometry, Ranges};
+use rayspin_ct::corrections::Correction;
+use rayspin_ct::recon::{ReconOptions, Reconstruction, compile_ahead, reconstruct};
+use rayspin_device::{Backend, BackendKind, Device};
+use rayspin_report::RunRecorder;
+use rayspin_run::Value;
+
+use super::arriving::{Arriving, Stream};
+use super::plan::Planned;
+use super::read::{Lines, Source};
+use super::request::Request;
+use super::states::Session;
+use crate::asked::{record, recorded};
+use crate::place::expect_memory;
+use crate::{Error, Result};
+
+/// A volume, how it came about, and the record so far.
+pub struct Finished<'a> {
+    /// What was asked for.
+    pub request: Arc<Request>,
+    /// What decided the volume.
+    pub options: ReconOptions,
+    /// Where it was computed.
+    pub device: Device,
+    /// The record, whose running stage is the reconstruction.
+    pub recorder: RunRecorder,
+    /// The times of stages.
+    pub monitor: Monitor<'a>,
+    /// What was assumed, one sentence each, in the order in which it was told.
+    pub notes: Vec<String>,
+    /// The volume, how the iterations went, and what was measured of the transforms. The volume is empty where its slabs went to the sink.
+    pub made: Reconstruction,
+    /// The rays that were used.
+    pub geometry: ProjectionGeometry,
+    /// The column on which the axis falls, where it was given or found.
+    pub axis: Option<f64>,
+}
+
+impl<'a> Planned<'a> {
+    /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the slabs of a run that [is cut](Self::is_cut); of
+    /// other runs the volume is part of the result.
+    ///
+    /// Errors: memory; whatever reading, reconstructing and the sink come to.
+    pub fn run<E: From<Error> + From<rayspin_core::Error>>(
+        self,
+        sink: &mut dyn FnMut(Array3<f32>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Finished<'a>, E> {
+        expect_memory(&self.plan)?;
+        let is_cut = self.is_cut();
+        let Self { mut session, lines, options, plan, limits } = self;
+        let Session { request, recorder, place, monitor, .. } = &mut session;
+        recorder.parameter("memory limit", serde_json::json!(place.memory));
+        recorder.parameter("memory stated", plan.peak());
+        recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
+        recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
+        recorder.parameter("slices at a time", serde_json::json!(options.batch_sizes.slices));
+        recorder.parameter("views at a time", serde_json::json!(options.batch_sizes.views));
+        recorder.parameter("budget", serde_json::to_value(&plan.budget).map_err(Error::from)?);
+        // A memory limit does not count compilers: with it, a kernel is compiled when it is needed. A rehearsal holds the whole scan, of
+        // views that arrive there may be no room for.
+        let whole = matches!(lines.values, Source::Whole(_));
+        if place.device.kind() == BackendKind::Cuda && place.memory.is_none() && whole {
+            recorder.stage("compile kernels");
+            compile_ahead(&place.device, &lines.geometry, &options);
+        }
+        recorder.stage("reconstruct");
+        let Lines { values, geometry, pixel_mm, axis, .. } = lines;
+        let of_scan = |error| request.input.error(error);
+        let mut made = match values {
+            Source::Whole(values) => {
+                let made = reconstruct(&place.device, values, &geometry, &options, monitor);
+                made.map_err(of_scan)?
+            }
+            Source::Arriving(mut passes) => {
+                let preview = request.preview.as_deref();
+                let finish_on_cpu = options.finish_on_cpu && passes.repeat();
+                let corrections = Arriving { corrections: &request.corrections, pixel_mm };
+                let device = place.device.clone();
+                let (geometry, options) = (&geometry, &options);
+                let mut stream = Stream { geometry, options, preview, device, finish_on_cpu, corrections };
+                let [_, ny, nx] = options.grid.shape_zyx();
+                let mut volume = Array3::zeros((0, ny, nx));
+                let notes = stream.run(&mut passes, monitor, &mut |slab| {
+                    if is_cut {
+                        return sink(slab);
+                    }
+                    volume = slab;
+                    Ok(())
+                })?;
+                place.device = stream.device;
+                Reconstruction { volume, solve: None, notes, certificates: Vec::new() }
+            }
+        };
+        request.corrections.volume(place.device.cpu_side(), &mut made.volume)?;
+        // Reading is a stage of the recorder's own.
+        for (stage, seconds) in session.monitor.stages().into_iter().filter(|(stage, _)| stage != "read") {
+            session.recorder.within(stage, Duration::from_secs_f64(seconds));
+        }
+        std::mem::take(&mut made.notes).into_iter().for_each(|note| session.say(note));
+        let Session { request, monitor, recorder, place, notes, .. } = session;
+        Ok(Finished {
+            request,
+            options,
+            device: place.device,
+            recorder,
+            monitor,
+            notes,
+            made,
+            geometry,
+            axis,
+        })
+    }
+}
+
+impl Finished<'_> {
+    /// Tells something.
+    pub fn say(&mut self, note: String) {
+        self.monitor.note(&note);
+        self.notes.push(note);
+    }
+
+    /// Records what decided the volume, and how the iterations went.
+    pub fn record(&mut self) -> Result<()> {
+        let Self { recorder, options, request, made, axis, .. } = self;
+        record(recorder, &*options.method, |_| None);
+        recorder.parameter("voxels", serde_json::to_value(options.grid)?);
+        let text = |ranges: &Option<Ranges>| ranges.as_ref().map(ToString::to_string);
+        recorder.parameter("view", serde_json::json!(text(&request.view)));
+        recorder.parameter("row", serde_json::json!(text(&request.row)));
+        recorder.parameter("column", serde_json::json!(text(&request.column)));
+        recorder.parameter("corrections", corrections(request));
+        recorder.parameter("axis", serde_json::json!(axis));
+        recorder.parameter("iterations done", serde_json::to_value(&made.solve)?);
+        recorder.parameter("certify", serde_json::json!(options.certify));
+        recorder.parameter("certificates", serde_json::json!(made.certificates));
+        if let Backend::Cuda(cuda) = self.device.backend() {
+            recorder.parameter("GPU memory peak", cuda.memory_used().1);
+        }
+        Ok(())
+    }
+}
+
+/// The corrections with their parameters, in the order in which they act.
+fn corrections(request: &Request) -> serde_json::Value {
+    let entry = |one: &dyn Correction| {
+        let mut entry = serde_json::Map::new();
+        entry.insert("name".into(), one.about().name.into());
+        for param in one.table() {
+            let value = one.get(param.name).unwrap_or(Value::Nothing);
+            let file = || request.correction_files.get(param.name).cloned();
+            entry.insert(param.name.into(), recorded(&value, file));
+        }
+        serde_json::Value::Object(entry)
+    };
+    request.corrections.iter().map(entry).collect()
+}

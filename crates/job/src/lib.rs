@@ -1,0 +1,10 @@
+#![doc = include_str!("../README.md")]
+
+pub mod asked;
+pub mod ct;
+mod error;
+pub mod mri;
+pub mod place;
+
+pub use error::{Error, Result};
+pub use place::Place;

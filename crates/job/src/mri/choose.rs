@@ -1,0 +1,320 @@
+//! From a request and its scan to a method with all that it takes.
+
+use std::sync::Arc;
+
+use rayspin_core::Monitor;
+use rayspin_device::cuda::Starting;
+use rayspin_io as io;
+use rayspin_io::cfl::Layout;
+use rayspin_mri::maps::{second_set, second_set_bytes};
+use rayspin_mri::methods::{self as library, Method, Span};
+use rayspin_mri::prepare::Noise;
+use rayspin_mri::recon::{LAMBDA, ReconOptions};
+use rayspin_mri::scan::{Facts, Frame, Samples};
+use rayspin_report::RunRecorder;
+use rayspin_run::refuse_idle;
+
+use super::effect::{self, Known};
+use super::plan::PlanJob;
+use super::read::{self, Reading};
+use super::request::{Beside, Input, Request, read_field_map};
+use super::source::{Shape, Source};
+use super::{Taken, methods, record};
+use crate::place::process_bytes;
+use crate::{Place, Result};
+
+/// What all steps of a run share.
+pub(super) struct Session<'a> {
+    pub(super) request: Arc<Request>,
+    pub(super) monitor: Monitor<'a>,
+    pub(super) recorder: RunRecorder,
+    pub(super) options: ReconOptions,
+    pub(super) place: Place,
+    /// A GPU that starts while the scan is read.
+    pub(super) starting: Option<Starting>,
+    pub(super) known: Known,
+    /// What was told so far.
+    pub(super) notes: Vec<String>,
+}
+
+impl Session<'_> {
+    /// Tells something.
+    pub(super) fn say(&mut self, note: String) {
+        self.monitor.note(&note);
+        self.notes.push(note);
+    }
+
+    /// An error about the scan, with its file.
+    pub(super) fn of_scan(&self, error: rayspin_core::Error) -> crate::Error {
+        self.request.input.error(error)
+    }
+
+    fn refuse_idle(&self) -> Result<()> {
+        let Request { method, given, .. } = &*self.request;
+        if let Some(chosen) = self.known.method {
+            method.refuse_idle(given, chosen)?;
+        }
+        Ok(refuse_idle(effect::OPTIONS, given, &self.effect())?)
+    }
+
+    fn effect(&self) -> effect::Run<'_> {
+        effect::Run { request: &self.request, known: self.known }
+    }
+
+    pub(super) fn read(&self, process: u64, whole: bool) -> Result<(Source, Shape)> {
+        let reading = Reading { request: &self.request, memory: self.place.memory, process, whole };
+        let stage = if self.request.input.file().is_some() { "read" } else { "samples" };
+        self.monitor.stage(stage, 0, || read::read(&reading, &self.monitor))
+    }
+
+    pub(super) fn job<'s>(&'s self, source: &'s Source, shape: &'s Shape, process: u64) -> PlanJob<'s> {
+        let batch_sizes = Default::default();
+        let run = rayspin_mri::recon::RunOptions { batch_sizes, ..self.options.run.clone() };
+        PlanJob {
+            request: &self.request,
+            source,
+            shape,
+            process,
+            options: ReconOptions { run, ..self.options.clone() },
+            device: &self.place.device,
+            known: Default::default(),
+        }
+    }
+}
+
+/// A run whose request was checked, before its scan is read.
+pub struct Begun<'a>(Session<'a>);
+
+impl<'a> Begun<'a> {
+    pub(super) fn new(
+        request: Request,
+        place: Place,
+        monitor: Monitor<'a>,
+        mut recorder: RunRecorder,
+    ) -> Result<Self> {
+        let mut options = request.options.clone();
+        options.method = match request.method.method() {
+            Some(method) => request.method.of(method)?,
+            None => options.method,
+        };
+        options.run.finish_on_cpu = place.finish_on_cpu;
+        options.validate()?;
+        recorder.stage("read");
+        let (format, header, numbered) = match &request.input {
+            Input::File(path) => {
+                let format = io::detect(path)?;
+                (Some(format), format.reads_scans(), io::numbers_images(path)?)
+            }
+            Input::Scan(_) => (None, true, true),
+            Input::Image(_) => (None, false, false),
+        };
+        let known = Known { format, header, numbered, method: request.method.method(), scan: None };
+        let request = Arc::new(request);
+        let (starting, notes) = (None, Vec::new());
+        let mut session = Session { request, monitor, recorder, options, place, starting, known, notes };
+        session.refuse_idle()?;
+        session.options.maps = match &session.request.maps {
+            Some(Beside::File(path)) => Some(Arc::new(io::read_maps(path)?)),
+            Some(Beside::Array(maps)) => Some(maps.clone()),
+            None => None,
+        };
+        session.options.field_map = match &session.request.field_map {
+            Some(Beside::File(path)) => Some(Arc::new(read_field_map(path)?)),
+            Some(Beside::Array(map)) => Some(map.clone()),
+            None => None,
+        };
+        let of_field = |error| match &session.request.field_map {
+            Some(Beside::File(path)) => io::Error::core(path, error).into(),
+            _ => crate::Error::from(error),
+        };
+        session.options.validate().map_err(of_field)?;
+        Ok(Self(session))
+    }
+
+    /// Reads the scan, or what of it memory allows.
+    ///
+    /// Errors: a scan that cannot be read, or does not fit the memory; images that it does not hold.
+    pub fn read(mut self) -> Result<Understood<'a>> {
+        let process = self.0.place.bytes_before();
+        if let Input::File(path) = &self.0.request.input {
+            self.0.starting = self.0.place.starting(path, self.0.request.dry_run);
+        }
+        let (source, shape) = self.0.read(process, true)?;
+        let mut understood = Understood { session: self.0, source, shape, process };
+        if let Some(text) = understood.summary() {
+            understood.session.recorder.parameter("understood as", text);
+        }
+        for doubt in understood.doubts() {
+            understood.session.notes.push(format!("warning: {doubt}"));
+        }
+        Ok(understood)
+    }
+}
+
+/// A scan that was read, and what is known of it.
+pub struct Understood<'a> {
+    pub(super) session: Session<'a>,
+    pub(super) source: Source,
+    pub(super) shape: Shape,
+    /// Bytes of the process before it read anything.
+    pub(super) process: u64,
+}
+
+impl<'a> Understood<'a> {
+    /// A frame to look at.
+    fn frame(&self) -> Result<&Frame> {
+        let missing = || rayspin_core::Error::value("scan", "a frame to look at", "none");
+        Ok(self.shape.frame(&self.source).ok_or_else(missing)?)
+    }
+
+    /// What the scan was understood as, in a line.
+    pub fn summary(&self) -> Option<String> {
+        let summary = match &self.source {
+            Source::Frame(array) => Some(array.summary()),
+            Source::Arrays { series, .. } => {
+                self.shape.frame(&self.source).map(|frame| series.summary(frame))
+            }
+            _ => self.shape.frame(&self.source).map(|frame| frame.summary()),
+        }?;
+        Some(match (self.shape.images(&self.source), &self.shape.uneven) {
+            (1, _) => summary.to_string(),
+            (images, None) => format!("{summary}, {images} images"),
+            (images, Some(others)) => format!("{summary}, the fullest of {images} images: {others}"),
+        })
+    }
+
+    /// What speaks against that, of samples without a header.
+    pub fn doubts(&self) -> Vec<String> {
+        let unsure = self.shape.frame(&self.source).filter(|_| self.source.of_array());
+        unsure.map(|frame| frame.doubts()).unwrap_or_default()
+    }
+
+    /// Where the axes of images and maps go in a BART array.
+    pub fn layout(&self) -> Layout {
+        self.source.layout()
+    }
+
+    /// The part of the scan that is reconstructed, where its images are numbered.
+    pub fn taken(&self) -> Option<&Taken> {
+        self.shape.taken.as_ref()
+    }
+
+    /// The method that the user named, or one that suits the scan, which notes then say.
+    ///
+    /// Errors: no method that suits the scan.
+    pub fn method(&mut self) -> Result<&'static dyn Method> {
+        if let Some(method) = self.session.known.method {
+            return Ok(method);
+        }
+        let facts = self.facts()?;
+        let (method, reason) = self.suited(&facts)?;
+        self.session.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
+        self.session.known.method = Some(method);
+        Ok(method)
+    }
+
+    /// Gives parameters other values than the request has.
+    pub fn set_parameters(&mut self, method: crate::asked::Asked<super::Mri>, given: rayspin_run::Given) {
+        let request = Arc::make_mut(&mut self.session.request);
+        (request.method, request.given) = (method, given);
+    }
+
+    fn facts(&self) -> Result<Facts> {
+        Ok(Facts::of(self.frame()?, self.shape.noise.as_ref(), self.shape.images(&self.source))?)
+    }
+
+    /// Takes the method that the user named, or else one that suits the scan, with what its rules and its images say. Maps of a stream are
+    /// learned for it.
+    ///
+    /// Errors: an option that does nothing; a value out of range; a file of an image that cannot be read.
+    pub fn choose(mut self) -> Result<Chosen<'a>> {
+        self.session.recorder.stage("plan");
+        let frame = self.frame()?;
+        let scan = effect::Scan {
+            on_grid: matches!(frame.samples, Samples::Cartesian { .. }),
+            coils: frame.coils(),
+            repetitions: self.source.repetitions(),
+            noise: !matches!(self.shape.noise, None | Some(Noise::None)),
+        };
+        let measures_centre = frame.measures_centre();
+        self.session.known.scan = Some(scan);
+        self.session.options.prepare.noise = self.shape.noise.clone();
+        let facts = self.facts()?;
+        if !measures_centre {
+            let lost = "the centre of k-space is not among the samples: the image shows edges, and no areas";
+            self.session.say(lost.to_owned());
+        }
+        let method = self.method()?;
+        self.session.refuse_idle()?;
+        let Self { mut session, mut source, mut shape, mut process } = self;
+        let missing = || rayspin_core::Error::value("scan", "a frame to look at", "none");
+        let frame = shape.frame(&source).ok_or_else(missing)?;
+        let estimates = session.effect().estimates_maps() == Some(true);
+        record::used(&mut session.recorder, frame, &session.options, estimates);
+        let asked = session.request.method.clone();
+        let typed = |name: &str| asked.has(name) && !asked.searches(name);
+        let (chosen, rules) = library::suited_to(&*asked.of(method)?, &facts, typed)?;
+        // A search begins at the rule's value, and tells the one that it finds.
+        for rule in rules.into_iter().filter(|rule| !asked.searches(rule.name)) {
+            let option = rule.name.replace('_', "-");
+            session.say(format!("{option} {}: {} (--{option} overrides)", rule.value, rule.reason));
+        }
+        session.options.method = asked.with_images(&*chosen)?;
+        session.options.search_lambda = asked.searches(LAMBDA);
+        session.options.validate()?;
+        if !session.request.given.has("map_sets") {
+            let (before, took) = (process_bytes(), second_set_bytes(frame, &session.options)?);
+            if let Some((how, reason)) = second_set(&session.place.device.host(), frame, &session.options)? {
+                session.options.sensitivities = Some(how);
+                session.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
+            }
+            // The process keeps what the look at the maps took.
+            process += process_bytes().saturating_sub(before).max(took);
+        }
+        if let Source::Stream(stream) = &mut source {
+            let (options, monitor) = (&session.options, &session.monitor);
+            monitor.stage("read", 0, || stream.learn_maps(options, monitor))?;
+        }
+        let prepared = shape.prepare(&session.place.device, &source, &session.options);
+        prepared.map_err(|error| session.of_scan(error))?;
+        Ok(Chosen(Self { session, source, shape, process }))
+    }
+
+    /// The method that suits the scan, and why. The images of a series are solved for together only if that method has the parameters
+    /// that were given, and fits the memory.
+    fn suited(&mut self, facts: &Facts) -> Result<(&'static dyn Method, String)> {
+        let field = self.session.request.field_map.is_some();
+        let none = || rayspin_core::Error::value("method", "one that suits the scan", "none");
+        let of = |facts: &Facts| methods().suited(facts, field).ok_or_else(none);
+        let is_together = |method: &dyn Method| method.uses().span == Span::Series;
+        let alone = of(facts)?;
+        let repetitions = self.source.repetitions();
+        let (method, _) = of(&Facts { series: repetitions, ..facts.clone() })?;
+        if !(is_together(method) && self.session.request.method.fit(method)) {
+            return Ok(alone);
+        }
+        let Some(first) = self.shape.frame.as_deref() else { return Ok(alone) };
+        let facts = facts.clone();
+        let facts = match &mut self.source {
+            Source::Stream(stream) => stream.in_series(facts, first, &self.session.monitor)?,
+            Source::Series { another: Some(another), .. } => facts.in_series(repetitions, first, another),
+            _ => return Ok(alone),
+        };
+        let (method, reason) = of(&facts)?;
+        let together = is_together(method) && self.fits(method)?;
+        Ok(if together { (method, reason) } else { alone })
+    }
+
+    /// Whether a run with this method fits the memory.
+    fn fits(&self, method: &dyn Method) -> Result<bool> {
+        let limits = self.session.place.limits()?;
+        let mut job = self.session.job(&self.source, &self.shape, self.process);
+        job.options.method = method.copy().into();
+        let fitted = rayspin_run::plan_within(&mut job, &limits);
+        let fitted = fitted.map_err(|error| self.session.of_scan(error))?;
+        Ok(fitted.is_ok_and(|plan| crate::place::expect_memory(&plan).is_ok()))
+    }
+}
+
+/// A run whose method is chosen.
+pub struct Chosen<'a>(pub(super) Understood<'a>);

@@ -1,0 +1,62 @@
+//! A run of an MRI scan: [`Request`] → [`Begun`] → [`Understood`] → [`Chosen`] → [`Planned`] → [`Finished`].
+
+mod arrays;
+mod choose;
+mod effect;
+mod images;
+mod plan;
+mod read;
+mod record;
+mod request;
+mod run;
+mod source;
+mod stopped;
+mod stream;
+mod taken;
+
+use std::sync::{Arc, OnceLock};
+
+use rayspin_mri::methods::{self, Method, Methods};
+use rayspin_run::{Table, Value};
+
+use crate::asked::Kit;
+
+pub use choose::{Begun, Chosen, Understood};
+pub use effect::{Needs, OPTIONS, in_a_field, iterates};
+pub use plan::{Planned, cut};
+pub use record::name_of;
+pub use request::{Beside, Input, Request};
+pub use run::Finished;
+pub use stream::StreamShape;
+pub use taken::Taken;
+
+/// Methods for MRI scans.
+#[derive(Debug, Clone, Default)]
+pub struct Mri;
+
+impl Kit for Mri {
+    type Method = dyn Method;
+
+    const DEFAULT: &'static str = "cartesian for a full grid, low-rank-sparse for a series of few irregular samples an image, wavelet for few irregular samples, \
+         cg-sense for several coils, else ls";
+
+    fn methods() -> &'static Table<dyn Method> {
+        methods()
+    }
+
+    fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin_core::Result<Arc<dyn Method>> {
+        methods::with(method, values)
+    }
+}
+
+static METHODS: OnceLock<Methods> = OnceLock::new();
+
+/// The methods of this process.
+pub fn methods() -> &'static Methods {
+    METHODS.get_or_init(Methods::default)
+}
+
+/// Takes these methods for the process. The first call decides.
+pub fn take(methods: Methods) {
+    let _ = METHODS.set(methods);
+}

@@ -1,0 +1,190 @@
+//! What a run will take, and how it is cut to fit.
+
+use rayspin_device::Device;
+use rayspin_io::SeriesWriter;
+use rayspin_mri::recon::plan::{self as core, Known};
+use rayspin_mri::recon::{Extent, ReconOptions};
+use rayspin_run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, plan_within};
+
+use super::choose::{Chosen, Session, Understood};
+use super::request::Request;
+use super::source::{Shape, Source};
+use super::stream::{self, StreamShape};
+use crate::Result;
+use crate::place::plan_of;
+
+/// A run whose batch sizes are to be found.
+pub(super) struct PlanJob<'a> {
+    pub(super) request: &'a Request,
+    pub(super) source: &'a Source,
+    pub(super) shape: &'a Shape,
+    /// Bytes of the process before it read anything.
+    pub(super) process: u64,
+    /// With the batch sizes so far.
+    pub(super) options: ReconOptions,
+    pub(super) device: &'a Device,
+    pub(super) known: Known,
+}
+
+impl Job for PlanJob<'_> {
+    fn batch_sizes(&self) -> rayspin_core::Result<Vec<BatchSize>> {
+        let extent = match self.shape.frame(self.source) {
+            Some(frame) => Extent::of(frame, self.shape.coils, &self.options),
+            None => Extent::default(),
+        };
+        Ok(self.options.run.batch_sizes.list(&extent))
+    }
+
+    fn set(&mut self, name: &str, to: usize) {
+        self.options.run.batch_sizes.set(name, to);
+    }
+
+    fn plan(&self) -> rayspin_core::Result<Plan> {
+        let Self { request, source, shape, device, ref known, .. } = *self;
+        let missing = || rayspin_core::Error::value("scan", "a frame to plan for", "none");
+        let frame = shape.frame(source).ok_or_else(missing)?;
+        let image = frame.matrix.iter().product::<usize>() as u64;
+        let frames = core::Planned {
+            count: shape.frames,
+            held: shape.held,
+            assembled: shape.assembled,
+            coils: shape.coils,
+        };
+        let core = match source {
+            Source::Stream(stream) => stream.budget(frame, shape.coils, &self.options, device, known),
+            _ => core::of_frames(frame, &frames, &self.options, device, known),
+        }?;
+        let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
+        budget.push(
+            "read",
+            match source {
+                Source::Stream(stream) => shape.read.max(stream.learning_bytes()),
+                _ => shape.read,
+            },
+        );
+        budget.stages.extend(core.stages);
+        let (images, result) = (8 * image * shape.frames as u64, budget.result);
+        let process = self.process + shape.kept;
+        if matches!(source, Source::Stream(_)) {
+            return Ok(stream::with_writing(request, budget, images, process, device));
+        }
+        // Several repetitions are a stream.
+        let writing = request.outputs.iter().map(|path| SeriesWriter::memory(path, 1, images));
+        budget.push("write", result + writing.max().unwrap_or(0));
+        if request.compared {
+            // Both images in double precision, beside the reference.
+            budget.push("metrics", result + images + 2 * images);
+            for stage in &mut budget.stages {
+                if stage.name != "metrics" && stage.name != "read" {
+                    stage.bytes += images;
+                }
+            }
+        }
+        Ok(plan_of(budget, process, device))
+    }
+}
+
+/// A run that fits.
+pub struct Planned<'a> {
+    pub(super) session: Session<'a>,
+    pub(super) source: Source,
+    pub(super) shape: Shape,
+    pub(super) plan: Plan,
+    pub(super) limits: Limits,
+}
+
+impl Planned<'_> {
+    /// What it takes, stage by stage.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What decides the images, and how the run is cut.
+    pub fn options(&self) -> &ReconOptions {
+        &self.session.options
+    }
+
+    /// The images of a run that gives them one after another.
+    pub fn stream(&self) -> Option<StreamShape> {
+        match &self.source {
+            Source::Stream(stream) => Some(stream.shape()),
+            _ => None,
+        }
+    }
+
+    /// How it is cut, in words.
+    pub fn cut(&self) -> String {
+        cut(&self.plan, &self.session.options)
+    }
+}
+
+/// How a run is cut, in words.
+pub fn cut(plan: &Plan, options: &ReconOptions) -> String {
+    let batch_sizes = &options.run.batch_sizes;
+    let mut split =
+        if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
+    split.extend(batch_sizes.coils.map(|batch| format!(", {batch} coils at a time")));
+    split.extend(batch_sizes.maps.map(|held| format!(", maps of {held} coils on the GPU")));
+    split.extend(batch_sizes.segments.map(|held| format!(", spectra of {held} time segments on the GPU")));
+    split.extend(batch_sizes.points.map(|points| format!(", {points} points at a time")));
+    split
+}
+
+impl<'a> Chosen<'a> {
+    /// Decides where the run computes and how it is cut.
+    ///
+    /// Errors: limits that nothing fits; a GPU that does not work.
+    pub fn plan(self) -> Result<Planned<'a>> {
+        let Understood { mut session, mut source, mut shape, mut process } = self.0;
+        let mut notes = Vec::new();
+        if session.place.undecided.is_some() {
+            let plan = session.job(&source, &shape, process).plan();
+            let plan = plan.map_err(|error| session.of_scan(error))?;
+            let starting = session.starting.take();
+            process += session.place.decide(&plan, starting, &mut session.recorder, &mut notes)?;
+        }
+        let mut limits = session.place.limits()?;
+        let mut fitted = session.plan_within(&source, &shape, process, &limits)?;
+        let memory = session.place.memory;
+        let host_is_short = |short: &OverBudget| memory.is_some_and(|limit| short.memory > limit);
+        if fitted.as_ref().is_err_and(host_is_short)
+            && session.request.input.file().is_some()
+            && matches!(&source, Source::Whole { labels, .. } if labels.len() > 1)
+        {
+            drop((source, shape));
+            (source, shape) = session.read(process, false)?;
+            shape.prepare(&session.place.device, &source, &session.options)?;
+            fitted = session.plan_within(&source, &shape, process, &limits)?;
+        }
+        if let Err(short) = &fitted
+            && let Some(why) = session.place.leave_gpu(short, &limits, &mut session.recorder)
+        {
+            notes.push(why);
+            limits = session.place.limits()?;
+            fitted = session.plan_within(&source, &shape, process, &limits)?;
+        }
+        let plan = match fitted {
+            Ok(plan) => plan,
+            Err(short) => return Err(session.request.short().refusal(&short, &limits)),
+        };
+        notes.into_iter().for_each(|note| session.say(note));
+        Ok(Planned { session, source, shape, plan, limits })
+    }
+}
+
+impl Session<'_> {
+    fn plan_within(
+        &mut self,
+        source: &Source,
+        shape: &Shape,
+        process: u64,
+        limits: &Limits,
+    ) -> Result<std::result::Result<Plan, OverBudget>> {
+        let mut job = self.job(source, shape, process);
+        let fitted = plan_within(&mut job, limits);
+        let batch_sizes = job.options.run.batch_sizes;
+        let fitted = fitted.map_err(|error| self.of_scan(error))?;
+        self.options.run.batch_sizes = batch_sizes;
+        Ok(fitted)
+    }
+}

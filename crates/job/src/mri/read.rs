@@ -1,0 +1,181 @@
+//! Reads a scan: whole where memory allows, else image by image or as a stream.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rayspin_core::Monitor;
+use rayspin_device::cpu;
+use rayspin_io::ismrmrd::{Reader, SeriesSource};
+use rayspin_io::{self as io, Input as File};
+use rayspin_mri::prepare::measure;
+use rayspin_mri::recon::plan as core;
+use rayspin_mri::scan::{Frame, FrameOptions, Label, Scan, Series, fullest};
+
+use super::request::{Input, Request};
+use super::source::{Shape, Source};
+use super::stream;
+use super::taken::Taken;
+use crate::Result;
+use crate::place::Short;
+
+/// What takes less memory of a run.
+pub(super) const LESS: &str = "a smaller image (--matrix), a single slice (--slice) or repetition (--repetition), or another method (--method) takes less";
+
+impl Request {
+    /// What is short of memory.
+    pub(super) fn short(&self) -> Short {
+        Short { scan: self.input.file().map(Path::to_owned), less: LESS }
+    }
+}
+
+/// How a scan is read.
+pub(super) struct Reading<'a> {
+    pub(super) request: &'a Request,
+    /// The limit of the process's memory.
+    pub(super) memory: Option<u64>,
+    /// Bytes of the process before.
+    pub(super) process: u64,
+    /// Whether it is read whole, where memory allows.
+    pub(super) whole: bool,
+}
+
+/// Reads the scan: whole where `whole` is set and memory allows, else image by image or as a stream.
+pub(super) fn read(reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
+    match &reading.request.input {
+        Input::File(path) => read_file(path, reading, monitor),
+        Input::Scan(scan) => Ok(of_scan(scan, reading.request)?),
+        Input::Image(array) => {
+            let shape = Shape { frames: 1, coils: array.frame.coils(), ..Shape::default() };
+            Ok((Source::Frame(array.clone()), shape))
+        }
+    }
+}
+
+/// A scan in memory, which its owner keeps.
+fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source, Shape)> {
+    let Request { selection, frames, .. } = request;
+    let (index, mut notes) = (scan.frames()?, scan.notes.clone());
+    let labels = selection.labels(&index, &mut notes)?;
+    let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let noise = Some(measure(scan));
+    if several || selection.window.is_some() {
+        let series = index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())?;
+        let [fullest, another] = series.fullest_and_another();
+        let frame = series.image(fullest, frames, &mut Vec::new())?;
+        let another = match another == fullest {
+            true => None,
+            false => Some(Box::new(series.image(another, frames, &mut Vec::new())?)),
+        };
+        let (images, slices) = (series.labels().len(), series.slices());
+        let coils = frame.coils();
+        let frame = Some(Box::new(frame));
+        let shape = Shape { frame, frames: images, assembled: true, coils, noise, ..Shape::default() };
+        let source = Source::Series { scan: scan.clone(), repetitions: images / slices.max(1), another };
+        return Ok((source, shape));
+    }
+    let slices = index.places().slices(labels[0].encoding);
+    let fullest = index.fullest(&labels).unwrap_or_default();
+    let uneven = index.uneven(&labels);
+    let single = labels.len() == 1;
+    let mut of_frame = Vec::new();
+    let frame = Box::new(index.assemble(fullest, frames, &mut of_frame)?);
+    let coils = frame.coils();
+    if single {
+        notes.extend(of_frame);
+    }
+    let (only, frame) = if single { (Some(frame), None) } else { (None, Some(frame)) };
+    let (count, assembled) = (labels.len(), !single);
+    let shape = Shape { frame, frames: count, assembled, coils, noise, uneven, ..Shape::default() };
+    Ok((Source::Whole { scan: scan.clone(), notes, labels, slices, only }, shape))
+}
+
+fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
+    let Reading { request, memory, process, whole } = *reading;
+    let Request { frames, selection, input, .. } = request;
+    if !io::detect(path)?.reads_scans() {
+        return super::arrays::read(path, reading, monitor);
+    }
+    let reader = match stream::open(path, request, monitor)? {
+        Ok((stream, shape)) => return Ok((Source::Stream(Box::new(stream)), shape)),
+        Err(reader) => reader,
+    };
+    let contents = reader.contents();
+    let of_file = |error| input.error(error);
+    let mut notes = Vec::new();
+    let labels = selection.choose(contents.images.keys().copied(), &mut notes).map_err(of_file)?;
+    let places = reader.slice_places();
+    let labels = places.sorted(labels, &mut notes);
+    let all = places.sorted(contents.images.keys().copied().collect(), &mut Vec::new());
+    let taken = Some(Taken::of(all, &labels));
+    let slices = places.slices(labels[0].encoding);
+    let largest = fullest(&labels, |number| contents.images[&labels[number]])
+        .map_or(labels[0], |number| labels[number]);
+    let fits = memory.is_none_or(|limit| process + contents.memory_bytes <= limit)
+        && cpu::expect_memory(path.display(), contents.memory_bytes).is_ok();
+    if whole && fits {
+        let mut scan = reader.into_scan(None, monitor)?;
+        let mut assumed = Vec::new();
+        let frame = scan.frames().and_then(|index| index.assemble(largest, frames, &mut assumed));
+        let frame = Box::new(frame.map_err(of_file)?);
+        let single = labels.len() == 1;
+        let uneven = scan.frames().ok().and_then(|index| index.uneven(&labels));
+        let noise = Some(measure(&scan));
+        let kept = contents.library_bytes;
+        let reading = contents.memory_bytes.max(kept + scan.bytes() + core::assembling(&frame)) - kept;
+        let coils = frame.coils();
+        let mut of_scan = std::mem::take(&mut scan.notes);
+        let (held, only, frame) = if single {
+            of_scan.extend(assumed);
+            scan.acquisitions = Vec::new();
+            cpu::trim_memory();
+            (0, Some(frame), None)
+        } else {
+            (scan.bytes(), None, Some(frame))
+        };
+        of_scan.extend(notes);
+        let (frames, assembled) = (labels.len(), !single);
+        let shape =
+            Shape { frame, held, frames, assembled, read: reading, kept, coils, noise, taken, uneven };
+        let source = Source::Whole { scan: Arc::new(scan), notes: of_scan, labels, slices, only };
+        return Ok((source, shape));
+    }
+    let bytes = contents.images[&largest];
+    // Reading one image takes what reading all takes, less the others.
+    let all: u64 = contents.images.values().sum();
+    let read = contents.memory_bytes.saturating_sub(all) + bytes;
+    request.short().refuse(memory, process + read)?;
+    cpu::expect_memory(path.display(), read)?;
+    let uneven = Series::of_repetitions(reader.places(), &labels, None).ok().and_then(|all| all.uneven());
+    let mut source = source_of(reader, largest, frames)?;
+    let frame = Box::new(source.image(0, &mut Vec::new(), monitor)?);
+    let noise = Some(measure(&source.noise(monitor)?));
+    notes.extend(source.notes());
+    drop(source);
+    cpu::trim_memory();
+    let (frames, kept, coils) = (labels.len(), contents.library_bytes, frame.coils());
+    let read = read.saturating_sub(kept);
+    let frame = Some(frame);
+    let shape =
+        Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise, taken, uneven };
+    Ok((Source::Parts { labels, slices, notes }, shape))
+}
+
+/// One image of a scan that does not fit in memory. Its acquisitions keep their numbers in the file, which errors state.
+pub(super) fn read_part(
+    path: &Path,
+    label: Label,
+    options: &FrameOptions,
+    notes: &mut Vec<String>,
+    monitor: &Monitor<'_>,
+) -> Result<Frame> {
+    let File { file, name } = File::of(path);
+    let frame = source_of(Reader::open(file, name.as_deref())?, label, options)?.image(0, notes, monitor)?;
+    cpu::trim_memory();
+    Ok(frame)
+}
+
+fn source_of(reader: Reader, label: Label, options: &FrameOptions) -> Result<SeriesSource> {
+    let series = Series::of_repetitions(reader.places(), &[label], options.readouts.as_ref());
+    let series = series.map_err(|error| io::Error::core(reader.path(), error))?;
+    Ok(SeriesSource::new(reader, series, options.clone()))
+}

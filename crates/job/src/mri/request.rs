@@ -1,0 +1,147 @@
+//! What a user asks for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ndarray::ArrayD;
+use rayspin_core::{C32, Monitor};
+use rayspin_io::{ArrayFrame, ScanOptions};
+use rayspin_mri::recon::{ReconOptions, Selection};
+use rayspin_mri::scan::{FrameOptions, Scan};
+use rayspin_report::RunRecorder;
+use rayspin_run::{BadInput, Certify, Given};
+
+use super::{Begun, Mri};
+use crate::asked::Asked;
+use crate::{Place, Result};
+
+/// The scan of a run.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A file, with a header or of arrays.
+    File(PathBuf),
+    /// A scan with a header in memory.
+    Scan(Arc<Scan>),
+    /// The samples of one image in memory.
+    Image(Arc<ArrayFrame>),
+}
+
+impl Input {
+    /// The file.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Scan(_) | Self::Image(_) => None,
+        }
+    }
+
+    /// An error about this scan, with the file's name where it has one.
+    pub(super) fn error(&self, error: rayspin_core::Error) -> crate::Error {
+        match self.file() {
+            Some(path) => rayspin_io::Error::core(path, error).into(),
+            None => error.into(),
+        }
+    }
+}
+
+/// An array beside the scan.
+#[derive(Debug, Clone)]
+pub enum Beside<T> {
+    /// In a file.
+    File(PathBuf),
+    /// In memory.
+    Array(Arc<ArrayD<T>>),
+}
+
+impl<T> Beside<T> {
+    /// What a record says of it: its file, or its shape.
+    pub(super) fn recorded(&self) -> serde_json::Value {
+        match self {
+            Self::File(path) => serde_json::json!(path),
+            Self::Array(array) => serde_json::json!(array.shape()),
+        }
+    }
+}
+
+/// What a user asks for: a scan, and what is to become of it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The scan.
+    pub input: Input,
+    /// The method, and values of its parameters.
+    pub method: Asked<Mri>,
+    /// What decides the image besides. The method in it, its maps and its field map are those of this request's other fields.
+    pub options: ReconOptions,
+    /// How a file without a header is read.
+    pub arrays: ScanOptions,
+    /// How images are put together.
+    pub frames: FrameOptions,
+    /// Which images.
+    pub selection: Selection,
+    /// Sensitivity maps in place of estimated ones.
+    pub maps: Option<Beside<C32>>,
+    /// The map of an inhomogeneous field in Hz.
+    pub field_map: Option<Beside<f32>>,
+    /// The file of the noise covariance in [`Self::options`], for the record.
+    pub noise_covariance: Option<PathBuf>,
+    /// The options that the user gave, by the fields of [`OPTIONS`](super::OPTIONS) and the names of parameters. One that does nothing is
+    /// refused.
+    pub given: Given,
+    /// The files that images will be written to, whose writers take memory.
+    pub outputs: Vec<PathBuf>,
+    /// Whether the images are compared with a reference, which takes memory.
+    pub compared: bool,
+    /// The folder that keeps Toeplitz kernels from run to run.
+    pub cache: Option<PathBuf>,
+    /// Checks of the transforms against exact sums.
+    pub certify: Option<Certify>,
+    /// Whether only the plan is wanted.
+    pub dry_run: bool,
+}
+
+impl Request {
+    /// A scan, with the defaults of all else.
+    pub fn of(input: Input) -> Self {
+        Self {
+            input,
+            method: Asked::default(),
+            options: ReconOptions::default(),
+            arrays: ScanOptions::default(),
+            frames: FrameOptions::default(),
+            selection: Selection::default(),
+            maps: None,
+            field_map: None,
+            noise_covariance: None,
+            given: Given::default(),
+            outputs: Vec::new(),
+            compared: false,
+            cache: None,
+            certify: None,
+            dry_run: false,
+        }
+    }
+
+    /// Begins a run: checks what can be checked before the scan is read, and reads maps.
+    ///
+    /// Errors: an option out of range, or one that does nothing; a file that an option names and that cannot be read.
+    pub fn begin(self, place: Place, monitor: Monitor<'_>, recorder: RunRecorder) -> Result<Begun<'_>> {
+        Begun::new(self, place, monitor, recorder)
+    }
+}
+
+/// A field map `[z, y, x]` in Hz, of either sign.
+pub(super) fn read_field_map(path: &Path) -> Result<ArrayD<f32>> {
+    let image = rayspin_io::read_image(path)?.image;
+    let refuse = |expected: &str, found: String| -> Result<_> {
+        Err(BadInput::new(format!("{}: expected {expected}, found {found}", path.display()))
+            .hint("--field-map takes one real map in Hz")
+            .into())
+    };
+    if image.repetitions() > 1 {
+        return refuse("one field map", format!("{} repetitions", image.repetitions()));
+    }
+    if let Some(value) = image.data().iter().find(|v| v.im != 0.0) {
+        return refuse("a real field map in Hz", format!("the complex number {value}"));
+    }
+    Ok(image.data().mapv(|v| v.re))
+}

@@ -1,0 +1,285 @@
+//! From a plan to images.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ndarray::ArrayD;
+use rayspin_core::{C32, Image, Monitor};
+use rayspin_device::{Backend, BackendKind, Device};
+use rayspin_io::cfl::Layout;
+use rayspin_io::kernel_cache::KernelCache;
+use rayspin_mri::methods;
+use rayspin_mri::recon::{
+    Certificate, Frames, LAMBDA, ReconOptions, ScanImage, Searched, Solve, StreamEnd, StreamTimes, Volume,
+    compile_ahead, reconstruct_frame, reconstruct_frames, reconstruct_scan,
+};
+use rayspin_report::{RunRecorder, number};
+use rayspin_run::Value;
+
+use super::choose::Session;
+use super::plan::Planned;
+use super::read::read_part;
+use super::request::Request;
+use super::source::Source;
+use super::taken::Taken;
+use super::{record, stopped};
+use crate::place::expect_memory;
+use crate::{Error, Result};
+
+/// Images, how they came about, and the record so far.
+pub struct Finished<'a> {
+    /// What was asked for.
+    pub request: Arc<Request>,
+    /// What decided the images.
+    pub options: ReconOptions,
+    /// Where they were computed.
+    pub device: Device,
+    /// The record, whose running stage is the reconstruction.
+    pub recorder: RunRecorder,
+    /// The times of stages.
+    pub monitor: Monitor<'a>,
+    /// What was assumed, one sentence each, in the order in which it was told.
+    pub notes: Vec<String>,
+    /// The image; none of a stream, whose volumes went to the sink.
+    pub image: Option<Image>,
+    /// Its `[z, y, x]`.
+    pub shape: [usize; 3],
+    /// Points in time.
+    pub repetitions: usize,
+    /// Stacks of slices, which are files of their own.
+    pub stacks: usize,
+    /// One entry a frame that was solved for iteratively.
+    pub solves: Vec<Solve>,
+    /// Sensitivity maps, as of [`ScanImage`].
+    pub maps: Option<ArrayD<C32>>,
+    /// What was measured of the transforms.
+    pub certificates: Vec<Certificate>,
+    /// The λ that was searched for.
+    pub searched: Option<Searched>,
+    /// The times of a stream.
+    pub times: Option<StreamTimes>,
+    /// Where the axes of images and maps go in a BART array.
+    pub layout: Layout,
+    /// The part of the scan that the images show, where its images are numbered.
+    pub taken: Option<Taken>,
+}
+
+impl<'a> Planned<'a> {
+    /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the volumes of a [stream](Self::stream) as soon as
+    /// each is done; of other runs the image is part of the result.
+    ///
+    /// Errors: memory; whatever reading, reconstructing and the sink come to.
+    pub fn run<E: From<Error> + From<rayspin_core::Error> + Send>(
+        mut self,
+        sink: &mut (dyn FnMut(Volume) -> std::result::Result<(), E> + Send),
+    ) -> std::result::Result<Finished<'a>, E> {
+        self.ready()?;
+        self.compile_ahead();
+        let (layout, taken) = (self.source.layout(), self.shape.taken.take());
+        let Self { mut session, source, .. } = self;
+        session.recorder.stage("reconstruct");
+        let Session { request, options, monitor, place, .. } = &session;
+        let (repetitions, mut shape, mut stacks) = (source.repetitions(), [0; 3], 1);
+        let (image, end) = match source {
+            Source::Stream(stream) => {
+                let mut told = |volume: Volume| {
+                    shape.copy_from_slice(volume.data.shape());
+                    stacks = volume.stacks.len();
+                    sink(volume)
+                };
+                (None, stream.run(&place.device, options, &mut told, monitor)?)
+            }
+            other => {
+                let made = reconstruct(&place.device, request, other, options, monitor)?;
+                let ScanImage { image, solves, maps, notes, certificates, searched } = made;
+                (shape, stacks) = (image.shape_zyx(), image.stacks().len());
+                let times = StreamTimes::default();
+                (Some(image), StreamEnd { solves, maps, notes, certificates, searched, times })
+            }
+        };
+        let StreamEnd { solves, maps, notes, certificates, searched, times } = end;
+        let times = image.is_none().then_some(times);
+        // Reading is a stage of the recorder's own.
+        for (stage, seconds) in session.monitor.stages().into_iter().filter(|(stage, _)| stage != "read") {
+            session.recorder.within(stage, Duration::from_secs_f64(seconds));
+        }
+        notes.into_iter().for_each(|note| session.say(note));
+        if let Some(folder) = &session.request.cache {
+            let (count, bytes) = KernelCache::new(folder).map_err(Error::from)?.size();
+            let bytes = number::bytes(bytes);
+            session
+                .monitor
+                .note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
+        }
+        if let Some(found) = &searched {
+            let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
+            session.options.method = methods::with(&*session.options.method, [lambda])?;
+        }
+        let Session { request, monitor, recorder, options, place, notes, .. } = session;
+        let device = place.device;
+        Ok(Finished {
+            request,
+            options,
+            device,
+            recorder,
+            monitor,
+            notes,
+            image,
+            shape,
+            repetitions,
+            stacks,
+            solves,
+            maps,
+            certificates,
+            searched,
+            times,
+            layout,
+            taken,
+        })
+    }
+
+    /// Opens what the run keeps from others, and records the plan.
+    fn ready(&mut self) -> Result<()> {
+        expect_memory(&self.plan)?;
+        let Self { session, plan, limits, source, .. } = self;
+        let Session { request, options, recorder, place, .. } = session;
+        if let Some(folder) = &request.cache {
+            options.run.kernels = Some(Arc::new(KernelCache::new(folder)?));
+        }
+        options.certify = request.certify;
+        options.validate()?;
+        let batch_sizes = options.run.batch_sizes;
+        recorder.parameter("memory limit", serde_json::json!(place.memory));
+        recorder.parameter("memory stated", plan.peak());
+        recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
+        recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
+        recorder.parameter("coils at a time", serde_json::json!(batch_sizes.coils));
+        recorder.parameter("maps held", serde_json::json!(batch_sizes.maps));
+        recorder.parameter("time segments held", serde_json::json!(batch_sizes.segments));
+        recorder.parameter("points at a time", serde_json::json!(batch_sizes.points));
+        recorder.parameter("read image by image", matches!(source, Source::Parts { .. }));
+        recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
+        Ok(())
+    }
+
+    /// Compiles the kernels of a GPU together. A memory limit counts no compilers, so that they then run one at a time, when a kernel is
+    /// needed.
+    fn compile_ahead(&mut self) {
+        let Self { session, source, shape, .. } = self;
+        if session.place.device.kind() == BackendKind::Cuda
+            && session.place.memory.is_none()
+            && let Some(frame) = shape.frame(source)
+        {
+            session.recorder.stage("compile kernels");
+            compile_ahead(&session.place.device, frame, &session.options);
+        }
+    }
+}
+
+impl Finished<'_> {
+    /// Tells something.
+    pub fn say(&mut self, note: String) {
+        self.monitor.note(&note);
+        self.notes.push(note);
+    }
+
+    /// Records what decided the images, how the iterations went, and what was told; says what stopped above its tolerance.
+    pub fn record(&mut self) -> Result<()> {
+        let tolerance = self.request.method.has("tolerance");
+        if let Some(note) = stopped::note(&self.solves, &*self.options.method, tolerance) {
+            self.say(note);
+        }
+        let Self { recorder, options, request, .. } = self;
+        if let Some(found) = &self.searched {
+            recorder.parameter("lambda searched", serde_json::to_value(found)?);
+        }
+        recorder.parameter("certify", serde_json::json!(options.certify));
+        recorder.parameter("certificates", serde_json::json!(self.certificates));
+        recorder.parameter("cache", serde_json::json!(request.cache));
+        if let Some(times) = &self.times {
+            recorder.parameter("images per second", self.repetitions as f64 / times.wall);
+            recorder.parameter("seconds of the stream", serde_json::to_value(times)?);
+        }
+        record::parameters(recorder, request, options);
+        record::solves(recorder, &self.solves);
+        if let Backend::Cuda(cuda) = self.device.backend() {
+            recorder.parameter("GPU memory peak", cuda.memory_used().1);
+        }
+        Ok(())
+    }
+}
+
+/// Reconstructs whatever the scan holds, but for streams.
+fn reconstruct(
+    device: &Device,
+    request: &Request,
+    source: Source,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    let Request { frames: assembly, selection, .. } = request;
+    match source {
+        Source::Whole { scan, notes, labels, slices, only } => {
+            let frames = Frames { labels: &labels, slices: &slices, notes };
+            if let Some(frame) = only {
+                drop(scan);
+                let mut frame = Some(*frame);
+                let gone = || rayspin_core::Error::value("frame", "one", "none");
+                let mut take = |_, _: &mut Vec<String>| frame.take().ok_or_else(gone);
+                return Ok(reconstruct_frames(device, frames, &mut take, options, monitor)?);
+            }
+            let index = scan.frames()?;
+            let mut assemble = |label, notes: &mut Vec<String>| index.assemble(label, assembly, notes);
+            Ok(reconstruct_frames(device, frames, &mut assemble, options, monitor)?)
+        }
+        Source::Series { scan, .. } => {
+            Ok(reconstruct_scan(device, &scan, selection, assembly, options, monitor)?)
+        }
+        Source::Parts { labels, slices, notes } => {
+            let path = request.input.file().unwrap_or_else(|| std::path::Path::new(""));
+            let frames = Frames { labels: &labels, slices: &slices, notes };
+            let mut read = |label, notes: &mut Vec<String>| read_part(path, label, assembly, notes, monitor);
+            of_reader(device, frames, &mut read, options, monitor)
+        }
+        Source::Frame(array) => {
+            let (frame, notes) = match Arc::try_unwrap(array) {
+                Ok(array) => (array.frame, array.notes),
+                // Its owner keeps the array.
+                Err(array) => (array.frame.clone(), array.notes.clone()),
+            };
+            Ok(reconstruct_frame(device, frame, notes, options, monitor)?)
+        }
+        Source::Arrays { series, labels, slices, notes } => {
+            let frames = Frames { labels: &labels, slices: &slices, notes };
+            let mut read = |label, notes: &mut Vec<String>| Ok(series.frame(label, notes)?);
+            of_reader(device, frames, &mut read, options, monitor)
+        }
+        Source::Stream(_) => {
+            let whole = "a scan whose images are made together";
+            Err(rayspin_core::Error::value("source", whole, "a stream").into())
+        }
+    }
+}
+
+/// The images of frames that a reader gives. An error in the file is reported as such, and not as the reconstruction's.
+fn of_reader(
+    device: &Device,
+    frames: Frames<'_>,
+    read: &mut dyn FnMut(rayspin_mri::scan::Label, &mut Vec<String>) -> Result<rayspin_mri::scan::Frame>,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    let mut broken = None;
+    let mut next = |label, notes: &mut Vec<String>| {
+        read(label, notes).map_err(|error| {
+            let text = error.to_string();
+            broken = Some(error);
+            rayspin_core::Error::value("scan", "images that can be read", text)
+        })
+    };
+    let result = reconstruct_frames(device, frames, &mut next, options, monitor);
+    match broken {
+        Some(error) => Err(error),
+        None => Ok(result?),
+    }
+}

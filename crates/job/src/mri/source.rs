@@ -1,0 +1,125 @@
+//! Where the frames of a run come from, and what they are like.
+
+use std::sync::Arc;
+
+use rayspin_device::Device;
+use rayspin_io::cfl::Layout;
+use rayspin_io::{ArrayFrame, ArraySeries};
+use rayspin_mri::prepare::{Noise, coils_kept};
+use rayspin_mri::recon::ReconOptions;
+use rayspin_mri::scan::{Frame, Label, Scan};
+
+use super::stream::Stream;
+use super::taken::Taken;
+
+/// Where the frames come from.
+pub(super) enum Source {
+    /// A scan in memory; its one frame is assembled already where there is but one.
+    Whole {
+        scan: Arc<Scan>,
+        notes: Vec<String>,
+        labels: Vec<Label>,
+        slices: Vec<u16>,
+        only: Option<Box<Frame>>,
+    },
+    /// Repetitions or windows of a scan in memory; how many, and an image of the slice that the fullest image shows.
+    Series { scan: Arc<Scan>, repetitions: usize, another: Option<Box<Frame>> },
+    /// A scan on disk, read image by image; the notes are the first image's.
+    Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
+    /// The samples of one image, from arrays without a header.
+    Frame(Arc<ArrayFrame>),
+    /// Images of one repetition of an array series, read one at a time.
+    Arrays { series: Box<ArraySeries>, labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
+    /// Repetitions or windows, read as they are needed.
+    Stream(Box<Stream>),
+}
+
+impl Source {
+    /// Repetitions or windows.
+    pub(super) fn repetitions(&self) -> usize {
+        match self {
+            Self::Stream(stream) => stream.repetitions(),
+            Self::Series { repetitions, .. } => *repetitions,
+            // Several repetitions are a stream.
+            Self::Whole { .. } | Self::Parts { .. } | Self::Frame(..) | Self::Arrays { .. } => 1,
+        }
+    }
+
+    /// Where the axes of images and maps go in a BART array: to the dimensions that they came from.
+    pub(super) fn layout(&self) -> Layout {
+        match self {
+            Self::Frame(array) => array.layout,
+            Self::Arrays { series, labels, .. } => series.layout(labels),
+            Self::Stream(stream) => stream.layout(),
+            Self::Whole { .. } | Self::Series { .. } | Self::Parts { .. } => Layout::default(),
+        }
+    }
+
+    /// Whether the samples come from arrays without a header.
+    pub(super) fn of_array(&self) -> bool {
+        match self {
+            Self::Frame(_) | Self::Arrays { .. } => true,
+            Self::Stream(stream) => stream.of_array(),
+            Self::Whole { .. } | Self::Series { .. } | Self::Parts { .. } => false,
+        }
+    }
+}
+
+/// A frame like all others, what is held beside it, and how often it comes.
+#[derive(Default)]
+pub(super) struct Shape {
+    pub(super) frame: Option<Box<Frame>>,
+    pub(super) held: u64,
+    pub(super) frames: usize,
+    pub(super) assembled: bool,
+    pub(super) read: u64,
+    /// Bytes that the reader keeps after it is done.
+    pub(super) kept: u64,
+    /// Coils that a frame has once it is prepared.
+    pub(super) coils: usize,
+    /// What the scan says of its coils' noise.
+    pub(super) noise: Option<Noise>,
+    /// The part of the scan that is reconstructed, where its images are numbered.
+    pub(super) taken: Option<Taken>,
+    /// What images have that hold far fewer lines than the fullest one.
+    pub(super) uneven: Option<String>,
+}
+
+impl Shape {
+    /// The frame, to look at.
+    pub(super) fn frame<'a>(&'a self, source: &'a Source) -> Option<&'a Frame> {
+        match source {
+            Source::Frame(array) => Some(&array.frame),
+            Source::Whole { only: Some(frame), .. } => Some(frame),
+            _ => self.frame.as_deref(),
+        }
+    }
+
+    /// Images of the run, of all slices and repetitions.
+    pub(super) fn images(&self, source: &Source) -> usize {
+        match source {
+            Source::Stream(stream) => self.frames * stream.slices(),
+            _ => self.frames,
+        }
+    }
+
+    /// A frame as a stream has it, which is nowhere else.
+    pub(super) fn of_stream(frame: Frame, read: u64, kept: u64, frames: usize, noise: Noise) -> Self {
+        let coils = frame.coils();
+        let (frame, noise) = (Some(Box::new(frame)), Some(noise));
+        Self { frame, frames, assembled: true, read, kept, coils, noise, ..Self::default() }
+    }
+
+    /// Finds out how many coils a frame has once it is prepared.
+    pub(super) fn prepare(
+        &mut self,
+        device: &Device,
+        source: &Source,
+        options: &ReconOptions,
+    ) -> rayspin_core::Result<()> {
+        if let Some(frame) = self.frame(source) {
+            self.coils = coils_kept(device, &options.prepare, frame)?;
+        }
+        Ok(())
+    }
+}

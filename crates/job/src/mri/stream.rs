@@ -1,0 +1,217 @@
+//! Dynamic scans in files: repetitions and sliding windows, whose images are read as they are needed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rayspin_core::Monitor;
+use rayspin_device::Device;
+use rayspin_io::cfl::Layout;
+use rayspin_io::ismrmrd::{Reader, SeriesSource};
+use rayspin_io::{ArraySource, ArrayWindows, Input as File, SeriesWriter};
+use rayspin_mri::prepare::measure;
+use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};
+use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, reconstruct_stream};
+use rayspin_mri::scan::{Facts, Frame, Label, Place, Series};
+use rayspin_run::{Budget, Endpoints, Plan};
+
+use super::images::Images;
+use super::request::Request;
+use super::source::Shape;
+use super::taken::Taken;
+use crate::place::plan_of;
+use crate::{Error, Result};
+
+/// The images of a stream as files hold them.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamShape {
+    /// Points in time.
+    pub frames: usize,
+    /// Time from one to the next in s, where time stamps tell it.
+    pub step_s: Option<f64>,
+    /// Where their axes go in a BART array.
+    pub layout: Layout,
+}
+
+/// An open scan whose images are read as they are needed.
+pub(super) struct Stream {
+    source: Images,
+    /// Slice counters of the whole scan.
+    slices: Vec<u16>,
+    notes: Vec<String>,
+    /// The samples that maps are learned from, to plan for.
+    maps: Option<Box<Frame>>,
+    windows: bool,
+}
+
+/// Opens the scan as a stream where it is to be one: with a window, or where it holds several repetitions. Gives back the reader of
+/// any other scan.
+pub(super) fn open(
+    path: &Path,
+    request: &Request,
+    monitor: &Monitor<'_>,
+) -> Result<std::result::Result<(Stream, Shape), Reader>> {
+    let Request { frames, selection, input, .. } = request;
+    let of_file = |error| input.error(error);
+    let file = File::of(path);
+    let reader = Reader::open(&file.file, file.name.as_deref())?;
+    let places = reader.places();
+    let all: BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
+    if all.is_empty() {
+        return Ok(Err(reader));
+    }
+    let mut notes = Vec::new();
+    let labels = selection.choose(all.iter().copied(), &mut notes).map_err(of_file)?;
+    let slice_places = reader.slice_places();
+    let labels = slice_places.sorted(labels, &mut notes);
+    let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let (chosen, window) = (frames.readouts.as_ref(), selection.window.as_ref());
+    let series = match window {
+        Some(window) => Series::of_windows(places, &labels, window, chosen),
+        None if several => Series::of_repetitions(places, &labels, chosen),
+        None => return Ok(Err(reader)),
+    };
+    let series = series.map_err(of_file)?;
+    let (kept, beside) = (reader.library_bytes(), reader.memory_bytes());
+    let mut source = SeriesSource::new(reader, series, frames.clone());
+    let noise = measure(&source.noise(monitor)?);
+    let count = source.series().repetitions();
+    let (fullest, uneven) = (source.series().fullest(), source.series().uneven());
+    let frame = source.image(fullest, &mut Vec::new(), monitor)?;
+    let taken = Taken::of(slice_places.sorted(all.into_iter().collect(), &mut Vec::new()), &labels);
+    let taken = Some(if window.is_some() { taken.joined() } else { taken });
+    let mut shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
+    (shape.taken, shape.uneven) = (taken, uneven);
+    let (slices, windows) = (slice_places.slices(labels[0].encoding), window.is_some());
+    let source = Images::Scan(Box::new(source));
+    Ok(Ok((Stream { source, slices, notes, maps: None, windows }, shape)))
+}
+
+impl Stream {
+    /// Images of each slice.
+    pub(super) fn repetitions(&self) -> usize {
+        self.source.repetitions()
+    }
+
+    /// The facts about the fullest image `frame` as one of a series.
+    pub(super) fn in_series(&mut self, facts: Facts, frame: &Frame, monitor: &Monitor<'_>) -> Result<Facts> {
+        let repetitions = self.repetitions();
+        Ok(match self.source.another(monitor)? {
+            Some(second) => facts.in_series(repetitions, frame, &second),
+            None => facts,
+        })
+    }
+
+    /// The repetitions of an array series; `slices` are the slice counters of all its images.
+    pub(super) fn of_arrays(source: ArraySource, slices: Vec<u16>, notes: Vec<String>) -> Self {
+        let windows = source.series().has_several_trajectories();
+        Self { source: Images::Arrays(Box::new(source)), slices, notes, maps: None, windows }
+    }
+
+    /// A window over the readouts of arrays, likewise.
+    pub(super) fn of_windows(source: ArrayWindows, slices: Vec<u16>, notes: Vec<String>) -> Self {
+        Self { source: Images::Windows(Box::new(source)), slices, notes, maps: None, windows: true }
+    }
+
+    /// Whether the images come from an array without a header.
+    pub(super) fn of_array(&self) -> bool {
+        matches!(self.source, Images::Arrays(_) | Images::Windows(_))
+    }
+
+    /// Where the axes of the images go in a BART array.
+    pub(super) fn layout(&self) -> Layout {
+        self.source.layout()
+    }
+
+    /// The images as files hold them.
+    pub(super) fn shape(&self) -> StreamShape {
+        StreamShape { frames: self.repetitions(), step_s: self.source.step_s(), layout: self.layout() }
+    }
+
+    /// Reads the samples that all images' maps are learned from, where the method needs maps and has none.
+    pub(super) fn learn_maps(&mut self, options: &ReconOptions, monitor: &Monitor<'_>) -> Result<()> {
+        if options.learns_maps() {
+            let found = self.source.learn_maps(&mut self.notes, monitor)?;
+            self.maps = found.cloned().map(Box::new);
+        }
+        Ok(())
+    }
+
+    /// Bytes of reading the samples that maps are learned from, and of making a frame of them.
+    pub(super) fn learning_bytes(&self) -> u64 {
+        self.maps.as_deref().map_or(0, |frame| self.source.learning_bytes() + assembling(frame))
+    }
+
+    /// What the images take besides what the reader holds.
+    pub(super) fn budget(
+        &self,
+        frame: &Frame,
+        coils: usize,
+        options: &ReconOptions,
+        device: &Device,
+        known: &Known,
+    ) -> rayspin_core::Result<Budget> {
+        let stream = Streaming {
+            frames: self.repetitions(),
+            slices: self.slices(),
+            held: self.source.held_bytes(),
+            coils,
+            maps: self.maps.as_deref(),
+            plans_each: self.windows,
+        };
+        of_stream(frame, &stream, options, device, known)
+    }
+
+    /// Slices of each image.
+    pub(super) fn slices(&self) -> usize {
+        self.source.slices()
+    }
+
+    /// Reconstructs the stream; `sink` takes each volume as soon as it is done. Notes on acquisitions are at the end of the notes: only
+    /// then is every one read that the images need.
+    pub(super) fn run<E: From<Error> + From<rayspin_core::Error> + Send>(
+        self,
+        device: &Device,
+        options: &ReconOptions,
+        sink: &mut (dyn FnMut(Volume) -> std::result::Result<(), E> + Send),
+        monitor: &Monitor<'_>,
+    ) -> std::result::Result<StreamEnd, E> {
+        let Self { mut source, slices, mut notes, maps, .. } = self;
+        drop(maps);
+        let (labels, frames): (Vec<Label>, usize) = (source.labels(), source.repetitions());
+        if let Some(step) = source.step_s() {
+            notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
+        }
+        let mut next = |notes: &mut Vec<String>| -> std::result::Result<Option<StreamItem>, E> {
+            source.next(notes, monitor).map_err(E::from)
+        };
+        let mut end = monitor.series("images", frames, || {
+            let series = Frames { labels: &labels, slices: &slices, notes };
+            let ends = Endpoints { source: &mut next, sink };
+            reconstruct_stream(device, series, ends, options, monitor)
+        })?;
+        end.notes.extend(source.notes());
+        Ok(end)
+    }
+}
+
+/// A stream's budget with what its writers hold.
+pub(super) fn with_writing(
+    request: &Request,
+    mut budget: Budget,
+    images: u64,
+    process: u64,
+    device: &Device,
+) -> Plan {
+    let image = images / (budget.frames as u64).max(1);
+    let outputs = request.outputs.iter();
+    let held: u64 = outputs.map(|path| SeriesWriter::memory(path, budget.frames as u64, image)).sum();
+    // A reference is compared with all images at once.
+    let compared = if request.compared { 2 * images } else { 0 };
+    for stage in &mut budget.stages {
+        stage.bytes += held + compared;
+    }
+    if request.compared {
+        budget.push("metrics", budget.result + compared + 2 * images);
+    }
+    plan_of(budget, process, device)
+}
