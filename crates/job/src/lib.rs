@@ -4,7 +4,7 @@ pub mod asked;
 pub mod ct;
 mod error;
 pub mod mri;
-pub mod place;
+mod place;
 
 pub use error::{Error, Result};
 pub use place::Place;

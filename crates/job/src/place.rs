@@ -33,7 +33,7 @@ impl Place {
     /// What a run on this device may take: the memory limit; and the limit of the GPU's memory, or what is free but for [`GPU_RESERVE`].
     ///
     /// Errors: a GPU that does not tell.
-    pub fn limits(&self) -> Result<Limits> {
+    pub(crate) fn limits(&self) -> Result<Limits> {
         let Backend::Cuda(cuda) = self.device.backend() else {
             return Ok(Limits { memory: self.memory, gpu: None });
         };
@@ -45,7 +45,7 @@ impl Place {
 
     /// Begins to start the GPU that the run will take, beside whatever comes next. Not where a limit holds for the memory of the process or
     /// the run only tells its plan: what a GPU takes of the host's memory is then measured alone.
-    pub fn starting(&self, scan: &Path, dry_run: bool) -> Option<Starting> {
+    pub(crate) fn starting(&self, scan: &Path, dry_run: bool) -> Option<Starting> {
         if self.memory.is_some() || dry_run {
             return None;
         }
@@ -60,7 +60,7 @@ impl Place {
     /// took. `notes` say why a GPU was not taken.
     ///
     /// Errors: the GPU that is named does not work.
-    pub fn decide(
+    pub(crate) fn decide(
         &mut self,
         plan: &Plan,
         starting: Option<Starting>,
@@ -94,7 +94,7 @@ impl Place {
     }
 
     /// Goes to the CPU where the GPU's memory is what is short, and the CPU may take over. Returns why.
-    pub fn leave_gpu(
+    pub(crate) fn leave_gpu(
         &mut self,
         short: &OverBudget,
         limits: &Limits,
@@ -143,7 +143,7 @@ fn cpu_seconds(budget: &Budget, threads: usize) -> f64 {
 }
 
 /// Bytes of this process.
-pub fn process_bytes() -> u64 {
+pub(crate) fn process_bytes() -> u64 {
     cpu::process_memory().unwrap_or(0)
 }
 
@@ -158,7 +158,7 @@ impl Place {
 }
 
 /// A budget with what every run takes besides; `process` are bytes of the process before it read anything.
-pub fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
+pub(crate) fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
     let threads = device.cpu_side().threads();
     let staging = match device.backend() {
         Backend::Cuda(_) => cuda::staging_bytes(threads),
@@ -168,24 +168,24 @@ pub fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
 }
 
 /// That the machine has what the process does not hold yet. Errors: memory.
-pub fn expect_memory(plan: &Plan) -> Result<()> {
+pub(crate) fn expect_memory(plan: &Plan) -> Result<()> {
     Ok(cpu::expect_memory("reconstruction", plan.peak().saturating_sub(process_bytes()))?)
 }
 
 /// What is short of memory, and what takes less of it.
 #[derive(Debug, Clone)]
-pub struct Short {
+pub(crate) struct Short {
     /// The scan's file, where it is one.
-    pub scan: Option<PathBuf>,
+    pub(crate) scan: Option<PathBuf>,
     /// What takes less.
-    pub less: &'static str,
+    pub(crate) less: &'static str,
 }
 
 impl Short {
     /// Fails when `needed` exceeds the limit.
     ///
     /// Errors: so it does.
-    pub fn refuse(&self, limit: Option<u64>, needed: u64) -> Result<()> {
+    pub(crate) fn refuse(&self, limit: Option<u64>, needed: u64) -> Result<()> {
         let Some(limit) = limit.filter(|limit| needed > *limit) else {
             return Ok(());
         };
@@ -200,7 +200,7 @@ impl Short {
     }
 
     /// The refusal of a run that does not fit, with the number that is too large.
-    pub fn refusal(&self, short: &OverBudget, limits: &Limits) -> crate::Error {
+    pub(crate) fn refusal(&self, short: &OverBudget, limits: &Limits) -> crate::Error {
         if let Err(error) = self.refuse(limits.memory, short.memory) {
             return error;
         }

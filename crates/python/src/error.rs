@@ -8,6 +8,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use rayspin::core::Error;
+use rayspin_cli::in_memory;
 
 use crate::texts::Call;
 
@@ -27,21 +28,38 @@ pub(crate) fn raised_of(argument: &str, mut error: Error) -> PyErr {
 }
 
 /// [`raised`] in the words of a call.
-pub(crate) fn raised_in(call: Call, mut error: Error) -> PyErr {
+pub(crate) fn raised_in(call: Call, error: Error) -> PyErr {
+    let (error, text) = told(call, error);
+    of_kind(&error, text)
+}
+
+/// The error with the call's names of arguments, and its text in the words of the call.
+fn told(call: Call, mut error: Error) -> (Error, String) {
     if let Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } = &mut error
         && let Some(argument) = call.argument(what)
     {
         argument.clone_into(what);
     }
     let text = call.told(&error.to_string());
-    of_kind(&error, text)
+    (error, text)
+}
+
+/// What the command says to do about an error, where the call has keywords for all of it.
+fn remedy(call: Call, error: &Error) -> Option<String> {
+    let remedy = call.told(&in_memory::hint(error)?);
+    let is_of_command = remedy.contains("rayspin ") || remedy.contains("the command's ");
+    (!is_of_command).then_some(remedy)
 }
 
 /// The exception for an error of a run, in the words of a call.
 pub(crate) fn of_run(call: Call, error: rayspin::job::Error) -> PyErr {
     use rayspin::job::Error as E;
     match error {
-        E::Core(error) => raised_in(call, error),
+        E::Core(error) => {
+            let remedy = remedy(call, &error);
+            let (error, text) = told(call, error);
+            of_kind(&error, with_hint(text, remedy))
+        }
         E::File(error) => of_file(call, &error),
         E::Input(bad) => PyValueError::new_err(with_hint(
             call.told(&bad.to_string()),
@@ -65,7 +83,11 @@ pub(crate) fn of_kind(error: &Error, text: String) -> PyErr {
 /// The exception for an error of a file in the words of a call, with a word on what to do. Where the system refused, and for a folder that is
 /// no scan, it is the `OSError` that `open` raises (`FileNotFoundError`, `IsADirectoryError`, `PermissionError`), else as [`raised`].
 pub(crate) fn of_file(call: Call, error: &rayspin::io::Error) -> PyErr {
-    let hint = error.hint().map(|hint| call.told(&hint));
+    let of_core = || match error {
+        rayspin::io::Error::Core { source, .. } => remedy(call, source),
+        _ => None,
+    };
+    let hint = error.hint().map(|hint| call.told(&hint)).or_else(of_core);
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(inner) = cause {
         if let Some(system) = inner.downcast_ref::<std::io::Error>() {

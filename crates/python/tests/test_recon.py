@@ -399,8 +399,8 @@ def test_a_run_takes_its_work_in_parts_to_fit_the_memory():
     with pytest.raises(ValueError, match="^memory: expected at least .* for the scan, found 1.00 MiB; .*method=") as refused:
         rayspin.recon(scan, memory=1 << 20, **given)
     # Cut, it takes 30 MiB less than whole.
-    least = float(re.search(r"at least ([\d.]+) MiB", str(refused.value))[1])
-    limit = int((least + 10) * 2**20)
+    least, unit = re.search(r"at least ([\d.]+) ([MG])iB", str(refused.value)).groups()
+    limit = int(float(least) * {"M": 1 << 20, "G": 1 << 30}[unit]) + (12 << 20)
     parts = rayspin.recon(scan, memory=limit, **given)
     told = parts.record["parameters"]
     assert told["points at a time"] < 20000 * 48 and told["memory stated"] <= told["memory limit"] == limit

@@ -238,7 +238,7 @@ impl Described {
 
     /// A file that cannot be described.
     pub(super) fn broken(path: &Path, error: &anyhow::Error) -> Self {
-        Self { error: Some(rayspin_shell::line_of(&error)), ..Self::new(path) }
+        Self { error: Some(rayspin_shell::line_of(error)), ..Self::new(path) }
     }
 
     pub(super) fn is_broken(&self) -> bool {
