@@ -196,7 +196,7 @@ pub fn record<M: Described + ?Sized>(
 }
 
 /// A value in a record; an image is the file that it came from, or its shape.
-pub fn recorded(value: &Value, file: impl FnOnce() -> Option<PathBuf>) -> serde_json::Value {
+pub(crate) fn recorded(value: &Value, file: impl FnOnce() -> Option<PathBuf>) -> serde_json::Value {
     match value {
         Value::Nothing => serde_json::Value::Null,
         Value::Number(number) => serde_json::json!(number),

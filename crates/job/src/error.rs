@@ -15,9 +15,12 @@ pub enum Error {
     /// A file, or what a file holds.
     #[error("{0}")]
     File(#[from] rayspin_io::Error),
-    /// Options that do nothing or contradict each other; a limit that nothing fits.
+    /// Options that do nothing or contradict each other; a limit of memory that nothing fits.
     #[error("{0}")]
     Input(#[from] rayspin_run::BadInput),
+    /// A run that does not fit a GPU, however it is cut.
+    #[error("{0}")]
+    Gpu(#[source] rayspin_run::BadInput),
     /// A run record that cannot be written as JSON.
     #[error("run record: {0}")]
     Record(#[from] serde_json::Error),

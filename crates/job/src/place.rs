@@ -32,7 +32,7 @@ impl Place {
 
     /// What a run on this device may take: the memory limit; and the limit of the GPU's memory, or what is free but for [`GPU_RESERVE`].
     ///
-    /// Errors: a GPU that does not tell.
+    /// Errors: the driver does not tell the GPU's memory.
     pub(crate) fn limits(&self) -> Result<Limits> {
         let Backend::Cuda(cuda) = self.device.backend() else {
             return Ok(Limits { memory: self.memory, gpu: None });
@@ -104,7 +104,7 @@ impl Place {
         let (needed, limit) = (number::bytes(short.gpu), number::bytes(limit));
         self.move_to(self.device.host(), recorder);
         Some(format!(
-            "computing on the CPU: it takes at least {needed} of the GPU's memory, of which arrays may take {limit}"
+            "computing on the CPU: the run needs at least {needed} of GPU memory, and its arrays may take {limit}"
         ))
     }
 
@@ -182,9 +182,7 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// Fails when `needed` exceeds the limit.
-    ///
-    /// Errors: so it does.
+    /// Errors: `needed` exceeds the limit.
     pub(crate) fn refuse(&self, limit: Option<u64>, needed: u64) -> Result<()> {
         let Some(limit) = limit.filter(|limit| needed > *limit) else {
             return Ok(());
@@ -204,14 +202,14 @@ impl Short {
         if let Err(error) = self.refuse(limits.memory, short.memory) {
             return error;
         }
-        BadInput::new(format!(
+        let refused = BadInput::new(format!(
             "GPU memory: expected at least {} for {}, found {}",
             number::bytes(short.gpu),
             self.name(),
             number::bytes(limits.gpu.unwrap_or(0))
         ))
-        .hint("--device cpu takes the host's memory; a larger --gpu-memory, a smaller --matrix or another --method may do")
-        .into()
+        .hint("the CPU (--device cpu) takes the host's memory; a larger limit (--gpu-memory), a smaller image (--matrix) or another method (--method) may do");
+        crate::Error::Gpu(refused)
     }
 
     fn name(&self) -> String {

@@ -8,6 +8,7 @@ use std::f64::consts::TAU;
 use ndarray::Array2;
 use rayspin_core::{C32, Monitor, TrajectoryUnits};
 use rayspin_device::Device;
+use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::methods::{Cartesian, CgSense, Grappa};
 use rayspin_mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{
@@ -503,6 +504,12 @@ fn a_slice_without_signal_leaves_the_other_slices_their_images() {
     }
     let said = "slice 0 has samples of 0 alone: there is no image";
     assert!(found.notes.iter().any(|note| note.contains(said)), "{:?}", found.notes);
+    // Of two sets of maps as well.
+    let sets = Sensitivities::Espirit(EspiritOptions { sets: 2, ..EspiritOptions::default() });
+    let two = ReconOptions { sensitivities: Some(sets), ..ReconOptions::of(method.clone()) };
+    let found = reconstructed(&scan, &two);
+    assert_eq!(found.maps.as_ref().unwrap().shape(), [2, 4, 3, 24, 24]);
+    assert!(slice(&found, 0).iter().all(|value| *value == C32::ZERO));
     // A scan that holds nothing else is refused.
     let zeros = Selection { slice: Some(0.into()), ..Selection::default() };
     let options = ReconOptions::of(method);

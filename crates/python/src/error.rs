@@ -44,11 +44,20 @@ fn told(call: Call, mut error: Error) -> (Error, String) {
     (error, text)
 }
 
-/// What the command says to do about an error, where the call has keywords for all of it.
+/// What the command says to do about an error.
 fn remedy(call: Call, error: &Error) -> Option<String> {
-    let remedy = call.told(&in_memory::hint(error)?);
+    keywords_of(call, &in_memory::hint(error)?)
+}
+
+/// What to do in the words of the call, where it has keywords for all of it.
+fn keywords_of(call: Call, remedy: &str) -> Option<String> {
+    let remedy = call.told(remedy);
     let is_of_command = remedy.contains("rayspin ") || remedy.contains("the command's ");
     (!is_of_command).then_some(remedy)
+}
+
+fn told_input(call: Call, bad: &rayspin::run::BadInput) -> String {
+    with_hint(call.told(&bad.to_string()), bad.remedy().and_then(|remedy| keywords_of(call, remedy)))
 }
 
 /// The exception for an error of a run, in the words of a call.
@@ -61,10 +70,8 @@ pub(crate) fn of_run(call: Call, error: rayspin::job::Error) -> PyErr {
             of_kind(&error, with_hint(text, remedy))
         }
         E::File(error) => of_file(call, &error),
-        E::Input(bad) => PyValueError::new_err(with_hint(
-            call.told(&bad.to_string()),
-            bad.remedy().map(|remedy| call.told(remedy)),
-        )),
+        E::Input(bad) => PyValueError::new_err(told_input(call, &bad)),
+        E::Gpu(bad) => PyMemoryError::new_err(told_input(call, &bad)),
         other => PyRuntimeError::new_err(other.to_string()),
     }
 }

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Error, Geometry, Image};
+use rayspin::device::cpu::expect_memory;
 use rayspin::io::WriteOptions;
 use rayspin::io::cfl::Layout;
 use rayspin::job::asked::{Asked, Typed};
@@ -292,7 +293,7 @@ pub(crate) fn recon(
     let processor = Processor::named(device)?;
     let (input, sources) = input_of(scan)?;
     let mut given = Names::default();
-    let mut request = Request::of(input);
+    let mut request = Request { collects: true, ..Request::of(input) };
     let conventions = [("stored", ReversedCentre::Stored), ("forward", ReversedCentre::Forward)];
     request.frames.centres = Centres {
         line: given.take("centre_line", counter("centre_line", centre_line)?),
@@ -502,7 +503,11 @@ impl Collected {
         }
         let mut all = match self.image.take() {
             Some(image) => image.into_data(),
-            None => ArrayD::zeros([&[self.frames], volume.data.shape()].concat()),
+            None => {
+                let shape = [&[self.frames], volume.data.shape()].concat();
+                expect_memory("images", (shape.iter().product::<usize>() * size_of::<C32>()) as u64)?;
+                ArrayD::zeros(shape)
+            }
         };
         all.index_axis_mut(Axis(0), volume.index).assign(&volume.data);
         self.image = Some(Image::of_stacks(all, volume.stacks)?);

@@ -126,7 +126,7 @@ impl Context {
 }
 
 /// The first GPU that works, else the host.
-pub fn first_gpu(host: Device, quiet: bool) -> Device {
+fn first_gpu(host: Device, quiet: bool) -> Device {
     match Device::auto(host) {
         (device, Some(reason)) if cuda::NoGpu::NoDriver.to_string() != reason => {
             // Without a driver nobody expects a GPU; one that does not work is worth a word.

@@ -17,16 +17,16 @@ pub(crate) fn report(program: &Program, error: &anyhow::Error) -> u8 {
     code(error)
 }
 
-/// An error in one line: its causes, each once. Errors that wrap others repeat these in their own text.
+/// An error in one line: its causes, each once. Errors that wrap others repeat these in their own text, and errors of files repeat the file.
 pub fn line_of(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain() {
-        let text = cause.to_string();
-        if !message.contains(&text) {
-            if !message.is_empty() {
-                message.push_str(": ");
-            }
-            message.push_str(&text.replace('\n', " "));
+        let text = cause.to_string().replace('\n', " ");
+        if text.starts_with(&message) {
+            message = text;
+        } else if !message.contains(&text) {
+            message.push_str(": ");
+            message.push_str(&text);
         }
     }
     message

@@ -25,7 +25,7 @@ mod progress;
 pub mod stdin;
 pub mod stdout;
 
-pub use context::{Context, Gpu, first_gpu};
+pub use context::{Context, Gpu};
 pub use failure::line_of;
 pub use progress::Console;
 pub use rayspin_run::{BadInput, Undecided};

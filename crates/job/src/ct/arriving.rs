@@ -136,7 +136,7 @@ impl Stream<'_> {
                 }
             }
         });
-        let broken = |what: &str, error: &dyn std::fmt::Display| Error::Device {
+        let broken = |what: &str, error: &dyn std::fmt::Display| Error::Numerical {
             what: what.to_owned(),
             detail: error.to_string(),
         };

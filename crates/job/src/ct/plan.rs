@@ -83,6 +83,7 @@ impl<'a> Chosen<'a> {
             limits = place.limits()?;
             fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
         }
+        notes.into_iter().for_each(|note| session.say(note));
         let plan = match fitted {
             Ok(plan) => plan,
             Err(short) => {
@@ -90,7 +91,6 @@ impl<'a> Chosen<'a> {
                 return Err(Short { scan, less: LESS }.refusal(&short, &limits));
             }
         };
-        notes.into_iter().for_each(|note| session.say(note));
         Ok(Planned { session, lines, options, plan, limits })
     }
 }

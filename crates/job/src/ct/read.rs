@@ -156,8 +156,9 @@ pub(super) fn read(request: &Arc<Request>, kind: Kind, device: &Device) -> Resul
     }
     let made = prepare(device, scan, (&part, [rows, columns]), &request.corrections, &options, &mut notes);
     let Prepared { lines, geometry, axis } = made.map_err(of_scan)?;
-    // A scan in memory is held by its owner already; the copy that line integrals are made of is not.
-    let bytes = if own { bytes } else { bytes / 2 };
+    // The samples of a scan in memory are its owner's already; their copy, of which line integrals are made, is not.
+    let owners = 4 * whole.iter().product::<usize>() as u64;
+    let bytes = if own { bytes } else { bytes.saturating_sub(owners) };
     Ok(Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm, stated })
 }
 

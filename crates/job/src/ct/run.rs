@@ -125,6 +125,11 @@ impl Finished<'_> {
         self.notes.push(note);
     }
 
+    /// Moves what was told so far to the record, as it was told.
+    pub fn record_notes(&mut self) {
+        self.notes.drain(..).for_each(|note| self.recorder.note(note));
+    }
+
     /// Records what decided the volume, and how the iterations went.
     pub fn record(&mut self) -> Result<()> {
         let Self { recorder, options, request, made, axis, .. } = self;

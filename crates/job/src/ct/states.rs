@@ -11,7 +11,7 @@ use rayspin_run::{Certify, Given, refuse_idle};
 
 use super::effect::{self, OPTIONS};
 use super::read::{self, Kind, Lines};
-use super::request::Request;
+use super::request::{Input, Request};
 use super::{Ct, methods};
 use crate::asked::Asked;
 use crate::{Place, Result};
@@ -66,10 +66,14 @@ impl<'a> Begun<'a> {
         let kind = read::kind(&request)?;
         let (request, starting, notes) = (Arc::new(request), None, Vec::new());
         let session = Session { request, monitor, recorder, place, starting, process, notes };
-        let of_array = kind.is_array().then_some(false);
-        session.refuse_idle(kind, [of_array; 2])?;
+        let stated = match &session.request.input {
+            Input::Scan(scan) => [Some(scan.geometry.is_some()), Some(true)],
+            Input::File(_) => [kind.is_array().then_some(false); 2],
+        };
+        session.refuse_idle(kind, stated)?;
         if let Some(method) = session.request.method.method() {
             session.refuse_idle_parameters(method)?;
+            session.request.method.of(method)?.check()?;
         }
         Ok(Self { session, kind })
     }
@@ -126,6 +130,7 @@ impl<'a> Understood<'a> {
     pub fn choose(mut self) -> Result<Chosen<'a>> {
         let method = self.method()?;
         let Self { mut session, lines, .. } = self;
+        session.recorder.stage("plan");
         session.refuse_idle_parameters(method)?;
         let request = session.request.clone();
         request.certify.iter().try_for_each(Certify::validate)?;

@@ -275,6 +275,11 @@ impl<'a> Understood<'a> {
             let (options, monitor) = (&session.options, &session.monitor);
             monitor.stage("read", 0, || stream.learn_maps(options, monitor))?;
         }
+        if let Source::Series { scan, another, .. } = &mut source {
+            *another = None;
+            let learned = session.options.learns_maps().then(|| learned(scan, &session.request));
+            shape.maps = learned.transpose()?.flatten().map(Box::new);
+        }
         let prepared = shape.prepare(&session.place.device, &source, &session.options);
         prepared.map_err(|error| session.of_scan(error))?;
         Ok(Chosen(Self { session, source, shape, process }))
@@ -314,6 +319,15 @@ impl<'a> Understood<'a> {
         let fitted = fitted.map_err(|error| self.session.of_scan(error))?;
         Ok(fitted.is_ok_and(|plan| crate::place::expect_memory(&plan).is_ok()))
     }
+}
+
+/// The samples that the maps of a series in memory are learned from.
+fn learned(scan: &rayspin_mri::scan::Scan, request: &Request) -> rayspin_core::Result<Option<Frame>> {
+    let Request { selection, frames, .. } = request;
+    let index = scan.frames()?;
+    let labels = selection.labels(&index, &mut Vec::new())?;
+    let series = index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())?;
+    Ok(series.maps(0, frames, &mut Vec::new())?.map(|(_, frame)| frame))
 }
 
 /// A run whose method is chosen.

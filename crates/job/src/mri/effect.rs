@@ -292,6 +292,7 @@ impl Need for Needs {
             },
             Self::Numbers => "pictures only".into(),
             Self::Phase => "a root of a sum of squares over coils".into(),
+            Self::Readouts if run.known.format.is_none() => "the samples of one image (in memory)".into(),
             Self::Readouts => format!("a grid of k-space ({})", run.place()),
             Self::Header if run.known.numbered => format!("samples without a header ({})", run.place()),
             Self::Header | Self::Numbered => format!("the samples of one image ({})", run.place()),

@@ -23,7 +23,7 @@ use crate::asked::Kit;
 
 pub use choose::{Begun, Chosen, Understood};
 pub use effect::{Needs, OPTIONS, in_a_field, iterates};
-pub use plan::{Planned, cut};
+pub use plan::Planned;
 pub use record::name_of;
 pub use request::{Beside, Input, Request};
 pub use run::Finished;

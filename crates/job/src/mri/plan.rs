@@ -52,6 +52,17 @@ impl Job for PlanJob<'_> {
         };
         let core = match source {
             Source::Stream(stream) => stream.budget(frame, shape.coils, &self.options, device, known),
+            Source::Series { repetitions, slices, .. } => {
+                let stream = core::Streaming {
+                    frames: *repetitions,
+                    slices: *slices,
+                    held: shape.maps.as_deref().map_or(0, core::assembling),
+                    coils: shape.coils,
+                    maps: shape.maps.as_deref(),
+                    plans_each: request.selection.window.is_some(),
+                };
+                core::of_stream(frame, &stream, &self.options, device, known)
+            }
             _ => core::of_frames(frame, &frames, &self.options, device, known),
         }?;
         let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
@@ -63,8 +74,21 @@ impl Job for PlanJob<'_> {
             },
         );
         budget.stages.extend(core.stages);
-        let (images, result) = (8 * image * shape.frames as u64, budget.result);
+        let (images, result) = (8 * image * shape.images(source) as u64, budget.result);
         let process = self.process + shape.kept;
+        // All images of a run that hands them over together; those of one that is written volume by volume are counted by its writers.
+        let together = match source {
+            Source::Stream(_) => request.collects,
+            Source::Series { .. } => true,
+            _ => false,
+        };
+        if together {
+            budget
+                .stages
+                .iter_mut()
+                .filter(|stage| stage.name != "read")
+                .for_each(|stage| stage.bytes += images);
+        }
         if matches!(source, Source::Stream(_)) {
             return Ok(stream::with_writing(request, budget, images, process, device));
         }
@@ -86,6 +110,8 @@ impl Job for PlanJob<'_> {
 
 /// A run that fits.
 pub struct Planned<'a> {
+    /// Whether the plan is recorded and kernels are compiled.
+    pub(super) is_ready: bool,
     pub(super) session: Session<'a>,
     pub(super) source: Source,
     pub(super) shape: Shape,
@@ -97,11 +123,6 @@ impl Planned<'_> {
     /// What it takes, stage by stage.
     pub fn plan(&self) -> &Plan {
         &self.plan
-    }
-
-    /// What decides the images, and how the run is cut.
-    pub fn options(&self) -> &ReconOptions {
-        &self.session.options
     }
 
     /// The images of a run that gives them one after another.
@@ -119,7 +140,7 @@ impl Planned<'_> {
 }
 
 /// How a run is cut, in words.
-pub fn cut(plan: &Plan, options: &ReconOptions) -> String {
+fn cut(plan: &Plan, options: &ReconOptions) -> String {
     let batch_sizes = &options.run.batch_sizes;
     let mut split =
         if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
@@ -163,12 +184,12 @@ impl<'a> Chosen<'a> {
             limits = session.place.limits()?;
             fitted = session.plan_within(&source, &shape, process, &limits)?;
         }
+        notes.into_iter().for_each(|note| session.say(note));
         let plan = match fitted {
             Ok(plan) => plan,
             Err(short) => return Err(session.request.short().refusal(&short, &limits)),
         };
-        notes.into_iter().for_each(|note| session.say(note));
-        Ok(Planned { session, source, shape, plan, limits })
+        Ok(Planned { is_ready: false, session, source, shape, plan, limits })
     }
 }
 

@@ -69,8 +69,10 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
         let (images, slices) = (series.labels().len(), series.slices());
         let coils = frame.coils();
         let frame = Some(Box::new(frame));
-        let shape = Shape { frame, frames: images, assembled: true, coils, noise, ..Shape::default() };
-        let source = Source::Series { scan: scan.clone(), repetitions: images / slices.max(1), another };
+        let read = frame.as_deref().map_or(0, core::assembling);
+        let shape = Shape { frame, frames: images, assembled: true, read, coils, noise, ..Shape::default() };
+        let repetitions = images / slices.max(1);
+        let source = Source::Series { scan: scan.clone(), repetitions, slices, another };
         return Ok((source, shape));
     }
     let slices = index.places().slices(labels[0].encoding);
@@ -83,9 +85,10 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
     if single {
         notes.extend(of_frame);
     }
+    let read = core::assembling(&frame);
     let (only, frame) = if single { (Some(frame), None) } else { (None, Some(frame)) };
     let (count, assembled) = (labels.len(), !single);
-    let shape = Shape { frame, frames: count, assembled, coils, noise, uneven, ..Shape::default() };
+    let shape = Shape { frame, frames: count, assembled, read, coils, noise, uneven, ..Shape::default() };
     Ok((Source::Whole { scan: scan.clone(), notes, labels, slices, only }, shape))
 }
 
@@ -134,8 +137,19 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         };
         of_scan.extend(notes);
         let (frames, assembled) = (labels.len(), !single);
-        let shape =
-            Shape { frame, held, frames, assembled, read: reading, kept, coils, noise, taken, uneven };
+        let shape = Shape {
+            frame,
+            held,
+            frames,
+            assembled,
+            read: reading,
+            kept,
+            coils,
+            noise,
+            taken,
+            uneven,
+            maps: None,
+        };
         let source = Source::Whole { scan: Arc::new(scan), notes: of_scan, labels, slices, only };
         return Ok((source, shape));
     }
@@ -155,8 +169,19 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     let (frames, kept, coils) = (labels.len(), contents.library_bytes, frame.coils());
     let read = read.saturating_sub(kept);
     let frame = Some(frame);
-    let shape =
-        Shape { frame, held: bytes, frames, assembled: true, read, kept, coils, noise, taken, uneven };
+    let shape = Shape {
+        frame,
+        held: bytes,
+        frames,
+        assembled: true,
+        read,
+        kept,
+        coils,
+        noise,
+        taken,
+        uneven,
+        maps: None,
+    };
     Ok((Source::Parts { labels, slices, notes }, shape))
 }
 

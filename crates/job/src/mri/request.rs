@@ -91,6 +91,8 @@ pub struct Request {
     pub outputs: Vec<PathBuf>,
     /// Whether the images are compared with a reference, which takes memory.
     pub compared: bool,
+    /// Whether the sink keeps all volumes of a stream, which takes memory.
+    pub collects: bool,
     /// The folder that keeps Toeplitz kernels from run to run.
     pub cache: Option<PathBuf>,
     /// Checks of the transforms against exact sums.
@@ -115,6 +117,7 @@ impl Request {
             given: Given::default(),
             outputs: Vec::new(),
             compared: false,
+            collects: false,
             cache: None,
             certify: None,
             dry_run: false,

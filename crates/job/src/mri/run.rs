@@ -74,7 +74,6 @@ impl<'a> Planned<'a> {
         sink: &mut (dyn FnMut(Volume) -> std::result::Result<(), E> + Send),
     ) -> std::result::Result<Finished<'a>, E> {
         self.ready()?;
-        self.compile_ahead();
         let (layout, taken) = (self.source.layout(), self.shape.taken.take());
         let Self { mut session, source, .. } = self;
         session.recorder.stage("reconstruct");
@@ -90,7 +89,11 @@ impl<'a> Planned<'a> {
                 (None, stream.run(&place.device, options, &mut told, monitor)?)
             }
             other => {
-                let made = reconstruct(&place.device, request, other, options, monitor)?;
+                let made = reconstruct(&place.device, request, other, options, monitor);
+                let made = made.map_err(|error| match error {
+                    Error::Core(error) => request.input.error(error),
+                    other => other,
+                })?;
                 let ScanImage { image, solves, maps, notes, certificates, searched } = made;
                 (shape, stacks) = (image.shape_zyx(), image.stacks().len());
                 let times = StreamTimes::default();
@@ -138,8 +141,14 @@ impl<'a> Planned<'a> {
         })
     }
 
-    /// Opens what the run keeps from others, and records the plan.
-    fn ready(&mut self) -> Result<()> {
+    /// What [`Self::run`] does first: it opens what the run keeps from others, records the plan, and compiles kernels. A program that is to
+    /// be interrupted at once until the images begin calls it before.
+    ///
+    /// Errors: memory; a folder of kernels that cannot be opened; an option out of range.
+    pub fn ready(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_ready, true) {
+            return Ok(());
+        }
         expect_memory(&self.plan)?;
         let Self { session, plan, limits, source, .. } = self;
         let Session { request, options, recorder, place, .. } = session;
@@ -159,6 +168,7 @@ impl<'a> Planned<'a> {
         recorder.parameter("points at a time", serde_json::json!(batch_sizes.points));
         recorder.parameter("read image by image", matches!(source, Source::Parts { .. }));
         recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
+        self.compile_ahead();
         Ok(())
     }
 
@@ -181,6 +191,11 @@ impl Finished<'_> {
     pub fn say(&mut self, note: String) {
         self.monitor.note(&note);
         self.notes.push(note);
+    }
+
+    /// Moves what was told so far to the record, as it was told.
+    pub fn record_notes(&mut self) {
+        self.notes.drain(..).for_each(|note| self.recorder.note(note));
     }
 
     /// Records what decided the images, how the iterations went, and what was told; says what stopped above its tolerance.

@@ -22,8 +22,8 @@ pub(super) enum Source {
         slices: Vec<u16>,
         only: Option<Box<Frame>>,
     },
-    /// Repetitions or windows of a scan in memory; how many, and an image of the slice that the fullest image shows.
-    Series { scan: Arc<Scan>, repetitions: usize, another: Option<Box<Frame>> },
+    /// Repetitions or windows of a scan in memory: how many, of how many slices, and another image of the slice that is looked at.
+    Series { scan: Arc<Scan>, repetitions: usize, slices: usize, another: Option<Box<Frame>> },
     /// A scan on disk, read image by image; the notes are the first image's.
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
     /// The samples of one image, from arrays without a header.
@@ -83,6 +83,8 @@ pub(super) struct Shape {
     pub(super) taken: Option<Taken>,
     /// What images have that hold far fewer lines than the fullest one.
     pub(super) uneven: Option<String>,
+    /// The samples that the maps of a series in memory are learned from, to plan for.
+    pub(super) maps: Option<Box<Frame>>,
 }
 
 impl Shape {

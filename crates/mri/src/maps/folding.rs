@@ -44,6 +44,10 @@ pub fn second_set(
         0 => Slice::from(..),
         _ => Slice::from(centre_of(axis.len, centre.width)),
     });
+    // A slice without signal tells nothing.
+    if region.iter().all(|value| *value == C32::ZERO) {
+        return Ok(None);
+    }
     let part = folded(device, Array::from_host(device, region)?, &kspace.shape()[1..])?;
     Ok((part >= FOLDED).then(|| {
         let reason = format!(

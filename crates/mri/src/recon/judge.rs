@@ -8,6 +8,14 @@ fn zeros<'a>(mut values: impl Iterator<Item = &'a C32>) -> bool {
     values.all(|value| *value == C32::ZERO)
 }
 
+/// Whether all samples of a frame are 0.
+pub(super) fn is_empty(frame: &Frame) -> bool {
+    match &frame.samples {
+        Samples::Cartesian { kspace, .. } => zeros(kspace.iter()),
+        Samples::NonCartesian { data, .. } => zeros(data.iter()),
+    }
+}
+
 /// What is known of the samples of each image so far.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
@@ -19,12 +27,13 @@ pub(super) struct Judge {
 impl Judge {
     /// Looks at an image's samples. Returns whether all are 0.
     pub(super) fn look(&mut self, label: Label, frame: &Frame) -> bool {
-        let (samples, places, empty) = match &frame.samples {
-            Samples::Cartesian { kspace, sampled } => {
-                (sampled.iter().filter(|known| **known).count(), Some(sampled.len()), zeros(kspace.iter()))
+        let (samples, places) = match &frame.samples {
+            Samples::Cartesian { sampled, .. } => {
+                (sampled.iter().filter(|known| **known).count(), Some(sampled.len()))
             }
-            Samples::NonCartesian { data, .. } => (data.ncols(), None, zeros(data.iter())),
+            Samples::NonCartesian { data, .. } => (data.ncols(), None),
         };
+        let empty = is_empty(frame);
         self.whole |= places == Some(samples);
         self.images.push((label, samples));
         if empty {

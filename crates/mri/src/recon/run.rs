@@ -7,7 +7,7 @@ use rayspin_core::slices::Stack;
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
 
-use super::judge::Judge;
+use super::judge::{Judge, is_empty};
 use super::{
     AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
 };
@@ -154,7 +154,7 @@ impl Run {
     /// Whether the slice's maps are estimated from its own samples.
     fn estimates_maps_of(&self, label: &Label) -> bool {
         let has_maps = self.cache.get(&label.slice).is_some_and(|cache| cache.maps.is_some());
-        self.options.needs_maps() && self.options.maps.is_none() && self.options.map_sets() == 1 && !has_maps
+        self.options.needs_maps() && self.options.maps.is_none() && !has_maps
     }
 
     /// The image of a slice without signal, which no maps can be estimated from: 0, as its maps are. The other slices of its volume have
@@ -162,7 +162,9 @@ impl Run {
     fn nothing(&mut self, frame: &Frame) -> Result<ArrayD<C32>> {
         let dims = frame.matrix.len();
         if self.options.keep_maps && self.maps.len() < self.taken {
-            let shape = [&[frame.coils()], &frame.matrix[..]].concat();
+            let sets = self.options.map_sets();
+            let leading: &[usize] = if sets > 1 { &[sets, frame.coils()] } else { &[frame.coils()] };
+            let shape = [leading, &frame.matrix[..]].concat();
             self.maps.push(as_volumes(ArrayD::zeros(shape), dims));
         }
         Ok(as_volumes(ArrayD::zeros(&frame.matrix[..]), dims))
@@ -182,6 +184,11 @@ impl Run {
         for (slice, frames) in std::mem::take(&mut self.together) {
             let Some(first) = frames.first() else { continue };
             let (label, dims) = (first.label, first.matrix.len());
+            if self.taken > 1 && self.estimates_maps_of(&label) && frames.iter().all(is_empty) {
+                let nothing = self.nothing(first)?;
+                images.insert(slice, vec![nothing; frames.len()]);
+                continue;
+            }
             // What coils become is found once for a slice.
             self.prepare(first, monitor)?;
             self.choose(&label, first)?;

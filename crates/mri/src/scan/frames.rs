@@ -181,7 +181,7 @@ impl SeriesFrames<'_> {
         self.series.slices()
     }
 
-    /// The number of the image with the most samples, the first of several, and of another image of the same slice; the first twice where there
+    /// The number of the image that a run looks at ([`fullest`]), and of another image of the same slice; the first twice where there
     /// is but one.
     pub fn fullest_and_another(&self) -> [usize; 2] {
         let (fullest, slices) = (self.series.fullest(), self.series.slices());

@@ -165,6 +165,12 @@ const KEYWORDS: &[&str] = &[
 /// The scan of a run, and its files. Errors: a `TypeError` for what is no scan of CT, with what makes one.
 fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
     if let Ok(path) = scan.extract::<PathBuf>() {
+        let states = scan.py().detached(|| rayspin::io::Projections::are_in(&path))?;
+        if !states.map_err(|error| of_file(Call::Ct, &error))? {
+            let expected = "a CT scan with a header";
+            let found = "another file; rayspin.ct.read_scan(path, arc=...) reads arrays of projections";
+            return Err(raised(Error::value(path.display().to_string(), expected, found)));
+        }
         let files = sources(std::iter::once(&path));
         return Ok((Input::File(path), files));
     }
@@ -195,7 +201,7 @@ fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
 /// The attenuation f of a volume from line integrals p = A f of a scan: by filtered back-projection, or iterations that make |A f - p| small.
 /// `ct.methods()` says what each method computes.
 ///
-/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file that states its angles.
+/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file with a header.
 /// method: a name of `ct.methods()`; the one that suits the rays unless given, which `notes` say.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// grid: the voxels, or matrix (x, y) or (x, y, z), voxel_mm and centre_mm (x, y, z); those that the detector resolves unless given.

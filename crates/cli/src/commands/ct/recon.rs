@@ -1,6 +1,6 @@
 //! `rayspin recon ct`
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use rayspin::core::{Image, Monitor};
 use rayspin::ct::corrections::Place as Acts;
 use rayspin::ct::recon::{AxisOn, GridOptions, RayOptions};
@@ -30,7 +30,6 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
         return files::print(&plan::table(&args.scan, planned.plan(), &planned.cut()));
     }
     let reference = args.run.reference.as_deref().map(io::read_volume).transpose()?;
-    let fail = || args.scan.display().to_string();
     // A volume that is made slab by slab is written as it comes.
     let mut writers = Vec::new();
     let is_cut = planned.is_cut();
@@ -42,12 +41,10 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
             writers.push(SeriesWriter::create(output, &shape, &values)?);
         }
     }
-    let mut finished = planned
-        .run::<anyhow::Error>(&mut |slab| {
-            writers.iter_mut().try_for_each(|writer| writer.push(slab.view().into_dyn()))?;
-            Ok(())
-        })
-        .with_context(fail)?;
+    let mut finished = planned.run::<anyhow::Error>(&mut |slab| {
+        writers.iter_mut().try_for_each(|writer| writer.push(slab.view().into_dyn()))?;
+        Ok(())
+    })?;
     for writer in writers {
         let name = stdout::name(writer.path());
         writer.finish()?.into_iter().for_each(|note| finished.say(format!("{name}: {note}")));
@@ -144,6 +141,7 @@ fn compare(
     reference: &Image<f32>,
 ) -> Result<()> {
     finished.recorder.stage("metrics");
+    finished.record_notes();
     let (first, beside) = (args.outputs.first(), args.run.reference.as_ref());
     let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
     let comparison = Comparison { image, reference, names, fit: args.run.fit };
@@ -153,8 +151,8 @@ fn compare(
 /// Completes and writes the record, and says what was made.
 fn finish(context: &Context, args: &ReconCt, mut finished: Finished<'_>, paths: &RunFiles) -> Result<()> {
     finished.record()?;
-    let Finished { mut recorder, notes, options, .. } = finished;
-    notes.into_iter().for_each(|note| recorder.note(note));
+    finished.record_notes();
+    let Finished { mut recorder, options, .. } = finished;
     for file in args.outputs.iter().flat_map(|output| files::written(output)) {
         files::record_output(&mut recorder, &file)?;
     }

@@ -61,15 +61,16 @@ impl<'a> Ready<'a> {
             context.console.note(&format!("understood as {text}"));
         }
         understood.doubts().iter().for_each(|doubt| context.console.warn(doubt));
-        let planned = understood.choose()?.plan()?;
+        let mut planned = understood.choose()?.plan()?;
         if args.run.dry_run {
             files::print(&plan::table(&args.scan, planned.plan(), &planned.cut()))?;
             return Ok(None);
         }
         let reference = args.run.reference.as_deref().map(io::read_image).transpose()?;
+        planned.ready()?;
         let fail = || args.scan.display().to_string();
         let (mut finished, collected) = match planned.stream() {
-            None => (planned.run::<anyhow::Error>(&mut |_| Ok(())).with_context(fail)?, None),
+            None => (planned.run::<anyhow::Error>(&mut |_| Ok(()))?, None),
             Some(shape) => {
                 let mut outputs = stream::Files::new(args, &files, shape);
                 let ended = interrupt::stoppable(|| planned.run(&mut |volume| outputs.push(&volume)));

@@ -35,6 +35,8 @@ pub(super) fn request(args: &ReconMri, given: &Given) -> Result<Request> {
         given: given.options().clone(),
         outputs: args.outputs.clone(),
         compared: args.run.reference.is_some(),
+        // The memory of what is compared is counted as such.
+        collects: false,
         cache: args.cache.clone(),
         certify: args.run.certify(),
         dry_run: args.run.dry_run,

@@ -67,6 +67,7 @@ impl Made<'_> {
         if let Some((_, name)) = &part {
             finished.say(format!("compared with {name} of the reference"));
         }
+        finished.record_notes();
         let reference = part.as_ref().map_or(&reference.image, |(image, _)| image);
         let (first, beside) = (args.outputs.first(), args.run.reference.as_ref());
         let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
@@ -78,12 +79,12 @@ impl Made<'_> {
     pub(super) fn finish(self, written: &[PathBuf]) -> Result<()> {
         let Self { context, args, files: paths, mut finished, .. } = self;
         finished.record()?;
+        finished.record_notes();
         let (shape, times, repetitions) = (finished.shape, finished.times, finished.repetitions);
         let (mut recorder, stacks) = (finished.recorder, finished.stacks);
         if args.keep_identity {
             recorder.parameter("identity", identity(args)?);
         }
-        finished.notes.into_iter().for_each(|note| recorder.note(note));
         for file in written {
             files::record_output(&mut recorder, file)?;
         }

@@ -1,0 +1,130 @@
+//! Runs of scans in memory: what they refuse, what they state, and what they make.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::Arc;
+
+use rayspin_core::{C32, Monitor};
+use rayspin_device::Device;
+use rayspin_job::asked::{Asked, Typed};
+use rayspin_job::mri::{Finished, Input, Planned, Request};
+use rayspin_job::{Error, Place, Result, ct};
+use rayspin_mri::recon::{ReconOptions, Selection, reconstruct_scan};
+use rayspin_mri::scan::{FrameOptions, Scan, Window};
+use rayspin_mri::simulate::{SimulateOptions, simulate};
+use rayspin_report::RunRecorder;
+use rayspin_run::{Given, Value};
+
+fn scan(options: &SimulateOptions) -> Scan {
+    simulate(options, &Monitor::silent()).unwrap().scan
+}
+
+fn recorder() -> RunRecorder {
+    RunRecorder::start("test", "1", [""; 0], "cpu", 1)
+}
+
+fn place(memory: Option<u64>) -> Place {
+    Place { memory, ..Place::of(Device::cpu().unwrap()) }
+}
+
+fn cg_sense(iterations: u64) -> Asked<rayspin_job::mri::Mri> {
+    let mut asked = Asked::new(Some("cg-sense".to_owned()));
+    asked.insert("iterations", Typed::Value(Value::Count(iterations)));
+    asked
+}
+
+fn planned(request: Request, memory: Option<u64>) -> Result<Planned<'static>> {
+    request.begin(place(memory), Monitor::silent(), recorder())?.read()?.choose()?.plan()
+}
+
+fn finished(request: Request) -> Finished<'static> {
+    planned(request, None).unwrap().run::<Error>(&mut |_| Ok(())).unwrap()
+}
+
+#[test]
+fn an_empty_middle_slice_leaves_the_others_their_images() {
+    let options = SimulateOptions { matrix: [24, 24, 3], coils: 4, ..SimulateOptions::default() };
+    let mut scan = scan(&options);
+    for readout in scan.acquisitions.iter_mut().filter(|readout| readout.counters.slice == 1) {
+        readout.data.fill(C32::ZERO);
+    }
+    let finished = finished(Request { method: cg_sense(3), ..Request::of(Input::Scan(Arc::new(scan))) });
+    let image = finished.image.unwrap();
+    let energy = |z: usize| {
+        let slice = image.data().index_axis(ndarray::Axis(0), z);
+        slice.iter().map(|value| value.norm_sqr()).sum::<f32>()
+    };
+    assert!(energy(0) > 0.0 && energy(2) > 0.0);
+    assert_eq!(energy(1), 0.0);
+    let said = "slice 1 has samples of 0 alone: there is no image";
+    assert!(finished.notes.iter().any(|note| note.contains(said)), "{:?}", finished.notes);
+}
+
+#[test]
+fn windows_of_a_scan_in_memory_are_those_of_the_library_and_their_plan_counts_all_images() {
+    let options =
+        SimulateOptions { matrix: [32, 32, 1], coils: 4, repetitions: 12, ..SimulateOptions::default() };
+    let scan = Arc::new(scan(&options));
+    let of = |repetitions: usize, window: Option<Window>| {
+        let repetition = Some(format!("0-{}", repetitions - 1).parse().unwrap());
+        let selection = Selection { repetition, window, ..Selection::default() };
+        Request { method: cg_sense(2), selection, ..Request::of(Input::Scan(scan.clone())) }
+    };
+    let peak = |repetitions| planned(of(repetitions, None), None).unwrap().plan().budget.peak();
+    // An image more takes its own bytes, and no maps.
+    let image = 8 * 32 * 32;
+    assert_eq!((peak(12) - peak(6), peak(6) - peak(3)), (6 * image, 3 * image));
+
+    let window = Window { readouts: 32, stride: 64, frames: Some(3) };
+    let request = of(12, Some(window));
+    let selection = request.selection.clone();
+    let finished = finished(request);
+    let options = ReconOptions::with_method(finished.options.method.clone());
+    let frames = FrameOptions::default();
+    let device = Device::cpu().unwrap();
+    let theirs = reconstruct_scan(&device, &scan, &selection, &frames, &options, &Monitor::silent()).unwrap();
+    assert_eq!(finished.image.unwrap().data(), theirs.image.data());
+    assert_eq!(finished.repetitions, 3);
+}
+
+#[test]
+fn options_that_do_nothing_and_limits_that_nothing_fits_are_refused() {
+    let scan =
+        Arc::new(scan(&SimulateOptions { matrix: [24, 24, 1], coils: 2, ..SimulateOptions::default() }));
+    let request = || Request { method: cg_sense(2), ..Request::of(Input::Scan(scan.clone())) };
+    let given: Given = [("epsilon".to_owned(), "tolerance=".to_owned())].into_iter().collect();
+    let refused = planned(Request { given, ..request() }, None).err().unwrap();
+    let Error::Input(refused) = refused else { panic!("{refused}") };
+    assert!(refused.to_string().starts_with("tolerance=: expected a scan with a trajectory"), "{refused}");
+    assert!(refused.remedy().unwrap().starts_with("leave tolerance= out"));
+    let refused = planned(request(), Some(1 << 20)).err().unwrap();
+    let text = refused.to_string();
+    assert!(
+        text.starts_with("--memory: expected at least ") && text.ends_with("for the scan, found 1.00 MiB"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_again() {
+    use rayspin_ct::recon::even_angles;
+    use rayspin_ct::scan::{Measured, Scan};
+    let lines = ndarray::Array3::from_elem((12, 1, 16), 0.1f32);
+    let scan = Scan::new(Measured::Lines(lines), even_angles(12, std::f64::consts::PI), None).unwrap();
+    let request = || ct::Request::of(ct::Input::Scan(Arc::new(scan.clone())));
+    let begun = request().begin(place(None), Monitor::silent(), recorder()).unwrap();
+    let planned = begun.read().unwrap().choose().unwrap().plan().unwrap();
+    assert!(planned.plan().budget.peak() > 0 && !planned.is_cut());
+    let mut finished = planned.run::<Error>(&mut |_| Ok(())).unwrap();
+    assert_eq!(finished.made.volume.dim(), (1, 16, 16));
+    finished.record().unwrap();
+    assert!(finished.notes.iter().any(|note| note.starts_with("method fbp: ")), "{:?}", finished.notes);
+
+    let mut stated = scan.clone();
+    stated.geometry = Some(finished.geometry.clone());
+    let given: Given = [("pixel".to_owned(), "pixel_mm".to_owned())].into_iter().collect();
+    let request = ct::Request { given, ..ct::Request::of(ct::Input::Scan(Arc::new(stated))) };
+    let refused = request.begin(place(None), Monitor::silent(), recorder()).err().unwrap();
+    let expected = "pixel_mm: expected a scan that does not state its rays, found one that does";
+    assert!(refused.to_string().starts_with(expected), "{refused}");
+}
