@@ -5,6 +5,8 @@ pub mod ct;
 mod error;
 pub mod mri;
 mod place;
+mod told;
 
 pub use error::{Error, Result};
 pub use place::Place;
+pub use told::Told;

@@ -57,7 +57,7 @@ fn an_empty_middle_slice_leaves_the_others_their_images() {
     assert!(energy(0) > 0.0 && energy(2) > 0.0);
     assert_eq!(energy(1), 0.0);
     let said = "slice 1 has samples of 0 alone: there is no image";
-    assert!(finished.notes.iter().any(|note| note.contains(said)), "{:?}", finished.notes);
+    assert!(finished.told.notes.iter().any(|note| note.contains(said)), "{:?}", finished.told.notes);
 }
 
 #[test]
@@ -118,7 +118,11 @@ fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_a
     let mut finished = planned.run::<Error>(&mut |_| Ok(())).unwrap();
     assert_eq!(finished.made.volume.dim(), (1, 16, 16));
     finished.record().unwrap();
-    assert!(finished.notes.iter().any(|note| note.starts_with("method fbp: ")), "{:?}", finished.notes);
+    assert!(
+        finished.told.notes.iter().any(|note| note.starts_with("method fbp: ")),
+        "{:?}",
+        finished.told.notes
+    );
 
     let mut stated = scan.clone();
     stated.geometry = Some(finished.geometry.clone());

@@ -398,13 +398,13 @@ pub(crate) fn recon(
     let finished = finished?.map_err(|error| of_run(words, error))?;
     let used = values_in(py, &*finished.options.method)?;
     let name = finished.options.method.about().name;
-    let notes: Vec<String> = finished.notes.iter().map(|note| words.told(note)).collect();
+    let notes: Vec<String> = finished.told.notes.iter().map(|note| words.told(note)).collect();
     let missing = || raised(Error::value("images", "those of the scan", "none"));
     let image = finished.image.ok_or_else(missing)?;
     let stacks = image.stacks();
     let image = image.into_data();
     Ok(Reconstruction {
-        record: record::with_notes(finished.recorder, &notes)?,
+        record: record::with_notes(finished.told.recorder, &notes)?,
         stacks,
         shape: image.shape().to_vec(),
         image: to_numpy(py, image).unbind(),
@@ -412,7 +412,7 @@ pub(crate) fn recon(
         method: name,
         parameters: used.unbind(),
         notes,
-        stages: finished.monitor.stages(),
+        stages: finished.told.monitor.stages(),
         residuals: finished.solves.into_iter().map(|solve| solve.residuals).collect(),
         searched: finished.searched.map(|searched| found_by_search(py, searched)).transpose()?,
         sources,

@@ -66,7 +66,7 @@ impl<'a> Chosen<'a> {
         let device = session.place.device.clone();
         let (process, options_of_job) = (session.process, &mut options);
         let mut job = PlanJob { request: &request, lines: &lines, process, options: options_of_job, device };
-        let (place, recorder, mut notes) = (&mut session.place, &mut session.recorder, Vec::new());
+        let (place, recorder, mut notes) = (&mut session.place, &mut session.told.recorder, Vec::new());
         if place.undecided.is_some() {
             let whole = job.plan().map_err(of_scan)?;
             job.process += place.decide(&whole, session.starting.take(), recorder, &mut notes)?;
@@ -83,7 +83,7 @@ impl<'a> Chosen<'a> {
             limits = place.limits()?;
             fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
         }
-        notes.into_iter().for_each(|note| session.say(note));
+        notes.into_iter().for_each(|note| session.told.say(note));
         let plan = match fitted {
             Ok(plan) => plan,
             Err(short) => {

@@ -1,14 +1,12 @@
 //! From a plan to a volume.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ndarray::Array3;
-use rayspin_core::{Monitor, ProjectionGeometry, Ranges};
+use rayspin_core::{ProjectionGeometry, Ranges};
 use rayspin_ct::corrections::Correction;
 use rayspin_ct::recon::{ReconOptions, Reconstruction, compile_ahead, reconstruct};
 use rayspin_device::{Backend, BackendKind, Device};
-use rayspin_report::RunRecorder;
 use rayspin_run::Value;
 
 use super::arriving::{Arriving, Stream};
@@ -18,7 +16,7 @@ use super::request::Request;
 use super::states::Session;
 use crate::asked::{record, recorded};
 use crate::place::expect_memory;
-use crate::{Error, Result};
+use crate::{Error, Result, Told};
 
 /// A volume, how it came about, and the record so far.
 pub struct Finished<'a> {
@@ -28,12 +26,8 @@ pub struct Finished<'a> {
     pub options: ReconOptions,
     /// Where it was computed.
     pub device: Device,
-    /// The record, whose running stage is the reconstruction.
-    pub recorder: RunRecorder,
-    /// The times of stages.
-    pub monitor: Monitor<'a>,
-    /// What was assumed, one sentence each, in the order in which it was told.
-    pub notes: Vec<String>,
+    /// What was told. The running stage of the record is the reconstruction.
+    pub told: Told<'a>,
     /// The volume, how the iterations went, and what was measured of the transforms. The volume is empty where its slabs went to the sink.
     pub made: Reconstruction,
     /// The rays that were used.
@@ -54,7 +48,8 @@ impl<'a> Planned<'a> {
         expect_memory(&self.plan)?;
         let is_cut = self.is_cut();
         let Self { mut session, lines, options, plan, limits } = self;
-        let Session { request, recorder, place, monitor, .. } = &mut session;
+        let Session { request, place, told, .. } = &mut session;
+        let Told { recorder, monitor, .. } = told;
         recorder.parameter("memory limit", serde_json::json!(place.memory));
         recorder.parameter("memory stated", plan.peak());
         recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
@@ -98,41 +93,18 @@ impl<'a> Planned<'a> {
             }
         };
         request.corrections.volume(place.device.cpu_side(), &mut made.volume)?;
-        // Reading is a stage of the recorder's own.
-        for (stage, seconds) in session.monitor.stages().into_iter().filter(|(stage, _)| stage != "read") {
-            session.recorder.within(stage, Duration::from_secs_f64(seconds));
-        }
-        std::mem::take(&mut made.notes).into_iter().for_each(|note| session.say(note));
-        let Session { request, monitor, recorder, place, notes, .. } = session;
-        Ok(Finished {
-            request,
-            options,
-            device: place.device,
-            recorder,
-            monitor,
-            notes,
-            made,
-            geometry,
-            axis,
-        })
+        session.told.record_stages();
+        std::mem::take(&mut made.notes).into_iter().for_each(|note| session.told.say(note));
+        let Session { request, place, told, .. } = session;
+        Ok(Finished { request, options, device: place.device, told, made, geometry, axis })
     }
 }
 
 impl Finished<'_> {
-    /// Tells something.
-    pub fn say(&mut self, note: String) {
-        self.monitor.note(&note);
-        self.notes.push(note);
-    }
-
-    /// Moves what was told so far to the record, as it was told.
-    pub fn record_notes(&mut self) {
-        self.notes.drain(..).for_each(|note| self.recorder.note(note));
-    }
-
     /// Records what decided the volume, and how the iterations went.
     pub fn record(&mut self) -> Result<()> {
-        let Self { recorder, options, request, made, axis, .. } = self;
+        let Self { told, options, request, made, axis, .. } = self;
+        let recorder = &mut told.recorder;
         record(recorder, &*options.method, |_| None);
         recorder.parameter("voxels", serde_json::to_value(options.grid)?);
         let text = |ranges: &Option<Ranges>| ranges.as_ref().map(ToString::to_string);

@@ -14,29 +14,20 @@ use super::read::{self, Kind, Lines};
 use super::request::{Input, Request};
 use super::{Ct, methods};
 use crate::asked::Asked;
-use crate::{Place, Result};
+use crate::{Place, Result, Told};
 
 /// What all steps of a run share.
 pub(super) struct Session<'a> {
     pub(super) request: Arc<Request>,
-    pub(super) monitor: Monitor<'a>,
-    pub(super) recorder: RunRecorder,
+    pub(super) told: Told<'a>,
     pub(super) place: Place,
     /// A GPU that starts while the scan is read.
     pub(super) starting: Option<Starting>,
     /// Bytes of the process before it read anything.
     pub(super) process: u64,
-    /// What was told so far.
-    pub(super) notes: Vec<String>,
 }
 
 impl Session<'_> {
-    /// Tells something.
-    pub(super) fn say(&mut self, note: String) {
-        self.monitor.note(&note);
-        self.notes.push(note);
-    }
-
     fn refuse_idle(&self, kind: Kind, stated: [Option<bool>; 2]) -> Result<()> {
         let [rays, angles] = stated;
         let run = effect::Run { request: &self.request, kind, rays, angles };
@@ -59,13 +50,12 @@ impl<'a> Begun<'a> {
         request: Request,
         place: Place,
         monitor: Monitor<'a>,
-        mut recorder: RunRecorder,
+        recorder: RunRecorder,
     ) -> Result<Self> {
         let process = place.bytes_before();
-        recorder.stage("read");
         let kind = read::kind(&request)?;
-        let (request, starting, notes) = (Arc::new(request), None, Vec::new());
-        let session = Session { request, monitor, recorder, place, starting, process, notes };
+        let (request, starting, told) = (Arc::new(request), None, Told::new(monitor, recorder));
+        let session = Session { request, told, place, starting, process };
         let stated = match &session.request.input {
             Input::Scan(scan) => [Some(scan.geometry.is_some()), Some(true)],
             Input::File(_) => [kind.is_array().then_some(false); 2],
@@ -89,9 +79,9 @@ impl<'a> Begun<'a> {
         }
         let (request, device) = (&session.request, &session.place.device);
         let stage = if request.input.file().is_some() { "read" } else { "line integrals" };
-        let mut lines = session.monitor.stage(stage, 0, || read::read(request, kind, device))?;
+        let mut lines = session.told.monitor.stage(stage, 0, || read::read(request, kind, device))?;
         session.refuse_idle(kind, [Some(lines.stated.rays), Some(lines.stated.angles)])?;
-        std::mem::take(&mut lines.notes).into_iter().for_each(|note| session.say(note));
+        std::mem::take(&mut lines.notes).into_iter().for_each(|note| session.told.say(note));
         Ok(Understood { session, lines, method: None })
     }
 }
@@ -113,7 +103,7 @@ impl<'a> Understood<'a> {
         }
         let none = || Error::value("method", "one that suits the scan", "none");
         let (method, reason) = methods().suited(&Facts::of(&self.lines.geometry)).ok_or_else(none)?;
-        self.session.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
+        self.session.told.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
         self.method = Some(method);
         Ok(method)
     }
@@ -130,7 +120,7 @@ impl<'a> Understood<'a> {
     pub fn choose(mut self) -> Result<Chosen<'a>> {
         let method = self.method()?;
         let Self { mut session, lines, .. } = self;
-        session.recorder.stage("plan");
+        session.told.recorder.stage("plan");
         session.refuse_idle_parameters(method)?;
         let request = session.request.clone();
         request.certify.iter().try_for_each(Certify::validate)?;
@@ -138,7 +128,7 @@ impl<'a> Understood<'a> {
             Some(grid) => grid,
             None => {
                 let grid = grid(&lines.geometry, &request.wanted)?;
-                request.wanted.note(&grid).into_iter().for_each(|note| session.say(note));
+                request.wanted.note(&grid).into_iter().for_each(|note| session.told.say(note));
                 grid
             }
         };

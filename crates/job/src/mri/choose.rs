@@ -21,29 +21,20 @@ use super::request::{Beside, Input, Request, read_field_map};
 use super::source::{Shape, Source};
 use super::{Taken, methods, record};
 use crate::place::process_bytes;
-use crate::{Place, Result};
+use crate::{Place, Result, Told};
 
 /// What all steps of a run share.
 pub(super) struct Session<'a> {
     pub(super) request: Arc<Request>,
-    pub(super) monitor: Monitor<'a>,
-    pub(super) recorder: RunRecorder,
+    pub(super) told: Told<'a>,
     pub(super) options: ReconOptions,
     pub(super) place: Place,
     /// A GPU that starts while the scan is read.
     pub(super) starting: Option<Starting>,
     pub(super) known: Known,
-    /// What was told so far.
-    pub(super) notes: Vec<String>,
 }
 
 impl Session<'_> {
-    /// Tells something.
-    pub(super) fn say(&mut self, note: String) {
-        self.monitor.note(&note);
-        self.notes.push(note);
-    }
-
     /// An error about the scan, with its file.
     pub(super) fn of_scan(&self, error: rayspin_core::Error) -> crate::Error {
         self.request.input.error(error)
@@ -64,7 +55,8 @@ impl Session<'_> {
     pub(super) fn read(&self, process: u64, whole: bool) -> Result<(Source, Shape)> {
         let reading = Reading { request: &self.request, memory: self.place.memory, process, whole };
         let stage = if self.request.input.file().is_some() { "read" } else { "samples" };
-        self.monitor.stage(stage, 0, || read::read(&reading, &self.monitor))
+        let monitor = &self.told.monitor;
+        monitor.stage(stage, 0, || read::read(&reading, monitor))
     }
 
     pub(super) fn job<'s>(&'s self, source: &'s Source, shape: &'s Shape, process: u64) -> PlanJob<'s> {
@@ -90,7 +82,7 @@ impl<'a> Begun<'a> {
         request: Request,
         place: Place,
         monitor: Monitor<'a>,
-        mut recorder: RunRecorder,
+        recorder: RunRecorder,
     ) -> Result<Self> {
         let mut options = request.options.clone();
         options.method = match request.method.method() {
@@ -99,7 +91,6 @@ impl<'a> Begun<'a> {
         };
         options.run.finish_on_cpu = place.finish_on_cpu;
         options.validate()?;
-        recorder.stage("read");
         let (format, header, numbered) = match &request.input {
             Input::File(path) => {
                 let format = io::detect(path)?;
@@ -110,8 +101,8 @@ impl<'a> Begun<'a> {
         };
         let known = Known { format, header, numbered, method: request.method.method(), scan: None };
         let request = Arc::new(request);
-        let (starting, notes) = (None, Vec::new());
-        let mut session = Session { request, monitor, recorder, options, place, starting, known, notes };
+        let (starting, told) = (None, Told::new(monitor, recorder));
+        let mut session = Session { request, told, options, place, starting, known };
         session.refuse_idle()?;
         session.options.maps = match &session.request.maps {
             Some(Beside::File(path)) => Some(Arc::new(io::read_maps(path)?)),
@@ -142,10 +133,10 @@ impl<'a> Begun<'a> {
         let (source, shape) = self.0.read(process, true)?;
         let mut understood = Understood { session: self.0, source, shape, process };
         if let Some(text) = understood.summary() {
-            understood.session.recorder.parameter("understood as", text);
+            understood.session.told.recorder.parameter("understood as", text);
         }
         for doubt in understood.doubts() {
-            understood.session.notes.push(format!("warning: {doubt}"));
+            understood.session.told.notes.push(format!("warning: {doubt}"));
         }
         Ok(understood)
     }
@@ -208,7 +199,7 @@ impl<'a> Understood<'a> {
         }
         let facts = self.facts()?;
         let (method, reason) = self.suited(&facts)?;
-        self.session.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
+        self.session.told.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
         self.session.known.method = Some(method);
         Ok(method)
     }
@@ -228,7 +219,7 @@ impl<'a> Understood<'a> {
     ///
     /// Errors: an option that does nothing; a value out of range; a file of an image that cannot be read.
     pub fn choose(mut self) -> Result<Chosen<'a>> {
-        self.session.recorder.stage("plan");
+        self.session.told.recorder.stage("plan");
         let frame = self.frame()?;
         let scan = effect::Scan {
             on_grid: matches!(frame.samples, Samples::Cartesian { .. }),
@@ -242,7 +233,7 @@ impl<'a> Understood<'a> {
         let facts = self.facts()?;
         if !measures_centre {
             let lost = "the centre of k-space is not among the samples: the image shows edges, and no areas";
-            self.session.say(lost.to_owned());
+            self.session.told.say(lost.to_owned());
         }
         let method = self.method()?;
         self.session.refuse_idle()?;
@@ -250,14 +241,14 @@ impl<'a> Understood<'a> {
         let missing = || rayspin_core::Error::value("scan", "a frame to look at", "none");
         let frame = shape.frame(&source).ok_or_else(missing)?;
         let estimates = session.effect().estimates_maps() == Some(true);
-        record::used(&mut session.recorder, frame, &session.options, estimates);
+        record::used(&mut session.told.recorder, frame, &session.options, estimates);
         let asked = session.request.method.clone();
         let typed = |name: &str| asked.has(name) && !asked.searches(name);
         let (chosen, rules) = library::suited_to(&*asked.of(method)?, &facts, typed)?;
         // A search begins at the rule's value, and tells the one that it finds.
         for rule in rules.into_iter().filter(|rule| !asked.searches(rule.name)) {
             let option = rule.name.replace('_', "-");
-            session.say(format!("{option} {}: {} (--{option} overrides)", rule.value, rule.reason));
+            session.told.say(format!("{option} {}: {} (--{option} overrides)", rule.value, rule.reason));
         }
         session.options.method = asked.with_images(&*chosen)?;
         session.options.search_lambda = asked.searches(LAMBDA);
@@ -266,13 +257,13 @@ impl<'a> Understood<'a> {
             let (before, took) = (process_bytes(), second_set_bytes(frame, &session.options)?);
             if let Some((how, reason)) = second_set(&session.place.device.host(), frame, &session.options)? {
                 session.options.sensitivities = Some(how);
-                session.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
+                session.told.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
             }
             // The process keeps what the look at the maps took.
             process += process_bytes().saturating_sub(before).max(took);
         }
         if let Source::Stream(stream) = &mut source {
-            let (options, monitor) = (&session.options, &session.monitor);
+            let (options, monitor) = (&session.options, &session.told.monitor);
             monitor.stage("read", 0, || stream.learn_maps(options, monitor))?;
         }
         if let Source::Series { scan, another, .. } = &mut source {
@@ -301,7 +292,7 @@ impl<'a> Understood<'a> {
         let Some(first) = self.shape.frame.as_deref() else { return Ok(alone) };
         let facts = facts.clone();
         let facts = match &mut self.source {
-            Source::Stream(stream) => stream.in_series(facts, first, &self.session.monitor)?,
+            Source::Stream(stream) => stream.in_series(facts, first, &self.session.told.monitor)?,
             Source::Series { another: Some(another), .. } => facts.in_series(repetitions, first, another),
             _ => return Ok(alone),
         };

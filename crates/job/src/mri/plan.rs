@@ -162,7 +162,7 @@ impl<'a> Chosen<'a> {
             let plan = session.job(&source, &shape, process).plan();
             let plan = plan.map_err(|error| session.of_scan(error))?;
             let starting = session.starting.take();
-            process += session.place.decide(&plan, starting, &mut session.recorder, &mut notes)?;
+            process += session.place.decide(&plan, starting, &mut session.told.recorder, &mut notes)?;
         }
         let mut limits = session.place.limits()?;
         let mut fitted = session.plan_within(&source, &shape, process, &limits)?;
@@ -178,13 +178,13 @@ impl<'a> Chosen<'a> {
             fitted = session.plan_within(&source, &shape, process, &limits)?;
         }
         if let Err(short) = &fitted
-            && let Some(why) = session.place.leave_gpu(short, &limits, &mut session.recorder)
+            && let Some(why) = session.place.leave_gpu(short, &limits, &mut session.told.recorder)
         {
             notes.push(why);
             limits = session.place.limits()?;
             fitted = session.plan_within(&source, &shape, process, &limits)?;
         }
-        notes.into_iter().for_each(|note| session.say(note));
+        notes.into_iter().for_each(|note| session.told.say(note));
         let plan = match fitted {
             Ok(plan) => plan,
             Err(short) => return Err(session.request.short().refusal(&short, &limits)),

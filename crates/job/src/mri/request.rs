@@ -13,6 +13,7 @@ use rayspin_run::{BadInput, Certify, Given};
 
 use super::{Begun, Mri};
 use crate::asked::Asked;
+use crate::told::of_scan;
 use crate::{Place, Result};
 
 /// The scan of a run.
@@ -37,10 +38,7 @@ impl Input {
 
     /// An error about this scan, with the file's name where it has one.
     pub(super) fn error(&self, error: rayspin_core::Error) -> crate::Error {
-        match self.file() {
-            Some(path) => rayspin_io::Error::core(path, error).into(),
-            None => error.into(),
-        }
+        of_scan(self.file(), error)
     }
 }
 

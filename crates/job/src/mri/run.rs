@@ -1,7 +1,6 @@
 //! From a plan to images.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Image, Monitor};
@@ -13,7 +12,7 @@ use rayspin_mri::recon::{
     Certificate, Frames, LAMBDA, ReconOptions, ScanImage, Searched, Solve, StreamEnd, StreamTimes, Volume,
     compile_ahead, reconstruct_frame, reconstruct_frames, reconstruct_scan,
 };
-use rayspin_report::{RunRecorder, number};
+use rayspin_report::number;
 use rayspin_run::Value;
 
 use super::choose::Session;
@@ -24,7 +23,7 @@ use super::source::Source;
 use super::taken::Taken;
 use super::{record, stopped};
 use crate::place::expect_memory;
-use crate::{Error, Result};
+use crate::{Error, Result, Told};
 
 /// Images, how they came about, and the record so far.
 pub struct Finished<'a> {
@@ -34,12 +33,8 @@ pub struct Finished<'a> {
     pub options: ReconOptions,
     /// Where they were computed.
     pub device: Device,
-    /// The record, whose running stage is the reconstruction.
-    pub recorder: RunRecorder,
-    /// The times of stages.
-    pub monitor: Monitor<'a>,
-    /// What was assumed, one sentence each, in the order in which it was told.
-    pub notes: Vec<String>,
+    /// What was told. The running stage of the record is the reconstruction.
+    pub told: Told<'a>,
     /// The image; none of a stream, whose volumes went to the sink.
     pub image: Option<Image>,
     /// Its `[z, y, x]`.
@@ -76,17 +71,18 @@ impl<'a> Planned<'a> {
         self.ready()?;
         let (layout, taken) = (self.source.layout(), self.shape.taken.take());
         let Self { mut session, source, .. } = self;
-        session.recorder.stage("reconstruct");
-        let Session { request, options, monitor, place, .. } = &session;
+        session.told.recorder.stage("reconstruct");
+        let Session { request, options, told, place, .. } = &session;
+        let monitor = &told.monitor;
         let (repetitions, mut shape, mut stacks) = (source.repetitions(), [0; 3], 1);
         let (image, end) = match source {
             Source::Stream(stream) => {
-                let mut told = |volume: Volume| {
+                let mut seen = |volume: Volume| {
                     shape.copy_from_slice(volume.data.shape());
                     stacks = volume.stacks.len();
                     sink(volume)
                 };
-                (None, stream.run(&place.device, options, &mut told, monitor)?)
+                (None, stream.run(&place.device, options, &mut seen, monitor)?)
             }
             other => {
                 let made = reconstruct(&place.device, request, other, options, monitor);
@@ -102,15 +98,13 @@ impl<'a> Planned<'a> {
         };
         let StreamEnd { solves, maps, notes, certificates, searched, times } = end;
         let times = image.is_none().then_some(times);
-        // Reading is a stage of the recorder's own.
-        for (stage, seconds) in session.monitor.stages().into_iter().filter(|(stage, _)| stage != "read") {
-            session.recorder.within(stage, Duration::from_secs_f64(seconds));
-        }
-        notes.into_iter().for_each(|note| session.say(note));
+        session.told.record_stages();
+        notes.into_iter().for_each(|note| session.told.say(note));
         if let Some(folder) = &session.request.cache {
             let (count, bytes) = KernelCache::new(folder).map_err(Error::from)?.size();
             let bytes = number::bytes(bytes);
             session
+                .told
                 .monitor
                 .note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
         }
@@ -118,15 +112,13 @@ impl<'a> Planned<'a> {
             let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
             session.options.method = methods::with(&*session.options.method, [lambda])?;
         }
-        let Session { request, monitor, recorder, options, place, notes, .. } = session;
+        let Session { request, told, options, place, .. } = session;
         let device = place.device;
         Ok(Finished {
             request,
             options,
             device,
-            recorder,
-            monitor,
-            notes,
+            told,
             image,
             shape,
             repetitions,
@@ -151,7 +143,8 @@ impl<'a> Planned<'a> {
         }
         expect_memory(&self.plan)?;
         let Self { session, plan, limits, source, .. } = self;
-        let Session { request, options, recorder, place, .. } = session;
+        let Session { request, options, told, place, .. } = session;
+        let recorder = &mut told.recorder;
         if let Some(folder) = &request.cache {
             options.run.kernels = Some(Arc::new(KernelCache::new(folder)?));
         }
@@ -180,31 +173,21 @@ impl<'a> Planned<'a> {
             && session.place.memory.is_none()
             && let Some(frame) = shape.frame(source)
         {
-            session.recorder.stage("compile kernels");
+            session.told.recorder.stage("compile kernels");
             compile_ahead(&session.place.device, frame, &session.options);
         }
     }
 }
 
 impl Finished<'_> {
-    /// Tells something.
-    pub fn say(&mut self, note: String) {
-        self.monitor.note(&note);
-        self.notes.push(note);
-    }
-
-    /// Moves what was told so far to the record, as it was told.
-    pub fn record_notes(&mut self) {
-        self.notes.drain(..).for_each(|note| self.recorder.note(note));
-    }
-
     /// Records what decided the images, how the iterations went, and what was told; says what stopped above its tolerance.
     pub fn record(&mut self) -> Result<()> {
         let tolerance = self.request.method.has("tolerance");
         if let Some(note) = stopped::note(&self.solves, &*self.options.method, tolerance) {
-            self.say(note);
+            self.told.say(note);
         }
-        let Self { recorder, options, request, .. } = self;
+        let Self { told, options, request, .. } = self;
+        let recorder = &mut told.recorder;
         if let Some(found) = &self.searched {
             recorder.parameter("lambda searched", serde_json::to_value(found)?);
         }

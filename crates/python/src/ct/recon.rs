@@ -289,13 +289,13 @@ pub(crate) fn recon_ct(
         Ok::<_, RunError>(finished)
     });
     let finished = finished?.map_err(|error| of_run(words, error))?;
-    let notes: Vec<String> = finished.notes.iter().map(|note| words.told(note)).collect();
+    let notes: Vec<String> = finished.told.notes.iter().map(|note| words.told(note)).collect();
     let used = values_in(py, &*finished.options.method)?;
     let residuals = finished.made.solve.map_or_else(Vec::new, |solve| solve.residuals);
     let volume: ArrayD<f32> = finished.made.volume.into_dyn();
     let grid = finished.options.grid;
     Ok(CtReconstruction {
-        record: record::with_notes(finished.recorder, &notes)?,
+        record: record::with_notes(finished.told.recorder, &notes)?,
         placed: grid.geometry(),
         shape: volume.shape().to_vec(),
         volume: to_numpy(py, volume).unbind(),
@@ -305,7 +305,7 @@ pub(crate) fn recon_ct(
         method: finished.options.method.about().name,
         parameters: used.unbind(),
         notes,
-        stages: finished.monitor.stages(),
+        stages: finished.told.monitor.stages(),
         residuals,
         sources,
         signed: finished.request.corrections.iter().any(|one| one.place() == Place::Volume),

@@ -47,9 +47,9 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     })?;
     for writer in writers {
         let name = stdout::name(writer.path());
-        writer.finish()?.into_iter().for_each(|note| finished.say(format!("{name}: {note}")));
+        writer.finish()?.into_iter().for_each(|note| finished.told.say(format!("{name}: {note}")));
     }
-    hashing.map_or(Ok(()), |hashing| hashing.record(&mut finished.recorder))?;
+    hashing.map_or(Ok(()), |hashing| hashing.record(&mut finished.told.recorder))?;
     let certificates = finished.made.certificates.clone();
     if !certificates.is_empty() && !context.quiet {
         files::print(&certify::certificates(&certificates, |one| one.transform.clone()))?;
@@ -115,7 +115,7 @@ fn request(args: &ReconCt, given: &Given) -> Result<Request> {
 
 /// Writes the volume; returns it as an image.
 fn write(args: &ReconCt, finished: &mut Finished<'_>) -> Result<Image<f32>> {
-    finished.recorder.stage("write");
+    finished.told.recorder.stage("write");
     let volume = std::mem::take(&mut finished.made.volume);
     let image = Image::new(volume.into_dyn(), finished.options.grid.geometry())?;
     let signed = finished.request.corrections.iter().any(|one| one.place() == Acts::Volume);
@@ -127,7 +127,7 @@ fn write(args: &ReconCt, finished: &mut Finished<'_>) -> Result<Image<f32>> {
     };
     for output in &args.outputs {
         for note in io::write_image(output, &image, &options)? {
-            finished.say(format!("{}: {note}", stdout::name(output)));
+            finished.told.say(format!("{}: {note}", stdout::name(output)));
         }
     }
     Ok(image)
@@ -140,19 +140,20 @@ fn compare(
     image: &Image<f32>,
     reference: &Image<f32>,
 ) -> Result<()> {
-    finished.recorder.stage("metrics");
-    finished.record_notes();
+    finished.told.recorder.stage("metrics");
+    finished.told.record_notes();
     let (first, beside) = (args.outputs.first(), args.run.reference.as_ref());
     let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
     let comparison = Comparison { image, reference, names, fit: args.run.fit };
-    comparison.run(context, &mut finished.recorder, &finished.monitor)
+    comparison.run(context, &mut finished.told.recorder, &finished.told.monitor)
 }
 
 /// Completes and writes the record, and says what was made.
 fn finish(context: &Context, args: &ReconCt, mut finished: Finished<'_>, paths: &RunFiles) -> Result<()> {
     finished.record()?;
-    finished.record_notes();
-    let Finished { mut recorder, options, .. } = finished;
+    finished.told.record_notes();
+    let Finished { told, options, .. } = finished;
+    let mut recorder = told.recorder;
     for file in args.outputs.iter().flat_map(|output| files::written(output)) {
         files::record_output(&mut recorder, &file)?;
     }

@@ -82,7 +82,7 @@ impl<'a> Ready<'a> {
                     }
                 };
                 if !context.quiet {
-                    let stages = finished.monitor.stages();
+                    let stages = finished.told.monitor.stages();
                     for (stage, seconds) in stages.iter().filter(|(stage, _)| stage != "read") {
                         say!("    {stage:20} {seconds:8.3} s");
                     }
@@ -91,7 +91,7 @@ impl<'a> Ready<'a> {
                 (finished, collected)
             }
         };
-        hashing.map_or(Ok(()), |hashing| hashing.record(&mut finished.recorder))?;
+        hashing.map_or(Ok(()), |hashing| hashing.record(&mut finished.told.recorder))?;
         let all = &finished.certificates;
         if !all.is_empty() && !context.quiet {
             files::print(&certify::certificates(all, |one| rayspin::job::mri::name_of(one, all)))?;

@@ -14,13 +14,13 @@ use crate::commands::metrics::Comparison;
 impl Made<'_> {
     /// Writes the images and the maps; returns the files.
     pub(super) fn write_images(&mut self) -> Result<Vec<PathBuf>> {
-        self.finished.recorder.stage("write");
+        self.finished.told.recorder.stage("write");
         let images = self.files.of_stacks(&self.args.outputs, self.finished.stacks)?;
         // A stream has written its volumes.
         if let Some(image) = self.finished.image.take() {
             for output in &self.args.outputs {
                 for note in self.write_one(output, &image)? {
-                    self.finished.say(format!("{}: {note}", stdout::name(output)));
+                    self.finished.told.say(format!("{}: {note}", stdout::name(output)));
                 }
             }
             self.finished.image = Some(image);
@@ -61,27 +61,27 @@ impl Made<'_> {
         let Self { context, args, finished, collected, reference, .. } = self;
         let image = collected.take().or_else(|| finished.image.take());
         let (Some(reference), Some(image)) = (reference, image) else { return Ok(()) };
-        finished.recorder.stage("metrics");
+        finished.told.recorder.stage("metrics");
         let part = finished.taken.as_ref().map(|taken| taken.of_reference(&reference.image, &image));
         let part = part.transpose()?.flatten();
         if let Some((_, name)) = &part {
-            finished.say(format!("compared with {name} of the reference"));
+            finished.told.say(format!("compared with {name} of the reference"));
         }
-        finished.record_notes();
+        finished.told.record_notes();
         let reference = part.as_ref().map_or(&reference.image, |(image, _)| image);
         let (first, beside) = (args.outputs.first(), args.run.reference.as_ref());
         let names = [first, beside].map(|path| path.map_or_else(String::new, |path| stdout::name(path)));
         let comparison = Comparison { image: &image, reference, names, fit: args.run.fit };
-        comparison.run(context, &mut finished.recorder, &finished.monitor)
+        comparison.run(context, &mut finished.told.recorder, &finished.told.monitor)
     }
 
     /// Completes and writes the record, and says what was made.
     pub(super) fn finish(self, written: &[PathBuf]) -> Result<()> {
         let Self { context, args, files: paths, mut finished, .. } = self;
         finished.record()?;
-        finished.record_notes();
+        finished.told.record_notes();
         let (shape, times, repetitions) = (finished.shape, finished.times, finished.repetitions);
-        let (mut recorder, stacks) = (finished.recorder, finished.stacks);
+        let (mut recorder, stacks) = (finished.told.recorder, finished.stacks);
         if args.keep_identity {
             recorder.parameter("identity", identity(args)?);
         }

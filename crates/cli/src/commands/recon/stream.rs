@@ -97,7 +97,7 @@ impl<'a> Files<'a> {
             for (_, writer) in self.writers {
                 let path = rayspin_shell::stdout::name(writer.path());
                 let left_out = writer.finish()?;
-                left_out.into_iter().for_each(|note| finished.say(format!("{path}: {note}")));
+                left_out.into_iter().for_each(|note| finished.told.say(format!("{path}: {note}")));
             }
             Ok(())
         })?;
