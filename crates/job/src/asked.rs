@@ -1,4 +1,4 @@
-//! The method that a user asks for, and the values of its parameters.
+//! The user's method, and the values of its parameters.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -70,7 +70,7 @@ fn option_of(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }
 
-/// The method that a user asks for, and the values of parameters of any method.
+/// The user's method, and values of parameters of any method.
 #[derive(Debug, Clone)]
 pub struct Asked<K> {
     name: Option<String>,

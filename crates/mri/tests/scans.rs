@@ -9,12 +9,13 @@ use ndarray::Array2;
 use rayspin_core::{C32, Monitor, TrajectoryUnits};
 use rayspin_device::Device;
 use rayspin_mri::maps::{EspiritOptions, Sensitivities};
-use rayspin_mri::methods::{Cartesian, CgSense, Grappa};
+use rayspin_mri::methods::{Cartesian, CgSense, Combine, Grappa};
 use rayspin_mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{
     Acquisition, Counters, EncodedSpace, Encoding, Flags, Frame, FrameOptions, Label, Limits, Place, Samples,
     Scan, ScanHeader, Series, TrajectoryFov, TrajectoryKind, TrajectoryOptions,
 };
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
 
 const COILS: usize = 4;
@@ -504,7 +505,7 @@ fn a_slice_without_signal_leaves_the_other_slices_their_images() {
     }
     let said = "slice 0 has samples of 0 alone: there is no image";
     assert!(found.notes.iter().any(|note| note.contains(said)), "{:?}", found.notes);
-    // Of two sets of maps as well.
+    // Two sets of maps are alike.
     let sets = Sensitivities::Espirit(EspiritOptions { sets: 2, ..EspiritOptions::default() });
     let two = ReconOptions { sensitivities: Some(sets), ..ReconOptions::of(method.clone()) };
     let found = reconstructed(&scan, &two);
@@ -516,4 +517,22 @@ fn a_slice_without_signal_leaves_the_other_slices_their_images() {
     let (device, frames, monitor) = (Device::cpu().unwrap(), FrameOptions::default(), Monitor::silent());
     let refused = reconstruct_scan(&device, &scan, &zeros, &frames, &options, &monitor).unwrap_err();
     assert!(refused.to_string().contains("not all zero"), "{refused}");
+}
+
+#[test]
+fn a_slice_without_signal_needs_no_weights_of_grappa() {
+    let pattern = CartesianPattern::Uniform { acceleration: [2, 1], calibration: 12 };
+    let sampling = Sampling::Cartesian(pattern);
+    let options = SimulateOptions { matrix: [24, 24, 3], coils: 4, sampling, ..SimulateOptions::default() };
+    let mut scan = simulate(&options, &Monitor::silent()).unwrap().scan;
+    for readout in scan.acquisitions.iter_mut().filter(|readout| readout.counters.slice == 2) {
+        readout.data.fill(C32::ZERO);
+    }
+    let found = reconstructed(&scan, &ReconOptions::of(Grappa::default()));
+    let slice = |z: usize| found.image.data().index_axis(ndarray::Axis(0), z).to_owned();
+    assert!(slice(1).iter().any(|value| *value != C32::ZERO));
+    assert!(slice(2).iter().all(|value| *value == C32::ZERO));
+    // An image a coil.
+    let apart = Grappa { combine: Some(Combine::None), ..Grappa::default() };
+    assert_eq!(reconstructed(&scan, &ReconOptions::of(apart)).image.data().shape(), [4, 3, 24, 24]);
 }

@@ -38,7 +38,7 @@ impl Planned<'_> {
         &self.options
     }
 
-    /// Whether the volume is made slab by slab, each of which goes to the sink.
+    /// Whether the volume is made slab by slab. Each slab then goes to the sink.
     pub fn is_cut(&self) -> bool {
         matches!(self.lines.values, Source::Arriving(_))
             && slices_at_a_time(&self.options) < self.options.grid.shape_zyx()[0]

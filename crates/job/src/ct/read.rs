@@ -156,7 +156,7 @@ pub(super) fn read(request: &Arc<Request>, kind: Kind, device: &Device) -> Resul
     }
     let made = prepare(device, scan, (&part, [rows, columns]), &request.corrections, &options, &mut notes);
     let Prepared { lines, geometry, axis } = made.map_err(of_scan)?;
-    // The samples of a scan in memory are its owner's already; their copy, of which line integrals are made, is not.
+    // The owner of a scan in memory holds its samples already. Line integrals are made of a copy, which is counted.
     let owners = 4 * whole.iter().product::<usize>() as u64;
     let bytes = if own { bytes } else { bytes.saturating_sub(owners) };
     Ok(Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm, stated })

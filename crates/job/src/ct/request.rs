@@ -1,4 +1,4 @@
-//! What a user asks for.
+//! The request of a run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl std::str::FromStr for Field {
     }
 }
 
-/// What a user asks for: a scan, and what is to become of it.
+/// The request of a run: the scan, and all that a user chose.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The scan.

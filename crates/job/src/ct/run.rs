@@ -20,7 +20,7 @@ use crate::{Error, Result, Told};
 
 /// A volume, how it came about, and the record so far.
 pub struct Finished<'a> {
-    /// What was asked for.
+    /// The request.
     pub request: Arc<Request>,
     /// What decided the volume.
     pub options: ReconOptions,

@@ -34,8 +34,12 @@ impl Session<'_> {
         Ok(refuse_idle(OPTIONS, &self.request.given, &run)?)
     }
 
-    fn refuse_idle_parameters(&self, method: &'static dyn Method) -> Result<()> {
-        self.request.method.refuse_idle(&self.request.given, method)
+    /// The method with its parameters. Errors: a parameter that does nothing; a value out of range.
+    fn checked(&self, method: &'static dyn Method) -> Result<Arc<dyn Method>> {
+        self.request.method.refuse_idle(&self.request.given, method)?;
+        let method = self.request.method.of(method)?;
+        method.check()?;
+        Ok(method)
     }
 }
 
@@ -62,8 +66,7 @@ impl<'a> Begun<'a> {
         };
         session.refuse_idle(kind, stated)?;
         if let Some(method) = session.request.method.method() {
-            session.refuse_idle_parameters(method)?;
-            session.request.method.of(method)?.check()?;
+            session.checked(method)?;
         }
         Ok(Self { session, kind })
     }
@@ -121,7 +124,7 @@ impl<'a> Understood<'a> {
         let method = self.method()?;
         let Self { mut session, lines, .. } = self;
         session.told.recorder.stage("plan");
-        session.refuse_idle_parameters(method)?;
+        let method = session.checked(method)?;
         let request = session.request.clone();
         request.certify.iter().try_for_each(Certify::validate)?;
         let grid = match request.grid {
@@ -133,13 +136,12 @@ impl<'a> Understood<'a> {
             }
         };
         let options = ReconOptions {
-            method: request.method.of(method)?,
+            method,
             grid,
             certify: request.certify,
             batch_sizes: Default::default(),
             finish_on_cpu: session.place.finish_on_cpu,
         };
-        options.method.check()?;
         request.corrections.expect_volume(options.grid.shape_zyx())?;
         Ok(Chosen { session, lines, options })
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rayspin_core::Monitor;
 use rayspin_device::cuda::Starting;
 use rayspin_io as io;
-use rayspin_io::cfl::Layout;
 use rayspin_mri::maps::{second_set, second_set_bytes};
 use rayspin_mri::methods::{self as library, Method, Span};
 use rayspin_mri::prepare::Noise;
@@ -19,7 +18,7 @@ use super::plan::PlanJob;
 use super::read::{self, Reading};
 use super::request::{Beside, Input, Request, read_field_map};
 use super::source::{Shape, Source};
-use super::{Taken, methods, record};
+use super::{methods, record};
 use crate::place::process_bytes;
 use crate::{Place, Result, Told};
 
@@ -178,16 +177,6 @@ impl<'a> Understood<'a> {
     pub fn doubts(&self) -> Vec<String> {
         let unsure = self.shape.frame(&self.source).filter(|_| self.source.of_array());
         unsure.map(|frame| frame.doubts()).unwrap_or_default()
-    }
-
-    /// Where the axes of images and maps go in a BART array.
-    pub fn layout(&self) -> Layout {
-        self.source.layout()
-    }
-
-    /// The part of the scan that is reconstructed, where its images are numbered.
-    pub fn taken(&self) -> Option<&Taken> {
-        self.shape.taken.as_ref()
     }
 
     /// The method that the user named, or one that suits the scan, which notes then say.

@@ -76,7 +76,7 @@ impl Job for PlanJob<'_> {
         budget.stages.extend(core.stages);
         let (images, result) = (8 * image * shape.images(source) as u64, budget.result);
         let process = self.process + shape.kept;
-        // All images of a run that hands them over together; those of one that is written volume by volume are counted by its writers.
+        // Images that are handed over together are held until the end. Writers of volumes count their own memory.
         let together = match source {
             Source::Stream(_) => request.collects,
             Source::Series { .. } => true,
@@ -92,7 +92,7 @@ impl Job for PlanJob<'_> {
         if matches!(source, Source::Stream(_)) {
             return Ok(stream::with_writing(request, budget, images, process, device));
         }
-        // Several repetitions are a stream.
+        // Several repetitions of a file are a stream.
         let writing = request.outputs.iter().map(|path| SeriesWriter::memory(path, 1, images));
         budget.push("write", result + writing.max().unwrap_or(0));
         if request.compared {

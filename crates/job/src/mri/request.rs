@@ -1,4 +1,4 @@
-//! What a user asks for.
+//! The request of a run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,14 +61,14 @@ impl<T> Beside<T> {
     }
 }
 
-/// What a user asks for: a scan, and what is to become of it.
+/// The request of a run: the scan, and all that a user chose.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The scan.
     pub input: Input,
     /// The method, and values of its parameters.
     pub method: Asked<Mri>,
-    /// What decides the image besides. The method in it, its maps and its field map are those of this request's other fields.
+    /// What decides the image besides. The run replaces the method, the maps and the field map in it by those of the request's other fields.
     pub options: ReconOptions,
     /// How a file without a header is read.
     pub arrays: ScanOptions,

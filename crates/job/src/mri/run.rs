@@ -27,7 +27,7 @@ use crate::{Error, Result, Told};
 
 /// Images, how they came about, and the record so far.
 pub struct Finished<'a> {
-    /// What was asked for.
+    /// The request.
     pub request: Arc<Request>,
     /// What decided the images.
     pub options: ReconOptions,
@@ -259,7 +259,7 @@ fn reconstruct(
     }
 }
 
-/// The images of frames that a reader gives. An error in the file is reported as such, and not as the reconstruction's.
+/// Reconstructs the frames of a reader. An error of the reader is returned as it is, and not as one of the reconstruction.
 fn of_reader(
     device: &Device,
     frames: Frames<'_>,

@@ -140,7 +140,7 @@ impl Run {
             return Ok(None);
         }
         let dims = frame.matrix.len();
-        if empty && self.taken > 1 && self.estimates_maps_of(&label) {
+        if empty && self.taken > 1 && (self.estimates_maps_of(&label) || !self.options.needs_maps()) {
             return self.nothing(&frame).map(Some);
         }
         self.choose(&label, &frame)?;
@@ -157,17 +157,19 @@ impl Run {
         self.options.needs_maps() && self.options.maps.is_none() && !has_maps
     }
 
-    /// The image of a slice without signal, which no maps can be estimated from: 0, as its maps are. The other slices of its volume have
-    /// theirs.
+    /// The image of a slice without signal, from which neither maps nor weights of GRAPPA can be estimated: 0, as its maps are. The other
+    /// slices of the volume have their images.
     fn nothing(&mut self, frame: &Frame) -> Result<ArrayD<C32>> {
         let dims = frame.matrix.len();
-        if self.options.keep_maps && self.maps.len() < self.taken {
+        if self.options.needs_maps() && self.options.keep_maps && self.maps.len() < self.taken {
             let sets = self.options.map_sets();
             let leading: &[usize] = if sets > 1 { &[sets, frame.coils()] } else { &[frame.coils()] };
             let shape = [leading, &frame.matrix[..]].concat();
             self.maps.push(as_volumes(ArrayD::zeros(shape), dims));
         }
-        Ok(as_volumes(ArrayD::zeros(&frame.matrix[..]), dims))
+        let coils = [self.reconstructor.coils(frame)];
+        let leading: &[usize] = if self.options.coil_images() { &coils } else { &[] };
+        Ok(as_volumes(ArrayD::zeros([leading, &frame.matrix[..]].concat()), dims))
     }
 
     /// The images `[z, y, x]` of all frames that the method solves for together, in the order of the labels; none where it solves

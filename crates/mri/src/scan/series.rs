@@ -138,8 +138,8 @@ pub struct Series {
     slices: usize,
 }
 
-/// The number of the image that a run looks at to choose a method and its parameters; `holds` says how much the image of each number holds. Of
-/// the images that hold the most it is the middle slice of the first repetition: outer slices often show little of the object.
+/// The number of the image that a run looks at to choose a method and its parameters; `holds` says how much the image of each number holds. It
+/// is the middle slice of the first repetition, among the images that hold the most: outer slices often show little of the object.
 pub fn fullest<K: Ord>(labels: &[Label], holds: impl Fn(usize) -> K) -> Option<usize> {
     let most = (0..labels.len()).map(&holds).max()?;
     let mut full = (0..labels.len()).filter(|&number| holds(number) == most).peekable();

@@ -68,7 +68,7 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     }
 }
 
-/// What the command line asks for. Errors: what is no number; an image among the parameters of corrections that cannot be read.
+/// The command line as a request. Errors: what is no number; an image among the parameters of corrections that cannot be read.
 fn request(args: &ReconCt, given: &Given) -> Result<Request> {
     args.corrections.refuse_idle(given)?;
     let voxel_mm = args.voxel.as_deref().map(|text| -> Result<[f64; 3]> {

@@ -19,7 +19,7 @@ use crate::args::mri::{
 };
 use crate::args::numbers;
 
-/// What the command line asks for. Errors: what is no number or no unit; a noise covariance that cannot be read.
+/// The command line as a request. Errors: what is no number or no unit; a noise covariance that cannot be read.
 pub(super) fn request(args: &ReconMri, given: &Given) -> Result<Request> {
     let arrays = scan_options(args)?;
     Ok(Request {
@@ -35,7 +35,7 @@ pub(super) fn request(args: &ReconMri, given: &Given) -> Result<Request> {
         given: given.options().clone(),
         outputs: args.outputs.clone(),
         compared: args.run.reference.is_some(),
-        // The memory of what is compared is counted as such.
+        // Images are kept for a comparison alone, which `compared` counts.
         collects: false,
         cache: args.cache.clone(),
         certify: args.run.certify(),
