@@ -7,15 +7,15 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use rayspin::core::Ranges;
 use rayspin::imaging::display::Window;
 use rayspin::io::Values;
-use rayspin::run::Certify;
 use rayspin_shell::Gpu;
 use rayspin_shell::args::Common;
 
+pub(crate) mod arrays;
 pub(crate) mod batch;
 pub(crate) mod ct;
 pub(crate) mod files;
 pub(crate) mod filter;
-mod formats;
+pub(crate) mod formats;
 mod help;
 pub(crate) mod mri;
 mod raw;
@@ -173,20 +173,6 @@ pub(crate) struct Run {
     /// State the memory and work of each stage; compute nothing
     #[arg(long, conflicts_with_all = ["record", "no_record"])]
     pub(crate) dry_run: bool,
-    /// Memory that the run may take (2G, 512M)
-    ///
-    /// K, M and G are binary units. The run takes its work in parts to fit. If nothing fits, it is refused, and the error states
-    /// the memory that it needs.
-    #[arg(long, value_name = "SIZE", value_parser = rayspin_shell::args::size)]
-    pub(crate) memory: Option<u64>,
-    /// Compare N random outputs of each transform with the exact sums
-    ///
-    /// The run fails (exit code 1, images written) if the error is above its bound.
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000", conflicts_with = "dry_run")]
-    certify: Option<usize>,
-    /// Seed of the outputs that are drawn
-    #[arg(long, value_name = "SEED", requires = "certify")]
-    certify_seed: Option<u64>,
     /// Image to compare with, as rayspin metrics does
     ///
     /// Quality goes to the run record and the screen. If the reference shows the whole scan, chosen slices and repetitions are
@@ -208,11 +194,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// How the run checks itself.
-    pub(crate) fn certify(&self) -> Option<Certify> {
-        self.certify.map(|outputs| Certify { outputs, seed: self.certify_seed.unwrap_or(1) })
-    }
-
     /// Whether there is a record beside the first image.
     pub(crate) fn has_default_record(&self) -> bool {
         !self.no_record && !self.dry_run && self.record.is_none()
@@ -415,6 +396,7 @@ pub(crate) fn grey(text: &str) -> anyhow::Result<Window> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use rayspin::job::rows::Table;
     use rayspin_shell::effect::{Given, Row, rows_and_options};
 
     use super::command;
@@ -426,24 +408,28 @@ pub(crate) mod tests {
         assert_eq!(options, rows, "options and rows of {path:?}");
     }
 
+    /// Fails unless the options of `recon` of this kind are the rows of its table and these parameters.
+    fn expect_rows<T: Table>(kind: &str, params: impl Iterator<Item = &'static str>) {
+        let rows = T::rows().iter().map(|row| row.name).chain(params);
+        let rows: Vec<Row<()>> = rows.map(|name| (name, &[][..])).collect();
+        expect_complete(&["recon", kind], &rows);
+    }
+
     #[test]
     fn every_option_of_recon_mri_has_a_row() {
-        const ALWAYS: &[rayspin::job::mri::Needs] = &[];
         let params = crate::methods::methods().params();
-        let of_methods = params.iter().map(|(param, _)| (param.name, ALWAYS)).chain([("method", ALWAYS)]);
-        let rows: Vec<_> = rayspin::job::mri::OPTIONS.iter().copied().chain(of_methods).collect();
-        expect_complete(&["recon", "mri"], &rows);
+        expect_rows::<crate::methods::Mri>(
+            "mri",
+            params.iter().map(|(param, _)| param.name).chain(["method"]),
+        );
     }
 
     #[test]
     fn every_option_of_recon_ct_has_a_row() {
-        const ALWAYS: &[rayspin::job::ct::Needs] = &[];
         let params =
             [rayspin::job::ct::methods().params(), rayspin::job::ct::corrections().params()].concat();
-        let named = [("method", ALWAYS), ("correct", ALWAYS)];
-        let of_methods = params.iter().map(|(param, _)| (param.name, ALWAYS)).chain(named);
-        let rows: Vec<_> = rayspin::job::ct::OPTIONS.iter().copied().chain(of_methods).collect();
-        expect_complete(&["recon", "ct"], &rows);
+        let params = params.iter().map(|(param, _)| param.name);
+        expect_rows::<crate::methods::Ct>("ct", params.chain(["method", "correct"]));
     }
 
     #[test]

@@ -126,6 +126,15 @@ pub fn option_names() -> BTreeSet<String> {
     names
 }
 
+/// A help text with the lists of formats and of methods that stand in it as `{images read}` and the like.
+///
+/// ```
+/// assert!(rayspin_cli::in_memory::filled("images: {images read}").contains(".nii.gz"));
+/// ```
+pub fn filled(text: &str) -> String {
+    args::formats::filled(text)
+}
+
 /// What to do about an error of a task, in options of the command, where that is known.
 ///
 /// ```

@@ -18,6 +18,7 @@ mod extremes;
 mod hints;
 pub mod in_memory;
 mod methods;
+mod options;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ pub mod ct;
 mod error;
 pub mod mri;
 mod place;
+pub mod rows;
 mod told;
 
 pub use error::{Error, Result};

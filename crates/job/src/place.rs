@@ -20,8 +20,8 @@ pub struct Place {
     pub finish_on_cpu: bool,
     /// Bytes of a GPU's memory that arrays may take.
     pub gpu_memory: Option<u64>,
-    /// Bytes of memory that the process may take.
-    pub memory: Option<u64>,
+    /// Bytes of memory that the process may take: the request's.
+    pub(crate) memory: Option<u64>,
 }
 
 impl Place {

@@ -23,8 +23,8 @@ fn recorder() -> RunRecorder {
     RunRecorder::start("test", "1", [""; 0], "cpu", 1)
 }
 
-fn place(memory: Option<u64>) -> Place {
-    Place { memory, ..Place::of(Device::cpu().unwrap()) }
+fn place() -> Place {
+    Place::of(Device::cpu().unwrap())
 }
 
 fn cg_sense(iterations: u64) -> Asked<rayspin_job::mri::Mri> {
@@ -33,8 +33,9 @@ fn cg_sense(iterations: u64) -> Asked<rayspin_job::mri::Mri> {
     asked
 }
 
-fn planned(request: Request, memory: Option<u64>) -> Result<Planned<'static>> {
-    request.begin(place(memory), Monitor::silent(), recorder())?.read()?.choose()?.plan()
+fn planned(mut request: Request, memory: Option<u64>) -> Result<Planned<'static>> {
+    request.memory = memory;
+    request.begin(place(), Monitor::silent(), recorder())?.read()?.choose()?.plan()
 }
 
 fn finished(request: Request) -> Finished<'static> {
@@ -112,7 +113,7 @@ fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_a
     let lines = ndarray::Array3::from_elem((12, 1, 16), 0.1f32);
     let scan = Scan::new(Measured::Lines(lines), even_angles(12, std::f64::consts::PI), None).unwrap();
     let request = || ct::Request::of(ct::Input::Scan(Arc::new(scan.clone())));
-    let begun = request().begin(place(None), Monitor::silent(), recorder()).unwrap();
+    let begun = request().begin(place(), Monitor::silent(), recorder()).unwrap();
     let planned = begun.read().unwrap().choose().unwrap().plan().unwrap();
     assert!(planned.plan().budget.peak() > 0 && !planned.is_cut());
     let mut finished = planned.run::<Error>(&mut |_| Ok(())).unwrap();
@@ -128,7 +129,7 @@ fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_a
     stated.geometry = Some(finished.geometry.clone());
     let given: Given = [("pixel".to_owned(), "pixel_mm".to_owned())].into_iter().collect();
     let request = ct::Request { given, ..ct::Request::of(ct::Input::Scan(Arc::new(stated))) };
-    let refused = request.begin(place(None), Monitor::silent(), recorder()).err().unwrap();
+    let refused = request.begin(place(), Monitor::silent(), recorder()).err().unwrap();
     let expected = "pixel_mm: expected a scan that does not state its rays, found one that does";
     assert!(refused.to_string().starts_with(expected), "{refused}");
 }

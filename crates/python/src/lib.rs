@@ -20,6 +20,7 @@ mod recon;
 mod record;
 mod render;
 mod scan;
+mod settings;
 mod simulate;
 mod solve;
 mod texts;
@@ -52,6 +53,8 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recon::Reconstruction>()?;
     module.add_function(wrap_pyfunction!(scan::read_scan, module)?)?;
     module.add_function(wrap_pyfunction!(recon::recon, module)?)?;
+    module.add_function(wrap_pyfunction!(recon::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(recon::recon_options, module)?)?;
     module.add_function(wrap_pyfunction!(recon::methods, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(processor::set_threads, module)?)?;

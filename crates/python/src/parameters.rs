@@ -6,12 +6,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use rayspin::job::asked::{Asked, Kit, Typed};
+use rayspin::job::rows::Table as Rows;
 use rayspin::mri::methods::{Kind, Param, Parameters, Value};
 use rayspin::run::{Described, Given, Table};
 
 use crate::copied::singles;
 use crate::error::{described, did_you_mean, wrong_type};
 use crate::exchange::to_numpy;
+use crate::settings::rows;
 use crate::texts::Call;
 
 /// The keyword of a parameter. `lambda` is a word of Python's grammar.
@@ -63,28 +65,6 @@ fn range_of(param: &Param) -> String {
     }
 }
 
-/// The parameters of a method from keywords. `others` are the keywords that the function itself takes.
-///
-/// Errors: a `TypeError` for keywords that the method has not, with the methods that have them; as [`values_of`].
-pub(crate) fn parameters_of<M: Described + ?Sized>(
-    py: Python<'_>,
-    methods: &Table<M>,
-    (name, table): (&str, &[Param]),
-    others: &[&str],
-    given: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Vec<(String, Value)>> {
-    for key in given.into_iter().flat_map(PyDictMethods::keys) {
-        let key: String = key.extract()?;
-        let has = |table: &[Param]| table.iter().any(|param| keyword(param.name) == key);
-        if !has(table) && methods.iter().any(|other| has(&other.table())) {
-            let others = methods.names(|other| has(&other.table()));
-            let text = format!("{key}: no parameter of method {name}; method {others} has it");
-            return Err(PyTypeError::new_err(text));
-        }
-    }
-    values_of(py, &format!("method {name}"), table, others, given)
-}
-
 /// The method of that name. Errors: a `ValueError` with the names that there are, and the nearest of them.
 pub(crate) fn named<'a, M: Described + ?Sized>(
     py: Python<'_>,
@@ -98,21 +78,60 @@ pub(crate) fn named<'a, M: Described + ?Sized>(
     }
 }
 
-/// A method with values of its parameters, whose keywords `given` gets.
-pub(crate) fn asked_with<K: Kit>(
-    name: &str,
-    table: Vec<Param>,
-    values: Vec<(String, Value)>,
+/// The method of that name, or none, with values of parameters from keywords, which `given` gets.
+///
+/// Errors: a `TypeError` for a keyword that is no parameter of the method, with the methods that have it, or of
+/// any method, and for a value of another kind; a `ValueError` for one out of range, and for a name that no
+/// method has.
+pub(crate) fn asked<K: Kit + Rows>(
+    py: Python<'_>,
+    method: Option<&str>,
+    keywords: &Bound<'_, PyDict>,
     given: &mut Given,
-) -> Asked<K> {
-    let mut asked = Asked::new(Some(name.to_owned()));
-    for param in table {
-        if let Some((_, value)) = values.iter().find(|(name, _)| name == param.name) {
-            asked.insert(param.name, Typed::Value(value.clone()));
-            given.insert(param.name, keyword(param.name));
-        }
+) -> PyResult<Asked<K>> {
+    let methods = K::methods();
+    let method = method.map(|name| named(py, methods, name)).transpose()?;
+    let mut asked = Asked::new(method.map(|method| method.about().name.to_owned()));
+    let all = methods.params();
+    let table = method.map_or_else(|| all.iter().map(|(param, _)| *param).collect(), |one| one.table());
+    for (key, value) in keywords {
+        let key: String = key.extract()?;
+        let Some(param) = table.iter().find(|param| keyword(param.name) == key) else {
+            return Err(PyTypeError::new_err(no_parameter::<K>(py, method, &table, &key)?));
+        };
+        let searched = param.searched && value.extract::<String>().is_ok_and(|text| text == "auto");
+        let typed = match searched {
+            true => Typed::Searched,
+            false => Typed::Value(checked(param, &value)?),
+        };
+        asked.insert(param.name, typed);
+        given.insert(param.name, key);
     }
-    asked
+    Ok(asked)
+}
+
+/// Why a keyword is none.
+fn no_parameter<K: Kit + Rows>(
+    py: Python<'_>,
+    method: Option<&K::Method>,
+    table: &[Param],
+    key: &str,
+) -> PyResult<String> {
+    let has = |table: &[Param]| table.iter().any(|param| keyword(param.name) == key);
+    let own = table.iter().map(|param| keyword(param.name));
+    let others = rows::<K>().map(|(keyword, _)| keyword).chain(["method", "device", "progress"]);
+    let meant = did_you_mean(py, key, &own.clone().chain(others).map(str::to_owned).collect::<Vec<_>>())?;
+    Ok(match method.map(|method| method.about().name) {
+        Some(name) if K::methods().iter().any(|other| has(&other.table())) => {
+            let others = K::methods().names(|other| has(&other.table()));
+            format!("{key}: no parameter of method {name}; method {others} has it")
+        }
+        Some(name) => {
+            let own = own.collect::<Vec<_>>().join(", ");
+            format!("{key}: no parameter of method {name}, which has {own}{meant}")
+        }
+        None => format!("{key}: no keyword, and no parameter of any method{meant}"),
+    })
 }
 
 /// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has not, or of another kind; a
@@ -121,7 +140,6 @@ pub(crate) fn values_of(
     py: Python<'_>,
     whose: &str,
     table: &[Param],
-    others: &[&str],
     given: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<(String, Value)>> {
     let mut values = Vec::new();
@@ -129,19 +147,25 @@ pub(crate) fn values_of(
         let name: String = name.extract()?;
         let Some(param) = table.iter().find(|param| keyword(param.name) == name) else {
             let own: Vec<_> = table.iter().map(|param| keyword(param.name)).collect();
-            let all: Vec<String> = own.iter().chain(others).map(ToString::to_string).collect();
+            let all: Vec<String> = own.iter().map(ToString::to_string).collect();
             let meant = did_you_mean(py, &name, &all)?;
             let text = format!("{name}: no parameter of {whose}, which has {}{meant}", own.join(", "));
             return Err(PyTypeError::new_err(text));
         };
-        let read = value_of(param, &value)?;
-        if read != Value::Nothing && !(param.valid)(&read) {
-            let text = format!("{name}: expected {}, found {}", param.expected, described(&value));
-            return Err(PyValueError::new_err(text));
-        }
-        values.push((param.name.to_owned(), read));
+        values.push((param.name.to_owned(), checked(param, &value)?));
     }
     Ok(values)
+}
+
+/// The value of a parameter. Errors: as [`values_of`].
+fn checked(param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let read = value_of(param, value)?;
+    if read != Value::Nothing && !(param.valid)(&read) {
+        let name = keyword(param.name);
+        let text = format!("{name}: expected {}, found {}", param.expected, described(value));
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(read)
 }
 
 fn value_of(param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {

@@ -23,6 +23,11 @@ impl Listener {
         Ok(Self { progress, signals: Signals::default(), stage: Mutex::default() })
     }
 
+    /// One that tells nothing.
+    pub(crate) fn silent() -> Self {
+        Self { progress: None, signals: Signals::default(), stage: Mutex::default() }
+    }
+
     /// What the library tells progress to.
     pub(crate) fn monitor(&self) -> Monitor<'_> {
         Monitor::new(self, Some(self.signals.stop()))

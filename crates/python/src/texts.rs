@@ -9,10 +9,14 @@ use std::sync::OnceLock;
 use rayspin::core::printable_lines;
 use rayspin::ct::corrections::Table as CtCorrections;
 use rayspin::ct::methods::Methods as CtMethods;
+use rayspin::job::ct::Ct;
+use rayspin::job::mri::Mri;
+use rayspin::job::rows::{Kind as RowKind, Table as Rows};
 use rayspin::mri::methods::{Kind, Methods, Param};
 use rayspin_cli::in_memory::{self, CommandOption, Task};
 
 use crate::parameters::keyword;
+use crate::settings::rows;
 
 /// The call whose texts are rewritten. Calls differ in what they take as keywords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,40 +36,6 @@ pub(crate) enum Call {
 /// An option, and the keyword of a call that does the same and that no table of parameters has.
 type Pair = (&'static str, &'static str);
 
-const RECON: &[Pair] = &[
-    ("device", "device="),
-    ("maps", "maps="),
-    ("field-map", "field_map="),
-    ("noise-covariance", "noise_covariance="),
-    ("no-prewhiten", "prewhiten=False"),
-    ("coils", "coils="),
-    ("epsilon", "nufft_tolerance="),
-    ("centre-line", "centre_line="),
-    ("centre-partition", "centre_partition="),
-    ("reversed-centre", "reversed_centre="),
-    ("traj-units", "trajectory_units="),
-    ("traj-fov", "trajectory_fov="),
-    ("traj-weights", "trajectory_weights=True"),
-    ("encoding", "encoding="),
-    ("slice", "slices="),
-    ("repetition", "repetitions="),
-    ("contrast", "contrast="),
-    ("cardiac-phase", "cardiac_phase="),
-    ("set", "set="),
-    ("readouts", "readouts="),
-    ("window", "window="),
-    ("stride", "stride="),
-    ("frames", "windows="),
-    ("calibration", "calibration="),
-    ("sensitivities", "sensitivities="),
-    ("map-sets", "map_sets="),
-    ("map-crop", "map_crop="),
-    ("density", "density="),
-    ("field-tolerance", "field_tolerance="),
-    ("compression", "compression="),
-    ("independent", "independent=True"),
-    ("memory", "memory="),
-];
 const FROM_ARRAYS: &[Pair] = &[("matrix", "shape="), ("fov", "fov_mm="), ("traj-units", "units=")];
 const READ_SCAN: &[Pair] = &[
     ("matrix", "matrix="),
@@ -74,21 +44,6 @@ const READ_SCAN: &[Pair] = &[
     ("traj-units", "units="),
     ("traj-weights", "trajectory_weights=True"),
 ];
-const CT: &[Pair] = &[
-    ("device", "device="),
-    ("matrix", "matrix="),
-    ("voxel", "voxel_mm="),
-    ("centre", "centre_mm="),
-    ("axis", "axis="),
-    ("pixel", "pixel_mm="),
-    ("source-to-axis", "source_to_axis_mm="),
-    ("axis-to-detector", "axis_to_detector_mm="),
-    ("memory", "memory="),
-    ("flat", "flats="),
-    ("dark", "darks="),
-    ("arc", "arc="),
-];
-
 /// What the library calls an argument, and its keyword.
 const OF_ARRAYS: &[Pair] =
     &[("k-space", "kspace"), ("trajectory units", "units"), ("field of view", "fov_mm")];
@@ -120,11 +75,9 @@ const UNITS: &[&str] = &["cycles/fov", "cycles/voxel", "radians/voxel", "cycles/
 impl Call {
     fn keywords(self) -> &'static [&'static [Pair]] {
         match self {
-            Self::Recon => &[RECON],
             Self::FromArrays => &[FROM_ARRAYS],
-            Self::ReadScan => &[READ_SCAN],
-            Self::Ct => &[CT],
-            Self::Any => &[RECON, READ_SCAN, CT],
+            Self::ReadScan | Self::Any => &[READ_SCAN],
+            Self::Recon | Self::Ct => &[],
         }
     }
 
@@ -197,19 +150,36 @@ impl Words {
             );
         }
         words.add("method", "method=", methods);
+        if matches!(call, Call::Recon | Call::Ct | Call::Any) {
+            words.add("device", "device=", Vec::new());
+        }
+        if matches!(call, Call::Ct | Call::Any) {
+            words.add_rows::<Ct>();
+        }
         for (option, written) in call.keywords().iter().copied().flatten() {
-            let names = match *option {
-                "traj-units" => UNITS,
-                "traj-fov" => &["encoded", "recon"],
-                "reversed-centre" => &["stored", "forward"],
-                "sensitivities" => &["walsh", "espirit"],
-                "density" => &["pipe-menon", "radial"],
-                "compression" => &["svd", "geometric"],
-                _ => &[],
-            };
+            let names = if *option == "traj-units" { UNITS } else { &[] };
             words.add(option, written, names.iter().map(ToString::to_string).collect());
         }
+        if matches!(call, Call::Recon | Call::Any) {
+            words.add_rows::<Mri>();
+        }
         words
+    }
+
+    fn add_rows<T: Rows>(&mut self) {
+        for (keyword, row) in rows::<T>() {
+            let names = match row.kind {
+                RowKind::Names(names) => names.iter().map(|one| one.name.to_owned()).collect(),
+                RowKind::Text => UNITS.iter().map(ToString::to_string).collect(),
+                _ => Vec::new(),
+            };
+            let value = match (row.kind, row.opposite) {
+                (RowKind::Flag, "") => "True",
+                (RowKind::Flag, _) => "False",
+                _ => "",
+            };
+            self.add(&row.name.replace('_', "-"), &format!("{keyword}={value}"), names);
+        }
     }
 
     fn add_parameters(&mut self, table: &[Param]) {

@@ -317,7 +317,7 @@ def test_slices_repetitions_and_readouts_are_chosen_as_by_the_command(folder, se
         ({"compression": "svd"}, ValueError, "compression: expected coils= beside it"),
         ({"compression": "gcc", "coils": 2}, ValueError, "compression: expected svd or geometric"),
         ({"field_tolerance": 1e-3}, ValueError, "field_tolerance: expected field_map= beside it"),
-        ({"map_sets": 1, "maps": np.ones((4, 3, 20, 24))}, ValueError, "map_sets: expected a run that estimates"),
+        ({"map_sets": 1, "maps": np.ones((4, 3, 20, 24))}, ValueError, "map_sets: expected without maps, found both"),
         ({"independent": True, "repetitions": 0}, ValueError, "independent: expected several repetitions"),
         ({"independent": True, "method": "cartesian"}, ValueError, "independent: expected estimated"),
         ({"lambda_": "auto", "method": "cartesian"}, TypeError, "lambda_: no parameter of method cartesian"),

@@ -1,15 +1,13 @@
 //! `rayspin simulate ct` and `rayspin recon ct`
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, ValueEnum, ValueHint};
-use rayspin::core::Ranges;
-use rayspin::job::ct::Field;
 
 use super::simulate::ContrastArg;
 use super::{Run, ScanRecord};
 use crate::methods::{CorrectionArgs, Ct, MethodArgs};
+use crate::options::OptionArgs;
 
 /// How rays run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,27 +31,6 @@ pub(crate) enum PhantomArg {
     Forbild,
     /// Seven flat discs, which cone beams smear
     Defrise,
-}
-
-/// Where the axis falls on the detector.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum AxisArg {
-    /// On this column.
-    Column(f64),
-    /// Where the views say.
-    Find,
-}
-
-impl FromStr for AxisArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.parse()) {
-            ("find", _) => Ok(Self::Find),
-            (_, Ok(column)) => Ok(Self::Column(column)),
-            _ => Err("expected a number or find".into()),
-        }
-    }
 }
 
 /// `rayspin simulate ct`
@@ -209,71 +186,6 @@ pub(crate) struct ReconCt {
     pub(crate) method: MethodArgs<Ct>,
     #[command(flatten)]
     pub(crate) corrections: CorrectionArgs,
-    /// Number of voxels [default: as many as fill the field of view]
-    ///
-    /// By default the volume has as many voxels across as the detector has columns, and as many slices as it has rows. A shifted detector
-    /// counts twice the columns of its longer side. With --matrix alone the voxels become as large as the field of view needs.
-    #[arg(long, value_name = "X,Y[,Z]")]
-    pub(crate) matrix: Option<String>,
-    /// Voxel size in mm [default: by --matrix, else pixel size / magnification]
-    ///
-    /// --matrix alone keeps the field of view, so fewer voxels are larger. Without --matrix and --voxel, the size of a voxel is the size of a
-    /// pixel over the magnification at the axis.
-    #[arg(long, value_name = "MM[,Y,Z]")]
-    pub(crate) voxel: Option<String>,
-    /// Middle of the volume in mm, from the axis and the middle of the orbit
-    #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
-    pub(crate) centre: Option<String>,
-    /// Add views to the volume as they arrive, from a file or a named pipe; - (standard input) always does
-    ///
-    /// Takes scans with a header and .npy arrays in C order, and --method fbp or fdk. Memory does not grow with the number of views. A
-    /// volume beyond the memory is reconstructed slab by slab, where the views are in a file.
-    #[arg(long)]
-    pub(crate) stream: bool,
-    /// Picture of the middle slice, written again while views arrive
-    #[arg(long, value_name = "PNG", value_hint = ValueHint::FilePath)]
-    pub(crate) preview: Option<PathBuf>,
-    /// Only these views, counted from 0: 0-89, or 0,4,8
-    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
-    pub(crate) view: Option<Ranges>,
-    /// Only these rows of the detector, counted from 0
-    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
-    pub(crate) row: Option<Ranges>,
-    /// What the detector counts without the object (flat field): an image, or one number
-    ///
-    /// With this option the projections are counts, and the run makes line integrals of them. One image, or several as [frame, row, column],
-    /// replace the flat fields of the scan. The scan's dark fields stay.
-    #[arg(long, value_name = "IMAGE|NUMBER")]
-    pub(crate) flat: Option<Field>,
-    /// What the detector counts without the beam (dark field): an image, or one number [default: the dark fields of the scan, else 0]
-    #[arg(long, value_name = "IMAGE|NUMBER", requires = "flat")]
-    pub(crate) dark: Option<Field>,
-    /// Only these columns of the detector, counted from 0
-    #[arg(long, value_name = "NUMBERS", value_parser = rayspin_shell::args::ranges)]
-    pub(crate) column: Option<Ranges>,
-    /// Angle that the views cover evenly; negative: clockwise seen from +z
-    ///
-    /// For an array, or a scan that states no angles.
-    #[arg(long, value_name = "DEGREES", allow_negative_numbers = true)]
-    pub(crate) arc: Option<f64>,
-    /// Column of the axis, or find [default: the file's, find, or middle]
-    ///
-    /// By default the axis is where the file states it. If the file states no rays and holds counts of parallel rays, the run searches the
-    /// axis as with find. If the search fails, and for all other scans, the axis is on the middle column. The search takes the middle row of
-    /// parallel views over half a turn or more. The axis may be near the detector's edge. A column corrects the axis of a file that states
-    /// its rays. Columns are counted from 0 in the file, before --column and bins.
-    #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
-    pub(crate) axis: Option<AxisArg>,
-    /// Pixel size in mm [default: as the scan or image states it, else 1]
-    #[arg(long, value_name = "U[,V]")]
-    pub(crate) pixel: Option<String>,
-    /// Distance from the source to the axis, of fan and cone beams
-    #[arg(long, value_name = "MM")]
-    pub(crate) source_to_axis: Option<f64>,
-    /// Distance from the axis to the detector [default: 0]
-    #[arg(long, value_name = "MM", requires = "source_to_axis", allow_negative_numbers = true)]
-    pub(crate) axis_to_detector: Option<f64>,
-    /// Rays from a geometry file of RTK (XML); the detector's middle is the origin of its images, unless the images state another origin
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["arc", "source_to_axis"], value_hint = ValueHint::FilePath)]
-    pub(crate) rtk: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: OptionArgs<Ct>,
 }

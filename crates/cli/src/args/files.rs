@@ -6,7 +6,9 @@ use rayspin_shell::stdin::Input;
 use rayspin_shell::stdout::{self, Output};
 
 use super::{Command, Recon, Simulate};
-use rayspin::job::ct::Field;
+use rayspin::job::rows::{Kind, Table};
+
+use crate::options::OptionArgs;
 
 /// A file or a folder that an option names.
 pub(crate) enum Named<'a> {
@@ -45,14 +47,6 @@ impl<'a> Files<'a> {
         self
     }
 
-    /// Fields of a detector, where they are files.
-    fn read_fields(self, fields: [&'a mut Option<Field>; 2]) -> Self {
-        self.read(fields.into_iter().flatten().filter_map(|field| match field {
-            Field::File(path) => Some(path),
-            Field::Number(_) => None,
-        }))
-    }
-
     /// Outputs that may be `-`, which is written with `ending`.
     fn write(
         mut self,
@@ -66,6 +60,16 @@ impl<'a> Files<'a> {
 
     fn file(mut self, file: &'a mut Option<PathBuf>) -> Self {
         self.named.extend(file.as_mut().map(Named::File));
+        self
+    }
+
+    /// The files that options of a table name.
+    fn of_options<T: Table>(mut self, options: &'a mut OptionArgs<T>) -> Self {
+        self.named.extend(options.files().map(|(kind, path)| match kind {
+            Kind::Folder => Named::Folder(path),
+            Kind::Picture => Named::File(path),
+            _ => Named::Input(Input { path, arriving: false }),
+        }));
         self
     }
 
@@ -110,20 +114,18 @@ impl Command {
                 .recorded(&mut args.record.record, !args.record.no_record),
             Self::Recon(Recon::Mri(args)) => files
                 .read([&mut args.scan])
-                .read([&mut args.maps, &mut args.field_map, &mut args.run.reference].into_iter().flatten())
-                .read([&mut args.traj, &mut args.noise_covariance].into_iter().flatten())
+                .read(&mut args.run.reference)
                 .read(args.method.files())
                 .write(IMAGES, &mut args.outputs, "npy")
                 .write("--save-maps", &mut args.save_maps, "npy")
-                .folder(args.cache.as_mut())
+                .of_options(&mut args.options)
                 .recorded(&mut args.run.record, !args.run.no_record && !args.run.dry_run),
             Self::Recon(Recon::Ct(args)) => files
                 .read_views(&mut args.scan)
-                .read([&mut args.run.reference, &mut args.rtk].into_iter().flatten())
-                .read_fields([&mut args.flat, &mut args.dark])
+                .read(&mut args.run.reference)
                 .read(args.method.files().chain(args.corrections.files()))
                 .write(IMAGES, &mut args.outputs, "npy")
-                .file(&mut args.preview)
+                .of_options(&mut args.options)
                 .recorded(&mut args.run.record, !args.run.no_record && !args.run.dry_run),
             // Its scans and images are patterns, which it looks at itself.
             Self::Batch(args) => files.file(&mut args.page),

@@ -76,7 +76,7 @@ fn filters(full: bool) -> String {
     clippy::redundant_closure,
     reason = "a function of any method is none of methods that live for ever"
 )]
-fn filled(text: &str) -> String {
+pub(crate) fn filled(text: &str) -> String {
     let text = text.replace("{names after a colon}", NAMES);
     let text = text.replace("{filters}\n", &filters(false)).replace("{filters in full}\n", &filters(true));
     let text = LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &endings(of).join(", ")));

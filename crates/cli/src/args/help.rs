@@ -1,6 +1,9 @@
 //! What help shows and in which order. `-h` fits a screen: options of every day, a line each. `--help` shows all, with details.
 
 use clap::{Arg, Command};
+use rayspin::job::rows::{Kind, Table};
+
+use crate::methods::{Ct, Mri};
 
 /// The options of a command, by the names of their fields.
 struct Page {
@@ -10,6 +13,16 @@ struct Page {
     groups: &'static [(&'static str, &'static [&'static str])],
     /// Options that `--help` alone shows.
     rare: &'static [&'static str],
+    /// The options of the command's table.
+    rows: fn() -> Vec<Placed>,
+}
+
+/// An option of a table: its name, the title that it stands under, and whether `--help` alone shows it.
+type Placed = (&'static str, &'static str, bool);
+
+fn of_rows<T: Table>() -> Vec<Placed> {
+    let own = T::rows().iter().filter(|row| row.kind != Kind::Program);
+    own.map(|row| (row.name, row.group, row.rare)).collect()
 }
 
 const RECON: Page = Page {
@@ -17,52 +30,11 @@ const RECON: Page = Page {
     groups: &[
         ("", &["outputs", "method", "complex", "phase", "dry_run"]),
         (METHOD, &["lambda", "iterations", "tolerance", "regulariser", "anatomy", "anatomy_edge", "combine"]),
-        (
-            "Scan",
-            &[
-                "traj",
-                "traj_units",
-                "traj_fov",
-                "traj_weights",
-                "matrix",
-                "fov",
-                "centre_line",
-                "centre_partition",
-                "reversed_centre",
-                "encoding",
-                "slice",
-                "repetition",
-                "readouts",
-                "contrast",
-                "cardiac_phase",
-                "set",
-                "window",
-                "stride",
-                "frames",
-                "independent",
-            ],
-        ),
-        (
-            "Coils",
-            &[
-                "maps",
-                "save_maps",
-                "sensitivities",
-                "map_sets",
-                "map_crop",
-                "calibration",
-                "coils",
-                "compression",
-                "no_prewhiten",
-                "noise_covariance",
-            ],
-        ),
-        (
-            "Field and accuracy",
-            &["field_map", "field_tolerance", "epsilon", "density", "certify", "certify_seed"],
-        ),
+        ("Scan", &[]),
+        ("Coils", &["save_maps"]),
+        ("Field and accuracy", &[]),
         ("Quality and record", &["reference", "fit", "record", "no_record", "keep_identity"]),
-        (RUN, &["memory", "cache"]),
+        (RUN, &[]),
     ],
     rare: &[
         "tolerance",
@@ -77,37 +49,12 @@ const RECON: Page = Page {
         "low_rank",
         "sparse",
         "partial_fourier",
-        "traj_fov",
-        "traj_weights",
-        "centre_line",
-        "centre_partition",
-        "reversed_centre",
-        "encoding",
-        "contrast",
-        "cardiac_phase",
-        "set",
-        "readouts",
-        "stride",
-        "frames",
-        "independent",
-        "sensitivities",
-        "map_sets",
-        "map_crop",
-        "calibration",
-        "compression",
-        "no_prewhiten",
-        "noise_covariance",
-        "field_tolerance",
-        "epsilon",
-        "density",
-        "certify",
-        "certify_seed",
         "record",
         "no_record",
         "keep_identity",
-        "cache",
         "gpu_memory",
     ],
+    rows: || of_rows::<Mri>(),
 };
 
 const SIMULATE: Page = Page {
@@ -178,37 +125,20 @@ const SIMULATE: Page = Page {
         "record",
         "no_record",
     ],
+    rows: Vec::new,
 };
 
 const RECON_CT: Page = Page {
     path: &["recon", "ct"],
     groups: &[
         ("", &["outputs", "method", "correct", "dry_run"]),
-        ("Volume", &["matrix", "voxel", "centre"]),
+        ("Volume", &[]),
         (METHOD, &[]),
-        (
-            "Scan",
-            &[
-                "stream",
-                "preview",
-                "view",
-                "row",
-                "flat",
-                "dark",
-                "column",
-                "axis",
-                "arc",
-                "pixel",
-                "source_to_axis",
-                "axis_to_detector",
-                "rtk",
-            ],
-        ),
-        ("Quality and record", &["reference", "fit", "certify", "certify_seed", "record", "no_record"]),
-        (RUN, &["memory"]),
+        ("Scan", &[]),
+        ("Quality and record", &["reference", "fit", "record", "no_record"]),
+        (RUN, &[]),
     ],
     rare: &[
-        "centre",
         "cutoff",
         "accuracy",
         "outlier_threshold",
@@ -232,24 +162,15 @@ const RECON_CT: Page = Page {
         "air",
         "water_mask",
         "air_mask",
-        "stream",
-        "preview",
         "tolerance",
         "relaxation",
         "subsets",
-        "row",
-        "flat",
-        "dark",
-        "column",
-        "axis_to_detector",
-        "rtk",
         "fit",
-        "certify",
-        "certify_seed",
         "record",
         "no_record",
         "gpu_memory",
     ],
+    rows: || of_rows::<Ct>(),
 };
 
 const SIMULATE_CT: Page = Page {
@@ -288,6 +209,7 @@ const SIMULATE_CT: Page = Page {
         "record",
         "no_record",
     ],
+    rows: Vec::new,
 };
 
 const RENDER: Page = Page {
@@ -308,6 +230,7 @@ const RENDER: Page = Page {
         "step",
         "gpu_memory",
     ],
+    rows: Vec::new,
 };
 
 const FILTER: Page = Page {
@@ -318,6 +241,7 @@ const FILTER: Page = Page {
         ("Histogram", &["histogram", "bins", "range"]),
     ],
     rare: &["gpu_memory"],
+    rows: Vec::new,
 };
 
 const PAGES: [Page; 6] = [RECON, SIMULATE, RECON_CT, SIMULATE_CT, RENDER, FILTER];
@@ -361,14 +285,18 @@ fn change(command: Command, path: &[&str], by: &dyn Fn(Command) -> Command) -> C
 impl Page {
     /// The command with its options in the order of the groups: titles stand in the order in which options bring them.
     fn arrange(&self, mut command: Command, shared: &[Arg]) -> Command {
-        let rare = |option: &Arg| self.rare.contains(&option.get_id().as_str());
-        let listed = |name: &str| self.groups.iter().any(|(_, names)| names.contains(&name));
+        let rows = (self.rows)();
+        let is_rare = |name: &str| self.rare.contains(&name) || rows.iter().any(|row| row.0 == name && row.2);
+        let rare = |option: &Arg| is_rare(option.get_id().as_str());
+        let in_groups = |name: &str| self.groups.iter().any(|(_, names)| names.contains(&name));
+        let listed = |name: &str| in_groups(name) || rows.iter().any(|row| row.0 == name);
         let own = |option: &&Arg| !option.is_global_set() && !option.is_positional();
         let all: Vec<String> =
             command.get_arguments().filter(own).map(|one| one.get_id().to_string()).collect();
         let mut at = 0;
         for (title, names) in self.groups {
             let names = names.iter().copied();
+            let names = names.chain(rows.iter().filter(|row| row.1 == *title).map(|row| row.0));
             // Parameters of few methods follow the parameters of most, under the titles of their own table.
             let others = all.iter().map(String::as_str).filter(|name| *title == METHOD && !listed(name));
             for name in names.chain(others) {
@@ -402,7 +330,12 @@ mod tests {
         command.build();
         for page in &PAGES {
             let found = page.path.iter().try_fold(&command, |at, name| at.find_subcommand(name)).unwrap();
-            let listed: Vec<&str> = page.groups.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+            let rows = (page.rows)();
+            let groups = page.groups.iter().flat_map(|(_, names)| names.iter().copied());
+            let listed: Vec<&str> = groups.chain(rows.iter().map(|row| row.0)).collect();
+            for (name, title, _) in &rows {
+                assert!(page.groups.iter().any(|(group, _)| group == title), "{name}: no title {title}");
+            }
             let own =
                 found.get_arguments().filter(|option| !option.is_global_set() && !option.is_positional());
             for option in own.filter(|option| !["help", "version"].contains(&option.get_id().as_str())) {

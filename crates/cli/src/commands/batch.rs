@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     }
     let start = Instant::now();
     let outcomes = Outcomes { items: &items, found: Mutex::new(BTreeMap::new()), quiet: context.quiet };
-    match items.iter().any(|item| item.args.run.memory.is_some()) {
+    match items.iter().any(|item| item.args.options.has("memory")) {
         true => one_after_another(&items, &outcomes),
         false => overlapped(&items, &outcomes),
     }

@@ -7,7 +7,7 @@ use rayspin_shell::effect::{Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context};
 
 use super::files;
-use super::recon::options::array_options;
+use crate::args::arrays::array_options;
 use crate::args::{Convert, grey};
 
 /// What an option may need.

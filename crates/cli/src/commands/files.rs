@@ -270,14 +270,12 @@ pub(crate) fn recorder(context: &Context) -> RunRecorder {
 }
 
 /// Where a run computes, and what it may take.
-pub(crate) fn place(context: &Context, memory: Option<u64>) -> Place {
-    Place {
-        device: context.device.clone(),
-        undecided: context.undecided,
-        finish_on_cpu: context.finish_on_cpu,
-        gpu_memory: context.gpu_memory,
-        memory,
-    }
+pub(crate) fn place(context: &Context) -> Place {
+    let mut place = Place::of(context.device.clone());
+    place.undecided = context.undecided;
+    place.finish_on_cpu = context.finish_on_cpu;
+    place.gpu_memory = context.gpu_memory;
+    place
 }
 
 /// Gives the running stage's time to the stages that the monitor measured within it.

@@ -1,9 +1,9 @@
 //! Which options act on a reconstruction.
 
-use rayspin_run::{Need, Row};
+use rayspin_run::Need;
 
 use super::read::Kind;
-use super::request::Request;
+use super::request::{Input, Request};
 
 /// What is known of a run.
 pub struct Run<'a> {
@@ -25,42 +25,12 @@ pub enum Needs {
     Whole,
     /// Views that arrive one after another.
     Stream,
+    /// A scan in a file: one in memory has its own fields.
+    File,
 }
 
-const ALWAYS: &[Needs] = &[];
-const NO_RAYS: &[Needs] = &[Needs::NoRays];
-const WHOLE: &[Needs] = &[Needs::Whole];
-
-/// The options of a run besides the parameters of methods and corrections, whose tables say who has them: the field of each, and what it
-/// needs to act.
-pub const OPTIONS: &[Row<Needs>] = &[
-    ("scan", ALWAYS),
-    ("outputs", ALWAYS),
-    ("dry_run", ALWAYS),
-    ("memory", ALWAYS),
-    ("certify", WHOLE),
-    ("certify_seed", WHOLE),
-    ("matrix", ALWAYS),
-    ("voxel", ALWAYS),
-    ("centre", ALWAYS),
-    ("stream", ALWAYS),
-    ("preview", &[Needs::Stream]),
-    ("view", WHOLE),
-    ("row", WHOLE),
-    ("flat", ALWAYS),
-    ("dark", ALWAYS),
-    ("column", WHOLE),
-    ("arc", &[Needs::NoAngles]),
-    ("axis", ALWAYS),
-    ("pixel", NO_RAYS),
-    ("source_to_axis", NO_RAYS),
-    ("axis_to_detector", ALWAYS),
-    ("rtk", ALWAYS),
-    ("reference", ALWAYS),
-    ("fit", ALWAYS),
-    ("record", ALWAYS),
-    ("no_record", ALWAYS),
-];
+pub(super) const NO_RAYS: &[Needs] = &[Needs::NoRays];
+pub(super) const WHOLE: &[Needs] = &[Needs::Whole];
 
 impl Need for Needs {
     type Run<'a> = Run<'a>;
@@ -71,6 +41,7 @@ impl Need for Needs {
             Self::NoAngles => run.angles.map(|angles| !angles),
             Self::Whole => Some(!run.kind.is_stream()),
             Self::Stream => Some(run.kind.is_stream()),
+            Self::File => Some(matches!(run.request.input, Input::File(_))),
         }
     }
 
@@ -80,6 +51,7 @@ impl Need for Needs {
             Self::NoAngles => "a scan that does not state its angles".into(),
             Self::Whole => "a scan that is read as a whole".into(),
             Self::Stream => "views that arrive (--stream, or - as the scan)".into(),
+            Self::File => "a scan in a file".into(),
         }
     }
 
@@ -89,6 +61,7 @@ impl Need for Needs {
             Self::NoAngles => "one that does".into(),
             Self::Whole => "views that arrive".into(),
             Self::Stream => "a scan that is read as a whole".into(),
+            Self::File => "one in memory".into(),
         }
     }
 }

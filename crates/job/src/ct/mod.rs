@@ -2,6 +2,7 @@
 
 mod arriving;
 mod effect;
+mod options;
 mod plan;
 mod read;
 mod request;
@@ -15,8 +16,10 @@ use rayspin_ct::methods::{self, Method, Methods};
 use rayspin_run::{Table, Value};
 
 use crate::asked::Kit;
+use crate::rows::{OptionRow, Table as Rows};
 
-pub use effect::{Needs, OPTIONS};
+pub use effect::Needs;
+pub use options::OPTIONS;
 pub use plan::Planned;
 pub use request::{Field, Input, Request};
 pub use run::Finished;
@@ -38,6 +41,15 @@ impl Kit for Ct {
 
     fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin_core::Result<Arc<dyn Method>> {
         methods::with(method, values)
+    }
+}
+
+impl Rows for Ct {
+    type Request = Request;
+    type Needs = Needs;
+
+    fn rows() -> &'static [OptionRow<Request, Needs>] {
+        OPTIONS
     }
 }
 

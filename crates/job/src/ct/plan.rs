@@ -44,6 +44,11 @@ impl Planned<'_> {
             && slices_at_a_time(&self.options) < self.options.grid.shape_zyx()[0]
     }
 
+    /// What was told so far.
+    pub fn notes(&self) -> &[String] {
+        &self.session.told.notes
+    }
+
     /// How it is cut, in words.
     pub fn cut(&self) -> String {
         let [nz, ny, nx] = self.options.grid.shape_zyx();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ndarray::Array3;
+use ndarray::{Array3, ArrayD, Axis};
 use rayspin_core::{Detector, Error, ProjectionGeometry};
 use rayspin_ct::geometry::from_rtk;
 use rayspin_ct::recon::{AxisOn, Prepared, axis_note, even_angles, prepare, with_axis};
@@ -290,19 +290,30 @@ fn open(request: &Request, kind: Kind) -> Result<(Projections, bool)> {
     Ok((with_fields(projections, request)?, false))
 }
 
+/// An image with three axes, where it has fewer.
+fn as_volume(image: &ArrayD<f32>) -> ArrayD<f32> {
+    let mut image = image.clone();
+    while image.ndim() < 3 {
+        image.insert_axis_inplace(Axis(0));
+    }
+    image
+}
+
 /// Projections with the flat and dark fields that the options say, in place of the file's.
 fn with_fields(projections: Projections, request: &Request) -> Result<Projections> {
     let [_, rows, columns] = projections.shape();
     let field = |field: &Field, option: &str| -> Result<Array3<f32>> {
-        let path = match field {
+        let (image, name) = match field {
             Field::Number(value) => return Ok(Array3::from_elem((1, rows, columns), *value)),
-            Field::File(path) => path,
+            Field::File(path) => {
+                (io::read_volume(path)?.image.into_data(), format!("{option}: {}", path.display()))
+            }
+            Field::Image(image) => (as_volume(image), option.to_owned()),
         };
-        let image = io::read_volume(path)?.image.into_data();
         let shape = image.shape().to_vec();
         let wrong = || {
             let size = format!("{rows} x {columns} pixels, as the projections have");
-            BadInput::new(format!("{option}: {}: expected {size}, found {shape:?}", path.display()))
+            BadInput::new(format!("{name}: expected {size}, found {shape:?}"))
         };
         // Frames of one row come as [frame, column].
         let image = match shape[..] {
@@ -316,12 +327,7 @@ fn with_fields(projections: Projections, request: &Request) -> Result<Projection
         };
         image.map_err(|_| wrong().into())
     };
-    let Some(flat) = &request.flat else {
-        return match &request.dark {
-            Some(_) => Err(BadInput::new("--dark: expected --flat beside it, found none").into()),
-            None => Ok(projections),
-        };
-    };
+    let Some(flat) = &request.flat else { return Ok(projections) };
     let dark = request.dark.as_ref().map(|dark| field(dark, "--dark")).transpose()?;
     Ok(projections.with_fields(field(flat, "--flat")?, dark))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ndarray::ArrayD;
 use rayspin_core::{Monitor, Ranges, VolumeGrid};
 use rayspin_ct::corrections::Corrections;
 use rayspin_ct::recon::{GridOptions, RayOptions};
@@ -51,14 +52,8 @@ pub enum Field {
     Number(f32),
     /// An image, or several, in a file.
     File(PathBuf),
-}
-
-impl std::str::FromStr for Field {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Number))
-    }
+    /// An image, or several, in memory.
+    Image(Arc<ArrayD<f32>>),
 }
 
 /// The request of a run: the scan, and all that a user chose.
@@ -103,6 +98,8 @@ pub struct Request {
     pub compared: bool,
     /// A picture of the middle slice, written again while views arrive.
     pub preview: Option<PathBuf>,
+    /// Bytes of memory that the process may take.
+    pub memory: Option<u64>,
     /// Checks of the transforms against exact sums.
     pub certify: Option<Certify>,
     /// Whether only the plan is wanted.
@@ -132,6 +129,7 @@ impl Request {
             outputs: Vec::new(),
             compared: false,
             preview: None,
+            memory: None,
             certify: None,
             dry_run: false,
         }

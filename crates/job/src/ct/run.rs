@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use ndarray::Array3;
-use rayspin_core::{ProjectionGeometry, Ranges};
+use rayspin_core::ProjectionGeometry;
 use rayspin_ct::corrections::Correction;
 use rayspin_ct::recon::{ReconOptions, Reconstruction, compile_ahead, reconstruct};
 use rayspin_device::{Backend, BackendKind, Device};
 use rayspin_run::Value;
 
 use super::arriving::{Arriving, Stream};
+use super::options::OPTIONS;
 use super::plan::Planned;
 use super::read::{Lines, Source};
 use super::request::Request;
 use super::states::Session;
 use crate::asked::{record, recorded};
 use crate::place::expect_memory;
-use crate::{Error, Result, Told};
+use crate::{Error, Result, Told, rows};
 
 /// A volume, how it came about, and the record so far.
 pub struct Finished<'a> {
@@ -107,14 +108,10 @@ impl Finished<'_> {
         let recorder = &mut told.recorder;
         record(recorder, &*options.method, |_| None);
         recorder.parameter("voxels", serde_json::to_value(options.grid)?);
-        let text = |ranges: &Option<Ranges>| ranges.as_ref().map(ToString::to_string);
-        recorder.parameter("view", serde_json::json!(text(&request.view)));
-        recorder.parameter("row", serde_json::json!(text(&request.row)));
-        recorder.parameter("column", serde_json::json!(text(&request.column)));
+        rows::record(OPTIONS, &**request, recorder);
         recorder.parameter("corrections", corrections(request));
         recorder.parameter("axis", serde_json::json!(axis));
         recorder.parameter("iterations done", serde_json::to_value(&made.solve)?);
-        recorder.parameter("certify", serde_json::json!(options.certify));
         recorder.parameter("certificates", serde_json::json!(made.certificates));
         if let Backend::Cuda(cuda) = self.device.backend() {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);

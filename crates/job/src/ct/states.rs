@@ -7,13 +7,14 @@ use rayspin_ct::methods::{Facts, Method};
 use rayspin_ct::recon::{ReconOptions, grid};
 use rayspin_device::cuda::Starting;
 use rayspin_report::RunRecorder;
-use rayspin_run::{Certify, Given, refuse_idle};
+use rayspin_run::Certify;
 
-use super::effect::{self, OPTIONS};
+use super::effect;
+use super::methods;
+use super::options::OPTIONS;
 use super::read::{self, Kind, Lines};
 use super::request::{Input, Request};
-use super::{Ct, methods};
-use crate::asked::Asked;
+use crate::rows::refuse_idle_rows;
 use crate::{Place, Result, Told};
 
 /// What all steps of a run share.
@@ -31,7 +32,7 @@ impl Session<'_> {
     fn refuse_idle(&self, kind: Kind, stated: [Option<bool>; 2]) -> Result<()> {
         let [rays, angles] = stated;
         let run = effect::Run { request: &self.request, kind, rays, angles };
-        Ok(refuse_idle(OPTIONS, &self.request.given, &run)?)
+        refuse_idle_rows(OPTIONS, &self.request.given, &run)
     }
 
     /// The method with its parameters. Errors: a parameter that does nothing; a value out of range.
@@ -52,10 +53,11 @@ pub struct Begun<'a> {
 impl<'a> Begun<'a> {
     pub(super) fn new(
         request: Request,
-        place: Place,
+        mut place: Place,
         monitor: Monitor<'a>,
         recorder: RunRecorder,
     ) -> Result<Self> {
+        place.memory = request.memory;
         let process = place.bytes_before();
         let kind = read::kind(&request)?;
         let (request, starting, told) = (Arc::new(request), None, Told::new(monitor, recorder));
@@ -109,12 +111,6 @@ impl<'a> Understood<'a> {
         self.session.told.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
         self.method = Some(method);
         Ok(method)
-    }
-
-    /// Gives parameters other values than the request has.
-    pub fn set_parameters(&mut self, method: Asked<Ct>, given: Given) {
-        let request = Arc::make_mut(&mut self.session.request);
-        (request.method, request.given) = (method, given);
     }
 
     /// The method with its parameters, and the voxels.

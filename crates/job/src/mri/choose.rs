@@ -11,15 +11,16 @@ use rayspin_mri::prepare::Noise;
 use rayspin_mri::recon::{LAMBDA, ReconOptions};
 use rayspin_mri::scan::{Facts, Frame, Samples};
 use rayspin_report::RunRecorder;
-use rayspin_run::refuse_idle;
 
 use super::effect::{self, Known};
+use super::options::OPTIONS;
 use super::plan::PlanJob;
 use super::read::{self, Reading};
 use super::request::{Beside, Input, Request, read_field_map};
 use super::source::{Shape, Source};
 use super::{methods, record};
 use crate::place::process_bytes;
+use crate::rows::refuse_idle_rows;
 use crate::{Place, Result, Told};
 
 /// What all steps of a run share.
@@ -44,7 +45,7 @@ impl Session<'_> {
         if let Some(chosen) = self.known.method {
             method.refuse_idle(given, chosen)?;
         }
-        Ok(refuse_idle(effect::OPTIONS, given, &self.effect())?)
+        refuse_idle_rows(OPTIONS, given, &self.effect())
     }
 
     fn effect(&self) -> effect::Run<'_> {
@@ -52,7 +53,7 @@ impl Session<'_> {
     }
 
     pub(super) fn read(&self, process: u64, whole: bool) -> Result<(Source, Shape)> {
-        let reading = Reading { request: &self.request, memory: self.place.memory, process, whole };
+        let reading = Reading { request: &self.request, memory: self.request.memory, process, whole };
         let stage = if self.request.input.file().is_some() { "read" } else { "samples" };
         let monitor = &self.told.monitor;
         monitor.stage(stage, 0, || read::read(&reading, monitor))
@@ -79,10 +80,11 @@ pub struct Begun<'a>(Session<'a>);
 impl<'a> Begun<'a> {
     pub(super) fn new(
         request: Request,
-        place: Place,
+        mut place: Place,
         monitor: Monitor<'a>,
         recorder: RunRecorder,
     ) -> Result<Self> {
+        place.memory = request.memory;
         let mut options = request.options.clone();
         options.method = match request.method.method() {
             Some(method) => request.method.of(method)?,
@@ -103,6 +105,8 @@ impl<'a> Begun<'a> {
         let (starting, told) = (None, Told::new(monitor, recorder));
         let mut session = Session { request, told, options, place, starting, known };
         session.refuse_idle()?;
+        let covariance = session.request.noise_covariance.as_ref().map(Beside::covariance).transpose()?;
+        session.options.prepare.noise_covariance = covariance;
         session.options.maps = match &session.request.maps {
             Some(Beside::File(path)) => Some(Arc::new(io::read_maps(path)?)),
             Some(Beside::Array(maps)) => Some(maps.clone()),
@@ -191,12 +195,6 @@ impl<'a> Understood<'a> {
         self.session.told.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
         self.session.known.method = Some(method);
         Ok(method)
-    }
-
-    /// Gives parameters other values than the request has.
-    pub fn set_parameters(&mut self, method: crate::asked::Asked<super::Mri>, given: rayspin_run::Given) {
-        let request = Arc::make_mut(&mut self.session.request);
-        (request.method, request.given) = (method, given);
     }
 
     fn facts(&self) -> Result<Facts> {

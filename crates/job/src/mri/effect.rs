@@ -2,10 +2,10 @@
 
 use rayspin_io::{self as io, Format};
 use rayspin_mri::methods::{MapUse, Method, Place};
-use rayspin_run::{Need, Row, Value};
+use rayspin_run::{Need, Value};
 
 use super::methods;
-use super::request::Request;
+use super::request::{Input, Request};
 
 /// What is known of a reconstruction: the request and where its scan lies at once, the method and the scan later.
 pub struct Run<'a> {
@@ -128,6 +128,8 @@ pub enum Needs {
     Header,
     /// A file that numbers its images.
     Numbered,
+    /// A scan that is read from a file or has a header: arrays in memory are complete.
+    Described,
     /// k-space as an array.
     Array,
     /// Readouts: a scan with a header, or samples along a trajectory.
@@ -140,63 +142,10 @@ pub enum Needs {
     Noise,
 }
 
-const ALWAYS: &[Needs] = &[];
-const HEADER: &[Needs] = &[Needs::Header];
-const NUMBERED: &[Needs] = &[Needs::Numbered];
-const ITERATES: Needs = Needs::Method(iterates);
-const IN_A_FIELD: Needs = Needs::Method(in_a_field);
-
-/// The options of a run besides the parameters of methods, whose tables say who has them: the field of each, and what it needs to act.
-pub const OPTIONS: &[Row<Needs>] = &[
-    ("scan", ALWAYS),
-    ("outputs", ALWAYS),
-    ("complex", &[Needs::Numbers, Needs::Phase]),
-    ("phase", &[Needs::Phase]),
-    ("dry_run", ALWAYS),
-    ("memory", ALWAYS),
-    ("certify", ALWAYS),
-    ("certify_seed", ALWAYS),
-    ("cache", &[ITERATES, Needs::Trajectory]),
-    ("field_map", &[IN_A_FIELD]),
-    ("field_tolerance", ALWAYS),
-    ("epsilon", &[Needs::Nufft]),
-    ("density", &[Needs::Weights]),
-    ("maps", &[Needs::Maps]),
-    ("save_maps", &[Needs::Maps]),
-    ("calibration", &[Needs::Estimate]),
-    ("no_prewhiten", &[Needs::Noise, Needs::Coils]),
-    ("noise_covariance", &[Needs::Coils]),
-    ("coils", &[Needs::Coils]),
-    ("compression", ALWAYS),
-    ("sensitivities", &[Needs::Estimate]),
-    ("map_sets", &[Needs::Estimate]),
-    ("map_crop", &[Needs::Estimate]),
-    ("traj", &[Needs::Array]),
-    ("traj_units", &[Needs::Trajectory]),
-    ("traj_fov", &[Needs::Header, Needs::Trajectory]),
-    ("traj_weights", &[Needs::Trajectory]),
-    ("matrix", ALWAYS),
-    ("fov", &[Needs::Array]),
-    ("centre_line", HEADER),
-    ("centre_partition", HEADER),
-    ("reversed_centre", HEADER),
-    ("encoding", HEADER),
-    ("slice", NUMBERED),
-    ("repetition", NUMBERED),
-    ("readouts", &[Needs::Readouts]),
-    ("contrast", NUMBERED),
-    ("cardiac_phase", NUMBERED),
-    ("set", HEADER),
-    ("window", &[Needs::Readouts]),
-    ("stride", ALWAYS),
-    ("frames", ALWAYS),
-    ("independent", &[Needs::Shared, Needs::Repetitions]),
-    ("reference", ALWAYS),
-    ("fit", ALWAYS),
-    ("record", ALWAYS),
-    ("no_record", ALWAYS),
-    ("keep_identity", HEADER),
-];
+pub(super) const HEADER: &[Needs] = &[Needs::Header];
+pub(super) const NUMBERED: &[Needs] = &[Needs::Numbered];
+pub(super) const ITERATES: Needs = Needs::Method(iterates);
+pub(super) const IN_A_FIELD: Needs = Needs::Method(in_a_field);
 
 /// `--method ls, cg-sense, wavelet or tv`
 #[expect(
@@ -229,6 +178,7 @@ impl Need for Needs {
             Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
             Self::Header => Some(run.known.header),
             Self::Numbered => Some(run.known.numbered),
+            Self::Described => Some(!matches!(run.request.input, Input::Image(_))),
             Self::Array => Some(!run.known.header),
             Self::Readouts => Some(run.known.header || run.request.arrays.trajectory.is_some()),
             Self::Coils => Some(run.known.scan?.coils > 1),
@@ -265,6 +215,7 @@ impl Need for Needs {
             }
             Self::Header => "a scan with counters (ISMRMRD)".into(),
             Self::Numbered => "a scan with counters (ISMRMRD, or BART's TE, TIME, TIME2 and SLICE)".into(),
+            Self::Described => "a scan from a file, or one with a header".into(),
             Self::Array => {
                 format!("k-space without a header ({})", io::endings(Format::reads_arrays).join(", "))
             }
@@ -296,6 +247,7 @@ impl Need for Needs {
             Self::Readouts => format!("a grid of k-space ({})", run.place()),
             Self::Header if run.known.numbered => format!("samples without a header ({})", run.place()),
             Self::Header | Self::Numbered => format!("the samples of one image ({})", run.place()),
+            Self::Described => "arrays, which Scan.from_arrays describes".into(),
             Self::Array => "an ISMRMRD scan, which states it".into(),
             Self::Coils => "one coil".into(),
             Self::Repetitions => "one image".into(),

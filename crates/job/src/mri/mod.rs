@@ -4,6 +4,7 @@ mod arrays;
 mod choose;
 mod effect;
 mod images;
+mod options;
 mod plan;
 mod read;
 mod record;
@@ -20,9 +21,11 @@ use rayspin_mri::methods::{self, Method, Methods};
 use rayspin_run::{Table, Value};
 
 use crate::asked::Kit;
+use crate::rows::{OptionRow, Table as Rows};
 
 pub use choose::{Begun, Chosen, Understood};
-pub use effect::{Needs, OPTIONS, in_a_field, iterates};
+pub use effect::{Needs, in_a_field, iterates};
+pub use options::OPTIONS;
 pub use plan::Planned;
 pub use record::name_of;
 pub use request::{Beside, Input, Request};
@@ -46,6 +49,15 @@ impl Kit for Mri {
 
     fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin_core::Result<Arc<dyn Method>> {
         methods::with(method, values)
+    }
+}
+
+impl Rows for Mri {
+    type Request = Request;
+    type Needs = Needs;
+
+    fn rows() -> &'static [OptionRow<Request, Needs>] {
+        OPTIONS
     }
 }
 

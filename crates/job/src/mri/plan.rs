@@ -125,6 +125,16 @@ impl Planned<'_> {
         &self.plan
     }
 
+    /// The method.
+    pub fn method(&self) -> &'static str {
+        self.session.options.method.about().name
+    }
+
+    /// What was told so far.
+    pub fn notes(&self) -> &[String] {
+        &self.session.told.notes
+    }
+
     /// The images of a run that gives them one after another.
     pub fn stream(&self) -> Option<StreamShape> {
         match &self.source {

@@ -1,14 +1,14 @@
 //! What the run record and the screen say of a reconstruction.
 
-use rayspin_core::Ranges;
 use rayspin_mri::maps::Centre;
 use rayspin_mri::recon::{Certificate, ReconOptions, Solve};
 use rayspin_mri::scan::Frame;
 use rayspin_report::RunRecorder;
 use rayspin_run::Value;
 
+use super::options::OPTIONS;
 use super::request::Request;
-use crate::asked;
+use crate::{asked, rows};
 
 /// The transform, and where there are several plans of it the first image that this one makes.
 pub fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
@@ -21,42 +21,9 @@ pub fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
 
 /// What was chosen: the method with all its parameters, by their names, and what else decides the image.
 pub(super) fn parameters(recorder: &mut RunRecorder, request: &Request, options: &ReconOptions) {
-    let Request { frames, selection, .. } = request;
     asked::record(recorder, &*options.method, |name| request.method.file(name).cloned());
     recorder.parameter("combine", combination(options));
-    let field_map = request.field_map.as_ref().map(|map| map.recorded());
-    if field_map.is_some() {
-        recorder.parameter("field tolerance", options.field_tolerance);
-    }
-    recorder.parameter("field map", serde_json::json!(field_map));
-    recorder.parameter("epsilon", options.nufft_tolerance);
-    recorder.parameter("density", serde_json::json!(options.density));
-    recorder.parameter("prewhiten", options.prepare.prewhiten);
-    let covariance =
-        options.prepare.noise_covariance.as_ref().map(|covariance| match &request.noise_covariance {
-            Some(path) => serde_json::json!(path),
-            None => serde_json::json!(covariance.shape()),
-        });
-    recorder.parameter("noise covariance", serde_json::json!(covariance));
-    recorder.parameter("compression", serde_json::json!(options.prepare.compression));
-    let maps = request.maps.as_ref().map(|maps| maps.recorded());
-    recorder.parameter("maps", serde_json::json!(maps));
-    recorder.parameter("trajectory", serde_json::json!(request.arrays.trajectory));
-    recorder.parameter("slice", text(&selection.slice));
-    recorder.parameter("repetition", text(&selection.repetition));
-    recorder.parameter("readouts", text(&frames.readouts));
-    let window = selection.window;
-    recorder.parameter("window", serde_json::json!(window.map(|window| window.readouts)));
-    recorder.parameter("stride", serde_json::json!(window.map(|window| window.stride)));
-    recorder.parameter("independent", options.independent);
-    recorder.parameter("centre line", serde_json::json!(frames.centres.line));
-    recorder.parameter("centre partition", serde_json::json!(frames.centres.partition));
-    recorder.parameter("reversed centre", serde_json::json!(frames.centres.reversed));
-    let units = frames.units.map(|units| units.to_string());
-    recorder.parameter("trajectory units", serde_json::json!(units));
-    recorder.parameter("trajectory field of view", serde_json::json!(frames.trajectory.fov));
-    recorder.parameter("trajectory weights", frames.trajectory.weights);
-    recorder.parameter("frames", serde_json::json!(window.and_then(|window| window.frames)));
+    rows::record(OPTIONS, request, recorder);
 }
 
 /// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are estimated, where they are.
@@ -76,11 +43,6 @@ pub(super) fn used(recorder: &mut RunRecorder, frame: &Frame, options: &ReconOpt
     let centre = centre.filter(|_| estimates_maps);
     recorder.parameter("sensitivities", serde_json::json!(centre.map(|centre| centre.how)));
     recorder.parameter("calibration", serde_json::json!(centre.map(|centre| centre.width)));
-}
-
-/// Numbers that were chosen, as they are typed.
-fn text(ranges: &Option<Ranges>) -> serde_json::Value {
-    ranges.as_ref().map(Ranges::to_string).into()
 }
 
 /// How coil images became one, where the method combined any.

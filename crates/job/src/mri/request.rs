@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ndarray::ArrayD;
-use rayspin_core::{C32, Monitor};
+use ndarray::{Array2, ArrayD, ArrayViewD};
+use rayspin_core::{C32, C64, Error, Monitor, format_shape};
 use rayspin_io::{ArrayFrame, ScanOptions};
 use rayspin_mri::recon::{ReconOptions, Selection};
 use rayspin_mri::scan::{FrameOptions, Scan};
@@ -68,7 +68,7 @@ pub struct Request {
     pub input: Input,
     /// The method, and values of its parameters.
     pub method: Asked<Mri>,
-    /// What decides the image besides. The run replaces the method, the maps and the field map in it by those of the request's other fields.
+    /// What decides the image besides. The run replaces the method, the maps, the field map and the noise covariance in it by those of the request's other fields.
     pub options: ReconOptions,
     /// How a file without a header is read.
     pub arrays: ScanOptions,
@@ -80,8 +80,8 @@ pub struct Request {
     pub maps: Option<Beside<C32>>,
     /// The map of an inhomogeneous field in Hz.
     pub field_map: Option<Beside<f32>>,
-    /// The file of the noise covariance in [`Self::options`], for the record.
-    pub noise_covariance: Option<PathBuf>,
+    /// The covariance of the coils' noise `[coil, coil]`, in place of the scan's.
+    pub noise_covariance: Option<Beside<C64>>,
     /// The options that the user gave, by the fields of [`OPTIONS`](super::OPTIONS) and the names of parameters. One that does nothing is
     /// refused.
     pub given: Given,
@@ -91,6 +91,8 @@ pub struct Request {
     pub compared: bool,
     /// Whether the sink keeps all volumes of a stream, which takes memory.
     pub collects: bool,
+    /// Bytes of memory that the process may take.
+    pub memory: Option<u64>,
     /// The folder that keeps Toeplitz kernels from run to run.
     pub cache: Option<PathBuf>,
     /// Checks of the transforms against exact sums.
@@ -116,6 +118,7 @@ impl Request {
             outputs: Vec::new(),
             compared: false,
             collects: false,
+            memory: None,
             cache: None,
             certify: None,
             dry_run: false,
@@ -127,6 +130,35 @@ impl Request {
     /// Errors: an option out of range, or one that does nothing; a file that an option names and that cannot be read.
     pub fn begin(self, place: Place, monitor: Monitor<'_>, recorder: RunRecorder) -> Result<Begun<'_>> {
         Begun::new(self, place, monitor, recorder)
+    }
+}
+
+/// A noise covariance `[coil, coil]`; axes of one are left out.
+fn square(array: ArrayViewD<'_, C64>, what: String) -> Result<Array2<C64>> {
+    let shape: Vec<usize> = array.shape().iter().copied().filter(|&n| n != 1).collect();
+    let n = match shape[..] {
+        [n, m] if n == m => n,
+        [] => 1,
+        _ => {
+            let (expected, found) = ("[coil, coil]".to_owned(), format_shape(array.shape()));
+            return Err(Error::Shape { what, expected, found }.into());
+        }
+    };
+    let mut values = array.iter().copied();
+    Ok(Array2::from_shape_simple_fn((n, n), || values.next().unwrap_or_default()))
+}
+
+impl Beside<C64> {
+    /// The noise covariance. Errors: a file that cannot be read; another shape.
+    pub(super) fn covariance(&self) -> Result<Array2<C64>> {
+        match self {
+            Self::Array(array) => square(array.view(), "noise covariance".to_owned()),
+            Self::File(path) => {
+                let array = rayspin_io::read_array(path, "a noise covariance")?;
+                let array = array.mapv(|value| C64::new(value.re.into(), value.im.into()));
+                square(array.view(), format!("{}: noise covariance", path.display()))
+            }
+        }
     }
 }
 

@@ -191,7 +191,6 @@ impl Finished<'_> {
         if let Some(found) = &self.searched {
             recorder.parameter("lambda searched", serde_json::to_value(found)?);
         }
-        recorder.parameter("certify", serde_json::json!(options.certify));
         recorder.parameter("certificates", serde_json::json!(self.certificates));
         recorder.parameter("cache", serde_json::json!(request.cache));
         if let Some(times) = &self.times {

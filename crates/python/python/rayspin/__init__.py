@@ -9,6 +9,8 @@
 penalties. `rayspin.torch` and `rayspin.mrinufft` are imported by name.
 """
 
+from typing import TYPE_CHECKING
+
 from . import _compiler
 
 _compiler.name_it()
@@ -22,11 +24,18 @@ from ._rayspin import (  # noqa: E402
     methods,
     nudft,
     read_scan,
-    recon,
     set_threads,
     threads,
     toeplitz,
 )
+
+if TYPE_CHECKING:
+    from ._rayspin import plan_recon as plan
+    from ._rayspin import recon
+else:
+    from . import _options
+
+    recon, plan = _options.reconstruction("recon", "mri"), _options.reconstruction("plan", "mri")
 
 __all__ = [
     "Reconstruction",
@@ -39,6 +48,7 @@ __all__ = [
     "metrics",
     "nudft",
     "nufft",
+    "plan",
     "prox",
     "read_scan",
     "recon",

@@ -24,6 +24,8 @@ Scans come from files too: Data Exchange, NXtomo, Zeiss txrm, arrays with a geom
 >>> found.save("tooth.nii.gz")  # doctest: +SKIP
 """
 
+from typing import TYPE_CHECKING
+
 from ._rayspin import CtGeometry as Geometry
 from ._rayspin import CtGrid as Grid
 from ._rayspin import CtProjector as Projector
@@ -32,7 +34,14 @@ from ._rayspin import CtScan as Scan
 from ._rayspin import ct_corrections as corrections
 from ._rayspin import ct_methods as methods
 from ._rayspin import read_ct_scan as read_scan
-from ._rayspin import recon_ct as recon
+
+if TYPE_CHECKING:
+    from ._rayspin import plan_recon_ct as plan
+    from ._rayspin import recon_ct as recon
+else:
+    from . import _options
+
+    recon, plan = _options.reconstruction("recon", "ct"), _options.reconstruction("plan", "ct")
 
 __all__ = [
     "Geometry",
@@ -42,6 +51,7 @@ __all__ = [
     "Scan",
     "corrections",
     "methods",
+    "plan",
     "read_scan",
     "recon",
 ]

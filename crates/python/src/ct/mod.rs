@@ -20,6 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CtReconstruction", py.get_type::<recon::CtReconstruction>())?;
     module.add_function(wrap_pyfunction!(scan::read_ct_scan, module)?)?;
     module.add_function(wrap_pyfunction!(recon::recon_ct, module)?)?;
+    module.add_function(wrap_pyfunction!(recon::plan_ct, module)?)?;
     module.add_function(wrap_pyfunction!(recon::ct_methods, module)?)?;
     module.add_function(wrap_pyfunction!(recon::ct_corrections, module)?)?;
     Ok(())

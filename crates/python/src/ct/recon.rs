@@ -1,32 +1,29 @@
 use std::path::PathBuf;
 
-use ndarray::ArrayD;
+use ndarray::{Array3, ArrayD, Axis};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{Error, Geometry, Image};
-use rayspin::ct::corrections::Place;
-use rayspin::ct::methods::Method;
-use rayspin::ct::recon::{AxisOn, RayOptions};
+use rayspin::ct::corrections::Place as Acts;
 use rayspin::io::png::PngOptions;
 use rayspin::io::{Values, WriteOptions};
-use rayspin::job::asked::Asked;
 use rayspin::job::ct::{self as job, Ct, Input, Request};
 use rayspin::job::{Error as RunError, Place as Where};
-use rayspin::run::Given;
+use rayspin::report::number;
+use rayspin::run::{BadInput, Certificate, Given};
 
-use super::geometry::grid_options;
 use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
 use crate::call::Detached;
-use crate::copied::{count, several, whole_or_none};
 use crate::error::{described, of_file, of_run, raised, wrong_type};
 use crate::exchange::to_numpy;
-use crate::parameters::{asked_with, named, parameters_of, table_of, values_in};
+use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
-use crate::recon::host_array;
+use crate::recon::{certificates_of, host_array, plan_of};
 use crate::record;
 use crate::scan::sources;
+use crate::settings::taken;
 use crate::texts::Call;
 
 /// A volume of a CT scan, and how it came about: what `rayspin.ct.recon` returns.
@@ -59,6 +56,9 @@ pub(crate) struct CtReconstruction {
     /// The relative residuals of the iterations, from 1 on; empty for methods that do not iterate.
     #[pyo3(get)]
     residuals: Vec<f64>,
+    /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error", "largest", "tolerance" and "met".
+    #[pyo3(get)]
+    certificates: Vec<Py<PyDict>>,
     placed: Geometry,
     shape: Vec<usize>,
     record: String,
@@ -131,46 +131,9 @@ pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// The method with the values of its parameters, whose keywords `given` gets.
-///
-/// Errors: keywords that it has not; values of another kind or out of range.
-fn asked_of(
-    py: Python<'_>,
-    method: &dyn Method,
-    parameters: Option<&Bound<'_, PyDict>>,
-    given: &mut Given,
-) -> PyResult<Asked<Ct>> {
-    let (name, table) = (method.about().name, method.table());
-    let values = parameters_of(py, job::methods(), (name, &table), KEYWORDS, parameters)?;
-    Ok(asked_with(name, table, values, given))
-}
-
-/// The keywords of `recon` itself.
-const KEYWORDS: &[&str] = &[
-    "method",
-    "device",
-    "grid",
-    "matrix",
-    "voxel_mm",
-    "centre_mm",
-    "correct",
-    "axis",
-    "pixel_mm",
-    "source_to_axis_mm",
-    "axis_to_detector_mm",
-    "memory",
-    "progress",
-];
-
 /// The scan of a run, and its files. Errors: a `TypeError` for what is no scan of CT, with what makes one.
 fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
     if let Ok(path) = scan.extract::<PathBuf>() {
-        let states = scan.py().detached(|| rayspin::io::Projections::are_in(&path))?;
-        if !states.map_err(|error| of_file(Call::Ct, &error))? {
-            let expected = "a CT scan with a header";
-            let found = "another file; rayspin.ct.read_scan(path, arc=...) reads arrays of projections";
-            return Err(raised(Error::value(path.display().to_string(), expected, found)));
-        }
         let files = sources(std::iter::once(&path));
         return Ok((Input::File(path), files));
     }
@@ -187,30 +150,17 @@ fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
     Err(wrong_type("scan", "a rayspin.ct.Scan, or the path of a file", found))
 }
 
-fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
-    let Some(given) = given else { return Ok(None) };
-    if let Ok(column) = given.extract::<f64>() {
-        return Ok(Some(AxisOn::Column(column)));
-    }
-    match given.extract::<String>().as_deref() {
-        Ok("find") => Ok(Some(AxisOn::Found)),
-        _ => Err(wrong_type("axis", "a column or 'find'", given)),
-    }
-}
-
 /// The attenuation f of a volume from line integrals p = A f of a scan: by filtered back-projection, or iterations that make |A f - p| small.
 /// `ct.methods()` says what each method computes.
 ///
-/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file with a header.
+/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file: a scan with a header, or an array of projections with
+///     `arc`.
 /// method: a name of `ct.methods()`; the one that suits the rays unless given, which `notes` say.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
-/// grid: the voxels, or matrix (x, y) or (x, y, z), voxel_mm and centre_mm (x, y, z); those that the detector resolves unless given.
+/// grid: the voxels, or `matrix`, `voxel_mm` and `centre_mm`; those that the detector resolves unless given.
 /// correct: names of `ct.corrections()`, or `{name: {parameter: value}}`.
-/// axis: the column on which the axis of rotation falls, or "find"; it corrects rays that the scan states.
-/// pixel_mm, source_to_axis_mm, axis_to_detector_mm: lengths in mm, for scans that do not state their rays.
-/// memory: the bytes that this process may take; if the run does not fit, the error states what it needs.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
-/// parameters: keywords of the method, as `ct.methods()` lists them.
+/// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as `ct.methods()` lists them.
 ///
 /// Returns a `Reconstruction`: `volume` is float32 `[z, y, x]` in 1/mm.
 ///
@@ -218,78 +168,40 @@ fn axis_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<AxisOn>> {
 /// not fit the scan. Raises MemoryError where memory is short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
-#[pyo3(name = "recon_ct", signature = (scan, method=None, *, device="auto", grid=None, matrix=None, voxel_mm=None, centre_mm=None,
-    correct=None, axis=None, pixel_mm=None, source_to_axis_mm=None, axis_to_detector_mm=0.0, memory=None, progress=None, **parameters))]
+#[pyo3(name = "recon_ct", signature = (scan, method=None, *, device="auto", grid=None, correct=None, progress=None, **options))]
 pub(crate) fn recon_ct(
     py: Python<'_>,
     scan: &Bound<'_, PyAny>,
     method: Option<&str>,
     device: &str,
     grid: Option<&Grid>,
-    matrix: Option<&Bound<'_, PyAny>>,
-    voxel_mm: Option<&Bound<'_, PyAny>>,
-    centre_mm: Option<&Bound<'_, PyAny>>,
     correct: Option<&Bound<'_, PyAny>>,
-    axis: Option<&Bound<'_, PyAny>>,
-    pixel_mm: Option<&Bound<'_, PyAny>>,
-    source_to_axis_mm: Option<f64>,
-    axis_to_detector_mm: f64,
-    #[pyo3(from_py_with = whole_or_none)] memory: Option<i64>,
     progress: Option<Py<PyAny>>,
-    parameters: Option<&Bound<'_, PyDict>>,
+    options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<CtReconstruction> {
     let words = Call::Ct;
-    let processor = Processor::named(device)?;
-    let (input, sources) = input_of(scan)?;
-    if grid.is_some() && (matrix.is_some() || voxel_mm.is_some() || centre_mm.is_some()) {
-        let found = "both";
-        return Err(raised(Error::value("grid", "a grid, or matrix, voxel_mm and centre_mm", found)));
-    }
-    let mut given = Given::default();
-    for (field, name, there) in [
-        ("pixel", "pixel_mm", pixel_mm.is_some()),
-        ("source_to_axis", "source_to_axis_mm", source_to_axis_mm.is_some()),
-    ] {
-        if there {
-            given.insert(field, name);
-        }
-    }
-    let pixel = |given| several("pixel_mm", "a length in mm, or two along columns and rows (u, v)", given);
-    let mut request = Request {
-        corrections: corrections_of(correct)?,
-        grid: grid.map(|grid| grid.grid),
-        wanted: grid_options(matrix, voxel_mm, centre_mm)?,
-        rays: RayOptions {
-            pixel_mm: pixel_mm.map(pixel).transpose()?,
-            axis: axis_of(axis)?,
-            source_to_axis_mm,
-            axis_to_detector_mm,
-            rays: None,
-        },
-        ..Request::of(input)
-    };
-    let memory = memory.map(|bytes| count("memory", bytes)).transpose()?.map(|bytes| bytes as u64);
-    let place = Where { finish_on_cpu: device == "auto", memory, ..Where::of(processor.device.clone()) };
-    if let Some(name) = method {
-        request.method = asked_of(py, named(py, job::methods(), name)?, parameters, &mut given)?;
-    }
-    request.given = given.clone();
-    let listener = Listener::new(py, progress)?;
-    let (monitor, recorder) = (listener.monitor(), record::start(&processor.device));
-    let understood = listener.run(py, || request.begin(place, monitor, recorder)?.read())?;
-    let mut understood = understood.map_err(|error| of_run(words, error))?;
-    let suited = listener.run(py, || understood.method())?.map_err(|error| of_run(words, error))?;
-    if method.is_none() {
-        let asked = asked_of(py, suited, parameters, &mut given)?;
-        understood.set_parameters(asked, given);
-    }
+    let Wanted { request, place, sources } = Wanted::of(scan, method, device, (grid, correct), options)?;
+    let (listener, recorder) = (Listener::new(py, progress)?, record::start(&place.device));
+    let monitor = listener.monitor();
+    let memory = request.memory;
     let finished = listener.run(py, || {
-        let mut finished = understood.choose()?.plan()?.run::<RunError>(&mut |_| Ok(()))?;
+        let mut slabs = Slabs::default();
+        let planned = request.begin(place, monitor, recorder)?.read()?.choose()?.plan()?;
+        let shape = planned.options().grid.shape_zyx();
+        if planned.is_cut() {
+            expect_limit(memory, planned.plan().peak(), shape)?;
+        }
+        let mut finished = planned.run::<RunError>(&mut |slab| slabs.push(shape, slab))?;
+        if let Some(volume) = slabs.volume {
+            finished.made.volume = volume;
+        }
         finished.record()?;
         Ok::<_, RunError>(finished)
     });
     let finished = finished?.map_err(|error| of_run(words, error))?;
-    let notes: Vec<String> = finished.told.notes.iter().map(|note| words.told(note)).collect();
+    let mut notes: Vec<String> = finished.told.notes.iter().map(|note| words.told(note)).collect();
+    let named = |one: &Certificate<_>| one.transform.clone();
+    let certificates = certificates_of(py, &finished.made.certificates, named, &mut notes)?;
     let used = values_in(py, &*finished.options.method)?;
     let residuals = finished.made.solve.map_or_else(Vec::new, |solve| solve.residuals);
     let volume: ArrayD<f32> = finished.made.volume.into_dyn();
@@ -307,7 +219,111 @@ pub(crate) fn recon_ct(
         notes,
         stages: finished.told.monitor.stages(),
         residuals,
+        certificates,
         sources,
-        signed: finished.request.corrections.iter().any(|one| one.place() == Place::Volume),
+        signed: finished.request.corrections.iter().any(|one| one.place() == Acts::Volume),
     })
+}
+
+/// What `ct.recon` will take with the same arguments: its method, and the memory and work of each stage. Nothing is computed.
+///
+/// scan, method, device, grid, correct, options: as `ct.recon` takes them.
+///
+/// Returns a dictionary as `rayspin.plan` does. Raises as `ct.recon` does.
+///
+/// >>> from rayspin import ct, simulate
+/// >>> scan = simulate.ct(matrix=(16, 16, 16), views=8).scan
+/// >>> ct.plan(scan, device="cpu")["method"]
+/// 'fdk'
+#[pyfunction]
+#[pyo3(name = "plan_recon_ct", signature = (scan, method=None, *, device="auto", grid=None, correct=None, **options))]
+pub(crate) fn plan_ct<'py>(
+    py: Python<'py>,
+    scan: &Bound<'py, PyAny>,
+    method: Option<&str>,
+    device: &str,
+    grid: Option<&Grid>,
+    correct: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Wanted { mut request, place, .. } = Wanted::of(scan, method, device, (grid, correct), options)?;
+    request.dry_run = true;
+    let (listener, recorder) = (Listener::silent(), record::start(&place.device));
+    let monitor = listener.monitor();
+    let planned = listener.run(py, || request.begin(place, monitor, recorder)?.read()?.choose()?.plan())?;
+    let planned = planned.map_err(|error| of_run(Call::Ct, error))?;
+    let method = planned.options().method.about().name;
+    plan_of(py, Call::Ct, method, (planned.plan(), planned.cut()), planned.notes())
+}
+
+/// What a caller wants of a run.
+struct Wanted {
+    request: Request,
+    place: Where,
+    /// The files of the scan.
+    sources: Vec<PathBuf>,
+}
+
+impl Wanted {
+    /// From the arguments of a call.
+    fn of(
+        scan: &Bound<'_, PyAny>,
+        method: Option<&str>,
+        device: &str,
+        (grid, correct): (Option<&Grid>, Option<&Bound<'_, PyAny>>),
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let py = scan.py();
+        let processor = Processor::named(device)?;
+        let (input, sources) = input_of(scan)?;
+        let keywords = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
+        let mut given = Given::default();
+        let settings = taken::<Ct>(&keywords, &mut given)?;
+        if grid.is_some() && ["matrix", "voxel", "centre"].iter().any(|name| given.has(name)) {
+            let found = "both";
+            return Err(raised(Error::value("grid", "a grid, or matrix, voxel_mm and centre_mm", found)));
+        }
+        let method = asked(py, method, &keywords, &mut given)?;
+        let mut request = Request {
+            corrections: corrections_of(correct)?,
+            grid: grid.map(|grid| grid.grid),
+            method,
+            given: given.clone(),
+            ..Request::of(input)
+        };
+        settings.put(job::OPTIONS, &given, &mut request).map_err(|error| of_run(Call::Ct, error))?;
+        let mut place = Where::of(processor.device);
+        place.finish_on_cpu = device == "auto";
+        Ok(Self { request, place, sources })
+    }
+}
+
+/// That a volume fits the limit beside a run that makes it slab by slab. Errors: it does not.
+fn expect_limit(memory: Option<u64>, peak: u64, shape: [usize; 3]) -> Result<(), RunError> {
+    let needed = peak + (shape.iter().product::<usize>() * size_of::<f32>()) as u64;
+    match memory.filter(|&limit| needed > limit) {
+        None => Ok(()),
+        Some(limit) => {
+            let (needed, limit) = (number::bytes(needed), number::bytes(limit));
+            let message = format!("--memory: expected at least {needed} for the whole volume, found {limit}");
+            Err(BadInput::new(message).hint("a smaller --matrix takes less").into())
+        }
+    }
+}
+
+/// The slabs of a volume that is made slab by slab, together.
+#[derive(Default)]
+struct Slabs {
+    volume: Option<Array3<f32>>,
+    filled: usize,
+}
+
+impl Slabs {
+    fn push(&mut self, shape: [usize; 3], slab: Array3<f32>) -> Result<(), RunError> {
+        let volume = self.volume.get_or_insert_with(|| Array3::zeros(shape));
+        let end = self.filled + slab.shape()[0];
+        volume.slice_axis_mut(Axis(0), (self.filled..end).into()).assign(&slab);
+        self.filled = end;
+        Ok(())
+    }
 }

@@ -306,7 +306,7 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
             let found = format!("{name}{}", did_you_mean(py, name, &names)?);
             return Err(raised(Error::value("correct", table.names(|_| true), found)));
         };
-        let values = values_of(py, &format!("correction {name}"), &correction.table(), &[], parameters)?;
+        let values = values_of(py, &format!("correction {name}"), &correction.table(), parameters)?;
         chosen.push(with(correction, values).map_err(raised)?);
         Ok(())
     };

@@ -3,16 +3,13 @@
 use anyhow::Result;
 use rayspin::core::{Image, Monitor};
 use rayspin::ct::corrections::Place as Acts;
-use rayspin::ct::recon::{AxisOn, GridOptions, RayOptions};
 use rayspin::io::png::PngOptions;
 use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::job::ct::{Finished, Input, Request};
 use rayspin_shell::effect::Given;
 use rayspin_shell::{Context, interrupt, stdout};
 
-use super::{matrix, pixel, place};
-use crate::args::ct::{AxisArg, ReconCt};
-use crate::args::numbers;
+use crate::args::ct::ReconCt;
 use crate::commands::files::{self, RunFiles};
 use crate::commands::metrics::Comparison;
 use crate::commands::{certify, plan};
@@ -20,10 +17,11 @@ use crate::commands::{certify, plan};
 /// Reconstructs a scan, writes the volume and the run record.
 pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<()> {
     args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
-    args.preview.iter().try_for_each(|preview| files::check_output(preview, Format::is_picture))?;
+    let preview = args.options.file("preview");
+    preview.map_or(Ok(()), |preview| files::check_output(preview, Format::is_picture))?;
     let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
-    let (request, at) = (request(args, &context.given)?, files::place(context, args.run.memory));
-    let begun = request.begin(at, monitor, files::recorder(context))?;
+    let begun =
+        request(args, &context.given)?.begin(files::place(context), monitor, files::recorder(context))?;
     let hashing = (!args.run.dry_run).then(|| files.hashing());
     let planned = begun.read()?.choose()?.plan()?;
     if args.run.dry_run {
@@ -68,49 +66,22 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     }
 }
 
-/// The command line as a request. Errors: what is no number; an image among the parameters of corrections that cannot be read.
+/// The command line as a request. Errors: options that contradict each other or are out of range; an image among the parameters of corrections that
+/// cannot be read.
 fn request(args: &ReconCt, given: &Given) -> Result<Request> {
     args.corrections.refuse_idle(given)?;
-    let voxel_mm = args.voxel.as_deref().map(|text| -> Result<[f64; 3]> {
-        let sizes = numbers::<f64>("--voxel", text, &[1, 3])?;
-        Ok(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(sizes[0])))
-    });
-    Ok(Request {
-        input: Input::File(args.scan.clone()),
-        stream: args.stream,
+    let mut request = Request {
         method: args.method.asked(),
         corrections: args.corrections.corrections()?,
         correction_files: args.corrections.named_files(),
-        grid: None,
-        wanted: GridOptions {
-            matrix: args.matrix.as_deref().map(matrix).transpose()?,
-            voxel_mm: voxel_mm.transpose()?,
-            centre_mm: args.centre.as_deref().map_or(Ok([0.0; 3]), |text| place("--centre", text))?,
-        },
-        rays: RayOptions {
-            pixel_mm: args.pixel.as_deref().map(pixel).transpose()?,
-            axis: args.axis.map(|axis| match axis {
-                AxisArg::Column(column) => AxisOn::Column(column),
-                AxisArg::Find => AxisOn::Found,
-            }),
-            source_to_axis_mm: args.source_to_axis,
-            axis_to_detector_mm: args.axis_to_detector.unwrap_or(0.0),
-            rays: None,
-        },
-        arc: args.arc.map(f64::to_radians),
-        rtk: args.rtk.clone(),
-        flat: args.flat.clone(),
-        dark: args.dark.clone(),
-        view: args.view.clone(),
-        row: args.row.clone(),
-        column: args.column.clone(),
         given: given.options().clone(),
         outputs: args.outputs.clone(),
         compared: args.run.reference.is_some(),
-        preview: args.preview.clone(),
-        certify: args.run.certify(),
         dry_run: args.run.dry_run,
-    })
+        ..Request::of(Input::File(args.scan.clone()))
+    };
+    args.options.put(given, &mut request)?;
+    Ok(request)
 }
 
 /// Writes the volume; returns it as an image.

@@ -15,8 +15,8 @@ use rayspin_shell::{BadInput, Context};
 use serde::Serialize;
 
 use super::files;
-use super::recon::options::array_options;
 use crate::args::Info;
+use crate::args::arrays::array_options;
 use file::{Described, Description};
 
 /// Labels and texts.

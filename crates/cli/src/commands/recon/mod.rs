@@ -1,14 +1,13 @@
 //! `rayspin recon mri`
 
-mod arrays;
-pub(crate) mod options;
 mod output;
 mod stream;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::{self, Format, ImageFile};
-use rayspin::job::mri::{Finished, Understood};
+use rayspin::job::mri::{Finished, Input, Request, Understood};
+use rayspin_shell::effect::Given;
 use rayspin_shell::{Context, interrupt, say};
 
 use super::files::{Hashing, RunFiles, together};
@@ -40,15 +39,29 @@ pub(crate) struct Made<'a> {
     reference: Option<ImageFile>,
 }
 
+/// The command line as a request. Errors: options that contradict each other or are out of range.
+fn request(args: &ReconMri, given: &Given) -> Result<Request> {
+    let mut request = Request {
+        method: args.method.asked(),
+        given: given.options().clone(),
+        outputs: args.outputs.clone(),
+        compared: args.run.reference.is_some(),
+        dry_run: args.run.dry_run,
+        ..Request::of(Input::File(args.scan.clone()))
+    };
+    args.options.put(given, &mut request)?;
+    request.options.keep_maps = args.save_maps.is_some();
+    Ok(request)
+}
+
 impl<'a> Ready<'a> {
     /// Reads the scan.
     pub(crate) fn read(context: &'a Context, args: &'a ReconMri, files: RunFiles) -> Result<Self> {
         args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
         args.save_maps.iter().try_for_each(|maps| files::check_output(maps, Format::writes_arrays))?;
         let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
-        let (request, place) =
-            (options::request(args, &context.given)?, files::place(context, args.run.memory));
-        let begun = request.begin(place, monitor, files::recorder(context))?;
+        let begun =
+            request(args, &context.given)?.begin(files::place(context), monitor, files::recorder(context))?;
         let hashing = (!args.run.dry_run).then(|| files.hashing());
         let understood = begun.read()?;
         Ok(Self { context, args, files, hashing, understood })

@@ -1,0 +1,296 @@
+//! The options of a run of a CT scan, one row each.
+
+use rayspin_ct::recon::AxisOn;
+use rayspin_run::Certify;
+
+use super::effect::{NO_RAYS, Needs, WHOLE};
+use super::request::{Field, Request};
+use crate::Result;
+use crate::rows::{Kind, Named, OptionRow, Setting, typed};
+
+type Row = OptionRow<Request, Needs>;
+
+const VOLUME: &str = "Volume";
+const SCAN: &str = "Scan";
+const QUALITY: &str = "Quality and record";
+const RUN: &str = "Run";
+
+/// The options of a run besides the parameters of methods and corrections, whose tables say who has them.
+pub const OPTIONS: &[Row] = &[
+    Row::program("scan", &[]),
+    Row::program("outputs", &[]),
+    Row::program("dry_run", &[]),
+    Row::new(
+        VOLUME,
+        "matrix",
+        Kind::Counts(&[2, 3]),
+        "Number of voxels [default: as many as fill the field of view]",
+    )
+    .details(
+        "By default the volume has as many voxels across as the detector has columns, and as many slices as it has rows. A shifted \
+         detector counts twice the columns of its longer side. With --matrix alone the voxels become as large as the field of view \
+         needs.",
+    )
+    .value("X,Y[,Z]")
+    .puts(|request, given| {
+        let sizes = given.counts()?;
+        request.wanted.matrix = Some(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1)));
+        Ok(())
+    }),
+    Row::new(
+        VOLUME,
+        "voxel",
+        Kind::Numbers(&[1, 3]),
+        "Voxel size in mm [default: by --matrix, else pixel size / magnification]",
+    )
+    .details(
+        "--matrix alone keeps the field of view, so fewer voxels are larger. Without --matrix and --voxel, the size of a voxel is the \
+         size of a pixel over the magnification at the axis.",
+    )
+    .value("MM[,Y,Z]")
+    .keyword("voxel_mm")
+    .puts(|request, given| {
+        request.wanted.voxel_mm = Some(repeated(&given)?);
+        Ok(())
+    }),
+    Row::new(
+        VOLUME,
+        "centre",
+        Kind::Numbers(&[3]),
+        "Middle of the volume in mm, from the axis and the middle of the orbit",
+    )
+    .value("X,Y,Z")
+    .rare()
+    .keyword("centre_mm")
+    .puts(|request, given| {
+        request.wanted.centre_mm = repeated(&given)?;
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "stream",
+        Kind::Flag,
+        "Add views to the volume as they arrive, from a file or a named pipe; - (standard input) always does",
+    )
+    .details(
+        "Takes scans with a header and .npy arrays in C order, and --method fbp or fdk. Memory does not grow with the number of \
+         views. A volume beyond the memory is reconstructed slab by slab, where the views are in a file.",
+    )
+    .rare()
+    .needs(&[Needs::File])
+    .puts(|request, _| {
+        request.stream = true;
+        Ok(())
+    }),
+    Row::new(SCAN, "preview", Kind::Picture, "Picture of the middle slice, written again while views arrive")
+        .value("PNG")
+        .rare()
+        .needs(&[Needs::Stream])
+        .puts(|request, given| {
+            request.preview = Some(given.file()?.to_owned());
+            Ok(())
+        }),
+    Row::new(SCAN, "view", Kind::Ranges, "Only these views, counted from 0: 0-89, or 0,4,8")
+        .value("NUMBERS")
+        .keyword("views")
+        .needs(WHOLE)
+        .recorded("view", |request| typed(&request.view))
+        .puts(|request, given| {
+            request.view = Some(given.ranges()?);
+            Ok(())
+        }),
+    Row::new(SCAN, "row", Kind::Ranges, "Only these rows of the detector, counted from 0")
+        .value("NUMBERS")
+        .rare()
+        .keyword("rows")
+        .needs(WHOLE)
+        .recorded("row", |request| typed(&request.row))
+        .puts(|request, given| {
+            request.row = Some(given.ranges()?);
+            Ok(())
+        }),
+    Row::new(
+        SCAN,
+        "flat",
+        Kind::NumberOrReal,
+        "What the detector counts without the object (flat field): an image, or one number",
+    )
+    .details(
+        "With this option the projections are counts, and the run makes line integrals of them. One image, or several as \
+         [frame, row, column], replace the flat fields of the scan. The scan's dark fields stay.",
+    )
+    .value("IMAGE|NUMBER")
+    .rare()
+    .keyword("flats")
+    .needs(&[Needs::File])
+    .puts(|request, given| {
+        request.flat = Some(field(&given)?);
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "dark",
+        Kind::NumberOrReal,
+        "What the detector counts without the beam (dark field): an image, or one number [default: the dark fields of the scan, else 0]",
+    )
+    .value("IMAGE|NUMBER")
+    .rare()
+    .keyword("darks")
+    .beside("flat")
+    .puts(|request, given| {
+        request.dark = Some(field(&given)?);
+        Ok(())
+    }),
+    Row::new(SCAN, "column", Kind::Ranges, "Only these columns of the detector, counted from 0")
+        .value("NUMBERS")
+        .rare()
+        .keyword("columns")
+        .needs(WHOLE)
+        .recorded("column", |request| typed(&request.column))
+        .puts(|request, given| {
+            request.column = Some(given.ranges()?);
+            Ok(())
+        }),
+    Row::new(
+        SCAN,
+        "axis",
+        Kind::NumberOr("find"),
+        "Column of the axis, or find [default: the file's, find, or middle]",
+    )
+    .details(
+        "By default the axis is where the file states it. If the file states no rays and holds counts of parallel rays, the run \
+         searches the axis as with find. If the search fails, and for all other scans, the axis is on the middle column. The search \
+         takes the middle row of parallel views over half a turn or more. The axis may be near the detector's edge. A column corrects \
+         the axis of a file that states its rays. Columns are counted from 0 in the file, before --column and bins.",
+    )
+    .value("COLUMN")
+    .puts(|request, given| {
+        request.rays.axis = Some(match given.setting {
+            Setting::Name(_) => AxisOn::Found,
+            _ => AxisOn::Column(given.number()?),
+        });
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "arc",
+        Kind::Angle,
+        "Angle that the views cover evenly; negative: clockwise seen from +z",
+    )
+    .details("For an array, or a scan that states no angles.")
+    .value("DEGREES")
+    .needs(&[Needs::NoAngles])
+    .puts(|request, given| {
+        request.arc = Some(given.number()?.to_radians());
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "pixel",
+        Kind::Numbers(&[1, 2]),
+        "Pixel size in mm [default: as the scan or image states it, else 1]",
+    )
+    .value("U[,V]")
+    .keyword("pixel_mm")
+    .needs(NO_RAYS)
+    .puts(|request, given| {
+        request.rays.pixel_mm = Some(repeated(&given)?);
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "source_to_axis",
+        Kind::Number,
+        "Distance from the source to the axis, of fan and cone beams",
+    )
+    .value("MM")
+    .keyword("source_to_axis_mm")
+    .needs(NO_RAYS)
+    .puts(|request, given| {
+        request.rays.source_to_axis_mm = Some(given.number()?);
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "axis_to_detector",
+        Kind::Number,
+        "Distance from the axis to the detector [default: 0]",
+    )
+    .value("MM")
+    .rare()
+    .keyword("axis_to_detector_mm")
+    .beside("source_to_axis")
+    .puts(|request, given| {
+        request.rays.axis_to_detector_mm = given.number()?;
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "rtk",
+        Kind::File,
+        "Rays from a geometry file of RTK (XML); the detector's middle is the origin of its images, unless the images state another \
+         origin",
+    )
+    .value("FILE")
+    .rare()
+    .without(&["arc", "source_to_axis"])
+    .puts(|request, given| {
+        request.rtk = Some(given.file()?.to_owned());
+        Ok(())
+    }),
+    Row::program("reference", &[]),
+    Row::program("fit", &[]),
+    Row::new(
+        QUALITY,
+        "certify",
+        Kind::CountOr(1000),
+        "Compare N random outputs of each transform with the exact sums",
+    )
+    .details("The images are written in any case. An error above its bound is said, and the command ends with exit code 1.")
+    .value("N")
+    .rare()
+    .needs(WHOLE)
+    .without(&["dry_run"])
+    .recorded("certify", |request| serde_json::json!(request.certify))
+    .puts(|request, given| {
+        request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
+        Ok(())
+    }),
+    Row::new(QUALITY, "certify_seed", Kind::Count, "Seed of the outputs that are drawn")
+        .value("SEED")
+        .rare()
+        .needs(WHOLE)
+        .beside("certify")
+        .puts(|request, given| {
+            let seed = given.count()?;
+            request.certify.iter_mut().for_each(|certify| certify.seed = seed);
+            Ok(())
+        }),
+    Row::program("record", &[]),
+    Row::program("no_record", &[]),
+    Row::new(RUN, "memory", Kind::Bytes, "Memory that the run may take")
+        .details(
+            "The run takes its work in parts to fit. If nothing fits, it is refused, and the error states the memory that it needs.",
+        )
+        .value("SIZE")
+        .puts(|request, given| {
+            request.memory = Some(given.count()?);
+            Ok(())
+        }),
+];
+
+/// As many numbers as there are axes, one number for all of them.
+fn repeated<const N: usize>(given: &Named<'_>) -> Result<[f64; N]> {
+    let sizes = given.numbers()?;
+    let first = sizes.first().copied().unwrap_or_default();
+    Ok(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(first)))
+}
+
+/// What a detector counts.
+fn field(given: &Named<'_>) -> Result<Field> {
+    Ok(match given.setting {
+        Setting::Real(image) => Field::Image(image.clone()),
+        Setting::File(path) => Field::File(path.clone()),
+        _ => Field::Number(given.number()? as f32),
+    })
+}
