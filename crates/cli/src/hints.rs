@@ -71,6 +71,7 @@ const REMEDIES: &[(&[&str], &str)] = &[
     ),
     (&["range of the histogram"], "--range LOW,HIGH"),
     (&["method"], "rayspin info FILE says how the scan was sampled; without --method the scan decides"),
+    (&["dwell time"], "leave --dwell out: it stands for a header that states 0"),
     (&["virtual coils"], "--coils takes fewer coils than the scan has, or a part of the energy below 1"),
     (&["anatomical reference", "field map"], "it needs the matrix of the image that is reconstructed"),
     (&["image compared with the reference"], SHAPES),
@@ -140,6 +141,7 @@ const REMEDIES: &[(&[&str], &str)] = &[
 
 /// Parts of longer names.
 const PARTS: &[(&str, &str)] = &[
+    ("sample_time_us", "--dwell states the time between samples in µs"),
     ("transfer function", "one point a line, values growing: 300 1.0 0.9 0.8 0.2"),
     ("acquisition", HOLDS),
     ("of filtered back-projection", "--method cgls, sirt, os-sart, mlem and tv take any rays"),

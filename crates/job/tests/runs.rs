@@ -7,11 +7,13 @@ use std::sync::Arc;
 use rayspin_core::{C32, Monitor};
 use rayspin_device::Device;
 use rayspin_job::asked::{Asked, Typed};
-use rayspin_job::mri::{Finished, Input, Planned, Request};
+use rayspin_job::mri::{Finished, Input, OPTIONS, Planned, Request};
+use rayspin_job::rows::{Setting, Settings};
 use rayspin_job::{Error, Place, Result, ct};
 use rayspin_mri::recon::{ReconOptions, Selection, reconstruct_scan};
 use rayspin_mri::scan::{FrameOptions, Scan, Window};
-use rayspin_mri::simulate::{SimulateOptions, simulate};
+use rayspin_mri::simulate::trajectory::{Sampling, SpokeAngles};
+use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
 use rayspin_report::RunRecorder;
 use rayspin_run::{Given, Value};
 
@@ -132,4 +134,50 @@ fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_a
     let refused = request.begin(place(), Monitor::silent(), recorder()).err().unwrap();
     let expected = "pixel_mm: expected a scan that does not state its rays, found one that does";
     assert!(refused.to_string().starts_with(expected), "{refused}");
+}
+
+/// A request with options as a front end gives them.
+fn with(mut request: Request, options: &[(&'static str, Setting)]) -> Result<Request> {
+    let (mut settings, mut given) = (Settings::default(), Given::default());
+    for (name, setting) in options {
+        settings.insert(name, setting.clone());
+        given.insert(*name, *name);
+    }
+    request.given = given.clone();
+    settings.put(OPTIONS, &given, &mut request)?;
+    Ok(request)
+}
+
+/// A scan of 4 coils along spokes, and its maps.
+fn radial(matrix: [usize; 3]) -> Simulation {
+    let sampling = Sampling::Radial { spokes: 40, angles: SpokeAngles::Golden };
+    let options = SimulateOptions { matrix, coils: 4, sampling, ..SimulateOptions::default() };
+    simulate(&options, &Monitor::silent()).unwrap()
+}
+
+#[test]
+fn a_dwell_time_stands_for_a_header_that_states_0() {
+    let mut scan = radial([24, 24, 1]).scan;
+    let field = Arc::new(ndarray::ArrayD::from_shape_fn(&[24, 24][..], |index| 4.0 * index[0] as f32));
+    let stated = f64::from(scan.acquisitions[0].sample_time_us);
+    assert!(stated > 0.0);
+    let field = ("field_map", Setting::Real(field));
+    let dwell = |us: f64| ("dwell", Setting::Number(us));
+    let of =
+        |scan: &Scan| Request { method: cg_sense(4), ..Request::of(Input::Scan(Arc::new(scan.clone()))) };
+    let expected = finished(with(of(&scan), &[field.clone()]).unwrap()).image.unwrap();
+    let twice = planned(with(of(&scan), &[field.clone(), dwell(stated)]).unwrap(), None).err().unwrap();
+    assert!(twice.to_string().contains("dwell time: expected none beside that of the scan"), "{twice}");
+    scan.acquisitions.iter_mut().for_each(|readout| readout.sample_time_us = 0.0);
+    let missing = planned(with(of(&scan), &[field.clone()]).unwrap(), None).err().unwrap();
+    assert!(missing.to_string().contains("sample_time_us, which a field map needs"), "{missing}");
+    let found = finished(with(of(&scan), &[field, dwell(stated)]).unwrap()).image.unwrap();
+    assert_eq!(found.data(), expected.data());
+    let alone = with(of(&scan), &[dwell(4.0)]).unwrap_err().to_string();
+    assert_eq!(alone, "dwell: expected --field-map beside it, found none");
+    for wrong in [0.0, -1.0, f64::NAN] {
+        let options =
+            [("field_map", Setting::Real(Arc::new(ndarray::ArrayD::zeros(&[24, 24][..])))), dwell(wrong)];
+        assert!(with(of(&scan), &options).unwrap_err().to_string().starts_with("dwell: expected a positive"));
+    }
 }

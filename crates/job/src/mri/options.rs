@@ -1,6 +1,6 @@
 //! The options of a run of an MRI scan, one row each.
 
-use rayspin_core::TrajectoryUnits;
+use rayspin_core::{Error, TrajectoryUnits};
 use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils};
 use rayspin_mri::recon::Density;
@@ -461,6 +461,21 @@ pub const OPTIONS: &[Row] = &[
         request.options.field_tolerance = given.number()?;
         Ok(())
     }),
+    Row::new(FIELD, "dwell", Kind::Number, "Time between samples in µs, where the scan's header states 0")
+        .value("US")
+        .rare()
+        .keyword("dwell_us")
+        .beside("field_map")
+        .needs(HEADER)
+        .recorded("dwell", |request| serde_json::json!(request.frames.dwell_us))
+        .puts(|request, given| {
+            let dwell = given.number()?;
+            if !(dwell > 0.0 && dwell.is_finite()) {
+                return Err(Error::value(given.name, "a positive time in µs", dwell).into());
+            }
+            request.frames.dwell_us = Some(dwell);
+            Ok(())
+        }),
     Row::new(
         FIELD,
         "epsilon",

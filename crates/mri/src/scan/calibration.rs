@@ -51,7 +51,7 @@ impl Image<'_> {
         }
         expect_finite(lines)?;
         let placed = match same {
-            true => cartesian::assemble(lines, self.encoding, self.centres, false, notes),
+            true => cartesian::assemble(lines, self.encoding, self.centres, None, notes),
             false => self.of_other_encoding(lines, readout.encoding, notes),
         };
         let found = match placed {
@@ -110,6 +110,6 @@ impl Image<'_> {
         }
         let centres = Centres::default().settled(lines, other, notes);
         let encoding = Encoding { encoded: own, recon: self.encoding.recon, ..other.clone() };
-        cartesian::assemble(lines, &encoding, &centres, false, notes)
+        cartesian::assemble(lines, &encoding, &centres, None, notes)
     }
 }

@@ -8,7 +8,8 @@ use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frame::Samples;
 use super::frames::note;
-use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, repeats, times};
+use super::times::Timing;
+use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, repeats};
 
 /// Places the readouts of one image on the grid.
 ///
@@ -18,7 +19,7 @@ pub(super) fn assemble(
     readouts: &[(usize, &Acquisition)],
     encoding: &Encoding,
     centres: &Centres,
-    timed: bool,
+    timing: Option<Timing>,
     notes: &mut Vec<String>,
 ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
     let grid: [usize; 3] = std::array::from_fn(|axis| grid_size(encoding, axis));
@@ -28,7 +29,7 @@ pub(super) fn assemble(
     let lines = ny * nz;
     let mut placed = Vec::with_capacity(readouts.len());
     let mut counts = vec![0u32; lines * nx];
-    let mut times = timed.then(|| vec![0.0; lines * nx]);
+    let mut times = timing.map(|_| vec![0.0; lines * nx]);
     let centre_1 = centres.line.unwrap_or(encoded[1] / 2);
     let centre_2 = centres.partition.unwrap_or(encoded[2] / 2);
     let mut left_out = 0;
@@ -71,7 +72,10 @@ pub(super) fn assemble(
                 .entry((stated, samples, reversed))
                 .or_insert_with(|| centres::centre_of_samples(readouts, readout, notes)),
         };
-        let own = if timed { times::of_readout(*index, readout, encoding, centre)? } else { Vec::new() };
+        let own = match timing {
+            Some(timing) => timing.of_readout(*index, readout, encoding, centre)?,
+            None => Vec::new(),
+        };
         // Those that fall on the grid are neighbours: of the places from `first` on.
         let position = |sample: usize| if reversed { samples - 1 - sample } else { sample };
         let on_grid = |sample: &usize| place(position(*sample), centre, nx).is_some();

@@ -3,6 +3,7 @@ use rayspin_core::{C32, Error, Ranges, Result, TrajectoryUnits, all_finite};
 
 use super::frame::{check_finite, check_matrix};
 use super::images::{Head, Images};
+use super::times::Timing;
 use super::{
     Acquisition, Centres, Encoding, Frame, Label, Limits, Place, ReadoutHeads, Scan, ScanHeader, Series,
     SlicePlaces, TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, fullest, geometry,
@@ -20,10 +21,19 @@ pub struct FrameOptions {
     pub matrix: Option<Vec<usize>>,
     /// Whether [`Frame::times`] are wanted.
     pub times: bool,
+    /// The dwell time in µs of readouts whose header states none, for their times.
+    pub dwell_us: Option<f64>,
     /// Only these readouts of each image, counted from 0 in order of acquisition.
     pub readouts: Option<Ranges>,
     /// Centres of k-space to believe instead of the header's.
     pub centres: Centres,
+}
+
+impl FrameOptions {
+    /// How times are found, where they are wanted.
+    pub(super) fn timing(&self) -> Option<Timing> {
+        self.times.then_some(Timing { dwell_us: self.dwell_us })
+    }
 }
 
 /// The images a scan holds and the readouts each is made of. They are in label order, but for the slices of a repetition, which are
@@ -307,7 +317,7 @@ pub fn assemble(
         note(notes, text);
     }
     let (matrix, samples, times) = if with_trajectory == 0 {
-        cartesian::assemble(readouts, &encoding, &centres, options.times, notes)?
+        cartesian::assemble(readouts, &encoding, &centres, options.timing(), notes)?
     } else if with_trajectory == readouts.len() {
         let stated = header.trajectory_units;
         noncartesian::assemble(readouts, &encoding, &centres, (options, stated), notes)?

@@ -45,10 +45,12 @@ pub(super) fn assemble(
         }
     }
     let coils = readouts[0].1.data.nrows();
-    let mut times = options.times.then(Vec::new);
-    if let Some(times) = &mut times {
+    let timing = options.timing();
+    let mut times = timing.map(|_| Vec::new());
+    if let (Some(times), Some(timing)) = (&mut times, timing) {
         for (index, readout) in readouts {
-            let own = times::of_readout(*index, readout, encoding, times::stated_centre(readout))?;
+            let centre = times::stated_centre(readout);
+            let own = timing.of_readout(*index, readout, encoding, centre)?;
             times.extend_from_slice(&own[kept(readout)]);
         }
     }
