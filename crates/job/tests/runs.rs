@@ -181,3 +181,36 @@ fn a_dwell_time_stands_for_a_header_that_states_0() {
         assert!(with(of(&scan), &options).unwrap_err().to_string().starts_with("dwell: expected a positive"));
     }
 }
+
+#[test]
+fn maps_of_any_magnitude_give_the_image_divided_by_it() {
+    let options = SimulateOptions { matrix: [24, 24, 1], coils: 4, ..SimulateOptions::default() };
+    let made = simulate(&options, &Monitor::silent()).unwrap();
+    let maps = made.maps.into_dyn();
+    let shaded = ndarray::ArrayD::from_shape_fn(maps.shape(), |index| {
+        maps[&index] * (0.2 + 0.1 * index[2] as f32 + 0.03 * index[3] as f32)
+    });
+    let scan = Arc::new(made.scan);
+    let image = |maps: &ndarray::ArrayD<C32>, iterations: u64, intensity: bool| {
+        let mut method = cg_sense(iterations);
+        method.insert("regulariser", Typed::Value(Value::Choice("none")));
+        method.insert("tolerance", Typed::Value(Value::Number(1e-6)));
+        let request = Request { method, ..Request::of(Input::Scan(scan.clone())) };
+        let mut options = vec![("maps", Setting::Complex(Arc::new(maps.clone())))];
+        options.extend(intensity.then_some(("intensity", Setting::On)));
+        finished(with(request, &options).unwrap()).image.unwrap().into_data()
+    };
+    let error = |a: &ndarray::ArrayD<C32>, b: &ndarray::ArrayD<C32>| {
+        let sum = |x: &ndarray::ArrayD<C32>| x.iter().map(|v| f64::from(v.norm_sqr())).sum::<f64>();
+        (sum(&(a - b)) / sum(b)).sqrt()
+    };
+    // Iterations that converged find the same image, and those with maps of unit intensity are sooner there.
+    let converged = image(&shaded, 200, false);
+    assert!(error(&image(&shaded, 200, true), &converged) < 1e-4);
+    let (with, without) = (image(&shaded, 4, true), image(&shaded, 4, false));
+    let (near, far) = (error(&with, &converged), error(&without, &converged));
+    assert!(near < 0.1 * far, "{near} {far}");
+    // A factor of all maps comes out of the image again.
+    let doubled = image(&shaded.mapv(|value| value * 2.0), 4, true).mapv(|value| value * 2.0);
+    assert!(error(&doubled, &with) < 1e-5);
+}

@@ -8,7 +8,7 @@ use rayspin_io as io;
 use rayspin_mri::maps::{second_set, second_set_bytes};
 use rayspin_mri::methods::{self as library, Method, Span};
 use rayspin_mri::prepare::Noise;
-use rayspin_mri::recon::{LAMBDA, ReconOptions};
+use rayspin_mri::recon::{LAMBDA, ReconOptions, take_intensity};
 use rayspin_mri::scan::{Facts, Frame, Samples};
 use rayspin_report::RunRecorder;
 
@@ -112,6 +112,11 @@ impl<'a> Begun<'a> {
             Some(Beside::Array(maps)) => Some(maps.clone()),
             None => None,
         };
+        if session.request.intensity
+            && let Some(maps) = &mut session.options.maps
+        {
+            session.options.intensity = Some(Arc::new(take_intensity(Arc::make_mut(maps))?));
+        }
         session.options.field_map = match &session.request.field_map {
             Some(Beside::File(path)) => Some(Arc::new(read_field_map(path)?)),
             Some(Beside::Array(map)) => Some(map.clone()),

@@ -298,6 +298,24 @@ pub const OPTIONS: &[Row] = &[
             });
             Ok(())
         }),
+    Row::new(
+        COILS,
+        "intensity",
+        Kind::Flag,
+        "Solve with maps of unit intensity, and divide the image by that of --maps: no shading by the coils",
+    )
+    .details(
+        "The intensity is the root of the sum of squares of the maps over coils. Without this option the image has no shading either \
+         once iterations have converged; with it they converge faster, and a penalty weighs all of the image alike.",
+    )
+    .rare()
+    .needs(&[Needs::Maps])
+    .beside("maps")
+    .recorded("intensity", |request| request.intensity.into())
+    .puts(|request, _| {
+        request.intensity = true;
+        Ok(())
+    }),
     Row::program("save_maps", &[Needs::Maps]),
     Row::new(
         COILS,

@@ -78,6 +78,8 @@ pub struct Request {
     pub selection: Selection,
     /// Sensitivity maps in place of estimated ones.
     pub maps: Option<Beside<C32>>,
+    /// Whether the maps are divided by their intensity, and the image too.
+    pub intensity: bool,
     /// The map of an inhomogeneous field in Hz.
     pub field_map: Option<Beside<f32>>,
     /// The covariance of the coils' noise `[coil, coil]`, in place of the scan's.
@@ -112,6 +114,7 @@ impl Request {
             frames: FrameOptions::default(),
             selection: Selection::default(),
             maps: None,
+            intensity: false,
             field_map: None,
             noise_covariance: None,
             given: Given::default(),

@@ -1,6 +1,7 @@
 //! Reconstruction: from the samples of a frame, or of a series of frames, to images.
 
 mod ahead;
+mod intensity;
 mod judge;
 mod options;
 pub mod plan;
@@ -29,6 +30,7 @@ use crate::methods::Span;
 use crate::prepare::{self, Mixing, Preparation};
 use crate::scan::{Frame, Label, Samples};
 pub use ahead::{compile_ahead, rehearse};
+pub use intensity::take_intensity;
 pub(crate) use options::AXES_OF_SETS;
 pub use options::{BatchSizes, Density, Extent, ReconOptions, RunOptions};
 pub use rayspin_run::{

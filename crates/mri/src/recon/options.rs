@@ -57,6 +57,8 @@ pub struct ReconOptions {
     /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones; several sets of them are
     /// `[set, coil, z, y, x]`. Of a scan with several slices z counts these.
     pub maps: Option<Arc<ArrayD<C32>>>,
+    /// The intensity of the given maps before they were divided by it, by which the image is divided: [`take_intensity`](super::take_intensity).
+    pub intensity: Option<Arc<ArrayD<f32>>>,
     /// Whether each repetition of a slice has sensitivity maps of its own, and a λ relative to the largest
     /// eigenvalue of its own FᴴF. Otherwise the eigenvalue of the first repetition holds for all, and so do its maps, or maps of the first readouts:
     /// the coils do not move, and a λ that changes with time flickers.
@@ -204,6 +206,7 @@ impl ReconOptions {
             calibration: None,
             sensitivities: None,
             maps: None,
+            intensity: None,
             independent: false,
             search_lambda: false,
             keep_maps: true,

@@ -7,6 +7,7 @@ use rayspin_core::slices::Stack;
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
 
+use super::intensity::divide_images;
 use super::judge::{Judge, is_empty};
 use super::{
     AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
@@ -148,7 +149,16 @@ impl Run {
             self.search(&frame, monitor)?;
         }
         let result = self.reconstructor.frame(frame, monitor)?;
-        Ok(Some(as_volumes(self.taken_from(label, result, dims)?, dims)))
+        let mut image = as_volumes(self.taken_from(label, result, dims)?, dims);
+        self.divide(&label, &mut image)?;
+        Ok(Some(image))
+    }
+
+    /// Divides the images of a slice by the intensity of its maps, where that is asked for.
+    fn divide(&self, label: &Label, images: &mut ArrayD<C32>) -> Result<()> {
+        let Some(intensity) = &self.options.intensity else { return Ok(()) };
+        let position = self.scan_slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
+        divide_images(images, intensity, (position, self.scan_slices.len()))
     }
 
     /// Whether the slice's maps are estimated from its own samples.
@@ -195,7 +205,8 @@ impl Run {
             self.prepare(first, monitor)?;
             self.choose(&label, first)?;
             let result = self.reconstructor.series(&frames, monitor)?;
-            let all = as_volumes(self.taken_from(label, result, dims)?, dims);
+            let mut all = as_volumes(self.taken_from(label, result, dims)?, dims);
+            self.divide(&label, &mut all)?;
             images.insert(slice, all.outer_iter().map(|image| image.to_owned()).rev().collect::<Vec<_>>());
         }
         let next = |label: &Label| images.get_mut(&label.slice).and_then(Vec::pop);
