@@ -1,7 +1,7 @@
 //! Options of a run as rows: programs make parsers, help, completions, keywords and refusals of them.
 //!
 //! A row is all that there is of an option besides the code that it acts on. It names the option, says what it takes, what it is and
-//! what it needs to act, and puts what a user gives into the request. [`mri::OPTIONS`](crate::mri::OPTIONS) and
+//! what it needs to act, and puts what a user gives into the request. [`mri::options`](crate::mri::options) and
 //! [`ct::OPTIONS`](crate::ct::OPTIONS) are the tables.
 
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayspin_core::{C32, Monitor};
 use rayspin_device::Device;
 use rayspin_job::asked::{Asked, Typed};
-use rayspin_job::mri::{Finished, Input, OPTIONS, Planned, Request};
+use rayspin_job::mri::{Finished, Input, Planned, Request, options};
 use rayspin_job::rows::{Setting, Settings};
 use rayspin_job::{Error, Place, Result, ct};
 use rayspin_mri::recon::{ReconOptions, Selection, reconstruct_scan};
@@ -137,14 +137,14 @@ fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_a
 }
 
 /// A request with options as a front end gives them.
-fn with(mut request: Request, options: &[(&'static str, Setting)]) -> Result<Request> {
+fn with(mut request: Request, chosen: &[(&'static str, Setting)]) -> Result<Request> {
     let (mut settings, mut given) = (Settings::default(), Given::default());
-    for (name, setting) in options {
+    for (name, setting) in chosen {
         settings.insert(name, setting.clone());
         given.insert(*name, *name);
     }
     request.given = given.clone();
-    settings.put(OPTIONS, &given, &mut request)?;
+    settings.put(options(), &given, &mut request)?;
     Ok(request)
 }
 

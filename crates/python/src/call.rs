@@ -88,13 +88,7 @@ impl Detached for Python<'_> {
                 }
             })
         }
-        // The interpreter is held here, so that no other thread counts at the same time.
-        let process = std::process::id();
-        if PROCESS.swap(process, Ordering::SeqCst) != process {
-            RUNNING.store(0, Ordering::SeqCst);
-        }
-        RUNNING.fetch_add(1, Ordering::SeqCst);
-        let counted = Counted;
+        let counted = count_run();
         let done = self.detach(|| {
             let heard = signals.clone();
             listening(&signals.stop, move || heard.attend(|py| py.check_signals()), work)
@@ -105,7 +99,17 @@ impl Detached for Python<'_> {
 }
 
 /// One of [`RUNNING`].
-struct Counted;
+pub(crate) struct Counted;
+
+/// Counts a run, for whose end the interpreter waits. The caller holds the interpreter, so that no other thread counts at the same time.
+pub(crate) fn count_run() -> Counted {
+    let process = std::process::id();
+    if PROCESS.swap(process, Ordering::SeqCst) != process {
+        RUNNING.store(0, Ordering::SeqCst);
+    }
+    RUNNING.fetch_add(1, Ordering::SeqCst);
+    Counted
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {

@@ -163,7 +163,7 @@ impl Reconstruction {
     }
 }
 
-fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
+pub(crate) fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
     [geometry.read_dir, geometry.phase_dir, geometry.slice_dir]
 }
 
@@ -207,6 +207,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// >>> found.image.shape, found.image.dtype, found.maps.shape
 /// ((1, 32, 32), dtype('complex64'), (2, 1, 32, 32))
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(signature = (scan, method=None, *, device="auto", keep_maps=true, progress=None, **options))]
 pub(crate) fn recon(
     py: Python<'_>,
@@ -372,7 +373,7 @@ impl Wanted {
         let settings = taken::<Mri>(&keywords, &mut given)?;
         let method = asked(py, method, &keywords, &mut given)?;
         let mut request = Request { collects: true, method, given: given.clone(), ..Request::of(input) };
-        settings.put(job::OPTIONS, &given, &mut request).map_err(|error| of_run(Call::Recon, error))?;
+        settings.put(job::options(), &given, &mut request).map_err(|error| of_run(Call::Recon, error))?;
         let mut place = Place::of(processor.device);
         place.finish_on_cpu = device == "auto";
         Ok(Self { request, place, sources })

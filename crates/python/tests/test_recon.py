@@ -304,8 +304,8 @@ def test_slices_repetitions_and_readouts_are_chosen_as_by_the_command(folder, se
     [
         ({"slices": 3}, ValueError, "slices: expected numbers from 0 to 2, found 3"),
         ({"slices": []}, ValueError, "slices: expected at least one number"),
-        ({"slices": -1}, ValueError, "slices: expected a number from 0, found -1"),
-        ({"repetitions": [0, -2]}, ValueError, "repetitions: expected a number from 0, found -2"),
+        ({"slices": -1}, ValueError, "slices: expected a whole number from 0, found -1"),
+        ({"repetitions": [0, -2]}, ValueError, "repetitions: expected a whole number from 0, found -2"),
         ({"repetitions": "1-2"}, TypeError, "repetitions: expected a whole number, or several"),
         ({"repetitions": 1.5}, TypeError, "repetitions: expected a whole number, or several"),
         ({"contrast": 70000}, ValueError, "contrast: expected a number up to 65535"),

@@ -13,7 +13,7 @@ use rayspin_mri::scan::{Facts, Frame, Samples};
 use rayspin_report::RunRecorder;
 
 use super::effect::{self, Known};
-use super::options::OPTIONS;
+use super::options::options;
 use super::plan::PlanJob;
 use super::read::{self, Reading};
 use super::request::{Beside, Input, Request, read_field_map};
@@ -45,7 +45,7 @@ impl Session<'_> {
         if let Some(chosen) = self.known.method {
             method.refuse_idle(given, chosen)?;
         }
-        refuse_idle_rows(OPTIONS, given, &self.effect())
+        refuse_idle_rows(options(), given, &self.effect())
     }
 
     fn effect(&self) -> effect::Run<'_> {

@@ -25,7 +25,7 @@ use crate::rows::{OptionRow, Table as Rows};
 
 pub use choose::{Begun, Chosen, Understood};
 pub use effect::{Needs, in_a_field, iterates};
-pub use options::OPTIONS;
+pub use options::options;
 pub use plan::Planned;
 pub use record::name_of;
 pub use request::{Beside, Input, Request};
@@ -57,7 +57,7 @@ impl Rows for Mri {
     type Needs = Needs;
 
     fn rows() -> &'static [OptionRow<Request, Needs>] {
-        OPTIONS
+        options()
     }
 }
 

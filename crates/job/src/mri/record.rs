@@ -6,7 +6,7 @@ use rayspin_mri::scan::Frame;
 use rayspin_report::RunRecorder;
 use rayspin_run::Value;
 
-use super::options::OPTIONS;
+use super::options;
 use super::request::Request;
 use crate::{asked, rows};
 
@@ -23,7 +23,7 @@ pub fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
 pub(super) fn parameters(recorder: &mut RunRecorder, request: &Request, options: &ReconOptions) {
     asked::record(recorder, &*options.method, |name| request.method.file(name).cloned());
     recorder.parameter("combine", combination(options));
-    rows::record(OPTIONS, request, recorder);
+    rows::record(options::options(), request, recorder);
 }
 
 /// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are estimated, where they are.

@@ -84,7 +84,7 @@ pub struct Request {
     pub field_map: Option<Beside<f32>>,
     /// The covariance of the coils' noise `[coil, coil]`, in place of the scan's.
     pub noise_covariance: Option<Beside<C64>>,
-    /// The options that the user gave, by the fields of [`OPTIONS`](super::OPTIONS) and the names of parameters. One that does nothing is
+    /// The options that the user gave, by the fields of [`options`](super::options) and the names of parameters. One that does nothing is
     /// refused.
     pub given: Given,
     /// The files that images will be written to, whose writers take memory.

@@ -17,12 +17,17 @@ _compiler.name_it()
 
 from . import ct, linop, metrics, nufft, prox, render, simulate, solve  # noqa: E402
 from ._rayspin import (  # noqa: E402
+    Image,
+    Images,
     Reconstruction,
     Scan,
     __version__,
     fft,
+    filter,
+    filters,
     methods,
     nudft,
+    read_image,
     read_scan,
     set_threads,
     threads,
@@ -32,17 +37,24 @@ from ._rayspin import (  # noqa: E402
 if TYPE_CHECKING:
     from ._rayspin import plan_recon as plan
     from ._rayspin import recon
+    from ._rayspin import stream_recon as images
 else:
     from . import _options
 
     recon, plan = _options.reconstruction("recon", "mri"), _options.reconstruction("plan", "mri")
+    images = _options.reconstruction("images", "mri")
 
 __all__ = [
+    "Image",
+    "Images",
     "Reconstruction",
     "Scan",
     "__version__",
     "ct",
     "fft",
+    "filter",
+    "filters",
+    "images",
     "linop",
     "methods",
     "metrics",
@@ -50,6 +62,7 @@ __all__ = [
     "nufft",
     "plan",
     "prox",
+    "read_image",
     "read_scan",
     "recon",
     "render",

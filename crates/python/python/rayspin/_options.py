@@ -14,6 +14,7 @@ from ._rayspin import (
     simulate_ct,
     simulate_mri,
     simulate_options,
+    stream_recon,
 )
 from ._types import Heard
 
@@ -28,11 +29,12 @@ def documented(kind: Literal["mri", "ct"]) -> Callable[..., Any]:
     return _named(call, kind, "rayspin.simulate", simulate.__doc__, simulate_options(kind))
 
 
-def reconstruction(name: Literal["recon", "plan"], kind: Literal["mri", "ct"]) -> Callable[..., Any]:
-    """`recon` or `plan`, of MRI or CT, whose signature and help list the options."""
+def reconstruction(name: Literal["recon", "plan", "images"], kind: Literal["mri", "ct"]) -> Callable[..., Any]:
+    """`recon`, `plan` or `images`, of MRI or CT, whose signature and help list the options."""
     functions: dict[tuple[str, str], Callable[..., Any]] = {
         ("recon", "mri"): recon,
         ("plan", "mri"): plan_recon,
+        ("images", "mri"): stream_recon,
         ("recon", "ct"): recon_ct,
         ("plan", "ct"): plan_recon_ct,
     }

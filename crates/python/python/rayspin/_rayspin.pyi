@@ -14,6 +14,8 @@ __all__ = [
     "CtReconstruction",
     "CtScan",
     "CtSimulation",
+    "Image",
+    "Images",
     "LinearOperator",
     "MriSimulation",
     "Penalty",
@@ -33,6 +35,8 @@ __all__ = [
     "diagonal",
     "differences",
     "fft",
+    "filter",
+    "filters",
     "fista",
     "groups",
     "identity",
@@ -51,6 +55,7 @@ __all__ = [
     "pdhg",
     "psnr",
     "read_ct_scan",
+    "read_image",
     "read_scan",
     "recon",
     "recon_ct",
@@ -64,6 +69,7 @@ __all__ = [
     "simulate_options",
     "ssim",
     "stack",
+    "stream_recon",
     "threads",
     "toeplitz",
     "total_variation",
@@ -161,6 +167,8 @@ class Reconstruction:
     @property
     def residuals(self) -> list[list[float]]: ...
     @property
+    def certificates(self) -> list[dict[str, Any]]: ...
+    @property
     def searched(self) -> dict[str, Any] | MaybeNone: ...
     @property
     def spacing_mm(self) -> list[float]: ...
@@ -214,6 +222,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -224,6 +233,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -268,6 +278,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -278,6 +289,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -322,6 +334,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -332,6 +345,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -374,6 +388,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -384,6 +399,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -443,6 +459,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -453,6 +470,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -510,6 +528,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -520,6 +539,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -574,6 +594,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -584,6 +605,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -638,6 +660,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -648,6 +671,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -701,6 +725,7 @@ def recon(
     windows: int | None = None,
     independent: bool = False,
     maps: Array | None = None,
+    intensity: bool = False,
     sensitivities: Literal["walsh", "espirit"] | None = None,
     map_sets: int | None = None,
     map_crop: float | None = None,
@@ -711,6 +736,7 @@ def recon(
     noise_covariance: Array | None = None,
     field_map: Array | None = None,
     field_tolerance: float | None = None,
+    dwell_us: float | None = None,
     nufft_tolerance: float | None = None,
     density: Literal["pipe-menon", "radial"] | None = None,
     certify: int | bool | None = None,
@@ -734,7 +760,60 @@ def recon(
 def plan_recon(
     scan: Scan | str | PathLike[str], method: str | None = None, *, device: str = "auto", **options: Any
 ) -> dict[str, Any]: ...
+def stream_recon(
+    scan: Scan | str | PathLike[str], method: str | None = None, *, device: str = "auto", **options: Any
+) -> Images: ...
 def recon_options(kind: str) -> dict[str, dict[str, Any]]: ...
+
+@final
+class Images:
+    """The images of a scan as they are made."""
+
+    def __iter__(self) -> Images: ...
+    def __next__(self) -> NDArray[np.complex64]: ...
+    def close(self) -> None: ...
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def notes(self) -> list[str]: ...
+
+@final
+class Image:
+    """An image and its place in the patient."""
+
+    def __new__(
+        cls,
+        data: Array,
+        *,
+        spacing_mm: float | Sequence[float] | None = None,
+        position_mm: Sequence[float] | None = None,
+        directions: Sequence[Sequence[float]] | None = None,
+        hounsfield: bool = False,
+    ) -> Image: ...
+    @property
+    def data(self) -> NDArray[Any]: ...
+    @property
+    def hounsfield(self) -> bool: ...
+    @property
+    def repetition_time_s(self) -> float | None: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def spacing_mm(self) -> list[float]: ...
+    @property
+    def position_mm(self) -> list[float]: ...
+    @property
+    def directions(self) -> list[list[float]]: ...
+    def save(self, path: str | PathLike[str]) -> list[str]: ...
+
+def read_image(path: str | PathLike[str]) -> Image: ...
+def filters() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
+@overload
+def filter(image: Image, name: str, *, device: str = "auto", progress: Heard = None, **parameters: Any) -> Image: ...
+@overload
+def filter(
+    image: Array, name: str, *, device: str = "auto", progress: Heard = None, **parameters: Any
+) -> NDArray[np.float32]: ...
 def methods() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
 def command(arguments: Sequence[str]) -> int: ...
 def set_threads(threads: int) -> None: ...
@@ -1128,6 +1207,8 @@ class CtReconstruction:
     @property
     def residuals(self) -> list[float]: ...
     @property
+    def certificates(self) -> list[dict[str, Any]]: ...
+    @property
     def record(self) -> dict[str, Any]: ...
     def save(self, path: str | PathLike[str]) -> list[str]: ...
     def _repr_html_(self) -> str: ...
@@ -1160,8 +1241,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1202,8 +1283,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1244,8 +1325,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1288,8 +1369,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1326,8 +1407,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1367,8 +1448,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1411,8 +1492,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1449,8 +1530,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,
@@ -1492,8 +1573,8 @@ def recon_ct(
     flats: Array | None = None,
     darks: Array | None = None,
     columns: int | Sequence[int] | None = None,
-    arc: float | None = None,
     axis: float | Literal["find"] | None = None,
+    arc: float | None = None,
     pixel_mm: float | Sequence[float] | None = None,
     source_to_axis_mm: float | None = None,
     axis_to_detector_mm: float | None = None,

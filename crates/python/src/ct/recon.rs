@@ -236,6 +236,7 @@ pub(crate) fn recon_ct(
 /// >>> ct.plan(scan, device="cpu")["method"]
 /// 'fdk'
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(name = "plan_recon_ct", signature = (scan, method=None, *, device="auto", grid=None, correct=None, **options))]
 pub(crate) fn plan_ct<'py>(
     py: Python<'py>,

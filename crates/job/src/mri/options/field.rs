@@ -1,0 +1,118 @@
+//! Options of the field and of accuracy.
+
+use rayspin_core::Error;
+use rayspin_mri::recon::Density;
+use rayspin_run::Certify;
+
+use super::super::effect::{HEADER, IN_A_FIELD, Needs};
+use super::super::request::Beside;
+use super::{Row, recorded};
+use crate::rows::{Kind, Setting, choice};
+
+const FIELD: &str = "Field and accuracy";
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(FIELD, "field_map", Kind::Real, "Map of the field in Hz: corrects off-resonance")
+        .details(
+            "The map [z, y, x] has the image's matrix ({images read}) and states how far the field is from the receiver's frequency. \
+             It corrects shifts and blurring of long readouts ({methods in a field}). The scan must be ISMRMRD and state its dwell \
+             time. The sample at the centre of each readout has time 0.",
+        )
+        .value("FILE")
+        .needs(&[IN_A_FIELD])
+        .recorded("field map", |request| recorded(&request.field_map))
+        .puts(|request, given| {
+            request.field_map = Some(match given.setting {
+                Setting::Real(map) => Beside::Array(map.clone()),
+                _ => Beside::File(given.file()?.to_owned()),
+            });
+            request.frames.times = true;
+            Ok(())
+        }),
+    Row::new(
+        FIELD,
+        "field_tolerance",
+        Kind::Number,
+        "Largest error of the field's phases, which decides the number of time segments [default: 1e-4]",
+    )
+    .value("ERROR")
+    .rare()
+    .beside("field_map")
+    .recorded("field tolerance", |request| serde_json::json!(request.field_map.as_ref().map(|_| request.options.field_tolerance)))
+    .puts(|request, given| {
+        request.options.field_tolerance = given.number()?;
+        Ok(())
+    }),
+    Row::new(FIELD, "dwell", Kind::Number, "Time between samples in µs, where the scan's header states 0")
+        .value("US")
+        .rare()
+        .keyword("dwell_us")
+        .beside("field_map")
+        .needs(HEADER)
+        .recorded("dwell", |request| serde_json::json!(request.frames.dwell_us))
+        .puts(|request, given| {
+            let dwell = given.number()?;
+            if !(dwell > 0.0 && dwell.is_finite()) {
+                return Err(Error::value(given.name, "a positive time in µs", dwell).into());
+            }
+            request.frames.dwell_us = Some(dwell);
+            Ok(())
+        }),
+    Row::new(
+        FIELD,
+        "epsilon",
+        Kind::Number,
+        "Relative error that the NUFFT is planned for; the error is at most 3 times as large [default: 0.0001]",
+    )
+    .value("EPSILON")
+    .rare()
+    .keyword("nufft_tolerance")
+    .needs(&[Needs::Nufft])
+    .recorded("epsilon", |request| request.options.nufft_tolerance.into())
+    .puts(|request, given| {
+        request.options.nufft_tolerance = given.number()?;
+        Ok(())
+    }),
+    Row::new(
+        FIELD,
+        "density",
+        Kind::Names(&[
+            choice("pipe-menon", "Iteration of Pipe and Menon, for any trajectory"),
+            choice("radial", "The ramp of straight spokes through the centre"),
+        ]),
+        "Density compensation of gridding [default: pipe-menon]",
+    )
+    .value("DENSITY")
+    .rare()
+    .needs(&[Needs::Weights])
+    .recorded("density", |request| serde_json::json!(request.options.density))
+    .puts(|request, given| {
+        request.options.density =
+            given.one_of(&[("pipe-menon", Density::PipeMenon), ("radial", Density::Radial)])?;
+        Ok(())
+    }),
+    Row::new(
+        FIELD,
+        "certify",
+        Kind::CountOr(1000),
+        "Compare N random outputs of each transform with the exact sums",
+    )
+    .details("The images are written in any case. An error above its bound is said, and the command ends with exit code 1.")
+    .value("N")
+    .rare()
+    .without(&["dry_run"])
+    .recorded("certify", |request| serde_json::json!(request.certify))
+    .puts(|request, given| {
+        request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
+        Ok(())
+    }),
+    Row::new(FIELD, "certify_seed", Kind::Count, "Seed of the outputs that are drawn")
+        .value("SEED")
+        .rare()
+        .beside("certify")
+        .puts(|request, given| {
+            let seed = given.count()?;
+            request.certify.iter_mut().for_each(|certify| certify.seed = seed);
+            Ok(())
+        }),
+];

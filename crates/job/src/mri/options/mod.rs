@@ -1,0 +1,41 @@
+//! The options of a run of an MRI scan, one row each.
+
+mod coils;
+mod field;
+mod run;
+mod scan;
+
+use std::sync::LazyLock;
+
+use super::effect::{HEADER, Needs};
+use super::request::{Beside, Request};
+use crate::rows::OptionRow;
+
+type Row = OptionRow<Request, Needs>;
+
+/// Options that programs read themselves.
+const OF_PROGRAMS: &[Row] = &[
+    Row::program("scan", &[]),
+    Row::program("outputs", &[]),
+    Row::program("complex", &[Needs::Numbers, Needs::Phase]),
+    Row::program("phase", &[Needs::Phase]),
+    Row::program("dry_run", &[]),
+    Row::program("save_maps", &[Needs::Maps]),
+    Row::program("reference", &[]),
+    Row::program("fit", &[]),
+    Row::program("record", &[]),
+    Row::program("no_record", &[]),
+    Row::program("keep_identity", HEADER),
+];
+
+static OPTIONS: LazyLock<Vec<Row>> =
+    LazyLock::new(|| [OF_PROGRAMS, scan::ROWS, coils::ROWS, field::ROWS, run::ROWS].concat());
+
+/// The options of a run besides the parameters of methods, whose tables say who has them.
+pub fn options() -> &'static [Row] {
+    &OPTIONS
+}
+
+fn recorded<T>(array: &Option<Beside<T>>) -> serde_json::Value {
+    array.as_ref().map_or(serde_json::Value::Null, Beside::recorded)
+}

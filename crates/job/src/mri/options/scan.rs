@@ -1,0 +1,271 @@
+//! Options that say what of a scan is reconstructed.
+
+use rayspin_core::TrajectoryUnits;
+use rayspin_mri::scan::{ReversedCentre, TrajectoryFov, Window};
+
+use super::super::effect::{HEADER, NUMBERED, Needs};
+use super::Row;
+use crate::rows::{Kind, choice, expect_fov, typed};
+
+const SCAN: &str = "Scan";
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(SCAN, "traj", Kind::File, "Trajectory of a scan without a header ({arrays read})")
+        .details(
+            "BART [3, readout, spoke], for each image of a series or for all, or NumPy [sample, dim] or [spoke, readout, dim]. \
+             Components are kx, ky, kz in this order (SigPy's are the other way round: kz, ky, kx).",
+        )
+        .value("FILE")
+        .keyword("trajectory")
+        .needs(&[Needs::Described, Needs::Array])
+        .recorded("trajectory", |request| serde_json::json!(request.arrays.trajectory))
+        .puts(|request, given| {
+            request.arrays.trajectory = Some(given.file()?.to_owned());
+            Ok(())
+        }),
+    Row::new(SCAN, "traj_units", Kind::Text, "Units of the trajectory, such as cycles/fov [default: by range]")
+        .details(
+            "cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m. Replaces the unit that the file states or that follows \
+             from the range of the points. --traj needs --traj-units or --matrix, except for BART arrays that reach beyond 4.",
+        )
+        .value("UNITS")
+        .keyword("trajectory_units")
+        .needs(&[Needs::Described, Needs::Trajectory])
+        .recorded("trajectory units", |request| serde_json::json!(request.frames.units.map(|units| units.to_string())))
+        .puts(|request, given| {
+            let units: TrajectoryUnits = given.text()?.parse()?;
+            (request.arrays.units, request.frames.units) = (Some(units), Some(units));
+            Ok(())
+        }),
+    Row::new(
+        SCAN,
+        "traj_fov",
+        Kind::Names(&[
+            choice("encoded", "The encoded one, with oversampling"),
+            choice("recon", "The reconstructed one"),
+        ]),
+        "Field of view that a trajectory in cycles/fov counts over [default: by range]",
+    )
+    .details(
+        "The header's encoded field of view, unless it is wider than the image's (oversampling) and the points stay within the \
+         image's own k-space and fill it. Then it is the image's.",
+    )
+    .value("TRAJ_FOV")
+    .rare()
+    .keyword("trajectory_fov")
+    .needs(&[Needs::Header, Needs::Trajectory])
+    .recorded("trajectory field of view", |request| serde_json::json!(request.frames.trajectory.fov))
+    .puts(|request, given| {
+        let views = [("encoded", TrajectoryFov::Encoded), ("recon", TrajectoryFov::Recon)];
+        request.frames.trajectory.fov = Some(given.one_of(&views)?);
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "traj_weights",
+        Kind::Flag,
+        "The last column of the trajectory holds density weights: leave it out",
+    )
+    .details(
+        "A fourth column always does, and so does a third one that is never negative in a two-dimensional ISMRMRD scan.",
+    )
+    .rare()
+    .keyword("trajectory_weights")
+    .needs(&[Needs::Described, Needs::Trajectory])
+    .recorded("trajectory weights", |request| request.frames.trajectory.weights.into())
+    .puts(|request, _| {
+        (request.arrays.weights, request.frames.trajectory.weights) = (true, true);
+        Ok(())
+    }),
+    Row::new(SCAN, "matrix", Kind::Counts(&[2, 3]), "Matrix of the image [default: the scan's own]")
+        .details("The field of view stays as it is.")
+        .value("X,Y[,Z]")
+        .needs(&[Needs::Described])
+        .puts(|request, given| {
+            let matrix = given.counts()?;
+            (request.arrays.matrix, request.frames.matrix) = (Some(matrix.clone()), Some(matrix));
+            Ok(())
+        }),
+    Row::new(SCAN, "fov", Kind::Numbers(&[2, 3]), "Field of view in mm of a scan without a header")
+        .value("X,Y[,Z]")
+        .keyword("fov_mm")
+        .needs(&[Needs::Described, Needs::Array])
+        .puts(|request, given| {
+            let fov = given.numbers()?;
+            expect_fov(given.name, &fov)?;
+            request.arrays.fov_mm = Some(fov);
+            Ok(())
+        }),
+    Row::new(
+        SCAN,
+        "centre_line",
+        Kind::Count,
+        "Line at the centre of k-space [default: the header's; if it is impossible, the line where the energy peaks]",
+    )
+    .details("Counted as kspace_encode_step_1.")
+    .value("LINE")
+    .rare()
+    .needs(HEADER)
+    .recorded("centre line", |request| serde_json::json!(request.frames.centres.line))
+    .puts(|request, given| {
+        request.frames.centres.line = Some(given.count()?);
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "centre_partition",
+        Kind::Count,
+        "Partition at the centre of k-space [default: as for --centre-line]",
+    )
+    .details("Counted as kspace_encode_step_2.")
+    .value("PARTITION")
+    .rare()
+    .needs(HEADER)
+    .recorded("centre partition", |request| serde_json::json!(request.frames.centres.partition))
+    .puts(|request, given| {
+        request.frames.centres.partition = Some(given.count()?);
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "reversed_centre",
+        Kind::Names(&[
+            choice("stored", "In the order in which they are stored"),
+            choice("forward", "As if the readout were not reversed, as Siemens' scanners do"),
+        ]),
+        "How center_sample counts the samples of reversed readouts [default: as readouts of both directions tell]",
+    )
+    .value("REVERSED_CENTRE")
+    .rare()
+    .needs(HEADER)
+    .recorded("reversed centre", |request| serde_json::json!(request.frames.centres.reversed))
+    .puts(|request, given| {
+        let conventions = [("stored", ReversedCentre::Stored), ("forward", ReversedCentre::Forward)];
+        request.frames.centres.reversed = Some(given.one_of(&conventions)?);
+        Ok(())
+    }),
+    Row::new(SCAN, "encoding", Kind::Count, "Encoding to reconstruct [default: the first that holds images]")
+        .value("N")
+        .rare()
+        .needs(HEADER)
+        .puts(|request, given| {
+            request.selection.encoding = Some(given.count()?);
+            Ok(())
+        }),
+    Row::new(SCAN, "slice", Kind::Ranges, "Only slices with these counters, from 0: 3, 1-2 or 0,3")
+        .value("NUMBERS")
+        .keyword("slices")
+        .needs(NUMBERED)
+        .recorded("slice", |request| typed(&request.selection.slice))
+        .puts(|request, given| {
+            request.selection.slice = Some(given.ranges()?);
+            Ok(())
+        }),
+    Row::new(SCAN, "repetition", Kind::Ranges, "Only repetitions with these counters, from 0")
+        .value("NUMBERS")
+        .keyword("repetitions")
+        .needs(NUMBERED)
+        .recorded("repetition", |request| typed(&request.selection.repetition))
+        .puts(|request, given| {
+            request.selection.repetition = Some(given.ranges()?);
+            Ok(())
+        }),
+    Row::new(
+        SCAN,
+        "readouts",
+        Kind::Ranges,
+        "Only these readouts of each image, counted from 0 in order of acquisition",
+    )
+    .details(
+        "With --window they are counted over the whole scan. On a grid the other lines are then missing: keep the centre of k-space. \
+         Readouts of an array are found along its trajectory; rayspin info counts them.",
+    )
+    .value("NUMBERS")
+    .rare()
+    .needs(&[Needs::Readouts])
+    .recorded("readouts", |request| typed(&request.frames.readouts))
+    .puts(|request, given| {
+        let readouts = given.ranges()?;
+        (request.arrays.readouts, request.frames.readouts) = (Some(readouts.clone()), Some(readouts));
+        Ok(())
+    }),
+    Row::new(SCAN, "contrast", Kind::Counter, "Contrast (echo) to reconstruct [default: the first]")
+        .value("N")
+        .rare()
+        .needs(NUMBERED)
+        .puts(|request, given| {
+            request.selection.contrast = Some(given.count()?);
+            Ok(())
+        }),
+    Row::new(SCAN, "cardiac_phase", Kind::Counter, "Cardiac phase to reconstruct [default: the first]")
+        .value("N")
+        .rare()
+        .needs(NUMBERED)
+        .puts(|request, given| {
+            request.selection.phase = Some(given.count()?);
+            Ok(())
+        }),
+    Row::new(SCAN, "set", Kind::Counter, "Set to reconstruct [default: the first]")
+        .value("N")
+        .rare()
+        .needs(HEADER)
+        .puts(|request, given| {
+            request.selection.set = Some(given.count()?);
+            Ok(())
+        }),
+    Row::new(SCAN, "window", Kind::Count, "Make one image of every N readouts, as for golden angles")
+        .details(
+            "Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.",
+        )
+        .value("N")
+        .needs(&[Needs::Readouts])
+        .recorded("window", |request| serde_json::json!(request.selection.window.map(|window| window.readouts)))
+        .puts(|request, given| {
+            let readouts = given.count()?;
+            request.selection.window = Some(Window { readouts, stride: readouts, frames: None });
+            Ok(())
+        }),
+    Row::new(
+        SCAN,
+        "stride",
+        Kind::Count,
+        "Readouts from one window to the next [default: the window, so that no readout is in two images]",
+    )
+    .value("N")
+    .rare()
+    .beside("window")
+    .recorded("stride", |request| serde_json::json!(request.selection.window.map(|window| window.stride)))
+    .puts(|request, given| {
+        let stride = given.count()?;
+        request.selection.window.iter_mut().for_each(|window| window.stride = stride);
+        Ok(())
+    }),
+    Row::new(SCAN, "frames", Kind::Count, "Only the first N windows")
+        .value("N")
+        .rare()
+        .keyword("windows")
+        .beside("window")
+        .recorded("frames", |request| serde_json::json!(request.selection.window.and_then(|window| window.frames)))
+        .puts(|request, given| {
+            let frames = given.count()?;
+            request.selection.window.iter_mut().for_each(|window| window.frames = Some(frames));
+            Ok(())
+        }),
+    Row::new(
+        SCAN,
+        "independent",
+        Kind::Flag,
+        "Estimate coil sensitivities anew in each repetition or window",
+    )
+    .details(
+        "The largest eigenvalue, to which λ is relative, is computed anew too. Without this option both are computed once for all \
+         images.",
+    )
+    .rare()
+    .needs(&[Needs::Shared, Needs::Repetitions])
+    .recorded("independent", |request| request.options.independent.into())
+    .puts(|request, _| {
+        request.options.independent = true;
+        Ok(())
+    }),
+];
