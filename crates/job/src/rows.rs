@@ -1,8 +1,8 @@
 //! Options of a run as rows: programs make parsers, help, completions, keywords and refusals of them.
 //!
-//! A row is all that there is of an option besides the code that it acts on. It names the option, says what it takes, what it is and
-//! what it needs to act, and puts what a user gives into the request. [`mri::options`](crate::mri::options) and
-//! [`ct::OPTIONS`](crate::ct::OPTIONS) are the tables.
+//! A row is all that there is of an option besides the code that it acts on: its name, its kind of value, its help text and its needs.
+//! It puts the value that a user gives into the request. [`mri::options`](crate::mri::options) and
+//! [`ct::options`](crate::ct::options) are the tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// The whole number. Errors: a number beyond those of `T`.
+    /// The whole number. Errors: a number that `T` cannot hold.
     pub fn count<T: TryFrom<u64>>(&self) -> Result<T> {
         let Setting::Count(count) = self.setting else { return Err(self.wrong("a whole number")) };
         let beyond = |_| {

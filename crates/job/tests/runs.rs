@@ -165,11 +165,11 @@ fn a_dwell_time_stands_for_a_header_that_states_0() {
     let dwell = |us: f64| ("dwell", Setting::Number(us));
     let of =
         |scan: &Scan| Request { method: cg_sense(4), ..Request::of(Input::Scan(Arc::new(scan.clone()))) };
-    let expected = finished(with(of(&scan), &[field.clone()]).unwrap()).image.unwrap();
+    let expected = finished(with(of(&scan), std::slice::from_ref(&field)).unwrap()).image.unwrap();
     let twice = planned(with(of(&scan), &[field.clone(), dwell(stated)]).unwrap(), None).err().unwrap();
     assert!(twice.to_string().contains("dwell time: expected none beside that of the scan"), "{twice}");
     scan.acquisitions.iter_mut().for_each(|readout| readout.sample_time_us = 0.0);
-    let missing = planned(with(of(&scan), &[field.clone()]).unwrap(), None).err().unwrap();
+    let missing = planned(with(of(&scan), std::slice::from_ref(&field)).unwrap(), None).err().unwrap();
     assert!(missing.to_string().contains("sample_time_us, which a field map needs"), "{missing}");
     let found = finished(with(of(&scan), &[field, dwell(stated)]).unwrap()).image.unwrap();
     assert_eq!(found.data(), expected.data());

@@ -225,8 +225,8 @@ pub(crate) fn filters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// An image or an array after a filter: smoothing, edges, another size, equalised grey values. `rayspin.filters()` says what each computes.
 ///
-/// image: an `Image`, whose place follows, or an array `[z, y, x]`, `[y, x]` or `[repetition, z, y, x]`, of which repetitions are filtered one by one.
-///     Magnitudes of complex numbers are filtered.
+/// image: an `Image`, or an array `[z, y, x]`, `[y, x]` or `[repetition, z, y, x]`. Repetitions are filtered one by one, and of complex numbers the
+///     magnitudes. The place of an `Image` stays right.
 /// name: a name of `rayspin.filters()`.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.

@@ -80,9 +80,8 @@ pub(crate) fn named<'a, M: Described + ?Sized>(
 
 /// The method of that name, or none, with values of parameters from keywords, which `given` gets.
 ///
-/// Errors: a `TypeError` for a keyword that is no parameter of the method, with the methods that have it, or of
-/// any method, and for a value of another kind; a `ValueError` for one out of range, and for a name that no
-/// method has.
+/// Errors: a `TypeError` for a keyword that the method lacks, with the methods that have it, and for a value of
+/// another kind. A `ValueError` for a value out of range, and for a name that no method has.
 pub(crate) fn asked<K: Kit + Rows>(
     py: Python<'_>,
     method: Option<&str>,

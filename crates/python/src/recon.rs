@@ -266,9 +266,9 @@ pub(crate) fn recon(
 ///
 /// scan, method, device, options: as `rayspin.recon` takes them.
 ///
-/// Returns a dictionary: "method"; "cut", how the run is taken in parts; "memory" and "gpu_memory", the bytes that the process and arrays
-/// on the GPU take at most; "stages", for each a dictionary with "name", "memory", "gpu_memory", "transforms", "iterations", "flops" and
-/// "traffic" (bytes); and "notes". Raises as `rayspin.recon` does.
+/// Returns a dictionary with "method" and "notes". "cut" says how the run is taken in parts. "memory" and "gpu_memory" are the bytes that the
+/// process and arrays on the GPU take at most. "stages" is a list of dictionaries with "name", "memory", "gpu_memory", "transforms",
+/// "iterations", "flops" and "traffic" (bytes). Raises as `rayspin.recon` does.
 ///
 /// >>> import rayspin
 /// >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan

@@ -37,7 +37,7 @@ pub(crate) fn taken<T: Table>(keywords: &Bound<'_, PyDict>, given: &mut Given) -
     Ok(settings)
 }
 
-/// A value as what its row takes; none where it asks for nothing.
+/// A value as what its row takes; none for None and for a flag that is as it is without the keyword.
 fn setting_of<R, N>(
     keyword: &'static str,
     row: &OptionRow<R, N>,

@@ -19,7 +19,7 @@ use crate::asked::Kit;
 use crate::rows::{OptionRow, Table as Rows};
 
 pub use effect::Needs;
-pub use options::OPTIONS;
+pub use options::options;
 pub use plan::Planned;
 pub use request::{Field, Input, Request};
 pub use run::Finished;
@@ -49,7 +49,7 @@ impl Rows for Ct {
     type Needs = Needs;
 
     fn rows() -> &'static [OptionRow<Request, Needs>] {
-        OPTIONS
+        options()
     }
 }
 

@@ -15,8 +15,7 @@ const SCAN: &str = "Scan";
 const QUALITY: &str = "Quality and record";
 const RUN: &str = "Run";
 
-/// The options of a run besides the parameters of methods and corrections, whose tables say who has them.
-pub const OPTIONS: &[Row] = &[
+const OPTIONS: &[Row] = &[
     Row::program("scan", &[]),
     Row::program("outputs", &[]),
     Row::program("dry_run", &[]),
@@ -278,6 +277,11 @@ pub const OPTIONS: &[Row] = &[
             Ok(())
         }),
 ];
+
+/// The options of a run besides the parameters of methods and corrections, whose tables say who has them.
+pub fn options() -> &'static [Row] {
+    OPTIONS
+}
 
 /// As many numbers as there are axes, one number for all of them.
 fn repeated<const N: usize>(given: &Named<'_>) -> Result<[f64; N]> {

@@ -10,7 +10,6 @@ use rayspin_device::{Backend, BackendKind, Device};
 use rayspin_run::Value;
 
 use super::arriving::{Arriving, Stream};
-use super::options::OPTIONS;
 use super::plan::Planned;
 use super::read::{Lines, Source};
 use super::request::Request;
@@ -108,7 +107,7 @@ impl Finished<'_> {
         let recorder = &mut told.recorder;
         record(recorder, &*options.method, |_| None);
         recorder.parameter("voxels", serde_json::to_value(options.grid)?);
-        rows::record(OPTIONS, &**request, recorder);
+        rows::record(super::options::options(), &**request, recorder);
         recorder.parameter("corrections", corrections(request));
         recorder.parameter("axis", serde_json::json!(axis));
         recorder.parameter("iterations done", serde_json::to_value(&made.solve)?);

@@ -11,7 +11,7 @@ use rayspin_run::Certify;
 
 use super::effect;
 use super::methods;
-use super::options::OPTIONS;
+use super::options::options;
 use super::read::{self, Kind, Lines};
 use super::request::{Input, Request};
 use crate::rows::refuse_idle_rows;
@@ -32,7 +32,7 @@ impl Session<'_> {
     fn refuse_idle(&self, kind: Kind, stated: [Option<bool>; 2]) -> Result<()> {
         let [rays, angles] = stated;
         let run = effect::Run { request: &self.request, kind, rays, angles };
-        refuse_idle_rows(OPTIONS, &self.request.given, &run)
+        refuse_idle_rows(options(), &self.request.given, &run)
     }
 
     /// The method with its parameters. Errors: a parameter that does nothing; a value out of range.

@@ -68,7 +68,8 @@ pub struct Request {
     pub input: Input,
     /// The method, and values of its parameters.
     pub method: Asked<Mri>,
-    /// What decides the image besides. The run replaces the method, the maps, the field map and the noise covariance in it by those of the request's other fields.
+    /// What decides the image besides. The run takes the method, the maps, the
+    /// field map and the noise covariance from the other fields of the request instead.
     pub options: ReconOptions,
     /// How a file without a header is read.
     pub arrays: ScanOptions,

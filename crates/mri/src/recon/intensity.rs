@@ -1,8 +1,9 @@
 //! The intensity of sensitivity maps: I(r) = √(Σ_c |S_c(r)|²).
 //!
 //! The image ρ for maps S is u/I for the image u of the maps S_c/I, as S_c ρ = (S_c/I)(I ρ). Iterations for u converge faster where I
-//! varies, and a penalty weighs all of the image alike; the quotient has no shading by the coils (Pruessmann, Weiger, Börnert, Boesiger,
-//! Magn Reson Med 46:638, 2001, whose matrix I is 1/I here). Several sets of maps share one I.
+//! varies, and a penalty weighs all of the image alike. Their quotient has no shading by the coils. Several sets of maps share one I.
+//!
+//! Source: Pruessmann, Weiger, Börnert, Boesiger, Magn Reson Med 46:638, 2001, whose matrix I is 1/I here.
 
 use ndarray::{ArrayD, ArrayViewMutD, Axis, Zip};
 use rayspin_core::{C32, Error, Result, format_shape};

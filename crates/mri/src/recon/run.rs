@@ -154,7 +154,7 @@ impl Run {
         Ok(Some(image))
     }
 
-    /// Divides the images of a slice by the intensity of its maps, where that is asked for.
+    /// Divides the images of a slice by the intensity of its maps, where the options have it.
     fn divide(&self, label: &Label, images: &mut ArrayD<C32>) -> Result<()> {
         let Some(intensity) = &self.options.intensity else { return Ok(()) };
         let position = self.scan_slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);

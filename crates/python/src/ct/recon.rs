@@ -292,7 +292,7 @@ impl Wanted {
             given: given.clone(),
             ..Request::of(input)
         };
-        settings.put(job::OPTIONS, &given, &mut request).map_err(|error| of_run(Call::Ct, error))?;
+        settings.put(job::options(), &given, &mut request).map_err(|error| of_run(Call::Ct, error))?;
         let mut place = Where::of(processor.device);
         place.finish_on_cpu = device == "auto";
         Ok(Self { request, place, sources })
