@@ -13,6 +13,7 @@ mod op;
 mod projection;
 mod scratch;
 mod sense;
+mod subspace;
 mod wavelet;
 
 pub use algebra::{Adjoint, Compose, Normal, Op, Scaled, Stack, Sum};
@@ -28,4 +29,5 @@ pub use op::LinearOp;
 pub use projection::Projection;
 pub use scratch::{Lease, Scratch};
 pub use sense::{Sense, SoftSense};
+pub use subspace::SubspaceToeplitz;
 pub use wavelet::{Wavelet, WaveletFamily};
