@@ -25,7 +25,7 @@ pub use low_rank_sparse::{
     LowRankSparseOptions, LowRankSparseResult, low_rank_plus_sparse, low_rank_plus_sparse_memory,
 };
 pub use pdhg::{PdhgOptions, PdhgResult, Term, pdhg};
-pub use penalties::{Distance, GroupNorms, Magnitudes, NonNegative};
+pub use penalties::{Distance, EachOf, GroupNorms, Magnitudes, NonNegative};
 pub use problem::{Problem, SCALE_PERCENTILE};
 pub use proximal::{Proximal, TotalVariation, WaveletSparsity};
 pub use sart::{Positive, SartOptions, SartResult, Subset, mlem, sart};

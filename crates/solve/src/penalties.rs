@@ -131,6 +131,70 @@ impl<S: Scalar> Proximal<S> for GroupNorms<S> {
     }
 }
 
+/// g(x) = Σ_i g_i(x_i) over the first axis of x: images that have a penalty each.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+/// use rayspin_solve::{EachOf, Magnitudes, Proximal};
+///
+/// let mut x = Array::from_vec(&Device::cpu()?, &[2, 2], vec![4.0f32, -0.5, -3.0, 1.0])?;
+/// let mut each = EachOf::new(vec![Magnitudes::default(), Magnitudes::default()]);
+/// assert_eq!(each.apply(1.0, &mut x)?, 5.0);
+/// assert_eq!(x.to_vec()?, [3.0, 0.0, -2.0, 0.0]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub struct EachOf<P, S: Scalar> {
+    parts: Vec<P>,
+    one: Option<Array<S>>,
+}
+
+impl<P: Proximal<S>, S: Scalar> EachOf<P, S> {
+    /// Of the penalties g_i.
+    pub fn new(parts: Vec<P>) -> Self {
+        Self { parts, one: None }
+    }
+
+    /// Calls `work` with each penalty and a copy of its image, which it may change.
+    fn each(
+        &mut self,
+        x: &mut Array<S>,
+        mut work: impl FnMut(&mut P, &mut Array<S>, &mut Array<S>, usize) -> Result<()>,
+    ) -> Result<()> {
+        let shape = x.shape().get(1..).unwrap_or_default().to_vec();
+        expect_shape("images with a penalty each", &[&[self.parts.len()], &shape[..]].concat(), x.shape())?;
+        let one = match &mut self.one {
+            Some(one) if one.shape() == shape => one,
+            none => none.insert(Array::zeros(x.device(), &shape)?),
+        };
+        let n = one.len();
+        for (index, part) in self.parts.iter_mut().enumerate() {
+            vector::copy_part(x, index * n, one, 0, n)?;
+            work(part, one, x, index * n)?;
+        }
+        Ok(())
+    }
+}
+
+impl<P: Proximal<S>, S: Scalar> Proximal<S> for EachOf<P, S> {
+    fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64> {
+        let mut sum = 0.0;
+        self.each(x, |part, one, x, at| {
+            sum += part.apply(t, one)?;
+            vector::copy_part(one, 0, x, at, one.len())
+        })?;
+        Ok(sum)
+    }
+
+    fn value(&mut self, x: &mut Array<S>) -> Result<Option<f64>> {
+        let mut sum = Some(0.0);
+        self.each(x, |part, one, _, _| {
+            sum = sum.zip(part.value(one)?).map(|(sum, value)| sum + value);
+            Ok(())
+        })?;
+        Ok(sum)
+    }
+}
+
 /// g(x) = 0 where no x_i is negative, else ∞. Its proximal map replaces negative numbers by 0.
 ///
 /// ```
