@@ -9,19 +9,21 @@ use rayspin_kernels::{toeplitz, vector};
 
 use crate::{CoilMaps, LinearOp, Scratch};
 
-/// AᴴA of images x_f = Σ_i Φ_fi c_i with k coefficient images c, `[coefficient, matrix…]`: k × k blocks, each of them a convolution.
-/// With sensitivities each coil sees the images. Hermitian, its own adjoint.
+/// AᴴA of images x_f = Σ_i Φ_fi c_i with k coefficient images c, `[coefficient, matrix…]`: k × k blocks, each
+/// of them a convolution. With sensitivities each coil sees the images. Hermitian, its own adjoint.
 ///
 /// ```text
 /// (AᴴA)_ij = Σ_j c̄_j T_ij c_j,   T_ij = Σ_f conj(Φ_fi) Φ_fj F_fᴴF_f
 /// Φ_fᴴΦ_f = Σ_q w_q(f) v_q v_qᴴ  ⇒  AᴴA = Σ_q v_q (Σ_j c̄_j T_q c_j) v_qᴴ,   T_q = Σ_f w_q(f) F_fᴴF_f
 /// ```
 ///
-/// The v_q are e_i and, for i < j, e_i + e_j; where Φ is complex also e_i − i e_j. So all weights w_q are real, and each T_q has a real
-/// spectrum. There are k(k + 1)/2 of them for a real Φ, and k² for a complex one. An error of T_q that is linear in the weights, as
-/// a NUFFT's, adds up in T_ij as if the T_ij were made themselves.
+/// The v_q are e_i and, for i < j, e_i + e_j; where Φ is complex also e_i − i e_j. So all weights w_q are
+/// real, and each T_q has a real spectrum. There are k(k + 1)/2 of them for a real Φ, and k² for a complex
+/// one. An error of T_q that is linear in the weights, as a NUFFT's, adds up in T_ij as if the T_ij were made
+/// themselves.
 ///
-/// Tamir et al., *T2 shuffling: sharp, multicontrast, volumetric fast spin-echo imaging*, Magn Reson Med 77:180, 2017.
+/// Tamir et al., *T2 shuffling: sharp, multicontrast, volumetric fast spin-echo imaging*, Magn Reson Med
+/// 77:180, 2017.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -82,7 +84,8 @@ fn terms(k: usize, complex: bool) -> Vec<Term> {
 }
 
 impl<R: Real> SubspaceToeplitz<R> {
-    /// The number of weights, and so of spectra, of a basis with k columns: k(k + 1)/2, or k² where it is complex.
+    /// The number of weights, and so of spectra, of a basis with k columns: k(k + 1)/2, or k² where it is
+    /// complex.
     pub fn spectra(k: usize, complex: bool) -> usize {
         if complex { k * k } else { k * (k + 1) / 2 }
     }
@@ -108,8 +111,8 @@ impl<R: Real> SubspaceToeplitz<R> {
         weights
     }
 
-    /// For k coefficients, from the T_q in the order of [`SubspaceToeplitz::weights`], with sensitivities `[coil, matrix…]` where
-    /// there are any.
+    /// For k coefficients, from the T_q in the order of [`SubspaceToeplitz::weights`], with sensitivities
+    /// `[coil, matrix…]` where there are any.
     ///
     /// Errors: a number of convolutions that k coefficients do not have; maps of another matrix.
     pub fn new(
