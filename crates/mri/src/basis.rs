@@ -4,10 +4,11 @@
 //! x_f = Σ_i Φ_fi c_i,   f = 1 … F frames,   i = 1 … k coefficients
 //! ```
 //!
-//! Φ comes from a file, or from the simulated signals of many tissues: its columns are then the first k right singular vectors of the
-//! dictionary, which hold more of its energy than any other k columns do.
+//! Φ comes from a file, or from the simulated signals of many tissues: its columns are then the first k right
+//! singular vectors of the dictionary, which hold more of its energy than any other k columns do.
 //!
-//! Tamir et al., *T2 shuffling: sharp, multicontrast, volumetric fast spin-echo imaging*, Magn Reson Med 77:180, 2017.
+//! Tamir et al., *T2 shuffling: sharp, multicontrast, volumetric fast spin-echo imaging*, Magn Reson Med
+//! 77:180, 2017.
 
 use ndarray::{Array2, ArrayView2};
 use rayspin_core::{C64, Error, Result, format_shape};
@@ -20,15 +21,17 @@ pub const T2_RANGE_S: [f64; 2] = [0.01, 2.0];
 /// The number of T2 values of [`t2_decays`].
 pub const T2_VALUES: usize = 256;
 
-/// The smallest singular value, relative to the largest, that counts: Gram matrices in double precision resolve 1e-8.
+/// The smallest singular value, relative to the largest, that counts: Gram matrices in double precision
+/// resolve 1e-8.
 const RANK_TOLERANCE: f64 = 1e-6;
 /// Largest |ΦᴴΦ − 1| of columns that count as orthonormal. Numbers of a file may be single precision.
 const ORTHONORMAL: f64 = 1e-4;
 
 /// Φ, `[frame, coefficient]`: how the images of a series are made of coefficient images.
 ///
-/// Its columns are taken as they are given, so that x_f = Σ_i Φ_fi c_i holds with the coefficients of the result. They need not be
-/// orthonormal; λ then weighs the coefficients by the sizes of their columns, which a run notes.
+/// Its columns are taken as they are given, so that x_f = Σ_i Φ_fi c_i holds with the coefficients of the
+/// result. They need not be orthonormal; λ then weighs the coefficients by the sizes of their columns, which
+/// a run notes.
 ///
 /// ```
 /// use rayspin_mri::basis::{Basis, t2_decays};
@@ -50,7 +53,8 @@ pub struct Basis {
 impl Basis {
     /// From Φ, `[frame, coefficient]`.
     ///
-    /// Errors: no column, more columns than frames, numbers that are not finite, or columns that depend on each other.
+    /// Errors: no column, more columns than frames, numbers that are not finite, or columns that depend on
+    /// each other.
     pub fn new(matrix: Array2<C64>) -> Result<Self> {
         let (frames, coefficients) = matrix.dim();
         if coefficients == 0 || coefficients > frames {
@@ -69,8 +73,9 @@ impl Basis {
         Ok(Self { matrix, energy: None })
     }
 
-    /// The first `coefficients` right singular vectors of a dictionary of signals, `[atom, frame]`: orthonormal columns, real where the
-    /// dictionary is real. The largest number of each column is real and positive.
+    /// The first `coefficients` right singular vectors of a dictionary of signals, `[atom, frame]`:
+    /// orthonormal columns, real where the dictionary is real. The largest number of each column is real and
+    /// positive.
     ///
     /// Errors: no coefficient; numbers that are not finite; more coefficients than the dictionary's rank.
     pub fn svd(dictionary: ArrayView2<'_, C64>, coefficients: usize) -> Result<Self> {
@@ -123,7 +128,8 @@ impl Basis {
         SubspaceToeplitz::<f32>::spectra(self.coefficients(), self.is_complex())
     }
 
-    /// The part of the dictionary's energy that lies within the subspace, 0 to 1; none of a basis that was given.
+    /// The part of the dictionary's energy that lies within the subspace, 0 to 1; none of a basis that was
+    /// given.
     pub fn energy(&self) -> Option<f64> {
         self.energy
     }
@@ -150,8 +156,8 @@ impl Basis {
             _ => (
                 "coefficients",
                 format!(
-                    "the images are the coefficients, in the order of the basis's columns, and the normal operator has {spectra} real \
-                     spectra"
+                    "the images are the coefficients, in the order of the basis's columns, and the normal \
+                     operator has {spectra} real spectra"
                 ),
             ),
         };
@@ -161,16 +167,16 @@ impl Basis {
         let deviation = self.deviation();
         if deviation > ORTHONORMAL {
             notes.push(format!(
-                "the columns of the temporal basis are not orthonormal (largest |ΦᴴΦ − 1| {deviation:.1e}): coefficients are of the columns \
-                 as given, and λ weighs them by the columns' sizes"
+                "the columns of the temporal basis are not orthonormal (largest |ΦᴴΦ − 1| {deviation:.1e}): \
+                 coefficients are of the columns as given, and λ weighs them by the columns' sizes"
             ));
         }
         notes
     }
 }
 
-/// Signals e^{−t/T2} of [`T2_VALUES`] tissues at the echo times `times_s` (s), `[atom, frame]`: T2 from 10 ms to 2 s
-/// ([`T2_RANGE_S`]), evenly spaced in the logarithm. No signal is normalised: at t = 0 all are 1.
+/// Signals e^{−t/T2} of [`T2_VALUES`] tissues at the echo times `times_s` (s), `[atom, frame]`: T2 from 10 ms
+/// to 2 s ([`T2_RANGE_S`]), evenly spaced in the logarithm. No signal is normalised: at t = 0 all are 1.
 ///
 /// Errors: no time; a time that is negative or not finite.
 ///
@@ -264,7 +270,8 @@ mod tests {
         assert!(Basis::new(Array2::eye(3)).is_ok());
     }
 
-    /// Σ_a ‖d_a − ΦΦᴴd_a‖² is the sum of the squared singular values that are left out, and no other basis does better.
+    /// Σ_a ‖d_a − ΦΦᴴd_a‖² is the sum of the squared singular values that are left out, and no other basis
+    /// does better.
     #[test]
     fn singular_vectors_leave_least() {
         for (atoms, frames, k, complex) in

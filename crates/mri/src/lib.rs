@@ -1,5 +1,6 @@
 //! MRI scans: simulation, coil sensitivities and reconstruction.
 
+pub mod basis;
 mod crop;
 pub mod encoding;
 pub mod grappa;

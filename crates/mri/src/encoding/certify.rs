@@ -25,7 +25,7 @@ use crate::recon::Certificate;
 /// Relative l2 error that an FFT in single precision is to meet.
 pub const FFT_TOLERANCE: f64 = 1e-6;
 /// Voxels that the normal operator is applied to.
-const COLUMNS: usize = 4;
+pub(super) const COLUMNS: usize = 4;
 
 /// What is certified of a trajectory's plans.
 pub(super) struct Points {
@@ -44,6 +44,9 @@ pub(super) fn trajectory(
     plans: &Plans,
     data: &CoilSamples<'_>,
 ) -> Result<Vec<Certificate>> {
+    if let Some(subspace) = plans.planned_subspace() {
+        return subspace.certificates(certify, (plans, tolerance), data);
+    }
     let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
     let (device, matrix, trajectory) = (data.device(), plans.matrix()?, plans.trajectory()?);
     let coil = rng.random_range(0..data.coils());
@@ -101,7 +104,7 @@ pub(super) fn trajectory(
 }
 
 /// Index on the doubled grid of the displacement between two voxels.
-fn displacement(matrix: &[usize], from: usize, to: usize) -> usize {
+pub(super) fn displacement(matrix: &[usize], from: usize, to: usize) -> usize {
     let (mut from, mut to, mut flat, mut stride) = (from, to, 0, 1);
     for &n in matrix.iter().rev() {
         flat += (to % n + n - from % n) * stride;

@@ -1,4 +1,5 @@
-//! What samples encode: a grid, or a trajectory in a homogeneous or an inhomogeneous field, seen by coils.
+//! What samples encode: a grid, a trajectory in a homogeneous or an inhomogeneous field, or a temporal
+//! subspace of a series, seen by coils.
 //!
 //! A [`Spec`] knows an encoding before anything is allocated, and gives the steps that make it and what they take. A
 //! [`Solving`] is the encoding while a method runs: samples, plans, maps, right-hand side, normal operator.
@@ -15,6 +16,7 @@ mod solving;
 mod spec;
 mod steps;
 mod store;
+mod subspace;
 mod voxels;
 
 pub use certify::FFT_TOLERANCE;
@@ -27,6 +29,7 @@ pub use solving::{Observer, Solving};
 pub(crate) use spec::{Context, Grid};
 pub use spec::{Inputs, Spec};
 pub use store::KernelStore;
+pub(crate) use subspace::{expect_frames, joined, measured, repeated};
 pub use voxels::{LAMBDA_MATRIX, Voxels};
 
 /// Fewer points of a trajectory at a time save nothing beside the fine grid of their plan.

@@ -13,6 +13,7 @@ use super::off_resonance::{DeviceField, Exact, OffResonance};
 use super::points::{Field, Points};
 use super::spec::Spec;
 use super::store::kept_or_made;
+use super::subspace::{Frames, Subspace};
 use crate::recon::{Density, ReconOptions};
 
 /// What depends on the trajectory alone, made once and used for every frame, coil and iteration.
@@ -23,6 +24,7 @@ pub(crate) struct Plans {
     density: Option<Array<f32>>,
     toeplitz: Option<Arc<Toeplitz<f32>>>,
     off_resonance: Option<OffResonance>,
+    subspace: Option<Subspace>,
     notes: Vec<String>,
     certified: bool,
 }
@@ -33,6 +35,7 @@ pub(super) struct Extent<'a> {
     pub(super) matrix: &'a [usize],
     pub(super) trajectory: &'a Trajectory,
     pub(super) field: Option<&'a Field<'a>>,
+    pub(super) subspace: Option<&'a Frames<'a>>,
     pub(super) options: &'a ReconOptions,
     /// Whether the method iterates with the normal operator.
     pub(super) normal: bool,
@@ -41,14 +44,20 @@ pub(super) struct Extent<'a> {
 impl Plans {
     /// Whether these plans do for another frame; then they take its field.
     pub(super) fn take_over(&mut self, spec: &Spec<'_>, points: &Points<'_>) -> Result<bool> {
-        let normal = self.toeplitz.is_some() || self.off_resonance.is_some();
+        let normal = self.toeplitz.is_some() || self.off_resonance.is_some() || self.subspace.is_some();
         let enough = (!spec.needs_density() || self.density.is_some()) && (!spec.needs_normal() || normal);
         let same = self.trajectory.as_ref() == Some(&points.trajectory)
             && self.nufft.as_ref().is_some_and(|nufft| nufft.matrix() == spec.domain());
         if !(enough && same) {
             return Ok(false);
         }
+        let fits = match (&self.subspace, &points.subspace) {
+            (None, None) => true,
+            (Some(planned), Some(now)) => planned.fits(now),
+            _ => false,
+        };
         Ok(match (&mut self.off_resonance, &points.field) {
+            _ if !fits => false,
             (None, None) => true,
             (Some(planned), Some(now)) if planned.fits(now) => {
                 planned.take_field(DeviceField::new(spec.device(), now, spec.domain())?);
@@ -64,6 +73,13 @@ impl Plans {
         let made = OffResonance::new(of.device, field, of.options.field_tolerance, of.normal)?;
         self.notes.push(made.note().to_owned());
         self.off_resonance = Some(made);
+        Ok(())
+    }
+
+    pub(super) fn plan_subspace(&mut self, of: &Extent<'_>) -> Result<()> {
+        let Some(frames) = of.subspace else { return Ok(()) };
+        self.notes.extend(frames.basis.notes());
+        self.subspace = Some(Subspace::new(of.device, frames)?);
         Ok(())
     }
 
@@ -108,11 +124,11 @@ impl Plans {
             }
             Ok(kernel)
         };
-        match &self.off_resonance {
-            Some(off_resonance) => {
-                off_resonance.plan_normal(run.batch_sizes.segments, |weights| make(Some(weights)))?
-            }
-            None => self.toeplitz = Some(Arc::new(make(None)?)),
+        let resident = run.batch_sizes.segments;
+        match (&self.off_resonance, &self.subspace) {
+            (Some(field), _) => field.plan_normal(resident, |weights| make(Some(weights)))?,
+            (None, Some(subspace)) => subspace.plan_normal(nufft, resident, |weights| make(Some(weights)))?,
+            (None, None) => self.toeplitz = Some(Arc::new(make(None)?)),
         }
         notes.dedup();
         self.notes.extend(notes);
@@ -165,6 +181,15 @@ impl Plans {
         self.density.as_ref().ok_or_else(|| missing("density weights"))
     }
 
+    pub(super) fn planned_subspace(&self) -> Option<&Subspace> {
+        self.subspace.as_ref()
+    }
+
+    /// Errors: the points are of no temporal subspace.
+    pub(super) fn subspace(&self) -> Result<&Subspace> {
+        self.planned_subspace().ok_or_else(|| missing("temporal subspace"))
+    }
+
     /// FᴴF over leading axes `batch`.
     pub(super) fn normal(&self, batch: &[usize]) -> Result<Arc<dyn LinearOp<C32>>> {
         match &self.off_resonance {
@@ -173,11 +198,12 @@ impl Plans {
         }
     }
 
-    /// Σ_j c̄_j FᴴF c_j.
+    /// Σ_j c̄_j FᴴF c_j, of images or of the coefficients of a temporal subspace.
     pub(super) fn sense_normal(&self, maps: CoilMaps<f32>) -> Result<Arc<dyn LinearOp<C32>>> {
-        match &self.off_resonance {
-            Some(off_resonance) => off_resonance.sense_normal(maps),
-            None => Ok(Arc::new(SenseToeplitz::new(maps, self.toeplitz()?.clone())?)),
+        match (&self.off_resonance, &self.subspace) {
+            (Some(off_resonance), _) => off_resonance.sense_normal(maps),
+            (None, Some(subspace)) => subspace.normal(Some(maps)),
+            (None, None) => Ok(Arc::new(SenseToeplitz::new(maps, self.toeplitz()?.clone())?)),
         }
     }
 

@@ -18,6 +18,7 @@ use super::off_resonance::Interpolators;
 use super::plans::{Extent, Plans};
 use super::solving::Solving;
 use super::spec::{Grid, MapSource, Spec};
+use super::subspace::Frames;
 use super::{COMPLEX, REAL, blocks, count};
 use crate::maps;
 use crate::recon::Density;
@@ -26,6 +27,8 @@ use crate::recon::Density;
 pub(super) struct Points<'a> {
     pub(super) trajectory: Trajectory,
     pub(super) field: Option<Field<'a>>,
+    /// The frames that they are of, over a temporal subspace.
+    pub(super) subspace: Option<Frames<'a>>,
     /// The grid that they are of, in an inhomogeneous field, and their places there.
     pub(super) grid: Option<(Grid<'a>, Vec<usize>)>,
 }
@@ -79,7 +82,8 @@ pub(super) struct PointNeeds {
     pub(super) beside: u64,
     /// One transform of one item.
     pub(super) transform: Work,
-    /// Bytes of a coil's image and samples, which an inhomogeneous field's segments have in arrays of their own.
+    /// Bytes of arrays of their own for each coil: its image and samples of an inhomogeneous field's
+    /// segments, its weighted samples of a temporal subspace.
     segment: u64,
     /// Transforms of an encoding, and convolutions of a normal operator.
     pub(super) encodings: u64,
@@ -100,6 +104,11 @@ impl PointNeeds {
             encodings = found.encoding.segments() as u64;
             convolutions = found.normal.segments() as u64;
             segment = COMPLEX * (count(matrix) + trajectory.samples() as u64);
+        }
+        if let Some(frames) = &points.subspace {
+            encodings = frames.basis.coefficients() as u64;
+            convolutions = frames.basis.spectra() as u64;
+            segment = COMPLEX * trajectory.samples() as u64;
         }
         let convolution = Toeplitz::<f32>::work(matrix);
         let NufftNeeds { plan, planning, workspace, transform, .. } = needs;
@@ -170,6 +179,11 @@ impl<'a> Spec<'a> {
                 self.segment_needs(points)
             }));
         }
+        if let Some(frames) = &points.subspace {
+            steps.push(self.plan_step("temporal subspace", Plans::plan_subspace, points, move || {
+                Ok(frames.needs(self))
+            }));
+        }
         steps.push(self.plan_step("NUFFT plan", Plans::plan_nufft, points, move || {
             let needs = self.point_needs(points)?;
             let memory = Memory::temporary(self.arrays(needs.planning)).holding(self.arrays(needs.plan));
@@ -213,6 +227,7 @@ impl<'a> Spec<'a> {
                 matrix: self.domain(),
                 trajectory: &points.trajectory,
                 field: points.field.as_ref(),
+                subspace: points.subspace.as_ref(),
                 options: self.options(),
                 normal: self.needs_normal(),
             };
@@ -270,6 +285,7 @@ impl<'a> Spec<'a> {
         // The host holds complex weights in double precision and an index per sample, for all segments, and
         // one segment's weights. The segment in work takes its own weights again, and the weighted phases.
         let (table, weights) = match &points.field {
+            None if points.subspace.is_some() => (REAL * s, (REAL + COMPLEX) * s),
             None => (0, 0),
             Some(field) => (
                 2 * Segments::<f32>::bytes_needed(&field.times, needs.convolutions as usize) + REAL * s,

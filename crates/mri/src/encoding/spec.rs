@@ -11,6 +11,7 @@ use rayspin_run::Bytes;
 
 use super::points::{Field, Known, PointNeeds, Points};
 use super::samples::HostSamples;
+use super::subspace::Frames;
 use super::voxels::Voxels;
 use super::{COMPLEX, Combiner, REAL, count, off_resonance};
 use crate::methods::{Combine, MapUse, Uses, takes};
@@ -27,6 +28,8 @@ pub struct Inputs<'a> {
     calibration: Option<Cow<'a, CalibrationLines>>,
     times: Option<Cow<'a, [f64]>>,
     samples: Option<HostSamples<'a>>,
+    /// The number of samples of each frame, where they are of several.
+    of_frames: Option<Vec<usize>>,
 }
 
 impl<'a> Inputs<'a> {
@@ -63,7 +66,13 @@ impl<'a> Inputs<'a> {
                 )
             }
         };
-        Self { matrix, geometry, coils, sampled, trajectory, calibration, times, samples: Some(samples) }
+        let samples = Some(samples);
+        Self { matrix, geometry, coils, sampled, trajectory, calibration, times, samples, of_frames: None }
+    }
+
+    /// With the number of samples of each frame, where several are joined.
+    pub(crate) fn of_frames(self, of_frames: Option<Vec<usize>>) -> Self {
+        Self { of_frames, ..self }
     }
 
     /// The samples, once.
@@ -158,6 +167,7 @@ impl<'a> Spec<'a> {
         let voxels = Voxels::new(&inputs.matrix, &inputs.geometry.spacing_mm);
         let range = |map: &ArrayD<f32>| context.field_range.unwrap_or_else(|| off_resonance::range_of(map));
         let place = match (&inputs.sampled, &inputs.trajectory, field) {
+            (Some(_), ..) if options.basis.is_some() => return Err(unjoined()),
             (Some(sampled), _, None) => Place::Grid(Grid { sampled, calibration }),
             (Some(sampled), _, Some(map)) => {
                 let times = off_resonance::expect_times(inputs.times.as_deref(), sampled.len())?;
@@ -165,7 +175,7 @@ impl<'a> Spec<'a> {
                 let times = places.iter().map(|&place| times[place]).collect();
                 let field = Some(Field { map, times: Cow::Owned(times), range: range(map) });
                 let grid = Some((Grid { sampled, calibration }, places));
-                Place::Points(Box::new(Points { trajectory, field, grid }))
+                Place::Points(Box::new(Points { trajectory, field, subspace: None, grid }))
             }
             (None, Some(trajectory), map) => {
                 let field = match map {
@@ -176,7 +186,17 @@ impl<'a> Spec<'a> {
                         Some(Field { map, times: Cow::Borrowed(times), range: range(map) })
                     }
                 };
-                Place::Points(Box::new(Points { trajectory: trajectory.clone(), field, grid: None }))
+                let subspace = match (&options.basis, &inputs.of_frames) {
+                    (None, _) => None,
+                    (Some(basis), Some(samples)) => Some(Frames::new(basis, samples)?),
+                    (Some(_), None) => return Err(unjoined()),
+                };
+                Place::Points(Box::new(Points {
+                    trajectory: trajectory.clone(),
+                    field,
+                    subspace,
+                    grid: None,
+                }))
             }
             (None, None, _) => return Err(Error::value("samples", "a grid or a trajectory", "neither")),
         };
@@ -244,6 +264,12 @@ impl<'a> Spec<'a> {
         self.context.together
     }
 
+    /// Coefficients of a temporal subspace, `[coefficient, image…]`, if the frames of a series are encoded
+    /// over one.
+    pub fn coefficients(&self) -> Option<usize> {
+        self.options.basis.as_ref().map(|basis| basis.coefficients())
+    }
+
     /// The shape of one image that is solved for: the grid, which may be larger than the image's matrix, or the matrix.
     pub fn domain(&self) -> &[usize] {
         match &self.place {
@@ -291,9 +317,10 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Bytes of everything that is solved for: an image of each set of maps, of each frame.
+    /// Bytes of everything that is solved for: an image of each set of maps, of each frame or coefficient.
     pub fn image_bytes(&self) -> u64 {
-        COMPLEX * self.voxels_of_domain() * (self.sets() * self.context.together) as u64
+        let images = self.sets() * self.context.together * self.coefficients().unwrap_or(1);
+        COMPLEX * self.voxels_of_domain() * images as u64
     }
 
     /// So many bytes of arrays.
@@ -341,7 +368,7 @@ impl<'a> Spec<'a> {
 
     /// Bytes on the host while a GPU's image becomes the frame's: itself, and a sum.
     pub(crate) fn to_host(&self) -> u64 {
-        (COMPLEX + REAL) * self.images() * self.image_bytes() / COMPLEX
+        (COMPLEX + REAL) * self.images_of_one() * self.image_bytes() / COMPLEX
     }
 
     /// Coil images on their way to one image.
@@ -364,8 +391,8 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// The number of images from a frame: one, or one for each coil.
-    fn images(&self) -> u64 {
+    /// Images of one image that is solved for: one, or one for each coil.
+    fn images_of_one(&self) -> u64 {
         if self.options.coil_images() { self.coils() as u64 } else { 1 }
     }
 
@@ -381,7 +408,8 @@ impl<'a> Spec<'a> {
     /// Bytes of the frame's result: its image, and the maps if the options keep them.
     pub(crate) fn result(&self) -> u64 {
         let maps = if self.options.keep_maps && self.options.needs_maps() { self.coils() as u64 } else { 0 };
-        COMPLEX * count(self.voxels.matrix()) * (self.images() + maps)
+        let images = self.images_of_one() * self.coefficients().unwrap_or(1) as u64;
+        COMPLEX * count(self.voxels.matrix()) * (images + maps)
     }
 
     /// The map of a coil that sees everything alike.
@@ -428,6 +456,12 @@ fn from_host(device: &Device, maps: ArrayViewD<'_, C32>, cut: Option<usize>) -> 
         made.put(coil..coil + 1, 0..image.len(), &image, 0)?;
     }
     made.finish()
+}
+
+/// Frames that are not joined have no rows of a temporal basis.
+fn unjoined() -> Error {
+    let expected = "the frames of a series joined, as reconstruct_frames and reconstruct_scan do";
+    Error::value("temporal basis", expected, "a frame alone")
 }
 
 /// What is wrong with a method for these samples.

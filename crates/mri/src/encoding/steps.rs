@@ -263,9 +263,12 @@ impl<'a> Spec<'a> {
                     } else {
                         (self.part_of_samples(), self.batch() * one)
                     };
-                    let arrays = one + part + images + needs.passing(self.batch());
+                    // The coefficients of a temporal subspace, and one in work.
+                    let all = self.coefficients().map_or(0, |k| one * k as u64);
+                    let arrays = one + all + part + images + needs.passing(self.batch());
                     let memory = Memory::temporary(Bytes::with_host(self.device(), arrays, needs.beside));
-                    Ok(Needs::of(held.then(memory.freeing(freed).holding(self.arrays(sets * one))))
+                    let kept = self.arrays(all.max(sets * one));
+                    Ok(Needs::of(held.then(memory.freeing(freed).holding(kept)))
                         .and(Effort::transforms(self.coils() as u64 * needs.encodings, needs.transform)))
                 }
             }
@@ -300,8 +303,9 @@ impl<'a> Spec<'a> {
             Place::Points(points) => {
                 let needs = self.point_needs(points)?;
                 let soft = if sets > 1 { SOFT_ARRAYS_POINTS * all } else { 0 };
-                // What is turned, and what becomes of it: of all coils where several sets of maps see them.
-                let turned = if points.field.is_none() {
+                // What is turned, or made of coefficients, and what becomes of it: of all coils where several
+                // sets of maps see them.
+                let turned = if points.field.is_none() && points.subspace.is_none() {
                     0
                 } else if sets > 1 {
                     2 * all

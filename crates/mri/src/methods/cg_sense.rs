@@ -54,7 +54,7 @@ impl Method for CgSense {
     }
 
     fn uses(&self) -> Uses {
-        Uses { normal: true, ..Uses::new(MapUse::Sets) }
+        Uses { normal: true, coefficients: true, ..Uses::new(MapUse::Sets) }
     }
 
     fn check(&self) -> Result<()> {
@@ -88,7 +88,8 @@ impl Method for CgSense {
             let penalty = self.penalty_of().quadratic(spec, rhs.shape())?;
             let normal = Normal { operator: &*operator, rhs: &rhs, eigenvalue: eigenvalue.value };
             let found = conjugate.solve(normal, penalty.as_ref(), dims, state.observer(), monitor)?;
-            let image = without_sets(found.image.into_host()?, dims);
+            let image = found.image.into_host()?;
+            let image = if spec.coefficients().is_some() { image } else { without_sets(image, dims) };
             let solve = Solve {
                 residuals: found.residuals,
                 converged: found.converged,

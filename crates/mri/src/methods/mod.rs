@@ -86,6 +86,8 @@ pub struct Uses {
     pub density: bool,
     /// Whether it iterates with the normal operator FᴴF.
     pub normal: bool,
+    /// Whether the coefficients of a temporal basis are images to it, `[coefficient, image…]`.
+    pub coefficients: bool,
     /// Whether the step of its iterations depends on the largest eigenvalue, so that another frame's does not do.
     pub own_eigenvalue: bool,
 }
@@ -99,6 +101,7 @@ impl Uses {
             maps,
             density: false,
             normal: false,
+            coefficients: false,
             own_eigenvalue: false,
         }
     }
@@ -144,8 +147,10 @@ pub trait Method: Parameters + CopyMethod {
         false
     }
 
-    /// What is done once samples, plans and maps are there, up to the image. For a method over a [series](Span::Series) the
-    /// right-hand sides of all its frames are there as well, `[frame, image…]`, and their normal operator.
+    /// What is done once samples, plans and maps are there, up to the image. For a method over a
+    /// [series](Span::Series) the right-hand sides of all its frames are there as well, `[frame, image…]`,
+    /// and their normal operator. A method that takes [coefficients](Uses::coefficients) of a temporal basis
+    /// has the right-hand side `[coefficient, image…]` where there is one.
     ///
     /// Errors: a method that does not suit the encoding.
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;

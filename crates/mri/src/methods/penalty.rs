@@ -5,7 +5,9 @@ use std::sync::Arc;
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result, expect_shape};
 use rayspin_device::{Array, Device};
-use rayspin_linop::{Compose, FiniteDifference, Identity, LinearOp, Normal, weighted_differences};
+use rayspin_linop::{
+    BlockDiagonal, Compose, FiniteDifference, Identity, LinearOp, Normal, weighted_differences,
+};
 
 use super::Idle;
 use super::rules::Law;
@@ -73,8 +75,15 @@ impl<'a> Penalty<'a> {
             Regulariser::Identity => Some(Quadratic { op: Box::new(Identity::new(shape)), factor: 1.0 }),
             Regulariser::Differences => {
                 let factor = voxels.gradient().powi(2);
+                if spec.coefficients().is_some() && self.reference.image.is_some() {
+                    let image = shape.get(1..).unwrap_or_default();
+                    let one: Arc<dyn LinearOp<C32>> =
+                        self.reference.differences(spec.device(), voxels, image)?.into();
+                    let all = BlockDiagonal::new(vec![one; shape[0]])?;
+                    return Ok(Some(Quadratic { op: Box::new(all.normal_op()), factor }));
+                }
                 if shape.len() > dims {
-                    // Sets of maps have an image each, and are no axis of it.
+                    // Sets of maps, and coefficients, have an image each, and are no axis of it.
                     if self.reference.image.is_some() {
                         return Err(Error::value("sets of maps", "1 with an anatomical reference", shape[0]));
                     }

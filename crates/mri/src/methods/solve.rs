@@ -148,11 +148,13 @@ impl Conjugate {
 
 /// A vector operation or two on every array, each iteration; sparse methods pass over the image some five times as often.
 pub(super) fn vector_work(spec: &Spec<'_>, iterations: u64, passes: f64) -> Work {
-    let n = spec.voxels_of_domain() as f64 * iterations as f64 * passes;
+    let images = spec.coefficients().unwrap_or(1) as f64;
+    let n = images * spec.voxels_of_domain() as f64 * iterations as f64 * passes;
     Work { bytes: 88.0 * n, flops: 40.0 * n }
 }
 
-/// Images `[set, matrix…]` as one, √Σ_s |ρ_s|² with the first one's phase; one image as it is.
+/// Images `[set, matrix…]` or `[coefficient, matrix…]` as one, √Σ_s |ρ_s|² with the first one's phase; one
+/// image as it is.
 pub(super) fn without_sets(image: ArrayD<C32>, dims: usize) -> ArrayD<C32> {
     if image.ndim() == dims {
         return image;

@@ -2,10 +2,10 @@
 
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_run::{Bytes, Memory, Needs};
-use rayspin_solve::{FistaOptions, Problem, Proximal, Step, Watch, sparse_least_squares};
+use rayspin_solve::{EachOf, FistaOptions, Problem, Proximal, Step, Watch, sparse_least_squares};
 
-use super::solve::{Solve, vector_work, with_eigenvalue};
-use crate::encoding::{Solving, Spec};
+use super::solve::{Solve, vector_work, with_eigenvalue, without_sets};
+use crate::encoding::{COMPLEX, Solving, Spec};
 
 /// Share of the objective's whole fall that no longer counts. Simulated scans had 24 to 32 spokes, or a fifth to an eighth of a grid.
 /// Wavelets ended after 147 to 189 iterations and total variation after 132 to 206. Errors were within 3 % of the errors after 200.
@@ -23,13 +23,27 @@ pub(super) struct Fista {
 }
 
 impl Fista {
-    /// Solves for the image, and leaves it with `state`.
-    pub(super) fn solve(
+    /// Solves for the image, and leaves it with `state`. `penalty` makes the penalty of one image; each
+    /// coefficient of a temporal basis has one of its own.
+    pub(super) fn solve<P: Proximal<C32>>(
         &self,
         state: &mut Solving<'_>,
-        penalty: &mut dyn Proximal<C32>,
+        spec: &Spec<'_>,
         monitor: &Monitor<'_>,
+        mut penalty: impl FnMut() -> Result<P>,
     ) -> Result<()> {
+        let (mut one, mut each);
+        let penalty: &mut dyn Proximal<C32> = match spec.coefficients() {
+            None => {
+                one = penalty()?;
+                &mut one
+            }
+            Some(k) => {
+                each = EachOf::new((0..k).map(|_| penalty()).collect::<Result<_>>()?);
+                &mut each
+            }
+        };
+        let dims = spec.domain().len();
         let (normal, rhs) = (state.normal()?, state.take_rhs()?);
         let eigenvalue = state.eigenvalue()?;
         let options = FistaOptions {
@@ -44,7 +58,7 @@ impl Fista {
         let watched = observer.is_some();
         let mut show = |step: &Step<'_, C32>| {
             if let Some(observer) = observer.as_mut() {
-                observer(step.iteration, &step.solution.to_host()?);
+                observer(step.iteration, &without_sets(step.solution.to_host()?, dims));
             }
             Ok(())
         };
@@ -70,7 +84,9 @@ impl Fista {
     /// images and what FᴴF makes of them, and two to work in.
     pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64) -> Result<Needs> {
         let iterations = self.iterations as u64;
-        let arrays = (8 + penalty) * spec.image_bytes();
+        // The coefficient in work, of a temporal basis.
+        let one = spec.coefficients().map_or(0, |_| COMPLEX * spec.voxels_of_domain());
+        let arrays = (8 + penalty) * spec.image_bytes() + one;
         let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, spec.to_host()));
         let effort = spec.normal_effort(iterations)?.iterations(iterations);
         Ok(Needs::of(memory).and(effort.and(vector_work(spec, iterations, 5.0))))

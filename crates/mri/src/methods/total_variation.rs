@@ -60,7 +60,7 @@ impl Method for TotalVariation {
     }
 
     fn uses(&self) -> Uses {
-        Uses { normal: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
+        Uses { normal: true, coefficients: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
     }
 
     fn idle(&self) -> Vec<Idle> {
@@ -89,8 +89,9 @@ impl Method for TotalVariation {
             let differences = reference.differences(spec.device(), spec.voxels(), spec.domain())?;
             // An anatomy's weights are at most 1.
             let bound = 4.0 * spec.voxels().slopes().iter().map(|r| r * r).sum::<f64>();
-            let mut penalty = rayspin_solve::TotalVariation::new(spec.device(), &*differences, bound, STEPS)?;
-            fista().solve(state, &mut penalty, monitor)
+            fista().solve(state, spec, monitor, || {
+                rayspin_solve::TotalVariation::new(spec.device(), &*differences, bound, STEPS)
+            })
         };
         // The dual image thrice, and one image.
         let axes = spec.domain().len();

@@ -82,7 +82,7 @@ impl Method for Wavelet {
     }
 
     fn uses(&self) -> Uses {
-        Uses { normal: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
+        Uses { normal: true, coefficients: true, own_eigenvalue: true, ..Uses::new(MapUse::One) }
     }
 
     fn suits(&self, facts: &Facts) -> Option<String> {
@@ -111,10 +111,11 @@ impl Method for Wavelet {
             average: AVERAGED,
         };
         let solve = move |state: &mut Solving<'a>, monitor: &rayspin_core::Monitor<'_>| {
-            let wavelet =
-                rayspin_linop::Wavelet::with_levels(spec.domain(), self.family(), self.wavelet_levels)?;
-            let mut penalty = WaveletSparsity::new(spec.device(), wavelet, Some(self.wavelet_seed))?;
-            fista().solve(state, &mut penalty, monitor)
+            fista().solve(state, spec, monitor, || {
+                let (family, levels) = (self.family(), self.wavelet_levels);
+                let wavelet = rayspin_linop::Wavelet::with_levels(spec.domain(), family, levels)?;
+                WaveletSparsity::new(spec.device(), wavelet, Some(self.wavelet_seed))
+            })
         };
         // Coefficients, what may be shrunk, two boxes and the mean of iterates; a GPU's boxes are the coefficients anew, and a
         // quarter of an image or less.

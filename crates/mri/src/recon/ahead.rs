@@ -5,7 +5,9 @@ use rayspin_core::Monitor;
 use rayspin_device::Device;
 use rayspin_run::decisive;
 
+use super::series::image_of_frame;
 use super::{ReconOptions, RunOptions, reconstruct_frame};
+use crate::encoding::repeated;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
 /// Compiles on all cores the GPU kernels that a reconstruction of this frame needs, where the cache lacks them.
@@ -35,7 +37,13 @@ pub fn rehearse(device: &Device, frame: &Frame, options: &ReconOptions) {
     let run = RunOptions { batch_sizes: options.run.batch_sizes, ..RunOptions::default() };
     let options = ReconOptions { search_lambda: false, certify: None, run, ..options.clone() };
     // What a method refuses as an image ends the list of programs.
-    let _ = reconstruct_frame(device, without_values(frame), Vec::new(), &options, &Monitor::silent());
+    let monitor = Monitor::silent();
+    let _ = match &options.basis {
+        None => reconstruct_frame(device, without_values(frame), Vec::new(), &options, &monitor),
+        Some(basis) => repeated(frame, basis.frames()).and_then(|(frame, of_frames)| {
+            image_of_frame(device, frame, Some(of_frames), Vec::new(), &options, &monitor)
+        }),
+    };
 }
 
 /// What decides the programs.
@@ -48,8 +56,11 @@ fn name(frame: &Frame, options: &ReconOptions) -> String {
     };
     let given = (options.maps.is_some(), options.field_map.is_some(), options.keep_maps, prepare.prewhiten);
     let of_frame = (frame.times.is_some(), frame.calibration.is_some());
+    let basis =
+        options.basis.as_ref().map(|basis| (basis.frames(), basis.coefficients(), basis.is_complex()));
     format!(
-        "MRI {} {} {:?} {samples:?} {:?} {nufft_tolerance} {density:?} {calibration:?} {sensitivities:?} {given:?} {of_frame:?} {:?}",
+        "MRI {} {} {:?} {samples:?} {:?} {nufft_tolerance} {density:?} {calibration:?} {sensitivities:?} \
+         {given:?} {of_frame:?} {basis:?} {:?}",
         method.about().name,
         decisive(&**method),
         frame.matrix,

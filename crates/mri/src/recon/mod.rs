@@ -22,11 +22,11 @@ use rayspin_run::{Recoverable, halve, with_cpu_fallback, with_recovery};
 
 use crate::crop::centre_crop;
 use crate::encoding::{
-    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, Spec, normal_segments, range_of,
+    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, Spec, measured, normal_segments,
+    range_of,
 };
 pub use crate::encoding::{FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS};
 pub use crate::methods::Solve;
-use crate::methods::Span;
 use crate::prepare::{self, Mixing, Preparation};
 use crate::scan::{Frame, Label, Samples};
 pub use ahead::{compile_ahead, rehearse};
@@ -125,7 +125,8 @@ impl Recoverable for Reconstructor {
 }
 
 impl Extent {
-    /// The extent of a frame that has `coils` coils once it is prepared.
+    /// The extent of a frame that has `coils` coils once it is prepared; over a temporal basis, of all the
+    /// frames of a series together that are measured as this one.
     pub fn of(frame: &Frame, coils: usize, options: &ReconOptions) -> Self {
         let one_set = options.map_sets() == 1;
         let points = match &frame.samples {
@@ -136,7 +137,14 @@ impl Extent {
             Samples::Cartesian { .. } => 0,
         };
         let segments = normal_segments(frame, options).unwrap_or(0);
-        Self { coils, maps: options.needs_maps() && one_set, segments, points }
+        let alone = Self { coils, maps: options.needs_maps() && one_set, segments, points, subspace: false };
+        match &options.basis {
+            None => alone,
+            Some(basis) => {
+                let frames = basis.frames();
+                Self { segments: basis.spectra(), points: frames * measured(frame), subspace: true, ..alone }
+            }
+        }
     }
 }
 
@@ -171,12 +179,28 @@ impl Reconstructor {
     /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, a device that fails,
     /// interruption.
     pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
+        self.frame_of(frame, None, monitor)
+    }
+
+    /// Reconstructs a frame that several are joined to, with the number of samples of each
+    /// ([`joined`](crate::encoding::joined)): the coefficients of a temporal basis, `[coefficient, …matrix]`.
+    /// Errors: as [`Self::frame`].
+    fn frame_of(
+        &mut self,
+        frame: Frame,
+        of_frames: Option<Vec<usize>>,
+        monitor: &Monitor<'_>,
+    ) -> Result<FrameImage> {
         let mut notes = Vec::new();
         self.extent = Extent::of(&frame, self.coils(&frame), &self.options);
+        if of_frames.is_some() {
+            self.extent.points = measured(&frame);
+        }
         let mut frame = Some(frame);
         let mut done = with_recovery(self, &mut notes, |recon, last| {
             let frame = if last { frame.take().map(Cow::Owned) } else { frame.as_ref().map(Cow::Borrowed) };
-            recon.attempt(frame.ok_or_else(|| Error::value("frame", "one", "none"))?, monitor)
+            let frame = frame.ok_or_else(|| Error::value("frame", "one", "none"))?;
+            recon.attempt(frame, of_frames.clone(), monitor)
         })?;
         done.notes.append(&mut notes);
         Ok(done)
@@ -199,10 +223,15 @@ impl Reconstructor {
     }
 
     /// Reconstructs one frame as the options say. What it owns is given up as soon as it is on the device.
-    fn attempt(&mut self, frame: Cow<'_, Frame>, monitor: &Monitor<'_>) -> Result<FrameImage> {
+    fn attempt(
+        &mut self,
+        frame: Cow<'_, Frame>,
+        of_frames: Option<Vec<usize>>,
+        monitor: &Monitor<'_>,
+    ) -> Result<FrameImage> {
         let certified = self.cache.certified_grid.clone();
         let context = self.context(self.coils(&frame));
-        let mut inputs = Inputs::new(frame);
+        let mut inputs = Inputs::new(frame).of_frames(of_frames);
         let samples = inputs.take_samples()?;
         let mixing = self.mixing.clone();
         let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
@@ -351,7 +380,7 @@ impl Reconstructor {
             }
         };
         self.used = made.maps.clone().filter(|_| self.remember);
-        let series = usize::from(self.options.method.uses().span == Span::Series);
+        let series = usize::from(self.options.solves_together());
         let matrix = made.image.shape()[series..].to_vec();
         let maps = match made.maps.filter(|_| self.options.keep_maps) {
             None => None,

@@ -7,9 +7,10 @@ use rayspin_core::{C32, Error, Result};
 use rayspin_run::{BatchSize, Certify};
 use serde::Serialize;
 
+use crate::basis::Basis;
 use crate::encoding::{KernelStore, LEAST_POINTS};
 use crate::maps::Sensitivities;
-use crate::methods::{CgSense, Combine, MapUse, Method};
+use crate::methods::{CgSense, Combine, MapUse, Method, Methods, Span};
 use crate::prepare::PrepareOptions;
 
 /// Density compensation of samples along a trajectory.
@@ -40,6 +41,10 @@ pub struct ReconOptions {
     /// A sample is then ∫ c ρ e^{−i2πf(x)t} e^{−i2πk·x} dx with the frame's
     /// [times](crate::scan::Frame::times). It serves every method that does not transform a grid.
     pub field_map: Option<Arc<ArrayD<f32>>>,
+    /// Temporal basis Φ, a row for each image of the series. All samples of a slice are then encoded together
+    /// over its columns, and the images are the coefficients ([`Basis`]). It serves the methods whose
+    /// [`Uses`](crate::methods::Uses) take coefficients.
+    pub basis: Option<Arc<Basis>>,
     /// Largest error of the phases e^{−i2πf(x)t} that time segments stand for.
     pub field_tolerance: f64,
     /// Relative error of the NUFFT.
@@ -96,7 +101,8 @@ pub struct BatchSizes {
     /// Coils whose sensitivity maps a GPU holds at once. The others' lie in the host's memory, and are copied while those before
     /// are applied; maps are then estimated slab by slab.
     pub maps: Option<usize>,
-    /// Time segments whose spectra a GPU holds at once. The others' are copied from the host while those before are applied.
+    /// Time segments, or spectra of a temporal subspace, that a GPU holds at once. The others' are copied
+    /// from the host while those before are applied.
     pub segments: Option<usize>,
     /// Points of a trajectory planned at once.
     pub points: Option<usize>,
@@ -109,8 +115,10 @@ pub struct Extent {
     pub coils: usize,
     /// Whether maps of each coil are used, one set of them.
     pub maps: bool,
-    /// Time segments of the normal operator.
+    /// Time segments of the normal operator, or spectra of a temporal subspace.
     pub segments: usize,
+    /// Whether these are spectra of a temporal subspace.
+    pub subspace: bool,
     /// Points of a trajectory; 0 on a grid.
     pub points: usize,
 }
@@ -133,9 +141,12 @@ impl BatchSizes {
                 now: now(self.segments, of.segments),
                 least: 1,
                 gpu_only: true,
-                describe: |n| match n {
-                    1 => "the spectrum of 1 time segment held at a time".into(),
-                    n => format!("the spectra of {n} time segments held at a time"),
+                describe: match of.subspace {
+                    true => |n| format!("{n} of the normal operator's spectra held at a time"),
+                    false => |n| match n {
+                        1 => "the spectrum of 1 time segment held at a time".into(),
+                        n => format!("the spectra of {n} time segments held at a time"),
+                    },
                 },
             },
             BatchSize {
@@ -198,6 +209,7 @@ impl ReconOptions {
         Self {
             method,
             field_map: None,
+            basis: None,
             field_tolerance: 1e-4,
             nufft_tolerance: 1e-4,
             density: Density::PipeMenon,
@@ -241,6 +253,7 @@ impl ReconOptions {
                 return Err(Error::value("field map", "at least one voxel", 0));
             }
         }
+        self.check_basis()?;
         self.run.batch_sizes.validate()?;
         if let Some(width) = self.calibration
             && width < crate::maps::MIN_WIDTH
@@ -272,6 +285,40 @@ impl ReconOptions {
         }
     }
 
+    /// Fails where a temporal basis does not go together with the others.
+    fn check_basis(&self) -> Result<()> {
+        if self.basis.is_none() {
+            return Ok(());
+        }
+        if !self.method.uses().coefficients {
+            let methods = Methods::default().names(|method| method.uses().coefficients);
+            let expected = format!("{methods} with a temporal basis");
+            return Err(Error::value("method", expected, self.method.about().name));
+        }
+        let expected = "none with a temporal basis";
+        if self.field_map.is_some() {
+            return Err(Error::value("field map", expected, "one"));
+        }
+        if self.search_lambda {
+            return Err(Error::value("search for lambda", expected, "one"));
+        }
+        match self.map_sets() {
+            1 => Ok(()),
+            sets => Err(Error::value("sets of maps", "1 with a temporal basis", sets)),
+        }
+    }
+
+    /// Whether all images of a slice are made together, once all its samples are there: by a method over a
+    /// series, or as coefficients of a temporal basis.
+    pub fn solves_together(&self) -> bool {
+        self.basis.is_some() || self.method.uses().span == Span::Series
+    }
+
+    /// Images that `frames` frames of a slice give: as many, or the coefficients of a temporal basis.
+    pub fn images_of(&self, frames: usize) -> usize {
+        self.basis.as_ref().map_or(frames, |basis| basis.coefficients())
+    }
+
     /// Sets of sensitivity maps, given or estimated: each has an image of its own.
     pub fn map_sets(&self) -> usize {
         match &self.maps {
@@ -295,10 +342,12 @@ impl ReconOptions {
         }
     }
 
-    /// Whether the images of a series may share maps that are estimated from more readouts than one image has. In an inhomogeneous field
-    /// maps come from the first image, which is encoded with the field.
+    /// Whether the images of a series may share maps that are estimated from more readouts than one image
+    /// has. In an inhomogeneous field maps come from the first image, which is encoded with the field; over a
+    /// temporal basis they come from all samples of a slice.
     pub fn learns_maps(&self) -> bool {
-        self.needs_maps() && self.maps.is_none() && self.field_map.is_none() && !self.independent
+        let own = self.field_map.is_some() || self.basis.is_some() || self.independent;
+        self.needs_maps() && self.maps.is_none() && !own
     }
 
     /// Whether sensitivity maps are used.

@@ -8,7 +8,9 @@ use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
 
 use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND, search};
 pub use crate::encoding::Known;
-use crate::encoding::{COMPLEX, Context, INDEX, Inputs, REAL, Spec, count, range_of};
+use crate::encoding::{
+    COMPLEX, Context, INDEX, Inputs, REAL, Spec, count, expect_frames, range_of, repeated,
+};
 use crate::methods::Span;
 use crate::prepare;
 use crate::scan::{Frame, Samples};
@@ -55,11 +57,20 @@ pub fn of_frames(
     known: &Known,
 ) -> Result<Budget> {
     let image = COMPLEX * count(&frame.matrix);
-    let mut ledger = Ledger::new(Bytes::host(frames.held), frames.count);
-    if frames.count > 1 {
-        ledger.hold(Bytes::host(image * frames.count as u64));
+    // Over a temporal basis the frames of each slice are solved for at once.
+    let (solved, images) = match &options.basis {
+        None => (frames.count, frames.count),
+        Some(basis) => {
+            let slices = (frames.count / basis.frames()).max(1);
+            expect_frames(basis, frames.count.div_ceil(slices))?;
+            (slices, slices * basis.coefficients())
+        }
+    };
+    let mut ledger = Ledger::new(Bytes::host(frames.held), solved);
+    if images > 1 {
+        ledger.hold(Bytes::host(image * images as u64));
         if options.keep_maps && options.needs_maps() {
-            ledger.hold(Bytes::host(frame.coils() as u64 * image * (frames.count as u64 - 1)));
+            ledger.hold(Bytes::host(frame.coils() as u64 * image * (solved as u64 - 1)));
         }
     }
     hold_given(&mut ledger, frame, frames.coils, options);
@@ -69,8 +80,8 @@ pub fn of_frames(
     let context = context(frames.coils, options);
     let result =
         add_frame(&mut ledger, frame, &Like { context, frames: frames.count, options, device, known })?;
-    ledger.result(result * frames.count as u64);
-    Ok(ledger.finish())
+    ledger.result(result * solved as u64);
+    Ok(Budget { frames: frames.count, ..ledger.finish() })
 }
 
 /// A stage of the host without work.
@@ -116,7 +127,20 @@ struct Like<'a> {
 /// one frame's result.
 fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64> {
     let Like { context, frames, options, device, known } = *like;
-    let inputs = Inputs::new(Cow::Borrowed(frame));
+    let joined = match &options.basis {
+        None => None,
+        Some(basis) => {
+            // The frames of the other slices wait.
+            let waiting = frames.saturating_sub(basis.frames()) as u64;
+            ledger.hold(Bytes::host(samples_of(frame) * waiting));
+            Some(repeated(frame, basis.frames())?)
+        }
+    };
+    let (frame, of_frames) = match &joined {
+        None => (frame, None),
+        Some((frame, of_frames)) => (frame, Some(of_frames.clone())),
+    };
+    let inputs = Inputs::new(Cow::Borrowed(frame)).of_frames(of_frames);
     let spec = Spec::new(device, &inputs, options, context)?.knowing(known);
     ledger.hold(spec.frame_bytes());
     if let Some(needs) = prepare::finding(device, &options.prepare, frame, context.coils) {
@@ -213,11 +237,12 @@ pub fn of_stream(
     let kept =
         if options.keep_maps && options.needs_maps() { frame.coils() as u64 * slices * image } else { 0 };
     held += kept;
-    let images = match options.method.uses().span {
-        Span::Frame => slices * VOLUMES_BEHIND as u64,
-        Span::Series => slices * (VOLUMES_BEHIND + stream.frames) as u64,
+    let images = match options.solves_together() {
+        false => slices * VOLUMES_BEHIND as u64,
+        true => slices * (VOLUMES_BEHIND + options.images_of(stream.frames)) as u64,
     };
-    let mut ledger = Ledger::new(Bytes::host(held + images * image), stream.frames);
+    let solved = if options.basis.is_some() { stream.slices } else { stream.frames };
+    let mut ledger = Ledger::new(Bytes::host(held + images * image), solved);
     if options.needs_maps() && !options.independent {
         // Those of the slice in work are counted with its frame.
         let sets = options.map_sets() as u64;

@@ -12,8 +12,8 @@ use super::judge::{Judge, is_empty};
 use super::{
     AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
 };
-use crate::encoding::SharedMaps;
-use crate::methods::{self, Kind, Span, Value};
+use crate::encoding::{SharedMaps, expect_frames, joined};
+use crate::methods::{self, Kind, Value};
 use crate::prepare::Preparation;
 use crate::scan::{self, Frame, Label};
 
@@ -71,8 +71,11 @@ impl Run {
             let expected = "one repetition, to keep its coil images apart (choose with --repetition)";
             return Err(Error::value("repetitions", expected, repetitions));
         }
+        if let Some(basis) = &options.basis {
+            expect_frames(basis, repetitions)?;
+        }
         let mut reconstructor = Reconstructor::new(device, options.clone())?;
-        let repeated = repetitions > 1 && !options.independent;
+        let repeated = repetitions > 1 && !options.independent && options.basis.is_none();
         reconstructor.remember = repeated;
         Ok(Self {
             preparation,
@@ -93,6 +96,11 @@ impl Run {
             searched: None,
             notes,
         })
+    }
+
+    /// Images that frames of a slice give ([`ReconOptions::images_of`]).
+    pub(super) fn images_of(&self, frames: usize) -> usize {
+        self.options.images_of(frames)
     }
 
     /// Slices of each repetition.
@@ -129,14 +137,16 @@ impl Run {
         monitor: &Monitor<'_>,
     ) -> Result<Option<ArrayD<C32>>> {
         self.expect_slices(&frame)?;
-        self.prepare(&frame, monitor)?;
+        if self.options.basis.is_none() {
+            self.prepare(&frame, monitor)?;
+        }
         match self.places.get(self.came % self.taken) {
             Some((_, first)) => self.moved = self.moved.max(scan::moved(first, &frame.geometry)),
             None => self.places.push((label.slice, frame.geometry)),
         }
         self.came += 1;
         let empty = self.judge.look(label, &frame);
-        if self.options.method.uses().span == Span::Series {
+        if self.options.solves_together() {
             self.together.entry(label.slice).or_default().push(frame);
             return Ok(None);
         }
@@ -182,8 +192,9 @@ impl Run {
         Ok(as_volumes(ArrayD::zeros([leading, &frame.matrix[..]].concat()), dims))
     }
 
-    /// The images `[z, y, x]` of all frames that the method solves for together, in the order of the labels; none where it solves
-    /// for each alone.
+    /// The images `[z, y, x]` of all frames that the method solves for together, in the order of the labels,
+    /// or the coefficients of a temporal basis, all slices of one after all of the one before; none where it
+    /// solves for each alone.
     pub(super) fn all_together(
         &mut self,
         labels: &[Label],
@@ -193,25 +204,34 @@ impl Run {
             return Ok(Vec::new());
         }
         let mut images = BTreeMap::new();
+        let count = self.options.images_of(labels.len() / self.taken);
         for (slice, frames) in std::mem::take(&mut self.together) {
             let Some(first) = frames.first() else { continue };
             let (label, dims) = (first.label, first.matrix.len());
             if self.taken > 1 && self.estimates_maps_of(&label) && frames.iter().all(is_empty) {
                 let nothing = self.nothing(first)?;
-                images.insert(slice, vec![nothing; frames.len()]);
+                images.insert(slice, vec![nothing; count]);
                 continue;
             }
             // What coils become is found once for a slice.
-            self.prepare(first, monitor)?;
-            self.choose(&label, first)?;
-            let result = self.reconstructor.series(&frames, monitor)?;
+            let result = if self.options.basis.is_some() {
+                let (frame, of_frames) = joined(frames)?;
+                self.prepare(&frame, monitor)?;
+                self.choose(&label, &frame)?;
+                self.reconstructor.frame_of(frame, Some(of_frames), monitor)?
+            } else {
+                self.prepare(first, monitor)?;
+                self.choose(&label, first)?;
+                self.reconstructor.series(&frames, monitor)?
+            };
             let mut all = as_volumes(self.taken_from(label, result, dims)?, dims);
             self.divide(&label, &mut all)?;
             images.insert(slice, all.outer_iter().map(|image| image.to_owned()).rev().collect::<Vec<_>>());
         }
         let next = |label: &Label| images.get_mut(&label.slice).and_then(Vec::pop);
         let missing = || Error::value("frames of a series", "one for every label", "fewer");
-        labels.iter().map(next).map(|image| image.ok_or_else(missing)).collect()
+        let all = labels[..self.taken].iter().cycle().take(count * self.taken);
+        all.map(next).map(|image| image.ok_or_else(missing)).collect()
     }
 
     /// Searches for λ with a frame, for all frames.

@@ -163,7 +163,8 @@ impl Reconstructor {
         let found = minimum(first.log10(), |exponent| {
             let lambda = (LAMBDA.to_owned(), Value::Number(10f64.powf(exponent)));
             self.options.method = methods::with(&*self.options.method, [lambda])?;
-            let made = with_recovery(self, notes, |recon, _| recon.attempt(Cow::Borrowed(kept), monitor))?;
+            let made =
+                with_recovery(self, notes, |recon, _| recon.attempt(Cow::Borrowed(kept), None, monitor))?;
             // Every λ keeps the same samples.
             self.cache.eigenvalue = made.solve.map(|solve| solve.eigenvalue);
             let error = held.error(made.image)?;

@@ -5,6 +5,7 @@ use rayspin_device::Device;
 use super::judge::Judge;
 use super::run::{Run, RunEnd, as_volumes, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
+use crate::encoding::{expect_frames, joined};
 use crate::methods::Span;
 use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan, SeriesFrames, Window};
@@ -33,7 +34,8 @@ pub struct Selection {
 #[derive(Debug, Clone)]
 pub struct ScanImage {
     /// `[z, y, x]`, or `[repetition, z, y, x]` when there are several; coil images that are not combined are
-    /// `[coil, z, y, x]`. Slices that no single geometry describes are several [stacks](Image::stacks).
+    /// `[coil, z, y, x]`. Over a temporal basis the repetitions are its coefficients, in the order of its
+    /// columns. Slices that no single geometry describes are several [stacks](Image::stacks).
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
@@ -165,8 +167,9 @@ fn images_of(
     source: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
-    let (repetitions, _) = grid_of(labels)?;
-    let mut stacked = Stack::new(labels.len());
+    let (repetitions, slices) = grid_of(labels)?;
+    let images = run.images_of(repetitions);
+    let mut stacked = Stack::new(images * slices);
     for label in labels {
         let frame = source(*label, &mut run.notes)?;
         if let Some(image) = run.image(*label, frame, monitor)? {
@@ -175,7 +178,7 @@ fn images_of(
         monitor.check()?;
     }
     run.all_together(labels, monitor)?.into_iter().try_for_each(|image| stacked.push(image))?;
-    let data = stacked.finish(repetitions)?;
+    let data = stacked.finish(images)?;
     let stacks = run.stacks(data.shape()[data.ndim() - 3])?;
     let RunEnd { solves, maps, notes, certificates, searched } = run.finish()?;
     Ok(ScanImage { image: Image::of_stacks(data, stacks)?, solves, maps, notes, certificates, searched })
@@ -204,6 +207,26 @@ fn images_of(
 pub fn reconstruct_frame(
     device: &Device,
     frame: Frame,
+    notes: Vec<String>,
+    options: &ReconOptions,
+    monitor: &Monitor<'_>,
+) -> Result<ScanImage> {
+    let (frame, of_frames) = match &options.basis {
+        None => (frame, None),
+        Some(basis) => {
+            expect_frames(basis, 1)?;
+            let (frame, of_frames) = joined(vec![frame])?;
+            (frame, Some(of_frames))
+        }
+    };
+    image_of_frame(device, frame, of_frames, notes, options, monitor)
+}
+
+/// [`reconstruct_frame`] of a frame that several may be joined to.
+pub(super) fn image_of_frame(
+    device: &Device,
+    frame: Frame,
+    of_frames: Option<Vec<usize>>,
     mut notes: Vec<String>,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
@@ -225,14 +248,17 @@ pub fn reconstruct_frame(
         false => None,
     };
     let mut result = match options.method.uses().span {
-        Span::Frame => reconstructor.frame(frame, monitor)?,
+        Span::Frame => reconstructor.frame_of(frame, of_frames, monitor)?,
         Span::Series => {
             let mut all = reconstructor.series(&[frame], monitor)?;
             all.image.index_axis_inplace(ndarray::Axis(0), 0);
             all
         }
     };
-    if options.coil_images() {
+    if options.basis.as_ref().is_some_and(|basis| basis.coefficients() == 1) {
+        result.image.index_axis_inplace(ndarray::Axis(0), 0);
+    }
+    if options.coil_images() || options.basis.is_some() {
         result.image = as_volumes(result.image, dims);
     }
     notes.extend(result.notes);

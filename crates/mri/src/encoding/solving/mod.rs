@@ -18,7 +18,7 @@ use rayspin_solve::{Eigenvalue, LanczosOptions};
 use super::plans::Plans;
 use super::samples::{CoilSamples, HostSamples};
 use super::spec::{Place, Spec};
-use super::{SharedMaps, certify, count, off_resonance};
+use super::{SharedMaps, certify, count, off_resonance, subspace};
 use crate::crop::centre_crop;
 use crate::methods::{MapUse, Solve};
 use crate::prepare::Mixing;
@@ -279,7 +279,10 @@ impl<'a> Solving<'a> {
     /// Eᴴd = Σ_j c̄_j Fᴴd_j; the samples are gone.
     pub(super) fn make_rhs(&mut self) -> Result<()> {
         let spec = self.spec;
-        if let Some(soft) = self.soft()? {
+        if spec.coefficients().is_some() {
+            let maps = self.maps.clone().ok_or_else(|| lost("sensitivity maps"))?;
+            self.rhs = Some(subspace::right_hand_side(self, spec, &maps)?);
+        } else if let Some(soft) = self.soft()? {
             self.rhs = Some(soft.adjoint(&self.take_images(&(0..spec.coils()))?)?);
         } else {
             let maps = self.maps.clone().ok_or_else(|| lost("sensitivity maps"))?;
@@ -294,7 +297,8 @@ impl<'a> Solving<'a> {
         Ok(())
     }
 
-    /// Eᴴd, `[image…]` or `[set, image…]`. Errors: it was taken, or never made.
+    /// Eᴴd, `[image…]`, `[set, image…]`, or `[coefficient, image…]` of a temporal subspace. Errors: it was
+    /// taken, or never made.
     pub fn take_rhs(&mut self) -> Result<Array<C32>> {
         self.rhs.take().ok_or_else(|| lost("right-hand side"))
     }
