@@ -8,12 +8,13 @@ python=.tools/bench/bin/python
 cargo build --release --locked --quiet --package rayspin-cli
 cargo build --release --locked --quiet --package rayspin-kernels --examples
 cargo build --release --locked --quiet --package rayspin-primitives --examples
+cargo build --release --locked --quiet --package rayspin-mri --example subspace
 folder=benches/results/$(date +%Y-%m-%d)-${RESULTS_DEVICE:-cpu}
 mkdir -p "$folder"
 { grep -m 1 'model name' /proc/cpuinfo; nproc; rustc --version; $python --version; $python -m pip list --format freeze; } > "$folder/machine.txt"
 echo "# target/release/examples/nudft_bench" > "$folder/nudft.txt"
 target/release/examples/nudft_bench | tee -a "$folder/nudft.txt"
-for peer in fft filters histogram ladders_cpu nufft type3 cardiac file_to_file scans scaling; do
+for peer in fft filters histogram ladders_cpu nufft type3 cardiac file_to_file scans scaling subspace; do
     echo "== $peer"
     echo "# $python benches/peers/$peer.py" > "$folder/$peer.txt"
     $python benches/peers/versions.py $peer | tee -a "$folder/$peer.txt"

@@ -22,6 +22,7 @@ PEERS = {
     "nufft": ["finufft", "ducc0"],
     "scaling": ["finufft", "scipy"],
     "scans": ["sigpy", "bart"],
+    "subspace": ["bart", "finufft"],
     "type3": ["finufft", "ducc0"],
 }
 
