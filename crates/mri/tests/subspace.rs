@@ -14,13 +14,13 @@ use rayspin_device::{Array, Backend, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
 use rayspin_kernels::nufft::{Nufft, Options};
 use rayspin_mri::basis::{Basis, t2_decays};
-use rayspin_mri::methods::{CgSense, LowRankSparse, Regulariser, Value};
+use rayspin_mri::methods::{CgSense, LowRankSparse, Methods, Regulariser, Value};
 use rayspin_mri::recon::plan::{self, Planned};
 use rayspin_mri::recon::{
     BatchSizes, Certify, Frames, KernelStore, ReconOptions, ScanImage, Selection, StreamItem, Volume,
     compile_ahead, reconstruct_frame, reconstruct_frames, reconstruct_scan, reconstruct_stream,
 };
-use rayspin_mri::scan::{Frame, FrameOptions, Label, Samples, Window};
+use rayspin_mri::scan::{Facts, Frame, FrameOptions, Label, Samples, Window};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
 use rayspin_run::Endpoints;
@@ -146,6 +146,7 @@ fn frames_of_a_grid_are_joined() {
     let wanted = reconstruct_frame(&cpu(), whole, Vec::new(), &options, &Monitor::silent()).unwrap();
     let apart = error(found.image.data(), wanted.image.data());
     assert!(apart < 1e-3, "{apart}");
+    assert!(found.notes.iter().any(|note| note.contains("by a NUFFT")), "{:?}", found.notes);
 }
 
 /// Samples of the object as its maps show it, times the frame's part of a decay: what the model says, without
@@ -327,12 +328,12 @@ fn sparse_coefficients_on_a_gpu_take_the_memory_that_was_stated() {
 /// the same.
 #[test]
 fn spectra_leave_a_gpu_whose_memory_runs_out() {
-    let frames = frames(&still(20, 5, 4, 1));
+    let frames = frames(&still(16, 6, 3, 1));
     let driver = Arc::new(Faulty::new(Arc::new(Emulator::new().unwrap())));
     let device = Device::with_driver(driver.clone(), cpu());
     let Backend::Cuda(cuda) = device.backend() else { unreachable!("the emulator is a CUDA device") };
-    let options = ReconOptions { density_iterations: 1, ..common::iterations(of("cg-sense"), 2) };
-    let mut options = with(random_basis(4, 4, false), options);
+    let options = ReconOptions { density_iterations: 1, ..common::iterations(of("cg-sense"), 1) };
+    let mut options = with(random_basis(3, 2, false), options);
     let mut peak = |coils, segments| {
         options.run.batch_sizes = BatchSizes { coils, segments, ..BatchSizes::default() };
         cuda.reset_peak();
@@ -411,6 +412,34 @@ fn slices_streams_and_windows_have_the_same_coefficients() {
         reconstruct_scan(&cpu(), &simulation.scan, &slice, &frame_options, &options, &monitor).unwrap();
     let own = whole.image.data().slice_axis(Axis(1), (1..2).into());
     assert_eq!(own, windows.image.data());
+}
+
+/// A series over a basis has the undersampling of its coefficients, and a method that takes them.
+#[test]
+fn a_method_for_coefficients_is_chosen() {
+    let methods = Methods::default();
+    let chosen = |spokes, k, coils| {
+        let options = SimulateOptions {
+            matrix: [32, 32, 1],
+            coils,
+            sampling: Sampling::Radial { spokes, angles: SpokeAngles::Golden },
+            repetitions: 8,
+            snr: Some(30.0),
+            ..SimulateOptions::default()
+        };
+        let frames = frames(&simulate(&options, &Monitor::silent()).unwrap());
+        let facts = Facts::of(&frames[0], None, 8).unwrap().in_series(8, &frames[0], &frames[1]);
+        let over = facts.clone().over(&random_basis(8, k, false));
+        assert_eq!((over.coefficients, over.samples), (Some(k), 8 * facts.samples));
+        let (method, reason) = methods.suited(&over, false).unwrap();
+        (methods.suited(&facts, false).unwrap().0.about().name, method.about().name, reason)
+    };
+    // Of 5 spokes an image, 4 coefficients of 8 images have half the undersampling of an image.
+    let (images, coefficients, reason) = chosen(5, 4, 4);
+    assert_eq!((images, coefficients), ("low-rank-sparse", "wavelet"), "{reason}");
+    assert_eq!(chosen(7, 2, 4).1, "cg-sense");
+    let (images, coefficients, reason) = chosen(50, 2, 1);
+    assert_eq!((images, coefficients, &reason[..]), ("ls", "cg-sense", "2 coefficients of a temporal basis"));
 }
 
 /// Slices without signal have coefficients of 0.

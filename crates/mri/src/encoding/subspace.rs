@@ -326,6 +326,21 @@ pub(crate) fn joined(frames: Vec<Frame>) -> Result<(Frame, Vec<usize>)> {
     Ok((Frame { label, matrix, geometry, samples: joined, times: None, calibration: None }, samples))
 }
 
+/// What a run says of frames that are [`joined`].
+pub(crate) fn notes_of_joined(frames: &[Frame]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if frames.iter().any(|frame| matches!(frame.samples, Samples::Cartesian { .. })) {
+        let text = "temporal subspace: lines of the grid are encoded as points at their places, by a NUFFT";
+        notes.push(text.to_owned());
+    }
+    if frames.iter().any(|frame| frame.calibration.is_some()) {
+        let text = "calibration lines apart from the images are not used with a temporal basis: sensitivities \
+                    come from the samples of all frames (--maps overrides)";
+        notes.push(text.to_owned());
+    }
+    notes
+}
+
 /// `count` frames that are measured as this one, [`joined`], with values of 0, which take no memory until
 /// something reads them: for plans, where the other frames are not known.
 pub(crate) fn repeated(frame: &Frame, count: usize) -> Result<(Frame, Vec<usize>)> {

@@ -246,12 +246,18 @@ impl Methods {
     }
 
     /// The method for a scan for which the user names none, and why. `field` says that a map of the field is given, with which samples
-    /// on a grid count as samples of a trajectory.
+    /// on a grid count as samples of a trajectory. Over a temporal basis it is a method that takes
+    /// coefficients.
     pub fn suited(&self, facts: &Facts, field: bool) -> Option<(&dyn Method, String)> {
         let on_grid = facts.on_grid && !field;
-        let fitting = self.iter().filter(|method| takes(method.uses(), on_grid));
-        let mut suited = fitting.filter_map(|method| Some((method, method.suits(facts)?)));
-        suited.next()
+        let takes_images = |uses: Uses| facts.coefficients.is_none() || uses.coefficients;
+        let fitting =
+            || self.iter().filter(|method| takes(method.uses(), on_grid) && takes_images(method.uses()));
+        let mut suited = fitting().filter_map(|method| Some((method, method.suits(facts)?)));
+        suited.next().or_else(|| {
+            let coefficients = facts.coefficients?;
+            Some((fitting().next()?, format!("{coefficients} coefficients of a temporal basis")))
+        })
     }
 }
 

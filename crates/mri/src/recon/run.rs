@@ -12,7 +12,7 @@ use super::judge::{Judge, is_empty};
 use super::{
     AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
 };
-use crate::encoding::{SharedMaps, expect_frames, joined};
+use crate::encoding::{SharedMaps, expect_frames, joined, notes_of_joined};
 use crate::methods::{self, Kind, Value};
 use crate::prepare::Preparation;
 use crate::scan::{self, Frame, Label};
@@ -215,6 +215,7 @@ impl Run {
             }
             // What coils become is found once for a slice.
             let result = if self.options.basis.is_some() {
+                self.note(notes_of_joined(&frames));
                 let (frame, of_frames) = joined(frames)?;
                 self.prepare(&frame, monitor)?;
                 self.choose(&label, &frame)?;

@@ -15,6 +15,7 @@ pub use noise::{NoiseLevel, NoiseSource};
 pub use path::{reach, readouts};
 
 use super::{Frame, Samples};
+use crate::basis::Basis;
 use crate::prepare::Noise;
 
 /// How the samples of an image fill k-space.
@@ -92,6 +93,9 @@ pub struct Facts {
     /// next ([`Facts::in_series`]); else 1.
     #[serde(skip)]
     pub series: usize,
+    /// Coefficients of a temporal basis that the series is encoded over ([`Facts::over`]); none of images.
+    #[serde(skip)]
+    pub coefficients: Option<usize>,
     /// Readouts of this image: lines of a grid, or pieces of a trajectory.
     pub readouts: usize,
     /// Samples of a coil.
@@ -154,6 +158,7 @@ impl Facts {
             coils: frame.coils(),
             images,
             series: 1,
+            coefficients: None,
             readouts: found.readouts,
             samples: found.samples,
             pattern: found.pattern,
@@ -187,6 +192,37 @@ impl Facts {
     #[must_use]
     pub fn in_series(self, repetitions: usize, first: &Frame, second: &Frame) -> Self {
         Self { series: if sampled_apart(first, second) { repetitions } else { 1 }, ..self }
+    }
+
+    /// The facts about a series whose images are sampled as this one, encoded over a temporal basis: the
+    /// samples of F images tell k coefficients, and frames on a grid are taken as points.
+    ///
+    /// ```
+    /// use rayspin_core::{C32, Geometry};
+    /// use rayspin_mri::basis::{Basis, t2_decays};
+    /// use rayspin_mri::scan::{Facts, Frame};
+    ///
+    /// let measured = |y: usize| y % 4 == 0;
+    /// let kspace = ndarray::Array3::from_shape_fn((2, 32, 32), |(_, y, _)| C32::from(f32::from(measured(y))));
+    /// let facts = Facts::of(&Frame::from_grid(kspace.into_dyn(), Geometry::default())?, None, 12)?;
+    /// let times: Vec<f64> = (1..=12).map(|echo| 0.01 * f64::from(echo)).collect();
+    /// let basis = Basis::svd(t2_decays(&times)?.view(), 4)?;
+    /// let over = facts.clone().over(&basis);
+    /// assert!((over.undersampling - facts.undersampling * 4.0 / 12.0).abs() < 1e-12);
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn over(self, basis: &Basis) -> Self {
+        let (frames, coefficients) = (basis.frames(), basis.coefficients());
+        Self {
+            on_grid: false,
+            series: 1,
+            coefficients: Some(coefficients),
+            readouts: self.readouts * frames,
+            samples: self.samples * frames,
+            undersampling: (self.undersampling * coefficients as f64 / frames as f64).max(1.0),
+            ..self
+        }
     }
 
     /// Whether one side of k-space was left out along an axis.
