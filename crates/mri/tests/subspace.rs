@@ -468,6 +468,8 @@ fn what_does_not_go_together_is_refused_with_both() {
     assert!(
         refused(with(basis(), ReconOptions { search_lambda: true, ..of("cg-sense") })).contains("lambda")
     );
+    let apart = ReconOptions { independent: true, ..of("cg-sense") };
+    assert!(refused(with(basis(), apart)).contains("independent"));
     let maps = Some(Arc::new(ArrayD::from_elem(vec![2, 4, 1, 16, 16], C32::ONE)));
     assert!(refused(with(basis(), ReconOptions { maps, ..of("cg-sense") })).contains("sets of maps"));
     // One frame has a basis of one row.

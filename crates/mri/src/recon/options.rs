@@ -302,6 +302,10 @@ impl ReconOptions {
         if self.search_lambda {
             return Err(Error::value("search for lambda", expected, "one"));
         }
+        if self.independent {
+            let expected = "frames that share maps, with a temporal basis";
+            return Err(Error::value("independent frames", expected, "independent ones"));
+        }
         match self.map_sets() {
             1 => Ok(()),
             sets => Err(Error::value("sets of maps", "1 with a temporal basis", sets)),
