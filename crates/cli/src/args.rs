@@ -291,7 +291,7 @@ pub(crate) struct Convert {
 /// `rayspin info`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Files: images ({images read}), arrays ({arrays read}), MRI scans ({scans read}), CT scans (.h5, .txrm).
+Files: images ({images read}), arrays ({arrays read}), MRI scans ({scans read}), CT scans ({ct scans read}).
 JSON has a fixed set of typed fields, which docs/info.md explains; several files and folders make a list.
 {names after a colon}
 

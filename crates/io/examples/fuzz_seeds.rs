@@ -1,4 +1,4 @@
-//! Writes small files of every format to `FOLDER/TARGET`, for the fuzzers of `fuzz/` to start from:
+//! Writes small files to `FOLDER/TARGET`, those of each format to `FOLDER/format/NAME`, for the fuzzers of `fuzz/` to start from:
 //! `cargo run -p rayspin-io --example fuzz_seeds -- fuzz/corpus`.
 
 use std::fs;
@@ -7,9 +7,13 @@ use std::path::Path;
 use ndarray::{Array2, Array3, ArrayD, IxDyn};
 use rayspin_core::{C32, Detector, Geometry, Image, Monitor, Orbit, ProjectionGeometry};
 use rayspin_ct::scan::{Counts, Measured, Scan};
-use rayspin_io::{Values, WriteOptions, cfl, data_exchange, ismrmrd, npy, rtk, write_image};
+use rayspin_io::{FORMATS, Values, WriteOptions, data_exchange, ismrmrd, npy, rtk, write_image};
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
+
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with tests")]
+#[path = "../tests/formats/samples.rs"]
+mod samples;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let corpus = std::env::args().nth(1).ok_or("expected the folder to write to")?;
@@ -18,31 +22,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         fs::create_dir_all(corpus.join(target))?;
         Ok(corpus.join(target).join(name))
     };
+    let empty = tempfile::tempdir()?;
+    for format in &FORMATS {
+        for (at, files) in samples::samples(format, empty.path()).iter().enumerate() {
+            let seed = place(&format!("format/{}", format.name), &at.to_string())?;
+            fs::write(seed, samples::joined(files))?;
+        }
+    }
     let array =
         ArrayD::from_shape_fn(IxDyn(&[2, 3, 4]), |i| C32::new(i[0] as f32 - 0.5, (i[1] * i[2]) as f32));
-    let image = Image::new(array.clone(), Geometry::default())?;
-    npy::write(place("npy", "complex.npy")?, array.view())?;
-    npy::write(place("npy", "real.npy")?, array.mapv(|v| v.re).view())?;
     let points = Array2::from_shape_fn((24, 3), |(i, d)| (i * (d + 1)) as f32 % 7.0 - 3.0);
-    npy::write(place("npy", "points.npy")?, points.view().into_dyn())?;
-    for (name, values) in [("magnitude.nii", Values::Magnitude), ("complex.nii", Values::Complex)] {
-        let options = WriteOptions { values: Some(values), ..WriteOptions::default() };
-        write_image(place("nifti", name)?, &image, &options)?;
-    }
-    let slice = Image::new(array.mapv(|v| v.re), Geometry::default())?;
-    for (target, name) in [("tiff", "stack.tif"), ("meta_image", "volume.mha")] {
-        write_image(place(target, name)?, &slice, &WriteOptions::default())?;
-    }
-    let slices = place("dicom", "slices.dicom")?;
-    write_image(&slices, &slice, &WriteOptions::default())?;
-    fs::rename(slices.join("IM000001.dcm"), place("dicom", "slice.dcm")?)?;
-    fs::remove_dir_all(slices)?;
-    let pair = place("cfl", "pair.cfl")?;
-    cfl::write(&pair, array.clone().reversed_axes().view())?;
-    let joined = [fs::read(pair.with_extension("hdr"))?, vec![0], fs::read(&pair)?].concat();
-    fs::write(place("cfl", "joined")?, joined)?;
-    fs::remove_file(pair.with_extension("hdr"))?;
-    fs::remove_file(pair)?;
+    npy::write(place("format/NumPy array", "points")?, points.view().into_dyn())?;
+    let image = Image::new(array, Geometry::default())?;
     let options = WriteOptions { values: Some(Values::Complex), ..WriteOptions::default() };
     write_image(place("ismrmrd", "images.h5")?, &image, &options)?;
     for (name, sampling, repetitions) in [

@@ -49,6 +49,8 @@ pub(crate) type Rows = Vec<(String, Detail)>;
 type Describe = fn(&Path) -> Result<Rows>;
 type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
 type OpenProjections = fn(&Path, Option<&str>) -> Result<Projections>;
+/// A small file of a format, by name and bytes: the file that is read, and then the files that it leads to.
+pub type Sample = Vec<(&'static str, Vec<u8>)>;
 type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
 
 /// A file format: how a file is recognised, what files hold, which functions read and write them, and what
@@ -98,6 +100,9 @@ pub struct Format {
     pub(crate) holds_projections: Option<fn(&Path) -> Result<bool>>,
     /// Opens a CT scan; the name chooses one of several.
     pub(crate) projections: Option<OpenProjections>,
+    /// Small files of kinds that Rayspin reads and does not write. Tests of damaged files and fuzzers start from them, and from files that
+    /// the row's own functions write.
+    pub samples: fn() -> Vec<Sample>,
 }
 
 /// What a file keeps of an image beside its magnitudes.
@@ -154,7 +159,7 @@ pub struct ImageWriter {
     /// The integers that it stores, the narrowest first.
     pub(crate) integers: &'static [Element],
     /// Whether it keeps a slope and an intercept of integers.
-    pub(crate) scaled: bool,
+    pub scaled: bool,
     /// Whether the slices of a volume may come one after another.
     pub by_slices: bool,
     /// Where it writes a folder and no file: fails for an existing folder that may not be replaced.
@@ -163,6 +168,19 @@ pub struct ImageWriter {
     pub(crate) create: fn(&Target<'_>) -> Result<Box<dyn VolumeWriter>>,
     /// Bytes that the writer holds, by the number of volumes and the bytes of each.
     pub(crate) memory: fn(u64, u64) -> u64,
+}
+
+impl ImageWriter {
+    /// The integer types that it stores, as NumPy names them, the narrowest first.
+    ///
+    /// ```
+    /// use rayspin_io::Format;
+    /// let dicom = Format::of_name("head.dicom").unwrap().images.as_ref().unwrap();
+    /// assert!(dicom.integers().eq(["int16"]));
+    /// ```
+    pub fn integers(&self) -> impl Iterator<Item = &'static str> {
+        self.integers.iter().map(|element| element.name())
+    }
 }
 
 /// A file of images to be written.
@@ -269,6 +287,11 @@ impl Format {
         self.images.as_ref().is_some_and(|images| images.replaces.is_some())
     }
 
+    /// Whether it stores integers of this type, by the name that NumPy has for it.
+    pub fn stores(&self, integers: &str) -> bool {
+        self.images.as_ref().is_some_and(|images| images.integers().any(|name| name == integers))
+    }
+
     /// Whether raw scans with a header are read from it.
     pub fn reads_scans(&self) -> bool {
         self.scans.is_some()
@@ -282,6 +305,11 @@ impl Format {
     /// Whether CT scans are read from it.
     pub fn reads_projections(&self) -> bool {
         self.projections.is_some()
+    }
+
+    /// Whether a file says what its numbers are; of others the text behind a colon says it.
+    pub fn has_header(&self) -> bool {
+        !self.described
     }
 
     /// Whether a file may hold several arrays, series or scans, each under a name.

@@ -46,12 +46,13 @@ const BLANK: Format = Format {
     scans: None,
     holds_projections: None,
     projections: None,
+    samples: Vec::new,
 };
 
 /// Every file format that Rayspin knows.
 ///
-/// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`, `SeriesWriter`, and the
-/// programs' help texts, checks and messages follow the row.
+/// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`, `SeriesWriter`, the programs' help
+/// texts, checks and messages, the lists of the documents, the tests of all formats and the fuzzer follow the row.
 pub static FORMATS: [Format; 12] = [
     Format {
         name: "NIfTI",
@@ -157,6 +158,7 @@ pub static FORMATS: [Format; 12] = [
         magic: &[(0, b"PK\x03\x04"), (0, b"PK\x05\x06")],
         names: Some(npy::row::names),
         read_image: Some(npy::row::image_of_archive),
+        samples: npy::row::samples_of_archive,
         arrays: Some(Arrays {
             read: npy::row::read_archive,
             grid: npy::row::grid,
@@ -200,6 +202,7 @@ pub static FORMATS: [Format; 12] = [
         guess: Some(|_, start| meta_image::begins(start)),
         parts: Some(meta_image::parts),
         read_image: Some(meta_image::image),
+        samples: meta_image::samples,
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
             integers: INTEGERS,
@@ -280,6 +283,7 @@ pub static FORMATS: [Format; 12] = [
         magic: &[(0, txrm::MAGIC)],
         holds_projections: Some(txrm::holds),
         projections: Some(txrm::projections),
+        samples: txrm::samples,
         ..BLANK
     },
     Format {

@@ -45,8 +45,8 @@ pub use arrays::{Arrays, array_memory, numbers_images, read_array, read_maps, wr
 pub use error::{Error, Result};
 pub use folder::replaces_folder;
 pub use format::{
-    Detail, Format, ImageWriter, Property, Scans, describe, detect, endings, expect_ending, names, parts,
-    sources,
+    Detail, Format, ImageWriter, Property, Sample, Scans, describe, detect, endings, expect_ending, names,
+    parts, sources,
 };
 pub use formats::FORMATS;
 pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};

@@ -6,6 +6,9 @@
 //! several. Keys mean what they mean to ITK. Written: 32-bit floats, and integers that were read as such.
 
 mod data;
+mod samples;
+
+pub(crate) use samples::samples;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};

@@ -14,7 +14,7 @@
 //! The format has no public description; these are the fields that dxchange documents (F. De Carlo et al., J Synchrotron Rad 21:1224, 2014).
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Cursor, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::try_reserve;
 
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
+use crate::format::Sample;
 use crate::projections::{Header, Places, Projections, Source};
 use crate::{Error, Result, input};
 
@@ -250,4 +251,34 @@ impl Source for Images {
         }
         Ok(values)
     }
+}
+
+/// A small scan.
+pub(crate) fn samples() -> Vec<Sample> {
+    written().into_iter().map(|bytes| vec![("a.txrm", bytes)]).collect()
+}
+
+fn written() -> std::io::Result<Vec<u8>> {
+    let mut file = CompoundFile::create(Cursor::new(Vec::new()))?;
+    let int = |value: i32| value.to_le_bytes().to_vec();
+    let floats = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    for storage in ["ImageInfo", "ImageData1", "ReferenceData"] {
+        file.create_storage(storage)?;
+    }
+    for (name, bytes) in [
+        ("ImageInfo/ImageWidth", int(4)),
+        ("ImageInfo/ImageHeight", int(2)),
+        ("ImageInfo/NoOfImages", int(2)),
+        ("ImageInfo/DataType", int(10)),
+        ("ImageInfo/Angles", floats(&[0.0, 90.0])),
+        ("ImageInfo/PixelSize", floats(&[10.0])),
+        ("ImageInfo/StoRADistance", floats(&[-20.0; 2])),
+        ("ImageInfo/DtoRADistance", floats(&[60.0; 2])),
+        ("ReferenceData/Image", floats(&[50.0; 8])),
+        ("ImageData1/Image1", floats(&[25.0; 8])),
+        ("ImageData1/Image2", floats(&[35.0; 8])),
+    ] {
+        file.create_stream(name)?.write_all(&bytes)?;
+    }
+    Ok(file.into_inner().into_inner())
 }

@@ -126,7 +126,7 @@ impl Reconstruction {
         self.stacks.iter().map(stack).collect()
     }
 
-    /// Writes `image`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl, .mha, .tif, .png and others.
+    /// Writes `image`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any that `rayspin convert` writes.
     ///
     /// Several `stacks` become a file each: image_1.nii.gz and so on; arrays and TIFF hold all slices in one. Returns notes on what the format cannot hold, such as the phase.
     /// Raises ValueError for a name of no format that holds images and for a file from which the scan was read, OSError

@@ -154,7 +154,7 @@ pub(crate) struct SimulateCt {
 #[command(after_help = "\
 Examples and all options: rayspin recon ct --help")]
 #[command(after_long_help = "\
-SCAN is Data Exchange or NeXus NXtomo (HDF5), or Zeiss (.txrm); or an array or image of line integrals
+SCAN is a CT scan ({ct scans read}; HDF5 as Data Exchange or NeXus NXtomo), or an array or image of line integrals
 [view, row, column] or [view, column] ({arrays read}, .tif) with --arc, of counts with --flat. Rays that the file does not
 state are parallel, or those that --source-to-axis, --pixel and --axis say, or an RTK geometry file.
 The volume is the attenuation in 1/mm; its format follows its name: {images written}.
@@ -174,7 +174,7 @@ Examples:
   acquire | rayspin recon ct - -o volume.nii.gz --arc 360 --source-to-axis 500 --preview now.png
   rayspin recon ct scan.h5 --dry-run --gpu-memory 4G")]
 pub(crate) struct ReconCt {
-    /// CT scan (Data Exchange or NXtomo .h5, Zeiss .txrm), line integrals or counts as an array ({arrays read}), a .tif or another image, or - (.npy on standard input)
+    /// CT scan ({ct scans read}), line integrals or counts as an array ({arrays read}), a .tif or another image, or - (.npy on standard input)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
     /// Volume, in the format of its name, or - (stdout); repeat for several

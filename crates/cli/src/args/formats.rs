@@ -10,7 +10,7 @@ use crate::methods::{in_a_field, iterates, methods, over_sets};
 /// A word in a help text that stands for the endings of some formats.
 type List = (&'static str, fn(&Format) -> bool);
 
-const LISTS: [List; 9] = [
+const LISTS: [List; 10] = [
     ("{images read}", Format::reads_images),
     ("{images written}", Format::writes_images),
     ("{signed images written}", Format::writes_signed),
@@ -18,6 +18,7 @@ const LISTS: [List; 9] = [
     ("{arrays written}", Format::writes_arrays),
     ("{scans read}", Format::reads_scans),
     ("{scans written}", Format::writes_scans),
+    ("{ct scans read}", Format::reads_projections),
     ("{names}", Format::has_names),
     ("{complex written by default}", Format::writes_complex_first),
 ];

@@ -1,15 +1,19 @@
 //! What the rows of NumPy's arrays and archives take from this module.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use ndarray::{Array2, ArrayD, ArrayViewD};
+use ndarray_npy::WriteNpyExt;
 use rayspin_core::{C32, format_shape};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 use super::series::NpySeries;
 use super::{describe, npz_names, of_entry, of_file, read_entry, read_file, read_npz_real, read_real};
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
 use crate::cfl::Layout;
-use crate::format::{Detail, ImageRead, Rows, Target};
+use crate::format::{Detail, ImageRead, Rows, Sample, Target};
 use crate::series_file::VolumeWriter;
 use crate::{Error, Held, Result};
 
@@ -90,4 +94,16 @@ pub(crate) fn maps(_: &Path, array: ArrayD<C32>) -> Result<ArrayD<C32>> {
 
 pub(crate) fn write_coils(path: &Path, maps: ArrayViewD<'_, C32>, _: Layout) -> Result<()> {
     super::write(path, maps)
+}
+
+/// Small archives, stored and deflated.
+pub(crate) fn samples_of_archive() -> Vec<Sample> {
+    let array = Array2::from_shape_fn((3, 4), |(y, x)| C32::new(y as f32 + 0.5, x as f32));
+    let archive = |method: CompressionMethod| {
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        archive.start_file("one.npy", SimpleFileOptions::default().compression_method(method)).ok()?;
+        array.write_npy(&mut archive).ok()?;
+        Some(vec![("a.npz", archive.finish().ok()?.into_inner())])
+    };
+    [CompressionMethod::Stored, CompressionMethod::Deflated].into_iter().filter_map(archive).collect()
 }

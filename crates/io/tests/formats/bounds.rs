@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use rayspin_core::Monitor;
-use rayspin_io::{ScanOptions, cfl, detect, read_image, read_scan, read_text, read_trajectory, rtk};
+use rayspin_io::{
+    FORMATS, Format, ScanOptions, cfl, detect, read_image, read_scan, read_text, read_trajectory, rtk,
+};
 
 use crate::support::{folder, put};
 
@@ -26,10 +28,9 @@ fn expect_told(error: &rayspin_io::Error, path: &Path, words: &[&str]) {
 #[test]
 fn pipes_and_devices_are_no_files() {
     let folder = folder();
-    let endings =
-        ["npy", "npz", "nii", "nii.gz", "cfl", "hdr", "mha", "mhd", "tif", "h5", "dcm", "txrm", "raw", "xml"];
-    for ending in endings {
-        let path = folder.path().join(format!("a.{ending}"));
+    let of = |format: &'static Format| format.endings.iter().chain(format.other_endings);
+    for ending in FORMATS.iter().flat_map(of).copied().chain([".dcm", ".xml", ""]) {
+        let path = folder.path().join(format!("a{ending}"));
         pipe(&path);
         let told = [
             detect(&path).map(drop).unwrap_err(),

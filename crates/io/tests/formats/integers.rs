@@ -4,11 +4,16 @@ use std::path::Path;
 
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{Geometry, Image};
-use rayspin_io::{AnyImage, WriteOptions, npy, read_any_image, write_image};
+use rayspin_io::{AnyImage, Format, WriteOptions, endings, npy, read_any_image, write_image};
 
 use crate::support::{folder, put, python};
 
-const ENDINGS: [&str; 6] = ["nii.gz", "npy", "mha", "tif", "h5", "dicom"];
+/// The endings of the formats that store integers of this type.
+fn that_store(integers: &str) -> Vec<&'static str> {
+    let found = endings(|format| format.stores(integers));
+    assert!(found.len() > 5, "{found:?}");
+    found
+}
 
 /// Writes an image in another format; returns all that is said.
 fn convert(from: &Path, to: &Path) -> Vec<String> {
@@ -41,11 +46,11 @@ fn signed_integers_pass_between_all_formats() {
     let f = folder.path();
     npy::write(f.join("head.npy"), head().view()).unwrap();
     let values = head().mapv(f32::from);
-    for from in ENDINGS {
-        let one = f.join(format!("one.{from}"));
+    for from in that_store("int16") {
+        let one = f.join(format!("one{from}"));
         convert(&f.join("head.npy"), &one);
-        for to in ENDINGS {
-            let other = f.join(format!("{}-other.{to}", from.replace('.', "-")));
+        for to in that_store("int16") {
+            let other = f.join(format!("{}-other{to}", from.replace('.', "-")));
             convert(&one, &other);
             assert_eq!(real(&other), (values.clone(), "int16".into()), "{from} to {to}");
         }
@@ -65,18 +70,18 @@ fn integers_of_every_width_stay_what_they_are() {
     let shape = IxDyn(&[2, 3, 4]);
     let bytes = ArrayD::from_shape_fn(shape.clone(), |at| (50 * at[2] as i16 - 100) as i8);
     npy::write(f.join("a.npy"), bytes.view()).unwrap();
-    for ending in ["nii", "npy", "mha", "tif"] {
-        let other = f.join(format!("b.{ending}"));
+    for ending in that_store("int8") {
+        let other = f.join(format!("b{ending}"));
         convert(&f.join("a.npy"), &other);
         assert_eq!(real(&other), (bytes.mapv(f32::from), "int8".into()), "{ending}");
     }
     let unsigned = |most: u16| ArrayD::from_shape_fn(shape.clone(), |at| if at[2] == 0 { most } else { 3 });
     for (most, dicom) in [(255, "int16"), (32_767, "int16"), (60_000, "int16, slope 1, intercept 32771")] {
         npy::write(f.join("a.npy"), unsigned(most).view()).unwrap();
-        for ending in ENDINGS {
-            let other = f.join(format!("c.{ending}"));
+        for ending in that_store("int16") {
+            let other = f.join(format!("c{ending}"));
             convert(&f.join("a.npy"), &other);
-            let name = if ending == "dicom" { dicom } else { "uint16" };
+            let name = if ending == ".dicom" { dicom } else { "uint16" };
             assert_eq!(real(&other), (unsigned(most).mapv(f32::from), name.into()), "{most} to {ending}");
         }
         // What DICOM moved has its own numbers again.
@@ -89,8 +94,8 @@ fn integers_of_every_width_stay_what_they_are() {
     convert(&f.join("a.npy"), &f.join("d.h5"));
     assert_eq!(real(&f.join("d.h5")).1, "int16");
     npy::write(f.join("a.npy"), unsigned(7).mapv(|number| i64::from(number) << 33).view()).unwrap();
-    for ending in ["nii", "npy", "mha", "tif"] {
-        let other = f.join(format!("e.{ending}"));
+    for ending in that_store("int64") {
+        let other = f.join(format!("e{ending}"));
         convert(&f.join("a.npy"), &other);
         assert_eq!(real(&other).1, "int64", "{ending}");
     }
@@ -112,8 +117,8 @@ fn digits_that_are_lost_are_said() {
     npy::write(&file, large(1).view()).unwrap();
     assert!(said().contains("int32 numbers beyond 16777216 are rounded"), "{}", said());
     // Written as integers, the rounded numbers would pass for the file's own.
-    for ending in ["nii", "npy", "mha", "tif", "h5"] {
-        let other = folder.path().join(format!("c.{ending}"));
+    for ending in that_store("int32") {
+        let other = folder.path().join(format!("c{ending}"));
         for number in [(1 << 24) + 1, i32::MAX, i32::MIN + 77] {
             npy::write(&file, array(0.0).mapv(|_| number).view()).unwrap();
             assert!(convert(&file, &other).concat().contains("rounded"));
@@ -133,8 +138,8 @@ fn numbers_that_are_no_integers_any_more_become_floats() {
     let file = read_any_image(f.join("a.npy")).unwrap();
     let image = file.image.into_real().0;
     let options = WriteOptions { stored: Some(file.stored), ..WriteOptions::default() };
-    for ending in ["nii", "npy", "mha", "tif", "h5"] {
-        let other = f.join(format!("b.{ending}"));
+    for ending in that_store("int32") {
+        let other = f.join(format!("b{ending}"));
         write_image(&other, &image.map(|value| 0.3 * value), &options).unwrap();
         assert_eq!(real(&other), (image.data().mapv(|value| 0.3 * value), "float32".into()), "{ending}");
         // Whole numbers that need more bits.
@@ -190,8 +195,9 @@ fn slope_and_intercept_stay_where_the_format_has_them() {
     assert!(stored.starts_with("uint16, slope 0.37") && stored.ends_with("intercept 2.5"), "{stored}");
     assert!(!convert(&f.join("units.nii"), &f.join("b.nii.gz")).concat().contains("rounded"));
     assert_eq!(real(&f.join("b.nii.gz")), (values.clone(), stored));
-    for ending in ["npy", "mha", "tif", "h5"] {
-        let other = f.join(format!("b.{ending}"));
+    let unscaled = |format: &Format| format.images.as_ref().is_some_and(|images| !images.scaled);
+    for ending in endings(|format| unscaled(format) && format.stores("int16")) {
+        let other = f.join(format!("b{ending}"));
         convert(&f.join("units.nii"), &other);
         assert_eq!(real(&other), (values.clone(), "float32".into()), "{ending}");
     }
@@ -203,10 +209,10 @@ fn slope_and_intercept_stay_where_the_format_has_them() {
 
     // Whole numbers need neither.
     scaled("head.nii", 1.0, -1024.0);
-    for (ending, stored) in
-        [("nii", "uint16, slope 1, intercept -1024"), ("npy", "int16"), ("mha", "int16"), ("dicom", "int16")]
-    {
-        let other = f.join(format!("c.{ending}"));
+    for ending in that_store("int16") {
+        // NIfTI keeps the slope and the intercept of its own files.
+        let stored = if ending.starts_with(".nii") { "uint16, slope 1, intercept -1024" } else { "int16" };
+        let other = f.join(format!("c{ending}"));
         convert(&f.join("head.nii"), &other);
         assert_eq!(real(&other), (head().mapv(f32::from), stored.into()), "{ending}");
     }
@@ -235,8 +241,8 @@ fn other_programs_find_the_same_integers() {
         return;
     }
     for name in ["nibabel.nii.gz", "scaled.nii", "tifffile.tif", "pydicom.dcm"] {
-        for ending in ["nii.gz", "npy", "tif", "mha", "h5", "dicom"] {
-            convert(&f.join(name), &f.join(format!("{name}.{ending}")));
+        for ending in that_store("int16") {
+            convert(&f.join(name), &f.join(format!("{name}{ending}")));
         }
     }
     assert!(python("integers.py", "check", f));

@@ -15,6 +15,7 @@ mod png;
 mod projections;
 #[path = "../../../../tests/real_data.rs"]
 mod real_data;
+mod samples;
 mod series;
 mod support;
 mod table;

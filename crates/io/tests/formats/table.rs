@@ -201,9 +201,39 @@ fn documented() -> Vec<String> {
         let holds: Vec<String> = holds.into_iter().flatten().collect();
         let keeps: Vec<&str> = format.keeps.iter().map(|kept| kept.name()).collect();
         let endings = ticks(all_endings(format).collect());
-        format!("| {format} | {endings} | {} | {} | {} |", holds.join("; "), keeps.join(", "), format.about)
+        let integers: Vec<&str> = format.images.iter().flat_map(|images| images.integers()).collect();
+        let integers = if integers.len() == 8 { "8 to 64 bits".to_owned() } else { integers.join(", ") };
+        let (holds, keeps) = (holds.join("; "), keeps.join(", "));
+        format!("| {format} | {endings} | {holds} | {keeps} | {integers} | {} |", format.about)
     };
-    FORMATS.iter().map(row).collect()
+    let head =
+        ["| format | names | holds | keeps of an image | integers written | |", "|---|---|---|---|---|---|"];
+    head.map(str::to_owned).into_iter().chain(FORMATS.iter().map(row)).collect()
+}
+
+/// The formats that `of` chooses, with their endings.
+fn named(of: fn(&Format) -> bool) -> String {
+    let one = |format: &Format| {
+        let endings: Vec<String> = format.endings.iter().map(|ending| format!("`{ending}`")).collect();
+        format!("{format} ({})", endings.join(", "))
+    };
+    FORMATS.iter().filter(|format| of(format)).map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Compares what stands in a document between `<!-- formats: WHAT -->` and `<!-- end -->`; writes it where RAYSPIN_WRITE_DOCUMENTS is set.
+fn expect_written(file: &str, what: &str, wanted: &str) {
+    let text = document(file);
+    let (start, end) = (format!("<!-- formats: {what} -->"), "<!-- end -->");
+    let found = text.split_once(&start).and_then(|(before, rest)| Some((before, rest.split_once(end)?)));
+    let Some((before, (found, after))) = found else { panic!("{file}: {start} … {end} is missing") };
+    if std::env::var_os("RAYSPIN_WRITE_DOCUMENTS").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        return std::fs::write(path, [before, &start, wanted, end, after].concat()).unwrap();
+    }
+    assert_eq!(
+        found, wanted,
+        "{file}: RAYSPIN_WRITE_DOCUMENTS=1 cargo test -p rayspin-io documents writes it"
+    );
 }
 
 fn document(path: &str) -> String {
@@ -213,11 +243,9 @@ fn document(path: &str) -> String {
 
 #[test]
 fn documents_list_the_formats_of_the_table() {
-    let rows = documented();
-    let readme = document("README.md");
-    let found: Vec<&str> =
-        readme.lines().skip_while(|l| !l.starts_with("| format |")).skip(2).take(rows.len() + 1).collect();
-    assert_eq!(found.join("\n"), format!("{}\n", rows.join("\n")), "crates/io/README.md");
+    expect_written("README.md", "table", &format!("\n{}\n", documented().join("\n")));
+    expect_written("../../README.md", "images read", &named(Format::reads_images));
+    expect_written("../../README.md", "images written", &named(Format::writes_images));
 
     let in_ticks = |line: &str| -> BTreeSet<String> {
         line.split('`').skip(1).step_by(2).filter(|w| w.starts_with('.')).map(str::to_owned).collect()
@@ -230,7 +258,9 @@ fn documents_list_the_formats_of_the_table() {
         assert_eq!(in_ticks(line), wanted, "{file}: {start}");
     };
     let readme = "../../README.md";
-    expect(readme, "| **reads** |", |f| f.reads_images() || f.reads_arrays() || f.reads_scans());
+    expect(readme, "| **reads** |", |f| {
+        f.reads_images() || f.reads_arrays() || f.reads_scans() || f.reads_projections()
+    });
     expect(readme, "| **writes** |", |f| f.writes_images() || f.writes_arrays() || f.writes_scans());
     expect("../../docs/reading.md", "| array |", Format::reads_arrays);
 }

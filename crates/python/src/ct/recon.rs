@@ -76,7 +76,7 @@ impl CtReconstruction {
         record::read(py, &self.record)
     }
 
-    /// Writes `volume`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .mha, .tif, .png and others.
+    /// Writes `volume`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any that `rayspin convert` writes.
     ///
     /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds images and for a file from which the
     /// scan was read, OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
