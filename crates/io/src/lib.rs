@@ -9,6 +9,7 @@ mod arrays;
 pub mod atomic;
 pub mod cfl;
 pub mod data_exchange;
+mod data_files;
 mod dicom;
 mod element;
 mod error;

@@ -5,21 +5,15 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
-use rayspin_device::cpu::try_reserve;
 
 use super::{DATA_FILE, Header};
+use crate::data_files::{self, MOST_FILES, Pattern};
 use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
 use crate::gzip::GzipReader;
 use crate::{Error, Result, input};
 
 /// The value of `ElementDataFile` before a list of files.
 pub(super) const LIST: &str = "LIST";
-
-/// The longest number of a text.
-const LONGEST_NUMBER: usize = 64;
-
-/// The most files of a pattern.
-const MOST_FILES: usize = 1_000_000;
 
 /// Some of the numbers of an image.
 pub(super) struct Part {
@@ -83,20 +77,9 @@ fn numbered(pattern: &str, count: usize) -> Option<Vec<String>> {
         return None;
     }
     let name = name.join(" ");
-    let (before, rest) = name.split_once('%')?;
-    let end = rest.find(|c: char| !c.is_ascii_digit())?;
-    let (width, rest) = rest.split_at(end);
-    let after = rest.strip_prefix(['d', 'i', 'u'])?;
-    let (zeros, width) = (width.starts_with('0'), width.parse().unwrap_or(0usize));
-    if after.contains('%') || width > 32 {
-        return None;
-    }
+    let pattern = Pattern::of(&name)?;
     let number = |at: usize| first.checked_add(at.checked_mul(step)?);
-    let name = |number: usize| match zeros {
-        true => format!("{before}{number:0width$}{after}"),
-        false => format!("{before}{number:width$}{after}"),
-    };
-    (0..count).map(|at| number(at).map(name)).collect()
+    (0..count).map(|at| number(at).map(|number| pattern.name(number))).collect()
 }
 
 /// All numbers.
@@ -107,20 +90,7 @@ pub(super) fn read(
     stored: (Element, ByteOrder),
 ) -> Result<Numbers<f32>> {
     let parts = files(path, header, shape)?;
-    if let [part] = &parts[..] {
-        return part.read(path, header, stored);
-    }
-    let (mut values, mut rounded) = (Vec::new(), false);
-    for part in parts {
-        let Numbers { values: own, rounded: some } = part.read(path, header, stored)?;
-        rounded |= some;
-        if values.capacity() < values.len() + own.len() {
-            let more = own.len().max(values.len());
-            try_reserve("image", &mut values, more).map_err(|e| Error::core(path, e))?;
-        }
-        values.extend(own);
-    }
-    Ok(Numbers { values, rounded })
+    data_files::joined(path, parts.iter().map(|part| part.read(path, header, stored)))
 }
 
 impl Part {
@@ -154,7 +124,8 @@ impl Part {
         }
         (&opened).seek(SeekFrom::Start(start)).map_err(|e| Error::read(file, e))?;
         if text {
-            return numbers(file, BufReader::new(opened), self.count, element);
+            let expected = "a number of ElementType as text (BinaryData = False)";
+            return data_files::text(file, BufReader::new(opened), self.count, (element, expected));
         }
         if let (true, None, Some(stated)) = (compressed, &self.file, header.get(&["CompressedDataSize"]))
             && let Ok(stated) = stated.parse::<u64>()
@@ -233,40 +204,4 @@ fn with_gz(file: &Path) -> PathBuf {
 pub(super) fn holder(file: PathBuf) -> PathBuf {
     let packed = with_gz(&file);
     if !file.exists() && packed.is_file() { packed } else { file }
-}
-
-/// `count` numbers as text, with spaces, lines or commas between them.
-fn numbers(file: &Path, text: impl BufRead, count: usize, element: Element) -> Result<Numbers<f32>> {
-    let (mut values, mut rounded) = (Vec::<f32>::new(), false);
-    let mut word = String::new();
-    let is_between = |byte: u8| byte.is_ascii_whitespace() || byte == b',';
-    let end = std::iter::once(Ok(b'\n'));
-    for byte in text.bytes().chain(end) {
-        let byte = byte.map_err(|e| Error::read(file, e))?;
-        if !is_between(byte) && word.len() < LONGEST_NUMBER {
-            word.push(char::from(byte));
-            continue;
-        }
-        if word.is_empty() {
-            continue;
-        }
-        let number = word.parse::<f64>().ok().filter(|&number| element.holds(number));
-        let Some(number) = number else {
-            let expected = "a number of ElementType as text (BinaryData = False)";
-            return Err(Error::field(file, format!("voxel {}", values.len()), expected, word));
-        };
-        if values.len() == values.capacity() {
-            let more = (count - values.len()).min(values.len().max(1 << 16));
-            try_reserve("numbers of the file", &mut values, more).map_err(|e| Error::core(file, e))?;
-        }
-        // The text of a float is rarely a number of single precision, and loses nothing that its type has.
-        rounded |= element != Element::F32 && f64::from(number as f32) != number && !number.is_nan();
-        values.push(number as f32);
-        if values.len() == count {
-            return Ok(Numbers { values, rounded });
-        }
-        word.clear();
-    }
-    let found = format!("{} numbers", values.len());
-    Err(Error::truncated(file, "the image", format!("{count} numbers for DimSize"), found))
 }
