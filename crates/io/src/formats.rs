@@ -3,8 +3,8 @@
 use crate::element::Element;
 use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{
-    Values, arrays::Arrays, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy, nxtomo,
-    png, raw_image, tiff, twix, txrm,
+    Values, arrays::Arrays, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy, nrrd,
+    nxtomo, png, raw_image, tiff, twix, txrm,
 };
 
 /// What a buffered stream holds.
@@ -53,7 +53,7 @@ const BLANK: Format = Format {
 ///
 /// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`, `SeriesWriter`, the programs' help
 /// texts, checks and messages, the lists of the documents, the tests of all formats and the fuzzer follow the row.
-pub static FORMATS: [Format; 12] = [
+pub static FORMATS: [Format; 13] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
@@ -212,6 +212,29 @@ pub static FORMATS: [Format; 12] = [
             create: meta_image::create,
             memory: |_, _| BUFFER,
         }),
+        ..BLANK
+    },
+    Format {
+        name: "NRRD",
+        about: "Teem's, ITK's and 3D Slicer's; reads numbers of 8 to 64 bits in either byte order, raw, by gzip, as text or as \
+                hexadecimal digits, behind the header or in files of their own, real or complex, repetitions along any axis; \
+                writes float32, complex64 and integers that were read as such, by gzip",
+        endings: &[".nrrd"],
+        other_endings: &[".nhdr"],
+        keeps: &[Property::Phase, Property::Geometry, Property::Repetitions, Property::RepetitionTime],
+        magic: &[(0, b"NRRD000")],
+        parts: Some(nrrd::parts),
+        read_image: Some(nrrd::image),
+        images: Some(ImageWriter {
+            values: &[Values::Magnitude, Values::Real, Values::Phase, Values::Complex],
+            integers: INTEGERS,
+            scaled: false,
+            by_slices: true,
+            replaces: None,
+            create: nrrd::create,
+            memory: |_, _| BUFFER,
+        }),
+        samples: nrrd::samples,
         ..BLANK
     },
     Format {

@@ -25,6 +25,7 @@ pub mod kernel_cache;
 mod meta_image;
 pub mod nifti;
 pub mod npy;
+mod nrrd;
 mod number_type;
 mod nxtomo;
 pub mod png;
