@@ -375,9 +375,10 @@ pub(crate) fn numbers<T: std::str::FromStr>(
 ) -> anyhow::Result<Vec<T>> {
     let parsed: Result<Vec<T>, _> = text.split([',', 'x']).map(|part| part.trim().parse()).collect();
     match parsed {
-        Ok(values) if counts.contains(&values.len()) => Ok(values),
+        Ok(values) if counts.is_empty() || counts.contains(&values.len()) => Ok(values),
         _ => {
             let wanted: Vec<_> = counts.iter().map(ToString::to_string).collect();
+            let wanted = if wanted.is_empty() { vec!["some".to_owned()] } else { wanted };
             Err(rayspin_shell::BadInput::new(format!(
                 "{option}: expected {} numbers separated by commas, found '{text}'",
                 wanted.join(" or ")

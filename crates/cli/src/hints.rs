@@ -76,6 +76,10 @@ const REMEDIES: &[(&[&str], &str)] = &[
     (&["anatomical reference", "field map"], "it needs the matrix of the image that is reconstructed"),
     (&["image compared with the reference"], SHAPES),
     (&["search for lambda"], "give --lambda a number, or take --method cg-sense, wavelet or tv"),
+    (
+        &["temporal basis", "frames of the temporal basis", "coefficients of a temporal basis"],
+        "--basis has a row for each image of the series; svd:K takes the header's echo times, or --echo-times",
+    ),
     (&["combine"], "leave --combine out, or choose rss or maps; --method cartesian and ls make coil images"),
     (&["combine none"], "--repetition chooses one repetition; each slice of it has its coil images"),
     (

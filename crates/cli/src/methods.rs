@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_pars
 use rayspin::ct::corrections::{Correction, Corrections, GROUP, with};
 use rayspin::job::asked::{Asked, Kit, Typed, image_of};
 pub(crate) use rayspin::job::ct::{Ct, corrections};
-pub(crate) use rayspin::job::mri::{Mri, in_a_field, iterates, methods, take};
+pub(crate) use rayspin::job::mri::{Mri, in_a_field, iterates, methods, over_a_basis, take};
 use rayspin::mri::methods::{Kind, MapUse, Method, Param, Value};
 use rayspin::run::Described as _;
 use rayspin_shell::effect::{Given, refuse};

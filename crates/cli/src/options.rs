@@ -110,6 +110,12 @@ fn argument<R, N>(row: &OptionRow<R, N>) -> Arg {
             let file = |_| Setting::File(text.into());
             Ok::<_, String>(text.parse().map_or_else(file, Setting::Number))
         }),
+        Kind::DoubleOr(prefix) => {
+            arg.value_hint(ValueHint::FilePath).value_parser(move |text: &str| -> Result<_, String> {
+                let is_word = text.starts_with(prefix);
+                Ok(if is_word { Setting::Text(text.to_owned()) } else { Setting::File(text.into()) })
+            })
+        }
         Kind::Counts(_) | Kind::Numbers(_) => arg.allow_hyphen_values(true),
         Kind::Ranges => arg.value_parser(ranges),
         Kind::Text => arg,
@@ -139,7 +145,9 @@ fn typed<R, N>(row: &OptionRow<R, N>, matches: &ArgMatches) -> Option<Setting> {
             let typed = matches.get_one::<String>(name)?;
             names.iter().find(|one| one.name == typed).map(|one| Setting::Name(one.name))
         }
-        Kind::NumberOr(_) | Kind::NumberOrReal => matches.get_one::<Setting>(name).cloned(),
+        Kind::NumberOr(_) | Kind::NumberOrReal | Kind::DoubleOr(_) => {
+            matches.get_one::<Setting>(name).cloned()
+        }
         Kind::Ranges => matches.get_one::<Ranges>(name).cloned().map(Setting::Ranges),
         Kind::Counts(_) | Kind::Numbers(_) | Kind::Text => {
             matches.get_one::<String>(name).cloned().map(Setting::Text)

@@ -40,7 +40,7 @@ pub enum Kind {
     NumberOr(&'static str),
     /// Whole numbers along axes x, y and z, as many as one of these.
     Counts(&'static [usize]),
-    /// Numbers along axes x, y and z, as many as one of these.
+    /// Numbers along axes x, y and z, as many as one of these; any number of them where this is empty.
     Numbers(&'static [usize]),
     /// Numbers from 0 and ranges of them.
     Ranges,
@@ -56,6 +56,8 @@ pub enum Kind {
     Complex,
     /// An array of complex numbers in double precision, or the file of one.
     Double,
+    /// An array of complex numbers in double precision, the file of one, or a word that begins like this.
+    DoubleOr(&'static str),
     /// An image of real numbers, or the file of one.
     Real,
     /// An image of real numbers, the file of one, or one number for all.

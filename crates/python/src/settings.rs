@@ -99,9 +99,12 @@ fn setting_of<R, N>(
         Kind::File | Kind::Folder | Kind::Picture => {
             path().map_err(|_| wrong("the path of a file or a folder"))?
         }
-        Kind::Complex | Kind::Double | Kind::Real if path().is_ok() => path()?,
+        Kind::DoubleOr(prefix) if value.extract::<String>().is_ok_and(|text| text.starts_with(prefix)) => {
+            Setting::Text(value.extract()?)
+        }
+        Kind::Complex | Kind::Double | Kind::DoubleOr(_) | Kind::Real if path().is_ok() => path()?,
         Kind::Complex => Setting::Complex(Arc::new(complex::<f32>(keyword, value)?)),
-        Kind::Double => Setting::Double(Arc::new(complex::<f64>(keyword, value)?)),
+        Kind::Double | Kind::DoubleOr(_) => Setting::Double(Arc::new(complex::<f64>(keyword, value)?)),
         Kind::Real => Setting::Real(Arc::new(singles(keyword, "of an image", value)?)),
         Kind::NumberOrReal => match (number(""), path()) {
             (Ok(number), _) => Setting::Number(number),
@@ -119,14 +122,18 @@ fn along_axes<'py, T>(
     read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<Vec<T>> {
     let wanted: Vec<String> = lengths.iter().map(ToString::to_string).collect();
-    let wrong =
-        || wrong_type(keyword, format!("{} numbers (x, y, z)", wanted.join(" or ")), described(value));
+    let expected = match lengths.is_empty() {
+        true => "numbers".to_owned(),
+        false => format!("{} numbers (x, y, z)", wanted.join(" or ")),
+    };
+    let wrong = || wrong_type(keyword, &expected, described(value));
     let values: Vec<T> = match value.try_iter() {
         Ok(several) => several.map(|one| read(&one?)).collect::<PyResult<_>>()?,
         Err(_) if lengths.contains(&1) => vec![read(value)?],
         Err(_) => return Err(wrong()),
     };
-    if lengths.contains(&values.len()) { Ok(values) } else { Err(wrong()) }
+    let any = lengths.is_empty() && !values.is_empty();
+    if any || lengths.contains(&values.len()) { Ok(values) } else { Err(wrong()) }
 }
 
 /// A number from 0. Errors: a negative number.
@@ -171,7 +178,7 @@ pub(crate) fn listed<'py, T: Table>(py: Python<'py>, call: Call) -> PyResult<Bou
             Kind::Ranges => ("one count or several", Vec::new()),
             Kind::Text => ("text", Vec::new()),
             Kind::Program | Kind::File | Kind::Folder | Kind::Picture => ("path", Vec::new()),
-            Kind::Complex | Kind::Double | Kind::Real => ("array or path", Vec::new()),
+            Kind::Complex | Kind::Double | Kind::DoubleOr(_) | Kind::Real => ("array or path", Vec::new()),
             Kind::NumberOrReal => ("number, array or path", Vec::new()),
         };
         one.set_item("kind", kind)?;

@@ -5,7 +5,7 @@ use rayspin::filter::{Filters, Param, Value};
 use rayspin::io::{Format, endings};
 use rayspin::mri::methods::Method;
 
-use crate::methods::{in_a_field, iterates, methods, over_sets};
+use crate::methods::{in_a_field, iterates, methods, over_a_basis, over_sets};
 
 /// A word in a help text that stands for the endings of some formats.
 type List = (&'static str, fn(&Format) -> bool);
@@ -26,7 +26,8 @@ const LISTS: [List; 10] = [
 /// A word in a help text that stands for the names of some methods.
 type MethodList = (&'static str, fn(&dyn Method) -> bool);
 
-const METHOD_LISTS: [MethodList; 3] = [
+const METHOD_LISTS: [MethodList; 4] = [
+    ("{methods over a basis}", over_a_basis),
     ("{methods with a normal operator}", iterates),
     ("{methods in a field}", in_a_field),
     ("{methods over sets of maps}", over_sets),

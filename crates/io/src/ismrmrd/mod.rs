@@ -9,6 +9,7 @@
 mod arrays;
 mod check;
 mod direct;
+mod echoes;
 mod header_in;
 mod header_out;
 mod identity;
@@ -24,6 +25,7 @@ mod summary;
 mod write;
 mod xml;
 
+pub use echoes::echo_times;
 pub use identity::{Identity, identity_of};
 pub use images::{ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};

@@ -18,7 +18,7 @@ use super::plan::PlanJob;
 use super::read::{self, Reading};
 use super::request::{Beside, Input, Request, read_field_map};
 use super::source::{Shape, Source};
-use super::{methods, record};
+use super::{basis, methods, record};
 use crate::place::process_bytes;
 use crate::rows::refuse_idle_rows;
 use crate::{Place, Result, Told};
@@ -139,7 +139,11 @@ impl<'a> Begun<'a> {
             self.0.starting = self.0.place.starting(path, self.0.request.dry_run);
         }
         let (source, shape) = self.0.read(process, true)?;
-        let mut understood = Understood { session: self.0, source, shape, process };
+        let mut session = self.0;
+        if source.repetitions() > 1 {
+            session.options.basis = basis::of(&session.request)?.map(Arc::new);
+        }
+        let mut understood = Understood { session, source, shape, process };
         if let Some(text) = understood.summary() {
             understood.session.told.recorder.parameter("understood as", text);
         }
@@ -203,7 +207,11 @@ impl<'a> Understood<'a> {
     }
 
     fn facts(&self) -> Result<Facts> {
-        Ok(Facts::of(self.frame()?, self.shape.noise.as_ref(), self.shape.images(&self.source))?)
+        let facts = Facts::of(self.frame()?, self.shape.noise.as_ref(), self.shape.images(&self.source))?;
+        Ok(match &self.session.options.basis {
+            Some(basis) => facts.over(basis),
+            None => facts,
+        })
     }
 
     /// Takes the method that the user named, or else one that suits the scan, with what its rules and its images say. Maps of a stream are
@@ -245,7 +253,8 @@ impl<'a> Understood<'a> {
         session.options.method = asked.with_images(&*chosen)?;
         session.options.search_lambda = asked.searches(LAMBDA);
         session.options.validate()?;
-        if !session.request.given.has("map_sets") {
+        // The images of a series over a basis are of one set.
+        if !session.request.given.has("map_sets") && session.options.basis.is_none() {
             let (before, took) = (process_bytes(), second_set_bytes(frame, &session.options)?);
             if let Some((how, reason)) = second_set(&session.place.device.host(), frame, &session.options)? {
                 session.options.sensitivities = Some(how);
@@ -276,6 +285,9 @@ impl<'a> Understood<'a> {
         let of = |facts: &Facts| methods().suited(facts, field).ok_or_else(none);
         let is_together = |method: &dyn Method| method.uses().span == Span::Series;
         let alone = of(facts)?;
+        if self.session.options.basis.is_some() {
+            return Ok(alone);
+        }
         let repetitions = self.source.repetitions();
         let (method, _) = of(&Facts { series: repetitions, ..facts.clone() })?;
         if !(is_together(method) && self.session.request.method.fit(method)) {

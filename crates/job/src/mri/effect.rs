@@ -88,6 +88,11 @@ pub fn iterates(method: &dyn Method) -> bool {
     method.uses().normal
 }
 
+/// Whether a method makes the coefficients of a temporal basis.
+pub fn over_a_basis(method: &dyn Method) -> bool {
+    method.uses().coefficients
+}
+
 /// Whether a method takes samples of an inhomogeneous field.
 pub fn in_a_field(method: &dyn Method) -> bool {
     method.uses().place != Place::Grid
@@ -145,6 +150,7 @@ pub enum Needs {
 pub(super) const HEADER: &[Needs] = &[Needs::Header];
 pub(super) const NUMBERED: &[Needs] = &[Needs::Numbered];
 pub(super) const ITERATES: Needs = Needs::Method(iterates);
+pub(super) const OVER_A_BASIS: Needs = Needs::Method(over_a_basis);
 pub(super) const IN_A_FIELD: Needs = Needs::Method(in_a_field);
 
 /// `--method ls, cg-sense, wavelet or tv`

@@ -1,6 +1,7 @@
 //! A run of an MRI scan: [`Request`] → [`Begun`] → [`Understood`] → [`Chosen`] → [`Planned`] → [`Finished`].
 
 mod arrays;
+mod basis;
 mod choose;
 mod effect;
 mod images;
@@ -23,8 +24,9 @@ use rayspin_run::{Table, Value};
 use crate::asked::Kit;
 use crate::rows::{OptionRow, Table as Rows};
 
+pub use basis::BasisOf;
 pub use choose::{Begun, Chosen, Understood};
-pub use effect::{Needs, in_a_field, iterates};
+pub use effect::{Needs, in_a_field, iterates, over_a_basis};
 pub use options::options;
 pub use plan::Planned;
 pub use record::name_of;

@@ -138,7 +138,7 @@ impl Planned<'_> {
     /// The images of a run that gives them one after another.
     pub fn stream(&self) -> Option<StreamShape> {
         match &self.source {
-            Source::Stream(stream) => Some(stream.shape()),
+            Source::Stream(stream) => Some(stream.shape(&self.session.options)),
             _ => None,
         }
     }

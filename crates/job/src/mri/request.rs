@@ -11,6 +11,7 @@ use rayspin_mri::scan::{FrameOptions, Scan};
 use rayspin_report::RunRecorder;
 use rayspin_run::{BadInput, Certify, Given};
 
+use super::basis::BasisOf;
 use super::{Begun, Mri};
 use crate::asked::Asked;
 use crate::told::of_scan;
@@ -81,6 +82,10 @@ pub struct Request {
     pub maps: Option<Beside<C32>>,
     /// Whether the maps are divided by their intensity, and the image too.
     pub intensity: bool,
+    /// The temporal basis over which the images of a series are encoded together.
+    pub basis: Option<BasisOf>,
+    /// The echo time of each image in s, in place of the header's.
+    pub echo_times_s: Option<Vec<f64>>,
     /// The map of an inhomogeneous field in Hz.
     pub field_map: Option<Beside<f32>>,
     /// The covariance of the coils' noise `[coil, coil]`, in place of the scan's.
@@ -116,6 +121,8 @@ impl Request {
             selection: Selection::default(),
             maps: None,
             intensity: false,
+            basis: None,
+            echo_times_s: None,
             field_map: None,
             noise_covariance: None,
             given: Given::default(),

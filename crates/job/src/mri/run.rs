@@ -74,7 +74,10 @@ impl<'a> Planned<'a> {
         session.told.recorder.stage("reconstruct");
         let Session { request, options, told, place, .. } = &session;
         let monitor = &told.monitor;
-        let (repetitions, mut shape, mut stacks) = (source.repetitions(), [0; 3], 1);
+        let repetitions = options.images_of(source.repetitions());
+        // No part of a reference shows coefficients.
+        let taken = taken.filter(|_| options.basis.is_none());
+        let (mut shape, mut stacks) = ([0; 3], 1);
         let (image, end) = match source {
             Source::Stream(stream) => {
                 let mut seen = |volume: Volume| {

@@ -122,9 +122,10 @@ impl Stream {
         self.source.layout()
     }
 
-    /// The images as files hold them.
-    pub(super) fn shape(&self) -> StreamShape {
-        StreamShape { frames: self.repetitions(), step_s: self.source.step_s(), layout: self.layout() }
+    /// The images as files hold them. Coefficients of a temporal basis do not follow each other in time.
+    pub(super) fn shape(&self, options: &ReconOptions) -> StreamShape {
+        let step_s = self.source.step_s().filter(|_| options.basis.is_none());
+        StreamShape { frames: options.images_of(self.repetitions()), step_s, layout: self.layout() }
     }
 
     /// Reads the samples that all images' maps are learned from, where the method needs maps and has none.
@@ -178,7 +179,7 @@ impl Stream {
         let Self { mut source, slices, mut notes, maps, .. } = self;
         drop(maps);
         let (labels, frames): (Vec<Label>, usize) = (source.labels(), source.repetitions());
-        if let Some(step) = source.step_s() {
+        if let Some(step) = source.step_s().filter(|_| options.basis.is_none()) {
             notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
         }
         let mut next = |notes: &mut Vec<String>| -> std::result::Result<Option<StreamItem>, E> {

@@ -1,11 +1,13 @@
 //! Options that say what of a scan is reconstructed.
 
-use rayspin_core::TrajectoryUnits;
+use rayspin_core::{Error, TrajectoryUnits};
 use rayspin_mri::scan::{ReversedCentre, TrajectoryFov, Window};
 
-use super::super::effect::{HEADER, NUMBERED, Needs};
+use super::super::basis::BasisOf;
+use super::super::effect::{HEADER, NUMBERED, Needs, OVER_A_BASIS};
+use super::super::request::Beside;
 use super::Row;
-use crate::rows::{Kind, choice, expect_fov, typed};
+use crate::rows::{Kind, Setting, choice, expect_fov, typed};
 
 const SCAN: &str = "Scan";
 
@@ -251,6 +253,52 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.window.iter_mut().for_each(|window| window.frames = Some(frames));
             Ok(())
         }),
+    Row::new(
+        SCAN,
+        "basis",
+        Kind::DoubleOr(BasisOf::PREFIX),
+        "Temporal basis of a series: its images are made together, as sums of a few coefficient images",
+    )
+    .details(
+        "[image, coefficient] ({arrays read}; of a BART array TE counts images and COEFF coefficients), or svd:K, the first K singular \
+         vectors of decays with T2 from 10 ms to 2 s at the echo times. The coefficients are written in place of the images ({methods \
+         over a basis}).",
+    )
+    .value("FILE|svd:K")
+    .rare()
+    .needs(&[OVER_A_BASIS, Needs::Repetitions])
+    .recorded("basis", |request| request.basis.as_ref().map_or(serde_json::Value::Null, BasisOf::recorded))
+    .puts(|request, given| {
+        request.basis = Some(match given.setting {
+            Setting::Double(array) => BasisOf::Given(Beside::Array(array.clone())),
+            Setting::File(path) => BasisOf::Given(Beside::File(path.clone())),
+            _ => {
+                let text = given.text()?;
+                let count = text.strip_prefix(BasisOf::PREFIX).and_then(|count| count.parse().ok());
+                let expected = "svd: and a number of coefficients, as svd:4";
+                BasisOf::Decays(count.ok_or_else(|| Error::value(given.name, expected, text))?)
+            }
+        });
+        Ok(())
+    }),
+    Row::new(
+        SCAN,
+        "echo_times",
+        Kind::Numbers(&[]),
+        "Echo time of each image in ms, for --basis svd:K [default: the header's]",
+    )
+    .value("MS,MS,...")
+    .rare()
+    .keyword("echo_times_ms")
+    .beside("basis")
+    .recorded("echo times", |request| serde_json::json!(request.echo_times_s))
+    .puts(|request, given| {
+        if !matches!(request.basis, Some(BasisOf::Decays(_))) {
+            return Err(Error::value(given.name, "--basis svd:K beside it", "a basis that is given").into());
+        }
+        request.echo_times_s = Some(given.numbers()?.into_iter().map(|ms| ms * 1e-3).collect());
+        Ok(())
+    }),
     Row::new(
         SCAN,
         "independent",
