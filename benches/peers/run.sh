@@ -8,7 +8,6 @@ python=.tools/bench/bin/python
 cargo build --release --locked --quiet --package rayspin-cli
 cargo build --release --locked --quiet --package rayspin-kernels --examples
 cargo build --release --locked --quiet --package rayspin-primitives --examples
-cargo build --release --locked --quiet --package rayspin-mri --example subspace
 folder=benches/results/$(date +%Y-%m-%d)-${RESULTS_DEVICE:-cpu}
 mkdir -p "$folder"
 { grep -m 1 'model name' /proc/cpuinfo; nproc; rustc --version; $python --version; $python -m pip list --format freeze; } > "$folder/machine.txt"

@@ -175,7 +175,7 @@ pub(crate) struct Run {
     pub(crate) dry_run: bool,
     /// Image to compare with, as rayspin metrics does
     ///
-    /// Quality goes to the run record and the screen. If the reference shows the whole scan, chosen slices and repetitions are
+    /// Quality goes to the run record and the screen. If the reference shows a whole MRI scan, chosen slices and repetitions are
     /// compared with the same ones of the reference.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,

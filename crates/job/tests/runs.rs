@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rayspin_core::{C32, Monitor};
+use rayspin_core::{C32, C64, Monitor};
 use rayspin_device::Device;
 use rayspin_job::asked::{Asked, Typed};
 use rayspin_job::mri::{Finished, Input, Planned, Request, options};
@@ -213,4 +213,94 @@ fn maps_of_any_magnitude_give_the_image_divided_by_it() {
     // A factor of all maps comes out of the image again.
     let doubled = image(&shaded.mapv(|value| value * 2.0), 4, true).mapv(|value| value * 2.0);
     assert!(error(&doubled, &with) < 1e-5);
+}
+
+/// A series of 6 equal images, each of 12 spokes.
+fn series(angles: SpokeAngles) -> Arc<Scan> {
+    let sampling = Sampling::Radial { spokes: 12, angles };
+    let options = SimulateOptions {
+        matrix: [20, 20, 1],
+        coils: 3,
+        repetitions: 6,
+        sampling,
+        ..SimulateOptions::default()
+    };
+    Arc::new(simulate(&options, &Monitor::silent()).unwrap().scan)
+}
+
+#[test]
+fn equal_images_are_one_coefficient_of_a_temporal_basis() {
+    // Spokes of golden angles differ from image to image. Uniform ones are the same, and orthogonal columns cancel there.
+    for angles in [SpokeAngles::Golden, SpokeAngles::Uniform] {
+        let scan = series(angles);
+        let of = || Request { method: cg_sense(8), ..Request::of(Input::Scan(scan.clone())) };
+        let columns = ndarray::Array2::from_shape_fn((6, 2), |(frame, column)| {
+            C64::from(if column == 0 { 1.0 } else { frame as f64 - 2.5 })
+        });
+        let basis = ("basis", Setting::Double(Arc::new(columns.into_dyn())));
+        let made = finished(with(of(), &[basis]).unwrap());
+        let image = made.image.unwrap().into_data();
+        assert_eq!((image.shape(), made.repetitions), (&[2, 1, 20, 20][..], 2));
+        let part = |at: usize| image.index_axis(ndarray::Axis(0), at).into_owned();
+        let norm = |of: &ndarray::ArrayD<C32>| of.iter().map(|v| v.norm_sqr()).sum::<f32>();
+        // The phantom has more frequencies than 20 voxels, and spokes of other angles see others of them.
+        let most = if angles == SpokeAngles::Golden { 1e-2 } else { 1e-6 };
+        assert!(norm(&part(1)) < most * norm(&part(0)), "{} {}", norm(&part(1)), norm(&part(0)));
+        // One image of all readouts is the first coefficient.
+        let all = with(of(), &[("window", Setting::Count(72))]).unwrap();
+        let together = finished(all).image.unwrap().into_data();
+        let together = together.to_shape(part(0).raw_dim()).unwrap().to_owned();
+        let difference = norm(&(part(0) - &together));
+        assert!(difference < 1e-2 * norm(&together), "{difference} {}", norm(&together));
+        let notes = made.told.notes.join("\n");
+        assert!(notes.contains("temporal subspace: 6 frames from 2 coefficients"), "{notes}");
+    }
+}
+
+#[test]
+fn a_temporal_basis_fits_the_series_and_its_echo_times() {
+    let scan = series(SpokeAngles::Golden);
+    let of = || Request { method: cg_sense(2), ..Request::of(Input::Scan(scan.clone())) };
+    let columns = ndarray::Array2::from_shape_fn((6, 2), |(frame, column)| {
+        C64::from(if column == 0 { 1.0 } else { frame as f64 })
+    });
+    let basis = |columns: ndarray::Array2<C64>| ("basis", Setting::Double(Arc::new(columns.into_dyn())));
+    // Decays at the echo times: the header has none.
+    let refusal = |options: &[(&'static str, Setting)]| match with(of(), options) {
+        Ok(request) => planned(request, None).err().unwrap().to_string(),
+        Err(error) => error.to_string(),
+    };
+    let decays = ("basis", Setting::Text("svd:2".to_owned()));
+    let times =
+        |count: usize| ("echo_times", Setting::Numbers((1..=count).map(|echo| 20.0 * echo as f64).collect()));
+    let found = finished(with(of(), &[decays.clone(), times(6)]).unwrap()).image.unwrap();
+    assert_eq!(found.data().shape(), [2, 1, 20, 20]);
+    for (options, said) in [
+        (vec![decays.clone()], "--basis svd: expected the echo time of each image, found none in a header"),
+        (
+            vec![decays.clone(), times(5)],
+            "temporal basis: expected 6 rows, one for each image of the series, found 5",
+        ),
+        (
+            vec![("basis", Setting::Text("svd:".to_owned()))],
+            "basis: expected svd: and a number of coefficients",
+        ),
+        (vec![basis(columns.clone()), times(6)], "echo_times: expected --basis svd:K beside it"),
+        (vec![times(6)], "echo_times: expected --basis beside it, found none"),
+        (
+            vec![basis(columns.clone()), ("repetition", Setting::Ranges(0.into()))],
+            "basis: expected several repetitions",
+        ),
+        (
+            vec![basis(ndarray::Array2::ones((6, 2)))],
+            "temporal basis: expected 2 columns that do not depend on each other",
+        ),
+        (
+            vec![basis(columns), ("independent", Setting::On)],
+            "independent frames: expected frames that share maps",
+        ),
+    ] {
+        let found = refusal(&options);
+        assert!(found.starts_with(said), "{found}");
+    }
 }

@@ -200,6 +200,14 @@ fn help_of<R, N>(call: Call, row: &OptionRow<R, N>) -> String {
         _ => "",
     };
     let details = if row.details.is_empty() { String::new() } else { format!(". {}", row.details) };
+    let help = match row.kind {
+        // A sequence stands for what the command line lists.
+        Kind::Ranges => {
+            help.split(':').next().unwrap_or(help).to_owned()
+                + ": a number, or a sequence such as range(1, 3)"
+        }
+        _ => help.to_owned(),
+    };
     let names = match row.kind {
         Kind::Names(names) => {
             let named = |one: &Choice| format!("\"{}\": {}", one.name, one.help);

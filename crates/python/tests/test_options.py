@@ -34,7 +34,7 @@ INSTEAD = {
 }
 RENAMED = {"lambda": "lambda_", "slice": "slices", "repetition": "repetitions", "frames": "windows", "epsilon": "nufft_tolerance"}
 RENAMED |= {"traj": "trajectory", "traj-units": "trajectory_units", "traj-fov": "trajectory_fov", "traj-weights": "trajectory_weights"}
-RENAMED |= {"no-prewhiten": "prewhiten", "fov": "fov_mm", "dwell": "dwell_us"}
+RENAMED |= {"echo-times": "echo_times_ms", "no-prewhiten": "prewhiten", "fov": "fov_mm", "dwell": "dwell_us"}
 OF_CT = {"view": "views", "row": "rows", "column": "columns", "flat": "flats", "dark": "darks", "voxel": "voxel_mm", "centre": "centre_mm"}
 OF_CT |= {"pixel": "pixel_mm", "source-to-axis": "source_to_axis_mm", "axis-to-detector": "axis_to_detector_mm", "lambda": "lambda_"}
 
@@ -204,3 +204,35 @@ def test_a_ct_scan_in_a_file_of_arrays_takes_what_the_command_takes(tmp_path):
             ct.recon(tmp_path / "lines.npy", "fbp", **({"arc": np.pi} | wrong), device="cpu")
     with pytest.raises(ValueError, match="flats: expected a scan in a file"):
         ct.recon(scan, "fbp", flats=3, device="cpu")
+
+
+def test_a_series_over_a_temporal_basis(folder):
+    path = folder / "series.h5"
+    found = rayspin.recon(path, basis="svd:2", echo_times_ms=[10, 20, 30], device="cpu")
+    assert found.image.shape == (2, 1, 24, 24)
+    assert any("temporal subspace: 3 frames from 2 coefficients" in note for note in found.notes)
+    words = "mri series.h5 --basis svd:2 --echo-times 10,20,30 --device cpu -o by.npy"
+    np.testing.assert_array_equal(found.image, by_command(folder, words))
+    assert rayspin.plan(path, basis="svd:2", echo_times_ms=[10, 20, 30], device="cpu")["method"] == found.method
+    assert len(list(rayspin.images(path, "tv", basis="svd:1", echo_times_ms=[10, 20, 30], device="cpu"))) == 1
+    # The identity as basis: every image is its own coefficient.
+    alone = rayspin.recon(path, "cg-sense", maps=found.maps, iterations=4, lambda_=0.0, device="cpu").image
+    identity = rayspin.recon(path, "cg-sense", maps=found.maps, iterations=4, lambda_=0.0, basis=np.eye(3), device="cpu").image
+    assert identity.shape == alone.shape
+    for wrong, said in [
+        ({"basis": "svd:2"}, "echo_times_ms= states them"),
+        ({"basis": "svd:two", "echo_times_ms": [1, 2, 3]}, "basis: expected svd: and a number"),
+        ({"basis": np.ones((4, 1))}, "expected 3 rows, one for each image of the series, found 4"),
+        ({"basis": np.eye(3), "method": "gridding"}, "basis: expected method="),
+        ({"echo_times_ms": [1, 2, 3]}, "echo_times_ms: expected basis= beside it"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            rayspin.recon(path, device="cpu", **wrong)
+
+
+def test_nrrd_is_a_format_like_others(tmp_path):
+    data = np.random.default_rng(5).normal(size=(2, 3, 4)).astype(np.float32)
+    rayspin.Image(data, spacing_mm=(1, 2, 3), position_mm=(4, 5, 6)).save(tmp_path / "image.nrrd")
+    read = rayspin.read_image(tmp_path / "image.nrrd")
+    np.testing.assert_array_equal(read.data, data)
+    assert read.spacing_mm == [1, 2, 3] and read.position_mm == [4, 5, 6]

@@ -243,9 +243,10 @@ const OPTIONS: &[Row] = &[
         QUALITY,
         "certify",
         Kind::CountOr(1000),
-        "Compare N random outputs of each transform with the exact sums",
+        "Compare N random outputs of each transform with the exact sums [default of N: 1000]",
     )
-    .details("The images are written in any case. An error above its bound is said, and the command ends with exit code 1.")
+    .details("A table shows the errors, and the record and `certificates` of Python's results have them. After an error above its tolerance the \
+             command ends with exit code 1; the images are written.")
     .value("N")
     .rare()
     .needs(WHOLE)
@@ -255,7 +256,7 @@ const OPTIONS: &[Row] = &[
         request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
         Ok(())
     }),
-    Row::new(QUALITY, "certify_seed", Kind::Count, "Seed of the outputs that are drawn")
+    Row::new(QUALITY, "certify_seed", Kind::Count, "Seed that draws these outputs [default: 1]")
         .value("SEED")
         .rare()
         .needs(WHOLE)
@@ -267,7 +268,7 @@ const OPTIONS: &[Row] = &[
         }),
     Row::program("record", &[]),
     Row::program("no_record", &[]),
-    Row::new(RUN, "memory", Kind::Bytes, "Memory that the run may take")
+    Row::new(RUN, "memory", Kind::Bytes, "Main memory that the process may take [default: all that is free]")
         .details(
             "The run takes its work in parts to fit. If nothing fits, it is refused, and the error states the memory that it needs.",
         )

@@ -32,12 +32,12 @@ impl BasisOf {
     }
 }
 
-/// The temporal basis that a request names.
+/// The temporal basis that a request names, for a series of this many images.
 ///
-/// Errors: a file that cannot be read; an array of other axes; echo times that are not known.
-pub(super) fn of(request: &Request) -> Result<Option<Basis>> {
+/// Errors: a file that cannot be read; an array of other axes; echo times that are not known; a basis for another number of images.
+pub(super) fn of(request: &Request, images: usize) -> Result<Option<Basis>> {
     let Some(named) = &request.basis else { return Ok(None) };
-    Ok(Some(match named {
+    let basis = match named {
         BasisOf::Decays(count) => Basis::svd(t2_decays(&echo_times(request)?)?.view(), *count)?,
         BasisOf::Given(Beside::Array(array)) => {
             let wrong = |_| Error::Shape {
@@ -50,10 +50,15 @@ pub(super) fn of(request: &Request) -> Result<Option<Basis>> {
         BasisOf::Given(Beside::File(path)) => {
             Basis::new(read(path)?).map_err(|error| io::Error::core(path, error))?
         }
-    }))
+    };
+    if basis.frames() != images {
+        let expected = format!("{images} rows, one for each image of the series");
+        return Err(Error::value("temporal basis", expected, basis.frames()).into());
+    }
+    Ok(Some(basis))
 }
 
-/// `[frame, coefficient]` of a file. A BART array has frames in TE and coefficients in COEFF, the later dimension.
+/// `[frame, coefficient]` of a file. A BART array has frames in TE and coefficients in COEFF, the next dimension.
 fn read(path: &Path) -> Result<Array2<C64>> {
     let array = io::read_array(path, "a temporal basis")?.mapv(|v| C64::new(v.re.into(), v.im.into()));
     let of_bart = path.extension().is_some_and(|ending| ending == "cfl" || ending == "hdr");
@@ -64,7 +69,7 @@ fn read(path: &Path) -> Result<Array2<C64>> {
     let matrix = match shape[..] {
         [a, b] => Some((a, b)),
         // One coefficient.
-        [frames] if of_bart => Some((1, frames)),
+        [frames] if of_bart => Some((frames, 1)),
         _ => None,
     };
     let found = format_shape(array.shape());
@@ -72,8 +77,9 @@ fn read(path: &Path) -> Result<Array2<C64>> {
         let (what, expected) = ("temporal basis".to_owned(), "[frame, coefficient]".to_owned());
         io::Error::core(path, Error::Shape { what, expected, found: found.clone() })
     };
-    let matrix = matrix.and_then(|shape| array.into_shape_with_order(shape).ok()).ok_or_else(wrong)?;
-    Ok(if of_bart { matrix.reversed_axes().as_standard_layout().into_owned() } else { matrix })
+    // The values of a BART array lie in the order of its file, the first dimension fastest.
+    let array = array.as_standard_layout().into_owned();
+    Ok(matrix.and_then(|shape| array.into_shape_with_order(shape).ok()).ok_or_else(wrong)?)
 }
 
 /// The echo time of each frame in s: the request's, or the header's.

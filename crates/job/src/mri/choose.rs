@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rayspin_core::Monitor;
+use rayspin_core::{C64, Monitor};
 use rayspin_device::cuda::Starting;
 use rayspin_io as io;
 use rayspin_mri::maps::{second_set, second_set_bytes};
@@ -11,6 +11,7 @@ use rayspin_mri::prepare::Noise;
 use rayspin_mri::recon::{LAMBDA, ReconOptions, take_intensity};
 use rayspin_mri::scan::{Facts, Frame, Samples};
 use rayspin_report::RunRecorder;
+use serde_json::json;
 
 use super::effect::{self, Known};
 use super::options::options;
@@ -140,8 +141,18 @@ impl<'a> Begun<'a> {
         }
         let (source, shape) = self.0.read(process, true)?;
         let mut session = self.0;
+        // One image has no basis, which is refused where the method is chosen.
         if source.repetitions() > 1 {
-            session.options.basis = basis::of(&session.request)?.map(Arc::new);
+            session.options.basis = basis::of(&session.request, source.repetitions())?.map(Arc::new);
+        }
+        if let Some(basis) = &session.options.basis {
+            let number = |v: &C64| if basis.is_complex() { json!([v.re, v.im]) } else { json!(v.re) };
+            let rows = basis.matrix().outer_iter().map(|row| row.iter().map(number).collect()).collect();
+            session.told.recorder.parameter("temporal basis", serde_json::Value::Array(rows));
+            if !session.request.outputs.is_empty() && !session.request.given.has("complex") {
+                let text = "coefficients have a sign: files of magnitudes lose it (--complex keeps it)";
+                session.told.say(text.to_owned());
+            }
         }
         let mut understood = Understood { session, source, shape, process };
         if let Some(text) = understood.summary() {

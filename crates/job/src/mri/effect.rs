@@ -135,6 +135,8 @@ pub enum Needs {
     Numbered,
     /// A scan that is read from a file or has a header: arrays in memory are complete.
     Described,
+    /// Images, not coefficients of a temporal basis.
+    Images,
     /// k-space as an array.
     Array,
     /// Readouts: a scan with a header, or samples along a trajectory.
@@ -184,6 +186,7 @@ impl Need for Needs {
             Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
             Self::Header => Some(run.known.header),
             Self::Numbered => Some(run.known.numbered),
+            Self::Images => Some(run.request.basis.is_none()),
             Self::Described => Some(!matches!(run.request.input, Input::Image(_))),
             Self::Array => Some(!run.known.header),
             Self::Readouts => Some(run.known.header || run.request.arrays.trajectory.is_some()),
@@ -221,6 +224,7 @@ impl Need for Needs {
             }
             Self::Header => "a scan with counters (ISMRMRD)".into(),
             Self::Numbered => "a scan with counters (ISMRMRD, or BART's TE, TIME, TIME2 and SLICE)".into(),
+            Self::Images => "a run without --basis".into(),
             Self::Described => "a scan from a file, or one with a header".into(),
             Self::Array => {
                 format!("k-space without a header ({})", io::endings(Format::reads_arrays).join(", "))
@@ -253,6 +257,7 @@ impl Need for Needs {
             Self::Readouts => format!("a grid of k-space ({})", run.place()),
             Self::Header if run.known.numbered => format!("samples without a header ({})", run.place()),
             Self::Header | Self::Numbered => format!("the samples of one image ({})", run.place()),
+            Self::Images => "coefficients".into(),
             Self::Described => "arrays, which Scan.from_arrays describes".into(),
             Self::Array => "an ISMRMRD scan, which states it".into(),
             Self::Coils => "one coil".into(),

@@ -127,7 +127,10 @@ impl Plans {
         let resident = run.batch_sizes.segments;
         match (&self.off_resonance, &self.subspace) {
             (Some(field), _) => field.plan_normal(resident, |weights| make(Some(weights)))?,
-            (None, Some(subspace)) => subspace.plan_normal(nufft, resident, |weights| make(Some(weights)))?,
+            (None, Some(subspace)) => {
+                let sizes = &run.batch_sizes;
+                subspace.plan_normal(nufft, of.trajectory, sizes, |weights| make(Some(weights)))?;
+            }
             (None, None) => self.toeplitz = Some(Arc::new(make(None)?)),
         }
         notes.dedup();

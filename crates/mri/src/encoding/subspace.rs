@@ -19,7 +19,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{Array2, Axis, concatenate, s};
+use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, C64, Error, Result, Trajectory, expect_shape};
@@ -37,8 +37,11 @@ use super::solving::Solving;
 use super::spec::Spec;
 use super::{COMPLEX, off_resonance};
 use crate::basis::Basis;
-use crate::recon::Certificate;
+use crate::recon::{BatchSizes, Certificate};
 use crate::scan::{Frame, Samples};
+
+/// The largest weight of a convolution that cancelled, relative to the largest of all.
+const CANCELLED: f64 = 1e-9;
 
 /// The frames that points are of.
 pub(super) struct Frames<'a> {
@@ -71,6 +74,46 @@ pub(crate) fn expect_frames(basis: &Basis, frames: usize) -> Result<()> {
     Err(Error::value("temporal basis", expected, basis.frames()))
 }
 
+/// Gives the first of several frames with the same points the sum of their weights, `[q, frame]`, and the others none. Orthogonal columns of Φ
+/// cancel there, and do so exactly.
+fn add_at_same_points(weights: &mut Array2<f64>, trajectory: &Trajectory, samples: &[usize]) {
+    let points = trajectory.points();
+    let largest = weights.iter().fold(0.0, |most: f64, weight| most.max(weight.abs()));
+    let mut start = 0;
+    let mut firsts: Vec<(usize, ArrayView2<'_, f64>)> = Vec::new();
+    for (frame, &count) in samples.iter().enumerate() {
+        let own = points.slice(s![start..start + count, ..]);
+        start += count;
+        let Some(&(first, _)) = firsts.iter().find(|(_, points)| *points == own) else {
+            firsts.push((frame, own));
+            continue;
+        };
+        for mut row in weights.rows_mut() {
+            row[first] += row[frame];
+            row[frame] = 0.0;
+        }
+    }
+    for mut row in weights.rows_mut() {
+        let most = row.iter().fold(0.0, |most: f64, weight| most.max(weight.abs()));
+        // What rounding leaves of a sum that is 0.
+        if most < CANCELLED * largest {
+            row.fill(0.0);
+        }
+    }
+}
+
+/// T − s T_1: spectra are linear in the weights.
+fn difference(
+    plan: &Transforms,
+    kernel: &Toeplitz<f32>,
+    ones: &Toeplitz<f32>,
+    shift: f32,
+) -> Result<Toeplitz<f32>> {
+    let mut spectrum = kernel.spectrum()?.into_owned();
+    spectrum.iter_mut().zip(ones.spectrum()?.iter()).for_each(|(value, one)| *value -= shift * one);
+    Toeplitz::from_spectrum(plan.device(), plan.matrix(), spectrum)
+}
+
 /// Φ at the points, and the convolutions of AᴴA.
 pub(super) struct Subspace {
     basis: Arc<Basis>,
@@ -101,18 +144,33 @@ impl Subspace {
         self.samples[..] == *frames.samples && self.basis == *frames.basis
     }
 
-    /// Makes the convolutions, each by `make` from its weights; a GPU holds `resident` of their spectra.
+    /// Makes the convolutions at the points, each by `make` from its weights. A GPU holds as many of their spectra as `sizes` has segments.
     pub(super) fn plan_normal(
         &self,
         plan: &Transforms,
-        resident: Option<usize>,
+        trajectory: &Trajectory,
+        sizes: &BatchSizes,
         mut make: impl FnMut(&[f32]) -> Result<Toeplitz<f32>>,
     ) -> Result<()> {
-        let weights = SubspaceToeplitz::<f32>::weights(self.basis.matrix());
-        let mut made = Series::new(plan.device(), plan.matrix(), weights.nrows(), resident)?;
+        let mut weights = SubspaceToeplitz::<f32>::weights(self.basis.matrix());
+        add_at_same_points(&mut weights, trajectory, &self.samples);
+        let mut made = Series::new(plan.device(), plan.matrix(), weights.nrows(), sizes.segments)?;
         for row in weights.rows() {
-            let of_samples: Vec<f32> = at_points(&self.samples, |f| row[f] as f32).collect();
-            made.push(make(&of_samples)?)?;
+            let shifted_by =
+                |shift: f64| -> Vec<f32> { at_points(&self.samples, |f| (row[f] + shift) as f32).collect() };
+            made.push(match make(&shifted_by(0.0)) {
+                // Weights of both signs cancel where frames have nearly the same points. Little but rounding is
+                // left of such a kernel, which is not Hermitian.
+                Err(Error::Value { what, .. }) if what == "Toeplitz kernel" => {
+                    let shift = row.iter().fold(0.0, |most: f64, weight| most.max(weight.abs()));
+                    let ones = vec![1.0; self.samples.iter().sum()];
+                    let mut kernel =
+                        difference(plan, &make(&shifted_by(shift))?, &make(&ones)?, shift as f32)?;
+                    sizes.coils.into_iter().for_each(|coils| kernel.limit_batch(coils));
+                    kernel
+                }
+                kernel => kernel?,
+            })?;
         }
         let _ = self.kernels.set(Arc::new(made));
         Ok(())

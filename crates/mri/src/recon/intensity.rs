@@ -13,7 +13,7 @@ use super::AXES_OF_SETS;
 /// Divides maps `[coil, z, y, x]`, `[coil, y, x]` or `[set, coil, z, y, x]` by their intensity, which is returned: `[z, y, x]` or `[y, x]`.
 /// Where it is 0 the maps stay 0.
 ///
-/// Errors: maps of other axes.
+/// Errors: maps of other axes, numbers that are not finite.
 ///
 /// ```
 /// use ndarray::array;
@@ -32,6 +32,10 @@ pub fn take_intensity(maps: &mut ArrayD<C32>) -> Result<ArrayD<f32>> {
         let expected = "[coil, z, y, x], [coil, y, x] or [set, coil, z, y, x]".to_owned();
         let found = format_shape(maps.shape());
         return Err(Error::Shape { what: "sensitivity maps".to_owned(), expected, found });
+    }
+    let infinite = |(_, value): &(usize, &C32)| !(value.re.is_finite() && value.im.is_finite());
+    if let Some((index, value)) = maps.iter().enumerate().find(infinite) {
+        return Err(Error::NotFinite { what: "sensitivity maps".into(), index, found: value.to_string() });
     }
     let leading = if axes == AXES_OF_SETS { 2 } else { 1 };
     let mut power = ArrayD::<f32>::zeros(&maps.shape()[leading..]);

@@ -4,7 +4,7 @@ use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils};
 use rayspin_run::BadInput;
 
-use super::super::effect::Needs;
+use super::super::effect::{ITERATES, Needs};
 use super::super::request::{Beside, Request};
 use super::{Row, recorded};
 use crate::Result;
@@ -31,14 +31,14 @@ pub(super) const ROWS: &[Row] = &[
         COILS,
         "intensity",
         Kind::Flag,
-        "Solve with maps of unit intensity, and divide the image by that of --maps: no shading by the coils",
+        "Solve with --maps divided by their intensity, and divide the image by it [default: the maps as they are]",
     )
     .details(
-        "The intensity is the root of the sum of squares of the maps over coils. Without this option the image has no shading either \
-         once iterations have converged; with it they converge faster, and a penalty weighs all of the image alike.",
+        "The intensity is the root of the sum of squares of the maps over coils. Both images fit the samples. With this option \
+         iterations converge faster where the intensity varies, and a penalty weighs all of the image alike.",
     )
     .rare()
-    .needs(&[Needs::Maps])
+    .needs(&[ITERATES])
     .beside("maps")
     .recorded("intensity", |request| request.intensity.into())
     .puts(|request, _| {

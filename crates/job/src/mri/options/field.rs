@@ -15,8 +15,8 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(FIELD, "field_map", Kind::Real, "Map of the field in Hz: corrects off-resonance")
         .details(
             "The map [z, y, x] has the image's matrix ({images read}) and states how far the field is from the receiver's frequency. \
-             It corrects shifts and blurring of long readouts ({methods in a field}). The scan must be ISMRMRD and state its dwell \
-             time. The sample at the centre of each readout has time 0.",
+             It corrects shifts and blurring of long readouts ({methods in a field}). The scan must be ISMRMRD, and state its dwell time or have it from --dwell. The sample that center_sample names has \
+             time 0.",
         )
         .value("FILE")
         .needs(&[IN_A_FIELD])
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         request.options.field_tolerance = given.number()?;
         Ok(())
     }),
-    Row::new(FIELD, "dwell", Kind::Number, "Time between samples in µs, where the scan's header states 0")
+    Row::new(FIELD, "dwell", Kind::Number, "Time between samples in µs for --field-map, where the scan's header states 0")
         .value("US")
         .rare()
         .keyword("dwell_us")
@@ -95,9 +95,10 @@ pub(super) const ROWS: &[Row] = &[
         FIELD,
         "certify",
         Kind::CountOr(1000),
-        "Compare N random outputs of each transform with the exact sums",
+        "Compare N random outputs of each transform with the exact sums [default of N: 1000]",
     )
-    .details("The images are written in any case. An error above its bound is said, and the command ends with exit code 1.")
+    .details("A table shows the errors, and the record and `certificates` of Python's results have them. After an error above its tolerance the \
+             command ends with exit code 1; the images are written.")
     .value("N")
     .rare()
     .without(&["dry_run"])
@@ -106,7 +107,7 @@ pub(super) const ROWS: &[Row] = &[
         request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
         Ok(())
     }),
-    Row::new(FIELD, "certify_seed", Kind::Count, "Seed of the outputs that are drawn")
+    Row::new(FIELD, "certify_seed", Kind::Count, "Seed that draws these outputs [default: 1]")
         .value("SEED")
         .rare()
         .beside("certify")

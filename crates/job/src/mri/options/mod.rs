@@ -21,7 +21,7 @@ const OF_PROGRAMS: &[Row] = &[
     Row::program("phase", &[Needs::Phase]),
     Row::program("dry_run", &[]),
     Row::program("save_maps", &[Needs::Maps]),
-    Row::program("reference", &[]),
+    Row::program("reference", &[Needs::Images]),
     Row::program("fit", &[]),
     Row::program("record", &[]),
     Row::program("no_record", &[]),

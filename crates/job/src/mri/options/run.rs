@@ -7,7 +7,7 @@ use crate::rows::Kind;
 const RUN: &str = "Run";
 
 pub(super) const ROWS: &[Row] = &[
-    Row::new(RUN, "memory", Kind::Bytes, "Memory that the run may take")
+    Row::new(RUN, "memory", Kind::Bytes, "Main memory that the process may take [default: all that is free]")
         .details(
             "The run takes its work in parts to fit. If nothing fits, it is refused, and the error states the memory that it needs.",
         )

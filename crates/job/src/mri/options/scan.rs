@@ -11,6 +11,9 @@ use crate::rows::{Kind, Setting, choice, expect_fov, typed};
 
 const SCAN: &str = "Scan";
 
+/// No T2 of 10 ms or more shows in echoes that are all earlier than this.
+const SHORT_TIMES_MS: f64 = 0.5;
+
 pub(super) const ROWS: &[Row] = &[
     Row::new(SCAN, "traj", Kind::File, "Trajectory of a scan without a header ({arrays read})")
         .details(
@@ -257,12 +260,13 @@ pub(super) const ROWS: &[Row] = &[
         SCAN,
         "basis",
         Kind::DoubleOr(BasisOf::PREFIX),
-        "Temporal basis of a series: its images are made together, as sums of a few coefficient images",
+        "Write the few coefficient images c_i whose sums x_f = Σ_i Φ_fi c_i are the images of the series",
     )
     .details(
-        "[image, coefficient] ({arrays read}; of a BART array TE counts images and COEFF coefficients), or svd:K, the first K singular \
-         vectors of decays with T2 from 10 ms to 2 s at the echo times. The coefficients are written in place of the images ({methods \
-         over a basis}).",
+        "The images of a series are its repetitions or windows. FILE is Φ, [image, coefficient] ({arrays read}; a BART array has images \
+         in TE and coefficients in COEFF). svd:K is the first K singular vectors of 256 decays e^(-t/T2) with T2 from 10 ms to 2 s at \
+         the echo times t. The run record has Φ. Methods: {methods over a basis}. Excludes --field-map, --independent, --map-sets 2, \
+         --lambda auto and --reference.",
     )
     .value("FILE|svd:K")
     .rare()
@@ -275,7 +279,7 @@ pub(super) const ROWS: &[Row] = &[
             _ => {
                 let text = given.text()?;
                 let count = text.strip_prefix(BasisOf::PREFIX).and_then(|count| count.parse().ok());
-                let expected = "svd: and a number of coefficients, as svd:4";
+                let expected = "svd: and a number of coefficients, such as svd:4";
                 BasisOf::Decays(count.ok_or_else(|| Error::value(given.name, expected, text))?)
             }
         });
@@ -285,7 +289,7 @@ pub(super) const ROWS: &[Row] = &[
         SCAN,
         "echo_times",
         Kind::Numbers(&[]),
-        "Echo time of each image in ms, for --basis svd:K [default: the header's]",
+        "Echo time of each image in ms, for --basis svd:K [default: sequenceParameters/TE of the header]",
     )
     .value("MS,MS,...")
     .rare()
@@ -296,7 +300,15 @@ pub(super) const ROWS: &[Row] = &[
         if !matches!(request.basis, Some(BasisOf::Decays(_))) {
             return Err(Error::value(given.name, "--basis svd:K beside it", "a basis that is given").into());
         }
-        request.echo_times_s = Some(given.numbers()?.into_iter().map(|ms| ms * 1e-3).collect());
+        let times = given.numbers()?;
+        if times.iter().any(|&ms| !(ms >= 0.0 && ms.is_finite())) {
+            return Err(Error::value(given.name, "times in ms, not negative", format!("{times:?}")).into());
+        }
+        if times.iter().all(|&ms| ms < SHORT_TIMES_MS) {
+            let expected = "times in ms";
+            return Err(Error::value(given.name, expected, format!("{times:?}, which are seconds if anything")).into());
+        }
+        request.echo_times_s = Some(times.into_iter().map(|ms| ms * 1e-3).collect());
         Ok(())
     }),
     Row::new(
