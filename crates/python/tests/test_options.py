@@ -99,7 +99,7 @@ def test_arrays_and_paths_stand_for_maps_and_fields(folder):
 
 
 def test_a_plan_is_what_the_run_takes(folder):
-    plan = rayspin.plan(folder / "series.h5", device="cpu", memory=10**9)
+    plan = rayspin.plan(folder / "series.h5", device="cpu", memory=2**40)
     assert plan["method"] == "cg-sense" and plan["cut"] == "3 images" and plan["gpu_memory"] == 0
     assert plan["memory"] >= max(stage["memory"] for stage in plan["stages"]) > 0
     with pytest.raises(ValueError, match="memory: expected at least"):

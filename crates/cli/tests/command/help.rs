@@ -6,6 +6,9 @@ use rayspin::io::{Format, endings};
 
 use crate::{ok, rayspin, refused};
 
+/// A word of help texts, and the formats that it lists.
+type List = (&'static str, fn(&Format) -> bool);
+
 fn help(path: &[String], option: &str) -> String {
     let arguments: Vec<&str> = path.iter().map(String::as_str).chain([option]).collect();
     String::from_utf8(ok(&arguments, Path::new(".")).stdout).unwrap()
@@ -30,7 +33,7 @@ fn commands(path: Vec<String>, found: &mut Vec<Vec<String>>) {
 
 /// A help text with names for its lists of formats, so that a format more changes no snapshot. Lines that a list makes longer are joined.
 fn without_lists(text: &str) -> String {
-    let lists: [(&str, fn(&Format) -> bool); 8] = [
+    let lists: [List; 8] = [
         ("{images read}", Format::reads_images),
         ("{images written}", Format::writes_images),
         ("{signed images written}", Format::writes_signed),
