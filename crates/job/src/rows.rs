@@ -322,6 +322,48 @@ pub trait Table: 'static {
     fn rows() -> &'static [OptionRow<Self::Request, Self::Needs>];
 }
 
+/// `--memory`, of every run.
+pub(crate) const fn memory<R, N>(put: fn(&mut R, Named<'_>) -> Result<()>) -> OptionRow<R, N> {
+    OptionRow::new("Run", "memory", Kind::Bytes, "Memory that the run may take")
+        .details(
+            "It counts all main memory of the process; without a limit all that is free. The run takes its work in parts to fit. If \
+             nothing fits, it is refused, and the error states the memory that it needs.",
+        )
+        .value("SIZE")
+        .puts(put)
+}
+
+/// `--certify`, of every run, under this title.
+pub(crate) const fn certify<R, N>(
+    group: &'static str,
+    put: fn(&mut R, Named<'_>) -> Result<()>,
+    value: fn(&R) -> serde_json::Value,
+) -> OptionRow<R, N> {
+    let help = "Compare N random outputs of each transform with the exact sums [default of N: 1000]";
+    OptionRow::new(group, "certify", Kind::CountOr(1000), help)
+        .details(
+            "A table shows the errors, and the record and `certificates` of Python's results have them. After an error above its \
+             tolerance the command ends with exit code 1; the images are written.",
+        )
+        .value("N")
+        .rare()
+        .without(&["dry_run"])
+        .recorded("certify", value)
+        .puts(put)
+}
+
+/// `--certify-seed`, of every run, under this title.
+pub(crate) const fn certify_seed<R, N>(
+    group: &'static str,
+    put: fn(&mut R, Named<'_>) -> Result<()>,
+) -> OptionRow<R, N> {
+    OptionRow::new(group, "certify_seed", Kind::Count, "Seed that draws these outputs [default: 1]")
+        .value("SEED")
+        .rare()
+        .beside("certify")
+        .puts(put)
+}
+
 /// What a user gave for the options of a table, by their names.
 #[derive(Debug, Clone, Default)]
 pub struct Settings(BTreeMap<&'static str, Setting>);

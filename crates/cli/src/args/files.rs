@@ -228,6 +228,7 @@ mod tests {
                 let Some(long) = option.get_long().filter(|_| names_file) else { continue };
                 // An option that may stand once stands in the line already.
                 let given = option.get_short().is_some_and(|short| line.contains(&&*format!("-{short}")));
+                let given = given || line.contains(&&*format!("--{long}"));
                 if given && matches!(option.get_action(), ArgAction::Set) {
                     continue;
                 }

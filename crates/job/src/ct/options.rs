@@ -6,14 +6,13 @@ use rayspin_run::Certify;
 use super::effect::{NO_RAYS, Needs, WHOLE};
 use super::request::{Field, Request};
 use crate::Result;
-use crate::rows::{Kind, Named, OptionRow, Setting, typed};
+use crate::rows::{Kind, Named, OptionRow, Setting, certify, certify_seed, memory, typed};
 
 type Row = OptionRow<Request, Needs>;
 
 const VOLUME: &str = "Volume";
 const SCAN: &str = "Scan";
 const QUALITY: &str = "Quality and record";
-const RUN: &str = "Run";
 
 const OPTIONS: &[Row] = &[
     Row::program("scan", &[]),
@@ -239,44 +238,27 @@ const OPTIONS: &[Row] = &[
     }),
     Row::program("reference", &[]),
     Row::program("fit", &[]),
-    Row::new(
+    certify(
         QUALITY,
-        "certify",
-        Kind::CountOr(1000),
-        "Compare N random outputs of each transform with the exact sums [default of N: 1000]",
-    )
-    .details("A table shows the errors, and the record and `certificates` of Python's results have them. After an error above its tolerance the \
-             command ends with exit code 1; the images are written.")
-    .value("N")
-    .rare()
-    .needs(WHOLE)
-    .without(&["dry_run"])
-    .recorded("certify", |request| serde_json::json!(request.certify))
-    .puts(|request, given| {
-        request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
-        Ok(())
-    }),
-    Row::new(QUALITY, "certify_seed", Kind::Count, "Seed that draws these outputs [default: 1]")
-        .value("SEED")
-        .rare()
-        .needs(WHOLE)
-        .beside("certify")
-        .puts(|request, given| {
-            let seed = given.count()?;
-            request.certify.iter_mut().for_each(|certify| certify.seed = seed);
+        |request: &mut Request, given| {
+            request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
             Ok(())
-        }),
+        },
+        |request: &Request| serde_json::json!(request.certify),
+    )
+    .needs(WHOLE),
+    certify_seed(QUALITY, |request: &mut Request, given| {
+        let seed = given.count()?;
+        request.certify.iter_mut().for_each(|certify| certify.seed = seed);
+        Ok(())
+    })
+    .needs(WHOLE),
     Row::program("record", &[]),
     Row::program("no_record", &[]),
-    Row::new(RUN, "memory", Kind::Bytes, "Main memory that the process may take [default: all that is free]")
-        .details(
-            "The run takes its work in parts to fit. If nothing fits, it is refused, and the error states the memory that it needs.",
-        )
-        .value("SIZE")
-        .puts(|request, given| {
-            request.memory = Some(given.count()?);
-            Ok(())
-        }),
+    memory(|request, given| {
+        request.memory = Some(given.count()?);
+        Ok(())
+    }),
 ];
 
 /// The options of a run besides the parameters of methods and corrections, whose tables say who has them.

@@ -7,7 +7,7 @@ use rayspin_run::Certify;
 use super::super::effect::{HEADER, IN_A_FIELD, Needs};
 use super::super::request::Beside;
 use super::{Row, recorded};
-use crate::rows::{Kind, Setting, choice};
+use crate::rows::{Kind, Setting, certify, certify_seed, choice};
 
 const FIELD: &str = "Field and accuracy";
 
@@ -91,29 +91,17 @@ pub(super) const ROWS: &[Row] = &[
             given.one_of(&[("pipe-menon", Density::PipeMenon), ("radial", Density::Radial)])?;
         Ok(())
     }),
-    Row::new(
+    certify(
         FIELD,
-        "certify",
-        Kind::CountOr(1000),
-        "Compare N random outputs of each transform with the exact sums [default of N: 1000]",
-    )
-    .details("A table shows the errors, and the record and `certificates` of Python's results have them. After an error above its tolerance the \
-             command ends with exit code 1; the images are written.")
-    .value("N")
-    .rare()
-    .without(&["dry_run"])
-    .recorded("certify", |request| serde_json::json!(request.certify))
-    .puts(|request, given| {
-        request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
+        |request, given| {
+            request.certify = Some(Certify { outputs: given.count()?, seed: 1 });
+            Ok(())
+        },
+        |request| serde_json::json!(request.certify),
+    ),
+    certify_seed(FIELD, |request, given| {
+        let seed = given.count()?;
+        request.certify.iter_mut().for_each(|certify| certify.seed = seed);
         Ok(())
     }),
-    Row::new(FIELD, "certify_seed", Kind::Count, "Seed that draws these outputs [default: 1]")
-        .value("SEED")
-        .rare()
-        .beside("certify")
-        .puts(|request, given| {
-            let seed = given.count()?;
-            request.certify.iter_mut().for_each(|certify| certify.seed = seed);
-            Ok(())
-        }),
 ];

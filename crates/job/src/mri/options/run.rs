@@ -2,20 +2,15 @@
 
 use super::super::effect::{ITERATES, Needs};
 use super::Row;
-use crate::rows::Kind;
+use crate::rows::{Kind, memory};
 
 const RUN: &str = "Run";
 
 pub(super) const ROWS: &[Row] = &[
-    Row::new(RUN, "memory", Kind::Bytes, "Main memory that the process may take [default: all that is free]")
-        .details(
-            "The run takes its work in parts to fit. If nothing fits, it is refused, and the error states the memory that it needs.",
-        )
-        .value("SIZE")
-        .puts(|request, given| {
-            request.memory = Some(given.count()?);
-            Ok(())
-        }),
+    memory(|request, given| {
+        request.memory = Some(given.count()?);
+        Ok(())
+    }),
     Row::new(
         RUN,
         "cache",
