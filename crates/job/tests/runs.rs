@@ -304,3 +304,32 @@ fn a_temporal_basis_fits_the_series_and_its_echo_times() {
         assert!(found.starts_with(said), "{found}");
     }
 }
+
+#[test]
+fn nearly_equal_trajectories_cancel_and_the_header_states_echo_times() {
+    let mut scan = (*series(SpokeAngles::Uniform)).clone();
+    // Trajectories that were measured differ by their noise.
+    for (at, readout) in scan.acquisitions.iter_mut().enumerate() {
+        readout
+            .trajectory
+            .iter_mut()
+            .for_each(|points| points.mapv_inplace(|k| k + 1e-5 * (at as f32).sin()));
+    }
+    let times: String = (1..=6).map(|echo| format!("<TE>{}</TE>", 20 * echo)).collect();
+    let xml = "<ismrmrdHeader><sequenceParameters>".to_owned() + &times;
+    scan.header.xml = Some(xml + "</sequenceParameters></ismrmrdHeader>");
+    let scan = Arc::new(scan);
+    let of = || Request { method: cg_sense(8), ..Request::of(Input::Scan(scan.clone())) };
+    let decays = ("basis", Setting::Text("svd:2".to_owned()));
+    let stated = finished(with(of(), &[decays.clone()]).unwrap()).image.unwrap();
+    let times = ("echo_times", Setting::Numbers((1..=6).map(|echo| 20.0 * f64::from(echo)).collect()));
+    let given = finished(with(of(), &[decays.clone(), times]).unwrap()).image.unwrap();
+    assert_eq!(stated.data(), given.data());
+    // Without that noise the images are the same.
+    let exact = Request { method: cg_sense(8), ..Request::of(Input::Scan(series(SpokeAngles::Uniform))) };
+    let times = ("echo_times", Setting::Numbers((1..=6).map(|echo| 20.0 * f64::from(echo)).collect()));
+    let exact = finished(with(exact, &[decays, times]).unwrap()).image.unwrap();
+    let norm = |of: &ndarray::ArrayD<C32>| of.iter().map(|v| v.norm_sqr()).sum::<f32>().sqrt();
+    let error = norm(&(stated.data() - exact.data())) / norm(exact.data());
+    assert!(error < 2e-3, "{error}");
+}
