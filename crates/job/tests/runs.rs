@@ -308,12 +308,9 @@ fn a_temporal_basis_fits_the_series_and_its_echo_times() {
 #[test]
 fn nearly_equal_trajectories_cancel_and_the_header_states_echo_times() {
     let mut scan = (*series(SpokeAngles::Uniform)).clone();
-    // Trajectories that were measured differ by their noise.
-    for (at, readout) in scan.acquisitions.iter_mut().enumerate() {
-        readout
-            .trajectory
-            .iter_mut()
-            .for_each(|points| points.mapv_inplace(|k| k + 1e-5 * (at as f32).sin()));
+    // Points of one readout that were computed apart differ by rounding.
+    if let Some(points) = &mut scan.acquisitions[20].trajectory {
+        points.mapv_inplace(|k| k * (1.0 + f32::EPSILON));
     }
     let times: String = (1..=6).map(|echo| format!("<TE>{}</TE>", 20 * echo)).collect();
     let xml = "<ismrmrdHeader><sequenceParameters>".to_owned() + &times;
@@ -321,11 +318,11 @@ fn nearly_equal_trajectories_cancel_and_the_header_states_echo_times() {
     let scan = Arc::new(scan);
     let of = || Request { method: cg_sense(8), ..Request::of(Input::Scan(scan.clone())) };
     let decays = ("basis", Setting::Text("svd:2".to_owned()));
-    let stated = finished(with(of(), &[decays.clone()]).unwrap()).image.unwrap();
+    let stated = finished(with(of(), std::slice::from_ref(&decays)).unwrap()).image.unwrap();
     let times = ("echo_times", Setting::Numbers((1..=6).map(|echo| 20.0 * f64::from(echo)).collect()));
     let given = finished(with(of(), &[decays.clone(), times]).unwrap()).image.unwrap();
     assert_eq!(stated.data(), given.data());
-    // Without that noise the images are the same.
+    // Without that rounding the images are the same.
     let exact = Request { method: cg_sense(8), ..Request::of(Input::Scan(series(SpokeAngles::Uniform))) };
     let times = ("echo_times", Setting::Numbers((1..=6).map(|echo| 20.0 * f64::from(echo)).collect()));
     let exact = finished(with(exact, &[decays, times]).unwrap()).image.unwrap();

@@ -128,8 +128,7 @@ impl Plans {
         match (&self.off_resonance, &self.subspace) {
             (Some(field), _) => field.plan_normal(resident, |weights| make(Some(weights)))?,
             (None, Some(subspace)) => {
-                let sizes = &run.batch_sizes;
-                subspace.plan_normal(nufft, of.trajectory, sizes, |weights| make(Some(weights)))?;
+                subspace.plan_normal(nufft, of.trajectory, resident, |weights| make(Some(weights)))?;
             }
             (None, None) => self.toeplitz = Some(Arc::new(make(None)?)),
         }

@@ -37,7 +37,7 @@ use super::solving::Solving;
 use super::spec::Spec;
 use super::{COMPLEX, off_resonance};
 use crate::basis::Basis;
-use crate::recon::{BatchSizes, Certificate};
+use crate::recon::Certificate;
 use crate::scan::{Frame, Samples};
 
 /// The largest weight of a convolution that cancelled, relative to the largest of all.
@@ -102,18 +102,6 @@ fn add_at_same_points(weights: &mut Array2<f64>, trajectory: &Trajectory, sample
     }
 }
 
-/// T − s T_1: spectra are linear in the weights.
-fn difference(
-    plan: &Transforms,
-    kernel: &Toeplitz<f32>,
-    ones: &Toeplitz<f32>,
-    shift: f32,
-) -> Result<Toeplitz<f32>> {
-    let mut spectrum = kernel.spectrum()?.into_owned();
-    spectrum.iter_mut().zip(ones.spectrum()?.iter()).for_each(|(value, one)| *value -= shift * one);
-    Toeplitz::from_spectrum(plan.device(), plan.matrix(), spectrum)
-}
-
 /// Φ at the points, and the convolutions of AᴴA.
 pub(super) struct Subspace {
     basis: Arc<Basis>,
@@ -144,33 +132,21 @@ impl Subspace {
         self.samples[..] == *frames.samples && self.basis == *frames.basis
     }
 
-    /// Makes the convolutions at the points, each by `make` from its weights. A GPU holds as many of their spectra as `sizes` has segments.
+    /// Makes the convolutions at the points, each by `make` from its weights. A GPU holds `resident` of their
+    /// spectra.
     pub(super) fn plan_normal(
         &self,
         plan: &Transforms,
         trajectory: &Trajectory,
-        sizes: &BatchSizes,
+        resident: Option<usize>,
         mut make: impl FnMut(&[f32]) -> Result<Toeplitz<f32>>,
     ) -> Result<()> {
         let mut weights = SubspaceToeplitz::<f32>::weights(self.basis.matrix());
         add_at_same_points(&mut weights, trajectory, &self.samples);
-        let mut made = Series::new(plan.device(), plan.matrix(), weights.nrows(), sizes.segments)?;
+        let mut made = Series::new(plan.device(), plan.matrix(), weights.nrows(), resident)?;
         for row in weights.rows() {
-            let shifted_by =
-                |shift: f64| -> Vec<f32> { at_points(&self.samples, |f| (row[f] + shift) as f32).collect() };
-            made.push(match make(&shifted_by(0.0)) {
-                // Weights of both signs cancel where frames have nearly the same points. Little but rounding is
-                // left of such a kernel, which is not Hermitian.
-                Err(Error::Value { what, .. }) if what == "Toeplitz kernel" => {
-                    let shift = row.iter().fold(0.0, |most: f64, weight| most.max(weight.abs()));
-                    let ones = vec![1.0; self.samples.iter().sum()];
-                    let mut kernel =
-                        difference(plan, &make(&shifted_by(shift))?, &make(&ones)?, shift as f32)?;
-                    sizes.coils.into_iter().for_each(|coils| kernel.limit_batch(coils));
-                    kernel
-                }
-                kernel => kernel?,
-            })?;
+            let of_samples: Vec<f32> = at_points(&self.samples, |f| row[f] as f32).collect();
+            made.push(make(&of_samples)?)?;
         }
         let _ = self.kernels.set(Arc::new(made));
         Ok(())
