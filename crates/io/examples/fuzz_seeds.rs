@@ -1,4 +1,4 @@
-//! Writes small files to `FOLDER/TARGET`, those of each format to `FOLDER/format/NAME`, for the fuzzers of `fuzz/` to start from:
+//! Writes small files for the fuzzers of `fuzz/` to start from: to `FOLDER/TARGET`, and files of each format to `FOLDER/format/NAME`:
 //! `cargo run -p rayspin-io --example fuzz_seeds -- fuzz/corpus`.
 
 use std::fs;

@@ -1,8 +1,7 @@
 //! Options of a run as rows: programs make parsers, help, completions, keywords and refusals of them.
 //!
-//! A row is all that there is of an option besides the code that it acts on: its name, its kind of value, its help text and its needs.
-//! It puts the value that a user gives into the request. [`mri::options`](crate::mri::options) and
-//! [`ct::options`](crate::ct::options) are the tables.
+//! A row is all that there is of an option besides the code that it acts on: its name, its kind of value, its help
+//! text, its needs, and a function that puts the value into the request. The tables are [`mri::options`](crate::mri::options) and [`ct::options`](crate::ct::options).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

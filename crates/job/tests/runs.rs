@@ -215,9 +215,13 @@ fn maps_of_any_magnitude_give_the_image_divided_by_it() {
     assert!(error(&doubled, &with) < 1e-5);
 }
 
-/// A series of 6 equal images, each of 12 spokes.
-fn series(angles: SpokeAngles) -> Arc<Scan> {
-    let sampling = Sampling::Radial { spokes: 12, angles };
+/// 12 spokes.
+fn spokes(angles: SpokeAngles) -> Sampling {
+    Sampling::Radial { spokes: 12, angles }
+}
+
+/// A series of 6 equal images.
+fn series_of(sampling: Sampling) -> Simulation {
     let options = SimulateOptions {
         matrix: [20, 20, 1],
         coils: 3,
@@ -225,33 +229,47 @@ fn series(angles: SpokeAngles) -> Arc<Scan> {
         sampling,
         ..SimulateOptions::default()
     };
-    Arc::new(simulate(&options, &Monitor::silent()).unwrap().scan)
+    simulate(&options, &Monitor::silent()).unwrap()
+}
+
+/// Its scan.
+fn series(sampling: Sampling) -> Arc<Scan> {
+    Arc::new(series_of(sampling).scan)
 }
 
 #[test]
 fn equal_images_are_one_coefficient_of_a_temporal_basis() {
-    // Spokes of golden angles differ from image to image. Uniform ones are the same, and orthogonal columns cancel there.
-    for angles in [SpokeAngles::Golden, SpokeAngles::Uniform] {
-        let scan = series(angles);
-        let of = || Request { method: cg_sense(8), ..Request::of(Input::Scan(scan.clone())) };
+    // Spokes of golden angles differ from image to image. Uniform ones and a grid are the same, and orthogonal columns cancel there.
+    let grid = SimulateOptions::default().sampling;
+    for sampling in [spokes(SpokeAngles::Golden), spokes(SpokeAngles::Uniform), grid] {
+        let golden = matches!(sampling, Sampling::Radial { angles: SpokeAngles::Golden, .. });
+        let on_grid = !matches!(sampling, Sampling::Radial { .. });
+        // Maps of a grid and of points are estimated otherwise, with another phase.
+        let Simulation { scan, maps, .. } = series_of(sampling);
+        let (scan, maps) = (Arc::new(scan), ("maps", Setting::Complex(Arc::new(maps.into_dyn()))));
+        // Given, since its rule looks at the samples of an image.
+        let mut method = cg_sense(8);
+        method.insert("lambda", Typed::Value(Value::Number(1e-3)));
+        let of = || Request { method: method.clone(), ..Request::of(Input::Scan(scan.clone())) };
         let columns = ndarray::Array2::from_shape_fn((6, 2), |(frame, column)| {
-            C64::from(if column == 0 { 1.0 } else { frame as f64 - 2.5 })
+            C64::from(if column == 0 { 6f64.sqrt().recip() } else { (frame as f64 - 2.5) / 17.5f64.sqrt() })
         });
         let basis = ("basis", Setting::Double(Arc::new(columns.into_dyn())));
-        let made = finished(with(of(), &[basis]).unwrap());
+        let made = finished(with(of(), &[basis, maps.clone()]).unwrap());
         let image = made.image.unwrap().into_data();
         assert_eq!((image.shape(), made.repetitions), (&[2, 1, 20, 20][..], 2));
         let part = |at: usize| image.index_axis(ndarray::Axis(0), at).into_owned();
         let norm = |of: &ndarray::ArrayD<C32>| of.iter().map(|v| v.norm_sqr()).sum::<f32>();
         // The phantom has more frequencies than 20 voxels, and spokes of other angles see others of them.
-        let most = if angles == SpokeAngles::Golden { 1e-2 } else { 1e-6 };
+        let most = if golden { 1e-2 } else { 1e-6 };
         assert!(norm(&part(1)) < most * norm(&part(0)), "{} {}", norm(&part(1)), norm(&part(0)));
-        // One image of all readouts is the first coefficient.
-        let all = with(of(), &[("window", Setting::Count(72))]).unwrap();
+        // With equal sampling the columns do not mix: one image of all readouts is the first coefficient.
+        let all = [("window", Setting::Count(if on_grid { 120 } else { 72 })), maps];
+        let all = with(of(), &all).unwrap();
         let together = finished(all).image.unwrap().into_data();
         let together = together.to_shape(part(0).raw_dim()).unwrap().to_owned();
-        let difference = norm(&(part(0) - &together));
-        assert!(difference < 1e-2 * norm(&together), "{difference} {}", norm(&together));
+        let difference = norm(&(part(0) / C32::from(6f32.sqrt()) - &together));
+        assert!(golden || difference < 1e-5 * norm(&together), "{difference} {}", norm(&together));
         let notes = made.told.notes.join("\n");
         assert!(notes.contains("temporal subspace: 6 frames from 2 coefficients"), "{notes}");
     }
@@ -259,7 +277,7 @@ fn equal_images_are_one_coefficient_of_a_temporal_basis() {
 
 #[test]
 fn a_temporal_basis_fits_the_series_and_its_echo_times() {
-    let scan = series(SpokeAngles::Golden);
+    let scan = series(spokes(SpokeAngles::Golden));
     let of = || Request { method: cg_sense(2), ..Request::of(Input::Scan(scan.clone())) };
     let columns = ndarray::Array2::from_shape_fn((6, 2), |(frame, column)| {
         C64::from(if column == 0 { 1.0 } else { frame as f64 })
@@ -307,7 +325,7 @@ fn a_temporal_basis_fits_the_series_and_its_echo_times() {
 
 #[test]
 fn nearly_equal_trajectories_cancel_and_the_header_states_echo_times() {
-    let mut scan = (*series(SpokeAngles::Uniform)).clone();
+    let mut scan = (*series(spokes(SpokeAngles::Uniform))).clone();
     // Points of one readout that were computed apart differ by rounding.
     if let Some(points) = &mut scan.acquisitions[20].trajectory {
         points.mapv_inplace(|k| k * (1.0 + f32::EPSILON));
@@ -323,7 +341,8 @@ fn nearly_equal_trajectories_cancel_and_the_header_states_echo_times() {
     let given = finished(with(of(), &[decays.clone(), times]).unwrap()).image.unwrap();
     assert_eq!(stated.data(), given.data());
     // Without that rounding the images are the same.
-    let exact = Request { method: cg_sense(8), ..Request::of(Input::Scan(series(SpokeAngles::Uniform))) };
+    let exact =
+        Request { method: cg_sense(8), ..Request::of(Input::Scan(series(spokes(SpokeAngles::Uniform)))) };
     let times = ("echo_times", Setting::Numbers((1..=6).map(|echo| 20.0 * f64::from(echo)).collect()));
     let exact = finished(with(exact, &[decays, times]).unwrap()).image.unwrap();
     let norm = |of: &ndarray::ArrayD<C32>| of.iter().map(|v| v.norm_sqr()).sum::<f32>().sqrt();

@@ -118,6 +118,15 @@ impl Basis {
         self.matrix.ncols()
     }
 
+    /// Fails unless a series of `frames` images has one for each row.
+    pub fn expect_frames(&self, frames: usize) -> Result<()> {
+        if self.frames() == frames {
+            return Ok(());
+        }
+        let expected = format!("{frames} rows, one for each image of the series");
+        Err(Error::value("temporal basis", expected, self.frames()))
+    }
+
     /// Whether any number of Φ is not real.
     pub fn is_complex(&self) -> bool {
         self.matrix.iter().any(|v| v.im != 0.0)

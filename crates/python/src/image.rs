@@ -18,7 +18,7 @@ use crate::exchange::to_numpy;
 use crate::parameters::{named, table_of, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
-use crate::recon::directions;
+use crate::recon::{directions, geometry_of, stacks_of};
 use crate::texts::Call;
 
 /// An image and its place in the patient: what `rayspin.read_image` reads and `save` writes.
@@ -96,16 +96,6 @@ impl Image {
             source: None,
         }
     }
-
-    fn geometry(&self) -> PyResult<&Geometry> {
-        match &self.stacks[..] {
-            [one] => Ok(&one.geometry),
-            several => {
-                let expected = "one stack of slices";
-                Err(raised(Error::value("slices of the image", expected, several.len())))
-            }
-        }
-    }
 }
 
 #[pymethods]
@@ -141,19 +131,25 @@ impl Image {
     /// Voxel size along x, y and z in mm. Raises ValueError where slices are several stacks, as the other places do.
     #[getter]
     fn spacing_mm(&self) -> PyResult<[f64; 3]> {
-        Ok(self.geometry()?.spacing_mm)
+        Ok(geometry_of(&self.stacks)?.spacing_mm)
     }
 
     /// The centre of the centre voxel (index n // 2 along each axis) in the patient's coordinates (LPS) in mm.
     #[getter]
     fn position_mm(&self) -> PyResult<[f64; 3]> {
-        Ok(self.geometry()?.position_mm)
+        Ok(geometry_of(&self.stacks)?.position_mm)
     }
 
     /// Unit vectors along x, y and z in the patient's coordinates (LPS).
     #[getter]
     fn directions(&self) -> PyResult<[[f64; 3]; 3]> {
-        Ok(directions(self.geometry()?))
+        Ok(directions(geometry_of(&self.stacks)?))
+    }
+
+    /// The stacks of slices along z, in order, as `Reconstruction.stacks`.
+    #[getter]
+    fn stacks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        stacks_of(py, &self.stacks)
     }
 
     /// Writes `data`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl, .mha, .tif, .png and others. Signs and

@@ -71,17 +71,28 @@ pub(crate) struct Reconstruction {
     of_coils: bool,
 }
 
-impl Reconstruction {
-    /// The geometry of all slices. Errors: several stacks of slices.
-    fn geometry(&self) -> PyResult<&Geometry> {
-        match &self.stacks[..] {
-            [one] => Ok(&one.geometry),
-            several => {
-                let expected = "one stack of slices (`stacks` has the place of each)";
-                Err(raised(Error::value("slices of the image", expected, several.len())))
-            }
+/// The geometry of all slices of an image. Errors: several stacks of slices.
+pub(crate) fn geometry_of(stacks: &[Stack]) -> PyResult<&Geometry> {
+    match stacks {
+        [one] => Ok(&one.geometry),
+        several => {
+            let expected = "one stack of slices (`stacks` has the place of each)";
+            Err(raised(Error::value("slices of the image", expected, several.len())))
         }
     }
+}
+
+/// The stacks of slices for Python, a dictionary each.
+pub(crate) fn stacks_of<'py>(py: Python<'py>, stacks: &[Stack]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let stack = |stack: &Stack| {
+        let of = PyDict::new(py);
+        of.set_item("slices", stack.slices)?;
+        of.set_item("spacing_mm", stack.geometry.spacing_mm)?;
+        of.set_item("position_mm", stack.geometry.position_mm)?;
+        of.set_item("directions", directions(&stack.geometry))?;
+        Ok(of)
+    };
+    stacks.iter().map(stack).collect()
 }
 
 #[pymethods]
@@ -95,19 +106,19 @@ impl Reconstruction {
     /// Voxel size along x, y and z in mm. Raises ValueError where slices are several `stacks`, as the other places do.
     #[getter]
     fn spacing_mm(&self) -> PyResult<[f64; 3]> {
-        Ok(self.geometry()?.spacing_mm)
+        Ok(geometry_of(&self.stacks)?.spacing_mm)
     }
 
     /// The centre of the centre voxel (index n/2 along each axis) in the patient's coordinates (LPS) in mm.
     #[getter]
     fn position_mm(&self) -> PyResult<[f64; 3]> {
-        Ok(self.geometry()?.position_mm)
+        Ok(geometry_of(&self.stacks)?.position_mm)
     }
 
     /// Unit vectors along x, y and z in the patient's coordinates (LPS).
     #[getter]
     fn directions(&self) -> PyResult<[[f64; 3]; 3]> {
-        Ok(directions(self.geometry()?))
+        Ok(directions(geometry_of(&self.stacks)?))
     }
 
     /// The stacks of slices along z, in order: for each a dictionary with "slices" (their number), "spacing_mm", "position_mm" and
@@ -115,15 +126,7 @@ impl Reconstruction {
     /// distance.
     #[getter]
     fn stacks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let stack = |stack: &Stack| {
-            let of = PyDict::new(py);
-            of.set_item("slices", stack.slices)?;
-            of.set_item("spacing_mm", stack.geometry.spacing_mm)?;
-            of.set_item("position_mm", stack.geometry.position_mm)?;
-            of.set_item("directions", directions(&stack.geometry))?;
-            Ok(of)
-        };
-        self.stacks.iter().map(stack).collect()
+        stacks_of(py, &self.stacks)
     }
 
     /// Writes `image`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any that `rayspin convert` writes.

@@ -53,7 +53,7 @@ enum Encoding {
 
 /// How numbers are stored.
 pub(super) struct Stored {
-    /// Of one real number.
+    /// The type of one real number.
     pub(super) element: Element,
     encoding: Encoding,
     order: ByteOrder,
@@ -104,7 +104,7 @@ impl Stored {
 pub(super) struct Part {
     /// Their file; none where they follow the header.
     pub(super) file: Option<PathBuf>,
-    /// Of real numbers.
+    /// How many real numbers it has.
     count: usize,
 }
 
@@ -163,7 +163,7 @@ pub(super) fn files(path: &Path, header: &Header) -> Result<Vec<Part>> {
     Ok(vec![Part { file: beside(text), count: total }])
 }
 
-/// The names of a pattern `name%03d.raw first last step`, of which the step may be negative.
+/// The names of a pattern `name%03d.raw first last step`. The step may be negative.
 fn numbered(pattern: &str, numbers: &[&str]) -> Option<Vec<String>> {
     let pattern = Pattern::of(pattern)?;
     let [first, last] = [numbers[0], numbers[1]].map(|word| word.parse::<usize>().ok());

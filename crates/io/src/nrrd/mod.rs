@@ -1,10 +1,10 @@
 //! NRRD files of Teem, ITK and 3D Slicer: `.nrrd`, and `.nhdr` with the numbers in files of their own.
 //!
 //! A header of lines `field: value` up to an empty line, then the numbers, the first axis fastest: read
-//! backwards, the axes are in the C order of Rayspin's `[repetition, z, y, x]`. Read: numbers of 8 to 64
-//! bits in either byte order, raw, compressed by gzip, as text or as hexadecimal digits; two or three axes
-//! of space, one of repetitions (`list`, `time`) in any place, and a first axis of complex numbers.
-//! Written: 32-bit floats, complex numbers, and integers that were read as such, in LPS, compressed by
+//! backwards, the axes are in the C order of Rayspin's `[repetition, z, y, x]`. The reader takes numbers
+//! of 8 to 64 bits in either byte order: raw, compressed by gzip, as text or as hexadecimal digits. Axes are
+//! two or three of space, one of repetitions (`list`, `time`) in any place, and a first one of complex
+//! numbers. Written: 32-bit floats, complex numbers, and integers that were read as such, in LPS, compressed by
 //! gzip.
 //!
 //! Source: <http://teem.sourceforge.net/nrrd/format.html>.

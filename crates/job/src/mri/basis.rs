@@ -51,10 +51,7 @@ pub(super) fn of(request: &Request, images: usize) -> Result<Option<Basis>> {
             Basis::new(read(path)?).map_err(|error| io::Error::core(path, error))?
         }
     };
-    if basis.frames() != images {
-        let expected = format!("{images} rows, one for each image of the series");
-        return Err(Error::value("temporal basis", expected, basis.frames()).into());
-    }
+    basis.expect_frames(images)?;
     Ok(Some(basis))
 }
 

@@ -1,5 +1,6 @@
 //! From a request and its scan to a method with all that it takes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rayspin_core::{C64, Monitor};
@@ -149,7 +150,10 @@ impl<'a> Begun<'a> {
             let number = |v: &C64| if basis.is_complex() { json!([v.re, v.im]) } else { json!(v.re) };
             let rows = basis.matrix().outer_iter().map(|row| row.iter().map(number).collect()).collect();
             session.told.recorder.parameter("temporal basis", serde_json::Value::Array(rows));
-            if !session.request.outputs.is_empty() && !session.request.given.has("complex") {
+            let Request { outputs, given, .. } = &*session.request;
+            let loses =
+                |path: &PathBuf| !io::Format::of_name(path).is_some_and(io::Format::writes_complex_first);
+            if outputs.iter().any(loses) && !given.has("complex") && !given.has("phase") {
                 let text = "coefficients have a sign: files of magnitudes lose it (--complex keeps it)";
                 session.told.say(text.to_owned());
             }

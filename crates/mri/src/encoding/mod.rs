@@ -29,7 +29,7 @@ pub use solving::{Observer, Solving};
 pub(crate) use spec::{Context, Grid};
 pub use spec::{Inputs, Spec};
 pub use store::KernelStore;
-pub(crate) use subspace::{expect_frames, joined, measured, notes_of_joined, repeated};
+pub(crate) use subspace::{joined, measured, notes_of_joined, repeated};
 pub use voxels::{LAMBDA_MATRIX, Voxels};
 
 /// Fewer points of a trajectory at a time save nothing beside the fine grid of their plan.

@@ -53,7 +53,7 @@ pub(super) struct Frames<'a> {
 impl<'a> Frames<'a> {
     /// Errors: another number of frames than the basis has.
     pub(super) fn new(basis: &'a Arc<Basis>, samples: &'a [usize]) -> Result<Self> {
-        expect_frames(basis, samples.len())?;
+        basis.expect_frames(samples.len())?;
         Ok(Self { basis, samples })
     }
 
@@ -65,17 +65,9 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Fails unless a series of `frames` images has one for each row of the basis.
-pub(crate) fn expect_frames(basis: &Basis, frames: usize) -> Result<()> {
-    if basis.frames() == frames {
-        return Ok(());
-    }
-    let expected = format!("{frames} rows, one for each frame of the series");
-    Err(Error::value("temporal basis", expected, basis.frames()))
-}
-
-/// Gives the first of several frames with the same points the sum of their weights, `[q, frame]`, and the others none. Orthogonal columns of Φ
-/// cancel there, and do so exactly.
+/// Gives the first of several frames with the same points the sum of their weights, `[q, frame]`, and the
+/// others none. Orthogonal columns of Φ cancel there exactly: of weights that cancel in a transform, rounding
+/// is left, which is no Hermitian kernel.
 fn add_at_same_points(weights: &mut Array2<f64>, trajectory: &Trajectory, samples: &[usize]) {
     let points = trajectory.points();
     let largest = weights.iter().fold(0.0, |most: f64, weight| most.max(weight.abs()));

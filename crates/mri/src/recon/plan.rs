@@ -8,9 +8,7 @@ use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
 
 use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND, search};
 pub use crate::encoding::Known;
-use crate::encoding::{
-    COMPLEX, Context, INDEX, Inputs, REAL, Spec, count, expect_frames, range_of, repeated,
-};
+use crate::encoding::{COMPLEX, Context, INDEX, Inputs, REAL, Spec, count, range_of, repeated};
 use crate::methods::Span;
 use crate::prepare;
 use crate::scan::{Frame, Samples};
@@ -62,7 +60,7 @@ pub fn of_frames(
         None => (frames.count, frames.count),
         Some(basis) => {
             let slices = (frames.count / basis.frames()).max(1);
-            expect_frames(basis, frames.count.div_ceil(slices))?;
+            basis.expect_frames(frames.count.div_ceil(slices))?;
             (slices, slices * basis.coefficients())
         }
     };

@@ -12,7 +12,7 @@ use super::judge::{Judge, is_empty};
 use super::{
     AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
 };
-use crate::encoding::{SharedMaps, expect_frames, joined, notes_of_joined};
+use crate::encoding::{SharedMaps, joined, notes_of_joined};
 use crate::methods::{self, Kind, Value};
 use crate::prepare::Preparation;
 use crate::scan::{self, Frame, Label};
@@ -72,7 +72,7 @@ impl Run {
             return Err(Error::value("repetitions", expected, repetitions));
         }
         if let Some(basis) = &options.basis {
-            expect_frames(basis, repetitions)?;
+            basis.expect_frames(repetitions)?;
         }
         let mut reconstructor = Reconstructor::new(device, options.clone())?;
         let repeated = repetitions > 1 && !options.independent && options.basis.is_none();

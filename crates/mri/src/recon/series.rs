@@ -5,7 +5,7 @@ use rayspin_device::Device;
 use super::judge::Judge;
 use super::run::{Run, RunEnd, as_volumes, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
-use crate::encoding::{expect_frames, joined};
+use crate::encoding::joined;
 use crate::methods::Span;
 use crate::prepare::{self, Preparation};
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan, SeriesFrames, Window};
@@ -214,7 +214,7 @@ pub fn reconstruct_frame(
     let (frame, of_frames) = match &options.basis {
         None => (frame, None),
         Some(basis) => {
-            expect_frames(basis, 1)?;
+            basis.expect_frames(1)?;
             let (frame, of_frames) = joined(vec![frame])?;
             (frame, Some(of_frames))
         }

@@ -44,7 +44,7 @@ fn files_of_simple_itk_are_read() {
     let image = real(&put(f, plane, &shorts()));
     assert_eq!(image.shape_zyx(), [1, 6, 4]);
     near(place(&image, [3.0, 1.0, 0.0]), [8.0, 21.5, 0.0]);
-    // Four axes, of which the last is time.
+    // Four axes; the last is time.
     let series = "NRRD0004\ntype: short\ndimension: 4\nspace dimension: 4\nsizes: 4 3 1 2\n\
                   space directions: (1,0,0,0) (0,1,0,0) (0,0,1,0) (0,0,0,1)\n\
                   kinds: domain domain domain domain\n\
