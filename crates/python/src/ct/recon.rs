@@ -1,13 +1,13 @@
 use std::path::PathBuf;
 
-use ndarray::{Array3, ArrayD, Axis};
+use ndarray::ArrayD;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{Error, Geometry, Image};
 use rayspin::ct::corrections::Place as Acts;
 use rayspin::io::png::PngOptions;
 use rayspin::io::{Values, WriteOptions};
-use rayspin::job::ct::{self as job, Ct, Input, Request};
+use rayspin::job::ct::{self as job, Ct, Input, Planned, Request};
 use rayspin::job::{Error as RunError, Place as Where};
 use rayspin::report::number;
 use rayspin::run::{BadInput, Certificate, Given};
@@ -183,18 +183,10 @@ pub(crate) fn recon_ct(
     let Wanted { request, place, sources } = Wanted::of(scan, method, device, (grid, correct), options)?;
     let (listener, recorder) = (Listener::new(py, progress)?, record::start(&place.device));
     let monitor = listener.monitor();
-    let memory = request.memory;
     let finished = listener.run(py, || {
-        let mut slabs = Slabs::default();
         let planned = request.begin(place, monitor, recorder)?.read()?.choose()?.plan()?;
-        let shape = planned.options().grid.shape_zyx();
-        if planned.is_cut() {
-            expect_limit(memory, planned.plan().peak(), shape)?;
-        }
-        let mut finished = planned.run::<RunError>(&mut |slab| slabs.push(shape, slab))?;
-        if let Some(volume) = slabs.volume {
-            finished.made.volume = volume;
-        }
+        expect_whole(&planned)?;
+        let mut finished = planned.run::<RunError>(&mut |_| Ok(()))?;
         finished.record()?;
         Ok::<_, RunError>(finished)
     });
@@ -299,32 +291,15 @@ impl Wanted {
     }
 }
 
-/// That a volume fits the limit beside a run that makes it slab by slab. Errors: it does not.
-fn expect_limit(memory: Option<u64>, peak: u64, shape: [usize; 3]) -> Result<(), RunError> {
-    let needed = peak + (shape.iter().product::<usize>() * size_of::<f32>()) as u64;
-    match memory.filter(|&limit| needed > limit) {
-        None => Ok(()),
-        Some(limit) => {
-            let (needed, limit) = (number::bytes(needed), number::bytes(limit));
-            let message = format!("--memory: expected at least {needed} for the whole volume, found {limit}");
-            Err(BadInput::new(message).hint("a smaller --matrix takes less").into())
-        }
+/// Errors: a run that makes the volume slab by slab. The command writes such slabs; here the whole volume is returned.
+fn expect_whole(planned: &Planned<'_>) -> Result<(), RunError> {
+    if !planned.is_cut() {
+        return Ok(());
     }
-}
-
-/// The slabs of a volume that is made slab by slab, together.
-#[derive(Default)]
-struct Slabs {
-    volume: Option<Array3<f32>>,
-    filled: usize,
-}
-
-impl Slabs {
-    fn push(&mut self, shape: [usize; 3], slab: Array3<f32>) -> Result<(), RunError> {
-        let volume = self.volume.get_or_insert_with(|| Array3::zeros(shape));
-        let end = self.filled + slab.shape()[0];
-        volume.slice_axis_mut(Axis(0), (self.filled..end).into()).assign(&slab);
-        self.filled = end;
-        Ok(())
-    }
+    let volume = planned.options().grid.shape_zyx().iter().product::<usize>() * size_of::<f32>();
+    let needed = number::bytes(planned.plan().peak() + volume as u64);
+    let message = format!("volume: expected memory for all of it at once (at least {needed}), found less");
+    let hint =
+        "a larger --memory, or a smaller --matrix; rayspin recon ct --stream writes a volume slab by slab";
+    Err(BadInput::new(message).hint(hint).into())
 }
