@@ -45,6 +45,7 @@ Examples:
   rayspin recon mri scan.h5 -o some.nii.gz --slice 1-2 --repetition 0,3 --readouts 0-24
   rayspin recon mri golden.h5 -o frames.nii.gz --window 21 --stride 8    a sliding window
   rayspin recon mri golden.h5 -o frames.nii.gz --window 8 -m low-rank-sparse
+  rayspin recon mri echoes.h5 -o coefficients.h5 --basis svd:4          T2 decays, 4 coefficients
 
 Repetitions and windows are read, reconstructed and written as a stream. What is complete when a
 run ends early is kept as image.partial.nii.gz. A picture shows up to 16 slices and repetitions,
