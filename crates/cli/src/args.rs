@@ -8,7 +8,7 @@ use rayspin::core::Ranges;
 use rayspin::imaging::display::Window;
 use rayspin::io::Values;
 use rayspin_shell::Gpu;
-use rayspin_shell::args::Common;
+use rayspin_shell::args::{Common, numbers};
 
 pub(crate) mod arrays;
 pub(crate) mod batch;
@@ -365,28 +365,6 @@ Examples:
 pub(crate) struct Completions {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
-}
-
-/// Parses `A,B` or `A,B,C` of positive numbers, naming the option in the error.
-pub(crate) fn numbers<T: std::str::FromStr>(
-    option: &str,
-    text: &str,
-    counts: &[usize],
-) -> anyhow::Result<Vec<T>> {
-    let parsed: Result<Vec<T>, _> = text.split([',', 'x']).map(|part| part.trim().parse()).collect();
-    match parsed {
-        Ok(values) if counts.is_empty() || counts.contains(&values.len()) => Ok(values),
-        _ => {
-            let wanted: Vec<_> = counts.iter().map(ToString::to_string).collect();
-            let wanted = if wanted.is_empty() { vec!["some".to_owned()] } else { wanted };
-            Err(rayspin_shell::BadInput::new(format!(
-                "{option}: expected {} numbers separated by commas, found '{text}'",
-                wanted.join(" or ")
-            ))
-            .hint(format!("{option} {}", vec!["96"; counts.first().copied().unwrap_or(2)].join(",")))
-            .into())
-        }
-    }
 }
 
 /// The grey values of `--grey LOW,HIGH`.

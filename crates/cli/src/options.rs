@@ -8,10 +8,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
 use rayspin::core::Ranges;
 use rayspin::job::rows::{Kind, OptionRow, Setting, Settings, Table};
-use rayspin_shell::args::{ranges, size};
+use rayspin_shell::args::{numbers, ranges, size};
 use rayspin_shell::effect::Given;
-
-use crate::args::numbers;
 
 /// The options of a run that its table has.
 pub(crate) struct OptionArgs<T> {

@@ -8,3 +8,4 @@ pub mod phantom;
 pub mod recon;
 pub mod scan;
 pub mod simulate;
+mod solving;

@@ -1,16 +1,11 @@
 use std::borrow::Cow;
 
-use bytemuck::Pod;
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{Error, Result, expect_shape, voxels};
 
 use crate::cuda::{Buffer, HostCopy, View, ViewMut};
 use crate::lent::HostMemory;
-use crate::{Backend, Device, Lent};
-
-/// The element types of arrays: plain numbers, real or complex.
-pub trait Element: Pod + Send + Sync + std::fmt::Debug {}
-impl<T: Pod + Send + Sync + std::fmt::Debug> Element for T {}
+use crate::{Backend, Device, Element, Lent};
 
 /// A C-order array in a device's memory.
 ///

@@ -8,7 +8,25 @@ use std::ptr::NonNull;
 use rayspin_core::{Error, Result};
 
 use crate::Element;
-use crate::cuda::ForeignStream;
+
+/// The handle of a CUDA stream that another library made on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForeignStream(u64);
+
+impl ForeignStream {
+    /// The stream with this handle (`CUstream`). 0 and 1 are the legacy default stream, 2 the calling thread's.
+    ///
+    /// # Safety
+    /// The stream belongs to the primary context of the GPU that it is used with, and lives as long as this value and what is made of it.
+    pub unsafe fn new(handle: u64) -> Self {
+        Self(handle)
+    }
+
+    /// The handle.
+    pub fn handle(self) -> u64 {
+        self.0
+    }
+}
 
 /// Memory that another library owns: its address, what keeps it alive, and the CUDA stream on which its owner uses it.
 pub struct Lent {

@@ -4,20 +4,25 @@
 //! [`Device::backend`] and calls the implementation for that processor. This crate names no algorithm.
 
 mod array;
+mod bandwidth;
 pub mod cpu;
 pub mod cuda;
 mod double_buffer;
+mod element;
 mod leave;
 mod lent;
 pub mod private;
+mod texture;
 mod transfer;
 
-pub use array::{Array, Element};
+pub use array::Array;
+pub use bandwidth::copy_bandwidth;
 pub use cpu::Cpu;
 pub use cuda::{Cuda, HostCopy};
 pub use double_buffer::DoubleBuffer;
+pub use element::Element;
 pub use leave::leave;
-pub use lent::Lent;
+pub use lent::{ForeignStream, Lent};
 pub use transfer::{Pinned, Transfer};
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayspin_core::{Error, Result, expect_shape};
 
 use crate::cuda::{Copying, PinnedBytes, ViewMut};
-use crate::{Array, Backend, Device, Element, HostCopy};
+use crate::{Array, Backend, Cuda, Device, Element, HostCopy};
 
 /// Host memory that a device copies from and to by itself. For a GPU this is pinned memory. Allocate little of it, because
 /// the system cannot move it. For the CPU it is a plain vector.
@@ -68,7 +68,7 @@ impl<T: Element> Pinned<T> {
         }
     }
 
-    pub(crate) fn pinned(&mut self) -> Result<&mut PinnedBytes> {
+    fn pinned(&mut self) -> Result<&mut PinnedBytes> {
         match &mut self.place {
             Place::Pinned(bytes) => Ok(bytes),
             Place::Host(_) => Err(Error::value("host values of a copy", "a GPU's", self.device.describe())),
@@ -213,7 +213,7 @@ impl<T: Element> Array<T> {
         }
     }
 
-    pub(crate) fn expect_end(&self, end: &Pinned<T>) -> Result<()> {
+    fn expect_end(&self, end: &Pinned<T>) -> Result<()> {
         expect_shape("host values of a copy", &[self.len()], &[end.len])?;
         self.expect_same(end)
     }
@@ -228,5 +228,56 @@ impl<T: Element> Array<T> {
             format!("ones for {}", self.device().describe()),
             "another device's",
         )
+    }
+}
+
+impl Cuda {
+    /// Copies `from` to `to` and `of` to `into` at the same time, in copies of `part` values. The copies start after the
+    /// work queued so far, and later work waits for both. The host does not wait; [`Pinned::values`] does.
+    ///
+    /// Errors: the numbers of values differ; arrays or host values of another device; `part` is 0.
+    pub fn exchange<T: Element>(
+        &self,
+        to: &mut Array<T>,
+        from: &mut Pinned<T>,
+        of: &Array<T>,
+        into: &mut Pinned<T>,
+        part: usize,
+    ) -> Result<()> {
+        to.expect_end(from)?;
+        of.expect_end(into)?;
+        self.expect_own(to)?;
+        self.expect_own(of)?;
+        self.exchange_parts(to.cuda_mut(), from.pinned()?, of.cuda(), into.pinned()?, part)
+    }
+
+    /// Copies `from` to `array`, calls `work` on every `part` values, and copies the results to `to`. While `work` runs on
+    /// one part, the next part comes in and the previous part goes out. The pipeline starts after the work queued so far,
+    /// and later work waits for all of it. The host does not wait; [`Pinned::values`] does.
+    ///
+    /// Errors: the numbers of values differ; an array or host values of another device; `part` is 0; errors of `work`.
+    pub fn pipeline<T: Element>(
+        &self,
+        array: &mut Array<T>,
+        from: &mut Pinned<T>,
+        to: &mut Pinned<T>,
+        part: usize,
+        work: impl FnMut(ViewMut<'_, T>) -> Result<()>,
+    ) -> Result<()> {
+        array.expect_end(from)?;
+        array.expect_end(to)?;
+        self.expect_own(array)?;
+        self.pipeline_parts(array.cuda_mut(), from.pinned()?, to.pinned()?, part, work)
+    }
+
+    fn expect_own<T: Element>(&self, array: &Array<T>) -> Result<()> {
+        match array.device().backend() {
+            Backend::Cuda(own) if std::ptr::eq(own, self) => Ok(()),
+            _ => Err(Error::value(
+                "array of a copy",
+                self.properties().name.as_str(),
+                array.device().describe(),
+            )),
+        }
     }
 }

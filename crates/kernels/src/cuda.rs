@@ -1,26 +1,12 @@
-//! Helpers of all CUDA kernels, and the list of all programs.
+//! Helpers of all CUDA kernels.
 
 use rayspin_core::{Real, Result};
 use rayspin_device::Cuda;
 use rayspin_device::cuda::{Define, Properties, Source};
-use rayspin_tune::{Build, distinct};
+use rayspin_tune::Build;
 
 /// Pairs of coils and teams of lanes, for kernels that take one voxel's small matrix together.
 pub(crate) const TEAM: (&str, &str) = ("team.cuh", include_str!("team.cuh"));
-
-/// What kernels over real or complex numbers share.
-pub(crate) const SCALAR: (&str, &str) = ("scalar.cuh", include_str!("scalar.cuh"));
-
-/// The builds of a source over real and complex numbers in both precisions, without spills.
-pub(crate) fn scalars(source: &'static Source) -> Vec<Build> {
-    let build = |defines| Build { source, defines, spill_bytes: 0 };
-    vec![
-        build(crate::vector::defines::<num_complex::Complex32>()),
-        build(crate::vector::defines::<num_complex::Complex64>()),
-        build(crate::vector::defines::<f32>()),
-        build(crate::vector::defines::<f64>()),
-    ]
-}
 
 /// The macro that sets a program's `real` and `cplx` to the types of `R`.
 pub(crate) fn define<R: Real>() -> Define {
@@ -47,36 +33,6 @@ pub(crate) fn in_precision<R: Real>(mut builds: Vec<Build>) -> Vec<Build> {
     builds
 }
 
-/// Every program of every folder, in every form that matters to its resources. Continuous integration compiles them without
-/// a GPU.
-pub fn programs() -> Vec<Build> {
-    let folders = [
-        crate::coil_mixing::builds,
-        crate::density::builds,
-        crate::difference::builds,
-        crate::espirit::builds,
-        crate::fft::cuda::builds,
-        crate::gram::builds,
-        crate::grappa::builds,
-        crate::nudft::builds,
-        crate::nufft::cuda::builds,
-        crate::off_resonance::builds,
-        crate::pocs::builds,
-        crate::projection::builds,
-        crate::render::builds,
-        crate::row_filter::builds,
-        crate::select::builds,
-        crate::sensitivity::builds,
-        crate::shrink::builds,
-        crate::toeplitz::builds,
-        crate::vector::builds,
-        crate::walsh::builds,
-        crate::wavelet::builds,
-        crate::window::builds,
-    ];
-    distinct(folders.iter().flat_map(|builds| builds()))
-}
-
 /// A form of a kernel for one problem where the GPU offers its program, or else the general form. Each is what a launch needs,
 /// and its macros.
 pub(crate) fn exact_or_general<T>(
@@ -86,34 +42,6 @@ pub(crate) fn exact_or_general<T>(
     general: impl FnOnce() -> Result<(T, Vec<Define>)>,
 ) -> Result<(T, Vec<Define>)> {
     if cuda.offers(source, &exact.1) { Ok(exact) } else { general() }
-}
-
-/// Bytes of shared memory that a block may have: capabilities 8.6, 8.9 and 12; 8.0 and 8.7; 9, 10 and 11.
-const SHARED: [u32; 3] = [99 << 10, 163 << 10, 227 << 10];
-
-/// The general programs, which a machine without a compiler loads where exact ones are not precompiled
-/// ([`rayspin_device::Cuda::offers`]), with Fourier transforms of up
-/// to `longest` points. `usize::MAX` gives all lengths that have kernels.
-pub fn precompiled(longest: usize) -> Vec<Build> {
-    let mut all = programs();
-    for shared in SHARED {
-        all.extend(of_type::<f32>(longest, shared));
-        all.extend(of_type::<f64>(longest, shared));
-    }
-    let mut seen = std::collections::HashSet::new();
-    all.retain(|build| seen.insert((std::ptr::from_ref(build.source).addr(), build.defines.clone())));
-    all
-}
-
-fn of_type<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
-    let longest = longest.min(crate::fft::cuda::line::LONGEST);
-    let mut all = crate::fft::cuda::precompiled::<R>(longest, shared);
-    all.extend(crate::toeplitz::precompiled::<R>(longest, shared));
-    if size_of::<R>() == 4 {
-        all.extend(crate::row_filter::precompiled(longest, shared));
-    }
-    all.extend(crate::nufft::cuda::precompiled::<R>(shared, &[crate::density::window()]));
-    all
 }
 
 /// The shared memory that blocks of current GPUs may have, for programs whose form depends on it.

@@ -39,6 +39,7 @@ pub mod nudft;
 pub mod nufft;
 pub mod off_resonance;
 pub mod pocs;
+mod programs;
 pub mod projection;
 pub mod render;
 pub mod row_filter;
@@ -54,7 +55,7 @@ pub mod wavelet;
 pub mod window;
 mod workspace;
 
-pub use cuda::{precompiled, programs};
+pub use programs::{precompiled, programs};
 pub use rayspin_tune::{Build, variant};
 
 /// The ladders, which `rayspin-ladder` runs.

@@ -1,11 +1,8 @@
 //! The command line: one definition gives the parser, the help texts and the shell completions.
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use rayspin::report::table::{Table, legend, wrap};
-use rayspin::tune::Ladder;
 use rayspin_shell::args::Common;
-
-use crate::ladder::Ladders;
 
 pub(crate) mod ladder;
 pub(crate) mod tune;
@@ -112,31 +109,4 @@ Examples:
 pub(crate) struct Completions {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
-}
-
-/// The definition of the command line, with the names of these ladders.
-pub(crate) fn command(ladders: &Ladders) -> clap::Command {
-    let titled = |ladder: &&dyn Ladder| (ladder.about().name, ladder.about().title);
-    let names: Vec<_> = ladders.all().iter().map(titled).collect();
-    with_names(Cli::command(), &names).mut_arg("device", |option| {
-        option.help(
-            "Processor to compute on: auto (the CPU, then the first GPU that works; tune takes the GPU alone where there is \
-             one), cpu, cuda, cuda:N, both (not for tune)",
-        )
-    })
-}
-
-/// The same with the names that arguments called NAME may have, its subcommands' too.
-fn with_names(command: clap::Command, names: &[(&'static str, &'static str)]) -> clap::Command {
-    let mut names = names.to_vec();
-    if command.get_name() == "applications" {
-        names.extend(crate::ladder::applications::reconstructions());
-    }
-    let known = names.clone();
-    command
-        .mut_args(|argument| match argument.get_id().as_str() {
-            "names" | "name" => argument.value_parser(ladder::Names(known.clone())),
-            _ => argument,
-        })
-        .mut_subcommands(|command| with_names(command, &names))
 }

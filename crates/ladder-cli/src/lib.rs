@@ -22,6 +22,7 @@ mod without;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
 use rayspin::core::Error;
 use rayspin::tune::Ladder;
 use rayspin_shell::effect::Given;
@@ -45,9 +46,36 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
 /// Runs the command line `args`, the program's name first, with these ladders. Where two have one name, the later replaces the earlier.
 pub fn run(ladders: Vec<Box<dyn Ladder>>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let (ladders, line) = (Ladders::new(ladders), Vec::from_iter(args));
-    let code = PROGRAM
-        .main_from(args::command(&ladders), line.clone(), |cli, given| start(cli, given, &ladders, &line));
+    let code =
+        PROGRAM.main_from(command(&ladders), line.clone(), |cli, given| start(cli, given, &ladders, &line));
     ExitCode::from(code)
+}
+
+/// The definition of the command line, with the names of these ladders.
+fn command(ladders: &Ladders) -> clap::Command {
+    let titled = |ladder: &&dyn Ladder| (ladder.about().name, ladder.about().title);
+    let names: Vec<_> = ladders.all().iter().map(titled).collect();
+    with_names(Cli::command(), &names).mut_arg("device", |option| {
+        option.help(
+            "Processor to compute on: auto (the CPU, then the first GPU that works; tune takes the GPU alone where there is \
+             one), cpu, cuda, cuda:N, both (not for tune)",
+        )
+    })
+}
+
+/// The same with the names that arguments called NAME may have, its subcommands' too.
+fn with_names(command: clap::Command, names: &[(&'static str, &'static str)]) -> clap::Command {
+    let mut names = names.to_vec();
+    if command.get_name() == "applications" {
+        names.extend(ladder::applications::reconstructions());
+    }
+    let known = names.clone();
+    command
+        .mut_args(|argument| match argument.get_id().as_str() {
+            "names" | "name" => argument.value_parser(args::ladder::Names(known.clone())),
+            _ => argument,
+        })
+        .mut_subcommands(|command| with_names(command, &names))
 }
 
 /// What to do about an error of a library, in the options of this program.
@@ -61,7 +89,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 
 fn start(cli: Cli, given: Given, ladders: &Ladders, line: &[OsString]) -> anyhow::Result<()> {
     if let Some(Command::Completions(args)) = &cli.command {
-        let mut script = PROGRAM.completions(args.shell, args::command(ladders));
+        let mut script = PROGRAM.completions(args.shell, command(ladders));
         if args.shell == clap_complete::Shell::Fish {
             // The generator leaves out what arguments without a name may be.
             for ladder in ladders.all() {

@@ -20,7 +20,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use rayspin::core::format_shape;
-use rayspin::device::cuda::ForeignStream;
+use rayspin::device::ForeignStream;
 use rayspin::device::{Array, Device, Element, HostCopy, Lent};
 
 use crate::call::Detached;

@@ -62,6 +62,26 @@ impl std::str::FromStr for DeviceArg {
     }
 }
 
+/// Parses `A,B` or `A,B,C`.
+///
+/// Errors: another number of numbers than one of `counts`, unless that is empty; the error names the option.
+pub fn numbers<T: std::str::FromStr>(option: &str, text: &str, counts: &[usize]) -> anyhow::Result<Vec<T>> {
+    let parsed: Result<Vec<T>, _> = text.split([',', 'x']).map(|part| part.trim().parse()).collect();
+    match parsed {
+        Ok(values) if counts.is_empty() || counts.contains(&values.len()) => Ok(values),
+        _ => {
+            let wanted: Vec<_> = counts.iter().map(ToString::to_string).collect();
+            let wanted = if wanted.is_empty() { vec!["some".to_owned()] } else { wanted };
+            Err(crate::BadInput::new(format!(
+                "{option}: expected {} numbers separated by commas, found '{text}'",
+                wanted.join(" or ")
+            ))
+            .hint(format!("{option} {}", vec!["96"; counts.first().copied().unwrap_or(2)].join(",")))
+            .into())
+        }
+    }
+}
+
 /// Parses `3`, `1-2` or `0,3`.
 ///
 /// Errors: text that is no list of numbers and ascending ranges.

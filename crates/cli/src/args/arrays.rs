@@ -7,7 +7,7 @@ use rayspin::core::TrajectoryUnits;
 use rayspin::io::ScanOptions;
 use rayspin::job::rows::expect_fov;
 
-use super::numbers;
+use rayspin_shell::args::numbers;
 
 /// How arrays are read, from what `--traj-units`, `--matrix` and `--fov` say. Errors: what is no unit or no number.
 pub(crate) fn array_options(

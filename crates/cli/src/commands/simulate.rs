@@ -13,8 +13,8 @@ use rayspin_shell::effect::{Given, Need, Row, any_of, refuse_idle};
 use rayspin_shell::{BadInput, Context, stdout};
 
 use super::files::{self, RunFiles};
-use crate::args::numbers;
 use crate::args::simulate::{AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, TrajectoryArg};
+use rayspin_shell::args::numbers;
 
 /// What an option may need.
 enum Needs {

@@ -24,7 +24,7 @@ use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
 use super::{FilteredBackprojection, ramp};
-use crate::recon::parts;
+use crate::solving::parts;
 
 choices! {
     /// How rows go on beyond the detector before they are filtered.

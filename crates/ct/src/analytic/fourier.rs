@@ -207,7 +207,7 @@ impl FourierBackprojection {
         // The filtered row's first column is that many behind a padded row's first element.
         let front = before - self.rows.margins[0];
         let more = front.max(length - front - columns);
-        for part in crate::recon::parts(views, VIEWS) {
+        for part in crate::solving::parts(views, VIEWS) {
             let wide = columns + 2 * more;
             let responses = self.rows.responses(ends, 0, part.clone(), more)?;
             let to = &mut added[part.start * length..part.end * length];

@@ -10,7 +10,7 @@ use rayspin_kernels::variant::Work;
 use rayspin_run::{Bytes, Effort, Memory, Needs, Param, Step, Value};
 
 use crate::analytic::{Filter, FilteredBackprojection, extension_note};
-use crate::recon::{REAL, Solving, Spec, checks, lost, parts};
+use crate::solving::{REAL, Solving, Spec, checks, lost, parts};
 
 const FILTER: &str = "Filter";
 

@@ -14,7 +14,7 @@ use rayspin_run::{About, Step, params};
 use rayspin_solve::{CgOptions, cg};
 
 use super::{Facts, Method, iterative};
-use crate::recon::{Solve, Solving, Spec};
+use crate::solving::{Solve, Solving, Spec};
 
 params! {
     /// Least squares by conjugate gradients, for any path.

@@ -13,7 +13,7 @@ use rayspin_run::{About, Step, params};
 
 use super::{Facts, Method, analytic};
 use crate::analytic::{Extend, Filter, Window};
-use crate::recon::{Solving, Spec};
+use crate::solving::{Solving, Spec};
 
 params! {
     /// Filtered back-projection of parallel and fan beams.

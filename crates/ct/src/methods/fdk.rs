@@ -14,7 +14,7 @@ use rayspin_run::{About, Step, params};
 
 use super::{Facts, Method, analytic};
 use crate::analytic::{Extend, Filter, Window};
-use crate::recon::{Solving, Spec};
+use crate::solving::{Solving, Spec};
 
 params! {
     /// Filtered back-projection of cone beams (Feldkamp, Davis and Kress, J Opt Soc Am A 1:612, 1984).

@@ -18,7 +18,7 @@ use super::{Method, analytic};
 use crate::analytic::{
     Extend, Filter, FilteredBackprojection, FourierBackprojection, Window, extension_note,
 };
-use crate::recon::{REAL, Solving, Spec, checks, parts};
+use crate::solving::{REAL, Solving, Spec, checks, parts};
 
 /// Slices between two looks at the monitor.
 const SLICES: usize = 16;

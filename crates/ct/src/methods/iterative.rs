@@ -8,7 +8,7 @@ use rayspin_linop::Projection;
 use rayspin_run::{Bytes, Effort, Memory, Needs, Param, Value};
 
 use crate::analytic::note_of_truncated;
-use crate::recon::{REAL, Solve, Solving, Spec};
+use crate::solving::{REAL, Solve, Solving, Spec};
 
 const ITERATION: &str = "Iterations";
 const PENALTY: &str = "Penalty";

@@ -11,7 +11,7 @@ use rayspin_run::{About, Step, params};
 use rayspin_solve::{SartOptions, Subset, mlem};
 
 use super::{Method, iterative};
-use crate::recon::{Solve, Solving, Spec};
+use crate::solving::{Solve, Solving, Spec};
 
 params! {
     /// Expectation maximisation: a volume without negative numbers, for any path. Negative line integrals count as 0.

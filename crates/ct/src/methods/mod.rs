@@ -23,7 +23,7 @@ pub use rayspin_run::{About, Idle, Param, Parameters, Value};
 use rayspin_run::{Described, Step, Table};
 
 use crate::analytic::{Filter, Turn};
-use crate::recon::{Solving, Spec};
+use crate::solving::{Solving, Spec};
 pub use cgls::Cgls;
 pub use fbp::Fbp;
 pub use fdk::Fdk;

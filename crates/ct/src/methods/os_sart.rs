@@ -15,7 +15,7 @@ use rayspin_run::{About, Step, params};
 use rayspin_solve::{SartOptions, Subset, sart};
 
 use super::{Method, iterative};
-use crate::recon::{Solve, Solving, Spec};
+use crate::solving::{Solve, Solving, Spec};
 
 // 10 passes with 15 full steps each: on seven kinds of simulated scans the error is at most 14 % above the least one of fbp, cgls and sirt, and
 // mostly within 8 % (benches/results/2026-11-26-defaults/os-sart.txt).

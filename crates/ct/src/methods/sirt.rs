@@ -11,7 +11,7 @@ use rayspin_run::{About, Step, params};
 use rayspin_solve::{SartOptions, Subset, sart};
 
 use super::{Method, iterative};
-use crate::recon::{Solve, Solving, Spec};
+use crate::solving::{Solve, Solving, Spec};
 
 params! {
     /// Simultaneous iterative reconstruction: least squares weighted by the lengths of rays, for any path.

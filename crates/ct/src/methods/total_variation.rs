@@ -15,7 +15,7 @@ use rayspin_run::{About, Step, params};
 use rayspin_solve::{FistaOptions, LanczosOptions, Problem, largest_eigenvalue_from, sparse_least_squares};
 
 use super::{Method, iterative};
-use crate::recon::{Solve, Solving, Spec};
+use crate::solving::{Solve, Solving, Spec};
 
 /// Steps of the inner problem in each iteration.
 const STEPS: usize = 8;

@@ -5,10 +5,11 @@ use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid};
 use rayspin_device::{Array, Device};
 use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
 
-use super::checks::{Means, expect_finite, expect_met, note_of_seen};
-use super::{REAL, ReconOptions, Reconstruction, Spec, lost};
+use super::{ReconOptions, Reconstruction};
 use crate::analytic::{Filter, FilteredBackprojection, extension_note};
 use crate::scan::{angle_notes, view_angles};
+use crate::solving::checks::{Means, expect_finite, expect_met, note_of_seen};
+use crate::solving::{REAL, lost};
 
 /// A volume to which views are added as they arrive, filtered and projected back, some at a time.
 ///
@@ -70,7 +71,7 @@ pub fn arriving_budget(
     options: &ReconOptions,
     views: usize,
 ) -> Result<Budget> {
-    let spec = Spec::new(device, geometry, options);
+    let spec = options.spec(device, geometry);
     let filter = filter_of(options)?;
     // What the method refuses.
     options.method.steps(&spec)?;

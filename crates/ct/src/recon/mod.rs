@@ -2,74 +2,25 @@
 
 mod ahead;
 mod arriving;
-pub(crate) mod checks;
 mod grid;
 mod prepare;
-mod solving;
-mod spec;
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::Array3;
-use rayspin_core::{Error, Monitor, ProjectionGeometry, Result, VolumeGrid, expect_shape};
+use rayspin_core::{Monitor, ProjectionGeometry, Result, VolumeGrid, expect_shape};
 use rayspin_device::Device;
-use rayspin_run::{BatchSize, Budget, Bytes, Certify, Ledger, Recoverable, halve, with_recovery};
-use serde::Serialize;
+use rayspin_run::{Budget, Bytes, Certify, Ledger, Recoverable, halve, with_recovery};
 
 use crate::methods::Method;
 use crate::scan::{angle_notes, view_angles};
+pub use crate::solving::{BatchSizes, Certificate, Reconstruction, Solve, Solving, Spec};
+use crate::solving::{REAL, checks, lost};
 pub use ahead::{compile_ahead, rehearse};
 pub use arriving::{Arriving, arriving_budget, slices_at_a_time};
 pub use grid::{GridOptions, even_angles, grid};
 pub use prepare::{AxisOn, Prepared, RayOptions, axis_note, prepare, with_axis};
-pub use solving::{Certificate, Solve, Solving};
-pub use spec::Spec;
-
-/// Bytes of a real number.
-pub(crate) const REAL: u64 = size_of::<f32>() as u64;
-
-/// The error of a step that finds nothing where an earlier one had to leave something.
-pub(crate) fn lost(what: &str) -> Error {
-    Error::value(what, "from an earlier step", "none")
-}
-
-/// How the work is cut to fit a GPU.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct BatchSizes {
-    /// Slices of the volume at a time; all when absent.
-    pub slices: Option<usize>,
-    /// Views at a time; all when absent.
-    pub views: Option<usize>,
-}
-
-const SLICES: &str = "slices";
-const VIEWS: &str = "views";
-
-impl BatchSizes {
-    /// Every size that may be reduced, for `[view, row, column]` projections and `[z, y, x]` voxels. They save memory of a GPU; of views
-    /// that arrive as often as they are needed, slices save memory of the host as well.
-    pub fn list(&self, [views, ..]: [usize; 3], [slices, ..]: [usize; 3]) -> Vec<BatchSize> {
-        let of = |name, now: Option<usize>, all: usize, describe| {
-            let now = now.unwrap_or(all).min(all);
-            BatchSize { name, now, least: 1, gpu_only: true, describe }
-        };
-        vec![
-            of(SLICES, self.slices, slices, |n| format!("slices taken {n} at a time")),
-            of(VIEWS, self.views, views, |n| format!("views taken {n} at a time")),
-        ]
-    }
-
-    /// Sets the size called `name`.
-    pub fn set(&mut self, name: &str, to: usize) {
-        match name {
-            SLICES => self.slices = Some(to),
-            VIEWS => self.views = Some(to),
-            _ => {}
-        }
-    }
-}
 
 /// What decides the volume, and how the run is cut.
 #[derive(Debug, Clone)]
@@ -97,26 +48,18 @@ impl ReconOptions {
             finish_on_cpu: false,
         }
     }
-}
 
-/// A volume, and how it was made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reconstruction {
-    /// The attenuation `[z, y, x]`, 1/mm.
-    pub volume: Array3<f32>,
-    /// How the iterations went, for a method that iterates.
-    pub solve: Option<Solve>,
-    /// What was assumed or changed, for people.
-    pub notes: Vec<String>,
-    /// What was checked.
-    pub certificates: Vec<Certificate>,
+    /// What a method is asked with for these rays.
+    fn spec<'a>(&self, device: &'a Device, geometry: &'a ProjectionGeometry) -> Spec<'a> {
+        Spec::new(device, geometry, self.grid, self.batch_sizes, self.certify.is_some())
+    }
 }
 
 /// What [`reconstruct`] takes for these rays on this device, the line integrals included.
 ///
 /// Errors: a method that does not take these rays.
 pub fn budget(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) -> Result<Budget> {
-    let spec = Spec::new(device, geometry, options);
+    let spec = options.spec(device, geometry);
     let mut ledger = Ledger::new(Bytes::host(REAL * spec.pixels()?), 1);
     ledger.result(REAL * spec.voxels()?);
     options.method.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
@@ -178,7 +121,7 @@ struct Attempts<'a> {
 
 impl Attempts<'_> {
     fn attempt(&self, lines: Cow<'_, Array3<f32>>, monitor: &Monitor<'_>) -> Result<Reconstruction> {
-        let spec = Spec::new(&self.device, self.geometry, &self.options);
+        let spec = self.options.spec(&self.device, self.geometry);
         let steps = self.options.method.steps(&spec)?;
         let mut state = Solving::new(&spec, lines, self.options.certify);
         rayspin_run::run(steps, &mut state, monitor)?;
@@ -207,11 +150,6 @@ impl Recoverable for Attempts<'_> {
     fn move_to(&mut self, device: Device) {
         self.device = device;
     }
-}
-
-/// `0..count` in parts of at most `most`.
-pub(crate) fn parts(count: usize, most: usize) -> Vec<Range<usize>> {
-    (0..count).step_by(most.max(1)).map(|first| first..count.min(first + most.max(1))).collect()
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@ use ndarray::Array3;
 use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, RaySource, Result, View};
 use rayspin_device::Device;
 
-use super::checks::Means;
 use crate::corrections::{Corrections, binned};
 use crate::scan::{FoundAxis, Measured, Part, PixelSize, Scan, search_axis};
+use crate::solving::checks::Means;
 
 /// exp(-80) is less than one photon in 10^34: larger numbers are no line integrals of what was measured.
 const MOST_OPAQUE: f32 = 80.0;

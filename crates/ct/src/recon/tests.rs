@@ -59,7 +59,7 @@ fn a_certificate_finds_a_wrong_volume() {
     let (lines, geometry) = head(&device, 0.0);
     let options = options();
     let right = reconstruct(&device, lines.clone(), &geometry, &options, &Monitor::silent()).unwrap();
-    let spec = Spec::new(&device, &geometry, &options);
+    let spec = options.spec(&device, &geometry);
     for (factor, met) in [(1.0, true), (1.001, false)] {
         let mut state = Solving::new(&spec, Cow::Borrowed(&lines), options.certify);
         let method = crate::analytic::FilteredBackprojection::new(

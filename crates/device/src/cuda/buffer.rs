@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use rayspin_core::{C32, C64, Error, Result};
 
 use super::argument::Home;
-use super::{Driver, ForeignStream, Memory, Stream, View, ViewMut};
-use crate::{Element, Lent};
+use super::{Driver, Memory, Stream, View, ViewMut};
+use crate::{Element, ForeignStream, Lent};
 
 /// How values are copied between a GPU and pageable host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

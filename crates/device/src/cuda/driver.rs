@@ -8,6 +8,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use crate::ForeignStream;
 use rayspin_core::Result;
 
 use super::{Program, TextureLayout};
@@ -121,25 +122,6 @@ pub enum Stream {
     Download,
     /// A stream of another library in this process.
     Foreign(ForeignStream),
-}
-
-/// The handle of a stream that another library made on this GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ForeignStream(u64);
-
-impl ForeignStream {
-    /// The stream with this handle (`CUstream`). 0 and 1 are the legacy default stream, 2 the calling thread's.
-    ///
-    /// # Safety
-    /// The stream belongs to the primary context of the GPU that it is used with, and lives as long as this value and what is made of it.
-    pub unsafe fn new(handle: u64) -> Self {
-        Self(handle)
-    }
-
-    /// The handle.
-    pub fn handle(self) -> u64 {
-        self.0
-    }
 }
 
 /// The memory of a texture.

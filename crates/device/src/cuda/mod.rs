@@ -32,8 +32,8 @@ pub use cache::folder as cache_folder;
 pub use compile::{Compiled, Usage, architecture, compile, compiler_missing, compiler_version, usages};
 pub(crate) use deferred::Copying;
 pub use driver::{
-    Compile, Driver, Event, FftPlan, ForeignStream, Function, Graph, Launch, Module, Properties, Resources,
-    Stream, TextureMemory, Ticket,
+    Compile, Driver, Event, FftPlan, Function, Graph, Launch, Module, Properties, Resources, Stream,
+    TextureMemory, Ticket,
 };
 pub use launched::Launched;
 use launched::Trace;
@@ -380,22 +380,6 @@ impl Cuda {
 /// Maximum bytes of pinned host memory that stage copies from and to pageable memory, for this number of threads.
 pub fn staging_bytes(threads: usize) -> u64 {
     machine::staging::bytes(threads)
-}
-
-/// Bytes per second that a copy within the device's memory reads and writes together. The best of five copies of 1 GiB or a
-/// quarter of the free memory.
-pub fn copy_bandwidth(device: &Device) -> Result<f64> {
-    let crate::Backend::Cuda(cuda) = device.backend() else {
-        return Err(Error::value("device", "a GPU", device.describe()));
-    };
-    let len = (cuda.memory_left()? / 4).min(1 << 30) as usize / 4;
-    let from = crate::Array::<f32>::zeros(device, &[len])?;
-    let mut to = crate::Array::<f32>::zeros(device, &[len])?;
-    let mut best = f64::INFINITY;
-    for _ in 0..5 {
-        best = best.min(cuda.seconds(|| to.copy_from(&from))?);
-    }
-    Ok(8.0 * len as f64 / best)
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use rayspin_core::{Error, Result};
 
 use super::{Cuda, PinnedBytes, Stream, View, ViewMut};
-use crate::{Array, Element, Pinned};
+use crate::Element;
 
 impl Cuda {
     /// Queues a copy of the values of `from` starting at `at`, in the order of the device's work. The caller has checked the
@@ -53,26 +53,17 @@ impl Cuda {
         done
     }
 
-    /// Copies `from` to `to` and `of` to `into` at the same time, in copies of `part` values. The copies start after the
-    /// work queued so far, and later work waits for both. The host does not wait; [`Pinned::values`] does.
-    ///
-    /// Errors: the numbers of values differ; arrays or host values of another device; `part` is 0.
-    pub fn exchange<T: Element>(
+    /// [`Cuda::exchange`] of views. The caller has checked that the ends belong together.
+    pub(crate) fn exchange_parts<T: Element>(
         &self,
-        to: &mut Array<T>,
-        from: &mut Pinned<T>,
-        of: &Array<T>,
-        into: &mut Pinned<T>,
+        mut to: ViewMut<'_, T>,
+        from: &mut PinnedBytes,
+        of: View<'_, T>,
+        into: &mut PinnedBytes,
         part: usize,
     ) -> Result<()> {
-        to.expect_end(from)?;
-        of.expect_end(into)?;
-        self.expect_own(to)?;
-        self.expect_own(of)?;
         let (mut incoming, outgoing) = (parts(to.len(), part)?, parts(of.len(), part)?);
-        let (from, into) = (from.pinned()?, into.pinned()?);
-        let streams = ForkedStreams::fork(self, [from, into])?;
-        let (mut to, of) = (to.cuda_mut(), of.cuda());
+        let streams = ForkedStreams::fork(self, [&mut *from, &mut *into])?;
         for out in outgoing {
             if let Some(range) = incoming.next() {
                 // SAFETY: all later work is ordered after the copy streams before the borrows end.
@@ -88,26 +79,17 @@ impl Cuda {
         streams.join()
     }
 
-    /// Copies `from` to `array`, calls `work` on every `part` values, and copies the results to `to`. While `work` runs on
-    /// one part, the next part comes in and the previous part goes out. The pipeline starts after the work queued so far,
-    /// and later work waits for all of it. The host does not wait; [`Pinned::values`] does.
-    ///
-    /// Errors: the numbers of values differ; an array or host values of another device; `part` is 0; errors of `work`.
-    pub fn pipeline<T: Element>(
+    /// [`Cuda::pipeline`] of a view, likewise.
+    pub(crate) fn pipeline_parts<T: Element>(
         &self,
-        array: &mut Array<T>,
-        from: &mut Pinned<T>,
-        to: &mut Pinned<T>,
+        mut whole: ViewMut<'_, T>,
+        from: &mut PinnedBytes,
+        to: &mut PinnedBytes,
         part: usize,
         mut work: impl FnMut(ViewMut<'_, T>) -> Result<()>,
     ) -> Result<()> {
-        array.expect_end(from)?;
-        array.expect_end(to)?;
-        self.expect_own(array)?;
-        let parts = parts(array.len(), part)?;
-        let (from, to) = (from.pinned()?, to.pinned()?);
-        let streams = ForkedStreams::fork(self, [from, to])?;
-        let mut whole = array.cuda_mut();
+        let parts = parts(whole.len(), part)?;
+        let streams = ForkedStreams::fork(self, [&mut *from, &mut *to])?;
         for range in parts {
             // SAFETY: work that uses the part is ordered after its upload, and all later work after both copy streams before
             // the borrows end.
@@ -124,17 +106,6 @@ impl Cuda {
     fn order(&self, from: Stream, to: Stream) -> Result<()> {
         let _pass = self.memory.gate.pass_now("copying beside the GPU's work")?;
         self.driver.order_streams(from, to)
-    }
-
-    fn expect_own<T: Element>(&self, array: &Array<T>) -> Result<()> {
-        match array.device().backend() {
-            crate::Backend::Cuda(own) if std::ptr::eq(own, self) => Ok(()),
-            _ => Err(Error::value(
-                "array of a copy",
-                self.properties().name.as_str(),
-                array.device().describe(),
-            )),
-        }
     }
 
     /// # Safety

@@ -7,8 +7,8 @@ use num_complex::Complex;
 use rayspin_core::{Error, Result};
 
 use super::argument::Home;
-use super::{Argument, Cuda, Driver, Memory, TextureMemory};
-use crate::{Array, Element};
+use super::{Argument, Cuda, Driver, Memory, TextureMemory, View};
+use crate::Element;
 
 /// The numbers of a texel as the hardware stores them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,21 +155,14 @@ struct Texels {
 }
 
 impl Cuda {
-    /// Makes a texture of `values`, `[x]`, `[y, x]` or `[z, y, x]`.
-    ///
-    /// Errors: another number of axes; an axis that is empty or too long for the hardware; a repeated texture with
-    /// coordinates in texels; no memory.
-    pub fn texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling) -> Result<Texture> {
-        self.new_texture(values, sampling, false)
-    }
-
-    /// Makes a texture of images `[layer, y, x]`, for `tex2DLayered`. Errors: as [`Cuda::texture`].
-    pub fn layered_texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling) -> Result<Texture> {
-        self.new_texture(values, sampling, true)
-    }
-
-    fn new_texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling, layered: bool) -> Result<Texture> {
-        let shape = values.shape();
+    /// A texture of values of this shape, as [`Cuda::texture`] makes it.
+    pub(crate) fn texture_of<T: Texel>(
+        &self,
+        values: View<'_, T>,
+        shape: &[usize],
+        sampling: Sampling,
+        layered: bool,
+    ) -> Result<Texture> {
         let wanted = if layered { 3..=3 } else { 1..=3 };
         if !wanted.contains(&shape.len()) || values.is_empty() {
             let axes = if layered { "[layer, y, x]" } else { "one to three axes" };
@@ -195,7 +188,7 @@ impl Cuda {
         let (driver, memory) = (self.driver.clone(), self.memory.clone());
         let texels = Texels { inner, driver, memory, bytes };
         let mut texture = Texture { texels, layout, shape: shape.to_vec() };
-        texture.set(values)?;
+        texture.fill(values)?;
         Ok(texture)
     }
 }
@@ -220,21 +213,19 @@ impl Memory {
 }
 
 impl Texture {
-    /// Replaces the values by others of the same shape, in the order of the device's work.
-    ///
-    /// Errors: another shape, kind of texel or device.
+    /// Replaces the values, in the order of the device's work. Errors: another number of values, kind of texel or device.
     #[allow(unsafe_code)]
-    pub fn set<T: Texel>(&mut self, values: &Array<T>) -> Result<()> {
-        rayspin_core::expect_shape("texture", &self.shape, values.shape())?;
-        let own = |cuda: &Cuda| Arc::ptr_eq(&cuda.driver, &self.texels.driver);
-        let here = matches!(values.device().backend(), crate::Backend::Cuda(cuda) if own(cuda));
-        if !here || T::KIND != self.layout.kind {
-            let found = format!("{:?} on {}", T::KIND, values.device().describe());
+    pub(crate) fn fill<T: Texel>(&mut self, values: View<'_, T>) -> Result<()> {
+        rayspin_core::expect_shape("texture", &[self.layout.texels()], &[values.len()])?;
+        let home = Home::of(&self.texels.memory);
+        if values.home != home || T::KIND != self.layout.kind {
+            let place = if values.home == home { "its own GPU" } else { "another device" };
+            let found = format!("{:?} on {place}", T::KIND);
             return Err(Error::value("texture", format!("{:?} on its own GPU", self.layout.kind), found));
         }
         let _pass = self.texels.memory.gate.pass();
-        // SAFETY: the array holds as many texels as the texture.
-        unsafe { self.texels.inner.fill(values.cuda().address) }
+        // SAFETY: the view holds as many texels as the texture.
+        unsafe { self.texels.inner.fill(values.address) }
     }
 
     /// The shape of the array that the texture was made of.

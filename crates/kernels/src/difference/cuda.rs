@@ -6,8 +6,7 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
 use super::Axis;
-use crate::cuda::{SCALAR, scalars};
-use crate::vector::{Scalar, defines};
+use crate::vector::{SCALAR, Scalar, defines, scalars};
 
 static SOURCE: Source =
     Source { name: "difference", files: &[SCALAR, ("difference.cu", include_str!("cuda/difference.cu"))] };

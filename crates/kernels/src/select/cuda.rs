@@ -5,8 +5,7 @@ use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
-use crate::cuda::{SCALAR, scalars};
-use crate::vector::{Scalar, defines};
+use crate::vector::{SCALAR, Scalar, defines, scalars};
 
 static SOURCE: Source =
     Source { name: "select", files: &[SCALAR, ("select.cu", include_str!("cuda/select.cu"))] };

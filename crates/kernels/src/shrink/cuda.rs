@@ -5,8 +5,7 @@ use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
-use crate::cuda::{SCALAR, scalars};
-use crate::vector::{Scalar, defines};
+use crate::vector::{SCALAR, Scalar, defines, scalars};
 
 static SOURCE: Source =
     Source { name: "shrink", files: &[SCALAR, ("shrink.cu", include_str!("cuda/shrink.cu"))] };

@@ -5,8 +5,7 @@ use rayspin_device::cuda::{Argument, Kernel, Launch, Source, View, ViewMut};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::Build;
 
-use super::{Scalar, Side, defines};
-use crate::cuda::{SCALAR, scalars};
+use super::{SCALAR, Scalar, Side, defines, scalars};
 
 static SOURCE: Source =
     Source { name: "vector", files: &[SCALAR, ("vector.cu", include_str!("cuda/vector.cu"))] };

@@ -14,7 +14,7 @@ pub(crate) use cpu::{SERIAL, for_chunks};
 pub(crate) use cuda::{builds, multiply as multiply_on_gpu};
 pub(crate) use ladder::ladder;
 pub use scalar::Scalar;
-pub(crate) use scalar::defines;
+pub(crate) use scalar::{SCALAR, defines, scalars};
 pub use variants::{CgUpdate, Launch, Operation, Problem, variants};
 
 use num_complex::Complex;

@@ -1,7 +1,8 @@
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::Element;
-use rayspin_device::cuda::{Argument, Define};
+use rayspin_device::cuda::{Argument, Define, Source};
+use rayspin_tune::Build;
 
 use crate::cuda::define;
 
@@ -175,4 +176,18 @@ mod sealed {
 pub(crate) fn defines<S: Scalar>() -> Vec<Define> {
     let name = if S::COMPLEX { "cplx" } else { "real" };
     vec![define::<S::Real>(), ("scalar", name.to_owned())]
+}
+
+/// What kernels over real or complex numbers share.
+pub(crate) const SCALAR: (&str, &str) = ("scalar.cuh", include_str!("scalar.cuh"));
+
+/// The builds of a source over real and complex numbers in both precisions, without spills.
+pub(crate) fn scalars(source: &'static Source) -> Vec<Build> {
+    let build = |defines| Build { source, defines, spill_bytes: 0 };
+    vec![
+        build(defines::<Complex<f32>>()),
+        build(defines::<Complex<f64>>()),
+        build(defines::<f32>()),
+        build(defines::<f64>()),
+    ]
 }

@@ -6,7 +6,7 @@ pub(crate) mod simulate;
 use anyhow::Result;
 use rayspin::core::Detector;
 
-use crate::args::numbers;
+use rayspin_shell::args::numbers;
 
 /// `U[,V]` of an option: both sizes of a pixel, mm.
 fn pixel(text: &str) -> Result<[f64; 2]> {

@@ -15,9 +15,9 @@ use rayspin_shell::{BadInput, Context, stdout};
 
 use super::{flat, matrix, pixel, place};
 use crate::args::ct::{GeometryArg, PhantomArg, SimulateCt};
-use crate::args::numbers;
 use crate::args::simulate::ContrastArg;
 use crate::commands::files::{self, RunFiles};
+use rayspin_shell::args::numbers;
 
 /// What an option may need.
 enum Needs {

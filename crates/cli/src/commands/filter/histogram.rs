@@ -12,8 +12,8 @@ use rayspin::report::page::{Axis, LineChart, Page, Section, Series};
 use rayspin_shell::BadInput;
 
 use crate::args::filter::Filter as Arguments;
-use crate::args::numbers;
 use crate::commands::files;
+use rayspin_shell::args::numbers;
 
 /// How a histogram is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

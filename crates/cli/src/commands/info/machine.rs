@@ -229,7 +229,7 @@ fn gpu(context: &Context, ordinal: usize) -> Gpu {
     found.driver = Some([properties.driver.0, properties.driver.1]);
     found.memory_bytes = Some(properties.memory);
     found.memory_available_bytes = gpu.memory_left().ok();
-    match cuda::copy_bandwidth(&device) {
+    match rayspin::device::copy_bandwidth(&device) {
         Ok(bandwidth) => found.copy_bytes_per_second = Some(bandwidth),
         Err(error) => found.copy_error = Some(error.to_string()),
     }

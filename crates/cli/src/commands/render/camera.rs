@@ -8,8 +8,8 @@ use rayspin::kernels::render::{Camera, Lens};
 use rayspin_shell::BadInput;
 
 use super::volume::Volume;
-use crate::args::numbers;
 use crate::args::render::{Render, ViewArg};
+use rayspin_shell::args::numbers;
 
 /// Pixels of a side, at most.
 const MOST: usize = 16_384;

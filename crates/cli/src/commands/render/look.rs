@@ -10,8 +10,8 @@ use rayspin::kernels::render::{Knot, Mode, Surface, Transfer, attenuation};
 use rayspin_shell::BadInput;
 
 use super::volume::Volume;
-use crate::args::numbers;
 use crate::args::render::{ModeArg, PresetArg, Render};
+use rayspin_shell::args::numbers;
 
 /// How voxels become a mode's values.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use rayspin_core::{ProjectionGeometry, Result, VolumeGrid, voxels};
 use rayspin_device::{BackendKind, Device};
 use rayspin_kernels::projection::Projector;
 
-use super::{BatchSizes, ReconOptions, parts};
+use super::{BatchSizes, parts};
 
 /// Slices of a slab on a CPU: work is interrupted between slabs. What a column of voxels shares in a view is found once a slab, and is most
 /// of the work: 256 slices take 1.8 s in one slab and 3.2 s in two (256³ voxels, 360 views of 256² pixels, two threads).
@@ -22,11 +22,17 @@ pub struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    pub(crate) fn new(device: &'a Device, geometry: &'a ProjectionGeometry, options: &ReconOptions) -> Self {
-        let (grid, batch_sizes) = (options.grid, options.batch_sizes);
+    /// `certifies` says whether outputs are to be compared with exact sums.
+    pub(crate) fn new(
+        device: &'a Device,
+        geometry: &'a ProjectionGeometry,
+        grid: VolumeGrid,
+        batch_sizes: BatchSizes,
+        certifies: bool,
+    ) -> Self {
         // An attempt on a GPU may be followed by another one.
         let keeps_lines = device.kind() == BackendKind::Cuda;
-        Self { device, geometry, grid, batch_sizes, keeps_lines, certifies: options.certify.is_some() }
+        Self { device, geometry, grid, batch_sizes, keeps_lines, certifies }
     }
 
     /// Where it is computed.
