@@ -266,6 +266,11 @@ impl Error {
     }
 }
 
+/// The name of a file without its folder.
+pub(crate) fn name(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// The folder that holds `path`, `.` for a bare name.
 pub(crate) fn parent_folder(path: &Path) -> &Path {
     match path.parent() {

@@ -1,24 +1,20 @@
-//! The description of a file format, and the detection of a file's format.
+//! The description of a file format: what a row of the table states, and what its functions take and give.
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
 use rayspin_core::{Geometry, Monitor};
 use rayspin_mri::scan::Scan;
 use serde::Serialize;
 
 use crate::arrays::Arrays;
 use crate::cfl::Layout;
-use crate::element::{self, Element};
+use crate::element::Element;
 use crate::folder::Folder;
-use crate::formats::FORMATS;
-use crate::ismrmrd::Identity;
+use crate::identity::Identity;
 use crate::projections::Projections;
-use crate::series_file::VolumeWriter;
-use crate::{AnyImage, Error, Held, Input, NumberType, Result, Values, WriteOptions, input};
+use crate::{AnyImage, Held, NumberType, Result, Slices, Values, WriteOptions};
 
 /// What a file's header says under a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,7 +50,7 @@ pub type Sample = Vec<(&'static str, Vec<u8>)>;
 type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
 
 /// A file format: how a file is recognised, what files hold, which functions read and write them, and what
-/// files keep. The formats are the rows of [`FORMATS`].
+/// files keep. The formats are the rows of [`FORMATS`](crate::FORMATS).
 pub struct Format {
     /// The name for people. No two formats share it.
     pub name: &'static str,
@@ -80,8 +76,8 @@ pub struct Format {
     pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
     /// The other files that are read with one, where it may lead to such.
     pub(crate) linked: Option<fn(&Path) -> Vec<PathBuf>>,
-    /// Whether a folder of such files is one image, too.
-    pub(crate) folder: bool,
+    /// How a folder of such files is read as one image, where it is one.
+    pub(crate) folder: Option<Folders>,
     /// What a file holds under names, where it may hold several arrays, series or scans.
     pub(crate) names: Option<ListNames>,
     /// Whether the text behind a colon describes a file, which has no header.
@@ -103,6 +99,16 @@ pub struct Format {
     /// Small files of kinds that Rayspin reads and does not write. Tests of damaged files and fuzzers start from them, and from files that
     /// the row's own functions write.
     pub samples: fn() -> Vec<Sample>,
+}
+
+/// How a folder of a format's files is read as one image.
+pub(crate) struct Folders {
+    /// Reads the image; the name chooses one of several.
+    pub(crate) image: fn(&Folder, Option<&str>) -> Result<ImageRead>,
+    /// What the files hold under names, where they may hold several images.
+    pub(crate) names: Option<fn(&Folder) -> Result<Vec<Held>>>,
+    /// What the files' headers say, under labels.
+    pub(crate) describe: Option<fn(&Folder) -> Result<Rows>>,
 }
 
 /// What a file keeps of an image beside its magnitudes.
@@ -183,6 +189,16 @@ impl ImageWriter {
     }
 }
 
+/// A file in the making, as a format's module writes it. Dropped unfinished it leaves nothing.
+pub(crate) trait VolumeWriter: Send {
+    /// Appends slices `[z, y, x]`: whole volumes, or parts of one where [`ImageWriter::by_slices`](crate::ImageWriter) says so.
+    fn push(&mut self, slices: &Slices<'_>) -> Result<()>;
+
+    /// Ends the file under `path` after `frames` volumes: the name and the number that it was made for, or fewer under another
+    /// name in the same folder. Returns what a reader of the file does not see.
+    fn finish(self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>>;
+}
+
 /// A file of images to be written.
 pub(crate) struct Target<'a> {
     pub(crate) path: &'a Path,
@@ -219,17 +235,6 @@ pub struct Scans {
 }
 
 impl Format {
-    /// The format that a name's ending stands for, whatever the case.
-    ///
-    /// ```
-    /// use rayspin_io::Format;
-    /// assert_eq!(Format::of_name("out/Head.NII.gz").unwrap().name, "NIfTI");
-    /// assert_eq!(Format::of_name("head.gz"), None);
-    /// ```
-    pub fn of_name(path: impl AsRef<Path>) -> Option<&'static Self> {
-        FORMATS.iter().find(|format| format.ending_of(path.as_ref()).is_some())
-    }
-
     /// The ending of the name, where it is one of the format's.
     pub(crate) fn ending_of(&self, path: &Path) -> Option<&'static str> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
@@ -279,7 +284,7 @@ impl Format {
 
     /// Whether a folder of its files is read as one image.
     pub fn reads_folders(&self) -> bool {
-        self.folder
+        self.folder.is_some()
     }
 
     /// Whether it writes a folder of files where other formats write a file.
@@ -317,7 +322,7 @@ impl Format {
         self.names.is_some()
     }
 
-    fn has_magic(&self, start: &[u8]) -> Option<usize> {
+    pub(crate) fn has_magic(&self, start: &[u8]) -> Option<usize> {
         let at = |(at, magic): &&(usize, &[u8])| start.get(*at..).is_some_and(|rest| rest.starts_with(magic));
         self.magic.iter().find(at).map(|(at, _)| *at)
     }
@@ -346,220 +351,10 @@ impl fmt::Display for Format {
 /// The first bytes of a gzip stream.
 pub(crate) const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// The endings to advise for formats that `of` chooses, in the order of [`FORMATS`].
-///
-/// ```
-/// use rayspin_io::{Format, endings};
-/// assert_eq!(endings(Format::writes_arrays), [".cfl", ".npy"]);
-/// ```
-pub fn endings(of: impl Fn(&Format) -> bool) -> Vec<&'static str> {
-    FORMATS.iter().filter(|format| of(format)).flat_map(|format| format.endings).copied().collect()
-}
-
 /// `a, b or c`.
 pub(crate) fn any_of(words: &[&str]) -> String {
     match words {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         _ => words.concat(),
     }
-}
-
-/// The format that the name of an output stands for. Errors: an ending of none that `of` chooses.
-///
-/// ```
-/// use rayspin_io::{Format, expect_ending};
-/// assert_eq!(expect_ending("out/image.nii.gz", Format::writes_images)?.name, "NIfTI");
-/// assert!(expect_ending("out/image.jpg", Format::writes_images).is_err());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Result<&'static Format> {
-    let path = path.as_ref();
-    Format::of_name(path).filter(|format| of(format)).ok_or_else(|| {
-        let expected = format!("the ending {}", any_of(&endings(of)));
-        let found = path.file_name().unwrap_or_default().to_string_lossy();
-        Error::field(path, "name of the output", expected, found)
-            .with_hint("the format of an output follows its name")
-    })
-}
-
-/// The files that a path stands for: both files of a BART array for either name or the common one; every file of a folder that
-/// is one image; otherwise the file itself ([`Input::file`]).
-///
-/// ```
-/// use ndarray::ArrayD;
-/// use rayspin_core::C32;
-/// use rayspin_io::{cfl, parts};
-///
-/// # let folder = tempfile::tempdir()?;
-/// let head = folder.path().join("head");
-/// cfl::write(&head, ArrayD::from_elem(vec![6, 5], C32::ONE).view())?;
-/// assert_eq!(parts(&head).len(), 2); // head.cfl and head.hdr
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
-    let path = Input::of(path).file;
-    if path.is_dir()
-        && let Ok(folder) = Folder::open(&path)
-    {
-        return folder.files;
-    }
-    match Format::of_name(&path).or_else(|| of_common_name(&path)).and_then(|format| format.parts) {
-        Some(parts) => parts(&path),
-        None => vec![path],
-    }
-}
-
-/// The files that are read for an input: its [`parts`], and the files that an HDF5 file leads to by external links, virtual data sets and
-/// external storage.
-///
-/// ```
-/// use rayspin_io::sources;
-///
-/// # let folder = tempfile::tempdir()?;
-/// let scan = folder.path().join("scan.npy");
-/// std::fs::write(&scan, "")?;
-/// assert_eq!(sources(&scan), [scan]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn sources(path: impl AsRef<Path>) -> Vec<PathBuf> {
-    let path = path.as_ref();
-    let mut files = parts(path);
-    if let Ok(Format { linked: Some(linked), .. }) = detect(path) {
-        files.extend(linked(&Input::of(path).file));
-    }
-    files
-}
-
-/// Whether `path` is the common name of several files that make up an array.
-pub(crate) fn complete(path: &Path) -> bool {
-    of_common_name(path).is_some()
-}
-
-/// The format of several files whose common name, which is no file itself, `path` is.
-fn of_common_name(path: &Path) -> Option<&'static Format> {
-    let complete =
-        |format: &&Format| format.parts.is_some_and(|of| of(path).iter().all(|part| part.is_file()));
-    FORMATS.iter().filter(|_| !path.exists()).find(complete)
-}
-
-/// The format of a file, told by its first bytes; the name decides only where these do not tell it (`.cfl`, `.dat`). The common
-/// name of several files that make up an array is recognised too, and a folder whose files are one image
-/// ([`Format::reads_folders`]). A name after a colon ([`Input`]) is no part of the file's.
-///
-/// Errors: a file that cannot be opened or read, or of no format that Rayspin knows; a folder without such files, or with files of
-/// several formats.
-///
-/// ```
-/// use ndarray::array;
-/// use rayspin_io::{detect, npy};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("a.npy");
-/// npy::write(&path, array![1.0, 2.0].view())?;
-/// assert!(detect(&path)?.reads_arrays());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
-    let path = &Input::of(path).file;
-    if let Some(format) = of_common_name(path) {
-        return Ok(format);
-    }
-    if path.is_dir() {
-        return Folder::open(path).map(|folder| folder.format);
-    }
-    let mut file = input::open(path)?;
-    let mut start = [0; 1024];
-    let got = element::fill(&mut file, &mut start).map_err(|e| Error::read(path, e))?;
-    let start = &start[..got];
-    if let Some(format) = of_content(start) {
-        return Ok(format);
-    }
-    if start.starts_with(GZIP) {
-        file.seek(SeekFrom::Start(0)).map_err(|e| Error::read(path, e))?;
-        let mut inner = [0; 1024];
-        // Damage shows when the file is read; here it only means that nothing is recognised.
-        let got = element::fill(&mut GzDecoder::new(file).take(1024), &mut inner).unwrap_or(0);
-        let told = of_content(&inner[..got]).or_else(|| Format::of_name(path));
-        return told.filter(|format| format.gzip).ok_or_else(|| {
-            let names: Vec<&str> = FORMATS.iter().filter(|f| f.gzip).map(|f| f.name).collect();
-            unknown(path, &format!("a gzip stream without {}", any_of(&names)))
-        });
-    }
-    for format in &FORMATS {
-        if let Some(seek) = format.seek
-            && seek(&file).map_err(|e| Error::read(path, e))?
-        {
-            return Ok(format);
-        }
-    }
-    let guessed = |format: &&Format| {
-        let (guess, ending) = (format.guess, format.ending_of(path));
-        guess.zip(ending).is_some_and(|(guess, ending)| guess(ending, start))
-    };
-    let found = if start.is_empty() { "an empty file" } else { "another signature" };
-    FORMATS.iter().find(guessed).ok_or_else(|| unknown(path, found))
-}
-
-/// The earliest magic decides: bytes farther on may be anything in another format. A format with a preamble comes first.
-fn of_content(start: &[u8]) -> Option<&'static Format> {
-    let after_preamble = |format: &&Format| format.preamble && format.has_magic(start).is_some();
-    if let Some(format) = FORMATS.iter().find(after_preamble) {
-        return Some(format);
-    }
-    let told = FORMATS.iter().filter_map(|format| Some((format.has_magic(start)?, format)));
-    told.min_by_key(|(at, _)| *at).map(|(_, format)| format)
-}
-
-fn unknown(path: &Path, found: &str) -> Error {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-    let error = Error::not_this_format(path, any_of(&names), found);
-    let header = path.with_extension("hdr");
-    match path.extension() {
-        Some(ending) if ending == "img" && header.is_file() => error.with_hint(format!(
-            "{} seems to be its header: convert both to a single .nii file",
-            header.display()
-        )),
-        _ => error,
-    }
-}
-
-/// What the header of a file says, under labels; nothing of formats whose images and scans tell it.
-///
-/// Errors: as [`detect`], and errors of the format's reader.
-///
-/// ```
-/// use ndarray::array;
-/// use rayspin_io::{Detail, describe, npy};
-///
-/// # let folder = tempfile::tempdir()?;
-/// let file = folder.path().join("a.npy");
-/// npy::write(&file, array![[1.0f32, 2.0, 3.0]].view())?;
-/// let header = describe(&file)?;
-/// assert!(header.iter().any(|(_, detail)| *detail == Detail::Sizes(vec![1, 3])));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn describe(path: impl AsRef<Path>) -> Result<Vec<(String, Detail)>> {
-    let path = &Input::of(path).file;
-    detect(path)?.describe.map_or_else(|| Ok(Vec::new()), |describe| describe(path))
-}
-
-/// What a file holds under names; none in a format whose files hold one thing. Errors: as [`describe`].
-///
-/// ```
-/// use ndarray::array;
-/// use rayspin_io::names;
-///
-/// # let folder = tempfile::tempdir()?;
-/// let file = folder.path().join("both.npz");
-/// let mut archive = ndarray_npy::NpzWriter::new(std::fs::File::create(&file)?);
-/// archive.add_array("kspace", &array![1.0f32, 2.0])?;
-/// archive.add_array("trajectory", &array![0.5f64])?;
-/// archive.finish()?;
-/// let held: Vec<String> = names(&file)?.into_iter().map(|held| held.name).collect();
-/// assert_eq!(held, ["kspace", "trajectory"]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn names(path: impl AsRef<Path>) -> Result<Vec<Held>> {
-    let path = &Input::of(path).file;
-    detect(path)?.names.map_or_else(|| Ok(Vec::new()), |names| names(path))
 }

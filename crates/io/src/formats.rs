@@ -3,8 +3,8 @@
 use crate::element::Element;
 use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{
-    Values, arrays::Arrays, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy, nrrd,
-    nxtomo, png, raw_image, tiff, twix, txrm,
+    Values, arrays::Arrays, bart, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy,
+    nrrd, nxtomo, png, raw_image, tiff, twix, txrm,
 };
 
 /// What a buffered stream holds.
@@ -36,7 +36,7 @@ const BLANK: Format = Format {
     guess: None,
     parts: None,
     linked: None,
-    folder: false,
+    folder: None,
     names: None,
     described: false,
     describe: None,
@@ -91,28 +91,28 @@ pub static FORMATS: [Format; 13] = [
         magic: &[(0, b"# Dimensions")],
         // The numbers come without a signature.
         guess: Some(|ending, _| ending == ".cfl"),
-        parts: Some(cfl::row::parts),
-        describe: Some(cfl::row::header),
-        read_image: Some(cfl::row::image),
+        parts: Some(bart::parts),
+        describe: Some(bart::header),
+        read_image: Some(bart::image),
         images: Some(ImageWriter {
             values: &[Values::Complex, Values::Magnitude, Values::Real, Values::Phase],
             integers: &[],
             scaled: false,
             by_slices: false,
             replaces: None,
-            create: cfl::row::create,
+            create: bart::create,
             // Real numbers are made complex volume by volume.
             memory: |_, volume| BUFFER + volume,
         }),
         arrays: Some(Arrays {
-            read: cfl::row::read,
-            grid: cfl::row::grid,
-            samples: cfl::row::samples,
-            points: cfl::row::points,
-            maps: cfl::row::maps,
+            read: bart::read,
+            grid: bart::grid,
+            samples: bart::samples,
+            points: bart::points,
+            maps: bart::maps,
             images: Some(cfl::images::Images::of),
             cycles_per_fov: Some("BART"),
-            write: Some(cfl::row::write_coils),
+            write: Some(bart::write_coils),
             // As they are read, as they are sorted, and as they are taken over.
             copies: [3, 3],
         }),
@@ -178,7 +178,7 @@ pub static FORMATS: [Format; 13] = [
                 either byte order, compressed without loss, BigTIFF, and ImageJ's stacks; writes float32, and integers that were read as such",
         endings: &[".tif", ".tiff"],
         magic: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
-        folder: true,
+        folder: Some(tiff::FOLDERS),
         read_image: Some(tiff::image),
         images: Some(ImageWriter {
             values: &[Values::Magnitude, Values::Real, Values::Phase],
@@ -318,7 +318,7 @@ pub static FORMATS: [Format; 13] = [
         magic: &[(128, dicom::MAGIC)],
         // PS3.10 7.1: it may be the header of a TIFF file.
         preamble: true,
-        folder: true,
+        folder: Some(dicom::FOLDERS),
         names: Some(dicom::names),
         describe: Some(dicom::describe),
         read_image: Some(dicom::image),

@@ -1,15 +1,15 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use rayspin_core::{C32, Geometry, Image, format_shape};
+use rayspin_core::{Geometry, Image, format_shape};
 
 use crate::atomic::together;
 use crate::cfl::Layout;
 use crate::folder::Folder;
 use crate::format::{ImageRead, Property, any_of};
-use crate::png::PngOptions;
 use crate::{
-    AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, endings, stack_paths,
+    AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, Values, WriteOptions,
+    endings, stack_paths,
 };
 
 /// The note on images of formats that hold none.
@@ -19,62 +19,6 @@ pub(crate) const NO_GEOMETRY: &str =
 /// The note on images of such formats that state the size of a voxel all the same.
 pub(crate) const NO_PLACE: &str =
     "the file states the size of a voxel and no place: the isocentre is assumed";
-
-/// The numbers of a complex image that a file stores.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Values {
-    /// |v| as 32-bit float.
-    #[default]
-    Magnitude,
-    /// Re v as 32-bit float.
-    Real,
-    /// arg v in rad, −π to π, as 32-bit float.
-    Phase,
-    /// v as two 32-bit floats.
-    Complex,
-}
-
-impl Values {
-    /// The numbers that are stored of this one.
-    pub(crate) fn of(self, value: C32) -> C32 {
-        match self {
-            Self::Magnitude => C32::new(value.norm(), 0.0),
-            Self::Real => C32::new(value.re, 0.0),
-            Self::Phase => C32::new(value.arg(), 0.0),
-            Self::Complex => value,
-        }
-    }
-
-    /// The name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Magnitude => "magnitudes",
-            Self::Real => "real parts",
-            Self::Phase => "phases",
-            Self::Complex => "complex values",
-        }
-    }
-}
-
-/// How [`write_image`] writes.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct WriteOptions {
-    /// The numbers stored; when absent, the format's usual ones: magnitude in NIfTI and ISMRMRD, and complex numbers in `.npy`
-    /// and `.cfl`.
-    pub values: Option<Values>,
-    /// How the image's file stored its numbers ([`ImageFile::stored`]). Real numbers that were integers, and still are those that the
-    /// file had, are stored as such where the format has them; [`SeriesWriter`], which does not know all numbers, leaves them floats.
-    pub stored: Option<NumberType>,
-    /// Whether the numbers are Hounsfield units ([`ImageFile::states_hounsfield`]), for formats that state it. When absent, numbers that reach down to
-    /// −500 are.
-    pub hounsfield: Option<bool>,
-    /// Time between repetitions in s, for formats that keep it.
-    pub repetition_time_s: Option<f64>,
-    /// Where the image's axes go in a BART array. Repetitions other in number than its frames go to TIME.
-    pub layout: Layout,
-    /// How the picture is made, for PNG; `values` of phases or real parts decide its part.
-    pub png: PngOptions,
-}
 
 /// An image from a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -170,10 +114,16 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
         return Err(Error::unsupported(path, format!("reading an image from {format}"))
             .with_hint(format!("give an image as {}", any_of(&of))));
     };
-    let mut read = read(path, input.name.as_deref())?;
-    if path.is_dir() {
-        read.notes.extend(Folder::open(path)?.left_out());
-    }
+    let name = input.name.as_deref();
+    let mut read = match &format.folder {
+        Some(of_folder) if path.is_dir() => {
+            let folder = Folder::open(path)?;
+            let mut read = (of_folder.image)(&folder, name)?;
+            read.notes.extend(folder.left_out());
+            read
+        }
+        _ => read(path, name)?,
+    };
     if !format.keeps(Property::Geometry) {
         let is_sized = read.image.geometry().spacing_mm != [1.0; 3];
         read.notes.insert(0, if is_sized { NO_PLACE } else { NO_GEOMETRY }.into());
@@ -244,7 +194,7 @@ pub fn write_image<T: Pixel>(
     let integers = match (&slices, images, options.stored) {
         (Slices::Real(numbers), Some(images), Some(stored)) => match options.values {
             Some(values @ (Values::Real | Values::Magnitude)) if !slices.lose(values) => {
-                stored.integers_of(numbers, images)
+                stored.integers_of(numbers, images.scaled, images.integers)
             }
             _ => None,
         },

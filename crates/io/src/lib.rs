@@ -3,13 +3,16 @@
 //! Every error names its file ([`Error`]); every output appears whole or not at all ([`atomic`]).
 
 mod apart;
+mod array_file;
 mod array_series;
 mod array_windows;
 mod arrays;
 pub mod atomic;
+mod bart;
 pub mod cfl;
 pub mod data_exchange;
 mod data_files;
+mod detect;
 mod dicom;
 mod element;
 mod error;
@@ -18,8 +21,8 @@ mod format;
 mod formats;
 mod gzip;
 mod hdf5_file;
+mod identity;
 mod image_file;
-mod input;
 pub mod ismrmrd;
 pub mod kernel_cache;
 mod meta_image;
@@ -28,8 +31,10 @@ pub mod npy;
 mod nrrd;
 mod number_type;
 mod nxtomo;
+mod opening;
 pub mod png;
 mod projections;
+mod projections_file;
 mod raw;
 mod raw_image;
 pub mod rtk;
@@ -39,23 +44,26 @@ mod slices;
 mod tiff;
 mod twix;
 mod txrm;
+mod values;
+mod write_options;
 
 pub use apart::expect_apart;
+pub use array_file::{array_memory, numbers_images, read_array, read_maps, write_coil_array};
 pub use array_series::{ArraySeries, ArraySource};
 pub use array_windows::ArrayWindows;
-pub use arrays::{Arrays, array_memory, numbers_images, read_array, read_maps, write_coil_array};
+pub use arrays::Arrays;
+pub use detect::{Input, describe, detect, endings, expect_ending, names, parts, replaces_folder, sources};
 pub use error::{Error, Result};
-pub use folder::replaces_folder;
-pub use format::{
-    Detail, Format, ImageWriter, Property, Sample, Scans, describe, detect, endings, expect_ending, names,
-    parts, sources,
-};
+pub use format::{Detail, Format, ImageWriter, Property, Sample, Scans};
 pub use formats::FORMATS;
-pub use image_file::{ImageFile, Values, WriteOptions, read_any_image, read_image, read_volume, write_image};
-pub use input::{Held, Input, read_text};
+pub use image_file::{ImageFile, read_any_image, read_image, read_volume, write_image};
 pub use number_type::NumberType;
-pub use projections::{Projections, Views, read_views};
+pub use opening::{Held, read_text};
+pub use projections::Projections;
+pub use projections_file::{Views, read_views};
 pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};
 pub use series_file::{SeriesShape, SeriesWriter, stack_paths};
 pub use slices::{AnyImage, Pixel, Slices};
+pub use values::Values;
+pub use write_options::WriteOptions;

@@ -19,9 +19,8 @@ use rayspin_core::{Geometry, Image};
 
 use crate::atomic::Pending;
 use crate::element::{self, ByteOrder, Element, Numbers};
-use crate::format::{ImageRead, Target};
-use crate::series_file::VolumeWriter;
-use crate::{Error, NumberType, Result, Slices, Values, input};
+use crate::format::{ImageRead, Target, VolumeWriter};
+use crate::{Error, NumberType, Result, Slices, Values, opening};
 
 /// The most bytes of a header. ITK's headers with a dictionary of a scanner's entries are far shorter.
 const LONGEST: usize = 1 << 20;
@@ -70,7 +69,7 @@ struct Header {
 
 impl Header {
     fn read(path: &Path) -> Result<Self> {
-        let file = input::open(path)?;
+        let file = opening::open(path)?;
         let mut file = BufReader::new(file);
         let (mut lines, mut end) = (Vec::new(), 0);
         let mut next = |end: &mut usize| -> Result<(String, usize)> {

@@ -5,7 +5,6 @@ use std::fmt;
 use ndarray::ArrayViewD;
 use rayon::prelude::*;
 
-use crate::ImageWriter;
 use crate::element::{Element, Scale};
 
 /// How a file stores the numbers of an image: a type, and for integers perhaps a slope and an intercept, with which a value is slope ·
@@ -75,12 +74,17 @@ impl NumberType {
         }
     }
 
-    /// The integers of a format that hold every value as it is: these, or the narrowest others. None if the values
+    /// The integers of a format, `integers`, that hold every value as it is: these, or the narrowest others. None if the values
     /// are no such integers, have changed since they were read, or were rounded on reading: they would pass for the file's own numbers.
-    pub(crate) fn integers_of(self, values: &ArrayViewD<'_, f32>, images: &ImageWriter) -> Option<Self> {
+    pub(crate) fn integers_of(
+        self,
+        values: &ArrayViewD<'_, f32>,
+        is_scaled: bool,
+        integers: &[Element],
+    ) -> Option<Self> {
         self.element.range().filter(|_| !self.is_rounded)?;
         let values = values.as_slice()?;
-        let scaled = self.scale.filter(|_| images.scaled).map(|scale| Self { scale: Some(scale), ..self });
+        let scaled = self.scale.filter(|_| is_scaled).map(|scale| Self { scale: Some(scale), ..self });
         let ways: Vec<(Self, (i128, i128))> = [Some(Self { scale: None, ..self }), scaled]
             .into_iter()
             .flatten()
@@ -91,8 +95,8 @@ impl NumberType {
             let holds = |(_, (low, high)): &&(Self, (i128, i128))| least <= *low && *high <= most;
             ways.iter().find(holds).map(|(way, _)| Self { element, ..*way })
         };
-        let own = images.integers.contains(&self.element).then_some(self.element);
-        own.into_iter().chain(images.integers.iter().copied()).find_map(with)
+        let own = integers.contains(&self.element).then_some(self.element);
+        own.into_iter().chain(integers.iter().copied()).find_map(with)
     }
 
     /// The least and the largest number that stand for some values; none where one stands for no value.

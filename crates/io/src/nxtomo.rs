@@ -23,7 +23,7 @@ use rayspin_device::Cpu;
 
 use crate::data_exchange::{Stored, pixel_sizes};
 use crate::hdf5_file::{Value, angle, attribute, dataset, leads_nowhere, list, open, value};
-use crate::input::choose;
+use crate::opening::choose;
 use crate::projections::{Header, Places, Projections, Source};
 use crate::{Error, Result};
 

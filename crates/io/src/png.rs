@@ -11,29 +11,9 @@ use rayspin_imaging::display::{
 };
 
 use crate::atomic::write_atomically;
-use crate::format::Target;
-use crate::series_file::VolumeWriter;
+use crate::format::{Target, VolumeWriter};
+pub use crate::write_options::PngOptions;
 use crate::{Error, Result, Slices, Values};
-
-/// How an image becomes a picture.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct PngOptions {
-    /// The real number that is shown of complex ones. Real ones show themselves, unless [`WriteOptions::values`](crate::WriteOptions)
-    /// asks for others.
-    pub part: Part,
-    /// What is black and what is white; phase is shown from −π to π unless a range is given. Percentiles are taken over the
-    /// whole volume, and over all that is shown of a series.
-    pub window: Window,
-    /// Slices of each repetition, and how they are laid out. Several slices of several repetitions have a row a repetition unless
-    /// columns are given.
-    pub montage: Montage,
-    /// Repetitions of a series that are shown; all when absent.
-    pub repetitions: Option<Vec<usize>>,
-    /// Each pixel becomes a block of this many, squared; 0 counts as 1.
-    pub enlarge: usize,
-    /// Pixels of the longer side, at least: blocks of smaller pictures are made larger. 0 leaves them as they are.
-    pub least_side: usize,
-}
 
 /// Writes a grey picture `[row, column]`. Errors: an empty picture, or a file that cannot be written.
 ///

@@ -4,53 +4,17 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array3, ArrayD, ArrayViewMut3, Axis};
-use rayspin_core::{Geometry, ProjectionGeometry, expect_len, expect_shape, voxels};
+use ndarray::{Array3, ArrayViewMut3};
+use rayspin_core::{ProjectionGeometry, expect_len, expect_shape, voxels};
 use rayspin_ct::scan::{Counts, Light, Measured, PixelSize, Scan};
 use rayspin_device::Cpu;
 
-use crate::format::any_of;
-use crate::image_file::{NO_GEOMETRY, NO_PLACE};
-use crate::npy::NpyStream;
-use crate::tiff::NO_STEP;
-use crate::{Error, Format, Input, Result, endings};
+use crate::{Error, Result};
 
 /// Where projections are.
 pub(crate) trait Source: Send {
     /// The numbers of some views, in C order.
     fn read(&mut self, views: Range<usize>, cpu: &Cpu) -> Result<Vec<f32>>;
-}
-
-fn another_shape(path: &Path, shape: &[usize]) -> Error {
-    Error::field(
-        path,
-        "line integrals",
-        "an array [view, row, column] or [view, column]",
-        format!("{shape:?}"),
-    )
-}
-
-impl Source for NpyStream {
-    /// Views are read in their order.
-    fn read(&mut self, views: Range<usize>, _: &Cpu) -> Result<Vec<f32>> {
-        let view = self.shape().iter().skip(1).product::<usize>();
-        self.read(views.len() * view)
-    }
-}
-
-/// Projections in memory, which are read once.
-struct Held {
-    values: Vec<f32>,
-    view: usize,
-}
-
-impl Source for Held {
-    fn read(&mut self, views: Range<usize>, _: &Cpu) -> Result<Vec<f32>> {
-        Ok(match views.len() * self.view == self.values.len() {
-            true => std::mem::take(&mut self.values),
-            false => self.values[views.start * self.view..views.end * self.view].to_vec(),
-        })
-    }
 }
 
 /// What a file says of its projections.
@@ -75,22 +39,6 @@ pub(crate) struct Places {
     pub(crate) angles: &'static str,
     /// What makes projections line integrals, in words.
     pub(crate) lines: Option<&'static str>,
-}
-
-/// The places in an array, which has none.
-const ARRAY: Places = Places { flats: "flat fields", angles: "angles", lines: None };
-
-/// The numbers of an array or image that are views.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Views {
-    /// `[view, row, column]`, or `[view, column]`.
-    pub values: ArrayD<f32>,
-    /// The distance between pixels, where the file states it.
-    pub pixel: Option<PixelSize>,
-    /// Where the middle of a view lies in the image's own coordinates, mm, where this is away from the origin by more than half a pixel.
-    pub middle_mm: Option<[f64; 2]>,
-    /// What had to be assumed or repaired, for people.
-    pub notes: Vec<String>,
 }
 
 /// A CT scan in a file: everything but its projections, which are read some views at a time.
@@ -120,7 +68,7 @@ pub struct Projections {
     angles: Option<Vec<f64>>,
     geometry: Option<ProjectionGeometry>,
     pixel: Option<PixelSize>,
-    middle_mm: Option<[f64; 2]>,
+    pub(crate) middle_mm: Option<[f64; 2]>,
     /// What the reader assumed.
     notes: Vec<String>,
     places: Places,
@@ -138,60 +86,6 @@ impl fmt::Debug for Projections {
 }
 
 impl Projections {
-    /// Opens a scan of any format that holds CT scans, by its content. A name after a colon chooses one of several ([`Input`]).
-    ///
-    /// Errors: a file of no such format; errors of the format's reader.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let input = Input::of(path);
-        let format = input.format()?;
-        let Some(open) = format.projections else {
-            let of = endings(|format| format.projections.is_some());
-            return Err(Error::unsupported(&input.file, format!("reading a CT scan from {format}"))
-                .with_hint(format!("give a CT scan as {}", any_of(&of))));
-        };
-        open(&input.file, input.name.as_deref())
-    }
-
-    /// Line integrals that are read from an array `[view, row, column]` or `[view, column]` as they arrive.
-    ///
-    /// Errors: another number of axes, or of angles.
-    pub fn of_stream(path: impl AsRef<Path>, stream: NpyStream, angles: Vec<f64>) -> Result<Self> {
-        let path = path.as_ref();
-        let shape = match *stream.shape() {
-            [views, columns] => [views, 1, columns],
-            [views, rows, columns] => [views, rows, columns],
-            ref other => return Err(another_shape(path, other)),
-        };
-        let header = Header {
-            shape,
-            frames: None,
-            angles: Some(angles),
-            geometry: None,
-            pixel: None,
-            notes: Vec::new(),
-            places: ARRAY,
-        };
-        Self::new(path, "array", Box::new(stream), header)
-    }
-
-    /// Line integrals in memory, `[view, row, column]` or `[view, column]`.
-    ///
-    /// Errors: another number of axes, or of angles.
-    pub fn of_array(path: impl AsRef<Path>, views: Views, angles: Vec<f64>) -> Result<Self> {
-        let path = path.as_ref();
-        let Views { values: lines, pixel, middle_mm, notes } = views;
-        let shape = match *lines.shape() {
-            [views, columns] => [views, 1, columns],
-            [views, rows, columns] => [views, rows, columns],
-            ref other => return Err(another_shape(path, other)),
-        };
-        let lines = if lines.is_standard_layout() { lines } else { lines.as_standard_layout().into_owned() };
-        let angles = Some(angles);
-        let header = Header { shape, frames: None, angles, geometry: None, pixel, notes, places: ARRAY };
-        let held = Held { values: lines.into_raw_vec_and_offset().0, view: shape[1] * shape[2] };
-        Ok(Self { middle_mm, ..Self::new(path, "array", Box::new(held), header)? })
-    }
-
     /// The same projections as counts with these flat and dark fields `[frame, row, column]`, in place of the file's. Without `darks` the
     /// file's dark fields stay.
     pub fn with_fields(mut self, flats: Array3<f32>, darks: Option<Array3<f32>>) -> Self {
@@ -216,17 +110,6 @@ impl Projections {
         }
         expect_len("angles", &self.shape[..1], angles.len()).map_err(|e| Error::core(&self.path, e))?;
         Ok(Self { angles: Some(angles), ..self })
-    }
-
-    /// Whether a file holds a CT scan. Files of no known format hold none.
-    ///
-    /// Errors: a file of a format that holds CT scans, and which cannot be read.
-    pub fn are_in(path: impl AsRef<Path>) -> Result<bool> {
-        let input = Input::of(path);
-        match input.format() {
-            Ok(Format { holds_projections: Some(holds), .. }) => holds(&input.file),
-            _ => Ok(false),
-        }
     }
 
     /// Checked as [`Scan::new`] does.
@@ -294,7 +177,7 @@ impl Projections {
         self.pixel
     }
 
-    /// Where the middle of a view lies in the coordinates that an image states ([`Views`]).
+    /// Where the middle of a view lies in the coordinates that an image states ([`Views`](crate::Views)).
     pub fn middle_mm(&self) -> Option<[f64; 2]> {
         self.middle_mm
     }
@@ -368,60 +251,4 @@ impl Projections {
         let scan = Scan::new(measured, self.angles.unwrap_or_default(), self.geometry);
         Ok(Scan { pixel: self.pixel, ..scan.map_err(|e| Error::core(&self.path, e))? })
     }
-}
-
-/// The numbers of an array or image: `[view, row, column]`, or `[view, column]`. The slices of an image are views, and one slice is a
-/// sinogram. The voxels of an image are as large as the pixels along rows and columns.
-///
-/// Errors: a file of another kind; numbers with imaginary parts.
-pub fn read_views(path: impl AsRef<Path>) -> Result<Views> {
-    let path = path.as_ref();
-    let format = crate::detect(path)?;
-    if !format.reads_arrays() {
-        let read = crate::read_volume(path)?;
-        let (place, mut notes) = (*read.image.geometry(), read.notes);
-        // Views lie on a detector, whose place the rays say.
-        notes.retain(|note| ![NO_GEOMETRY, NO_PLACE, NO_STEP].contains(&note.as_str()));
-        let [u, v, _] = place.spacing_mm;
-        let values = read.image.into_data();
-        let sinogram = values.shape()[0] == 1;
-        // Voxels of 1 mm are what files have that state nothing.
-        let stated = Some([u, v]).filter(|sizes| *sizes != [1.0; 2]);
-        // The other axis of a sinogram is the view.
-        let mm = stated.map(|[u, v]| if sinogram { [u; 2] } else { [u, v] });
-        let middle_mm = middle(&place, values.shape(), sinogram);
-        let values = if sinogram { values.index_axis_move(Axis(0), 0) } else { values };
-        let pixel = mm.map(|mm| PixelSize { mm, at_object: false });
-        return Ok(Views { values, pixel, middle_mm, notes });
-    }
-    let array = crate::read_array(path, "line integrals")?;
-    match array.iter().find(|value| value.im != 0.0) {
-        Some(value) => {
-            Err(Error::field(path, "line integrals", "real numbers", format!("the number {value}")))
-        }
-        None => {
-            let values = array.mapv(|value| value.re);
-            Ok(Views { values, pixel: None, middle_mm: None, notes: Vec::new() })
-        }
-    }
-}
-
-/// Where the middle of each view lies, as [`Views`] has it. An image whose first voxel is the origin states nothing.
-fn middle(place: &Geometry, shape: &[usize], sinogram: bool) -> Option<[f64; 2]> {
-    let axes = if sinogram { 1 } else { 2 };
-    let size = |axis: usize| shape[shape.len() - 1 - axis];
-    let first =
-        (0..axes).map(|axis| place.position_mm[axis] - place.spacing_mm[axis] * (size(axis) / 2) as f64);
-    let is_turned = [place.read_dir, place.phase_dir] != [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
-    let first: Vec<f64> = first.collect();
-    if is_turned || first.iter().all(|at| at.abs() < 1e-9) {
-        return None;
-    }
-    let mut middle = [0.0; 2];
-    for (axis, first) in first.iter().enumerate() {
-        middle[axis] = first + 0.5 * place.spacing_mm[axis] * (size(axis) - 1) as f64;
-    }
-    // The voxel at n/2 of Rayspin's own images is the origin: their middle is half a voxel before it, or on it.
-    let is_away = middle.iter().zip(place.spacing_mm).any(|(at, size)| at.abs() > 0.501 * size);
-    is_away.then_some(middle)
 }

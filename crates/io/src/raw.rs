@@ -6,7 +6,8 @@ use rayspin_core::Monitor;
 use rayspin_device::cpu::expect_memory;
 use rayspin_mri::scan::{Frame, Scan, ScanBuilder};
 
-use crate::arrays::{Numbers, arrays_of};
+use crate::array_file::arrays_of;
+use crate::arrays::Numbers;
 use crate::scan_file::{Beyond, matrix_of_grid, read_arrays};
 use crate::{Error, Input, Result, ScanFile, ScanOptions};
 

@@ -7,7 +7,7 @@ use rayspin_core::{Geometry, Image};
 
 use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
 use crate::format::{ImageRead, Rows};
-use crate::{Error, NumberType, Result, input};
+use crate::{Error, NumberType, Result, opening};
 
 const EXPECTED: &str =
     "X x Y x Z and then int8, uint8, int16, uint16, int32, uint32, float32 or float64, big, skip=BYTES";
@@ -62,7 +62,7 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
             .with_hint(format!("{}:512x512x300,uint16 says what the numbers are", path.display())));
     };
     let io = |e| Error::read(path, e);
-    let file = input::open(path)?;
+    let file = opening::open(path)?;
     let length = file.metadata().map_err(io)?.len();
     let bytes = element::count(&shape, element.size()).map(|count| (count * element.size()) as u64);
     if bytes.and_then(|bytes| bytes.checked_add(skip)) != Some(length) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rayspin_core::{Geometry, expect_shape};
 
-use crate::format::{Property, Target, any_of};
+use crate::format::{Property, Target, VolumeWriter, any_of};
 use crate::image_file::{geometry_note, lost_note};
 use crate::{Error, Format, NumberType, Result, Slices, Values, WriteOptions, expect_ending};
 
@@ -17,16 +17,6 @@ pub struct SeriesShape {
     pub volume: [usize; 3],
     /// Where it lies.
     pub geometry: Geometry,
-}
-
-/// A file in the making, as a format's module writes it. Dropped unfinished it leaves nothing.
-pub(crate) trait VolumeWriter: Send {
-    /// Appends slices `[z, y, x]`: whole volumes, or parts of one where [`ImageWriter::by_slices`](crate::ImageWriter) says so.
-    fn push(&mut self, slices: &Slices<'_>) -> Result<()>;
-
-    /// Ends the file under `path` after `frames` volumes: the name and the number that it was made for, or fewer under another
-    /// name in the same folder. Returns what a reader of the file does not see.
-    fn finish(self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>>;
 }
 
 /// A file of `[frame, z, y, x]` in the making, in the format of its name. No more than one volume of it is in memory (of a

@@ -29,10 +29,10 @@ use tiff::{TiffError, TiffResult};
 
 use crate::atomic::Pending;
 use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
-use crate::folder::{self, Folder};
-use crate::format::{ImageRead, Target};
-use crate::series_file::VolumeWriter;
-use crate::{Error, NumberType, Result, Slices, Values, input};
+use crate::error;
+use crate::folder::Folder;
+use crate::format::{Folders, ImageRead, Target, VolumeWriter};
+use crate::{Error, NumberType, Result, Slices, Values, opening};
 
 pub(crate) use pixel::NO_STEP;
 use pixel::Stated;
@@ -47,10 +47,17 @@ const MOST_COMPRESSED: u64 = 1100;
 /// The tags ImageDepth and TileDepth: planes that lie one behind the other in a page.
 const DEPTHS: [u16; 2] = [32997, 32998];
 
-/// Reads a stack `[page, row, column]` for the table of formats.
+/// Reads a stack `[page, row, column]` of a file for the table of formats.
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let Pages { shape, values, number_type, rounded, stated, mut notes } =
-        if path.is_dir() { read_folder(path)? } else { read_pages(path)? };
+    image_of(path, read_pages(path)?)
+}
+
+/// How the table of formats reads folders.
+pub(crate) const FOLDERS: Folders =
+    Folders { image: |folder, _| image_of(&folder.path, read_folder(folder)?), names: None, describe: None };
+
+fn image_of(path: &Path, pages: Pages) -> Result<ImageRead> {
+    let Pages { shape, values, number_type, rounded, stated, mut notes } = pages;
     let number_type = number_type.read(rounded, &mut notes);
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "pages", "pages of one size", e))?;
@@ -97,9 +104,9 @@ fn fail(path: &Path, page: usize, error: TiffError) -> Error {
 }
 
 /// Files of a page each, by the numbers in their names.
-fn read_folder(path: &Path) -> Result<Pages> {
-    let folder = Folder::open(path)?;
-    let files = folder.numbered(path)?;
+fn read_folder(folder: &Folder) -> Result<Pages> {
+    let path = &folder.path;
+    let files = folder.numbered()?;
     let page = |file: &Path, shape: [usize; 3]| match shape {
         [1, rows, columns] => Ok([rows, columns]),
         [pages, ..] => Err(Error::field(file, "file of a folder", "one page", format!("{pages} pages"))),
@@ -116,7 +123,7 @@ fn read_folder(path: &Path) -> Result<Pages> {
             let found = read_pages(file)?;
             let size = page(file, found.shape)?;
             if size != [rows, columns] {
-                let expected = format!("{rows} x {columns} numbers, as {} has", folder::name(first));
+                let expected = format!("{rows} x {columns} numbers, as {} has", error::name(first));
                 return Err(Error::field(file, "page 0", expected, format!("{} x {}", size[0], size[1])));
             }
             to.copy_from_slice(&found.values);
@@ -142,7 +149,7 @@ fn read_pages(path: &Path) -> Result<Pages> {
 }
 
 fn read_some(path: &Path, all: bool) -> Result<Pages> {
-    let file = input::open(path)?;
+    let file = opening::open(path)?;
     let length = file.metadata().map_err(|e| Error::read(path, e))?.len();
     let file = Patched::new(BufReader::with_capacity(1 << 18, file));
     // Each page is compared with the file and with the memory before it is read.

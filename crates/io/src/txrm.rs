@@ -28,7 +28,7 @@ use rayspin_device::cpu::try_reserve;
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::format::Sample;
 use crate::projections::{Header, Places, Projections, Source};
-use crate::{Error, Result, input};
+use crate::{Error, Result, opening};
 
 /// The signature of OLE compound files.
 pub(crate) const MAGIC: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
@@ -47,7 +47,7 @@ struct Streams {
 
 impl Streams {
     fn open(path: &Path) -> Result<Self> {
-        let file = input::open(path)?;
+        let file = opening::open(path)?;
         let file = CompoundFile::open(BufReader::new(file)).map_err(|e| {
             Error::field(path, "OLE compound file", "sound tables", crate::error::one_line(e))
         })?;

@@ -41,7 +41,7 @@ impl Axes {
     }
 
     /// Whether SLICE is z.
-    pub(super) fn slice_is_z(self) -> bool {
+    pub(crate) fn slice_is_z(self) -> bool {
         matches!(self, Self::SliceIsZ | Self::SliceIsZOfCut)
     }
 
@@ -107,7 +107,7 @@ impl Layout {
     }
 
     /// The same axes for `count` frames, all along `dim`.
-    pub(super) fn with_all_along(self, count: usize, dim: usize) -> Self {
+    pub(crate) fn with_all_along(self, count: usize, dim: usize) -> Self {
         let mut frames = Self::default().frames;
         frames[dim - dim::MAPS] = count;
         Self { frames, ..self }
@@ -138,7 +138,7 @@ impl Layout {
     }
 
     /// The sizes of BART's dimensions for volumes `[z, y, x]` of `coils` coils.
-    pub(super) fn dims(&self, coils: usize, [nz, ny, nx]: [usize; 3]) -> [usize; DIMS] {
+    pub(crate) fn dims(&self, coils: usize, [nz, ny, nx]: [usize; 3]) -> [usize; DIMS] {
         let mut dims = [1; DIMS];
         [dims[dim::READ], dims[dim::PHS1], dims[dim::PHS2], dims[dim::COIL]] = [nx, ny, nz, coils];
         dims[dim::MAPS..].copy_from_slice(&self.frames);

@@ -9,7 +9,7 @@ use rayspin_core::C32;
 use rayspin_mri::scan::Label;
 
 use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
-use crate::{Error, Result, input};
+use crate::{Error, Result, opening};
 
 /// The dimensions that number images, the slowest of a scan's labels first.
 const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
@@ -46,7 +46,7 @@ impl Images {
             }
         }
         let (data, header) = file_pair(path);
-        let file = input::open(&data)?;
+        let file = opening::open(&data)?;
         expect_size(&file, &data, &header, &dims)?;
         if images.count() > MOST {
             return Err(Error::field(header, "number of images", format!("at most {MOST}"), images.count()));
@@ -146,7 +146,7 @@ impl Images {
     /// The label's image, its dimensions from MAPS up being 1. Errors: as [`read`](super::read).
     pub(crate) fn read(&self, label: &Label) -> Result<ArrayD<C32>> {
         let (data, header) = file_pair(&self.path);
-        let mut file = input::open(&data)?;
+        let mut file = opening::open(&data)?;
         expect_size(&file, &data, &header, &self.dims)?;
         let count = self.image_len();
         let start = self.place(label) as u64 * count as u64 * 8;

@@ -11,8 +11,6 @@
 mod cartesian;
 pub(crate) mod images;
 mod radial;
-pub(crate) mod row;
-mod series;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,7 +22,7 @@ use rayspin_core::C32;
 
 use crate::atomic::{together, write_stream_atomically};
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
-use crate::{Error, Result, input};
+use crate::{Error, Result, opening};
 
 pub use cartesian::{Axes, Cartesian, Layout};
 pub use radial::{samples_from_bart, samples_to_bart, trajectory_from_bart, trajectory_to_bart};
@@ -111,7 +109,7 @@ pub fn file_pair(path: impl AsRef<Path>) -> (PathBuf, PathBuf) {
 /// ```
 pub fn read_dims(path: impl AsRef<Path>) -> Result<[usize; DIMS]> {
     let (_, header) = file_pair(path);
-    let file = input::open(&header)?;
+    let file = opening::open(&header)?;
     let mut text = Vec::new();
     // Headers take a few hundred bytes; the commands recorded in them make some longer.
     file.take(1 << 20).read_to_end(&mut text).map_err(|e| Error::read(&header, e))?;
@@ -164,7 +162,7 @@ fn parse_dims(path: &Path, text: &str) -> Result<[usize; DIMS]> {
 pub fn read(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     let (data, header) = file_pair(&path);
     let dims = read_dims(&path)?;
-    let mut file = input::open(&data)?;
+    let mut file = opening::open(&data)?;
     let count = expect_size(&file, &data, &header, &dims)?;
     let values = values(&mut file, &data, count, &dims)?;
     ArrayD::from_shape_vec(IxDyn(&dims).f(), values)
@@ -191,7 +189,7 @@ fn expect_size(file: &File, data: &Path, header: &Path, dims: &[usize; DIMS]) ->
 /// `96 bytes for dimensions 4 3 1 … of head.hdr`
 fn promise(header: &Path, dims: &[usize; DIMS]) -> String {
     let bytes = dims.iter().fold(8u64, |bytes, &size| bytes.saturating_mul(size as u64));
-    format!("{bytes} bytes for dimensions {} of {}", line(dims), crate::folder::name(header))
+    format!("{bytes} bytes for dimensions {} of {}", line(dims), crate::error::name(header))
 }
 
 /// The next `count` numbers of a file.
@@ -249,7 +247,7 @@ pub fn write(path: impl AsRef<Path>, array: ArrayViewD<'_, C32>) -> Result<()> {
     })
 }
 
-fn write_header(path: &Path, dims: &[usize; DIMS]) -> Result<()> {
+pub(crate) fn write_header(path: &Path, dims: &[usize; DIMS]) -> Result<()> {
     write_stream_atomically(path, |file| writeln!(file, "# Dimensions\n{}", line(dims)))
 }
 

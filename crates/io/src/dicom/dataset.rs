@@ -12,7 +12,7 @@ use flate2::read::DeflateDecoder;
 use rayspin_device::cpu::try_reserve;
 
 use super::tag::{self, Tag};
-use crate::{Error, Result, element, input};
+use crate::{Error, Result, element, opening};
 
 /// What follows the preamble.
 pub(crate) const MAGIC: &[u8] = b"DICM";
@@ -82,7 +82,7 @@ impl<'p> File<'p> {
     /// Reads a file. Errors: no DICOM file, a transfer syntax that is not read, a file cut short.
     pub(super) fn read(path: &'p Path) -> Result<Self> {
         let mut bytes = Vec::new();
-        let mut file = input::open(path)?;
+        let mut file = opening::open(path)?;
         let length = file.metadata().map_err(|e| Error::read(path, e))?.len();
         try_reserve("DICOM file", &mut bytes, usize::try_from(length).unwrap_or(usize::MAX))
             .map_err(|e| Error::core(path, e))?;

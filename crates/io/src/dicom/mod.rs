@@ -31,8 +31,9 @@ use rayon::prelude::*;
 use rayspin_core::Image;
 use rayspin_device::cpu::zeroed;
 
+use crate::error;
 use crate::folder::{self, Folder};
-use crate::format::{Detail, ImageRead, Rows};
+use crate::format::{Detail, Folders, ImageRead, Rows};
 use crate::{Error, Held, Result};
 
 use grid::Grid;
@@ -43,20 +44,39 @@ pub(crate) use dataset::MAGIC;
 pub(crate) use index::indexed;
 pub(crate) use write::{create, expect_own_folder};
 
-/// The files of a folder or of an index, or the one.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
-    match path.is_dir() {
-        true => Folder::open(path).map(|folder| folder.files),
-        false if folder::is_index(path) => indexed(path),
-        false => Ok(vec![path.to_owned()]),
+/// Where an image is: a file, or a folder with its files.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: &'a Path,
+    /// The files of the folder.
+    files: Option<&'a [PathBuf]>,
+}
+
+impl<'a> Place<'a> {
+    fn file(path: &'a Path) -> Self {
+        Self { path, files: None }
+    }
+
+    fn folder(folder: &'a Folder) -> Self {
+        Self { path: &folder.path, files: Some(&folder.files) }
+    }
+
+    /// The files of the folder or of an index, or the one.
+    fn files(self) -> Result<Vec<PathBuf>> {
+        match self.files {
+            Some(files) => Ok(files.to_vec()),
+            None if folder::is_index(self.path) => indexed(self.path),
+            None => Ok(vec![self.path.to_owned()]),
+        }
     }
 }
 
 /// The series of the files, and a sentence on each kind of file that is left out.
 ///
 /// Errors: none, and of each file as [`plane::found`].
-fn all_series(path: &Path) -> Result<(Vec<Series>, Vec<String>)> {
-    let found: Vec<Found> = files(path)?.par_iter().map(|file| plane::found(file)).collect::<Result<_>>()?;
+fn all_series(place: Place<'_>) -> Result<(Vec<Series>, Vec<String>)> {
+    let found: Vec<Found> =
+        place.files()?.par_iter().map(|file| plane::found(file)).collect::<Result<_>>()?;
     let (mut planes, mut empty, mut aside) = (Vec::new(), 0, Vec::new());
     for found in found {
         match found {
@@ -77,29 +97,49 @@ fn all_series(path: &Path) -> Result<(Vec<Series>, Vec<String>)> {
             );
         }
         let more = if aside.len() > 1 { format!(", and {} more", aside.len() - 1) } else { String::new() };
-        notes.push(format!("files that are no slices left out: {} ({reason}){more}", folder::name(file)));
+        notes.push(format!("files that are no slices left out: {} ({reason}){more}", error::name(file)));
     }
     match planes.is_empty() {
-        true => Err(Error::field(path, tag::PIXEL_DATA.name, "an image", "none")),
+        true => Err(Error::field(place.path, tag::PIXEL_DATA.name, "an image", "none")),
         false => Ok((series::all(planes), notes)),
     }
 }
 
-/// The series for the table of formats.
+/// The series of a file, for the table of formats.
 pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
-    Ok(all_series(path)?.0.iter().map(Series::held).collect())
+    held(Place::file(path))
 }
 
-/// What each series holds, for the table of formats.
+/// How the table of formats reads folders.
+pub(crate) const FOLDERS: Folders = Folders {
+    image: |folder, name| image_of(Place::folder(folder), name),
+    names: Some(|folder| held(Place::folder(folder))),
+    describe: Some(|folder| described(Place::folder(folder))),
+};
+
+fn held(place: Place<'_>) -> Result<Vec<Held>> {
+    Ok(all_series(place)?.0.iter().map(Series::held).collect())
+}
+
+/// What each series of a file holds, for the table of formats.
 pub(crate) fn describe(path: &Path) -> Result<Rows> {
-    let (series, _) = all_series(path)?;
+    described(Place::file(path))
+}
+
+fn described(place: Place<'_>) -> Result<Rows> {
+    let (series, _) = all_series(place)?;
     let row = |series: &Series| (format!("series {}", series.name), Detail::Text(series.summary()));
     Ok(series.iter().map(row).collect())
 }
 
-/// Reads an image for the table of formats.
+/// Reads an image of a file for the table of formats.
 pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
-    let (all, left_out) = all_series(path)?;
+    image_of(Place::file(path), name)
+}
+
+fn image_of(place: Place<'_>, name: Option<&str>) -> Result<ImageRead> {
+    let (all, left_out) = all_series(place)?;
+    let path = place.path;
     let (series, taken) = series::chosen(path, all, name)?;
     let mut stack = Stack::of(series.planes)?;
     let mut notes: Vec<String> = taken.into_iter().collect();

@@ -11,7 +11,7 @@ use super::pixels::{self, Layout};
 use super::tag::{self, Tag};
 use super::values::{self, Table, Values};
 use crate::element::Element;
-use crate::folder;
+use crate::error;
 use crate::{Error, Result};
 
 /// A slice: a file of one, a frame of several, or a tile of a mosaic.
@@ -52,7 +52,7 @@ pub(super) struct Plane {
 /// The file's name, and the frame's number where there are several.
 impl fmt::Display for Plane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&folder::name(&self.file))?;
+        f.write_str(&error::name(&self.file))?;
         match self.frame {
             (_, 1) => Ok(()),
             (frame, _) => write!(f, " frame {}", frame + 1),

@@ -12,7 +12,7 @@ use super::plane::Plane;
 use super::tag;
 use super::values::Scale;
 use crate::element::Element;
-use crate::{Error, Held, NumberType, Result, input};
+use crate::{Error, Held, NumberType, Result, opening};
 
 /// Slices that are this many usual distances apart have others between them, which are missing.
 const GAP: f64 = 1.5;
@@ -102,7 +102,7 @@ pub(super) fn chosen(
         return Ok((all.swap_remove(*only), Some(note)));
     }
     let names: Vec<String> = all.iter().map(|series| series.name.clone()).collect();
-    let wanted = input::choose(path, "image series", &names, name)?;
+    let wanted = opening::choose(path, "image series", &names, name)?;
     let at = names.iter().position(|name| *name == wanted).unwrap_or_default();
     Ok((all.swap_remove(at), None))
 }

@@ -9,8 +9,7 @@ use rayspin_core::Geometry;
 use super::encode::{self, Elements};
 use super::tag;
 use crate::atomic::PendingFolder;
-use crate::format::Target;
-use crate::series_file::VolumeWriter;
+use crate::format::{Target, VolumeWriter};
 use crate::{Error, Result, Slices, Values};
 
 /// CT Image Storage.

@@ -14,7 +14,7 @@ use super::object::{Bytes, Metadata, address};
 use super::sources::{Source, listed};
 use super::{check, fill_at, is_text};
 use crate::error::{Error, Result, parent_folder};
-use crate::input::{self, expect_regular};
+use crate::opening::{self, expect_regular};
 
 /// Bytes read at a time where links are sought, and the bytes of the longest link.
 const STRETCH: usize = 1 << 20;
@@ -144,7 +144,7 @@ fn led_to(path: &Path) -> Result<(Vec<PathBuf>, bool)> {
         }
     }
     if !external.is_empty() {
-        for name in targets(&input::open(path)?, &external).map_err(|e| Error::read(path, e))? {
+        for name in targets(&opening::open(path)?, &external).map_err(|e| Error::read(path, e))? {
             found.extend(sought(path, &name, "HDF5_EXT_PREFIX")?);
         }
     }

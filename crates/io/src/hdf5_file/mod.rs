@@ -29,7 +29,7 @@ pub(crate) use units::{angle, length, length_mm};
 
 use crate::atomic;
 use crate::error::{Error, Result};
-use crate::input;
+use crate::opening;
 
 /// The bytes that every HDF5 file has at offset 0, 512, 1024, 2048, …
 pub(crate) const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
@@ -67,7 +67,7 @@ fn check(path: &Path, expected: &str) -> Result<()> {
     if found.is_dir() {
         return Err(Error::open(path, io::ErrorKind::IsADirectory.into()));
     }
-    let file = input::open(path)?;
+    let file = opening::open(path)?;
     let read = |e| Error::read(path, e);
     let Some(offset) = start(&file).map_err(read)? else {
         let mut bytes = [0u8; 512];

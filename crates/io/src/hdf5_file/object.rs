@@ -12,7 +12,7 @@ use std::path::Path;
 use hdf5::{Location, ObjectReference1};
 
 use super::{fill_at, start};
-use crate::input;
+use crate::opening;
 
 /// Messages of an object header.
 const RAW_FILES: u16 = 7;
@@ -61,7 +61,7 @@ impl Metadata {
     /// Errors: a file that cannot be read, or that is no HDF5 file.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let other = || io::Error::from(io::ErrorKind::InvalidData);
-        let file = input::open(path).map_err(io::Error::other)?;
+        let file = opening::open(path).map_err(io::Error::other)?;
         let start = start(&file)?.ok_or_else(other)?;
         let mut block = [0; 16];
         fill_at(&file, start, &mut block)?;

@@ -4,18 +4,7 @@ use rayspin_mri::scan::ScanHeader;
 
 use super::header_out::Xml;
 use super::xml::{self, Node};
-
-/// What becomes of the parts of a header that may tell whose scan it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Identity {
-    /// Only elements that are known to be harmless are written: the encodings, the sequence, the system's vendor, model, field
-    /// and coils, and the patient's position. The names of protocol and sequence stay as they are, and so do the user
-    /// parameters that a reconstruction needs. Time stamps count from the first readout instead of the time of day.
-    #[default]
-    LeaveOut,
-    /// The header is written as it was found.
-    Keep,
-}
+pub use crate::identity::Identity;
 
 /// Elements that do not tell whose scan it is, as paths below the root. Everything within them is kept except comments and user
 /// parameters that are text or encoded data: converters put headers of scanners there, names included.

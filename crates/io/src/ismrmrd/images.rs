@@ -9,8 +9,8 @@ use super::write::write_xml;
 use crate::atomic::Pending;
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::format::VolumeWriter;
 use crate::hdf5_file::{create, group, string, writing};
-use crate::series_file::VolumeWriter;
 use crate::{NumberType, Slices, Values};
 
 /// Where an image series goes in a file, the numbers that it stores, and its header and attributes.

@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::format::ImageRead;
 use crate::hdf5_file::{dataset, expect_within, file_bytes, reading};
-use crate::input::choose;
+use crate::opening::choose;
 use crate::{AnyImage, NumberType};
 
 /// What Rayspin takes from an image's `header`, by name.

@@ -6,7 +6,7 @@ use hdf5::Group;
 
 use crate::error::{Error, Result};
 use crate::hdf5_file::{self, broken_link, reading};
-use crate::input::choose;
+use crate::opening::choose;
 
 /// Opens a file that should hold an ISMRMRD scan or images.
 pub(super) fn open(path: &Path) -> Result<hdf5::File> {

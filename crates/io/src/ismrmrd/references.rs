@@ -7,7 +7,7 @@ use hdf5::{Dataset, plist::dataset_create::Layout};
 
 use crate::error::{Error, Result};
 use crate::hdf5_file::{fill_at, place, reading};
-use crate::input;
+use crate::opening;
 
 /// Bytes read at a time from a dataset that is not in chunks.
 const STRETCH: usize = 1 << 20;
@@ -36,7 +36,7 @@ pub(super) fn lengths<const N: usize>(
         return Ok(());
     }
     let name = dataset.filename();
-    let file = input::open(Path::new(&name))?;
+    let file = opening::open(Path::new(&name))?;
     for piece in pieces(dataset, element as u64, count).map_err(fail)? {
         let mut index = piece.first;
         let mut address = piece.address;

@@ -9,8 +9,7 @@ use super::images::ImageSeries;
 use super::images_in::{read_any_images, series_of_stack};
 use super::open::{open, scans_of, series_of};
 use super::{Identity, ImageOptions, ReadOptions, read_with};
-use crate::format::{ImageRead, Target};
-use crate::series_file::VolumeWriter;
+use crate::format::{ImageRead, Target, VolumeWriter};
 use crate::{Error, Held, Result};
 
 pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {

@@ -10,7 +10,7 @@ use super::{DATA_FILE, Header};
 use crate::data_files::{self, MOST_FILES, Pattern};
 use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop};
 use crate::gzip::GzipReader;
-use crate::{Error, Result, input};
+use crate::{Error, Result, opening};
 
 /// The value of `ElementDataFile` before a list of files.
 pub(super) const LIST: &str = "LIST";
@@ -180,9 +180,9 @@ impl Part {
     fn open(&self, path: &Path) -> Result<(File, PathBuf, bool)> {
         let file = self.file.as_deref().unwrap_or(path);
         let packed = with_gz(file);
-        match input::open(file) {
+        match opening::open(file) {
             Ok(opened) => Ok((opened, file.to_owned(), false)),
-            Err(_) if packed.is_file() => input::open(&packed).map(|opened| (opened, packed, true)),
+            Err(_) if packed.is_file() => opening::open(&packed).map(|opened| (opened, packed, true)),
             // A name that no file can have is an error of the header.
             Err(Error::Open { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
                 let name = self.file.as_deref().unwrap_or(path).to_string_lossy().into_owned();

@@ -16,10 +16,9 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image};
 
 use crate::element::{self, Numbers, Origin, Stop, Value};
-use crate::format::{GZIP, ImageRead, Target};
+use crate::format::{GZIP, ImageRead, Target, VolumeWriter};
 use crate::gzip::GzipReader;
-use crate::series_file::VolumeWriter;
-use crate::{AnyImage, Error, NumberType, Result, Values, input};
+use crate::{AnyImage, Error, NumberType, Result, Values, opening};
 
 use header::Header;
 use series::NiftiSeries;
@@ -86,7 +85,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<NiftiImage> {
 
 fn read_any(path: &Path) -> Result<ImageRead> {
     let io = |e| Error::read(path, e);
-    let mut file = BufReader::with_capacity(1 << 18, input::open(path)?);
+    let mut file = BufReader::with_capacity(1 << 18, opening::open(path)?);
     let mut start = [0; 2];
     let got = element::fill(&mut file, &mut start).map_err(io)?;
     file.seek(SeekFrom::Start(0)).map_err(io)?;

@@ -9,8 +9,8 @@ use rayspin_core::Geometry;
 
 use super::{NiftiOptions, header, is_compressed};
 use crate::atomic::Pending;
+use crate::format::VolumeWriter;
 use crate::gzip::GzipWriter;
-use crate::series_file::VolumeWriter;
 use crate::{Error, NumberType, Result, Slices, element};
 
 /// A NIfTI-1 file in the making.

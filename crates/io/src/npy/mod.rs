@@ -24,7 +24,7 @@ use crate::arrays::Numbers;
 use crate::atomic::write_atomically;
 use crate::element::{self, ByteOrder, Element, Origin, Stop, Value};
 use crate::format::ImageRead;
-use crate::{AnyImage, Error, NumberType, Result, input};
+use crate::{AnyImage, Error, NumberType, Result, opening};
 
 /// What a `.npy` file holds, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +191,7 @@ pub fn read_npz_real(path: impl AsRef<Path>, name: Option<&str>) -> Result<Array
 }
 
 fn open(path: &Path) -> Result<BufReader<File>> {
-    input::open(path).map(BufReader::new)
+    opening::open(path).map(BufReader::new)
 }
 
 fn read_file<T: Value>(path: &Path, numbers: Numbers) -> Result<ArrayD<T>> {
@@ -226,7 +226,7 @@ fn of_entry<R>(
     let mut archive = open_archive(path)?;
     let names = archive_names(&archive);
     let name =
-        input::choose(path, "array", &names, name.map(|name| name.strip_suffix(".npy").unwrap_or(name)))?;
+        opening::choose(path, "array", &names, name.map(|name| name.strip_suffix(".npy").unwrap_or(name)))?;
     let mut entry = archive.by_name(&format!("{name}.npy")).map_err(|e| zip_error(path, e))?;
     let header = read_header(path, &format!("header of {name}"), &mut entry)?;
     let (what, promise) = (format!("array {name}"), header.promise());

@@ -13,8 +13,7 @@ use super::series::NpySeries;
 use super::{describe, npz_names, of_entry, of_file, read_entry, read_file, read_npz_real, read_real};
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
 use crate::cfl::Layout;
-use crate::format::{Detail, ImageRead, Rows, Sample, Target};
-use crate::series_file::VolumeWriter;
+use crate::format::{Detail, ImageRead, Rows, Sample, Target, VolumeWriter};
 use crate::{Error, Held, Result};
 
 pub(crate) fn header(path: &Path) -> Result<Rows> {

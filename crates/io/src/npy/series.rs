@@ -7,7 +7,7 @@ use std::path::Path;
 use super::MAGIC;
 use crate::atomic::Pending;
 use crate::element::{self, Element};
-use crate::series_file::VolumeWriter;
+use crate::format::VolumeWriter;
 use crate::{Error, NumberType, Result, Slices, Values};
 
 /// A header in C order for numbers of type `descr`, as long as one with a `longest` shape would be.

@@ -11,7 +11,7 @@ use super::header::{DATA_FILE, Header, LIST};
 use crate::data_files::{self, MOST_FILES, Pattern};
 use crate::element::{self, ByteOrder, Element, Numbers, Origin, Stop, Value};
 use crate::gzip::GzipReader;
-use crate::{Error, Result, input};
+use crate::{Error, Result, opening};
 
 /// The names of types; of several names the first is written.
 const TYPES: [(Element, &[&str]); 10] = [
@@ -282,7 +282,7 @@ impl Part {
 
     fn open(&self, path: &Path) -> Result<(File, PathBuf)> {
         let file = self.file.as_deref().unwrap_or(path);
-        match input::open(file) {
+        match opening::open(file) {
             Ok(opened) => Ok((opened, file.to_owned())),
             // A name that no file can have is an error of the header.
             Err(Error::Open { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::error::one_line;
-use crate::{Error, Result, element, input};
+use crate::{Error, Result, element, opening};
 
 /// The most bytes of a header. Headers with the gradients of a diffusion scan are far shorter.
 const LONGEST: usize = 1 << 20;
@@ -35,7 +35,7 @@ fn plain(name: &str) -> String {
 
 impl Header {
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let mut file = BufReader::new(input::open(path)?);
+        let mut file = BufReader::new(opening::open(path)?);
         let mut end = 0;
         let mut next = || -> Result<Option<String>> {
             let mut line = Vec::new();

@@ -25,9 +25,8 @@ use rayspin_core::{Geometry, Image};
 
 use crate::atomic::Pending;
 use crate::element::{self, Element, Numbers};
-use crate::format::{ImageRead, Target};
+use crate::format::{ImageRead, Target, VolumeWriter};
 use crate::gzip::GzipWriter;
-use crate::series_file::VolumeWriter;
 use crate::{AnyImage, Error, NumberType, Result, Slices, Values};
 
 use axes::Axes;

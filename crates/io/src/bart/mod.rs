@@ -1,17 +1,21 @@
-//! What the row of BART's arrays takes from this module.
+//! BART's arrays in the table of formats.
+
+mod series;
 
 use std::path::{Path, PathBuf};
 
 use ndarray::{ArrayD, ArrayViewD, Axis};
 use rayspin_core::{C32, Geometry, Image};
 
-use super::series::CflSeries;
-use super::{Axes, Cartesian, DIMS, Layout, dim, file_pair, read_dims, samples_from_bart, write};
 use crate::arrays::{Grid, Numbers, Runs, without_ones};
+use crate::cfl::{
+    self, Axes, Cartesian, DIMS, Layout, dim, file_pair, images, read_dims, samples_from_bart, write,
+};
 use crate::element::Element;
-use crate::format::{Detail, ImageRead, Rows, Target};
-use crate::series_file::VolumeWriter;
+use crate::format::{Detail, ImageRead, Rows, Target, VolumeWriter};
 use crate::{Error, Result};
+
+use series::CflSeries;
 
 pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
     let (data, header) = file_pair(path);
@@ -26,7 +30,7 @@ pub(crate) fn header(path: &Path) -> Result<Rows> {
 }
 
 pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
-    let array = super::read(path)?;
+    let array = cfl::read(path)?;
     if array.shape()[dim::COIL] != 1 {
         let found = format!("{} coils", array.shape()[dim::COIL]);
         return Err(Error::field(path, "Dimensions", "an image, of 1 coil", found)
@@ -58,7 +62,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 
 /// Its numbers are complex always.
 pub(crate) fn read(path: &Path, _: Option<&str>, _: Numbers) -> Result<ArrayD<C32>> {
-    super::read(path)
+    cfl::read(path)
 }
 
 pub(crate) fn grid(path: &Path, array: ArrayD<C32>) -> Result<Grid> {
@@ -77,7 +81,7 @@ pub(crate) fn samples(path: &Path, array: ArrayD<C32>) -> Result<Runs<C32>> {
 
 /// All points of the file, image after image.
 pub(crate) fn points(path: &Path, _: Option<&str>) -> Result<Runs<f64>> {
-    let (points, runs, _) = super::images::points(path)?;
+    let (points, runs, _) = images::points(path)?;
     Ok((points, without_ones(&runs)))
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use ndarray::{Axis, IxDyn};
 
-use super::{Axes, Layout, dim, file_pair, write_header};
 use crate::atomic::{Pending, together};
-use crate::series_file::VolumeWriter;
+use crate::cfl::{Axes, Layout, dim, file_pair, write_header};
+use crate::format::VolumeWriter;
 use crate::{Error, Result, Slices, Values, element};
 
 /// The pair of files in the making.
