@@ -175,6 +175,11 @@ impl<R: Real> SamplingMask<R> {
         Ok(Self { shape: shape.to_vec(), mask: window::indicator(device, mask)?, measured })
     }
 
+    /// 1 where positions were measured, 0 elsewhere.
+    pub fn mask(&self) -> &Array<R> {
+        &self.mask
+    }
+
     /// The share of positions that were measured, 1 over the acceleration factor.
     pub fn fraction(&self) -> f64 {
         self.measured as f64 / self.mask.len().max(1) as f64

@@ -145,7 +145,7 @@ pub(crate) fn doubles<D: Dimension>(
     with_axes(what, axes, values)
 }
 
-fn with_axes<T, D: Dimension>(
+pub(crate) fn with_axes<T, D: Dimension>(
     what: &str,
     axes: &str,
     values: ndarray::Array<T, IxDyn>,

@@ -14,11 +14,12 @@ use rayspin::io::{AnyImage, ImageFile, Values, WriteOptions};
 use crate::call::Detached;
 use crate::copied::{Numbers, exactly, several};
 use crate::error::{of_file, raised};
-use crate::exchange::to_numpy;
+use crate::exchange::{Dtype, to_numpy};
 use crate::parameters::{named, table_of, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::recon::{directions, geometry_of, stacks_of};
+use crate::remade::{self, Parts, Reduced, Remade};
 use crate::texts::Call;
 
 /// An image and its place in the patient: what `rayspin.read_image` reads and `save` writes.
@@ -183,6 +184,10 @@ impl Image {
         Ok(notes.iter().map(|note| Call::Any.told(note)).collect())
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let kind: String = self.data.getattr(py, "dtype")?.getattr(py, "kind")?.extract(py)?;
         let kind = if kind == "c" { "complex" } else { "real" };
@@ -191,6 +196,33 @@ impl Image {
             several => format!("{} stacks", several.len()),
         };
         Ok(format!("Image({}, {kind}, {place})", format_shape(&self.shape)))
+    }
+}
+
+impl Remade for Image {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("data", &own.data)?;
+        parts.set_item("stacks", remade::stacks_of(&own.stacks))?;
+        parts.set_item("hounsfield", own.hounsfield)?;
+        parts.set_item("repetition_time_s", own.repetition_time_s)?;
+        parts.set_item("notes", &own.notes)?;
+        parts.set_item("source", own.source.as_ref().map(|file| file.as_os_str()))?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (data, shape) = parts.image("data", &[Dtype::F32, Dtype::C64])?;
+        let image = Self {
+            data: data.unbind(),
+            stacks: parts.stacks(&shape)?,
+            shape,
+            hounsfield: parts.get("hounsfield")?,
+            repetition_time_s: parts.get("repetition_time_s")?,
+            notes: parts.get("notes")?,
+            source: parts.get("source")?,
+        };
+        Ok(Bound::new(parts.python(), image)?.into_any())
     }
 }
 

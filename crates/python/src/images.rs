@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ndarray::ArrayD;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{C32, Error, Monitor, Silent};
@@ -80,6 +81,14 @@ impl Images {
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    /// Raises TypeError: the run goes on in this process.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "images that are still being made cannot be pickled or copied: pickle list(images), or the scan and \
+             call rayspin.images in the other process",
+        ))
     }
 
     /// Ends the run before its last image. Returns None; what was made stays. Raises nothing.

@@ -20,6 +20,7 @@ mod progress;
 mod prox;
 mod recon;
 mod record;
+mod remade;
 mod render;
 mod scan;
 mod settings;
@@ -49,6 +50,7 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.py().import("atexit")?.call_method1("register", (wrap_pyfunction!(call::finish, module)?,))?;
     exchange::load_numpy(module.py())?;
     processor::take_environment(module.py())?;
+    remade::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<nufft::Plan>()?;
     module.add_class::<scan::Scan>()?;

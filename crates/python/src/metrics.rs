@@ -3,13 +3,14 @@
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use num_complex::Complex;
 use pyo3::prelude::*;
-use pyo3::types::PyComplex;
-use rayspin::core::Result;
-use rayspin::imaging::metrics::{self, Better, CompareOptions, Sample, better};
+use pyo3::types::{PyComplex, PyDict};
+use rayspin::core::{Error, Result};
+use rayspin::imaging::metrics::{self, Better, CompareOptions, Compared, Sample, better};
 
 use crate::call::Detached;
 use crate::copied::{Numbers, singles};
 use crate::error::raised;
+use crate::remade::{self, Parts, Reduced, Remade};
 
 /// The metrics of an image I against the truth I0, of N voxels.
 ///
@@ -98,10 +99,61 @@ impl Quality {
         &self.rule
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     fn __repr__(&self) -> String {
         let metrics::Quality { error_percent, psnr_db, ssim, .. } = self.quality;
         let ssim = ssim.map_or_else(String::new, |ssim| format!(", SSIM {ssim:.4}"));
         format!("Quality(error {error_percent:.3} %, PSNR {psnr_db:.2} dB{ssim}: {})", self.rule)
+    }
+}
+
+impl Remade for Quality {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        let of = &own.quality;
+        parts.set_item("compared", of.compared.name())?;
+        parts.set_item("voxels", of.voxels)?;
+        parts.set_item("mse", of.mse)?;
+        parts.set_item("psnr_db", of.psnr_db)?;
+        parts.set_item("snr_db", of.snr_db)?;
+        parts.set_item("nrmse", of.nrmse)?;
+        parts.set_item("error_percent", of.error_percent)?;
+        parts.set_item("ssim", of.ssim)?;
+        parts.set_item("max_error", of.max_error)?;
+        parts.set_item("reference_max", of.reference_max)?;
+        parts.set_item("fitted", of.fitted)?;
+        parts.set_item("scale", of.scale)?;
+        parts.set_item("rule", &own.rule)?;
+        parts.set_item("hint", &own.hint)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let all = [Compared::RealValues, Compared::ComplexValues, Compared::Magnitudes];
+        let name: String = parts.get("compared")?;
+        let compared = all
+            .into_iter()
+            .find(|one| one.name() == name)
+            .ok_or_else(|| raised(Error::value("compared", all.map(Compared::name).join(", "), &name)))?;
+        let quality = metrics::Quality {
+            compared,
+            voxels: parts.get("voxels")?,
+            mse: parts.get("mse")?,
+            psnr_db: parts.get("psnr_db")?,
+            snr_db: parts.get("snr_db")?,
+            nrmse: parts.get("nrmse")?,
+            error_percent: parts.get("error_percent")?,
+            ssim: parts.get("ssim")?,
+            max_error: parts.get("max_error")?,
+            reference_max: parts.get("reference_max")?,
+            fitted: parts.get("fitted")?,
+            scale: parts.get("scale")?,
+        };
+        let quality = Self { quality, rule: parts.get("rule")?, hint: parts.get("hint")? };
+        Ok(Bound::new(parts.python(), quality)?.into_any())
     }
 }
 

@@ -7,6 +7,7 @@ use ndarray::{Array1, Array2};
 use num_complex::Complex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rayspin::core::{Error, Real};
 use rayspin::device::Array;
 use rayspin::kernels::nufft::{Coordinates, Nufft, Options, Type3};
@@ -16,6 +17,7 @@ use crate::copied::{count, shape, whole, whole_or_none};
 use crate::error::{described, raised, raised_of, wrong_type};
 use crate::exchange::{Dtype, Given, Item, Line, Output};
 use crate::processor::Processor;
+use crate::remade::{self, Parts, Reduced, Remade, changed, own};
 
 /// A transform whose points are set.
 enum Transform<R: Real> {
@@ -29,6 +31,21 @@ enum Engine {
     Double(Transform<f64>),
     /// No points, or for type 3 no frequencies: all sums are empty. The numbers of both.
     Empty([usize; 2]),
+}
+
+/// The points of a plan, and the transform that is planned for them. Copies of the plan share it.
+#[derive(Clone)]
+struct Planned {
+    engine: Arc<Engine>,
+    points: Arc<[Kept]>,
+}
+
+/// A component of the points as the caller gave it, for pickles.
+struct Kept {
+    name: &'static str,
+    array: Py<PyAny>,
+    /// Of an array on the host.
+    print: Option<u64>,
 }
 
 /// Which way a plan's transform goes.
@@ -76,7 +93,7 @@ pub(crate) struct Plan {
     sign: f64,
     double: bool,
     processor: Processor,
-    engine: RwLock<Option<Arc<Engine>>>,
+    planned: RwLock<Option<Planned>>,
 }
 
 #[pymethods]
@@ -137,7 +154,7 @@ impl Plan {
             sign: if isign.unwrap_or(default_sign) < 0 { -1.0 } else { 1.0 },
             double,
             processor,
-            engine: RwLock::new(None),
+            planned: RwLock::new(None),
         })
     }
 
@@ -149,6 +166,8 @@ impl Plan {
     ///
     /// Arrays of float32 or float64 on the CPU or on the plan's GPU are read where they lie, with any stride. Arrays of other real types and on
     /// another GPU are copied, as are lists and all points of type 3. Call it again to plan anew for other points; without points all sums are 0. Returns None.
+    ///
+    /// The plan holds the arrays, without a copy, for pickles. Once they have changed it cannot be pickled.
     ///
     /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite; the plan
     /// then keeps its points. Raises TypeError for complex numbers and what is no array.
@@ -165,23 +184,34 @@ impl Plan {
         u: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         self.processor.expect_own()?;
-        let sources = self.points([("x", Some(x)), ("y", y), ("z", z)])?;
-        let given = [("s", s), ("t", t), ("u", u)];
+        let (all, given) = ([("x", Some(x)), ("y", y), ("z", z)], [("s", s), ("t", t), ("u", u)]);
+        let sources = self.points(all)?;
+        let mut kept: Vec<Kept> = all
+            .into_iter()
+            .chain(given)
+            .filter_map(|(name, array)| Some(Kept { name, array: array?.clone().unbind(), print: None }))
+            .collect();
         if self.kind != 3 {
             if let Some((name, _)) = given.iter().find(|(_, axis)| axis.is_some()) {
                 return Err(PyValueError::new_err(format!("{name}: only type 3 has target frequencies")));
             }
             return match sources[0].count {
-                0 => self.set_empty(py, [0, 0]),
-                _ => py.detached(|| self.set_grid(&sources))?,
+                0 => self.set_empty(py, [0, 0], kept),
+                _ => py.detached(|| {
+                    look_at(&mut kept, &[&sources]);
+                    self.set_grid(&sources, kept.into())
+                })?,
             };
         }
         let targets = self.points(given)?;
         let counts = [sources[0].count, targets[0].count];
         if counts.contains(&0) {
-            return self.set_empty(py, counts);
+            return self.set_empty(py, counts, kept);
         }
-        py.detached(|| self.set_free(&sources, &targets))?
+        py.detached(|| {
+            look_at(&mut kept, &[&sources, &targets]);
+            self.set_free(&sources, &targets, kept.into())
+        })?
     }
 
     /// The transform of `data`: from points to grid (type 1), from grid to points (type 2), or from points to points (type 3).
@@ -262,6 +292,23 @@ impl Plan {
         self.processor.place.to_string()
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
+    /// A plan with the same points. `setpts` of one leaves the points of the other.
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        let planned = self.planned(py)?;
+        let (modes, processor, planned) = (self.modes.clone(), self.processor.clone(), RwLock::new(planned));
+        let Self { kind, dims, transforms, eps, sign, double, .. } = *self;
+        Ok(Self { kind, modes, dims, transforms, eps, sign, double, processor, planned })
+    }
+
+    /// As `__copy__`.
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.__copy__(py)
+    }
+
     fn __repr__(&self) -> String {
         let what = match self.kind {
             3 => format!("{} dimensions", self.dims),
@@ -293,36 +340,50 @@ impl Plan {
         Ok(all)
     }
 
+    /// The points and their transform, none before `setpts`.
+    fn planned(&self, py: Python<'_>) -> PyResult<Option<Planned>> {
+        match self.planned.try_read() {
+            Ok(planned) => Ok(planned.clone()),
+            // `setpts` in another thread has the lock, and may want the interpreter.
+            Err(_) => py.detached(|| self.planned.read().unwrap_or_else(PoisonError::into_inner).clone()),
+        }
+    }
+
     /// No points or no frequencies.
-    fn set_empty(&self, py: Python<'_>, counts: [usize; 2]) -> PyResult<()> {
-        py.detached(|| {
-            let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
-            *engine = Some(Arc::new(Engine::Empty(counts)));
-        })
+    fn set_empty(&self, py: Python<'_>, counts: [usize; 2], points: Vec<Kept>) -> PyResult<()> {
+        py.detached(|| self.set(Engine::Empty(counts), points.into()))
+    }
+
+    fn set(&self, engine: Engine, points: Arc<[Kept]>) {
+        let planned = Planned { engine: Arc::new(engine), points };
+        *self.planned.write().unwrap_or_else(PoisonError::into_inner) = Some(planned);
     }
 
     /// Types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's are in cycles per field of view,
     /// its last axis is x.
-    fn set_grid(&self, axes: &[Line]) -> PyResult<()> {
+    fn set_grid(&self, axes: &[Line], kept: Arc<[Kept]>) -> PyResult<()> {
         // Type 2 is the forward transform with e^{−i}, type 1 its adjoint with e^{+i}: another sign is the mirrored point.
         let natural = if self.kind == 2 { -1.0 } else { 1.0 };
         let unit = |n: usize| self.sign * natural * n as f64 / TAU;
         let components: rayspin::core::Result<Vec<_>> =
             self.modes.iter().zip(axes).rev().map(|(&n, axis)| axis.component(unit(n))).collect();
         let points = components.and_then(|components| Coordinates::new(&components)).map_err(raised)?;
-        let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
-        // A call that runs in another thread keeps the engine that it began with.
-        let replaced = match engine.as_mut().and_then(Arc::get_mut) {
+        let mut planned = self.planned.write().unwrap_or_else(PoisonError::into_inner);
+        // A call that runs in another thread, and a copy of the plan, keep the engine that they have.
+        let replaced = match planned.as_mut().and_then(|planned| Arc::get_mut(&mut planned.engine)) {
             Some(Engine::Single(Transform::Grid(plan))) => Some(plan.set_points(points)),
             Some(Engine::Double(Transform::Grid(plan))) => Some(plan.set_points(points)),
             _ => None,
         };
         match replaced {
-            Some(Ok(())) => Ok(()),
+            Some(Ok(())) => {
+                planned.iter_mut().for_each(|planned| planned.points = kept.clone());
+                Ok(())
+            }
             Some(Err(error)) => {
                 // Another error may leave no points.
                 if !matches!(error, Error::NotFinite { .. }) {
-                    *engine = None;
+                    *planned = None;
                 }
                 Err(raised(error))
             }
@@ -334,14 +395,14 @@ impl Plan {
                     true => Nufft::new(device, points, &self.modes, &options)
                         .map(|plan| Engine::Double(Transform::Grid(Box::new(plan)))),
                 };
-                *engine = Some(Arc::new(made.map_err(raised)?));
+                *planned = Some(Planned { engine: Arc::new(made.map_err(raised)?), points: kept });
                 Ok(())
             }
         }
     }
 
     /// Type 3: Σ c_j e^{±i s·x}; Rayspin's exponent is −i2πs·x.
-    fn set_free(&self, sources: &[Line], targets: &[Line]) -> PyResult<()> {
+    fn set_free(&self, sources: &[Line], targets: &[Line], kept: Arc<[Kept]>) -> PyResult<()> {
         let stacked = |axes: &[Line], factor: f64| -> PyResult<Array2<f64>> {
             let mut all = Array2::zeros((axes[0].count, self.dims));
             for (axis, mut column) in axes.iter().zip(all.columns_mut()) {
@@ -358,7 +419,7 @@ impl Plan {
             true => Type3::new(device, positions.view(), frequencies.view(), &options)
                 .map(|plan| Engine::Double(Transform::Free(Box::new(plan)))),
         };
-        *self.engine.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(made.map_err(raised)?));
+        self.set(made.map_err(raised)?, kept);
         Ok(())
     }
 
@@ -371,14 +432,8 @@ impl Plan {
         self.processor.expect_own()?;
         let given = Given::new("data", data)?;
         given.expect_within_reach(&self.processor)?;
-        let engine = match self.engine.try_read() {
-            Ok(engine) => engine.clone(),
-            // `setpts` in another thread has the lock, and may want the interpreter.
-            Err(_) => {
-                data.py().detached(|| self.engine.read().unwrap_or_else(PoisonError::into_inner).clone())?
-            }
-        };
-        match engine.as_deref() {
+        let planned = self.planned(data.py())?;
+        match planned.as_ref().map(|planned| &*planned.engine) {
             None => Err(PyRuntimeError::new_err("the plan has no points yet: call setpts first")),
             Some(Engine::Single(transform)) => self.run_in(transform, given, out, direction),
             Some(Engine::Double(transform)) => self.run_in(transform, given, out, direction),
@@ -468,5 +523,53 @@ fn apply<R: Real>(
         (Transform::Grid(plan), Direction::Adjoint) => plan.adjoint(input, out),
         (Transform::Free(plan), Direction::Forward) => plan.forward(input, out),
         (Transform::Free(plan), Direction::Adjoint) => plan.adjoint(input, out),
+    }
+}
+
+/// Takes the fingerprints of components.
+fn look_at(kept: &mut [Kept], lines: &[&[Line]]) {
+    let lines = lines.iter().copied().flatten();
+    kept.iter_mut().zip(lines).for_each(|(kept, line)| kept.print = line.fingerprint());
+}
+
+impl Remade for Plan {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, own) = (object.py(), object.get());
+        let arguments = PyDict::new(py);
+        arguments.set_item("nufft_type", own.kind)?;
+        match own.kind {
+            3 => arguments.set_item("n_modes_or_dim", own.dims)?,
+            _ => arguments.set_item("n_modes_or_dim", &own.modes)?,
+        }
+        arguments.set_item("n_trans", own.transforms)?;
+        arguments.set_item("eps", own.eps)?;
+        arguments.set_item("isign", own.isign())?;
+        arguments.set_item("dtype", own.dtype())?;
+        arguments.set_item("device", own.device())?;
+        let parts = PyDict::new(py);
+        parts.set_item("arguments", arguments)?;
+        let Some(planned) = own.planned(py)? else {
+            parts.set_item("points", py.None())?;
+            return Ok(parts);
+        };
+        let points = PyDict::new(py);
+        for kept in &*planned.points {
+            let line = Line::new(kept.name, kept.array.bind(py), &own.processor)?;
+            if kept.print.is_some() && kept.print != line.fingerprint() {
+                return Err(changed(kept.name));
+            }
+            points.set_item(kept.name, line.to_numpy(py)?)?;
+        }
+        parts.set_item("points", points)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = parts.within("arguments")?;
+        let plan = own(parts.python(), "Plan")?.call((), Some(arguments.dict()))?;
+        if !parts.any("points")?.is_none() {
+            plan.call_method("setpts", (), Some(parts.within("points")?.dict()))?;
+        }
+        Ok(plan)
     }
 }

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rayspin::core::{Error, Result};
 use rayspin::device::{Array, Device};
 use rayspin::linop::{FiniteDifference, Wavelet};
@@ -17,6 +18,7 @@ use crate::error::{described, raised, wrong_type};
 use crate::exchange::{Given, Output};
 use crate::linop::{Number, expect_to_be_called, family, number_type};
 use crate::processor::Processor;
+use crate::remade::{self, Parts, Reduced, Remade, own};
 
 /// A penalty g, by its proximal map prox_{tg}(x) = argmin_u 1/2 |u - x|^2 + t g(u), which a call computes: `penalty(t, x)`.
 ///
@@ -64,20 +66,64 @@ impl Penalty {
         })
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     fn __repr__(&self) -> String {
-        let name = match &self.0 {
+        format!("Penalty({})", self.name())
+    }
+}
+
+/// The functions of `rayspin.prox`, by their names in this module.
+const MAKERS: [&str; 6] = ["l1", "groups", "nonnegative", "l2", "wavelet_penalty", "total_variation"];
+
+impl Remade for Penalty {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, own) = (object.py(), object.get());
+        let arguments = PyDict::new(py);
+        match &own.0 {
+            Kind::Magnitudes | Kind::Groups | Kind::NonNegative => {}
+            Kind::Distance(data) => arguments.set_item("data", data)?,
+            Kind::Wavelet { shape, family, levels, seed } => {
+                arguments.set_item("shape", shape)?;
+                arguments.set_item("family", family)?;
+                arguments.set_item("levels", levels)?;
+                arguments.set_item("seed", seed)?;
+            }
+            Kind::TotalVariation { shape, steps } => {
+                arguments.set_item("shape", shape)?;
+                arguments.set_item("steps", steps)?;
+            }
+        }
+        let parts = PyDict::new(py);
+        let maker = if own.name() == "wavelet" { "wavelet_penalty" } else { own.name() };
+        parts.set_item("maker", maker)?;
+        parts.set_item("arguments", arguments)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let maker: String = parts.get("maker")?;
+        if !MAKERS.contains(&&maker[..]) {
+            return Err(raised(Error::value("maker", MAKERS.join(", "), maker)));
+        }
+        own(parts.python(), &maker)?.call((), Some(parts.within("arguments")?.dict()))
+    }
+}
+
+impl Penalty {
+    fn name(&self) -> &'static str {
+        match &self.0 {
             Kind::Magnitudes => "l1",
             Kind::Groups => "groups",
             Kind::NonNegative => "nonnegative",
             Kind::Distance(_) => "l2",
             Kind::Wavelet { .. } => "wavelet",
             Kind::TotalVariation { .. } => "total_variation",
-        };
-        format!("Penalty({name})")
+        }
     }
-}
 
-impl Penalty {
     /// The data of a distance.
     fn data<S: Number>(&self, py: Python<'_>, processor: &Processor) -> PyResult<Option<Arc<Array<S>>>> {
         match &self.0 {

@@ -19,11 +19,12 @@ use rayspin::run::{Certificate, Given as Names, Plan, Stage};
 use crate::call::Detached;
 use crate::ct::CtScan;
 use crate::error::{described, of_file, of_run, raised, wrong_type};
-use crate::exchange::{Given, Item, on_host, to_numpy};
+use crate::exchange::{Dtype, Given, Item, on_host, to_numpy};
 use crate::parameters::{asked, keyword, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::record;
+use crate::remade::{self, Parts, Reduced, Remade, layout_of, layout_parts};
 use crate::scan::{Held, Scan, sources};
 use crate::settings::{listed, taken};
 use crate::texts::Call;
@@ -39,7 +40,7 @@ pub(crate) struct Reconstruction {
     maps: Option<Py<PyAny>>,
     /// The method's name.
     #[pyo3(get)]
-    method: &'static str,
+    method: String,
     /// The method's parameters, as they were used.
     #[pyo3(get)]
     parameters: Py<PyDict>,
@@ -156,6 +157,10 @@ impl Reconstruction {
         Ok(notes.iter().map(|note| Call::Recon.told(note)).collect())
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     /// The picture and the notes, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._html")?.call_method1("html", (slf,))
@@ -163,6 +168,49 @@ impl Reconstruction {
 
     fn __repr__(&self) -> String {
         format!("Reconstruction({} by {})", rayspin::core::format_shape(&self.shape), self.method)
+    }
+}
+
+impl Remade for Reconstruction {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("image", &own.image)?;
+        parts.set_item("maps", &own.maps)?;
+        parts.set_item("stacks", remade::stacks_of(&own.stacks))?;
+        parts.set_item("method", &own.method)?;
+        parts.set_item("parameters", &own.parameters)?;
+        parts.set_item("notes", &own.notes)?;
+        parts.set_item("stages", &own.stages)?;
+        parts.set_item("residuals", &own.residuals)?;
+        parts.set_item("searched", &own.searched)?;
+        parts.set_item("certificates", &own.certificates)?;
+        parts.set_item("record", &own.record)?;
+        parts.set_item("sources", own.sources.iter().map(|file| file.as_os_str()).collect::<Vec<_>>())?;
+        parts.set_item("layout", layout_parts(&own.layout))?;
+        parts.set_item("of_coils", own.of_coils)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (image, shape) = parts.image("image", &[Dtype::C64])?;
+        let found = Self {
+            image: image.unbind(),
+            maps: parts.get("maps")?,
+            stacks: parts.stacks(&shape)?,
+            shape,
+            method: parts.get("method")?,
+            parameters: parts.get("parameters")?,
+            notes: parts.get("notes")?,
+            stages: parts.get("stages")?,
+            residuals: parts.get("residuals")?,
+            searched: parts.get("searched")?,
+            certificates: parts.get("certificates")?,
+            record: parts.get("record")?,
+            sources: parts.get("sources")?,
+            layout: layout_of(parts.get("layout")?)?,
+            of_coils: parts.get("of_coils")?,
+        };
+        Ok(Bound::new(parts.python(), found)?.into_any())
     }
 }
 
@@ -252,7 +300,7 @@ pub(crate) fn recon(
         shape: image.shape().to_vec(),
         image: to_numpy(py, image).unbind(),
         maps: finished.maps.map(|maps| to_numpy(py, maps).unbind()),
-        method: name,
+        method: name.to_owned(),
         parameters: used.unbind(),
         notes,
         stages: finished.told.monitor.stages(),

@@ -1,5 +1,7 @@
 //! `rayspin.read_scan`: raw MRI scans in memory.
 
+mod parts;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use crate::copied::{self, complex, doubles, whole};
 use crate::error::{of_file, raised, raised_in, raised_of};
 use crate::exchange::to_numpy;
 use crate::processor::Processor;
+use crate::remade::{self, Reduced};
 use crate::texts::Call;
 
 /// What was read.
@@ -205,6 +208,20 @@ impl Scan {
             Held::Whole(scan) => scan.notes.iter().map(|note| Call::ReadScan.told(note)).collect(),
             Held::Image(array) => array.notes.clone(),
         }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
+    /// The scan itself, which never changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// As `__copy__`.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     /// The number of acquisitions; 1 for arrays without a header.

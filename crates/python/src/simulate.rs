@@ -11,6 +11,7 @@ use crate::exchange::to_numpy;
 use crate::options::{listed, noted, raised_by, words};
 use crate::processor::Processor;
 use crate::progress::Listener;
+use crate::remade::{self, Parts, Reduced, Remade};
 use crate::scan::{Held, Scan};
 
 /// A simulated MRI scan and what is in it.
@@ -41,6 +42,10 @@ pub(crate) struct MriSimulation {
 
 #[pymethods]
 impl MriSimulation {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("MriSimulation({})", self.scan.bind(py).repr()?))
     }
@@ -62,8 +67,54 @@ pub(crate) struct SimulatedCt {
 
 #[pymethods]
 impl SimulatedCt {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("CtSimulation({})", self.scan.bind(py).repr()?))
+    }
+}
+
+impl Remade for MriSimulation {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("scan", &own.scan)?;
+        parts.set_item("truth", &own.truth)?;
+        parts.set_item("maps", &own.maps)?;
+        parts.set_item("field_hz", &own.field_hz)?;
+        parts.set_item("noise_std", own.noise_std)?;
+        parts.set_item("notes", &own.notes)?;
+        parts.set_item("spacing_mm", own.spacing_mm)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let made = Self {
+            scan: parts.get("scan")?,
+            truth: parts.get("truth")?,
+            maps: parts.get("maps")?,
+            field_hz: parts.get("field_hz")?,
+            noise_std: parts.get("noise_std")?,
+            notes: parts.get("notes")?,
+            spacing_mm: parts.get("spacing_mm")?,
+        };
+        Ok(Bound::new(parts.python(), made)?.into_any())
+    }
+}
+
+impl Remade for SimulatedCt {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("scan", &own.scan)?;
+        parts.set_item("truth", &own.truth)?;
+        parts.set_item("grid", &own.grid)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let made = Self { scan: parts.get("scan")?, truth: parts.get("truth")?, grid: parts.get("grid")? };
+        Ok(Bound::new(parts.python(), made)?.into_any())
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rayspin::core::Result;
 use rayspin::device::{Array, Device};
 use rayspin::kernels::vector::norm_squared;
@@ -20,6 +21,7 @@ use crate::linop::{AnyOp, LinearOperator, Number, each};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::prox::Asked;
+use crate::remade::{self, Parts, Reduced, Remade};
 
 /// What a solver found: an approximate minimum x, and the course of the iteration.
 #[pyclass(frozen, module = "rayspin.solve")]
@@ -49,9 +51,36 @@ pub(crate) struct Solution {
 
 #[pymethods]
 impl Solution {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     fn __repr__(&self) -> String {
         let last = self.residuals.last().copied().unwrap_or_default();
         format!("Solution(converged={}, last residual {last:.2e})", self.converged)
+    }
+}
+
+impl Remade for Solution {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("x", &own.x)?;
+        parts.set_item("residuals", &own.residuals)?;
+        parts.set_item("objective", &own.objective)?;
+        parts.set_item("converged", own.converged)?;
+        parts.set_item("largest_eigenvalue", own.largest_eigenvalue)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let solution = Self {
+            x: parts.any("x")?.unbind(),
+            residuals: parts.get("residuals")?,
+            objective: parts.get("objective")?,
+            converged: parts.get("converged")?,
+            largest_eigenvalue: parts.get("largest_eigenvalue")?,
+        };
+        Ok(Bound::new(parts.python(), solution)?.into_any())
     }
 }
 

@@ -348,3 +348,10 @@ def test_degrees_that_are_taken_to_be_radian_are_said():
         ct.Geometry.helix(
             np.linspace(0, 12 * np.pi, 900), 2, 8, source_to_axis_mm=90, axis_to_detector_mm=30, advance_mm=5
         )
+
+
+def test_a_scan_states_the_size_of_its_pixels():
+    rays = ct.Geometry.parallel(np.linspace(0, 3, 4), 2, 8, (0.5, 0.75))
+    scan = ct.Scan.from_arrays(np.ones((4, 2, 8), np.float32), rays)
+    assert scan.pixel_mm == (0.5, 0.75)
+    assert ct.Scan.from_arrays(np.ones((4, 2, 8), np.float32), angles=[0, 1, 2, 3]).pixel_mm is None

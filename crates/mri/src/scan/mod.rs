@@ -17,6 +17,7 @@ mod images;
 mod noncartesian;
 mod repeats;
 mod series;
+mod sound;
 mod summary;
 #[cfg(test)]
 mod tests;

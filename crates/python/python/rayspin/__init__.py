@@ -33,6 +33,7 @@ from ._rayspin import (  # noqa: E402
     threads,
     toeplitz,
 )
+from ._rayspin import remade as remade  # noqa: E402 - what pickles name
 
 if TYPE_CHECKING:
     from ._rayspin import plan_recon as plan

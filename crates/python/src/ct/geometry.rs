@@ -2,11 +2,11 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, Ix1, Ix2};
+use ndarray::{Array1, Array2, ArrayView1, Ix1, Ix2};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
-use rayspin::core::{Detector, Error, Orbit, ProjectionGeometry, VolumeGrid};
+use pyo3::types::{PyDict, PyType};
+use rayspin::core::{Detector, Error, Orbit, ProjectionGeometry, RaySource, View, VolumeGrid};
 use rayspin::ct::geometry::{from_rtk, from_vectors, to_vectors};
 use rayspin::ct::recon::{GridOptions, grid};
 use rayspin::ct::scan::{turns_of_degrees, view_angles};
@@ -15,6 +15,7 @@ use crate::call::Detached;
 use crate::copied::{doubles, exactly, lengths, several, whole};
 use crate::error::{of_file, raised};
 use crate::exchange::to_numpy;
+use crate::remade::{self, Parts, Reduced, Remade};
 use crate::texts::Call;
 
 const PAIR: &str = "a length in mm, or two along columns and rows (u, v)";
@@ -343,6 +344,20 @@ impl CtGeometry {
         self.rays.views().len()
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
+    /// The geometry itself, which never changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// As `__copy__`.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __eq__(&self, other: &Self) -> bool {
         self.rays == other.rays
     }
@@ -351,6 +366,46 @@ impl CtGeometry {
         let [views, rows, columns] = self.rays.shape();
         let rays = if self.rays.is_parallel() { "parallel rays" } else { "rays from a point" };
         format!("Geometry({views} views of {rows} x {columns} pixels, {rays})")
+    }
+}
+
+impl Remade for CtGeometry {
+    /// Numbers of a view: the source or direction, the middle of the detector, unit vectors along rows and columns.
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, own) = (object.py(), object.get());
+        let Detector { rows, columns, pitch_mm, radius_mm } = *own.rays.detector();
+        let numbers = |view: &View| {
+            let (RaySource::Point(source) | RaySource::Direction(source)) = view.source;
+            [source, view.detector_mm, view.u, view.v].concat()
+        };
+        let all: Vec<f64> = own.rays.views().iter().flat_map(numbers).collect();
+        let views = Array2::from_shape_vec((own.rays.views().len(), 12), all);
+        let views = views.map_err(|error| raised(Error::value("views", "12 numbers each", error)))?;
+        let parts = PyDict::new(py);
+        parts.set_item("views", to_numpy(py, views.into_dyn()))?;
+        parts.set_item("parallel", own.rays.is_parallel())?;
+        parts.set_item("detector", (rows, columns, pitch_mm, radius_mm))?;
+        parts.set_item("angles", to_numpy(py, Array1::from(own.angles.clone()).into_dyn()))?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (rows, columns, pitch_mm, radius_mm) = parts.get("detector")?;
+        let (numbers, angles) =
+            (parts.array::<f64, Ix2>("views", "[view, 12]")?, parts.array::<f64, Ix1>("angles", "[view]")?);
+        if numbers.ncols() != 12 || angles.len() != numbers.nrows() {
+            return Err(raised(Error::shape("views", &[angles.len(), 12], numbers.shape())));
+        }
+        let parallel: bool = parts.get("parallel")?;
+        let view = |row: ArrayView1<'_, f64>| {
+            let vector = |first: usize| std::array::from_fn(|axis| row[first + axis]);
+            let source = if parallel { RaySource::Direction(vector(0)) } else { RaySource::Point(vector(0)) };
+            View { source, detector_mm: vector(3), u: vector(6), v: vector(9) }
+        };
+        let views = numbers.rows().into_iter().map(view).collect();
+        let detector = Detector { rows, columns, pitch_mm, radius_mm };
+        let rays = ProjectionGeometry::new(detector, views).map_err(raised)?;
+        Ok(Bound::new(parts.python(), Self::with_angles(rays, angles.to_vec()))?.into_any())
     }
 }
 
@@ -425,11 +480,30 @@ impl Grid {
         self.grid.first_mm().into()
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     fn __eq__(&self, other: &Self) -> bool {
         self.grid == other.grid
     }
 
     fn __repr__(&self) -> String {
         format!("Grid({:?}, {:?}, {:?})", self.shape(), self.spacing_mm(), self.centre_mm())
+    }
+}
+
+impl Remade for Grid {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("shape", own.shape())?;
+        parts.set_item("spacing_mm", own.spacing_mm())?;
+        parts.set_item("centre_mm", own.centre_mm())?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let grid = VolumeGrid::new(parts.get("shape")?, parts.get("spacing_mm")?, parts.get("centre_mm")?);
+        Ok(Bound::new(parts.python(), Self { grid: grid.map_err(raised)? })?.into_any())
     }
 }

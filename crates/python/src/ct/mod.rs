@@ -8,6 +8,8 @@ mod scan;
 use pyo3::prelude::*;
 
 pub(crate) use geometry::{CtGeometry, Grid, warn_of_degrees};
+pub(crate) use projector::CtProjector;
+pub(crate) use recon::CtReconstruction;
 pub(crate) use scan::CtScan;
 
 /// Adds the classes and functions of `rayspin.ct`, under names that those of MRI leave free.
@@ -15,9 +17,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("CtGeometry", py.get_type::<CtGeometry>())?;
     module.add("CtGrid", py.get_type::<Grid>())?;
-    module.add("CtProjector", py.get_type::<projector::CtProjector>())?;
+    module.add("CtProjector", py.get_type::<CtProjector>())?;
     module.add("CtScan", py.get_type::<CtScan>())?;
-    module.add("CtReconstruction", py.get_type::<recon::CtReconstruction>())?;
+    module.add("CtReconstruction", py.get_type::<CtReconstruction>())?;
     module.add_function(wrap_pyfunction!(scan::read_ct_scan, module)?)?;
     module.add_function(wrap_pyfunction!(recon::recon_ct, module)?)?;
     module.add_function(wrap_pyfunction!(recon::plan_ct, module)?)?;

@@ -1,4 +1,5 @@
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rayspin::core::Error;
 use rayspin::device::BackendKind;
 use rayspin::linop::Projection;
@@ -7,8 +8,9 @@ use super::{CtGeometry, Grid};
 use crate::call::Detached;
 use crate::error::{raised, wrong_type};
 use crate::exchange::Dtype;
-use crate::linop::LinearOperator;
+use crate::linop::{LinearOperator, Made};
 use crate::processor::Processor;
+use crate::remade::{self, Parts, Reduced, Remade, own};
 
 /// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's method:
 ///
@@ -37,7 +39,7 @@ pub(crate) struct CtProjector {
     geometry: Py<CtGeometry>,
     grid: Py<Grid>,
     forward: Py<LinearOperator>,
-    adjoint: LinearOperator,
+    adjoint: Py<LinearOperator>,
 }
 
 #[pymethods]
@@ -53,10 +55,13 @@ impl CtProjector {
     ) -> PyResult<Self> {
         let processor = Processor::named(device)?;
         let (rays, voxels) = (&geometry.get().rays, &grid.get().grid);
-        let forward = match Dtype::named(dtype, Dtype::F32)? {
+        let dtype = Dtype::named(dtype, Dtype::F32)?;
+        let made = Made::by(py, "projector").with(py, "geometry", &geometry)?.with(py, "grid", &grid)?;
+        let made = made.with(py, "dtype", dtype.name())?.with(py, "device", processor.place.to_string())?;
+        let forward = match dtype {
             Dtype::F32 => {
                 let op = py.detached(|| Projection::<f32>::new(&processor.device, rays, voxels));
-                LinearOperator::new(op?.map_err(raised)?, &processor)
+                LinearOperator::new(op?.map_err(raised)?, &processor, made)
             }
             Dtype::F64 if processor.device.kind() == BackendKind::Cuda => {
                 let expected = "float32 on a GPU (device='cpu' has float64)";
@@ -64,12 +69,13 @@ impl CtProjector {
             }
             Dtype::F64 => {
                 let op = py.detached(|| Projection::<f64>::new(&processor.device, rays, voxels));
-                LinearOperator::new(op?.map_err(raised)?, &processor)
+                LinearOperator::new(op?.map_err(raised)?, &processor, made)
             }
             other => return Err(wrong_type("dtype", "float32 or float64", other.name())),
         };
-        let adjoint = forward.adjoint(py);
-        Ok(Self { geometry, grid, forward: Py::new(py, forward)?, adjoint })
+        let forward = Bound::new(py, forward)?;
+        let adjoint = Py::new(py, LinearOperator::adjoint(&forward)?)?;
+        Ok(Self { geometry, grid, forward: forward.unbind(), adjoint })
     }
 
     /// The line integrals p(ray) of a volume.
@@ -98,7 +104,7 @@ impl CtProjector {
         projections: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.adjoint.apply("projections", projections, out)
+        self.adjoint.get().apply("projections", projections, out)
     }
 
     /// The projector as an operator of `rayspin.linop`.
@@ -122,17 +128,46 @@ impl CtProjector {
     /// The name of the element type: float32 or float64.
     #[getter]
     fn dtype(&self) -> &'static str {
-        self.adjoint.number().name()
+        self.forward.get().number().name()
     }
 
     /// Where the projector computes: cpu, cuda:0 and so on.
     #[getter]
     fn device(&self) -> String {
-        self.adjoint.processor.place.to_string()
+        self.forward.get().processor.place.to_string()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
+    /// The projector itself, which never changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// As `__copy__`.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __repr__(&self) -> String {
         let (from, to) = (self.grid.get().grid.shape_zyx(), self.geometry.get().rays.shape());
         format!("Projector({from:?} to {to:?}, {}, {})", self.dtype(), self.device())
+    }
+}
+
+impl Remade for CtProjector {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("geometry", &own.geometry)?;
+        parts.set_item("grid", &own.grid)?;
+        parts.set_item("device", own.device())?;
+        parts.set_item("dtype", own.dtype())?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        own(parts.python(), "CtProjector")?.call((), Some(parts.dict()))
     }
 }

@@ -16,12 +16,13 @@ use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
 use crate::call::Detached;
 use crate::error::{described, of_file, of_run, raised, wrong_type};
-use crate::exchange::to_numpy;
+use crate::exchange::{Dtype, to_numpy};
 use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::recon::{certificates_of, host_array, plan_of};
 use crate::record;
+use crate::remade::{self, Parts, Reduced, Remade};
 use crate::scan::sources;
 use crate::settings::taken;
 use crate::texts::Call;
@@ -43,7 +44,7 @@ pub(crate) struct CtReconstruction {
     axis: Option<f64>,
     /// The method's name.
     #[pyo3(get)]
-    method: &'static str,
+    method: String,
     /// The method's parameters, as they were used.
     #[pyo3(get)]
     parameters: Py<PyDict>,
@@ -97,6 +98,10 @@ impl CtReconstruction {
         Ok(notes.iter().map(|note| Call::Ct.told(note)).collect())
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
     /// The picture and the notes, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._html")?.call_method1("html", (slf,))
@@ -104,6 +109,53 @@ impl CtReconstruction {
 
     fn __repr__(&self) -> String {
         format!("Reconstruction({} by {})", rayspin::core::format_shape(&self.shape), self.method)
+    }
+}
+
+impl Remade for CtReconstruction {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (parts, own) = (PyDict::new(object.py()), object.get());
+        parts.set_item("volume", &own.volume)?;
+        parts.set_item("grid", &own.grid)?;
+        parts.set_item("geometry", &own.geometry)?;
+        parts.set_item("axis", own.axis)?;
+        parts.set_item("method", &own.method)?;
+        parts.set_item("parameters", &own.parameters)?;
+        parts.set_item("notes", &own.notes)?;
+        parts.set_item("stages", &own.stages)?;
+        parts.set_item("residuals", &own.residuals)?;
+        parts.set_item("certificates", &own.certificates)?;
+        parts.set_item("record", &own.record)?;
+        parts.set_item("sources", own.sources.iter().map(|file| file.as_os_str()).collect::<Vec<_>>())?;
+        parts.set_item("signed", own.signed)?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let grid: Bound<'py, Grid> = parts.get("grid")?;
+        let (volume, shape) = parts.image("volume", &[Dtype::F32])?;
+        let expected = grid.get().grid.shape_zyx();
+        if shape != expected {
+            return Err(raised(Error::shape("volume", &expected, &shape)));
+        }
+        let found = Self {
+            volume: volume.unbind(),
+            placed: grid.get().grid.geometry(),
+            grid: grid.unbind(),
+            geometry: parts.get("geometry")?,
+            axis: parts.get("axis")?,
+            method: parts.get("method")?,
+            parameters: parts.get("parameters")?,
+            notes: parts.get("notes")?,
+            stages: parts.get("stages")?,
+            residuals: parts.get("residuals")?,
+            certificates: parts.get("certificates")?,
+            shape,
+            record: parts.get("record")?,
+            sources: parts.get("sources")?,
+            signed: parts.get("signed")?,
+        };
+        Ok(Bound::new(parts.python(), found)?.into_any())
     }
 }
 
@@ -206,7 +258,7 @@ pub(crate) fn recon_ct(
         grid: Py::new(py, Grid { grid })?,
         geometry: Py::new(py, CtGeometry::of(finished.geometry))?,
         axis: finished.axis,
-        method: finished.options.method.about().name,
+        method: finished.options.method.about().name.to_owned(),
         parameters: used.unbind(),
         notes,
         stages: finished.told.monitor.stages(),

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PySlice, PyString, PyType};
 use rayspin::core::{Error, Ranges, format_shape};
 use rayspin::ct::corrections::{Corrections, Table, with};
 use rayspin::ct::recon::even_angles;
-use rayspin::ct::scan::{Counts, Measured, Part, Scan, find_axis};
+use rayspin::ct::scan::{Counts, Measured, Part, PixelSize, Scan, find_axis};
 use rayspin::io::{Projections, data_exchange, read_views};
 
 use super::CtGeometry;
@@ -19,6 +19,7 @@ use crate::error::{did_you_mean, of_file, raised, wrong_type};
 use crate::exchange::to_numpy;
 use crate::parameters::values_of;
 use crate::processor::Processor;
+use crate::remade::{self, Parts, Reduced, Remade};
 use crate::texts::Call;
 
 /// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles, and the rays where they
@@ -224,10 +225,32 @@ impl CtScan {
         Some(CtGeometry::with_angles(rays, self.scan.angles.clone()))
     }
 
+    /// The size of a pixel along columns and rows in mm: of the rays' detector, else as the file states it;
+    /// none where it is not known.
+    #[getter]
+    fn pixel_mm(&self) -> Option<(f64, f64)> {
+        let of_rays = self.scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm);
+        of_rays.or(self.scan.pixel.map(|pixel| pixel.mm)).map(Into::into)
+    }
+
     /// The shape of the projections, (views, rows, columns).
     #[getter]
     fn shape(&self) -> (usize, usize, usize) {
         self.scan.shape().into()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
+    /// The scan itself, which never changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// As `__copy__`.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     /// The number of views.
@@ -242,6 +265,41 @@ impl CtScan {
             Measured::Counts(_) => "counts",
         };
         format!("Scan({views} views of {rows} x {columns} {what})")
+    }
+}
+
+impl Remade for CtScan {
+    fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, own) = (object.py(), object.get());
+        let parts = PyDict::new(py);
+        parts.set_item("projections", own.projections(py))?;
+        parts.set_item("flats", own.flats(py))?;
+        parts.set_item("darks", own.darks(py))?;
+        parts.set_item("angles", own.angles(py))?;
+        parts.set_item("geometry", own.geometry())?;
+        parts.set_item("pixel", own.scan.pixel.map(|pixel| (pixel.mm, pixel.at_object)))?;
+        parts.set_item("notes", &own.notes)?;
+        parts.set_item("sources", own.sources.iter().map(|file| file.as_os_str()).collect::<Vec<_>>())?;
+        Ok(parts)
+    }
+
+    fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (axes, of_fields) = ("[view, row, column]", "[frame, row, column]");
+        let views = parts.array::<f32, Ix3>("projections", axes)?;
+        let measured = match parts.array_or_none::<f32, Ix3>("flats", of_fields)? {
+            None => Measured::Lines(views),
+            Some(flats) => {
+                Measured::Counts(Counts { views, flats, darks: parts.array::<f32, Ix3>("darks", of_fields)? })
+            }
+        };
+        let angles = parts.array::<f64, Ix1>("angles", "[view]")?.to_vec();
+        let geometry: Option<Bound<'py, CtGeometry>> = parts.get("geometry")?;
+        let rays = geometry.map(|geometry| (*geometry.get().rays).clone());
+        let mut scan = Scan::new(measured, angles, rays).map_err(raised)?;
+        let pixel: Option<([f64; 2], bool)> = parts.get("pixel")?;
+        scan.pixel = pixel.map(|(mm, at_object)| PixelSize { mm, at_object });
+        let scan = Self { scan: Arc::new(scan), notes: parts.get("notes")?, sources: parts.get("sources")? };
+        Ok(Bound::new(parts.python(), scan)?.into_any())
     }
 }
 

@@ -1,16 +1,17 @@
 //! Real numbers along one axis, such as a component of points: where the caller has them, or copied.
 
-use ndarray::Ix1;
+use ndarray::{ArrayD, Ix1};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use rayspin::core::{Error, Result};
-use rayspin::device::Array;
+use rayspin::device::{Array, Backend};
 use rayspin::kernels::nufft::Component;
 
-use super::{Dtype, Given, expect_plain, expect_unmasked};
+use super::{Dtype, Given, expect_plain, expect_unmasked, to_numpy};
 use crate::copied::doubles;
 use crate::error::raised;
 use crate::processor::{Place, Processor};
+use crate::remade::fingerprint;
 
 /// Real numbers along one axis: `array[first + i * stride]`.
 pub(crate) struct Line {
@@ -58,9 +59,44 @@ impl Line {
         Ok(all?.strided(self.first, self.stride, self.count)?.in_unit(unit))
     }
 
+    /// Where a number is in the array.
+    fn place(&self, number: usize) -> usize {
+        self.first.wrapping_add_signed(number as isize * self.stride)
+    }
+
+    /// The [`fingerprint`] of the numbers; none on a GPU, which they would have to leave for it.
+    pub(crate) fn fingerprint(&self) -> Option<u64> {
+        let on_host = |device: &rayspin::device::Device| matches!(device.backend(), Backend::Cpu(_));
+        match &self.array {
+            Reals::Single(array) if on_host(array.device()) => {
+                let all = array.cpu();
+                Some(fingerprint(self.count, |number| all[self.place(number)]))
+            }
+            Reals::Double(array) if on_host(array.device()) => {
+                let all = array.cpu();
+                Some(fingerprint(self.count, |number| all[self.place(number)]))
+            }
+            _ => None,
+        }
+    }
+
+    /// A copy as an array of NumPy, in the precision that they have.
+    pub(crate) fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match &self.array {
+            Reals::Single(array) => {
+                let all = array.read().map_err(raised)?;
+                to_numpy(py, ArrayD::from_shape_fn(vec![self.count], |at| all[self.place(at[0])]))
+            }
+            Reals::Double(array) => {
+                let all = array.read().map_err(raised)?;
+                to_numpy(py, ArrayD::from_shape_fn(vec![self.count], |at| all[self.place(at[0])]))
+            }
+        })
+    }
+
     /// The numbers on the host in double precision. Errors: one that is not finite.
     pub(crate) fn doubles(&self) -> Result<Vec<f64>> {
-        let places = (0..self.count).map(|i| self.first.wrapping_add_signed(i as isize * self.stride));
+        let places = (0..self.count).map(|number| self.place(number));
         let values: Vec<f64> = match &self.array {
             Reals::Single(array) => array.read().map(|all| places.map(|at| all[at].into()).collect()),
             Reals::Double(array) => array.read().map(|all| places.map(|at| all[at]).collect()),

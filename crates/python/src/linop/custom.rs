@@ -8,7 +8,7 @@ use rayspin::core::Result;
 use rayspin::device::{Array, Backend, Device};
 use rayspin::linop::LinearOp;
 
-use super::{LinearOperator, Number, number_type};
+use super::{LinearOperator, Made, Number, number_type};
 use crate::call::{self, attached};
 use crate::copied::shape;
 use crate::exchange::Dtype;
@@ -40,22 +40,27 @@ pub(crate) fn custom(
 ) -> PyResult<LinearOperator> {
     let processor = Processor::named(device)?;
     let functions = Bound::new(py, Functions { both: Some([forward, adjoint]) })?;
+    let (domain, range) = (shape("ishape", ishape)?, shape("oshape", oshape)?);
+    let dtype = Dtype::named(dtype, Dtype::C64)?;
+    let made = Made::on(py, "custom", &processor)?.with(py, "ishape", &domain)?.with(py, "oshape", &range)?;
+    let made = made.with(py, "name", name)?.with(py, "dtype", dtype.name())?;
     let op = Custom {
         name: name.to_owned(),
-        domain: shape("ishape", ishape)?,
-        range: shape("oshape", oshape)?,
+        domain,
+        range,
         functions: PyWeakrefReference::new(&functions)?.unbind(),
         processor: processor.clone(),
     };
-    let made = number_type!(Dtype::named(dtype, Dtype::C64)?, S => LinearOperator::new::<S>(op, &processor));
-    Ok(made.holding([functions.unbind()]))
+    let made = made.calling(functions.unbind());
+    number_type!(dtype, S => Ok(LinearOperator::new::<S>(op, &processor, made)))
 }
 
 /// The forward and adjoint function of an operator.
 ///
 /// They may be methods of an object that holds the operator, which Python's collector must see. An operator of Rust belongs to several of
-/// Python's, such as A and A.H, so that none of these can tell the collector what it holds. Each of these holds the functions instead, as an object of Python,
-/// and Rust's operator refers to them weakly.
+/// Python's, such as A and A.H, so that none of these can tell the collector what it holds. The first of these
+/// holds the functions instead, as an object of Python, the others hold the first, and Rust's operator refers to
+/// the functions weakly.
 #[pyclass(weakref)]
 pub(crate) struct Functions {
     both: Option<[Py<PyAny>; 2]>,
@@ -69,6 +74,13 @@ impl Functions {
 
     fn __clear__(&mut self) {
         self.both = None;
+    }
+}
+
+impl Functions {
+    /// Both, unless the collector freed them.
+    pub(super) fn functions(&self, py: Python<'_>) -> Option<[Py<PyAny>; 2]> {
+        self.both.as_ref().map(|both| both.each_ref().map(|function| function.clone_ref(py)))
     }
 }
 
@@ -87,8 +99,8 @@ impl Custom {
         attached(&self.name, |py| {
             let freed = || PyReferenceError::new_err(format!("{}: its functions were freed", self.name));
             let held = self.functions.bind(py).upgrade_as::<Functions>()?.ok_or_else(freed)?;
-            let both = held.borrow().both.as_ref().map(|both| both[which].clone_ref(py));
-            let result = both.ok_or_else(freed)?.bind(py).call1((call::shown(py, x)?,))?;
+            let both = held.borrow().functions(py).ok_or_else(freed)?;
+            let result = both[which].bind(py).call1((call::shown(py, x)?,))?;
             call::taken(&result, &self.processor, y)
         })
     }

@@ -13,7 +13,7 @@ use rayspin::linop::{
     SenseNufft, SenseToeplitz, Stack, ToeplitzNormal, Wavelet, WaveletFamily,
 };
 
-use super::{AnyOp, LinearOperator, Number, each, number_type};
+use super::{AnyOp, LinearOperator, Made, Number, each, number_type};
 use crate::call::Detached;
 use crate::copied::{self, asarray, count, counts, doubles, whole_or_none};
 use crate::error::{raised, raised_of, wrong_type};
@@ -40,6 +40,23 @@ macro_rules! precision {
 pub(crate) fn trajectory(points: &Bound<'_, PyAny>) -> PyResult<Trajectory> {
     let points = doubles("points", "[sample, dim]", points)?;
     Trajectory::from_cycles_per_fov(points).map_err(|error| raised_of("points", error))
+}
+
+/// How an operator of points was made.
+fn made_of_points(
+    maker: &'static str,
+    points: (&Bound<'_, PyAny>, &Trajectory),
+    [shape, batch]: [&[usize]; 2],
+    dtype: Dtype,
+    processor: &Processor,
+) -> PyResult<Made> {
+    let py = points.0.py();
+    let made = Made::on(py, maker, processor)?.with(py, "shape", shape)?.with(py, "batch", batch)?;
+    with_points(made.with(py, "dtype", dtype.name())?, points)
+}
+
+fn with_points(made: Made, (given, points): (&Bound<'_, PyAny>, &Trajectory)) -> PyResult<Made> {
+    made.with_array("points", given, points.points().as_slice().unwrap_or_default())
 }
 
 fn complex_only(dtype: Dtype, name: &str) -> PyResult<Dtype> {
@@ -76,12 +93,16 @@ fn plan<R: Real>(
 #[pyfunction]
 #[pyo3(signature = (shape, *, dtype=None, device="auto"))]
 pub(crate) fn identity(
+    py: Python<'_>,
     shape: Vec<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
     device: &str,
 ) -> PyResult<LinearOperator> {
     let (processor, shape) = (Processor::named(device)?, copied::shape("shape", shape)?);
-    number_type!(Dtype::named(dtype, Dtype::C64)?, S => Ok(LinearOperator::new(Identity::<S>::new(&shape), &processor)))
+    let dtype = Dtype::named(dtype, Dtype::C64)?;
+    let made =
+        Made::on(py, "identity", &processor)?.with(py, "shape", &shape)?.with(py, "dtype", dtype.name())?;
+    number_type!(dtype, S => Ok(LinearOperator::new(Identity::<S>::new(&shape), &processor, made)))
 }
 
 /// The unitary Fourier transform over the last axes, both sides centred at n // 2:
@@ -95,6 +116,7 @@ pub(crate) fn identity(
 #[pyfunction]
 #[pyo3(signature = (shape, *, batch=vec![], dtype=None, device="auto"))]
 pub(crate) fn fft(
+    py: Python<'_>,
     shape: Vec<i64>,
     batch: Vec<i64>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -103,9 +125,11 @@ pub(crate) fn fft(
     let processor = Processor::named(device)?;
     let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "fft")?;
+    let made = Made::on(py, "fft", &processor)?.with(py, "shape", &shape)?.with(py, "batch", &batch)?;
+    let made = made.with(py, "dtype", dtype.name())?;
     precision!(dtype, R => {
         let op = Fourier::<R>::new(&processor.device, &batch, &shape).map_err(raised)?;
-        Ok(LinearOperator::new(op, &processor))
+        Ok(LinearOperator::new(op, &processor, made))
     })
 }
 
@@ -132,9 +156,12 @@ pub(crate) fn nufft_operator(
     let (processor, trajectory) = (Processor::named(device)?, trajectory(points)?);
     let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "nufft")?;
+    let of = (points, &trajectory);
+    let made = made_of_points("nufft_operator", of, [&shape, &batch], dtype, &processor)?;
+    let made = made.with(points.py(), "eps", eps)?;
     precision!(dtype, R => {
         let plan = plan::<R>(points.py(), &processor, &trajectory, &shape, eps)?;
-        Ok(LinearOperator::new(Nufft::new(&batch, plan), &processor))
+        Ok(LinearOperator::new(Nufft::new(&batch, plan), &processor, made))
     })
 }
 
@@ -155,9 +182,10 @@ pub(crate) fn nudft(
     let (processor, trajectory) = (Processor::named(device)?, trajectory(points)?);
     let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "nudft")?;
+    let made = made_of_points("nudft", (points, &trajectory), [&shape, &batch], dtype, &processor)?;
     precision!(dtype, R => {
         let op = Nudft::<R>::new(&batch, trajectory, &shape).map_err(raised)?;
-        Ok(LinearOperator::new(op, &processor))
+        Ok(LinearOperator::new(op, &processor, made))
     })
 }
 
@@ -186,7 +214,13 @@ pub(crate) fn toeplitz(
     let (py, processor, trajectory) = (points.py(), Processor::named(device)?, trajectory(points)?);
     let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "toeplitz")?;
+    let mut made = made_of_points("toeplitz", (points, &trajectory), [&shape, &batch], dtype, &processor)?;
+    made = made.with(py, "eps", eps)?;
+    let given = weights;
     let weights = weights.map(|weights| doubles::<Ix1>("weights", "[sample]", weights)).transpose()?;
+    if let (Some(given), Some(values)) = (given, &weights) {
+        made = made.with_array("weights", given, values.as_slice().unwrap_or_default())?;
+    }
     if maps.is_some() && !batch.is_empty() {
         return Err(raised(Error::value("batch", "none with maps", format_shape(&batch))));
     }
@@ -201,11 +235,11 @@ pub(crate) fn toeplitz(
         let normal = py.detached(|| ToeplitzNormal::by_plan(&batch, &plan, &trajectory, weights.as_ref()));
         let normal = normal?.map_err(raised)?;
         match maps {
-            None => Ok(LinearOperator::new(normal, &processor)),
+            None => Ok(LinearOperator::new(normal, &processor, made)),
             Some(maps) => {
-                let maps = Given::new("maps", maps)?.keep::<Complex<R>>(&processor)?;
-                let op = SenseToeplitz::new(maps, normal.toeplitz().clone()).map_err(raised)?;
-                Ok(LinearOperator::new(op, &processor))
+                let maps = Arc::new(Given::new("maps", maps)?.keep::<Complex<R>>(&processor)?);
+                let op = SenseToeplitz::new(maps.clone(), normal.toeplitz().clone()).map_err(raised)?;
+                Ok(LinearOperator::new(op, &processor, made.holding("maps", &maps)))
             }
         }
     })
@@ -229,14 +263,19 @@ pub(crate) fn sense(
     let processor = Processor::named(device)?;
     let given = Given::new("maps", maps)?;
     let dtype = complex_only(given.dtype, "maps")?;
+    let py = maps.py();
+    let made = Made::on(py, "sense", &processor)?.with(py, "eps", eps)?;
     precision!(dtype, R => {
-        let maps: Array<Complex<R>> = given.keep(&processor)?;
+        let maps: Arc<Array<Complex<R>>> = Arc::new(given.keep(&processor)?);
+        let made = made.holding("maps", &maps);
         match points {
-            None => Ok(LinearOperator::new(Sense::new(maps).map_err(raised)?, &processor)),
+            None => Ok(LinearOperator::new(Sense::new(maps).map_err(raised)?, &processor, made)),
             Some(points) => {
                 let matrix = maps.shape().get(1..).unwrap_or_default().to_vec();
-                let plan = plan::<R>(points.py(), &processor, &trajectory(points)?, &matrix, eps)?;
-                Ok(LinearOperator::new(SenseNufft::new(maps, plan).map_err(raised)?, &processor))
+                let trajectory = trajectory(points)?;
+                let made = with_points(made, (points, &trajectory))?;
+                let plan = plan::<R>(py, &processor, &trajectory, &matrix, eps)?;
+                Ok(LinearOperator::new(SenseNufft::new(maps, plan).map_err(raised)?, &processor, made))
             }
         }
     })
@@ -258,9 +297,12 @@ pub(crate) fn diagonal(
     let processor = Processor::named(device)?;
     let given = Given::new("factors", factors)?;
     let shape = shape.map_or_else(|| Ok(given.shape.clone()), |shape| copied::shape("shape", shape))?;
+    let py = factors.py();
+    let made = Made::on(py, "diagonal", &processor)?.with(py, "shape", &shape)?;
     number_type!(given.dtype, S => {
-        let factors: Array<S> = given.keep(&processor)?;
-        Ok(LinearOperator::new(Diagonal::complex(&shape, factors).map_err(raised)?, &processor))
+        let factors: Arc<Array<S>> = Arc::new(given.keep(&processor)?);
+        let made = made.holding("factors", &factors);
+        Ok(LinearOperator::new(Diagonal::complex(&shape, factors).map_err(raised)?, &processor, made))
     })
 }
 
@@ -281,16 +323,28 @@ pub(crate) fn mask(
 ) -> PyResult<LinearOperator> {
     let processor = Processor::named(device)?;
     let given = asarray("mask", mask)?;
-    let Ok(mask) = given.extract::<numpy::PyReadonlyArrayDyn<'_, bool>>() else {
+    if !given.getattr("dtype")?.getattr("kind")?.eq("b")? {
         let found = format!("numbers of {}; pass mask != 0", given.getattr("dtype")?);
         return Err(wrong_type("mask", "booleans", found));
-    };
-    let mask = mask.as_array();
+    }
+    // A boolean of NumPy may be any byte, one of Rust may not.
+    let bytes = given.call_method1("view", ("uint8",))?.extract::<numpy::PyReadonlyArrayDyn<'_, u8>>()?;
+    let mask = bytes.as_array().mapv(|byte| byte != 0);
     let shape = shape.map_or_else(|| Ok(mask.shape().to_vec()), |shape| copied::shape("shape", shape))?;
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "mask")?;
+    let py = given.py();
+    let made =
+        Made::on(py, "mask", &processor)?.with(py, "shape", &shape)?.with(py, "dtype", dtype.name())?;
     precision!(dtype, R => {
-        let op = SamplingMask::<R>::new(&processor.device, &shape, mask).map_err(raised)?;
-        Ok(LinearOperator::new(op, &processor))
+        let op = Arc::new(SamplingMask::<R>::new(&processor.device, &shape, mask.view()).map_err(raised)?);
+        let made = made.holding_of("mask", {
+            let op = op.clone();
+            move |py| {
+                let mask = op.mask().to_host().map_err(raised)?.mapv(|factor| factor != 0.0);
+                Ok(numpy::PyArray::from_owned_array(py, mask).into_any().unbind())
+            }
+        });
+        Ok(LinearOperator { op: <Complex<R> as Number>::any(op), processor, made })
     })
 }
 
@@ -302,6 +356,7 @@ pub(crate) fn mask(
 #[pyfunction]
 #[pyo3(signature = (shape, axes=None, *, dtype=None, device="auto"))]
 pub(crate) fn differences(
+    py: Python<'_>,
     shape: Vec<i64>,
     axes: Option<Vec<i64>>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -309,9 +364,12 @@ pub(crate) fn differences(
 ) -> PyResult<LinearOperator> {
     let (processor, shape) = (Processor::named(device)?, copied::shape("shape", shape)?);
     let axes = axes.map_or_else(|| Ok((0..shape.len()).collect()), |axes| counts("axes", axes))?;
-    number_type!(Dtype::named(dtype, Dtype::C64)?, S => {
+    let dtype = Dtype::named(dtype, Dtype::C64)?;
+    let made = Made::on(py, "differences", &processor)?.with(py, "shape", &shape)?.with(py, "axes", &axes)?;
+    let made = made.with(py, "dtype", dtype.name())?;
+    number_type!(dtype, S => {
         let op = FiniteDifference::<S>::along(&shape, &axes).map_err(raised)?;
-        Ok(LinearOperator::new(op, &processor))
+        Ok(LinearOperator::new(op, &processor, made))
     })
 }
 
@@ -333,6 +391,7 @@ pub(crate) fn family(name: &str) -> PyResult<WaveletFamily> {
 #[pyfunction]
 #[pyo3(signature = (shape, family="db2", levels=None, *, dtype=None, device="auto"))]
 pub(crate) fn wavelet(
+    py: Python<'_>,
     shape: Vec<i64>,
     family: &str,
     #[pyo3(from_py_with = whole_or_none)] levels: Option<i64>,
@@ -342,9 +401,11 @@ pub(crate) fn wavelet(
     let (processor, shape) = (Processor::named(device)?, copied::shape("shape", shape)?);
     let levels = levels.map(|levels| count("levels", levels)).transpose()?;
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "wavelet")?;
+    let made = Made::on(py, "wavelet", &processor)?.with(py, "shape", &shape)?.with(py, "family", family)?;
+    let made = made.with(py, "levels", levels)?.with(py, "dtype", dtype.name())?;
     precision!(dtype, R => {
         let op = Wavelet::<R>::with_levels(&shape, self::family(family)?, levels).map_err(raised)?;
-        Ok(LinearOperator::new(op, &processor))
+        Ok(LinearOperator::new(op, &processor, made))
     })
 }
 
@@ -381,12 +442,13 @@ pub(crate) fn block_diagonal(operators: Vec<Bound<'_, LinearOperator>>) -> PyRes
 
 fn joined(
     operators: &[Bound<'_, LinearOperator>],
-    what: &str,
+    what: &'static str,
     make: impl Fn(&LinearOperator) -> PyResult<AnyOp>,
 ) -> PyResult<LinearOperator> {
     let none = || raised(Error::value(what, "at least one operator", "none"));
     let first = operators.first().ok_or_else(none)?;
-    Ok(first.get().with(first.py(), operators.iter().map(Bound::get), make(first.get())?))
+    let made = Made::by(first.py(), what).of_all(operators)?.with(first.py(), "operators", operators)?;
+    Ok(first.get().beside(make(first.get())?, made))
 }
 
 fn of_type<S: Number>(

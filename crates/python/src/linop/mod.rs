@@ -1,6 +1,7 @@
 //! `rayspin.linop`: linear operators over the caller's arrays.
 
 mod custom;
+mod made;
 mod make;
 
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use rayspin::core::{C32, C64, Error, format_shape};
 use rayspin::kernels::vector::Scalar;
 use rayspin::linop::{LinearOp, Op, Scaled, Sum};
 
-use self::custom::Functions;
 pub(crate) use self::custom::expect_to_be_called;
+pub(crate) use self::made::Made;
 pub(crate) use self::make::family;
 use crate::call::{self, Signals};
 use crate::error::{raised, wrong_type};
 use crate::exchange::{Dtype, Given, Item, Output};
 use crate::processor::Processor;
+use crate::remade::{self, Reduced};
 
 /// An operator over numbers of any type.
 #[derive(Clone)]
@@ -107,30 +109,18 @@ pub(crate) use number_type;
 pub(crate) struct LinearOperator {
     pub(crate) op: AnyOp,
     pub(crate) processor: Processor,
-    /// Functions of the caller's that the operator calls.
-    functions: Vec<Py<Functions>>,
+    /// How it was made. It holds the functions of the caller's that the operator calls.
+    made: Made,
 }
 
 impl LinearOperator {
-    pub(crate) fn new<S: Number>(op: impl LinearOp<S> + 'static, processor: &Processor) -> Self {
-        Self { op: S::any(Arc::new(op)), processor: processor.clone(), functions: Vec::new() }
+    pub(crate) fn new<S: Number>(op: impl LinearOp<S> + 'static, processor: &Processor, made: Made) -> Self {
+        Self { op: S::any(Arc::new(op)), processor: processor.clone(), made }
     }
 
-    /// An operator made of this one and others.
-    fn with<'a>(&'a self, py: Python<'_>, others: impl IntoIterator<Item = &'a Self>, op: AnyOp) -> Self {
-        let all = std::iter::once(self).chain(others).flat_map(|one| &one.functions);
-        let functions = all.map(|functions| functions.clone_ref(py));
-        Self { op, processor: self.processor.clone(), functions: Vec::new() }.holding(functions)
-    }
-
-    /// The operator, which keeps these functions alive, each once.
-    fn holding(mut self, functions: impl IntoIterator<Item = Py<Functions>>) -> Self {
-        for more in functions {
-            if !self.functions.iter().any(|one| one.is(&more)) {
-                self.functions.push(more);
-            }
-        }
-        self
+    /// An operator on the device of this one.
+    fn beside(&self, op: AnyOp, made: Made) -> Self {
+        Self { op, processor: self.processor.clone(), made }
     }
 
     pub(crate) fn number(&self) -> Dtype {
@@ -152,28 +142,33 @@ impl LinearOperator {
         S::of(&other.op).ok_or_else(|| wrong_type("operator", format!("one of {}", S::DTYPE.name()), found))
     }
 
-    fn scaled(&self, py: Python<'_>, factor: Complex<f64>) -> PyResult<Self> {
-        if factor.im != 0.0 && matches!(self.op, AnyOp::F32(_) | AnyOp::F64(_)) {
+    fn scaled(slf: &Bound<'_, Self>, factor: Complex<f64>) -> PyResult<Self> {
+        let (py, own) = (slf.py(), slf.get());
+        if factor.im != 0.0 && matches!(own.op, AnyOp::F32(_) | AnyOp::F64(_)) {
             return Err(PyTypeError::new_err(format!(
                 "factor: expected a real number, for the operator is of {}",
-                self.number().name()
+                own.number().name()
             )));
         }
-        let op = each!(&self.op, op => Number::any(Arc::new(Scaled::new(factor, op.clone()))));
-        Ok(self.with(py, [], op))
+        let op = each!(&own.op, op => Number::any(Arc::new(Scaled::new(factor, op.clone()))));
+        Ok(own.beside(op, Made::by(py, "multiple").of("operator", slf)?.with(py, "factor", factor)?))
     }
 
-    fn plus(&self, py: Python<'_>, factor: f64, other: &Self) -> PyResult<Self> {
-        each!(&self.op, op => {
-            let terms = vec![(1.0.into(), op.clone()), (factor.into(), self.same(other)?.clone())];
-            Ok(self.with(py, [other], Number::any(Arc::new(Sum::new(terms).map_err(raised)?))))
+    fn plus(slf: &Bound<'_, Self>, factor: f64, other: &Bound<'_, Self>) -> PyResult<Self> {
+        let (py, own) = (slf.py(), slf.get());
+        let made = Made::by(py, "sum").of("first", slf)?.of("second", other)?.with(py, "factor", factor)?;
+        each!(&own.op, op => {
+            let terms = vec![(1.0.into(), op.clone()), (factor.into(), own.same(other.get())?.clone())];
+            Ok(own.beside(Number::any(Arc::new(Sum::new(terms).map_err(raised)?)), made))
         })
     }
 
-    fn after(&self, py: Python<'_>, inner: &Self) -> PyResult<Self> {
-        each!(&self.op, op => {
-            let both = rayspin::linop::Compose::new(op.clone(), self.same(inner)?.clone());
-            Ok(self.with(py, [inner], Number::any(Arc::new(both.map_err(raised)?))))
+    fn after(slf: &Bound<'_, Self>, inner: &Bound<'_, Self>) -> PyResult<Self> {
+        let own = slf.get();
+        let made = Made::by(slf.py(), "product").of("outer", slf)?.of("inner", inner)?;
+        each!(&own.op, op => {
+            let both = rayspin::linop::Compose::new(op.clone(), own.same(inner.get())?.clone());
+            Ok(own.beside(Number::any(Arc::new(both.map_err(raised)?)), made))
         })
     }
 
@@ -234,7 +229,7 @@ impl LinearOperator {
 
     fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match other.cast::<Self>() {
-            Ok(inner) => Ok(Bound::new(slf.py(), slf.get().after(slf.py(), inner.get())?)?.into_any()),
+            Ok(inner) => Ok(Bound::new(slf.py(), Self::after(slf, inner)?)?.into_any()),
             Err(_) => slf.get().apply("x", other, None),
         }
     }
@@ -242,17 +237,17 @@ impl LinearOperator {
     fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let array = other.hasattr("shape")? && other.getattr("shape")?.len()? > 0;
         match other.extract::<Complex<f64>>() {
-            Ok(factor) if !array => Ok(Bound::new(slf.py(), slf.get().scaled(slf.py(), factor)?)?.into_any()),
+            Ok(factor) if !array => Ok(Bound::new(slf.py(), Self::scaled(slf, factor)?)?.into_any()),
             _ => Self::__matmul__(slf, other),
         }
     }
 
-    fn __rmul__(&self, py: Python<'_>, factor: Complex<f64>) -> PyResult<Self> {
-        self.scaled(py, factor)
+    fn __rmul__(slf: &Bound<'_, Self>, factor: Complex<f64>) -> PyResult<Self> {
+        Self::scaled(slf, factor)
     }
 
     /// A/c for a number c.
-    fn __truediv__(&self, py: Python<'_>, divisor: Complex<f64>) -> PyResult<Self> {
+    fn __truediv__(slf: &Bound<'_, Self>, divisor: Complex<f64>) -> PyResult<Self> {
         if divisor == Complex::ZERO {
             return Err(PyZeroDivisionError::new_err("an operator is divided by zero"));
         }
@@ -264,35 +259,37 @@ impl LinearOperator {
                 "divisor: expected a number with an inverse, found {divisor}"
             )));
         }
-        self.scaled(py, inverse)
+        Self::scaled(slf, inverse)
     }
 
-    fn __neg__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.scaled(py, (-1.0).into())
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        Self::scaled(slf, (-1.0).into())
     }
 
-    fn __add__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-        self.plus(other.py(), 1.0, other.get())
+    fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Self> {
+        Self::plus(slf, 1.0, other)
     }
 
-    fn __sub__(&self, other: &Bound<'_, Self>) -> PyResult<Self> {
-        self.plus(other.py(), -1.0, other.get())
+    fn __sub__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Self> {
+        Self::plus(slf, -1.0, other)
     }
 
     /// Aᴴ.
     #[getter]
     #[pyo3(name = "H")]
-    pub(crate) fn adjoint(&self, py: Python<'_>) -> Self {
-        let op = each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Adjoint::new(op.clone()))));
-        self.with(py, [], op)
+    pub(crate) fn adjoint(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        let own = slf.get();
+        let op = each!(&own.op, op => Number::any(Arc::new(rayspin::linop::Adjoint::new(op.clone()))));
+        Ok(own.beside(op, Made::by(slf.py(), "adjoint").of("operator", slf)?))
     }
 
     /// AᴴA, by the operator's own short cut where it has one.
     #[getter]
     #[pyo3(name = "N")]
-    fn normal(&self, py: Python<'_>) -> Self {
-        let op = each!(&self.op, op => Number::any(Arc::new(rayspin::linop::Normal::new(op.clone()))));
-        self.with(py, [], op)
+    fn normal(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        let own = slf.get();
+        let op = each!(&own.op, op => Number::any(Arc::new(rayspin::linop::Normal::new(op.clone()))));
+        Ok(own.beside(op, Made::by(slf.py(), "normal").of("operator", slf)?))
     }
 
     /// The shape of x.
@@ -325,7 +322,21 @@ impl LinearOperator {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.functions.iter().try_for_each(|functions| visit.call(functions))
+        self.made.traverse(&visit)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        remade::reduced(slf)
+    }
+
+    /// The operator itself, which never changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The operator itself. One that calls functions is made anew: they may be methods of an object that is copied.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().made.calls() { remade::copied_deeply(slf, memo) } else { Ok(slf.clone().into_any()) }
     }
 
     fn __repr__(&self) -> String {
