@@ -4,7 +4,10 @@
 // What Python says about memory cannot be checked. Every call states what it relies on.
 #![allow(unsafe_code)]
 
+pub(crate) mod copied;
 mod line;
+mod print;
+mod refusals;
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -20,14 +23,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use rayspin::core::format_shape;
-use rayspin::device::ForeignStream;
-use rayspin::device::{Array, Device, Element, HostCopy, Lent};
+use rayspin::device::{Array, Device, Element, ForeignStream, HostCopy, Lent};
 
-use crate::call::Detached;
 use crate::error::{raised, wrong_type};
 use crate::processor::{Place, Processor};
+use crate::signals::Detached;
 
 pub(crate) use line::Line;
+pub(crate) use print::fingerprint;
+pub(crate) use refusals::expect_unmasked;
+use refusals::{elsewhere, expect_plain, strided, unknown};
 
 /// The types of elements that are exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -531,69 +536,4 @@ unsafe impl DlpackStream for CallersStream {
         self.seen.set(Some(producer.expose_provenance() as u64));
         Ok(true)
     }
-}
-
-/// Errors: a `ValueError` for an array of numpy.ma with masked values, which have no numbers; a `TypeError` for an array of NumPy with a
-/// unit, which the numbers alone have not.
-pub(crate) fn expect_unmasked(what: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
-    if array.is_exact_instance_of::<PyUntypedArray>() || !array.is_instance_of::<PyUntypedArray>() {
-        return Ok(());
-    }
-    let masked = array.py().import("numpy")?.getattr("ma")?;
-    if masked.call_method1("is_masked", (array,))?.extract::<bool>()? {
-        let count: usize = masked.call_method1("count_masked", (array,))?.extract()?;
-        return Err(PyValueError::new_err(format!(
-            "{what}: expected numbers everywhere, found {count} that are masked; {what}.filled(value) puts a number in their place"
-        )));
-    }
-    match array.getattr_opt("unit")? {
-        Some(unit) if !unit.is_none() => {
-            let found = format!("an array in {unit}; {what}.to_value(unit) gives its numbers in a unit");
-            Err(wrong_type(what, "numbers without a unit", found))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn unknown(what: &str, dtype: impl std::fmt::Display) -> PyErr {
-    let found = format!("{dtype}; .astype() converts an array (torch: .to())");
-    wrong_type(what, "float32, float64, complex64 or complex128", found)
-}
-
-/// Errors: a `TypeError` for a tensor of torch that DLPack does not export, with what to do.
-fn expect_plain(what: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let is = |name: &str| -> PyResult<bool> {
-        match object.getattr_opt(name)? {
-            Some(flag) if flag.is_callable() => flag.call0()?.extract(),
-            Some(flag) => flag.extract(),
-            None => Ok(false),
-        }
-    };
-    let (found, remedy) = if is("requires_grad")? {
-        let remedy = "calls of operators and plans record no gradients: rayspin.torch has functions that do, such as \
-                      rayspin.torch.apply(A, x)";
-        ("a tensor that requires a gradient", format!("{remedy}; without gradients, pass {what}.detach()"))
-    } else if is("is_conj")? {
-        ("a tensor whose conjugate is not computed yet", format!("pass {what}.resolve_conj()"))
-    } else if is("is_neg")? {
-        ("a tensor whose negative is not computed yet", format!("pass {what}.resolve_neg()"))
-    } else {
-        return Ok(());
-    };
-    Err(wrong_type(what, "plain numbers", format!("{found}; {remedy}")))
-}
-
-fn strided(what: &str) -> PyErr {
-    let text = format!(
-        "{what}: expected elements in C order without gaps, found another order; numpy.ascontiguousarray({what}) (torch: \
-         {what}.contiguous()) makes a copy"
-    );
-    PyValueError::new_err(text)
-}
-
-fn elsewhere(what: &str, found: Place, expected: Place) -> PyErr {
-    let text = format!(
-        "{what}: expected an array on {expected}, found one on {found}; make the plan or operator with device='{found}', or move the array"
-    );
-    PyTypeError::new_err(text)
 }

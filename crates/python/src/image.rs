@@ -11,15 +11,15 @@ use rayspin::filter::{Filters, run, with};
 use rayspin::io::png::PngOptions;
 use rayspin::io::{AnyImage, ImageFile, Values, WriteOptions};
 
-use crate::call::Detached;
-use crate::copied::{Numbers, exactly, several};
 use crate::error::{of_file, raised};
+use crate::exchange::copied::{Numbers, exactly, several};
 use crate::exchange::{Dtype, to_numpy};
 use crate::parameters::{named, table_of, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::recon::{directions, geometry_of, stacks_of};
 use crate::remade::{self, Parts, Reduced, Remade};
+use crate::signals::Detached;
 use crate::texts::Call;
 
 /// An image and its place in the patient: what `rayspin.read_image` reads and `save` writes.

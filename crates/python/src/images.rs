@@ -12,11 +12,11 @@ use pyo3::types::PyDict;
 use rayspin::core::{C32, Error, Monitor, Silent};
 use rayspin::job::Error as RunError;
 
-use crate::call::{count_run, is_closing};
 use crate::error::{of_run, raised};
 use crate::exchange::to_numpy;
 use crate::recon::Wanted;
 use crate::record;
+use crate::signals::{count_run, is_closing};
 use crate::texts::Call;
 
 /// How long a run waits for its images to be taken, and a caller for an image, before each looks at signals.

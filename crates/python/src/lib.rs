@@ -4,17 +4,20 @@
 //! package's Python files hold what needs no compiled code.
 
 mod call;
-mod copied;
 mod ct;
+mod degrees;
 mod error;
 mod exchange;
+mod finished;
 mod image;
 mod images;
+mod keywords;
 mod linop;
 mod metrics;
 mod nufft;
 mod options;
 mod parameters;
+mod pickles;
 mod processor;
 mod progress;
 mod prox;
@@ -24,15 +27,17 @@ mod remade;
 mod render;
 mod scan;
 mod settings;
+mod signals;
 mod simulate;
 mod solve;
 mod texts;
+mod whole;
 
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-use crate::call::Detached;
+use crate::signals::Detached;
 
 /// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code: 0, 1 for a failure, 2 for wrong input.
 #[pyfunction]
@@ -47,10 +52,10 @@ fn command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
 fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "precompiled")]
     rayspin::device::cuda::carry_archive(include_bytes!(env!("RAYSPIN_KERNELS_EMBED")));
-    module.py().import("atexit")?.call_method1("register", (wrap_pyfunction!(call::finish, module)?,))?;
+    module.py().import("atexit")?.call_method1("register", (wrap_pyfunction!(signals::finish, module)?,))?;
     exchange::load_numpy(module.py())?;
     processor::take_environment(module.py())?;
-    remade::register(module)?;
+    pickles::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<nufft::Plan>()?;
     module.add_class::<scan::Scan>()?;

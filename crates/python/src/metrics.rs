@@ -7,10 +7,10 @@ use pyo3::types::{PyComplex, PyDict};
 use rayspin::core::{Error, Result};
 use rayspin::imaging::metrics::{self, Better, CompareOptions, Compared, Sample, better};
 
-use crate::call::Detached;
-use crate::copied::{Numbers, singles};
 use crate::error::raised;
+use crate::exchange::copied::{Numbers, singles};
 use crate::remade::{self, Parts, Reduced, Remade};
+use crate::signals::Detached;
 
 /// The metrics of an image I against the truth I0, of N voxels.
 ///

@@ -12,12 +12,13 @@ use rayspin::core::{Error, Real};
 use rayspin::device::Array;
 use rayspin::kernels::nufft::{Coordinates, Nufft, Options, Type3};
 
-use crate::call::Detached;
-use crate::copied::{count, shape, whole, whole_or_none};
 use crate::error::{described, raised, raised_of, wrong_type};
-use crate::exchange::{Dtype, Given, Item, Line, Output};
+use crate::exchange::Line;
+use crate::exchange::copied::{count, shape, whole, whole_or_none};
+use crate::exchange::{Dtype, Given, Item, Output};
 use crate::processor::Processor;
 use crate::remade::{self, Parts, Reduced, Remade, changed, own};
+use crate::signals::Detached;
 
 /// A transform whose points are set.
 enum Transform<R: Real> {

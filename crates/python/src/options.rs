@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use rayspin_cli::in_memory::{self, CommandOption, Task};
 
-use crate::ct::warn_of_degrees;
+use crate::degrees::warn_of_degrees;
 use crate::error::{described, did_you_mean, of_file, of_kind, wrong_type};
 use crate::texts::{Call, Words, in_radian, radian};
 

@@ -10,16 +10,11 @@ use rayspin::job::rows::Table as Rows;
 use rayspin::mri::methods::{Kind, Param, Parameters, Value};
 use rayspin::run::{Described, Given, Table};
 
-use crate::copied::singles;
 use crate::error::{described, did_you_mean, wrong_type};
+use crate::exchange::copied::singles;
 use crate::exchange::to_numpy;
-use crate::settings::rows;
+use crate::keywords::{keyword, rows};
 use crate::texts::Call;
-
-/// The keyword of a parameter. `lambda` is a word of Python's grammar.
-pub(crate) fn keyword(name: &'static str) -> &'static str {
-    if name == "lambda" { "lambda_" } else { name }
-}
 
 /// The kind, default, range and help of each parameter, in the words of a call.
 pub(crate) fn table_of<'py>(

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use rayspin::core::Error;
 use rayspin::device::{Device, cpu};
 
-use crate::copied::whole;
 use crate::error::raised;
+use crate::whole::whole;
 
 /// Where memory lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use rayspin::core::{Monitor, Progress};
 
-use crate::call::{Detached, Signals};
+use crate::signals::{Detached, Signals};
 
 /// Tells Python about progress, and stops where Python has a signal (Ctrl-C) or the caller's function raises.
 pub(crate) struct Listener {

@@ -7,18 +7,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{Error, Result};
 use rayspin::device::{Array, Device};
-use rayspin::linop::{FiniteDifference, Wavelet};
-use rayspin::solve::{
-    Distance, GroupNorms, Magnitudes, NonNegative, Proximal, TotalVariation, WaveletSparsity,
-};
+use rayspin::linop::FiniteDifference;
+use rayspin::solve::{Distance, GroupNorms, Magnitudes, Proximal, TotalVariation};
 
-use crate::call::{self, Signals, attached};
-use crate::copied::{self, count, whole, whole_or_none};
+use crate::call::{self, attached};
 use crate::error::{described, raised, wrong_type};
+use crate::exchange::copied::{self, count, whole, whole_or_none};
 use crate::exchange::{Given, Output};
-use crate::linop::{Number, expect_to_be_called, family, number_type};
+use crate::linop::{self, Number, expect_to_be_called, number_type};
 use crate::processor::Processor;
 use crate::remade::{self, Parts, Reduced, Remade, own};
+use crate::signals::Signals;
 
 /// A penalty g, by its proximal map prox_{tg}(x) = argmin_u 1/2 |u - x|^2 + t g(u), which a call computes: `penalty(t, x)`.
 ///
@@ -208,7 +207,7 @@ pub(crate) fn wavelet_penalty(
     #[pyo3(from_py_with = whole_or_none)] levels: Option<i64>,
     #[pyo3(from_py_with = whole_or_none)] seed: Option<i64>,
 ) -> PyResult<Penalty> {
-    self::family(family)?;
+    linop::family(family)?;
     let shape = copied::shape("shape", shape)?;
     let levels = levels.map(|levels| count("levels", levels)).transpose()?;
     let seed = seed.map(|seed| count("seed", seed)).transpose()?.map(|seed| seed as u64);
@@ -233,55 +232,6 @@ pub(crate) fn total_variation(
     }
     Ok(Penalty(Kind::TotalVariation { shape, steps }))
 }
-
-/// Penalties that not every type of numbers has.
-pub(crate) trait Penalised: Sized + rayspin::kernels::vector::Scalar {
-    fn non_negative<'a>() -> Result<Box<dyn Proximal<Self> + 'a>> {
-        Err(Error::value("penalty", "one of complex numbers", "nonnegative, which is of real ones"))
-    }
-
-    fn wavelet_sparsity<'a>(
-        _: &Device,
-        _: &[usize],
-        _: &str,
-        _: Option<usize>,
-        _: Option<u64>,
-    ) -> Result<Box<dyn Proximal<Self> + 'a>> {
-        Err(Error::value("penalty", "one of real numbers", "wavelet, which is of complex ones"))
-    }
-}
-
-macro_rules! real {
-    ($type:ty) => {
-        impl Penalised for $type {
-            fn non_negative<'a>() -> Result<Box<dyn Proximal<Self> + 'a>> {
-                Ok(Box::new(NonNegative))
-            }
-        }
-    };
-}
-real!(f32);
-real!(f64);
-
-macro_rules! complex {
-    ($type:ty) => {
-        impl Penalised for num_complex::Complex<$type> {
-            fn wavelet_sparsity<'a>(
-                device: &Device,
-                shape: &[usize],
-                name: &str,
-                levels: Option<usize>,
-                seed: Option<u64>,
-            ) -> Result<Box<dyn Proximal<Self> + 'a>> {
-                let family = family(name).map_err(|_| Error::value("family", "haar or db2", name))?;
-                let wavelet = Wavelet::<$type>::with_levels(shape, family, levels)?;
-                Ok(Box::new(WaveletSparsity::new(device, wavelet, seed)?))
-            }
-        }
-    };
-}
-complex!(f32);
-complex!(f64);
 
 /// A proximal map of the caller's: `f(t, x)` returns the array, or the array and g of it.
 struct Own {

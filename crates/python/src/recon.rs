@@ -14,19 +14,21 @@ use rayspin::job::ct::Ct;
 use rayspin::job::mri::{self as job, Input, Mri, Request};
 use rayspin::job::{Error as RunError, Place};
 use rayspin::mri::recon::{LAMBDA, Searched, Volume};
-use rayspin::run::{Certificate, Given as Names, Plan, Stage};
+use rayspin::run::Given as Names;
 
-use crate::call::Detached;
 use crate::ct::CtScan;
 use crate::error::{described, of_file, of_run, raised, wrong_type};
-use crate::exchange::{Dtype, Given, Item, on_host, to_numpy};
-use crate::parameters::{asked, keyword, table_of, values_in};
+use crate::exchange::{Dtype, to_numpy};
+use crate::finished::{certificates_of, host_array, plan_of};
+use crate::keywords::keyword;
+use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::record;
 use crate::remade::{self, Parts, Reduced, Remade, layout_of, layout_parts};
 use crate::scan::{Held, Scan, sources};
 use crate::settings::{listed, taken};
+use crate::signals::Detached;
 use crate::texts::Call;
 
 /// The images of a scan and how they came about: what `rayspin.recon` returns.
@@ -344,62 +346,6 @@ pub(crate) fn plan<'py>(
     plan_of(py, Call::Recon, planned.method(), (planned.plan(), planned.cut()), planned.notes())
 }
 
-/// A plan as a dictionary.
-pub(crate) fn plan_of<'py>(
-    py: Python<'py>,
-    words: Call,
-    method: &str,
-    (plan, cut): (&Plan, String),
-    notes: &[String],
-) -> PyResult<Bound<'py, PyDict>> {
-    let stage = |stage: &Stage| {
-        let of = PyDict::new(py);
-        of.set_item("name", &stage.name)?;
-        of.set_item("memory", plan.process + stage.bytes)?;
-        of.set_item("gpu_memory", stage.gpu_bytes)?;
-        of.set_item("transforms", stage.effort.transforms)?;
-        of.set_item("iterations", stage.effort.iterations)?;
-        of.set_item("flops", stage.effort.flops)?;
-        of.set_item("traffic", stage.effort.traffic)?;
-        Ok(of)
-    };
-    let stages: Vec<_> = plan.budget.stages.iter().map(stage).collect::<PyResult<_>>()?;
-    let of = PyDict::new(py);
-    of.set_item("method", method)?;
-    of.set_item("cut", cut)?;
-    of.set_item("memory", plan.peak())?;
-    of.set_item("gpu_memory", plan.budget.gpu_peak())?;
-    of.set_item("stages", stages)?;
-    of.set_item("notes", notes.iter().map(|note| words.told(note)).collect::<Vec<_>>())?;
-    Ok(of)
-}
-
-/// What was measured of transforms, each as a dictionary. `notes` say which missed their tolerance.
-pub(crate) fn certificates_of<K>(
-    py: Python<'_>,
-    all: &[Certificate<K>],
-    name: impl Fn(&Certificate<K>) -> String,
-    notes: &mut Vec<String>,
-) -> PyResult<Vec<Py<PyDict>>> {
-    let one = |one: &Certificate<K>| {
-        let of = PyDict::new(py);
-        of.set_item("transform", name(one))?;
-        of.set_item("outputs", one.outputs)?;
-        of.set_item("error", one.error)?;
-        of.set_item("largest", one.largest)?;
-        of.set_item("tolerance", one.tolerance)?;
-        of.set_item("met", one.met())?;
-        Ok(of.unbind())
-    };
-    for missed in all.iter().filter(|one| !one.met()) {
-        let (name, error, tolerance) = (name(missed), missed.error, missed.tolerance);
-        notes.push(format!(
-            "warning: {name}: relative error {error:.2e} above the tolerance of {tolerance:.0e}"
-        ));
-    }
-    all.iter().map(one).collect()
-}
-
 /// What a caller wants of a run.
 pub(crate) struct Wanted {
     pub(crate) request: Request,
@@ -490,10 +436,6 @@ impl Collected {
         self.image = Some(Image::of_stacks(all, volume.stacks)?);
         Ok(())
     }
-}
-
-pub(crate) fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {
-    on_host::<T>(Given::new(what, array)?)?.into_host().map_err(raised)
 }
 
 fn found_by_search(py: Python<'_>, searched: Searched) -> PyResult<Py<PyDict>> {

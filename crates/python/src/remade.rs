@@ -17,8 +17,8 @@ use rayspin::core::slices::Stack;
 use rayspin::core::{Error, Geometry, Image};
 use rayspin::io::cfl::{Axes, Layout};
 
-use crate::copied::with_axes;
 use crate::error::{described, raised, wrong_type};
+use crate::exchange::copied::with_axes;
 use crate::exchange::{Dtype, Given};
 
 /// The version of pickles. Parts that change their meaning or their names make another version.
@@ -60,62 +60,15 @@ pub(crate) fn copied_deeply<'py, T: Remade>(
     T::of_parts(&Parts::of(&object.as_any().get_type(), parts.cast_into()?)?)
 }
 
-/// Makes the object of a pickle: `pickle.loads`, `copy.copy` and `copy.deepcopy` call it.
-///
-/// kind: the object's class. version: of the pickle. parts: what the object is made of.
-///
-/// Returns the object. Raises ValueError for a pickle of another version and parts that do not fit each
-/// other, TypeError for parts of another type and for another class, and what making the object raises, such
-/// as RuntimeError where its GPU is not there.
-#[pyfunction]
-pub(crate) fn remade<'py>(
-    kind: &Bound<'py, PyType>,
-    version: i64,
-    parts: Bound<'py, PyDict>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = kind.py();
-    let parts = Parts::of(kind, parts)?;
-    if version != VERSION {
-        let expected = format!("version {VERSION}, which this release of rayspin reads");
-        let found = format!("version {version}; the release that wrote it reads it");
-        return Err(raised(Error::value(format!("pickle of {}", parts.class), expected, found)));
-    }
-    macro_rules! of_class {
-        ($($class:ty),* $(,)?) => {
-            $(if kind.is(&py.get_type::<$class>()) {
-                return <$class>::of_parts(&parts);
-            })*
-        };
-    }
-    of_class!(
-        crate::nufft::Plan,
-        crate::linop::LinearOperator,
-        crate::prox::Penalty,
-        crate::solve::Solution,
-        crate::scan::Scan,
-        crate::image::Image,
-        crate::recon::Reconstruction,
-        crate::metrics::Quality,
-        crate::simulate::MriSimulation,
-        crate::simulate::SimulatedCt,
-        crate::ct::CtGeometry,
-        crate::ct::Grid,
-        crate::ct::CtProjector,
-        crate::ct::CtScan,
-        crate::ct::CtReconstruction,
-    );
-    Err(wrong_type("kind", "a class of rayspin whose objects can be pickled", parts.class))
-}
-
 /// The parts of an object in a pickle.
 pub(crate) struct Parts<'py> {
     /// The name of its class, for errors.
-    class: String,
+    pub(crate) class: String,
     dict: Bound<'py, PyDict>,
 }
 
 impl<'py> Parts<'py> {
-    fn of(class: &Bound<'py, PyType>, dict: Bound<'py, PyDict>) -> PyResult<Self> {
+    pub(crate) fn of(class: &Bound<'py, PyType>, dict: Bound<'py, PyDict>) -> PyResult<Self> {
         Ok(Self { class: class.fully_qualified_name()?.to_string(), dict })
     }
 
@@ -249,39 +202,6 @@ pub(crate) fn layout_of((axes, frames): LayoutParts) -> PyResult<Layout> {
     }
 }
 
-/// Numbers whose bits are compared.
-pub(crate) trait Bits: Copy {
-    fn bits(self) -> u64;
-}
-
-impl Bits for f32 {
-    fn bits(self) -> u64 {
-        self.to_bits().into()
-    }
-}
-impl Bits for f64 {
-    fn bits(self) -> u64 {
-        self.to_bits()
-    }
-}
-/// A number that tells arrays of the caller's apart: of an array that has changed it is another one, but for
-/// one case in 2^64. It reads each value once.
-pub(crate) fn fingerprint<T: Bits>(count: usize, value: impl Fn(usize) -> T) -> u64 {
-    const LANES: usize = 8;
-    // Odd, so that each step is one to one: a single value that changes always shows.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let step = |sum: u64, bits: u64| (sum ^ bits).wrapping_mul(FACTOR).rotate_left(29);
-    let mut lanes = [FACTOR; LANES];
-    let whole = count - count % LANES;
-    for first in (0..whole).step_by(LANES) {
-        for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum = step(*sum, value(first + lane).bits());
-        }
-    }
-    let rest = (whole..count).fold(count as u64, |sum, at| step(sum, value(at).bits()));
-    lanes.into_iter().fold(rest, step)
-}
-
 /// The exception for an array of the caller's that is not what it was when an object was made of it.
 pub(crate) fn changed(what: &str) -> PyErr {
     let text = format!(
@@ -291,11 +211,7 @@ pub(crate) fn changed(what: &str) -> PyErr {
     PyValueError::new_err(text)
 }
 
-/// Adds what pickles call.
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+/// Says which module [`own`] looks in.
+pub(crate) fn set_own(module: &Bound<'_, PyModule>) {
     let _ = OWN.set(module.py(), module.clone().unbind());
-    let function = wrap_pyfunction!(remade, module)?;
-    // Pickles name the function by this module.
-    function.setattr("__module__", "rayspin")?;
-    module.add_function(function)
 }

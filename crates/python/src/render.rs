@@ -8,8 +8,8 @@ use rayspin::core::{Geometry, Image, format_shape};
 use rayspin::kernels::render::Knot;
 use rayspin_cli::in_memory::{Picture, Task};
 
-use crate::copied::{doubles, several, singles};
 use crate::error::raised;
+use crate::exchange::copied::{doubles, several, singles};
 use crate::exchange::to_numpy;
 use crate::options::{listed, raised_by, words};
 use crate::processor::Processor;

@@ -16,12 +16,12 @@ use rayspin::io::ismrmrd::Identity;
 use rayspin::io::{ArrayFrame, ScanFile, ScanOptions};
 use rayspin::mri::scan::{Acquisition, Frame, FrameOptions, Samples, ScanBuilder, settle_units};
 
-use crate::call::{Detached, Signals};
-use crate::copied::{self, complex, doubles, whole};
 use crate::error::{of_file, raised, raised_in, raised_of};
+use crate::exchange::copied::{self, complex, doubles, whole};
 use crate::exchange::to_numpy;
 use crate::processor::Processor;
 use crate::remade::{self, Reduced};
+use crate::signals::{Detached, Signals};
 use crate::texts::Call;
 
 /// What was read.

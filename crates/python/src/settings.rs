@@ -10,16 +10,11 @@ use rayspin::core::{Error, Ranges};
 use rayspin::job::rows::{Kind, OptionRow, Setting, Settings, Table};
 use rayspin::run::{Choice, Given};
 
-use crate::copied::{complex, singles, whole};
-use crate::ct::warn_of_degrees;
+use crate::degrees::warn_of_degrees;
 use crate::error::{described, raised, wrong_type};
+use crate::exchange::copied::{complex, singles, whole};
+use crate::keywords::rows;
 use crate::texts::Call;
-
-/// The rows that are keywords.
-pub(crate) fn rows<T: Table>()
--> impl Iterator<Item = (&'static str, &'static OptionRow<T::Request, T::Needs>)> {
-    T::rows().iter().filter_map(|row| Some((row.keyword?, row)))
-}
 
 /// Takes the keywords of a table out of `keywords`; `given` gets their names.
 ///

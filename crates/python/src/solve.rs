@@ -14,14 +14,15 @@ use rayspin::solve::{
     Step, Term, Watch,
 };
 
-use crate::call::{self, Signals, attached};
-use crate::copied::{count, whole};
+use crate::call::{self, attached};
+use crate::exchange::copied::{count, whole};
 use crate::exchange::{Given, give};
 use crate::linop::{AnyOp, LinearOperator, Number, each};
 use crate::processor::Processor;
 use crate::progress::Listener;
 use crate::prox::Asked;
 use crate::remade::{self, Parts, Reduced, Remade};
+use crate::signals::Signals;
 
 /// What a solver found: an approximate minimum x, and the course of the iteration.
 #[pyclass(frozen, module = "rayspin.solve")]

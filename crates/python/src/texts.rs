@@ -15,8 +15,7 @@ use rayspin::job::rows::{Kind as RowKind, Table as Rows};
 use rayspin::mri::methods::{Kind, Methods, Param};
 use rayspin_cli::in_memory::{self, CommandOption, Task};
 
-use crate::parameters::keyword;
-use crate::settings::rows;
+use crate::keywords::{keyword, rows};
 
 /// The call whose texts are rewritten. Calls differ in what they take as keywords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,21 +1,20 @@
-use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayView1, Ix1, Ix2};
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use rayspin::core::{Detector, Error, Orbit, ProjectionGeometry, RaySource, View, VolumeGrid};
 use rayspin::ct::geometry::{from_rtk, from_vectors, to_vectors};
 use rayspin::ct::recon::{GridOptions, grid};
-use rayspin::ct::scan::{turns_of_degrees, view_angles};
+use rayspin::ct::scan::view_angles;
 
-use crate::call::Detached;
-use crate::copied::{doubles, exactly, lengths, several, whole};
+use crate::degrees::warn_of_degrees;
 use crate::error::{of_file, raised};
+use crate::exchange::copied::{doubles, exactly, lengths, several, whole};
 use crate::exchange::to_numpy;
 use crate::remade::{self, Parts, Reduced, Remade};
+use crate::signals::Detached;
 use crate::texts::Call;
 
 const PAIR: &str = "a length in mm, or two along columns and rows (u, v)";
@@ -89,15 +88,6 @@ impl Common<'_, '_> {
         let rays = ProjectionGeometry::orbit(Detector { rows, columns, pitch_mm, radius_mm }, &orbit);
         Ok(CtGeometry { rays: Arc::new(rays.map_err(raised)?), angles: orbit.angles })
     }
-}
-
-/// Warns where angles in radian look like degrees. The largest less the smallest are the turns.
-pub(crate) fn warn_of_degrees(py: Python<'_>, what: &str, angles: &[f64]) -> PyResult<()> {
-    let Some(turns) = turns_of_degrees(angles) else { return Ok(()) };
-    let text = format!(
-        "{what}: {turns:.1} turns, as degrees that are taken to be radian make; numpy.radians({what}) makes radian of degrees"
-    );
-    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)
 }
 
 fn pitch(given: Option<&Bound<'_, PyAny>>) -> PyResult<[f64; 2]> {

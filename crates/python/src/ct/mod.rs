@@ -7,7 +7,7 @@ mod scan;
 
 use pyo3::prelude::*;
 
-pub(crate) use geometry::{CtGeometry, Grid, warn_of_degrees};
+pub(crate) use geometry::{CtGeometry, Grid};
 pub(crate) use projector::CtProjector;
 pub(crate) use recon::CtReconstruction;
 pub(crate) use scan::CtScan;

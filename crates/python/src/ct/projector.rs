@@ -5,12 +5,12 @@ use rayspin::device::BackendKind;
 use rayspin::linop::Projection;
 
 use super::{CtGeometry, Grid};
-use crate::call::Detached;
 use crate::error::{raised, wrong_type};
 use crate::exchange::Dtype;
 use crate::linop::{LinearOperator, Made};
 use crate::processor::Processor;
 use crate::remade::{self, Parts, Reduced, Remade, own};
+use crate::signals::Detached;
 
 /// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's method:
 ///

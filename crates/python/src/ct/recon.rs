@@ -14,17 +14,17 @@ use rayspin::run::{BadInput, Certificate, Given};
 
 use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
-use crate::call::Detached;
 use crate::error::{described, of_file, of_run, raised, wrong_type};
 use crate::exchange::{Dtype, to_numpy};
+use crate::finished::{certificates_of, host_array, plan_of};
 use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
-use crate::recon::{certificates_of, host_array, plan_of};
 use crate::record;
 use crate::remade::{self, Parts, Reduced, Remade};
 use crate::scan::sources;
 use crate::settings::taken;
+use crate::signals::Detached;
 use crate::texts::Call;
 
 /// A volume of a CT scan, and how it came about: what `rayspin.ct.recon` returns.

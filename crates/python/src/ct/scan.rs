@@ -12,14 +12,14 @@ use rayspin::ct::scan::{Counts, Measured, Part, PixelSize, Scan, find_axis};
 use rayspin::io::{Projections, data_exchange, read_views};
 
 use super::CtGeometry;
-use super::geometry::warn_of_degrees;
-use crate::call::Detached;
-use crate::copied::{doubles, singles};
+use crate::degrees::warn_of_degrees;
 use crate::error::{did_you_mean, of_file, raised, wrong_type};
+use crate::exchange::copied::{doubles, singles};
 use crate::exchange::to_numpy;
 use crate::parameters::values_of;
 use crate::processor::Processor;
 use crate::remade::{self, Parts, Reduced, Remade};
+use crate::signals::Detached;
 use crate::texts::Call;
 
 /// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles, and the rays where they

@@ -7,11 +7,11 @@ use rayspin::core::{Error, Result};
 use rayspin::device::{Array, Backend};
 use rayspin::kernels::nufft::Component;
 
+use super::copied::doubles;
+use super::print::fingerprint;
 use super::{Dtype, Given, expect_plain, expect_unmasked, to_numpy};
-use crate::copied::doubles;
 use crate::error::raised;
 use crate::processor::{Place, Processor};
-use crate::remade::fingerprint;
 
 /// Real numbers along one axis: `array[first + i * stride]`.
 pub(crate) struct Line {

@@ -10,8 +10,8 @@ use rayspin::linop::LinearOp;
 
 use super::{LinearOperator, Made, Number, number_type};
 use crate::call::{self, attached};
-use crate::copied::shape;
 use crate::exchange::Dtype;
+use crate::exchange::copied::shape;
 use crate::processor::Processor;
 
 /// An operator of yours: A x = forward(x), A^H y = adjoint(y).

@@ -13,11 +13,12 @@ use rayspin::device::Array;
 
 use super::LinearOperator;
 use super::custom::Functions;
-use crate::copied::doubles;
 use crate::error::raised;
+use crate::exchange::copied::doubles;
+use crate::exchange::fingerprint;
 use crate::exchange::{Item, to_numpy};
 use crate::processor::Processor;
-use crate::remade::{Parts, Remade, changed, fingerprint, own};
+use crate::remade::{Parts, Remade, changed, own};
 
 /// An array of which the operator has a copy, as one of NumPy.
 type Held = Box<dyn Fn(Python<'_>) -> PyResult<Py<PyAny>> + Send + Sync>;

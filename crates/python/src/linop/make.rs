@@ -14,11 +14,11 @@ use rayspin::linop::{
 };
 
 use super::{AnyOp, LinearOperator, Made, Number, each, number_type};
-use crate::call::Detached;
-use crate::copied::{self, asarray, count, counts, doubles, whole_or_none};
 use crate::error::{raised, raised_of, wrong_type};
+use crate::exchange::copied::{self, asarray, count, counts, doubles, whole_or_none};
 use crate::exchange::{Dtype, Given};
 use crate::processor::Processor;
+use crate::signals::Detached;
 
 /// `$body` with the type `$R` of real numbers of a precision; complex and real types alike.
 macro_rules! precision {

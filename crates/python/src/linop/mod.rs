@@ -3,6 +3,7 @@
 mod custom;
 mod made;
 mod make;
+mod penalised;
 
 use std::sync::Arc;
 
@@ -17,11 +18,13 @@ use rayspin::linop::{LinearOp, Op, Scaled, Sum};
 pub(crate) use self::custom::expect_to_be_called;
 pub(crate) use self::made::Made;
 pub(crate) use self::make::family;
-use crate::call::{self, Signals};
+pub(crate) use self::penalised::Penalised;
+use crate::call;
 use crate::error::{raised, wrong_type};
 use crate::exchange::{Dtype, Given, Item, Output};
 use crate::processor::Processor;
 use crate::remade::{self, Reduced};
+use crate::signals::Signals;
 
 /// An operator over numbers of any type.
 #[derive(Clone)]
@@ -33,7 +36,7 @@ pub(crate) enum AnyOp {
 }
 
 /// The type of an operator's numbers.
-pub(crate) trait Number: Scalar + Item + crate::prox::Penalised {
+pub(crate) trait Number: Scalar + Item + Penalised {
     /// An operator over numbers of this type, as one of any type.
     fn any(op: Op<Self>) -> AnyOp;
 

@@ -16,10 +16,10 @@ use rayspin::mri::scan::{
 };
 
 use super::{Held, Scan};
-use crate::call::Detached;
 use crate::error::{raised, raised_of};
 use crate::exchange::to_numpy;
 use crate::remade::{Parts, Remade, geometry_of, layout_of, layout_parts, place_of};
+use crate::signals::Detached;
 
 impl Remade for Scan {
     fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
