@@ -10,9 +10,10 @@ use std::sync::Arc;
 use ndarray::ArrayD;
 use rayspin_core::{C32, C64, Error, Ranges};
 use rayspin_report::RunRecorder;
-use rayspin_run::{BadInput, Choice, Given, Need, refuse_idle};
+use rayspin_run::{BadInput, Choice, Given, Kind as ParamKind, Need, Param, Value, refuse_idle};
 
 use crate::Result;
+use crate::asked::image_of;
 
 /// What an option takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,6 +96,8 @@ pub enum Setting {
 /// What a user gives for an option, and what people call it: `--maps`, or `maps`.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
+    /// The row's own name.
+    pub row: &'static str,
     /// The name.
     pub name: &'a str,
     /// The value.
@@ -148,6 +151,18 @@ impl<'a> Named<'a> {
             Setting::Numbers(all) => Ok(all.clone()),
             _ => Err(self.wrong("numbers")),
         }
+    }
+
+    /// The value of a parameter. Errors: a file that cannot be read, or more than one image in it.
+    pub fn value(&self) -> Result<Value> {
+        Ok(match self.setting {
+            Setting::Number(number) => Value::Number(*number),
+            Setting::Count(count) => Value::Count(*count),
+            Setting::Name(name) => Value::Choice(name),
+            Setting::Real(image) => Value::Image(image.clone()),
+            Setting::File(path) => image_of(self.row, path)?,
+            _ => return Err(self.wrong("a number, a name or an image")),
+        })
     }
 
     /// The ranges.
@@ -242,6 +257,30 @@ impl<R, N> OptionRow<R, N> {
     /// An option that the program reads itself, with what it needs.
     pub const fn program(name: &'static str, needs: &'static [N]) -> Self {
         Self { needs, keyword: None, ..Self::new("", name, Kind::Program, "") }
+    }
+
+    /// The option that a parameter becomes. The request takes its [value](Named::value), and records it.
+    pub fn of_param(
+        param: &Param,
+        default: &Value,
+        needs: &'static [N],
+        put: fn(&mut R, Named<'_>) -> Result<()>,
+    ) -> Self {
+        let kind = match param.kind {
+            ParamKind::Number => Kind::Number,
+            ParamKind::Count => Kind::Count,
+            ParamKind::Choice(names) => Kind::Names(names),
+            ParamKind::Image => Kind::Real,
+        };
+        let default = match default {
+            Value::Nothing => param.absent.to_owned(),
+            value => value.to_string(),
+        };
+        let value = if param.value.is_empty() { param.name.to_uppercase().leak() } else { param.value };
+        // Once a process.
+        let help = format!("{} [default: {default}]", param.help).leak();
+        let Param { group, name, details, rare, .. } = *param;
+        Self { value, details, rare, needs, put, ..Self::new(group, name, kind, help) }
     }
 
     /// Puts what is given into the request.
@@ -405,7 +444,7 @@ impl Settings {
                 let message = format!("{name}: expected without {other}, found both");
                 return Err(BadInput::new(message).hint(format!("leave {name} or {other} out")).into());
             }
-            (row.put)(request, Named { name: &name, setting })?;
+            (row.put)(request, Named { row: row.name, name: &name, setting })?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! MRI scans: simulation, coil sensitivities and reconstruction.
 
 pub mod basis;
+pub mod corrections;
 mod crop;
 pub mod encoding;
 pub mod grappa;
@@ -8,6 +9,7 @@ pub mod maps;
 pub mod methods;
 pub mod partial;
 pub mod prepare;
+mod raw;
 pub mod recon;
 pub mod scan;
 pub mod simulate;

@@ -88,6 +88,12 @@ pub struct Param {
     pub valid: fn(&Value) -> bool,
     /// What it is. The first clause, up to a comma, a semicolon or a parenthesis, is the short help.
     pub help: &'static str,
+    /// What help calls the value, where that is not its name: `LINE`.
+    pub value: &'static str,
+    /// What else there is to say; may be empty.
+    pub details: &'static str,
+    /// Whether the help that fits a screen leaves it out.
+    pub rare: bool,
     /// What a method does that is given none, where none is the default.
     pub absent: &'static str,
     /// Whether a value may be searched for: `auto` in the command.
@@ -108,6 +114,9 @@ impl Param {
             expected: "any",
             valid: |_| true,
             help,
+            value: "",
+            details: "",
+            rare: false,
             absent: "none",
             searched: false,
             rule: "",
@@ -129,6 +138,24 @@ impl Param {
     /// What errors call it: its title, or its name.
     pub fn what(&self) -> String {
         if self.title.is_empty() { self.name.replace('_', " ") } else { self.title.to_owned() }
+    }
+
+    /// Help calls the value this.
+    #[must_use]
+    pub const fn called(self, value: &'static str) -> Self {
+        Self { value, ..self }
+    }
+
+    /// Help says more.
+    #[must_use]
+    pub const fn details(self, details: &'static str) -> Self {
+        Self { details, ..self }
+    }
+
+    /// The help that fits a screen leaves it out.
+    #[must_use]
+    pub const fn rare(self) -> Self {
+        Self { rare: true, ..self }
     }
 
     /// Has a short option.
@@ -347,10 +374,10 @@ macro_rules! params {
                         self.$field = $crate::Parameter::from_value(&value).ok_or_else(|| {
                             $crate::core::Error::value(name.replace('_', " "), param.expected, &value)
                         })?;
+                        Ok(())
                     })*
-                    _ => return Err(unknown()),
+                    _ => Err(unknown()),
                 }
-                Ok(())
             }
         }
     };

@@ -31,6 +31,7 @@ const RECON: Page = Page {
         ("", &["outputs", "method", "complex", "phase", "dry_run"]),
         (METHOD, &["lambda", "iterations", "tolerance", "regulariser", "anatomy", "anatomy_edge", "combine"]),
         ("Scan", &[]),
+        (rayspin::mri::corrections::GROUP, &[]),
         ("Coils", &["save_maps"]),
         ("Field and accuracy", &[]),
         ("Quality and record", &["reference", "fit", "record", "no_record", "keep_identity"]),

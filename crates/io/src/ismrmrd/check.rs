@@ -111,15 +111,12 @@ impl Checked {
 
     /// The image that it is part of, if any.
     pub(super) fn label(&self) -> Option<Label> {
-        let c = &self.counters;
-        self.image.then_some(Label {
-            encoding: self.encoding,
-            contrast: c.contrast,
-            phase: c.phase,
-            set: c.set,
-            repetition: c.repetition,
-            slice: c.slice,
-        })
+        self.image.then(|| self.counted())
+    }
+
+    /// The image that its counters name, whatever its flags say.
+    pub(super) fn counted(&self) -> Label {
+        Label::of(self.encoding, &self.counters)
     }
 
     /// Where the acquisition stands.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayspin_core::Monitor;
+use rayspin_mri::corrections::{ReadoutHeads, Sources};
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{
-    Acquisition, Flags, Frame, FrameOptions, Label, ReadoutHeads, Scan, Series, assemble,
-    maps_of_first_readouts,
+    Acquisition, Frame, FrameOptions, Label, Parts, Scan, Series, assemble, maps_of_first_readouts,
 };
 
 use super::Reader;
@@ -84,6 +84,11 @@ impl SeriesSource {
         &self.series
     }
 
+    /// What the heads of the scan's readouts say.
+    pub fn heads(&self) -> &ReadoutHeads {
+        &self.heads
+    }
+
     /// The open file.
     pub fn reader(&self) -> &Reader {
         &self.reader
@@ -107,7 +112,8 @@ impl SeriesSource {
 
     /// Bytes of the acquisitions that are in memory while [`SeriesSource::learn_maps`] makes a frame of them.
     pub fn maps_bytes(&self) -> u64 {
-        let readouts = self.readouts_of_maps(0).unwrap_or_default();
+        let mut readouts = self.readouts_of_maps(0).unwrap_or_default();
+        readouts.extend(self.series.references(&Vec::from_iter(readouts.iter().copied())));
         readouts.iter().map(|&index| self.series.places()[index].bytes).sum()
     }
 
@@ -122,12 +128,13 @@ impl SeriesSource {
         self.reader.notes()
     }
 
-    /// Reads the scan's noise readouts, and one of an image's: what [`measure`](rayspin_mri::prepare::measure) looks at.
+    /// Reads what corrections learn from the whole scan, its noise readouts, and one of an image's: what
+    /// [`measure`](rayspin_mri::corrections::measure) looks at.
     ///
     /// Errors: as [`SeriesSource::next`].
     pub fn noise(&mut self, monitor: &Monitor) -> Result<Scan> {
-        let places = self.series.places().iter().enumerate();
-        let noise = places.filter(|(_, place)| place.flags.contains(Flags::NOISE)).map(|(index, _)| index);
+        let (places, kinds) = (self.series.places().iter().enumerate(), Sources::all().of_scan);
+        let noise = places.filter(|(_, place)| place.flags.contains(kinds)).map(|(index, _)| index);
         let image = |index: &usize| self.series.places()[*index].flags.is_image();
         let image = self.series.readouts(0).iter().copied().find(image);
         let wanted: BTreeSet<usize> = noise.chain(image).collect();
@@ -141,9 +148,9 @@ impl SeriesSource {
     ///
     /// Errors: as [`SeriesSource::next`].
     pub fn image(&mut self, frame: usize, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Frame> {
-        let wanted: BTreeSet<usize> =
-            self.series.readouts(frame).iter().copied().chain(self.series.calibration(frame)).collect();
-        self.fetch(&wanted, monitor)?;
+        let (readouts, calibration) = (self.series.readouts(frame), self.series.calibration(frame));
+        let wanted = [readouts, &calibration, &self.series.references(readouts)].concat();
+        self.fetch(&wanted.into_iter().collect(), monitor)?;
         notes.extend(self.series.unused_calibration(frame).filter(|text| !notes.contains(text)));
         let label = self.label(frame);
         self.frame(label, self.series.readouts(frame), &self.series.calibration(frame), notes)
@@ -154,6 +161,7 @@ impl SeriesSource {
         let readouts: Vec<usize> = wanted.iter().copied().collect();
         let calibration = self.series.calibration(slice);
         wanted.extend(&calibration);
+        wanted.extend(self.series.references(&readouts));
         self.fetch(&wanted, monitor)?;
         let frame = self.frame(self.label(slice), &readouts, &calibration, notes);
         self.held.clear();
@@ -212,11 +220,11 @@ impl SeriesSource {
         let of = |all: &[usize]| -> Vec<(usize, &Acquisition)> {
             all.iter().filter_map(|index| Some((*index, self.held.get(index)?))).collect()
         };
-        let header = self.reader.header();
-        let readouts = of(readouts);
-        let centres = self.options.centres.with_heads(&self.heads, &label, &readouts, notes);
-        let options = FrameOptions { centres, ..self.options.clone() };
-        assemble(header, label, &readouts, &of(calibration), &options, notes)
+        let (header, heads) = (self.reader.header(), &self.heads);
+        let references = of(&self.series.references(readouts));
+        let (readouts, calibration) = (of(readouts), of(calibration));
+        let (readouts, calibration, references) = (&readouts[..], &calibration[..], &references[..]);
+        assemble(Parts { header, heads, label, readouts, calibration, references }, &self.options, notes)
             .map_err(|e| Error::core(self.reader.path(), e))
     }
 }

@@ -8,9 +8,10 @@ use std::path::Path;
 use rayspin_core::Monitor;
 use rayspin_io::Error;
 use rayspin_io::ismrmrd::{ReadOptions, Reader, SeriesSource, open_by_library, read_by_library, read_with};
+use rayspin_mri::corrections::{ReadoutHeads, Sources};
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{
-    Acquisition, Flags, Frame, FrameOptions, Label, Place, Scan, ScanHeader, Series, Window, assemble,
+    Acquisition, Flags, Frame, FrameOptions, Label, Parts, Place, Scan, ScanHeader, Series, Window, assemble,
 };
 
 /// Voxels of all coils that a frame may have here.
@@ -121,7 +122,11 @@ fn good(
 
 fn compare_one_image(path: &Path, label: Label, places: &[Place], alone: &[Alone], monitor: &Monitor<'_>) {
     let options = ReadOptions { only: Some(label), ..ReadOptions::default() };
-    let common = |place: &Place| place.flags.contains(Flags::NOISE.with(Flags::CALIBRATION));
+    let Sources { of_image, of_scan } = Sources::all();
+    let common = |place: &Place| {
+        let same = (place.encoding, place.counters.slice) == (label.encoding, label.slice);
+        place.flags.contains(of_scan.with(Flags::CALIBRATION)) || same && place.flags.contains(of_image)
+    };
     let wanted = |place: &Place| place.label() == Some(label) || common(place);
     let wanted = places.iter().enumerate().filter(|(_, place)| wanted(place)).map(|(index, _)| index);
     let expected =
@@ -207,7 +212,12 @@ impl Compare<'_> {
             _ => {
                 let readouts = good(self.alone, series.readouts(frame).iter().copied())?;
                 let calibration = good(self.alone, series.calibration(frame))?;
-                assemble(self.header, label, &readouts, &calibration, options, &mut notes)
+                let references = series.references(series.readouts(frame)).into_iter();
+                let references = good(self.alone, references)?;
+                let (readouts, calibration, references) = (&readouts[..], &calibration[..], &references[..]);
+                let (header, heads) = (self.header, &ReadoutHeads::default());
+                let parts = Parts { header, heads, label, readouts, calibration, references };
+                assemble(parts, options, &mut notes)
             }
         };
         made.map_err(|e| text(&Error::core(self.path, e)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayspin_core::Monitor;
 use rayspin_device::cpu;
 use rayspin_io::{self as io, ArraySeries, ArraySource, ArrayWindows, ScanFile, ScanOptions};
-use rayspin_mri::prepare::Noise;
+use rayspin_mri::corrections::Noise;
 use rayspin_mri::scan::Window;
 use rayspin_run::BadInput;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rayspin_core::{C64, Monitor};
 use rayspin_device::cuda::Starting;
 use rayspin_io as io;
+use rayspin_mri::corrections::{self, Noise};
 use rayspin_mri::maps::{second_set, second_set_bytes};
 use rayspin_mri::methods::{self as library, Method, Span};
-use rayspin_mri::prepare::Noise;
 use rayspin_mri::recon::{LAMBDA, ReconOptions, take_intensity};
 use rayspin_mri::scan::{Facts, Frame, Samples};
 use rayspin_report::RunRecorder;
@@ -257,6 +257,10 @@ impl<'a> Understood<'a> {
         let frame = shape.frame(&source).ok_or_else(missing)?;
         let estimates = session.effect().estimates_maps() == Some(true);
         record::used(&mut session.told.recorder, frame, &session.options, estimates);
+        if let Some((heads, encoding)) = &shape.heads {
+            let known = corrections::Known { heads, encoding, noise: session.options.prepare.known_noise() };
+            record::corrections(&mut session.told.recorder, &session.request.frames.corrections, &known);
+        }
         let asked = session.request.method.clone();
         let typed = |name: &str| asked.has(name) && !asked.searches(name);
         let (chosen, rules) = library::suited_to(&*asked.of(method)?, &facts, typed)?;

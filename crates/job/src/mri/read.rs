@@ -7,7 +7,7 @@ use rayspin_core::Monitor;
 use rayspin_device::cpu;
 use rayspin_io::ismrmrd::{Reader, SeriesSource};
 use rayspin_io::{self as io, Input as File};
-use rayspin_mri::prepare::measure;
+use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan as core;
 use rayspin_mri::scan::{Frame, FrameOptions, Label, Scan, Series, fullest};
 
@@ -70,7 +70,9 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
         let coils = frame.coils();
         let frame = Some(Box::new(frame));
         let read = frame.as_deref().map_or(0, core::assembling);
-        let shape = Shape { frame, frames: images, assembled: true, read, coils, noise, ..Shape::default() };
+        let heads = Shape::heads_of(index.heads(), &scan.header, labels[0]);
+        let shape =
+            Shape { frame, frames: images, assembled: true, read, coils, noise, heads, ..Shape::default() };
         let repetitions = images / slices.max(1);
         let source = Source::Series { scan: scan.clone(), repetitions, slices, another };
         return Ok((source, shape));
@@ -88,7 +90,9 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
     let read = core::assembling(&frame);
     let (only, frame) = if single { (Some(frame), None) } else { (None, Some(frame)) };
     let (count, assembled) = (labels.len(), !single);
-    let shape = Shape { frame, frames: count, assembled, read, coils, noise, uneven, ..Shape::default() };
+    let heads = Shape::heads_of(index.heads(), &scan.header, labels[0]);
+    let shape =
+        Shape { frame, frames: count, assembled, read, coils, noise, heads, uneven, ..Shape::default() };
     Ok((Source::Whole { scan: scan.clone(), notes, labels, slices, only }, shape))
 }
 
@@ -121,7 +125,9 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         let frame = scan.frames().and_then(|index| index.assemble(largest, frames, &mut assumed));
         let frame = Box::new(frame.map_err(of_file)?);
         let single = labels.len() == 1;
-        let uneven = scan.frames().ok().and_then(|index| index.uneven(&labels));
+        let index = scan.frames().ok();
+        let uneven = index.as_ref().and_then(|index| index.uneven(&labels));
+        let heads = index.and_then(|index| Shape::heads_of(index.heads(), &scan.header, labels[0]));
         let noise = Some(measure(&scan));
         let kept = contents.library_bytes;
         let reading = contents.memory_bytes.max(kept + scan.bytes() + core::assembling(&frame)) - kept;
@@ -146,6 +152,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
             kept,
             coils,
             noise,
+            heads,
             taken,
             uneven,
             maps: None,
@@ -164,6 +171,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     let frame = Box::new(source.image(0, &mut Vec::new(), monitor)?);
     let noise = Some(measure(&source.noise(monitor)?));
     notes.extend(source.notes());
+    let heads = Shape::heads_of(source.heads(), source.reader().header(), largest);
     drop(source);
     cpu::trim_memory();
     let (frames, kept, coils) = (labels.len(), contents.library_bytes, frame.coils());
@@ -178,6 +186,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         kept,
         coils,
         noise,
+        heads,
         taken,
         uneven,
         maps: None,

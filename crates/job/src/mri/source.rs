@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rayspin_device::Device;
 use rayspin_io::cfl::Layout;
 use rayspin_io::{ArrayFrame, ArraySeries};
-use rayspin_mri::prepare::{Noise, coils_kept};
+use rayspin_mri::corrections::{Noise, ReadoutHeads};
+use rayspin_mri::prepare::coils_kept;
 use rayspin_mri::recon::ReconOptions;
-use rayspin_mri::scan::{Frame, Label, Scan};
+use rayspin_mri::scan::{Encoding, Frame, Label, Scan, ScanHeader};
 
 use super::stream::Stream;
 use super::taken::Taken;
@@ -79,6 +80,8 @@ pub(super) struct Shape {
     pub(super) coils: usize,
     /// What the scan says of its coils' noise.
     pub(super) noise: Option<Noise>,
+    /// What the heads of the scan's readouts say, and the encoding of its images.
+    pub(super) heads: Option<(ReadoutHeads, Encoding)>,
     /// The part of the scan that is reconstructed, where its images are numbered.
     pub(super) taken: Option<Taken>,
     /// What images have that hold far fewer lines than the fullest one.
@@ -95,6 +98,15 @@ impl Shape {
             Source::Whole { only: Some(frame), .. } => Some(frame),
             _ => self.frame.as_deref(),
         }
+    }
+
+    /// What the heads of a scan say, for images of this label.
+    pub(super) fn heads_of(
+        heads: &ReadoutHeads,
+        header: &ScanHeader,
+        label: Label,
+    ) -> Option<(ReadoutHeads, Encoding)> {
+        Some((heads.clone(), header.encodings.get(label.encoding)?.clone()))
     }
 
     /// Images of the run, of all slices and repetitions.

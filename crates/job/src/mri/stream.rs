@@ -8,7 +8,7 @@ use rayspin_device::Device;
 use rayspin_io::cfl::Layout;
 use rayspin_io::ismrmrd::{Reader, SeriesSource};
 use rayspin_io::{ArraySource, ArrayWindows, Input as File, SeriesWriter};
-use rayspin_mri::prepare::measure;
+use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};
 use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, reconstruct_stream};
 use rayspin_mri::scan::{Facts, Frame, Label, Place, Series};
@@ -79,8 +79,9 @@ pub(super) fn open(
     let frame = source.image(fullest, &mut Vec::new(), monitor)?;
     let taken = Taken::of(slice_places.sorted(all.into_iter().collect(), &mut Vec::new()), &labels);
     let taken = Some(if window.is_some() { taken.joined() } else { taken });
+    let heads = Shape::heads_of(source.heads(), source.reader().header(), labels[0]);
     let mut shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
-    (shape.taken, shape.uneven) = (taken, uneven);
+    (shape.heads, shape.taken, shape.uneven) = (heads, taken, uneven);
     let (slices, windows) = (slice_places.slices(labels[0].encoding), window.is_some());
     let source = Images::Scan(Box::new(source));
     Ok(Ok((Stream { source, slices, notes, maps: None, windows }, shape)))

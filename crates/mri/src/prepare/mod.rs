@@ -1,11 +1,10 @@
-//! What is done to coils before anything else: their noise is whitened, and they are compressed to fewer.
+//! What is done to coils before anything else: [corrections](crate::corrections) map them, as whitening does, and they are compressed to fewer.
 //!
 //! Both are linear maps of the coils, y' = C L⁻¹ y for every sample, so they commute with everything that treats coils
 //! alike: averages, gridding, Fourier transforms.
 
 mod compress;
 mod mixing;
-mod noise;
 #[cfg(test)]
 mod tests;
 
@@ -18,12 +17,12 @@ use rayspin_device::{BackendKind, Device};
 use rayspin_solve::dense::cholesky;
 use serde::Serialize;
 
+use crate::corrections::{CoilMap, CoilNoise, Corrections, Noise};
 use crate::recon::AXES_OF_SETS;
 use crate::scan::{Frame, Label};
 use compress::Basis;
 pub(crate) use compress::{STAGE, finding};
 pub(crate) use mixing::{Mixing, needs as mixing_needs};
-pub use noise::{Noise, NoiseMeasurement, measure};
 
 /// What is done to coils first.
 #[derive(Debug, Clone)]
@@ -95,6 +94,12 @@ impl PrepareOptions {
 }
 
 impl PrepareOptions {
+    /// What is known of the coils' noise.
+    pub fn known_noise(&self) -> CoilNoise<'_> {
+        let Self { prewhiten, noise, noise_covariance, .. } = self;
+        CoilNoise { whitened: *prewhiten, measured: noise.as_ref(), given: noise_covariance.as_ref() }
+    }
+
     /// Whether noise is whitened, as far as that can be told before it is tried.
     pub(crate) fn whitens(&self) -> bool {
         let known = matches!(self.noise, Some(Noise::Measured(_))) || self.noise_covariance.is_some();
@@ -148,7 +153,7 @@ pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> R
 #[derive(Debug)]
 pub(crate) struct Preparation {
     compression: Option<Compression>,
-    whitening: Option<Whitening>,
+    map: Option<CoilMap>,
     kept: Option<usize>,
     slices: BTreeMap<(usize, u16), Prepared>,
 }
@@ -160,13 +165,6 @@ struct Prepared {
     mixing: Arc<Mixing>,
 }
 
-/// L⁻¹ and L of Ψ = L Lᴴ, Ψ being scaled to a mean variance of 1 so that images keep their brightness.
-#[derive(Debug)]
-struct Whitening {
-    whiten: Array2<C32>,
-    colour: Array2<C32>,
-}
-
 impl Preparation {
     /// Takes the noise from the options, unless they say otherwise; the findings go to `notes`. Too few noise
     /// samples, or noise of other coils, are no error: then nothing is whitened, and a note says so.
@@ -174,16 +172,8 @@ impl Preparation {
     /// Errors: options out of range.
     pub(crate) fn new(options: &PrepareOptions, notes: &mut Vec<String>) -> Result<Self> {
         options.validate()?;
-        let whitening = match (&options.noise_covariance, &options.noise) {
-            _ if !options.prewhiten => None,
-            (Some(covariance), _) => {
-                notes.push("coils are whitened by the noise covariance that was given".into());
-                Some(Whitening::new(covariance.view())?)
-            }
-            (None, Some(noise)) => noise::whitening(noise, notes),
-            (None, None) => None,
-        };
-        Ok(Self { compression: options.compression, whitening, kept: None, slices: BTreeMap::new() })
+        let map = Corrections::default().coils(options.known_noise(), notes)?;
+        Ok(Self { compression: options.compression, map, kept: None, slices: BTreeMap::new() })
     }
 
     /// What the coils of a frame become, if they do not stay: found on `device`. The first frame of a slice decides the
@@ -197,8 +187,8 @@ impl Preparation {
         frame: &Frame,
         notes: &mut Vec<String>,
     ) -> Result<Option<Arc<Mixing>>> {
-        if let Some(whitening) = &self.whitening {
-            expect_coils(whitening.whiten.nrows(), frame.coils())?;
+        if let Some(map) = &self.map {
+            expect_coils(map.forward.nrows(), frame.coils())?;
         }
         let key = slice(&frame.label);
         if let Some(known) = self.slices.get(&key) {
@@ -238,12 +228,12 @@ impl Preparation {
     }
 
     fn whiten(&self) -> Option<ArrayView2<'_, C32>> {
-        self.whitening.as_ref().map(|whitening| whitening.whiten.view())
+        self.map.as_ref().map(|map| map.forward.view())
     }
 
     /// Whether prepared coils are not the scan's own.
     pub(crate) fn changes_coils(&self) -> bool {
-        self.whitening.is_some() || self.compression.is_some()
+        self.map.is_some() || self.compression.is_some()
     }
 
     /// Turns maps `[coil, matrix…]` of the scan's own coils into maps of the prepared coils.
@@ -251,10 +241,10 @@ impl Preparation {
         if maps.ndim() == AXES_OF_SETS {
             return each_set(&maps, |set| self.maps_of_prepared(label, set));
         }
-        let maps = match &self.whitening {
-            Some(whitening) => {
-                expect_coils(whitening.whiten.nrows(), maps.shape().first().copied().unwrap_or(0))?;
-                mix(maps, |data| whitening.whiten.dot(&data))?
+        let maps = match &self.map {
+            Some(map) => {
+                expect_coils(map.forward.nrows(), maps.shape().first().copied().unwrap_or(0))?;
+                mix(maps, |data| map.forward.dot(&data))?
             }
             None => maps,
         };
@@ -274,8 +264,8 @@ impl Preparation {
             Some(basis) => basis.maps(maps, true)?,
             None => maps,
         };
-        match &self.whitening {
-            Some(whitening) => mix(maps, |data| whitening.colour.dot(&data)),
+        match &self.map {
+            Some(map) => mix(maps, |data| map.back.dot(&data)),
             None => Ok(maps),
         }
     }
@@ -287,15 +277,6 @@ fn each_set(maps: &ArrayD<C32>, turn: impl Fn(ArrayD<C32>) -> Result<ArrayD<C32>
     let views: Vec<_> = sets.iter().map(|set| set.view()).collect();
     ndarray::stack(Axis(0), &views)
         .map_err(|_| Error::value("sensitivity maps", "one shape throughout", "different shapes"))
-}
-
-impl Whitening {
-    fn new(covariance: ArrayView2<'_, C64>) -> Result<Self> {
-        let colour = cholesky::unit_covariance_factor(covariance, covariance.nrows())?;
-        let whiten = cholesky::inverse(colour.view());
-        let narrow = |a: &Array2<C64>| a.mapv(|v| C32::new(v.re as f32, v.im as f32));
-        Ok(Self { whiten: narrow(&whiten), colour: narrow(&colour) })
-    }
 }
 
 fn slice(label: &Label) -> (usize, u16) {

@@ -7,6 +7,7 @@ use rayspin_core::{C32, C64, Geometry, Monitor};
 use rayspin_device::Device;
 
 use super::*;
+use crate::corrections::{Noise, NoiseMeasurement, measure};
 use crate::scan::{Flags, FrameOptions, Samples, Scan};
 use crate::simulate::{SimulateOptions, Simulation, neighbour_covariance, simulate};
 
@@ -94,8 +95,8 @@ fn noise_is_white_after_whitening_and_brightness_is_kept() {
         simulation.scan.acquisitions.iter().filter(|a| a.flags.contains(Flags::NOISE)).collect();
     let views: Vec<_> = noise.iter().map(|a| a.data.view()).collect();
     let all = ndarray::concatenate(Axis(1), &views).unwrap();
-    let whitening = preparation.whitening.as_ref().unwrap();
-    let white = whitening.whiten.dot(&all);
+    let map = preparation.map.as_ref().unwrap();
+    let white = map.forward.dot(&all);
     assert!(unevenness(all.view()) > 0.3 && unevenness(white.view()) < 1e-4);
     // The readouts of the scan that the covariance was not taken from are white too.
     let power = |a: &Array2<C32>| a.iter().map(|v| f64::from(v.norm_sqr())).sum::<f64>() / a.len() as f64;

@@ -5,9 +5,10 @@ use rayspin_device::Device;
 use super::judge::Judge;
 use super::run::{Run, RunEnd, as_volumes, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
+use crate::corrections::measure;
 use crate::encoding::joined;
 use crate::methods::Span;
-use crate::prepare::{self, Preparation};
+use crate::prepare::Preparation;
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan, SeriesFrames, Window};
 
 /// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. An image file has
@@ -97,7 +98,7 @@ pub fn reconstruct_scan(
     let labels = series.as_ref().map_or(labels, SeriesFrames::labels);
     let mut options = options.clone();
     if options.prepare.noise.is_none() {
-        options.prepare.noise = Some(prepare::measure(scan));
+        options.prepare.noise = Some(measure(scan));
     }
     let mut run = Run::new(device, Frames { labels: &labels, slices: &slices, notes }, &options)?;
     if let Some(series) = series.as_ref().filter(|_| options.learns_maps()) {

@@ -2,10 +2,11 @@
 
 use rayspin_core::{Error, Result};
 
-use super::frames::{expect_finite, note};
-use super::units::is_known;
-use super::{Acquisition, CalibrationLines, Centres, Encoding, Samples, ScanHeader, cartesian};
+use super::frames::expect_finite;
+use super::{Acquisition, CalibrationLines, Samples, ScanHeader, cartesian};
+use crate::corrections::{Corrections, Readouts};
 use crate::maps::{MIN_WIDTH, sampled_centre};
+use crate::raw::{is_known, note};
 
 /// Said of embedded calibration.
 pub(super) const EMBEDDED: &str =
@@ -17,20 +18,19 @@ const ROUNDED: f64 = 1e-3;
 /// An image that calibration lines serve.
 pub(super) struct Image<'a> {
     pub(super) header: &'a ScanHeader,
-    /// Which encoding it has, and this one as it was settled.
-    pub(super) number: usize,
-    pub(super) encoding: &'a Encoding,
-    pub(super) centres: &'a Centres,
+    /// Its own readouts.
+    pub(super) readouts: &'a Readouts<'a>,
+    pub(super) corrections: &'a Corrections,
     pub(super) coils: usize,
 }
 
-impl Image<'_> {
+impl<'a> Image<'a> {
     /// The lines on the image's grid. Lines of another image or encoding serve an image that has no calibration region of its own.
     ///
     /// Errors: lines of the image's encoding that contradict it.
     pub(super) fn calibration(
         &self,
-        lines: &[(usize, &Acquisition)],
+        lines: &[(usize, &'a Acquisition)],
         samples: &Samples,
         notes: &mut Vec<String>,
     ) -> Result<Option<CalibrationLines>> {
@@ -40,7 +40,7 @@ impl Image<'_> {
             note(notes, text);
             return Ok(None);
         };
-        let same = readout.encoding == self.number;
+        let same = readout.encoding == self.readouts.label.encoding;
         let alone = lines.iter().any(|(_, a)| a.flags.is_calibration_line());
         if !(same && alone) && sampled_centre(sampled) >= MIN_WIDTH {
             return Ok(None);
@@ -51,7 +51,7 @@ impl Image<'_> {
         }
         expect_finite(lines)?;
         let placed = match same {
-            true => cartesian::assemble(lines, self.encoding, self.centres, None, notes),
+            true => cartesian::assemble(&mut self.readouts.others(lines), self.corrections, None, notes),
             false => self.of_other_encoding(lines, readout.encoding, notes),
         };
         let found = match placed {
@@ -92,13 +92,13 @@ impl Image<'_> {
     /// Lines of another encoding, on the image's grid. Errors: one whose lines and samples do not lie on that grid.
     fn of_other_encoding(
         &self,
-        lines: &[(usize, &Acquisition)],
+        lines: &[(usize, &'a Acquisition)],
         number: usize,
         notes: &mut Vec<String>,
     ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
         let missing = || Error::value("encoding of calibration readouts", "one of the header's", number);
         let other = self.header.encodings.get(number).ok_or_else(missing)?;
-        let (own, theirs) = (self.encoding.encoded, other.encoded);
+        let (own, theirs) = (self.readouts.encoding.encoded, other.encoded);
         for axis in 0..3 {
             let (wanted, found) = (own.fov_mm[axis], theirs.fov_mm[axis]);
             let alike = !(is_known(wanted) && is_known(found)) || (found / wanted - 1.0).abs() < ROUNDED;
@@ -108,8 +108,11 @@ impl Image<'_> {
                 return Err(Error::value(what, format!("the images' {wanted} mm"), format!("{found} mm")));
             }
         }
-        let centres = Centres::default().settled(lines, other, notes);
-        let encoding = Encoding { encoded: own, recon: self.encoding.recon, ..other.clone() };
-        cartesian::assemble(lines, &encoding, &centres, None, notes)
+        // What is given is the images'.
+        let corrections = Corrections::default();
+        let mut lines = Readouts::new(self.readouts.label, other.clone(), self.readouts.heads, lines, &[]);
+        corrections.image(&mut lines, notes);
+        (lines.encoding.encoded, lines.encoding.recon) = (own, self.readouts.encoding.recon);
+        cartesian::assemble(&mut lines, &corrections, None, notes)
     }
 }

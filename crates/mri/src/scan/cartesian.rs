@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ndarray::{ArrayD, ArrayView2, IxDyn, s};
@@ -7,45 +6,35 @@ use rayspin_core::{C32, Error, Result};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frame::Samples;
-use super::frames::note;
+use super::repeats;
 use super::times::Timing;
-use super::{Acquisition, Centres, Encoding, Flags, ReversedCentre, centres, repeats};
+use crate::corrections::{Corrections, Readout, Readouts};
+use crate::raw::note;
 
-/// Places the readouts of one image on the grid.
-///
-/// The grid covers the encoded field of view at the reconstruction's voxel size, so that `fov_recon / fov_encoded` of
-/// it, around the centre, is the image. Lines measured more than once are averaged.
+/// Corrects the readouts of one image and places them on the grid. Lines measured more than once are averaged.
 pub(super) fn assemble(
-    readouts: &[(usize, &Acquisition)],
-    encoding: &Encoding,
-    centres: &Centres,
+    readouts: &mut Readouts<'_>,
+    corrections: &Corrections,
     timing: Option<Timing>,
     notes: &mut Vec<String>,
 ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
-    let grid: [usize; 3] = std::array::from_fn(|axis| grid_size(encoding, axis));
+    corrections.readouts(readouts, notes)?;
+    let readouts = &*readouts;
+    let (encoding, centres) = (&readouts.encoding, &readouts.centres);
     let encoded = encoding.encoded.matrix;
-    let [nx, ny, nz] = grid;
-    let coils = readouts[0].1.data.nrows();
+    let [nx, ny, nz] = readouts.grid;
     let lines = ny * nz;
-    let mut placed = Vec::with_capacity(readouts.len());
+    let coils = readouts.each.first().map_or(0, |readout| readout.data.nrows());
+    let mut placed = Vec::with_capacity(readouts.each.len());
     let mut counts = vec![0u32; lines * nx];
     let mut times = timing.map(|_| vec![0.0; lines * nx]);
     let centre_1 = centres.line.unwrap_or(encoded[1] / 2);
     let centre_2 = centres.partition.unwrap_or(encoded[2] / 2);
     let mut left_out = 0;
-    let mut assumed: BTreeMap<(usize, usize, bool), usize> = BTreeMap::new();
 
-    for (index, readout) in readouts {
-        let samples = readout.data.ncols();
-        let start = readout.discard_pre;
-        let end = samples.saturating_sub(readout.discard_post);
-        if start >= end {
-            return Err(Error::value(
-                format!("acquisition {index} discard_pre and discard_post"),
-                format!("below {samples} samples together"),
-                format!("{start} and {}", readout.discard_post),
-            ));
-        }
+    for readout in &readouts.each {
+        let Readout { index, kept, centre, reversed, .. } = readout;
+        let (samples, centre, reversed) = (readout.data.ncols(), *centre, *reversed);
         let y = place(readout.counters.step_1 as usize, centre_1, ny);
         let z = place(readout.counters.step_2 as usize, centre_2, nz);
         let (Some(y), Some(z)) = (y, z) else {
@@ -62,16 +51,6 @@ pub(super) fn assemble(
             left_out += 1;
             continue;
         };
-        let reversed = readout.flags.contains(Flags::REVERSE);
-        let centre = match readout.centre_sample {
-            stated if may_be_centre(stated, samples, encoded[0]) => match centres.reversed {
-                Some(ReversedCentre::Stored) if reversed => samples - 1 - stated,
-                _ => stated,
-            },
-            stated => *assumed
-                .entry((stated, samples, reversed))
-                .or_insert_with(|| centres::centre_of_samples(readouts, readout, notes)),
-        };
         let own = match timing {
             Some(timing) => timing.of_readout(*index, readout, encoding, centre)?,
             None => Vec::new(),
@@ -79,7 +58,7 @@ pub(super) fn assemble(
         // Those that fall on the grid are neighbours: of the places from `first` on.
         let position = |sample: usize| if reversed { samples - 1 - sample } else { sample };
         let on_grid = |sample: &usize| place(position(*sample), centre, nx).is_some();
-        let (Some(low), Some(high)) = ((start..end).find(on_grid), (start..end).rev().find(on_grid)) else {
+        let (Some(low), Some(high)) = (kept.clone().find(on_grid), kept.clone().rev().find(on_grid)) else {
             continue;
         };
         let x = [low, high].into_iter().filter_map(|sample| place(position(sample), centre, nx)).min();
@@ -118,9 +97,8 @@ pub(super) fn assemble(
         }
     }
     let mut kspace = fill(&placed, coils, &counts)?;
-    let scale = scale(encoding);
-    if scale != 1.0 {
-        kspace.par_iter_mut().for_each(|value| *value *= scale as f32);
+    if readouts.scale != 1.0 {
+        kspace.par_iter_mut().for_each(|value| *value *= readouts.scale as f32);
     }
     let flat = nz == 1 && encoding.recon.matrix[2] == 1;
     let shape = if flat { vec![ny, nx] } else { vec![nz, ny, nx] };
@@ -178,51 +156,7 @@ fn add<'a, T: Copy + std::ops::AddAssign + 'a>(
     }
 }
 
-/// Voxels over the encoded field of view at the reconstruction's voxel size.
-pub(super) fn grid_size(encoding: &Encoding, axis: usize) -> usize {
-    exact_size(encoding, axis).map_or(encoding.recon.matrix[axis], |size| size.round() as usize)
-}
-
-/// The number of voxels of the header's size that the encoded field of view has, whole or not; none where the header does not
-/// state it.
-fn exact_size(encoding: &Encoding, axis: usize) -> Option<f64> {
-    let recon = encoding.recon.matrix[axis];
-    let (encoded_fov, recon_fov) = (encoding.encoded.fov_mm[axis], encoding.recon.fov_mm[axis]);
-    let usable = |fov: f64| fov.is_finite() && fov > 0.0;
-    // A slice has one thickness, whatever the two spaces say of it.
-    if encoding.encoded.matrix[axis] == 1 || !usable(encoded_fov) || !usable(recon_fov) {
-        return None;
-    }
-    let size = recon as f64 * encoded_fov / recon_fov;
-    // A garbage field of view must not decide how much memory is taken: 8 times is beyond any oversampling.
-    let most = 8.0 * encoding.encoded.matrix[axis].max(recon) as f64;
-    (1.0..=most).contains(&size.round()).then_some(size)
-}
-
-/// By how much of a voxel an image's edge may lie elsewhere than the header's voxel size says.
-const ROUNDED: f64 = 0.01;
-
-/// The size of the voxels of the grid along an axis, mm, where it is not the header's: where the encoded field of view does not
-/// hold a whole number of those.
-pub(super) fn other_voxel_size(encoding: &Encoding, axis: usize) -> Option<f64> {
-    let exact = exact_size(encoding, axis)?;
-    let off = encoding.recon.matrix[axis] as f64 / 2.0 * (exact / exact.round() - 1.0).abs();
-    (off > ROUNDED).then(|| encoding.encoded.fov_mm[axis] / exact.round())
-}
-
-/// The signal in the header's field of view over the signal in the image's own, where voxels are not the header's.
-fn scale(encoding: &Encoding) -> f64 {
-    let other = (0..3).filter(|&axis| other_voxel_size(encoding, axis).is_some());
-    other.filter_map(|axis| exact_size(encoding, axis)).map(|exact| exact.round() / exact).product()
-}
-
 /// Index on an axis of `n` of what lies at `position` when `centre` is the k-space centre.
 fn place(position: usize, centre: usize, n: usize) -> Option<usize> {
     (position + n / 2).checked_sub(centre).filter(|&i| i < n)
-}
-
-/// Whether `center_sample` may be what it says. Writers leave it 0, and more than half of the encoded samples do not begin at their
-/// centre.
-pub(super) fn may_be_centre(stated: usize, samples: usize, encoded: usize) -> bool {
-    stated < samples && (stated > 0 || samples == 1 || samples <= encoded.div_ceil(2))
 }

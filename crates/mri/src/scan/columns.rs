@@ -3,9 +3,9 @@
 use ndarray::ArrayView2;
 use rayspin_core::{Error, Result, TrajectoryUnits};
 
-use super::frames::note;
-use super::units::is_known;
-use super::{Acquisition, Encoding};
+use super::Encoding;
+use crate::corrections::Readout;
+use crate::raw::{is_known, note};
 
 /// The field of view that a trajectory counts its cycles over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -30,13 +30,13 @@ pub struct TrajectoryOptions {
 ///
 /// Errors: no column; more than three components; a third one of an image without depth that is neither zero nor a weight.
 pub(super) fn components(
-    readouts: &[(usize, &Acquisition)],
+    readouts: &[Readout<'_>],
     encoding: &Encoding,
     options: &TrajectoryOptions,
     notes: &mut Vec<String>,
 ) -> Result<usize> {
     let Some((index, columns)) =
-        readouts.first().and_then(|(index, readout)| Some((index, readout.trajectory.as_ref()?.ncols())))
+        readouts.first().and_then(|readout| Some((readout.index, readout.trajectory.as_ref()?.ncols())))
     else {
         return Err(Error::value("trajectory", "one for every readout", "none"));
     };
@@ -58,14 +58,14 @@ pub(super) fn components(
         return Ok(columns);
     }
     let [mut zero, mut weights] = [true; 2];
-    for (_, readout) in readouts {
+    for readout in readouts {
         let Some(points) = &readout.trajectory else { continue };
         for kz in points.columns().into_iter().nth(2).into_iter().flatten() {
             zero &= *kz == 0.0;
             weights &= *kz >= 0.0;
         }
     }
-    let steps = || readouts.iter().map(|(_, readout)| readout.counters.step_2);
+    let steps = || readouts.iter().map(|readout| readout.counters.step_2);
     let counted = steps().min() != steps().max();
     match (encoding.recon.matrix[2] == 1, zero, weights) {
         (true, false, true) => {

@@ -5,10 +5,11 @@ use super::frame::{check_finite, check_matrix};
 use super::images::{Head, Images};
 use super::times::Timing;
 use super::{
-    Acquisition, Centres, Encoding, Frame, Label, Limits, Place, ReadoutHeads, Scan, ScanHeader, Series,
-    SlicePlaces, TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, fullest, geometry,
-    noncartesian,
+    Acquisition, Encoding, Frame, Label, Limits, Place, Scan, ScanHeader, Series, SlicePlaces,
+    TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, fullest, geometry, noncartesian,
 };
+use crate::corrections::{Corrections, Readout, ReadoutHeads, Readouts, grid_size};
+use crate::raw::note;
 
 /// How frames are taken from a scan.
 #[derive(Debug, Clone, Default)]
@@ -25,8 +26,8 @@ pub struct FrameOptions {
     pub dwell_us: Option<f64>,
     /// Only these readouts of each image, counted from 0 in order of acquisition.
     pub readouts: Option<Ranges>,
-    /// Centres of k-space to believe instead of the header's.
-    pub centres: Centres,
+    /// Corrections of the readouts.
+    pub corrections: Corrections,
 }
 
 impl FrameOptions {
@@ -99,6 +100,11 @@ impl FrameIndex<'_> {
         &self.places
     }
 
+    /// What the heads of the scan's readouts say.
+    pub fn heads(&self) -> &ReadoutHeads {
+        &self.heads
+    }
+
     /// What images of these labels have that hold far fewer lines than the fullest one, in words; none where all are sampled alike.
     pub fn uneven(&self, labels: &[Label]) -> Option<String> {
         self.images.uneven(labels, |index| Head::from(&self.scan.acquisitions[index]))
@@ -119,17 +125,34 @@ impl FrameIndex<'_> {
             .readouts(&label)
             .ok_or_else(|| Error::value("frame", "one that the scan holds", format!("{label:?}")))?;
         let readouts = only(readouts, options.readouts.as_ref())?;
-        let of = |all: Vec<usize>| -> Vec<(usize, &Acquisition)> {
-            all.into_iter().map(|index| (index, &self.scan.acquisitions[index])).collect()
-        };
-        let readouts = of(readouts);
-        let calibration = of(self.images.calibration(&label, Some(&label)));
+        let references = self.images.references(readouts.iter().map(|&index| self.head(index)));
         if let Some(text) = self.images.unused(&label, Some(&label)) {
             note(notes, text);
         }
-        let centres = options.centres.with_heads(&self.heads, &label, &readouts, notes);
-        let options = &FrameOptions { centres, ..options.clone() };
-        assemble(&self.scan.header, label, &readouts, &calibration, options, notes)
+        let calibration = self.images.calibration(&label, Some(&label));
+        self.frame(label, [&readouts, &calibration, &references], options, notes)
+    }
+
+    fn head(&self, index: usize) -> Head {
+        Head::from(&self.scan.acquisitions[index])
+    }
+
+    fn frame(
+        &self,
+        label: Label,
+        indices: [&[usize]; 3],
+        options: &FrameOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Frame> {
+        let Self { scan, heads, .. } = self;
+        let [readouts, calibration, references] = indices
+            .map(|all| all.iter().map(|&index| (index, &scan.acquisitions[index])).collect::<Vec<_>>());
+        let (readouts, calibration, references) = (&readouts[..], &calibration[..], &references[..]);
+        assemble(
+            Parts { header: &scan.header, heads, label, readouts, calibration, references },
+            options,
+            notes,
+        )
     }
 }
 
@@ -238,14 +261,8 @@ impl SeriesFrames<'_> {
         options: &FrameOptions,
         notes: &mut Vec<String>,
     ) -> Result<Frame> {
-        let FrameIndex { scan, heads, .. } = self.index;
-        let of = |all: &[usize]| -> Vec<(usize, &Acquisition)> {
-            all.iter().map(|&index| (index, &scan.acquisitions[index])).collect()
-        };
-        let readouts = of(readouts);
-        let centres = options.centres.with_heads(heads, &label, &readouts, notes);
-        let options = &FrameOptions { centres, ..options.clone() };
-        assemble(&scan.header, label, &readouts, &of(calibration), options, notes)
+        let references = self.series.references(readouts);
+        self.index.frame(label, [readouts, calibration, &references], options, notes)
     }
 }
 
@@ -261,22 +278,43 @@ pub(super) fn only(readouts: &[usize], chosen: Option<&Ranges>) -> Result<Vec<us
     Ok(chosen.below(readouts.len()).map(|at| readouts[at]).collect())
 }
 
-/// One image's samples from its readouts, each with its number in the file, and the calibration lines that go with it (of a
-/// scan on the grid); what had to be assumed goes to `notes` (once each).
+/// What a frame is made of: acquisitions, each with its number in the file.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    /// The header of the scan.
+    pub header: &'a ScanHeader,
+    /// What the heads of all readouts of the scan say.
+    pub heads: &'a ReadoutHeads,
+    /// The image.
+    pub label: Label,
+    /// Its readouts.
+    pub readouts: &'a [(usize, &'a Acquisition)],
+    /// The calibration lines that go with it, of a scan on the grid.
+    pub calibration: &'a [(usize, &'a Acquisition)],
+    /// The readouts that corrections learn from.
+    pub references: &'a [(usize, &'a Acquisition)],
+}
+
+/// One image's samples from its readouts, corrected; what had to be assumed goes to `notes` (once each).
 ///
 /// Errors: no readout, an encoding that the header lacks, or samples that contradict the header, each named.
-pub fn assemble(
-    header: &ScanHeader,
-    label: Label,
-    readouts: &[(usize, &Acquisition)],
-    calibration: &[(usize, &Acquisition)],
-    options: &FrameOptions,
-    notes: &mut Vec<String>,
-) -> Result<Frame> {
-    let Some(first) = readouts.first() else {
+pub fn assemble(parts: Parts<'_>, options: &FrameOptions, notes: &mut Vec<String>) -> Result<Frame> {
+    let Parts { header, heads, label, readouts: stated, calibration, references } = parts;
+    let Some(first) = stated.first() else {
         return Err(Error::value("readouts of an image", "at least one", 0));
     };
-    let mut encoding = encoding_of(header, label, readouts, notes)?;
+    let encoding = header.encodings.get(label.encoding).ok_or_else(|| {
+        Error::value(
+            "encoding_space_ref",
+            format!("below {} (the header's encodings)", header.encodings.len()),
+            label.encoding,
+        )
+    })?;
+    let corrections = &options.corrections;
+    let mut readouts = Readouts::new(label, encoding.clone(), heads, stated, references);
+    corrections.scan(&mut readouts, notes);
+    let Readouts { encoding, each, .. } = &mut readouts;
+    settle(encoding, each, notes);
     if let Some(matrix) = &options.matrix {
         for (axis, &n) in matrix.iter().enumerate().take(3) {
             encoding.recon.matrix[axis] = n;
@@ -285,7 +323,7 @@ pub fn assemble(
     check_matrix(encoding.encoded.matrix)?;
     check_matrix(encoding.recon.matrix)?;
     let coils = first.1.data.nrows();
-    for (index, readout) in readouts {
+    for (index, readout) in stated {
         if readout.data.nrows() != coils || coils == 0 {
             return Err(Error::value(
                 format!("acquisition {index} coils"),
@@ -294,18 +332,19 @@ pub fn assemble(
             ));
         }
     }
-    expect_finite(readouts)?;
+    expect_finite(stated)?;
     let empty = |readout: &Acquisition| readout.data.iter().all(|value| *value == C32::ZERO);
-    let filled = readouts.iter().filter(|(_, readout)| !empty(readout)).count();
-    if (1..readouts.len()).contains(&filled) {
+    let filled = stated.iter().filter(|(_, readout)| !empty(readout)).count();
+    if (1..stated.len()).contains(&filled) {
         note(
             notes,
             "some readouts hold zeros alone: they count as measured, and the image is wrong if they were not",
         );
     }
-    let centres = options.centres.settled(readouts, &encoding, notes);
-    let with_trajectory = readouts.iter().filter(|(_, r)| r.trajectory.is_some()).count();
-    let place = geometry::of_readout(first.1, &encoding, with_trajectory == 0, notes);
+    corrections.image(&mut readouts, notes);
+    let encoding = &readouts.encoding;
+    let with_trajectory = stated.iter().filter(|(_, r)| r.trajectory.is_some()).count();
+    let place = geometry::of_readout(first.1, encoding, with_trajectory == 0, notes);
     if with_trajectory == 0
         && matches!(
             encoding.trajectory,
@@ -317,46 +356,31 @@ pub fn assemble(
         note(notes, text);
     }
     let (matrix, samples, times) = if with_trajectory == 0 {
-        cartesian::assemble(readouts, &encoding, &centres, options.timing(), notes)?
-    } else if with_trajectory == readouts.len() {
-        let stated = header.trajectory_units;
-        noncartesian::assemble(readouts, &encoding, &centres, (options, stated), notes)?
+        cartesian::assemble(&mut readouts, corrections, options.timing(), notes)?
+    } else if with_trajectory == stated.len() {
+        noncartesian::assemble(&mut readouts, (options, header.trajectory_units), notes)?
     } else {
         return Err(Error::value(
             "trajectory",
             "one for every readout of an image, or none",
-            format!("{with_trajectory} of {}", readouts.len()),
+            format!("{with_trajectory} of {}", stated.len()),
         ));
     };
-    if readouts.iter().any(|(_, readout)| readout.flags.is_calibration_line()) {
+    if stated.iter().any(|(_, readout)| readout.flags.is_calibration_line()) {
         note(notes, calibration::EMBEDDED);
     }
-    let image =
-        calibration::Image { header, number: label.encoding, encoding: &encoding, centres: &centres, coils };
+    let image = calibration::Image { header, readouts: &readouts, corrections, coils };
     let calibration = image.calibration(calibration, &samples, notes)?;
     Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
 }
 
-/// The encoding of an image. A single partition is a slice, whatever the header's matrix says.
-fn encoding_of(
-    header: &ScanHeader,
-    label: Label,
-    readouts: &[(usize, &Acquisition)],
-    notes: &mut Vec<String>,
-) -> Result<Encoding> {
-    let encoding = header.encodings.get(label.encoding).ok_or_else(|| {
-        Error::value(
-            "encoding_space_ref",
-            format!("below {} (the header's encodings)", header.encodings.len()),
-            label.encoding,
-        )
-    })?;
-    let mut encoding = encoding.clone();
-    let partition = readouts.first().map_or(0, |(_, readout)| readout.counters.step_2);
+/// Settles the encoding of an image. A single partition is a slice, whatever the header's matrix says.
+fn settle(encoding: &mut Encoding, readouts: &[Readout<'_>], notes: &mut Vec<String>) {
+    let partition = readouts.first().map_or(0, |readout| readout.counters.step_2);
     let single = encoding.step_2.is_none_or(|limits| limits.minimum == limits.maximum)
-        && readouts.iter().all(|(_, readout)| readout.counters.step_2 == partition);
+        && readouts.iter().all(|readout| readout.counters.step_2 == partition);
     if single && encoding.recon.matrix[2] == 1 && encoding.encoded.matrix[2] > 1 {
-        let depth = cartesian::grid_size(&encoding, 2);
+        let depth = grid_size(encoding, 2);
         let count = std::mem::replace(&mut encoding.encoded.matrix[2], 1);
         let partition = usize::from(partition);
         encoding.step_2 = Some(Limits { minimum: partition, maximum: partition, centre: partition });
@@ -365,7 +389,6 @@ fn encoding_of(
             note(notes, format!("the header encodes {count} {text}"));
         }
     }
-    Ok(encoding)
 }
 
 /// That readouts hold numbers alone. Errors: the first that does not.
@@ -379,11 +402,4 @@ pub(super) fn expect_finite(readouts: &[(usize, &Acquisition)]) -> Result<()> {
     readouts.iter().try_for_each(|(index, readout)| {
         check_finite(&format!("acquisition {index} samples"), readout.data.iter())
     })
-}
-
-pub(super) fn note(notes: &mut Vec<String>, text: impl Into<String>) {
-    let text = text.into();
-    if !notes.contains(&text) {
-        notes.push(text);
-    }
 }

@@ -3,8 +3,9 @@ use std::collections::BTreeMap;
 use rayspin_core::Geometry;
 use rayspin_core::slices::{Stack, all_in_one_place, order, same_directions, stacks};
 
-use super::frames::note;
-use super::{Acquisition, Encoding, Label, cartesian};
+use super::{Acquisition, Encoding, Label};
+use crate::corrections::other_voxel_size;
+use crate::raw::note;
 
 /// What a readout states of the place of its slice or slab.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -13,6 +14,13 @@ pub struct SlicePlace {
     pub position: [f32; 3],
     /// Direction cosines of read, phase and slice, LPS; all zero when not stated.
     pub directions: [[f32; 3]; 3],
+}
+
+impl Acquisition {
+    /// What it states of the place of its slice.
+    pub fn place_of_slice(&self) -> SlicePlace {
+        SlicePlace { position: self.position, directions: [self.read_dir, self.phase_dir, self.slice_dir] }
+    }
 }
 
 impl SlicePlace {
@@ -49,7 +57,7 @@ pub(super) fn of_readout(
             continue;
         }
         spacing[axis] = fov / n as f64;
-        if on_grid && let Some(own) = cartesian::other_voxel_size(encoding, axis) {
+        if on_grid && let Some(own) = other_voxel_size(encoding, axis) {
             let stated = std::mem::replace(&mut spacing[axis], own);
             note(
                 notes,

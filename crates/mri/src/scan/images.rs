@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Acquisition, Counters, Flags, Label, Place};
+use crate::corrections::Sources;
 
 /// What the head of a readout tells of the images that it serves.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +46,8 @@ impl Head {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Images {
     readouts: BTreeMap<Label, Vec<usize>>,
+    /// Readouts that corrections learn from.
+    references: BTreeMap<Label, Vec<usize>>,
     marked: BTreeMap<Label, Marked>,
 }
 
@@ -73,10 +76,12 @@ struct Lines {
 impl Images {
     /// Sorts the readouts of a scan by their heads, which come in file order.
     pub(super) fn new(heads: impl Iterator<Item = Head> + Clone) -> Self {
-        let mut images = Self::default();
+        let (mut images, learned) = (Self::default(), Sources::all().of_image);
         for (index, head) in heads.clone().enumerate() {
             if head.flags.is_image() {
                 images.readouts.entry(head.label()).or_default().push(index);
+            } else if head.flags.contains(learned) {
+                images.references.entry(head.label()).or_default().push(index);
             }
             let alone = head.flags.is_calibration_line();
             let shared = head.flags.is_image() && head.flags.contains(Flags::CALIBRATION_AND_IMAGING);
@@ -186,6 +191,26 @@ impl Images {
             .unwrap_or_default();
         found.sort_unstable();
         found
+    }
+
+    /// The readouts that corrections of an image learn from, in file order: those with the counters of its readouts, else those of the
+    /// first other image of the slice that has any.
+    pub(super) fn references(&self, readouts: impl Iterator<Item = Head>) -> Vec<usize> {
+        if self.references.is_empty() {
+            return Vec::new();
+        }
+        let labels: BTreeSet<Label> = readouts.map(|head| head.label()).collect();
+        let mut own: Vec<usize> =
+            labels.iter().filter_map(|label| self.references.get(label)).flatten().copied().collect();
+        if own.is_empty() {
+            let same = |other: &Label| {
+                labels.iter().any(|label| (label.encoding, label.slice) == (other.encoding, other.slice))
+            };
+            let first = self.references.iter().find(|(other, _)| same(other));
+            own = first.map(|(_, readouts)| readouts.clone()).unwrap_or_default();
+        }
+        own.sort_unstable();
+        own
     }
 
     /// What the images of these labels that have fewer lines than the fullest one have of them; none where all have about as many. Along

@@ -4,18 +4,20 @@ use rayspin_core::{C32, Error, Result, Trajectory, TrajectoryUnits, all_finite};
 use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 
 use super::frame::Samples;
-use super::frames::{FrameOptions, note};
-use super::units::{is_known, settle_units};
-use super::{Acquisition, Centres, Counters, Encoding, TrajectoryFov, columns, repeats, times};
+use super::frames::FrameOptions;
+use super::units::settle_units;
+use super::{Counters, Encoding, TrajectoryFov, columns, repeats, times};
+use crate::corrections::{Centres, Readout, Readouts, of_points};
+use crate::raw::note;
 
-/// Joins the readouts of one image: trajectories to cycles per field of view, samples to `[coil, sample]`.
+/// Corrects the readouts of one image and joins them: trajectories to cycles per field of view, samples to `[coil, sample]`.
 pub(super) fn assemble(
-    readouts: &[(usize, &Acquisition)],
-    encoding: &Encoding,
-    centres: &Centres,
+    readouts: &mut Readouts<'_>,
     (options, stated): (&FrameOptions, Option<TrajectoryUnits>),
     notes: &mut Vec<String>,
 ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
+    options.corrections.readouts(readouts, notes)?;
+    let Readouts { encoding, centres, each: readouts, .. } = &*readouts;
     let components = columns::components(readouts, encoding, &options.trajectory, notes)?;
     let (mut points, rows) = join_trajectories(readouts, encoding, centres, components, notes)?;
     let matrix = encoding.recon.matrix;
@@ -38,27 +40,26 @@ pub(super) fn assemble(
         scale(&mut points, d, factor);
     }
     for d in 0..dims {
-        let (encoded, recon) = (encoding.encoded.fov_mm[d], encoding.recon.fov_mm[d]);
         let of_image = counted_over == TrajectoryFov::Recon && d < rows.stated;
-        if !of_image && is_known(encoded) && is_known(recon) && (encoded - recon).abs() > 1e-6 * encoded {
-            scale(&mut points, d, recon / encoded);
+        if let Some(factor) = of_points(encoding, d).filter(|_| !of_image) {
+            scale(&mut points, d, factor);
         }
     }
-    let coils = readouts[0].1.data.nrows();
+    let coils = readouts[0].data.nrows();
     let timing = options.timing();
     let mut times = timing.map(|_| Vec::new());
     if let (Some(times), Some(timing)) = (&mut times, timing) {
-        for (index, readout) in readouts {
+        for readout in readouts {
             let centre = times::stated_centre(readout);
-            let own = timing.of_readout(*index, readout, encoding, centre)?;
-            times.extend_from_slice(&own[kept(readout)]);
+            let own = timing.of_readout(readout.index, readout, encoding, centre)?;
+            times.extend_from_slice(&own[readout.kept.clone()]);
         }
     }
     let paths = paths(readouts, rows.stated);
     if let Some(path) = repeats::contradicted(&paths)
-        && let Some(((index, _), _)) = readouts.iter().zip(&paths).find(|(_, own)| own.place == path)
+        && let Some((readout, _)) = readouts.iter().zip(&paths).find(|(_, own)| own.place == path)
     {
-        repeats::say(&format!("the path of acquisition {index}"), notes);
+        repeats::say(&format!("the path of acquisition {}", readout.index), notes);
     }
     let data = join_samples(readouts, coils, points.nrows())?;
     let (points, data) = match within_matrix(points.view(), &matrix, notes)? {
@@ -78,10 +79,10 @@ const TELLING: usize = 8;
 
 /// The readouts by their paths: the bits of some of their points, and the counters that stand for the components that the file lacks.
 fn paths<'a>(
-    readouts: &[(usize, &'a Acquisition)],
+    readouts: &'a [Readout<'_>],
     stated: usize,
 ) -> Vec<repeats::Readout<'a, ([u32; 3 * TELLING], [u16; 2])>> {
-    let path = |readout: &'a Acquisition| {
+    let path = |readout: &'a Readout<'_>| {
         let mut bits = [0; 3 * TELLING];
         if let Some(points) = readout.trajectory.as_ref().filter(|points| points.nrows() > 0) {
             let last = points.nrows().saturating_sub(1);
@@ -92,27 +93,27 @@ fn paths<'a>(
         let counters = [if stated < 2 { step_1 } else { 0 }, if stated < 3 { step_2 } else { 0 }];
         repeats::Readout { place: (bits, counters), samples: readout.data.view(), reversed: false }
     };
-    readouts.iter().map(|(_, readout)| path(readout)).collect()
+    readouts.iter().map(path).collect()
 }
 
 /// Readouts of a task that copies samples.
 const READOUTS: usize = 64;
 
 /// The samples of all readouts, `[coil, sample]`.
-fn join_samples(readouts: &[(usize, &Acquisition)], coils: usize, samples: usize) -> Result<Array2<C32>> {
+fn join_samples(readouts: &[Readout<'_>], coils: usize, samples: usize) -> Result<Array2<C32>> {
     // Nothing has touched the memory of these zeros yet, and all threads write it.
     let mut data: Vec<C32> = zeroed("samples", coils * samples)?;
     prefer_huge_pages(&mut data);
     data.par_chunks_exact_mut(samples).enumerate().for_each(|(coil, mut row)| {
         let mut parts = Vec::with_capacity(readouts.len().div_ceil(READOUTS));
         for some in readouts.chunks(READOUTS) {
-            let (part, behind) = row.split_at_mut(some.iter().map(|(_, readout)| kept(readout).len()).sum());
+            let (part, behind) = row.split_at_mut(some.iter().map(|readout| readout.kept.len()).sum());
             parts.push((some, part));
             row = behind;
         }
         parts.into_par_iter().for_each(|(some, mut part)| {
-            for (_, readout) in some {
-                let own = readout.data.slice(s![coil, kept(readout)]);
+            for readout in some {
+                let own = readout.data.slice(s![coil, readout.kept.clone()]);
                 let (to, behind) = part.split_at_mut(own.len());
                 ArrayViewMut1::from(to).assign(&own);
                 part = behind;
@@ -178,14 +179,14 @@ struct Columns {
 }
 
 fn join_trajectories(
-    readouts: &[(usize, &Acquisition)],
+    readouts: &[Readout<'_>],
     encoding: &Encoding,
     centres: &Centres,
     stated: usize,
     notes: &mut Vec<String>,
 ) -> Result<(Array2<f64>, Columns)> {
-    let columns = readouts[0].1.trajectory.as_ref().map_or(0, ArcArray2::ncols);
-    let check = |index: usize, trajectory: &ArcArray2<f32>, readout: &Acquisition| {
+    let columns = readouts[0].trajectory.as_ref().map_or(0, ArcArray2::ncols);
+    let check = |index: usize, trajectory: &ArcArray2<f32>, readout: &Readout<'_>| {
         if trajectory.ncols() != columns || trajectory.nrows() != readout.data.ncols() {
             return Err(Error::Shape {
                 what: format!("acquisition {index} trajectory"),
@@ -206,13 +207,13 @@ fn join_trajectories(
     };
     let with: Vec<_> = readouts
         .iter()
-        .filter_map(|&(index, readout)| Some((index, readout.trajectory.as_ref()?, readout)))
+        .filter_map(|readout| Some((readout.index, readout.trajectory.as_ref()?, readout)))
         .collect();
     let checked = with.par_iter().map(|&(index, trajectory, readout)| check(index, trajectory, readout));
     if let Some(Err(first)) = checked.find_first(Result::is_err) {
         return Err(first);
     }
-    let count: usize = with.iter().map(|(_, _, readout)| kept(readout).len()).sum();
+    let count: usize = with.iter().map(|(_, _, readout)| readout.kept.len()).sum();
     if count == 0 {
         return Err(Error::value("trajectory", "at least one sample", "0 samples"));
     }
@@ -221,7 +222,7 @@ fn join_trajectories(
     let mut rest = &mut rows[..];
     let mut parts = Vec::with_capacity(with.len());
     for (_, trajectory, readout) in with {
-        let (part, behind) = rest.split_at_mut(kept(readout).len());
+        let (part, behind) = rest.split_at_mut(readout.kept.len());
         parts.push((readout, trajectory, part));
         rest = behind;
     }
@@ -231,7 +232,7 @@ fn join_trajectories(
     parts.into_par_iter().for_each(|(readout, trajectory, part)| {
         let counters =
             [f64::from(readout.counters.step_1) - line, f64::from(readout.counters.step_2) - partition];
-        for (row, sample) in part.iter_mut().zip(kept(readout)) {
+        for (row, sample) in part.iter_mut().zip(readout.kept.clone()) {
             let k = |d: usize| f64::from(trajectory[[sample, d]]);
             *row = match stated {
                 1 => [k(0), counters[0], counters[1]],
@@ -265,10 +266,4 @@ fn join_trajectories(
         _ => Array2::from_shape_fn((count, dims), |(i, d)| rows[i][d]),
     };
     Ok((points, Columns { stated: stated.min(dims) }))
-}
-
-fn kept(readout: &Acquisition) -> std::ops::Range<usize> {
-    let samples = readout.data.ncols();
-    let end = samples.saturating_sub(readout.discard_post);
-    readout.discard_pre.min(end)..end
 }

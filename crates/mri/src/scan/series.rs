@@ -290,10 +290,19 @@ impl Series {
         self.images.unused(label, Some(label).filter(|_| !self.windows))
     }
 
-    /// Every readout that the images of one point in time need, calibration included, in file order.
+    /// The readouts that corrections of these readouts of an image learn from.
+    pub fn references(&self, readouts: &[usize]) -> Vec<usize> {
+        self.images.references(readouts.iter().map(|&index| Head::from(&self.places[index])))
+    }
+
+    /// Every readout that the images of one point in time need, with calibration and what corrections learn from, in file order.
     pub fn needed(&self, repetition: usize) -> BTreeSet<usize> {
         let frames = repetition * self.slices..(repetition + 1) * self.slices;
-        frames.flat_map(|frame| [self.readouts(frame).to_vec(), self.calibration(frame)].concat()).collect()
+        let of_frame = |frame| {
+            let readouts = self.readouts(frame);
+            [readouts.to_vec(), self.calibration(frame), self.references(readouts)].concat()
+        };
+        frames.flat_map(of_frame).collect()
     }
 
     /// Mean distance in time of two images, in the ticks of the time stamps; none where these do not rise.

@@ -2,7 +2,7 @@ use ndarray::{ArrayView2, Axis};
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, TrajectoryUnits};
 
-use super::frames::note;
+use crate::raw::{is_known, note};
 
 /// How far beyond n/2 a trajectory may reach and still be taken as sampling the matrix (ramps, rounded limits).
 const OVERSHOOT: f64 = 1.3;
@@ -223,11 +223,6 @@ fn say_short(
 
 fn is_per_metre(units: TrajectoryUnits) -> bool {
     matches!(units, TrajectoryUnits::CyclesPerMetre | TrajectoryUnits::RadiansPerMetre)
-}
-
-/// Whether a field of view is a length.
-pub(super) fn is_known(fov_mm: f64) -> bool {
-    fov_mm.is_finite() && fov_mm > 0.0
 }
 
 fn names() -> String {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use rayspin::core::{Monitor, Trajectory};
 use rayspin::ct::scan::angle_notes;
 use rayspin::io::{self, AnyImage, Detail, Format, Projections, ScanFile, ScanOptions, ismrmrd};
-use rayspin::mri::prepare::measure;
+use rayspin::mri::corrections::measure;
 use rayspin::mri::recon::Selection;
 use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
 use rayspin::report::number;

@@ -1,6 +1,7 @@
 //! The options of a run of an MRI scan, one row each.
 
 mod coils;
+mod corrections;
 mod field;
 mod run;
 mod scan;
@@ -28,8 +29,9 @@ const OF_PROGRAMS: &[Row] = &[
     Row::program("keep_identity", HEADER),
 ];
 
-static OPTIONS: LazyLock<Vec<Row>> =
-    LazyLock::new(|| [OF_PROGRAMS, scan::ROWS, coils::ROWS, field::ROWS, run::ROWS].concat());
+static OPTIONS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    [OF_PROGRAMS, scan::ROWS, &corrections::rows(), coils::ROWS, field::ROWS, run::ROWS].concat()
+});
 
 /// The options of a run besides the parameters of methods, whose tables say who has them.
 pub fn options() -> &'static [Row] {

@@ -1,7 +1,7 @@
 //! Options that say what of a scan is reconstructed.
 
 use rayspin_core::{Error, TrajectoryUnits};
-use rayspin_mri::scan::{ReversedCentre, TrajectoryFov, Window};
+use rayspin_mri::scan::{TrajectoryFov, Window};
 
 use super::super::basis::BasisOf;
 use super::super::effect::{HEADER, NUMBERED, Needs, OVER_A_BASIS};
@@ -101,54 +101,6 @@ pub(super) const ROWS: &[Row] = &[
             request.arrays.fov_mm = Some(fov);
             Ok(())
         }),
-    Row::new(
-        SCAN,
-        "centre_line",
-        Kind::Count,
-        "Line at the centre of k-space [default: the header's; if it is impossible, the line where the energy peaks]",
-    )
-    .details("Counted as kspace_encode_step_1.")
-    .value("LINE")
-    .rare()
-    .needs(HEADER)
-    .recorded("centre line", |request| serde_json::json!(request.frames.centres.line))
-    .puts(|request, given| {
-        request.frames.centres.line = Some(given.count()?);
-        Ok(())
-    }),
-    Row::new(
-        SCAN,
-        "centre_partition",
-        Kind::Count,
-        "Partition at the centre of k-space [default: as for --centre-line]",
-    )
-    .details("Counted as kspace_encode_step_2.")
-    .value("PARTITION")
-    .rare()
-    .needs(HEADER)
-    .recorded("centre partition", |request| serde_json::json!(request.frames.centres.partition))
-    .puts(|request, given| {
-        request.frames.centres.partition = Some(given.count()?);
-        Ok(())
-    }),
-    Row::new(
-        SCAN,
-        "reversed_centre",
-        Kind::Names(&[
-            choice("stored", "In the order in which they are stored"),
-            choice("forward", "As if the readout were not reversed, as Siemens' scanners do"),
-        ]),
-        "How center_sample counts the samples of reversed readouts [default: as readouts of both directions tell]",
-    )
-    .value("REVERSED_CENTRE")
-    .rare()
-    .needs(HEADER)
-    .recorded("reversed centre", |request| serde_json::json!(request.frames.centres.reversed))
-    .puts(|request, given| {
-        let conventions = [("stored", ReversedCentre::Stored), ("forward", ReversedCentre::Forward)];
-        request.frames.centres.reversed = Some(given.one_of(&conventions)?);
-        Ok(())
-    }),
     Row::new(SCAN, "encoding", Kind::Count, "Encoding to reconstruct [default: the first that holds images]")
         .value("N")
         .rare()

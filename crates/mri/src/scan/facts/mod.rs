@@ -16,7 +16,7 @@ pub use path::{reach, readouts};
 
 use super::{Frame, Samples};
 use crate::basis::Basis;
-use crate::prepare::Noise;
+use crate::corrections::Noise;
 
 /// How the samples of an image fill k-space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -121,7 +121,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The facts about a frame and the noise readouts of its scan ([`measure`](crate::prepare::measure)); `images` counts the images of
+    /// The facts about a frame and the noise readouts of its scan ([`measure`](crate::corrections::measure)); `images` counts the images of
     /// the run. It reads every sample once, on the pool of threads that it finds itself in.
     ///
     /// Errors: memory.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::edge::Readouts;
 use super::region::{Region, shell};
-use crate::prepare::NoiseMeasurement;
+use crate::corrections::NoiseMeasurement;
 use crate::scan::Samples;
 
 /// The part of the samples, farthest from the centre, that noise is estimated from.

@@ -1,7 +1,7 @@
 use rayspin_core::Monitor;
 
 use super::*;
-use crate::prepare::measure;
+use crate::corrections::measure;
 use crate::scan::FrameOptions;
 use crate::simulate::trajectory::{CartesianPattern, Sampling, SphereOrder, SpokeAngles};
 use crate::simulate::{SimulateOptions, simulate};

@@ -5,9 +5,8 @@ use proptest::prelude::*;
 use rayspin_core::C32;
 
 use super::{encoding, grid, only_frame, readout, scan};
-use crate::scan::{
-    Acquisition, Centres, Encoding, Flags, FrameOptions, Label, Limits, ReversedCentre, Samples, Scan,
-};
+use crate::corrections::{Corrections, Value};
+use crate::scan::{Acquisition, Encoding, Flags, FrameOptions, Label, Limits, Samples, Scan};
 
 /// k-space of a small object off the centre of the image, without noise.
 fn signal(k: [f64; 3]) -> C32 {
@@ -86,8 +85,10 @@ fn reversed_readouts_are_centred_by_either_convention() {
 #[test]
 fn what_is_given_replaces_what_a_header_says() {
     let reversed = scan(with_centre(Some((27, 16))), lines(28, 12, |_| (true, 8)));
-    let centres = Centres { line: Some(12), partition: None, reversed: Some(ReversedCentre::Stored) };
-    let options = FrameOptions { centres, ..FrameOptions::default() };
+    let mut corrections = Corrections::default();
+    corrections.set("centre_line", Value::Count(12)).unwrap();
+    corrections.set("reversed_centre", Value::Choice("stored")).unwrap();
+    let options = FrameOptions { corrections, ..FrameOptions::default() };
     let frame = reversed.frames().unwrap().assemble(Label::default(), &options, &mut Vec::new()).unwrap();
     // The stored sample 8 is at the centre of the grid, and line 12.
     assert_eq!(grid(&frame).0[[0, 16, 12]], signal([3.0, 0.0, 0.0]));

@@ -1,34 +1,54 @@
-//! Where the centre of k-space lies among lines, partitions and samples: as the header states it, or as the energy of the samples
-//! tells where the header states nothing that can be.
+//! The centre of k-space, and the direction of readouts: where samples lie on the grid.
+//!
+//! ```text
+//! k_x(s) = s − c of a readout that runs forwards,   n − 1 − s − c of a reversed one,   c = center_sample, or n − 1 − center_sample
+//! k_y = kspace_encode_step_1 − c₁,   k_z = kspace_encode_step_2 − c₂
+//! ```
+//!
+//! s counts the n samples of a readout as they are stored, in the order of time. Headers state c, c₁ and c₂. Where the stated number cannot
+//! be, the energy E of the samples tells it: E peaks at the centre of k-space,
+//!
+//! ```text
+//! c = the usual centre within n/16 of argmax E, else argmax E,   where max E ≥ 2 mean E
+//! ```
+//!
+//! and a note says so. Of a reversed readout some writers count `center_sample` as the samples are stored, others as if the readout ran
+//! forwards: readouts of the two directions tell, else the energy does. A trajectory states its own centre, in as many dimensions as it has.
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use rayspin_core::C32;
+use rayspin_core::{C32, Result};
+use rayspin_run::{About, Param, choices, params};
 
-use super::cartesian::may_be_centre;
-use super::frames::note;
-use super::{Acquisition, Encoding, Flags, Label, Limits, echoes};
+use super::readouts::mirrored;
+use super::{Centres, Correction, GROUP, Readout, ReadoutHeads, Readouts, echoes};
+use crate::raw::{Acquisition, Encoding, Flags, Limits, note};
 
-/// How `center_sample` counts the samples of a reversed readout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ReversedCentre {
-    /// In the order in which they are stored.
-    Stored,
-    /// As if the readout were not reversed, which Siemens' scanners do.
-    Forward,
+choices! {
+    /// How `center_sample` counts the samples of a reversed readout.
+    pub enum ReversedCentre {
+        /// In the order in which they are stored.
+        Stored = "stored", "In the order in which they are stored";
+        /// As if the readout were not reversed, which Siemens' scanners do.
+        Forward = "forward", "As if the readout were not reversed, as Siemens' scanners do";
+    }
 }
 
-/// Centres of k-space. What is given replaces what the header says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Centres {
-    /// The line, as `kspace_encode_step_1` counts.
-    pub line: Option<usize>,
-    /// The partition, as `kspace_encode_step_2` counts.
-    pub partition: Option<usize>,
-    /// How the samples of reversed readouts are counted.
-    pub reversed: Option<ReversedCentre>,
+params! {
+    /// Samples lie where the header's centre of k-space says, or where their energy does. What is given replaces both.
+    pub struct Centre {
+        /// The line, as `kspace_encode_step_1` counts.
+        centre_line: Option<usize> = None => Param::new(GROUP, "Line at the centre of k-space")
+            .called("LINE").absent("the header's; if it is impossible, the line where the energy peaks")
+            .details("Counted as kspace_encode_step_1.").rare(),
+        /// The partition, as `kspace_encode_step_2` counts.
+        centre_partition: Option<usize> = None => Param::new(GROUP, "Partition at the centre of k-space")
+            .called("PARTITION").absent("as for --centre-line").details("Counted as kspace_encode_step_2.").rare(),
+        /// How the samples of reversed readouts are counted.
+        reversed_centre: Option<ReversedCentre> = None => Param::new(GROUP, "How center_sample counts the samples of reversed readouts")
+            .absent("as readouts of both directions tell").rare(),
+    }
 }
 
 /// Energy at the peak over the mean energy, at least: along axes of k-space it is 2.1 and more.
@@ -42,132 +62,114 @@ const DOUBT: f64 = 4.0;
 const LEAST_READOUTS: usize = 4;
 const MOST_READOUTS: usize = 256;
 
-impl Centres {
-    /// These, with what the heads of the whole scan tell of the reversed readouts of an image on the grid.
-    pub fn with_heads(
-        self,
-        heads: &ReadoutHeads,
-        label: &Label,
-        readouts: &[(usize, &Acquisition)],
-        notes: &mut Vec<String>,
-    ) -> Self {
-        let reversed = |r: &Acquisition| r.trajectory.is_none() && r.flags.contains(Flags::REVERSE);
-        echoes::say_uncorrected(heads.corrections, readouts, notes);
-        if self.reversed.is_some() || !readouts.iter().any(|(_, readout)| reversed(readout)) {
-            return self;
+impl Correction for Centre {
+    fn about(&self) -> About {
+        About {
+            name: "centre",
+            help: "Places samples around the centre of k-space, and mends a centre that cannot be right",
         }
-        Self { reversed: heads.convention(label.encoding).map(|found| said(found, notes)), ..self }
     }
 
-    /// All centres of an image: those that are given, and those that its encoding and the energy of its readouts tell.
-    pub(super) fn settled(
-        self,
-        readouts: &[(usize, &Acquisition)],
-        encoding: &Encoding,
-        notes: &mut Vec<String>,
-    ) -> Self {
-        say_doubted_echoes(readouts, encoding.encoded.matrix[0], notes);
-        // A trajectory states where its samples lie, in as many dimensions as it has.
-        let stated = readouts.iter().filter_map(|(_, r)| r.trajectory.as_ref()).map(|t| t.ncols()).min();
-        let [_, ny, nz] = encoding.encoded.matrix;
-        let on_grid = stated.is_none();
-        let line = Axis {
-            n: ny,
-            limits: encoding.step_1,
-            step: |r| r.counters.step_1,
-            on_grid,
-            name: "phase encoding",
-            option: "centre-line",
-        };
-        let partition = Axis {
-            n: nz,
-            limits: encoding.step_2,
-            step: |r| r.counters.step_2,
-            on_grid,
-            name: "second phase encoding",
-            option: "centre-partition",
-        };
-        let counts = |axis: usize| stated.is_none_or(|dims| dims <= axis);
-        let settle = |given: Option<usize>, axis: Axis, dim: usize, notes: &mut Vec<String>| match given {
-            None if counts(dim) => Some(axis.centre(readouts, notes)),
+    fn scan(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
+        let Self { centre_line: line, centre_partition: partition, reversed_centre: reversed } = *self;
+        echoes::say_uncorrected(readouts, notes);
+        let turned = |r: &Readout<'_>| r.trajectory.is_none() && r.reversed;
+        let found = match reversed {
+            None if readouts.each.iter().any(turned) => {
+                readouts.heads.convention(readouts.label.encoding).map(|found| said(found, notes))
+            }
             given => given,
         };
-        Self {
-            line: settle(self.line, line, 1, notes),
-            partition: settle(self.partition, partition, 2, notes),
-            reversed: match self.reversed {
-                None if on_grid => Some(reversed_of(readouts, notes)),
-                given => given.or(Some(ReversedCentre::Forward)),
-            },
-        }
-    }
-}
-
-/// What the heads of a scan's readouts say of their centres: flags, samples and `center_sample`, by encoding.
-///
-/// ```
-/// use rayspin_mri::scan::{Flags, ReadoutHeads, ReversedCentre};
-///
-/// let mut heads = ReadoutHeads::default();
-/// heads.add(0, Flags::default(), 64, 20);
-/// heads.add(0, Flags::REVERSE, 64, 43); // the stored sample that mirrors 20
-/// assert_eq!(heads.convention(0), Some(ReversedCentre::Stored));
-/// ```
-#[derive(Debug, Clone, Default)]
-pub struct ReadoutHeads {
-    /// Readouts for phase correction.
-    corrections: usize,
-    /// Whether readouts of an encoding, a number of samples and a centre run forwards, and whether some are reversed.
-    directions: BTreeMap<(usize, usize, usize), [bool; 2]>,
-}
-
-impl ReadoutHeads {
-    /// Takes the head of a readout. Noise has no centre.
-    pub fn add(&mut self, encoding: usize, flags: Flags, samples: usize, centre: usize) {
-        self.corrections += usize::from(flags.contains(Flags::PHASE_CORRECTION));
-        if !flags.contains(Flags::NOISE) {
-            let reversed = usize::from(flags.contains(Flags::REVERSE));
-            self.directions.entry((encoding, samples, centre)).or_default()[reversed] = true;
-        }
+        readouts.centres = Centres { line, partition, reversed: found };
     }
 
-    /// How reversed readouts are counted: one has the number of the others, or the number that mirrors it. None where they do not
-    /// tell.
-    pub fn convention(&self, encoding: usize) -> Option<ReversedCentre> {
-        let (mut stored, mut forward) = (false, false);
-        let own = (encoding, 0, 0)..=(encoding, usize::MAX, usize::MAX);
-        for (&(_, samples, centre), _) in self.directions.range(own).filter(|(_, [_, reversed])| *reversed) {
-            let Some(mirrored) = mirrored(samples, centre).filter(|&mirrored| mirrored != centre) else {
-                continue;
+    fn image(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
+        let Readouts { encoding, each, centres, .. } = readouts;
+        *centres = settled(*centres, each, encoding, notes);
+    }
+
+    fn readouts(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) -> Result<()> {
+        let stored = readouts.centres.reversed == Some(ReversedCentre::Stored);
+        let width = readouts.encoding.encoded.matrix[0];
+        let mut assumed: BTreeMap<(usize, usize, bool), usize> = BTreeMap::new();
+        let on_grid = readouts.each.iter().enumerate().filter(|(_, readout)| readout.trajectory.is_none());
+        let mut found = Vec::with_capacity(readouts.each.len());
+        for (at, readout) in on_grid {
+            let (stated, samples, reversed) = (readout.centre_sample, readout.data.ncols(), readout.reversed);
+            let centre = match may_be_centre(stated, samples, width) {
+                true if reversed && stored => samples - 1 - stated,
+                true => stated,
+                false => *assumed
+                    .entry((stated, samples, reversed))
+                    .or_insert_with(|| centre_of_samples(&readouts.each, readout, notes)),
             };
-            let runs_forward = |centre| {
-                self.directions.get(&(encoding, samples, centre)).is_some_and(|[forward, _]| *forward)
+            found.push((at, centre));
+        }
+        found.into_iter().for_each(|(at, centre)| readouts.each[at].centre = centre);
+        for reference in &mut readouts.references {
+            let (stated, samples) = (reference.centre_sample, reference.data.ncols());
+            reference.centre = match may_be_centre(stated, samples, width) {
+                true if reference.reversed && stored => samples - 1 - stated,
+                true => stated,
+                false => samples / 2,
             };
-            stored |= runs_forward(mirrored);
-            forward |= runs_forward(centre);
         }
-        match (stored, forward) {
-            (true, false) => Some(ReversedCentre::Stored),
-            (false, true) => Some(ReversedCentre::Forward),
-            _ => None,
-        }
+        Ok(())
     }
 }
 
-/// The sample that lies where `sample` does once the readout is turned round.
-fn mirrored(samples: usize, sample: usize) -> Option<usize> {
-    samples.checked_sub(1)?.checked_sub(sample)
+/// All centres of an image: those that are given, and those that its encoding and the energy of its readouts tell.
+fn settled(
+    given: Centres,
+    readouts: &[Readout<'_>],
+    encoding: &Encoding,
+    notes: &mut Vec<String>,
+) -> Centres {
+    say_doubted_echoes(readouts, encoding.encoded.matrix[0], notes);
+    // A trajectory states where its samples lie, in as many dimensions as it has.
+    let stated = readouts.iter().filter_map(|r| r.trajectory.as_ref()).map(|t| t.ncols()).min();
+    let [_, ny, nz] = encoding.encoded.matrix;
+    let on_grid = stated.is_none();
+    let line = Axis {
+        n: ny,
+        limits: encoding.step_1,
+        step: |r| r.counters.step_1,
+        on_grid,
+        name: "phase encoding",
+        option: "centre-line",
+    };
+    let partition = Axis {
+        n: nz,
+        limits: encoding.step_2,
+        step: |r| r.counters.step_2,
+        on_grid,
+        name: "second phase encoding",
+        option: "centre-partition",
+    };
+    let counts = |axis: usize| stated.is_none_or(|dims| dims <= axis);
+    let settle = |given: Option<usize>, axis: Axis, dim: usize, notes: &mut Vec<String>| match given {
+        None if counts(dim) => Some(axis.centre(readouts, notes)),
+        given => given,
+    };
+    Centres {
+        line: settle(given.line, line, 1, notes),
+        partition: settle(given.partition, partition, 2, notes),
+        reversed: match given.reversed {
+            None if on_grid => Some(reversed_of(readouts, notes)),
+            given => given.or(Some(ReversedCentre::Forward)),
+        },
+    }
 }
 
 /// The convention of an image's readouts; where they are reversed alone, the centre that is nearer to the peak of their energy.
-fn reversed_of(readouts: &[(usize, &Acquisition)], notes: &mut Vec<String>) -> ReversedCentre {
+fn reversed_of(readouts: &[Readout<'_>], notes: &mut Vec<String>) -> ReversedCentre {
     let mut heads = ReadoutHeads::default();
-    readouts.iter().for_each(|(_, r)| heads.add(0, r.flags, r.data.ncols(), r.centre_sample));
+    readouts.iter().for_each(|r| heads.add(0, r.flags, r.data.ncols(), r.centre_sample));
     if let Some(found) = heads.convention(0) {
         return said(found, notes);
     }
-    let reversed = readouts.iter().find(|(_, r)| r.flags.contains(Flags::REVERSE));
-    let Some((_, first)) = reversed else { return ReversedCentre::Forward };
+    let reversed = readouts.iter().find(|r| r.flags.contains(Flags::REVERSE));
+    let Some(first) = reversed else { return ReversedCentre::Forward };
     let (samples, stated) = (first.data.ncols(), first.centre_sample);
     let alike = |r: &Acquisition| {
         r.flags.contains(Flags::REVERSE) && (r.data.ncols(), r.centre_sample) == (samples, stated)
@@ -177,7 +179,7 @@ fn reversed_of(readouts: &[(usize, &Acquisition)], notes: &mut Vec<String>) -> R
     if mirrored.abs_diff(stated) <= 2 * tolerance(samples) {
         return ReversedCentre::Forward;
     }
-    let energy = energy_of_samples(readouts, samples, alike);
+    let energy = energy_of_samples(readouts.iter().filter(|r| alike(r)), samples);
     match peak(&energy) {
         Some(at) if at.abs_diff(stated) < at.abs_diff(mirrored) => said(ReversedCentre::Stored, notes),
         _ => ReversedCentre::Forward,
@@ -204,9 +206,9 @@ struct Axis {
 }
 
 impl Axis {
-    fn centre(&self, readouts: &[(usize, &Acquisition)], notes: &mut Vec<String>) -> usize {
+    fn centre(&self, readouts: &[Readout<'_>], notes: &mut Vec<String>) -> usize {
         let Self { n, limits, step, on_grid, name, option } = *self;
-        let steps = || readouts.iter().map(|(_, r)| usize::from(step(r)));
+        let steps = || readouts.iter().map(|r| usize::from(step(r)));
         let (low, high) = (steps().min().unwrap_or(0), steps().max().unwrap_or(0));
         if n == 1 || low == high {
             return match limits {
@@ -305,11 +307,11 @@ fn tolerance(n: usize) -> usize {
 
 /// Says where the echoes of readouts on a grid of `n` places contradict their `center_sample`. Samples that are alike in all readouts of an
 /// image and have their centre in the middle are shifted together, which turns the phase alone.
-fn say_doubted_echoes(readouts: &[(usize, &Acquisition)], n: usize, notes: &mut Vec<String>) {
-    let mut groups: BTreeMap<_, Vec<(usize, &Acquisition)>> = BTreeMap::new();
-    for &(at, readout) in readouts.iter().filter(|(_, r)| r.trajectory.is_none()) {
+fn say_doubted_echoes(readouts: &[Readout<'_>], n: usize, notes: &mut Vec<String>) {
+    let mut groups: BTreeMap<_, Vec<&Readout<'_>>> = BTreeMap::new();
+    for readout in readouts.iter().filter(|r| r.trajectory.is_none()) {
         let key = (readout.data.ncols(), readout.centre_sample, readout.flags.contains(Flags::REVERSE));
-        groups.entry(key).or_default().push((at, readout));
+        groups.entry(key).or_default().push(readout);
     }
     let several = groups.keys().filter(|(_, _, reversed)| !reversed).count() > 1;
     for ((samples, stated, reversed), own) in groups {
@@ -319,8 +321,8 @@ fn say_doubted_echoes(readouts: &[(usize, &Acquisition)], n: usize, notes: &mut 
         if reversed || shifted || few || !may_be_centre(stated, samples, n) {
             continue;
         }
-        let some: Vec<_> = own.iter().copied().step_by(own.len().div_ceil(MOST_READOUTS)).collect();
-        let energy = energy_of_samples(&some, samples, |_| true);
+        let some = own.iter().copied().step_by(own.len().div_ceil(MOST_READOUTS));
+        let energy = energy_of_samples(some, samples);
         let Some(at) = peak(&energy).filter(|at| at.abs_diff(stated) > tolerance(samples)) else { continue };
         if speaks_against(&energy, at, stated) {
             let text = format!(
@@ -333,16 +335,12 @@ fn say_doubted_echoes(readouts: &[(usize, &Acquisition)], n: usize, notes: &mut 
 }
 
 /// The centre of readouts whose `center_sample` cannot be: the middle, or where their energy peaks if that is elsewhere.
-pub(super) fn centre_of_samples(
-    readouts: &[(usize, &Acquisition)],
-    like: &Acquisition,
-    notes: &mut Vec<String>,
-) -> usize {
+fn centre_of_samples(readouts: &[Readout<'_>], like: &Acquisition, notes: &mut Vec<String>) -> usize {
     let (samples, stated) = (like.data.ncols(), like.centre_sample);
     let reversed = |r: &Acquisition| r.flags.contains(Flags::REVERSE);
     let alike =
         |r: &Acquisition| (r.data.ncols(), r.centre_sample, reversed(r)) == (samples, stated, reversed(like));
-    let found = peak(&energy_of_samples(readouts, samples, alike));
+    let found = peak(&energy_of_samples(readouts.iter().filter(|r| alike(r)), samples));
     let found = found.map(|at| if reversed(like) { samples - 1 - at } else { at });
     let middle = samples / 2;
     let centre = found.filter(|at| at.abs_diff(middle) > tolerance(samples)).unwrap_or(middle);
@@ -355,15 +353,9 @@ fn energy_of<'a>(values: impl Iterator<Item = &'a C32>) -> f64 {
 }
 
 /// Mean energy of a sample of each line from 0 to `high`; none of lines that were not measured.
-fn energy_of_steps(
-    readouts: &[(usize, &Acquisition)],
-    step: fn(&Acquisition) -> u16,
-    high: usize,
-) -> Vec<Option<f64>> {
-    let each: Vec<(usize, f64, usize)> = readouts
-        .par_iter()
-        .map(|(_, r)| (usize::from(step(r)), energy_of(r.data.iter()), r.data.len()))
-        .collect();
+fn energy_of_steps(readouts: &[Readout<'_>], step: fn(&Acquisition) -> u16, high: usize) -> Vec<Option<f64>> {
+    let each: Vec<(usize, f64, usize)> =
+        readouts.par_iter().map(|r| (usize::from(step(r)), energy_of(r.data.iter()), r.data.len())).collect();
     let mut sums = vec![(0.0, 0); high + 1];
     for (at, energy, count) in each {
         sums[at].0 += energy;
@@ -372,14 +364,13 @@ fn energy_of_steps(
     sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / count as f64)).collect()
 }
 
-/// Energy of each sample of the readouts that are `alike`, as they are stored.
-pub(super) fn energy_of_samples(
-    readouts: &[(usize, &Acquisition)],
+/// Energy of each sample of readouts of one length, as they are stored.
+pub(super) fn energy_of_samples<'r>(
+    readouts: impl Iterator<Item = &'r Readout<'r>>,
     samples: usize,
-    alike: impl Fn(&Acquisition) -> bool,
 ) -> Vec<Option<f64>> {
     let mut sums = vec![0.0; samples];
-    for (_, readout) in readouts.iter().filter(|(_, r)| alike(r)) {
+    for readout in readouts {
         for (sum, column) in sums.iter_mut().zip(readout.data.columns()) {
             *sum += energy_of(column.iter());
         }
@@ -401,4 +392,10 @@ fn speaks_against(energy: &[Option<f64>], peak: usize, centre: usize) -> bool {
     let beside = (centre.saturating_sub(1)..=centre + 1).filter_map(|at| *energy.get(at)?);
     let most = beside.fold(0.0, f64::max);
     most > 0.0 && energy[peak].is_some_and(|peak| peak > DOUBT * most)
+}
+
+/// Whether `center_sample` may be what it says. Writers leave it 0, and more than half of the encoded samples do not begin at their
+/// centre.
+fn may_be_centre(stated: usize, samples: usize, encoded: usize) -> bool {
+    stated < samples && (stated > 0 || samples == 1 || samples <= encoded.div_ceil(2))
 }

@@ -1,31 +1,27 @@
 //! Readouts in two directions, as of echo-planar imaging: what is not corrected of them.
 
-use super::centres::energy_of_samples;
-use super::frames::note;
-use super::{Acquisition, Flags};
+use super::centre::energy_of_samples;
+use super::{Readout, Readouts};
+use crate::raw::note;
 
 /// Readouts of each direction that tell where their echoes lie, at least.
 const LEAST: usize = 4;
 /// Distance of their echoes in samples from which on the image has visible ghosts.
 const APART: f64 = 0.5;
 
-/// Says that the shift and the phase between readouts of the two directions are not corrected, where the scan measured them in
-/// `corrections` readouts or the echoes lie apart.
-pub(super) fn say_uncorrected(
-    corrections: usize,
-    readouts: &[(usize, &Acquisition)],
-    notes: &mut Vec<String>,
-) {
-    let directions: [Vec<(usize, &Acquisition)>; 2] = [false, true].map(|reversed| {
-        let own = |r: &Acquisition| r.trajectory.is_none() && r.flags.contains(Flags::REVERSE) == reversed;
-        readouts.iter().copied().filter(|(_, readout)| own(readout)).collect()
+/// Says that the shift and the phase between readouts of the two directions are not corrected, where the scan measured them or the
+/// echoes lie apart.
+pub(super) fn say_uncorrected(readouts: &Readouts<'_>, notes: &mut Vec<String>) {
+    let directions: [Vec<&Readout<'_>>; 2] = [false, true].map(|reversed| {
+        readouts.each.iter().filter(|r| r.trajectory.is_none() && r.reversed == reversed).collect()
     });
     if directions.iter().any(Vec::is_empty) {
         return;
     }
     let ghosts = "readouts of the two directions are not aligned, and the image may have ghosts at half the field of view";
-    if corrections > 0 {
-        note(notes, format!("{corrections} phase-correction readouts are not used: {ghosts}"));
+    let measured = readouts.heads.phase_corrections();
+    if measured > 0 {
+        note(notes, format!("{measured} phase-correction readouts are not used: {ghosts}"));
     } else if directions.iter().all(|own| own.len() >= LEAST)
         && let Some(distance) = distance(&directions)
         && distance.abs() >= APART
@@ -36,11 +32,11 @@ pub(super) fn say_uncorrected(
 }
 
 /// By how many samples the echoes of reversed readouts, turned round, lie behind the others.
-fn distance([forth, back]: &[Vec<(usize, &Acquisition)>; 2]) -> Option<f64> {
-    let samples = forth.first()?.1.data.ncols();
-    let profile = |own: &[(usize, &Acquisition)]| {
-        let alike = |readout: &Acquisition| readout.data.ncols() == samples;
-        let energy = energy_of_samples(own, samples, alike);
+fn distance([forth, back]: &[Vec<&Readout<'_>>; 2]) -> Option<f64> {
+    let samples = forth.first()?.data.ncols();
+    let profile = |own: &[&Readout<'_>]| {
+        let alike = own.iter().copied().filter(|readout| readout.data.ncols() == samples);
+        let energy = energy_of_samples(alike, samples);
         energy.into_iter().map(Option::unwrap_or_default).collect::<Vec<f64>>()
     };
     let (forth, mut back) = (profile(forth), profile(back));

@@ -1,8 +1,90 @@
-use ndarray::Array2;
-use rayspin_core::C64;
+//! Noise whitening: receivers share noise, and some have more of it than others. Coils are mixed until their noise is alike and independent.
+//!
+//! ```text
+//! y' = L⁻¹ y,   Ψ = L Lᴴ = Σ η ηᴴ / samples,   trace Ψ = coils
+//! ```
+//!
+//! η are the samples of the scan's noise readouts, or Ψ is given. The scale of Ψ keeps the brightness of images. The map is the same for every
+//! sample, so it commutes with all that treats coils alike, and the device applies it together with the compression of coils.
+//!
+//! P. Kellman, E. R. McVeigh, *Image reconstruction in SNR units*, Magn Reson Med 54:1439, 2005.
 
-use super::Whitening;
-use crate::scan::{Flags, Scan};
+use ndarray::{Array2, ArrayView2};
+use rayspin_core::{C32, C64, Error, Result};
+use rayspin_run::{About, params};
+use rayspin_solve::dense::cholesky;
+
+use super::{CoilNoise, Correction, Known, Sources};
+use crate::raw::{Flags, Scan};
+
+params! {
+    /// Coils are whitened by the scan's noise readouts, or by a covariance ([`CoilNoise`] has both).
+    pub struct Whitening {}
+}
+
+impl Correction for Whitening {
+    fn about(&self) -> About {
+        About {
+            name: "whitening",
+            help: "Makes the noise of coils alike and independent, by noise readouts or `--noise-covariance`",
+        }
+    }
+
+    fn learns_from(&self) -> Sources {
+        Sources { of_scan: Flags::NOISE, ..Sources::default() }
+    }
+
+    fn idle(&self, scan: &Known<'_>) -> Option<String> {
+        let why = match (scan.noise.given, scan.noise.measured) {
+            _ if !scan.noise.whitened => "coils stay as they are (--no-prewhiten)",
+            (Some(_), _) => return None,
+            (None, None | Some(Noise::None)) => "the scan has no noise readouts",
+            (None, Some(Noise::Unusable)) => "noise readouts have other coils than the images",
+            (None, Some(Noise::Measured(_))) => return None,
+        };
+        Some(why.to_owned())
+    }
+
+    fn coils(&self, noise: CoilNoise<'_>, notes: &mut Vec<String>) -> Result<Option<CoilMap>> {
+        match (noise.given, noise.measured) {
+            _ if !noise.whitened => Ok(None),
+            (Some(covariance), _) => {
+                notes.push("coils are whitened by the noise covariance that was given".into());
+                CoilMap::whitening(covariance.view()).map(Some)
+            }
+            (None, Some(noise)) => Ok(of_noise(noise, notes)),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// A linear map of coils that can be undone.
+#[derive(Debug)]
+pub struct CoilMap {
+    /// y' = A y: `[coil, coil]`.
+    pub forward: Array2<C32>,
+    /// A⁻¹.
+    pub back: Array2<C32>,
+}
+
+impl CoilMap {
+    /// L⁻¹ and L of Ψ = L Lᴴ, Ψ being scaled to a mean variance of 1.
+    fn whitening(covariance: ArrayView2<'_, C64>) -> Result<Self> {
+        let colour = cholesky::unit_covariance_factor(covariance, covariance.nrows())?;
+        let whiten = cholesky::inverse(colour.view());
+        let narrow = |a: &Array2<C64>| a.mapv(|v| C32::new(v.re as f32, v.im as f32));
+        Ok(Self { forward: narrow(&whiten), back: narrow(&colour) })
+    }
+
+    /// This map and another one after it. Errors: another number of coils.
+    pub(super) fn then(&self, next: &Self) -> Result<Self> {
+        if next.forward.ncols() != self.forward.nrows() {
+            let coils = self.forward.nrows();
+            return Err(Error::shape("map of coils", &[coils, coils], next.forward.shape()));
+        }
+        Ok(Self { forward: next.forward.dot(&self.forward), back: self.back.dot(&next.back) })
+    }
+}
 
 /// Fewer noise samples than this many times the coils leave a covariance that is itself mostly noise.
 const SAMPLES_PER_COIL: usize = 8;
@@ -38,7 +120,7 @@ pub enum Noise {
 ///
 /// ```
 /// use rayspin_core::Monitor;
-/// use rayspin_mri::prepare::{Noise, measure};
+/// use rayspin_mri::corrections::{Noise, measure};
 /// use rayspin_mri::simulate::{SimulateOptions, simulate};
 ///
 /// let options = SimulateOptions {
@@ -104,7 +186,7 @@ fn of_images(scan: &Scan) -> Option<NoiseMeasurement> {
 }
 
 /// Whitening by the scan's own noise. If this noise cannot be used, `notes` says why.
-pub(super) fn whitening(noise: &Noise, notes: &mut Vec<String>) -> Option<Whitening> {
+fn of_noise(noise: &Noise, notes: &mut Vec<String>) -> Option<CoilMap> {
     let noise = match noise {
         Noise::None => return None,
         Noise::Unusable => {
@@ -121,7 +203,7 @@ pub(super) fn whitening(noise: &Noise, notes: &mut Vec<String>) -> Option<Whiten
         ));
         return None;
     }
-    match Whitening::new(noise.covariance.view()) {
+    match CoilMap::whitening(noise.covariance.view()) {
         Ok(whitening) => {
             let dwell = match noise.dwell_ratio {
                 Some(ratio) if (ratio - 1.0).abs() > 1e-3 => {

@@ -1,8 +1,6 @@
 use ndarray::ArcArray2;
 use rayspin_core::C32;
 
-use super::SlicePlace;
-
 /// One readout: samples of every coil, with its place in the experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Acquisition {
@@ -35,13 +33,6 @@ pub struct Acquisition {
     /// Trajectory as the file holds it, `[sample, dim]`, in the file's own units; absent when the encoding is Cartesian. Shared as the
     /// samples are.
     pub trajectory: Option<ArcArray2<f32>>,
-}
-
-impl Acquisition {
-    /// What it states of the place of its slice.
-    pub fn place_of_slice(&self) -> SlicePlace {
-        SlicePlace { position: self.position, directions: [self.read_dir, self.phase_dir, self.slice_dir] }
-    }
 }
 
 /// Where a readout stands in the experiment's loops.
