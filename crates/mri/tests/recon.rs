@@ -13,10 +13,11 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::{FiniteDifference, LinearOp, Nudft, Sense};
-use rayspin_mri::maps::{EspiritOptions, Sensitivities, second_set};
+use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::methods::{
     Cartesian, CgSense, Combine, Gridding, LeastSquares, Regulariser, Value, Wavelet,
 };
+use rayspin_mri::recon::second_set;
 use rayspin_mri::recon::{
     BatchSizes, Certify, ReconOptions, Reconstructor, ScanImage, Selection, reconstruct_frame,
     reconstruct_scan,

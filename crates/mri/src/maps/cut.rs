@@ -21,7 +21,7 @@ pub struct Cut {
 }
 
 /// Sizes along z, y, x of an image without or with z.
-pub(super) fn zyx(shape: &[usize]) -> [usize; 3] {
+pub(crate) fn zyx(shape: &[usize]) -> [usize; 3] {
     let missing = 3 - shape.len().min(3);
     std::array::from_fn(|axis| axis.checked_sub(missing).map_or(1, |axis| shape[axis]))
 }

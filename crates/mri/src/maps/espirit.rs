@@ -50,18 +50,18 @@ impl EspiritOptions {
 pub const LARGEST_MATRIX: usize = 1024;
 
 /// The operator that leaves the k-space of a coil array unchanged, and the phase of maps.
-pub(super) struct Reproducing {
+pub(crate) struct Reproducing {
     /// Q `[coil, coil, lag z, lag y, lag x]`.
-    pub(super) correlation: Array<C32>,
+    pub(crate) correlation: Array<C32>,
     /// The vector `[coil]` that fixes the phase of maps.
-    pub(super) phase: Array<C32>,
+    pub(crate) phase: Array<C32>,
 }
 
 /// Q from a fully sampled centre of k-space `[coil, z, y, x]` or without z.
 ///
 /// The neighbourhoods of a coil array's k-space span a small space, with projector P; averaged over a neighbourhood of m
 /// points, s_i(k) = Σ_{j,δ} Q_{ij}\[δ\] s_j(k + δ) with Q_{ij}\[δ\] = (1/m) Σ_r P_{(i,r),(j,r+δ)}.
-pub(super) fn reproducing(
+pub(crate) fn reproducing(
     device: &Device,
     centre: Array<C32>,
     options: &EspiritOptions,

@@ -7,18 +7,16 @@
 
 mod cut;
 mod espirit;
-mod folding;
 mod samples;
 
+pub(crate) use cut::zyx;
 pub use cut::{Cut, CutNeeds, cut_needs};
 pub use espirit::{EspiritOptions, LARGEST_MATRIX};
-pub use folding::{second_set, second_set_bytes};
+pub(crate) use espirit::{Reproducing, reproducing};
 pub(crate) use samples::region_needs;
 pub use samples::{NonCartesian, OfCoil, from_samples};
 
-use std::ops::Range;
-
-use ndarray::{ArrayD, Dimension};
+use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::fft::{Fft, Norm};
@@ -27,13 +25,15 @@ use rayspin_kernels::{vector, walsh, window};
 use rayspin_linop::{CoilMaps, MapsBuilder};
 use serde::Serialize;
 
-use crate::scan::{Frame, Samples};
+pub use crate::scan::MIN_WIDTH;
+pub(crate) use crate::scan::centre_of;
+use crate::scan::{Frame, Samples, sampled_centre};
 
 /// Width of the calibration centre in k-space lines (cycles per field of view) unless asked otherwise. 24 lines are what
 /// scanners acquire for it; more only adds image detail, which is not the coils'.
 pub const DEFAULT_WIDTH: usize = 24;
-/// Below this width nothing of a coil's shape can be told.
-pub const MIN_WIDTH: usize = 4;
+/// Axes of several sets of maps, `[set, coil, z, y, x]`.
+pub(crate) const AXES_OF_SETS: usize = 5;
 
 /// How sensitivities are estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -255,13 +255,6 @@ pub(crate) fn espirit_needs(
     }
 }
 
-/// The centred part of an axis of `n`, `width` wide or less.
-pub(crate) fn centre_of(n: usize, width: usize) -> Range<usize> {
-    let extent = width.min(n);
-    let start = n / 2 - extent / 2;
-    start..start + extent
-}
-
 /// The centred box of `width` (less along short axes) of `[coil, z, y, x]`.
 pub(crate) fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
     let shape = kspace.shape();
@@ -290,56 +283,12 @@ fn hann(t: f64) -> f64 {
     if t.abs() < 1.0 { (std::f64::consts::FRAC_PI_2 * t).cos().powi(2) } else { 0.0 }
 }
 
-/// The widest centred box without position `at` of `n`: wider ones hold it.
-pub(crate) fn reach(at: usize, n: usize) -> usize {
-    let offset = at as isize - (n / 2) as isize;
-    // A box of width w covers offsets -w/2 ..= (w-1)/2.
-    if offset < 0 { (-offset) as usize * 2 - 1 } else { offset as usize * 2 }
-}
-
-/// Width of the widest centred cube (cut at short axes) in which everything is sampled.
-pub(crate) fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
-    let shape = sampled.shape();
-    // The distance of each missing position from the centre bounds the width; -half..half is even, hence the two sides.
-    let mut width = shape.iter().copied().max().unwrap_or(0);
-    let Some((&n, outer)) = shape.split_last() else { return width };
-    for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
-        let of_row = index.as_array_view().iter().zip(outer).map(|(&at, &n)| reach(at, n)).max().unwrap_or(0);
-        if of_row < width {
-            let missing = row.iter().enumerate().filter(|(_, known)| !**known);
-            width = missing.map(|(at, _)| reach(at, n).max(of_row)).fold(width, usize::min);
-        }
-    }
-    width
-}
-
 #[cfg(test)]
 mod tests {
     use std::f64::consts::PI;
 
     use super::*;
     use ndarray::IxDyn;
-
-    #[test]
-    fn the_sampled_centre_is_measured_on_both_sides() {
-        let full = ArrayD::from_elem(IxDyn(&[16, 12]), true);
-        assert_eq!(sampled_centre(&full), 16);
-        let centred = |width: usize| {
-            ArrayD::from_shape_fn(IxDyn(&[20, 30]), |i| {
-                let inside = |v: usize, n: usize| {
-                    let offset = v as isize - (n / 2) as isize;
-                    offset >= -(width as isize) / 2 && offset <= (width as isize - 1) / 2
-                };
-                inside(i[0], 20) && inside(i[1], 30)
-            })
-        };
-        for width in [1, 2, 5, 8] {
-            assert_eq!(sampled_centre(&centred(width)), width, "width {width}");
-        }
-        let mut hole = ArrayD::from_elem(IxDyn(&[8, 8]), true);
-        hole[[4, 4]] = false;
-        assert_eq!(sampled_centre(&hole), 0);
-    }
 
     #[test]
     fn the_window_of_a_grid_is_a_product_over_its_axes() {

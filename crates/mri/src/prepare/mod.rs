@@ -18,7 +18,7 @@ use rayspin_solve::dense::cholesky;
 use serde::Serialize;
 
 use crate::corrections::{CoilMap, CoilNoise, Corrections, Noise};
-use crate::recon::AXES_OF_SETS;
+use crate::maps::AXES_OF_SETS;
 use crate::scan::{Frame, Label};
 use compress::Basis;
 pub(crate) use compress::{STAGE, finding};

@@ -1,6 +1,7 @@
 //! Reconstruction: from the samples of a frame, or of a series of frames, to images.
 
 mod ahead;
+mod folding;
 mod intensity;
 mod judge;
 mod options;
@@ -26,12 +27,13 @@ use crate::encoding::{
     range_of,
 };
 pub use crate::encoding::{FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS};
+pub(crate) use crate::maps::AXES_OF_SETS;
 pub use crate::methods::Solve;
 use crate::prepare::{self, Mixing, Preparation};
 use crate::scan::{Frame, Label, Samples};
 pub use ahead::{compile_ahead, rehearse};
+pub use folding::{second_set, second_set_bytes};
 pub use intensity::take_intensity;
-pub(crate) use options::AXES_OF_SETS;
 pub use options::{BatchSizes, Density, Extent, ReconOptions, RunOptions};
 pub use rayspin_run::{
     CONFIDENCE, Certify, ITEMS_AHEAD as FRAMES_AHEAD, RESULTS_BEHIND as VOLUMES_BEHIND, StreamTimes,

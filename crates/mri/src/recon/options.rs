@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::basis::Basis;
 use crate::encoding::{KernelStore, LEAST_POINTS};
-use crate::maps::Sensitivities;
+use crate::maps::{AXES_OF_SETS, Sensitivities};
 use crate::methods::{CgSense, Combine, MapUse, Method, Methods, Span};
 use crate::prepare::PrepareOptions;
 
@@ -78,9 +78,6 @@ pub struct ReconOptions {
     /// How the run is cut, which decides no image.
     pub run: RunOptions,
 }
-
-/// Axes of several sets of maps that are given, `[set, coil, z, y, x]`.
-pub(crate) const AXES_OF_SETS: usize = 5;
 
 /// How a run goes on: batch sizes, and what becomes of a GPU that fails.
 #[derive(Debug, Clone, Default)]

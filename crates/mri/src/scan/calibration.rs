@@ -2,10 +2,10 @@
 
 use rayspin_core::{Error, Result};
 
+use super::centre::{MIN_WIDTH, sampled_centre};
 use super::frames::expect_finite;
 use super::{Acquisition, CalibrationLines, Samples, ScanHeader, cartesian};
 use crate::corrections::{Corrections, Readouts};
-use crate::maps::{MIN_WIDTH, sampled_centre};
 use crate::raw::{is_known, note};
 
 /// Said of embedded calibration.

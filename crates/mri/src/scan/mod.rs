@@ -3,6 +3,7 @@
 mod build;
 mod calibration;
 mod cartesian;
+mod centre;
 mod columns;
 mod doubts;
 mod facts;
@@ -24,6 +25,7 @@ pub use crate::raw::{
     Acquisition, Counters, EncodedSpace, Encoding, Flags, Label, Limits, Scan, ScanHeader, TrajectoryKind,
 };
 pub use build::ScanBuilder;
+pub use centre::{MIN_WIDTH, centre_of, sampled_centre};
 pub use columns::{TrajectoryFov, TrajectoryOptions};
 pub use facts::{Facts, NoiseLevel, NoiseSource, Pattern, reach, readouts};
 pub use frame::{CalibrationLines, Frame, MAX_MATRIX, Samples, samples_of};

@@ -4,8 +4,8 @@ use super::edge::Readouts;
 use super::region::Region;
 use super::{Found, Pattern, covered};
 use crate::grappa::Lattice;
-use crate::maps::{centre_of, reach, sampled_centre};
 use crate::scan::CalibrationLines;
+use crate::scan::centre::{centre_of, reach, sampled_centre};
 
 /// Fewer lines than this on a lattice are regular by chance.
 const LEAST_LINES: usize = 4;

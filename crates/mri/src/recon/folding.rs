@@ -9,12 +9,10 @@ use rayspin_core::{C32, Result};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::espirit;
 
-use super::cut::zyx;
-use super::espirit::{Reproducing, reproducing};
-use super::{Centre, EspiritOptions, MIN_WIDTH, Sensitivities, centre_of, sampled_centre};
+use super::ReconOptions;
+use crate::maps::{Centre, EspiritOptions, Reproducing, Sensitivities, reproducing, zyx};
 use crate::methods::MapUse;
-use crate::recon::ReconOptions;
-use crate::scan::{Frame, Samples};
+use crate::scan::{Frame, MIN_WIDTH, Samples, centre_of, sampled_centre};
 
 /// The object folds if at least this part of it does. A phantom with 4 or 8 coils (SNR 10 to none) shows 0.4 to 1.1 % in a field of view
 /// that holds it. In a field of view that is an eighth smaller it shows 7 %, a quarter smaller 18 %. A real head shows 0 %.
