@@ -433,4 +433,14 @@ impl ArraySource {
         self.next += 1;
         Ok(Some(StreamItem::Image(label, self.series.frame(label, notes)?)))
     }
+
+    /// The image that [`ArraySource::next`] gives next; none while maps come first, and after the last image.
+    pub fn upcoming(&self) -> Option<Label> {
+        (self.maps == self.slices()).then(|| self.labels.get(self.next).copied()).flatten()
+    }
+
+    /// Goes on past the [upcoming](Self::upcoming) image, which [`ArraySeries::frame`] has given already.
+    pub fn skip(&mut self) {
+        self.next += 1;
+    }
 }

@@ -219,6 +219,16 @@ impl ArrayWindows {
         self.slices[slice].part(start..start + self.window.readouts, time)
     }
 
+    /// The image that [`ArrayWindows::next_item`] gives next; none while maps come first, and after the last image.
+    pub fn upcoming(&self) -> Option<Label> {
+        (self.maps == self.slices.len()).then(|| self.labels().get(self.next).copied()).flatten()
+    }
+
+    /// Goes on past the [upcoming](Self::upcoming) image, which [`ArrayWindows::image`] has given already.
+    pub fn skip(&mut self) {
+        self.next += 1;
+    }
+
     /// The next of the stream, none after the last image. Errors: as [`ArrayWindows::image`].
     pub fn next_item(&mut self) -> Result<Option<StreamItem>> {
         if self.maps < self.slices.len() {

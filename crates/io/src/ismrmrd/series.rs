@@ -151,9 +151,10 @@ impl SeriesSource {
         let (readouts, calibration) = (self.series.readouts(frame), self.series.calibration(frame));
         let wanted = [readouts, &calibration, &self.series.references(readouts)].concat();
         self.fetch(&wanted.into_iter().collect(), monitor)?;
+        let (label, calibration) = (self.label(frame), self.series.calibration(frame));
+        let image = self.frame(label, self.series.readouts(frame), &calibration, notes)?;
         notes.extend(self.series.unused_calibration(frame).filter(|text| !notes.contains(text)));
-        let label = self.label(frame);
-        self.frame(label, self.series.readouts(frame), &self.series.calibration(frame), notes)
+        Ok(image)
     }
 
     fn maps_frame(&mut self, slice: usize, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Frame> {
@@ -185,17 +186,39 @@ impl SeriesSource {
         if frame == self.series.labels().len() {
             return Ok(None);
         }
-        let slices = self.series.slices();
-        if frame.is_multiple_of(slices) {
-            let needed = self.series.needed(frame / slices);
-            self.held.retain(|index, _| needed.contains(index));
-            self.fetch(&needed, monitor)?;
-        }
+        self.fetch_needed(monitor)?;
         let label = self.label(frame);
         let image = self.frame(label, self.series.readouts(frame), &self.series.calibration(frame), notes)?;
         self.next += 1;
         notes.extend(self.series.unused_calibration(frame).filter(|text| !notes.contains(text)));
         Ok(Some(StreamItem::Image(label, image)))
+    }
+
+    /// The image that [`SeriesSource::next`] gives next; none while maps come first, and after the last image.
+    pub fn upcoming(&self) -> Option<Label> {
+        (self.maps == self.series.slices()).then(|| self.series.labels().nth(self.next)).flatten()
+    }
+
+    /// Goes on past the [upcoming](Self::upcoming) image, which [`SeriesSource::image`] has given already.
+    ///
+    /// Errors: as [`SeriesSource::next`].
+    pub fn skip(&mut self, monitor: &Monitor) -> Result<()> {
+        if self.series.slices() > 1 {
+            self.fetch_needed(monitor)?;
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Reads what the images of a point in time need, before the first of them.
+    fn fetch_needed(&mut self, monitor: &Monitor) -> Result<()> {
+        let slices = self.series.slices();
+        if self.next.is_multiple_of(slices) {
+            let needed = self.series.needed(self.next / slices);
+            self.held.retain(|index, _| needed.contains(index));
+            self.fetch(&needed, monitor)?;
+        }
+        Ok(())
     }
 
     fn label(&self, frame: usize) -> Label {

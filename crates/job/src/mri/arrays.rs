@@ -53,7 +53,7 @@ pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) ->
         let shape = Shape {
             noise: None,
             taken,
-            ..Shape::of_stream(frame, read, kept, source.repetitions(), Noise::None)
+            ..Shape::of_stream((frame, Vec::new()), read, kept, source.repetitions(), Noise::None)
         };
         return Ok((Source::Stream(Box::new(Stream::of_arrays(source, slices, notes))), shape));
     }
@@ -90,7 +90,7 @@ fn read_windows(
     };
     let (frame, kept) = (windows.image(0).map_err(of_file)?, windows.held_bytes());
     // The samples as they are read, sorted and taken over.
-    let shape = Shape::of_stream(frame, 2 * kept, kept, windows.repetitions(), Noise::None);
+    let shape = Shape::of_stream((frame, Vec::new()), 2 * kept, kept, windows.repetitions(), Noise::None);
     let stream = Stream::of_windows(windows, slices, notes);
     Ok((Source::Stream(Box::new(stream)), Shape { noise: None, taken, ..shape }))
 }

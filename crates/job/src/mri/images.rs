@@ -121,6 +121,25 @@ impl Images {
         })
     }
 
+    /// The image that comes next; none while maps come first, and after the last image.
+    pub(super) fn upcoming(&self) -> Option<Label> {
+        match self {
+            Self::Scan(source) => source.upcoming(),
+            Self::Arrays(source) => source.upcoming(),
+            Self::Windows(source) => source.upcoming(),
+        }
+    }
+
+    /// Goes on past the upcoming image, which was made when it was looked at.
+    pub(super) fn skip(&mut self, monitor: &Monitor<'_>) -> Result<()> {
+        match self {
+            Self::Scan(source) => source.skip(monitor)?,
+            Self::Arrays(source) => source.skip(),
+            Self::Windows(source) => source.skip(),
+        }
+        Ok(())
+    }
+
     /// The next of the stream, none after the last image.
     pub(super) fn next(
         &mut self,

@@ -85,14 +85,24 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
     let frame = Box::new(index.assemble(fullest, frames, &mut of_frame)?);
     let coils = frame.coils();
     if single {
-        notes.extend(of_frame);
+        notes.append(&mut of_frame);
     }
     let read = core::assembling(&frame);
     let (only, frame) = if single { (Some(frame), None) } else { (None, Some(frame)) };
     let (count, assembled) = (labels.len(), !single);
     let heads = Shape::heads_of(index.heads(), &scan.header, labels[0]);
-    let shape =
-        Shape { frame, frames: count, assembled, read, coils, noise, heads, uneven, ..Shape::default() };
+    let shape = Shape {
+        frame,
+        notes: of_frame,
+        frames: count,
+        assembled,
+        read,
+        coils,
+        noise,
+        heads,
+        uneven,
+        ..Shape::default()
+    };
     Ok((Source::Whole { scan: scan.clone(), notes, labels, slices, only }, shape))
 }
 
@@ -134,7 +144,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         let coils = frame.coils();
         let mut of_scan = std::mem::take(&mut scan.notes);
         let (held, only, frame) = if single {
-            of_scan.extend(assumed);
+            of_scan.append(&mut assumed);
             scan.acquisitions = Vec::new();
             cpu::trim_memory();
             (0, Some(frame), None)
@@ -145,6 +155,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         let (frames, assembled) = (labels.len(), !single);
         let shape = Shape {
             frame,
+            notes: assumed,
             held,
             frames,
             assembled,
@@ -168,7 +179,8 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     cpu::expect_memory(path.display(), read)?;
     let uneven = Series::of_repetitions(reader.places(), &labels, None).ok().and_then(|all| all.uneven());
     let mut source = source_of(reader, largest, frames)?;
-    let frame = Box::new(source.image(0, &mut Vec::new(), monitor)?);
+    let mut assumed = Vec::new();
+    let frame = Box::new(source.image(0, &mut assumed, monitor)?);
     let noise = Some(measure(&source.noise(monitor)?));
     notes.extend(source.notes());
     let heads = Shape::heads_of(source.heads(), source.reader().header(), largest);
@@ -179,6 +191,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     let frame = Some(frame);
     let shape = Shape {
         frame,
+        notes: assumed,
         held: bytes,
         frames,
         assembled: true,

@@ -12,6 +12,7 @@ use rayspin_mri::recon::{
     Certificate, Frames, LAMBDA, ReconOptions, ScanImage, Searched, Solve, StreamEnd, StreamTimes, Volume,
     compile_ahead, reconstruct_frame, reconstruct_frames, reconstruct_scan,
 };
+use rayspin_mri::scan::{Frame, Label};
 use rayspin_report::number;
 use rayspin_run::Value;
 
@@ -19,7 +20,7 @@ use super::choose::Session;
 use super::plan::Planned;
 use super::read::read_part;
 use super::request::Request;
-use super::source::Source;
+use super::source::{Made, Source};
 use super::taken::Taken;
 use super::{record, stopped};
 use crate::place::expect_memory;
@@ -70,31 +71,33 @@ impl<'a> Planned<'a> {
     ) -> std::result::Result<Finished<'a>, E> {
         self.ready()?;
         let (layout, taken) = (self.source.layout(), self.shape.taken.take());
-        let Self { mut session, source, .. } = self;
+        let Self { mut session, source, mut shape, .. } = self;
+        let made = shape.take_made();
+        drop(shape);
         session.told.recorder.stage("reconstruct");
         let Session { request, options, told, place, .. } = &session;
         let monitor = &told.monitor;
         let repetitions = options.images_of(source.repetitions());
         // No part of a reference shows coefficients.
         let taken = taken.filter(|_| options.basis.is_none());
-        let (mut shape, mut stacks) = ([0; 3], 1);
+        let (mut size, mut stacks) = ([0; 3], 1);
         let (image, end) = match source {
             Source::Stream(stream) => {
                 let mut seen = |volume: Volume| {
-                    shape.copy_from_slice(volume.data.shape());
+                    size.copy_from_slice(volume.data.shape());
                     stacks = volume.stacks.len();
                     sink(volume)
                 };
-                (None, stream.run(&place.device, options, &mut seen, monitor)?)
+                (None, stream.run(&place.device, options, made, &mut seen, monitor)?)
             }
             other => {
-                let made = reconstruct(&place.device, request, other, options, monitor);
+                let made = reconstruct(&place.device, request, (other, made), options, monitor);
                 let made = made.map_err(|error| match error {
                     Error::Core(error) => request.input.error(error),
                     other => other,
                 })?;
                 let ScanImage { image, solves, maps, notes, certificates, searched } = made;
-                (shape, stacks) = (image.shape_zyx(), image.stacks().len());
+                (size, stacks) = (image.shape_zyx(), image.stacks().len());
                 let times = StreamTimes::default();
                 (Some(image), StreamEnd { solves, maps, notes, certificates, searched, times })
             }
@@ -123,7 +126,7 @@ impl<'a> Planned<'a> {
             device,
             told,
             image,
-            shape,
+            shape: size,
             repetitions,
             stacks,
             solves,
@@ -213,7 +216,7 @@ impl Finished<'_> {
 fn reconstruct(
     device: &Device,
     request: &Request,
-    source: Source,
+    (source, made): (Source, Option<Made>),
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
@@ -229,7 +232,11 @@ fn reconstruct(
                 return Ok(reconstruct_frames(device, frames, &mut take, options, monitor)?);
             }
             let index = scan.frames()?;
-            let mut assemble = |label, notes: &mut Vec<String>| index.assemble(label, assembly, notes);
+            let mut made = first(made, &labels);
+            let mut assemble = |label, notes: &mut Vec<String>| match taken(&mut made, label, notes) {
+                Some(frame) => Ok(frame),
+                None => index.assemble(label, assembly, notes),
+            };
             Ok(reconstruct_frames(device, frames, &mut assemble, options, monitor)?)
         }
         Source::Series { scan, .. } => {
@@ -238,7 +245,11 @@ fn reconstruct(
         Source::Parts { labels, slices, notes } => {
             let path = request.input.file().unwrap_or_else(|| std::path::Path::new(""));
             let frames = Frames { labels: &labels, slices: &slices, notes };
-            let mut read = |label, notes: &mut Vec<String>| read_part(path, label, assembly, notes, monitor);
+            let mut made = first(made, &labels);
+            let mut read = |label, notes: &mut Vec<String>| match taken(&mut made, label, notes) {
+                Some(frame) => Ok(frame),
+                None => read_part(path, label, assembly, notes, monitor),
+            };
             of_reader(device, frames, &mut read, options, monitor)
         }
         Source::Frame(array) => {
@@ -251,7 +262,11 @@ fn reconstruct(
         }
         Source::Arrays { series, labels, slices, notes } => {
             let frames = Frames { labels: &labels, slices: &slices, notes };
-            let mut read = |label, notes: &mut Vec<String>| Ok(series.frame(label, notes)?);
+            let mut made = first(made, &labels);
+            let mut read = |label, notes: &mut Vec<String>| match taken(&mut made, label, notes) {
+                Some(frame) => Ok(frame),
+                None => Ok(series.frame(label, notes)?),
+            };
             of_reader(device, frames, &mut read, options, monitor)
         }
         Source::Stream(_) => {
@@ -261,11 +276,23 @@ fn reconstruct(
     }
 }
 
+/// The frame that was looked at, if it is the first of these images; else its memory is given up.
+fn first(made: Option<Made>, labels: &[Label]) -> Option<Made> {
+    made.filter(|(frame, _)| labels.first() == Some(&frame.label))
+}
+
+/// The frame that was looked at, where its image comes.
+fn taken(made: &mut Option<Made>, label: Label, notes: &mut Vec<String>) -> Option<Frame> {
+    let (frame, assumed) = made.take_if(|(frame, _)| frame.label == label)?;
+    notes.extend(assumed);
+    Some(frame)
+}
+
 /// Reconstructs the frames of a reader. An error of the reader is returned as it is, and not as one of the reconstruction.
 fn of_reader(
     device: &Device,
     frames: Frames<'_>,
-    read: &mut dyn FnMut(rayspin_mri::scan::Label, &mut Vec<String>) -> Result<rayspin_mri::scan::Frame>,
+    read: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {

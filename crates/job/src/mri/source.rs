@@ -66,10 +66,15 @@ impl Source {
     }
 }
 
+/// A frame that was made to be looked at, and what was noted of making it. Where its image comes, it is not made again.
+pub(super) type Made = (Frame, Vec<String>);
+
 /// A frame like all others, what is held beside it, and how often it comes.
 #[derive(Default)]
 pub(super) struct Shape {
     pub(super) frame: Option<Box<Frame>>,
+    /// What was noted of making it.
+    pub(super) notes: Vec<String>,
     pub(super) held: u64,
     pub(super) frames: usize,
     pub(super) assembled: bool,
@@ -118,10 +123,10 @@ impl Shape {
     }
 
     /// A frame as a stream has it, which is nowhere else.
-    pub(super) fn of_stream(frame: Frame, read: u64, kept: u64, frames: usize, noise: Noise) -> Self {
+    pub(super) fn of_stream((frame, notes): Made, read: u64, kept: u64, frames: usize, noise: Noise) -> Self {
         let coils = frame.coils();
         let (frame, noise) = (Some(Box::new(frame)), Some(noise));
-        Self { frame, frames, assembled: true, read, kept, coils, noise, ..Self::default() }
+        Self { frame, notes, frames, assembled: true, read, kept, coils, noise, ..Self::default() }
     }
 
     /// Finds out how many coils a frame has once it is prepared.
@@ -135,5 +140,10 @@ impl Shape {
             self.coils = coils_kept(device, &options.prepare, frame)?;
         }
         Ok(())
+    }
+
+    /// Gives up the frame that was looked at.
+    pub(super) fn take_made(&mut self) -> Option<Made> {
+        self.frame.take().map(|frame| (*frame, std::mem::take(&mut self.notes)))
     }
 }

@@ -16,7 +16,7 @@ use rayspin_run::{Budget, Endpoints, Plan};
 
 use super::images::Images;
 use super::request::Request;
-use super::source::Shape;
+use super::source::{Made, Shape};
 use super::taken::Taken;
 use crate::place::plan_of;
 use crate::{Error, Result};
@@ -76,11 +76,12 @@ pub(super) fn open(
     let noise = measure(&source.noise(monitor)?);
     let count = source.series().repetitions();
     let (fullest, uneven) = (source.series().fullest(), source.series().uneven());
-    let frame = source.image(fullest, &mut Vec::new(), monitor)?;
+    let mut assumed = Vec::new();
+    let frame = source.image(fullest, &mut assumed, monitor)?;
     let taken = Taken::of(slice_places.sorted(all.into_iter().collect(), &mut Vec::new()), &labels);
     let taken = Some(if window.is_some() { taken.joined() } else { taken });
     let heads = Shape::heads_of(source.heads(), source.reader().header(), labels[0]);
-    let mut shape = Shape::of_stream(frame, beside.saturating_sub(kept), kept, count, noise);
+    let mut shape = Shape::of_stream((frame, assumed), beside.saturating_sub(kept), kept, count, noise);
     (shape.heads, shape.taken, shape.uneven) = (heads, taken, uneven);
     let (slices, windows) = (slice_places.slices(labels[0].encoding), window.is_some());
     let source = Images::Scan(Box::new(source));
@@ -168,12 +169,14 @@ impl Stream {
         self.source.slices()
     }
 
-    /// Reconstructs the stream; `sink` takes each volume as soon as it is done. Notes on acquisitions are at the end of the notes: only
+    /// Reconstructs the stream; `sink` takes each volume as soon as it is done. The frame that was looked at is the first image's, or is given
+    /// up. Notes on acquisitions are at the end of the notes: only
     /// then is every one read that the images need.
     pub(super) fn run<E: From<Error> + From<rayspin_core::Error> + Send>(
         self,
         device: &Device,
         options: &ReconOptions,
+        made: Option<Made>,
         sink: &mut (dyn FnMut(Volume) -> std::result::Result<(), E> + Send),
         monitor: &Monitor<'_>,
     ) -> std::result::Result<StreamEnd, E> {
@@ -183,8 +186,17 @@ impl Stream {
         if let Some(step) = source.step_s().filter(|_| options.basis.is_none()) {
             notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
         }
+        let mut made = made.filter(|(frame, _)| labels.first() == Some(&frame.label));
         let mut next = |notes: &mut Vec<String>| -> std::result::Result<Option<StreamItem>, E> {
-            source.next(notes, monitor).map_err(E::from)
+            let upcoming = source.upcoming();
+            match made.take_if(|(frame, _)| Some(frame.label) == upcoming) {
+                Some((frame, assumed)) => {
+                    source.skip(monitor).map_err(E::from)?;
+                    notes.extend(assumed);
+                    Ok(Some(StreamItem::Image(frame.label, frame)))
+                }
+                None => source.next(notes, monitor).map_err(E::from),
+            }
         };
         let mut end = monitor.series("images", frames, || {
             let series = Frames { labels: &labels, slices: &slices, notes };
