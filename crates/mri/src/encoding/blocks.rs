@@ -53,12 +53,13 @@ pub(crate) fn needs(
     Ok((most, host))
 }
 
-/// Both directions of the NUFFT of one trajectory, which is given to each call.
+/// Both directions of the NUFFT of one trajectory.
 ///
 /// Blocks: Fᴴd = Σ_b F_bᴴ d_b, and F ρ block by block, with the kernel and fine grid of the whole. Each block is planned when
 /// its turn comes, so that no more than one is in memory.
 pub(super) struct Transforms {
     device: Device,
+    trajectory: Trajectory,
     matrix: Vec<usize>,
     whole: Option<Nufft<f32>>,
     options: Options,
@@ -78,7 +79,17 @@ impl Transforms {
         let split = points.is_some_and(|points| points < samples);
         let whole = if split { None } else { Some(Nufft::new(device, trajectory, matrix, &options)?) };
         let points = points.unwrap_or(samples).max(1);
-        Ok(Self { device: device.clone(), matrix: matrix.to_vec(), whole, options, points })
+        let (device, trajectory, matrix) = (device.clone(), trajectory.clone(), matrix.to_vec());
+        Ok(Self { device, trajectory, matrix, whole, options, points })
+    }
+
+    /// Whether points are planned a block at a time.
+    pub(super) fn by_blocks(&self) -> bool {
+        self.whole.is_none()
+    }
+
+    pub(super) fn trajectory(&self) -> &Trajectory {
+        &self.trajectory
     }
 
     pub(super) fn device(&self) -> &Device {
@@ -90,21 +101,16 @@ impl Transforms {
     }
 
     /// Fᴴ of `[batch.., sample]` to `[batch.., matrix..]`.
-    pub(super) fn adjoint(
-        &self,
-        trajectory: &Trajectory,
-        samples: &Array<C32>,
-        images: &mut Array<C32>,
-    ) -> Result<()> {
+    pub(super) fn adjoint(&self, samples: &Array<C32>, images: &mut Array<C32>) -> Result<()> {
         if let Some(whole) = &self.whole {
             return whole.adjoint(samples, images);
         }
         images.fill(C32::ZERO)?;
-        let (count, voxels) = (trajectory.samples(), self.matrix.iter().product::<usize>());
+        let (count, voxels) = (self.trajectory.samples(), self.matrix.iter().product::<usize>());
         let mut image = Array::zeros(&self.device, &self.matrix)?;
         let mut held = None;
         for range in blocks(count, Some(self.points)) {
-            let plan = self.plan(&mut held, trajectory, range.clone())?;
+            let plan = self.plan(&mut held, range.clone())?;
             let mut block = Array::zeros(&self.device, &[range.len()])?;
             for item in 0..samples.len() / count {
                 vector::copy_part(samples, item * count + range.start, &mut block, 0, range.len())?;
@@ -116,20 +122,15 @@ impl Transforms {
     }
 
     /// F of `[batch.., matrix..]` to `[batch.., sample]`.
-    pub(super) fn forward(
-        &self,
-        trajectory: &Trajectory,
-        images: &Array<C32>,
-        samples: &mut Array<C32>,
-    ) -> Result<()> {
+    pub(super) fn forward(&self, images: &Array<C32>, samples: &mut Array<C32>) -> Result<()> {
         if let Some(whole) = &self.whole {
             return whole.forward(images, samples);
         }
-        let (count, voxels) = (trajectory.samples(), self.matrix.iter().product::<usize>());
+        let (count, voxels) = (self.trajectory.samples(), self.matrix.iter().product::<usize>());
         let mut image = Array::zeros(&self.device, &self.matrix)?;
         let mut held = None;
         for range in blocks(count, Some(self.points)) {
-            let plan = self.plan(&mut held, trajectory, range.clone())?;
+            let plan = self.plan(&mut held, range.clone())?;
             let mut block = Array::zeros(&self.device, &[range.len()])?;
             for item in 0..images.len() / voxels {
                 vector::copy_part(images, item * voxels, &mut image, 0, voxels)?;
@@ -142,13 +143,8 @@ impl Transforms {
 
     /// The plan for a range of points, in place of the one that is held. On the CPU that goes over to them and keeps its grid; on
     /// a GPU two sets of points would be in memory at one moment.
-    fn plan<'a>(
-        &self,
-        held: &'a mut Option<Nufft<f32>>,
-        trajectory: &Trajectory,
-        range: Range<usize>,
-    ) -> Result<&'a Nufft<f32>> {
-        let points = points(trajectory, range)?;
+    fn plan<'a>(&self, held: &'a mut Option<Nufft<f32>>, range: Range<usize>) -> Result<&'a Nufft<f32>> {
+        let points = points(&self.trajectory, range)?;
         let mut plan = held.take().filter(|_| self.device.kind() == BackendKind::Cpu);
         if let Some(plan) = &mut plan {
             plan.set_points(&points)?;
@@ -188,9 +184,9 @@ mod tests {
             let of = |split| {
                 let transforms = Transforms::new(&device, &trajectory, &matrix, 1e-4, split).unwrap();
                 let mut image = random_like(&device, images.shape());
-                transforms.adjoint(&trajectory, &data, &mut image).unwrap();
+                transforms.adjoint(&data, &mut image).unwrap();
                 let mut there = random_like(&device, data.shape());
-                transforms.forward(&trajectory, &images, &mut there).unwrap();
+                transforms.forward(&images, &mut there).unwrap();
                 (image, there)
             };
             let whole = of(None);

@@ -1,85 +1,82 @@
-//! Random outputs of an encoding's transforms against the exact sums ([`rayspin_run::Certificate`]).
+//! Random outputs of the transforms of points against the exact sums ([`rayspin_run::Certificate`]). A grid
+//! has its inverse FFT checked ([`Encoding::certify`](super::kinds::Encoding::certify)).
 //!
 //! The adjoint (type 1) is checked on one coil's samples, and the forward transform (type 2) on the image of
 //! these samples. The normal operator is applied to a few single voxels drawn at random. Their images are
 //! displaced kernels Q, and the check sums these exactly over the trajectory. The N outputs of this check are
 //! the outputs of all these images, and equally many are drawn of each. That leaves the statement true:
 //! Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x. A NUFFT of tolerance ε is off by at most 3ε
-//! ([`nufft::BOUND`](rayspin_kernels::nufft::BOUND)), and that bound is what it must meet. The normal operator
-//! stands for a forward and an adjoint transform, so its bound is twice as large. In an inhomogeneous field the
-//! exact sums include the phases e^{−i2πft}, and the tolerance of the time segments is added to the bound.
+//! ([`nufft::BOUND`](rayspin_kernels::nufft::BOUND)), and that bound is what it must meet. The normal
+//! operator stands for a forward and an adjoint transform, so its bound is twice as large. In an inhomogeneous
+//! field the exact sums include the phases e^{−i2πft}, and the tolerance of the time segments is added to the
+//! bound. Over a temporal subspace the outputs are those of all coefficients, with the bound of one frame: the
+//! transforms are linear in Φ.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::{C32, C64, Result, Trajectory};
+use rayspin_core::{C32, C64, Result};
 use rayspin_device::Array;
-use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::{nudft, vector};
+use rayspin_kernels::{nufft, vector};
 use rayspin_linop::LinearOp as _;
 use rayspin_run::{Certify, draws, errors};
 
-use super::plans::Plans;
+use super::Spec;
+use super::kinds::{Encoding as _, Modulated, Plans};
 use super::samples::CoilSamples;
 use crate::recon::Certificate;
 
-/// Relative l2 error that an FFT in single precision is to meet.
-pub const FFT_TOLERANCE: f64 = 1e-6;
 /// Voxels that the normal operator is applied to.
-pub(super) const COLUMNS: usize = 4;
+const COLUMNS: usize = 4;
 
-/// What is certified of a trajectory's plans.
-pub(super) struct Points {
-    pub(super) certify: Certify,
-    /// Whether samples are weighted before they are transformed.
-    pub(super) weighted: bool,
-    /// Whether there is a normal operator.
-    pub(super) normal: bool,
-    /// The bound on the transforms' relative l2 error, for any points.
-    pub(super) tolerance: f64,
+/// Sums of an encoding A in double precision, at some of its outputs. Images are those that it is solved for.
+pub(super) trait Exact {
+    /// Aᴴ of one coil's samples, at indices of the image.
+    fn adjoint(&self, samples: &[C32], at: &[usize]) -> Result<Vec<C64>>;
+
+    /// A of an image, at indices of the samples.
+    fn forward(&self, image: &[C32], at: &[usize]) -> Result<Vec<C64>>;
+
+    /// AᴴA of an image that is 1 at the index `from` alone, at indices of the image.
+    fn column(&self, from: usize, at: &[usize]) -> Result<Vec<C64>>;
 }
 
-/// Certificates of the plans' transforms, on the samples `[coil, sample]`.
-pub(super) fn trajectory(
-    &Points { certify, weighted, normal: iterates, tolerance }: &Points,
-    plans: &Plans,
+/// Certificates of the transforms of points, on the samples `[coil, sample]`.
+pub(super) fn points<P: Modulated>(
+    plans: &Plans<P>,
+    spec: &Spec<'_>,
+    certify: &Certify,
     data: &CoilSamples<'_>,
 ) -> Result<Vec<Certificate>> {
-    if let Some(subspace) = plans.planned_subspace() {
-        return subspace.certificates(certify, (plans, tolerance), data);
-    }
     let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
-    let (device, matrix, trajectory) = (data.device(), plans.matrix()?, plans.trajectory()?);
+    let (encoding, transforms) = (plans.modulated()?, plans.transforms()?);
+    let [of_adjoint, of_forward, of_normal] = P::CERTIFICATES;
+    let tolerance = nufft::BOUND * spec.options().nufft_tolerance + P::tolerance(spec.options());
+    let (device, shape, count) = (data.device(), spec.image_shape(), transforms.trajectory().samples());
     let coil = rng.random_range(0..data.coils());
-    let mut samples = data.part(&(coil..coil + 1))?.reshape(&[trajectory.samples()])?;
-    if weighted {
+    let mut samples = data.part(&(coil..coil + 1))?.reshape(&[count])?;
+    if spec.uses().density {
         let raw = samples.try_clone()?;
         vector::weight(plans.density()?, &raw, &mut samples)?;
     }
-    let voxels: usize = matrix.iter().product();
-    let mut image = Array::zeros(device, matrix)?;
-    plans.adjoint(&samples, &mut image)?;
+    let voxels: usize = shape.iter().product();
+    let mut image = Array::zeros(device, &shape)?;
+    encoding.adjoint(transforms, &samples, &mut image)?;
     let indices = draws(&mut rng, certify.outputs, voxels);
-    let off_resonance = plans.exact_off_resonance()?;
-    let exact = match &off_resonance {
-        Some(off_resonance) => off_resonance.adjoint(trajectory, matrix, &samples.read()?, &indices)?,
-        None => nudft::reference::adjoint_at(trajectory, matrix, &samples.read()?, &indices)?,
-    };
+    let sums = encoding.exact(transforms)?;
+    let exact = sums.adjoint(&samples.read()?, &indices)?;
     let found = errors(&image.read()?, &exact, &indices);
-    let mut all = vec![Certificate::new("NUFFT adjoint", voxels, &found, tolerance)];
+    let mut all = vec![Certificate::new(of_adjoint, voxels, &found, tolerance)];
 
-    plans.forward(&image, &mut samples)?;
-    let indices = draws(&mut rng, certify.outputs, trajectory.samples());
-    let exact = match &off_resonance {
-        Some(off_resonance) => off_resonance.forward(trajectory, matrix, &image.read()?, &indices)?,
-        None => nudft::reference::forward_at(trajectory, matrix, &image.read()?, &indices)?,
-    };
+    encoding.forward(transforms, &image, &mut samples)?;
+    let indices = draws(&mut rng, certify.outputs, count);
+    let exact = sums.forward(&image.read()?, &indices)?;
     let found = errors(&samples.read()?, &exact, &indices);
-    all.push(Certificate::new("NUFFT forward", trajectory.samples(), &found, tolerance));
+    all.push(Certificate::new(of_forward, count, &found, tolerance));
 
-    if iterates {
+    if spec.uses().normal {
         let mut found = Vec::with_capacity(certify.outputs);
-        let mut column = Array::zeros(device, matrix)?;
-        let normal = plans.normal(&[])?;
+        let mut column = Array::zeros(device, &shape)?;
+        let normal = encoding.normal(&[])?;
         let columns = COLUMNS.min(certify.outputs);
         for part in 0..columns {
             let from = rng.random_range(0..voxels);
@@ -88,17 +85,10 @@ pub(super) fn trajectory(
             normal.forward_into(&image, &mut column)?;
             let share = (certify.outputs + part) / columns;
             let indices = draws(&mut rng, share, voxels);
-            let exact = match &off_resonance {
-                Some(off_resonance) => off_resonance.column(trajectory, matrix, from, &indices)?,
-                None => {
-                    let displaced: Vec<usize> =
-                        indices.iter().map(|&to| displacement(matrix, from, to)).collect();
-                    nudft::reference::q_at::<f32>(trajectory, matrix, None, &displaced)?
-                }
-            };
+            let exact = sums.column(from, &indices)?;
             found.extend(errors(&column.read()?, &exact, &indices));
         }
-        all.push(Certificate::new("Toeplitz normal operator", columns * voxels, &found, 2.0 * tolerance));
+        all.push(Certificate::new(of_normal, columns * voxels, &found, 2.0 * tolerance));
     }
     Ok(all)
 }
@@ -113,31 +103,4 @@ pub(super) fn displacement(matrix: &[usize], from: usize, to: usize) -> usize {
         to /= n;
     }
     flat
-}
-
-/// The certificate of the inverse FFT of one coil's k-space `[coil, grid…]`.
-pub(super) fn grid(certify: &Certify, kspace: &CoilSamples<'_>) -> Result<Vec<Certificate>> {
-    let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
-    let shape = kspace.of_coil();
-    let coil = rng.random_range(0..kspace.coils());
-    let mut image = kspace.part(&(coil..coil + 1))?.reshape(shape)?;
-    let conjugate: Vec<C32> = image.read()?.iter().map(|v| v.conj()).collect();
-    Fft::new(kspace.device(), shape, Norm::Unitary)?.inverse(&mut image)?;
-    let indices = draws(&mut rng, certify.outputs, image.len());
-    // Σ d e^{+i2πk·x} at voxel x is the conjugate of the sum of conj d at the place k = x·n of a trajectory.
-    let points = ndarray::Array2::from_shape_fn((indices.len(), shape.len()), |(row, component)| {
-        let axis = shape.len() - 1 - component;
-        let below: usize = shape[axis + 1..].iter().product();
-        let n = shape[axis];
-        (indices[row] / below % n) as f64 - (n / 2) as f64
-    });
-    let places = Trajectory::from_cycles_per_fov(points)?;
-    let all: Vec<usize> = (0..indices.len()).collect();
-    let scale = 1.0 / (image.len() as f64).sqrt();
-    let exact: Vec<C64> = nudft::reference::forward_at(&places, shape, &conjugate, &all)?
-        .into_iter()
-        .map(|sum| sum.conj() * scale)
-        .collect();
-    let found = errors(&image.read()?, &exact, &indices);
-    Ok(vec![Certificate::new("inverse FFT", image.len(), &found, FFT_TOLERANCE)])
 }

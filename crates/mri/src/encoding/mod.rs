@@ -1,35 +1,36 @@
 //! What samples encode: a grid, a trajectory in a homogeneous or an inhomogeneous field, or a temporal
 //! subspace of a series, seen by coils.
 //!
-//! A [`Spec`] knows an encoding before anything is allocated, and gives the steps that make it and what they take. A
-//! [`Solving`] is the encoding while a method runs: samples, plans, maps, right-hand side, normal operator.
+//! A [`Spec`] knows an encoding before anything is allocated, and gives the steps that make it and what they
+//! take. A [`Solving`] is the encoding while a method runs: samples, plans, maps, right-hand side, normal
+//! operator. What differs between encodings is the answer of their kind (`kinds`): adding one is a file with
+//! its equation and a row of a table there.
 
 mod blocks;
 mod certify;
 mod coils;
+mod joined;
+mod kinds;
+mod known;
 mod maps;
-mod off_resonance;
-mod plans;
-mod points;
 mod samples;
 mod solving;
 mod spec;
 mod steps;
 mod store;
-mod subspace;
 mod voxels;
 
-pub use certify::FFT_TOLERANCE;
 pub(crate) use coils::{Combiner, batches};
+pub(crate) use joined::{joined, measured, notes_of_joined, repeated};
+pub use kinds::FFT_TOLERANCE;
+pub(crate) use kinds::{Grid, range_of, row_of};
+pub use known::Known;
 pub(crate) use maps::SharedMaps;
-pub(crate) use off_resonance::{normal_segments, range_of};
-pub use points::Known;
 pub(crate) use solving::{FrameCache, Made};
 pub use solving::{Observer, Solving};
-pub(crate) use spec::{Context, Grid};
+pub(crate) use spec::Context;
 pub use spec::{Inputs, Spec};
 pub use store::KernelStore;
-pub(crate) use subspace::{joined, measured, notes_of_joined, repeated};
 pub use voxels::{LAMBDA_MATRIX, Voxels};
 
 /// Fewer points of a trajectory at a time save nothing beside the fine grid of their plan.

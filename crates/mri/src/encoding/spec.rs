@@ -1,7 +1,6 @@
 //! An encoding before anything is allocated, and the steps that make it.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 
 use ndarray::{ArrayD, ArrayViewD};
 use rayspin_core::{C32, Error, Geometry, Result, Trajectory, expect_shape};
@@ -9,11 +8,11 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_linop::{CoilMaps, MapsBuilder};
 use rayspin_run::Bytes;
 
-use super::points::{Field, Known, PointNeeds, Points};
+use super::kinds::{self, EncodingSpec, Given, Grid, Row, Scale};
+use super::known::Known;
 use super::samples::HostSamples;
-use super::subspace::Frames;
 use super::voxels::Voxels;
-use super::{COMPLEX, Combiner, REAL, count, off_resonance};
+use super::{COMPLEX, Combiner, REAL, count};
 use crate::methods::{Combine, MapUse, Uses, takes};
 use crate::recon::{AXES_OF_SETS, BatchSizes, ReconOptions};
 use crate::scan::{CalibrationLines, Frame, Samples};
@@ -75,24 +74,36 @@ impl<'a> Inputs<'a> {
         Self { of_frames, ..self }
     }
 
+    pub(super) fn matrix(&self) -> &[usize] {
+        &self.matrix
+    }
+
+    /// When the samples were taken, if the frame states it.
+    pub(super) fn times(&self) -> Option<&[f64]> {
+        self.times.as_deref()
+    }
+
+    /// The number of samples of each frame, where several are joined.
+    pub(super) fn samples_of_frames(&self) -> Option<&[usize]> {
+        self.of_frames.as_deref()
+    }
+
+    /// The grid. Errors: samples that lie on none.
+    pub(super) fn expect_grid(&self) -> Result<Grid<'_>> {
+        let sampled =
+            self.sampled.as_deref().ok_or_else(|| Error::value("samples", "a grid", "a trajectory"))?;
+        Ok(Grid { sampled, calibration: self.calibration.as_deref() })
+    }
+
+    /// The trajectory. Errors: samples of a grid.
+    pub(super) fn expect_trajectory(&self) -> Result<&Trajectory> {
+        self.trajectory.as_ref().ok_or_else(|| Error::value("samples", "a trajectory", "a grid"))
+    }
+
     /// The samples, once.
     pub(crate) fn take_samples(&mut self) -> Result<HostSamples<'a>> {
         self.samples.take().ok_or_else(|| Error::value("samples of a frame", "samples", "none any more"))
     }
-}
-
-/// Samples of a grid.
-#[derive(Clone, Copy)]
-pub(crate) struct Grid<'a> {
-    /// Where it was measured.
-    pub(crate) sampled: &'a ArrayD<bool>,
-    /// Lines of a scan of their own.
-    pub(crate) calibration: Option<&'a CalibrationLines>,
-}
-
-pub(super) enum Place<'a> {
-    Grid(Grid<'a>),
-    Points(Box<Points<'a>>),
 }
 
 /// Where sensitivity maps come from.
@@ -134,10 +145,9 @@ pub struct Spec<'a> {
     voxels: Voxels,
     pub(super) own_coils: usize,
     context: Context,
-    pub(super) place: Place<'a>,
+    kind: Box<dyn EncodingSpec + 'a>,
     uses: Uses,
     maps: MapSource,
-    points: OnceCell<PointNeeds>,
     known: Option<&'a Known>,
 }
 
@@ -147,7 +157,7 @@ impl<'a> Spec<'a> {
     /// Errors: a method that does not suit the frame; a field map without times, or of another matrix.
     pub(crate) fn new(
         device: &Device,
-        inputs: &'a Inputs<'_>,
+        inputs: &'a Inputs<'a>,
         options: &'a ReconOptions,
         context: Context,
     ) -> Result<Self> {
@@ -158,48 +168,12 @@ impl<'a> Spec<'a> {
             }
             false => of_method,
         };
-        let calibration = inputs.calibration.as_deref();
-        let on_grid = inputs.sampled.is_some();
-        let field = options.field_map.as_deref();
-        if !takes(uses, on_grid && field.is_none()) {
-            return Err(misplaced(options, on_grid, field.is_some()));
+        let row = kinds::row_of(inputs.sampled.is_some(), options);
+        if !takes(uses, row.on_grid) {
+            return Err(misplaced(options, row));
         }
         let voxels = Voxels::new(&inputs.matrix, &inputs.geometry.spacing_mm);
-        let range = |map: &ArrayD<f32>| context.field_range.unwrap_or_else(|| off_resonance::range_of(map));
-        let place = match (&inputs.sampled, &inputs.trajectory, field) {
-            (Some(_), ..) if options.basis.is_some() => return Err(unjoined()),
-            (Some(sampled), _, None) => Place::Grid(Grid { sampled, calibration }),
-            (Some(sampled), _, Some(map)) => {
-                let times = off_resonance::expect_times(inputs.times.as_deref(), sampled.len())?;
-                let (places, trajectory) = off_resonance::places_of_grid(sampled, &inputs.matrix)?;
-                let times = places.iter().map(|&place| times[place]).collect();
-                let field = Some(Field { map, times: Cow::Owned(times), range: range(map) });
-                let grid = Some((Grid { sampled, calibration }, places));
-                Place::Points(Box::new(Points { trajectory, field, subspace: None, grid }))
-            }
-            (None, Some(trajectory), map) => {
-                let field = match map {
-                    None => None,
-                    Some(map) => {
-                        let times =
-                            off_resonance::expect_times(inputs.times.as_deref(), trajectory.samples())?;
-                        Some(Field { map, times: Cow::Borrowed(times), range: range(map) })
-                    }
-                };
-                let subspace = match (&options.basis, &inputs.of_frames) {
-                    (None, _) => None,
-                    (Some(basis), Some(samples)) => Some(Frames::new(basis, samples)?),
-                    (Some(_), None) => return Err(unjoined()),
-                };
-                Place::Points(Box::new(Points {
-                    trajectory: trajectory.clone(),
-                    field,
-                    subspace,
-                    grid: None,
-                }))
-            }
-            (None, None, _) => return Err(Error::value("samples", "a grid or a trajectory", "neither")),
-        };
+        let kind = (row.spec)(&Given { inputs, options, field_range: context.field_range })?;
         let maps = if !options.needs_maps() {
             MapSource::Unused
         } else if context.shared_maps {
@@ -217,10 +191,9 @@ impl<'a> Spec<'a> {
             voxels,
             own_coils: inputs.coils,
             context,
-            place,
+            kind,
             uses,
             maps,
-            points: OnceCell::new(),
             known: None,
         })
     }
@@ -264,18 +237,49 @@ impl<'a> Spec<'a> {
         self.context.together
     }
 
+    /// Whether the frame is no image, and tells maps alone.
+    pub(super) fn tells_maps_alone(&self) -> bool {
+        self.context.maps_alone
+    }
+
+    /// Whether plans weigh samples by their density: to grid, or to estimate maps from them.
+    pub(super) fn needs_density(&self) -> bool {
+        self.uses.density || self.maps == MapSource::Estimated
+    }
+
+    pub(super) fn needs_normal(&self) -> bool {
+        self.uses.normal
+    }
+
+    /// Whether an image is solved for that all coils see.
+    pub(super) fn sees_all_coils(&self) -> bool {
+        !matches!(self.uses.maps, MapUse::Combining(_))
+    }
+
+    /// The kind of encoding.
+    pub(super) fn kind(&self) -> &(dyn EncodingSpec + 'a) {
+        &*self.kind
+    }
+
     /// Coefficients of a temporal subspace, `[coefficient, image…]`, if the frames of a series are encoded
     /// over one.
     pub fn coefficients(&self) -> Option<usize> {
-        self.options.basis.as_ref().map(|basis| basis.coefficients())
+        self.kind.coefficients()
     }
 
     /// The shape of one image that is solved for: the grid, which may be larger than the image's matrix, or the matrix.
     pub fn domain(&self) -> &[usize] {
-        match &self.place {
-            Place::Grid(grid) => grid.sampled.shape(),
-            Place::Points(_) => self.voxels.matrix(),
-        }
+        self.kind.domain()
+    }
+
+    /// The shape of what one set of maps sees: the [domain](Self::domain), or `[coefficient, image…]`.
+    pub(super) fn image_shape(&self) -> Vec<usize> {
+        self.kind.coefficients().into_iter().chain(self.domain().iter().copied()).collect()
+    }
+
+    /// What samples are multiplied by, and when.
+    pub(super) fn scale(&self) -> Scale {
+        self.kind.scale(self.voxels.count())
     }
 
     /// Voxels of the [domain](Self::domain).
@@ -309,12 +313,9 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// The grid. Errors: samples that lie on none.
+    /// The grid. Errors: an encoding that is no FFT of one.
     pub(crate) fn expect_grid(&self) -> Result<Grid<'_>> {
-        match &self.place {
-            Place::Grid(grid) => Ok(*grid),
-            Place::Points(_) => Err(Error::value("samples", "a grid", "a trajectory")),
-        }
+        self.kind.grid().ok_or_else(|| Error::value("samples", "a grid", "a trajectory"))
     }
 
     /// Bytes of everything that is solved for: an image of each set of maps, of each frame or coefficient.
@@ -340,10 +341,7 @@ impl<'a> Spec<'a> {
 
     /// Samples of a coil.
     pub(super) fn points_of_coil(&self) -> u64 {
-        match &self.place {
-            Place::Grid(grid) => count(grid.sampled.shape()),
-            Place::Points(points) => points.trajectory.samples() as u64,
-        }
+        self.kind.samples()
     }
 
     /// Bytes of all coils' samples.
@@ -394,15 +392,6 @@ impl<'a> Spec<'a> {
     /// Images of one image that is solved for: one, or one for each coil.
     fn images_of_one(&self) -> u64 {
         if self.options.coil_images() { self.coils() as u64 } else { 1 }
-    }
-
-    /// What is known of the trajectory's plans, found once.
-    pub(super) fn point_needs(&self, points: &Points<'_>) -> Result<&PointNeeds> {
-        if let Some(needs) = self.points.get() {
-            return Ok(needs);
-        }
-        let found = PointNeeds::new(self, points)?;
-        Ok(self.points.get_or_init(|| found))
     }
 
     /// Bytes of the frame's result: its image, and the maps if the options keep them.
@@ -458,20 +447,9 @@ fn from_host(device: &Device, maps: ArrayViewD<'_, C32>, cut: Option<usize>) -> 
     made.finish()
 }
 
-/// Frames that are not joined have no rows of a temporal basis.
-fn unjoined() -> Error {
-    let expected = "the frames of a series joined, as reconstruct_frames and reconstruct_scan do";
-    Error::value("temporal basis", expected, "a frame alone")
-}
-
 /// What is wrong with a method for these samples.
-fn misplaced(options: &ReconOptions, on_grid: bool, field: bool) -> Error {
-    let place = match (on_grid, field) {
-        (_, true) => "with a field map",
-        (true, false) => "for a scan on the grid",
-        (false, false) => "for a scan with a trajectory",
-    };
+fn misplaced(options: &ReconOptions, row: &Row) -> Error {
     let methods = crate::methods::Methods::default();
-    let fitting = methods.names(|method| takes(method.uses(), on_grid && !field));
-    Error::value("method", format!("{fitting} {place}"), options.method.about().name)
+    let fitting = methods.names(|method| takes(method.uses(), row.on_grid));
+    Error::value("method", format!("{fitting} {}", row.place), options.method.about().name)
 }

@@ -1,10 +1,11 @@
 //! Toeplitz kernels that outlive a run.
 
-use rayspin_core::{Result, Trajectory};
+use rayspin_core::{C32, Result};
+use rayspin_device::Array;
 use rayspin_kernels::toeplitz::Toeplitz;
+use rayspin_kernels::vector;
 
 use super::blocks::Transforms;
-use super::plans::toeplitz;
 
 /// A place that keeps kernels by key. Whatever it gives back is taken for what was kept: it is to check its files.
 pub trait KernelStore: std::fmt::Debug + Send + Sync {
@@ -15,8 +16,8 @@ pub trait KernelStore: std::fmt::Debug + Send + Sync {
 }
 
 /// What decides a kernel's bits besides the trajectory and its weights: the library's version, the instruction set, the order in memory.
-fn key(plan: &Transforms, trajectory: &Trajectory, weights: Option<&[f32]>, tolerance: f64) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
+fn key(plan: &Transforms, weights: Option<&[f32]>, tolerance: f64) -> [u8; 32] {
+    let (mut hasher, trajectory) = (blake3::Hasher::new(), plan.trajectory());
     let device = match plan.device().backend() {
         rayspin_device::Backend::Cpu(cpu) => cpu.simd_name(),
         rayspin_device::Backend::Cuda(cuda) => &cuda.properties().name,
@@ -42,12 +43,11 @@ fn key(plan: &Transforms, trajectory: &Trajectory, weights: Option<&[f32]>, tole
 pub(super) fn kept_or_made(
     store: &dyn KernelStore,
     plan: &Transforms,
-    trajectory: &Trajectory,
     weights: Option<&[f32]>,
     tolerance: f64,
     notes: &mut Vec<String>,
 ) -> Result<Toeplitz<f32>> {
-    let key = key(plan, trajectory, weights, tolerance);
+    let key = key(plan, weights, tolerance);
     let len = Toeplitz::<f32>::spectrum_len(plan.matrix())?;
     if let Some(values) = store.load(&key, len, notes)
         && let Ok(kernel) = Toeplitz::from_spectrum(plan.device(), plan.matrix(), values)
@@ -55,8 +55,25 @@ pub(super) fn kept_or_made(
         notes.push("the Toeplitz kernel comes from --cache".into());
         return Ok(kernel);
     }
-    let kernel = toeplitz(plan, trajectory, weights)?;
+    let kernel = toeplitz(plan, weights)?;
     notes.push("the Toeplitz kernel was not in --cache: it is computed and kept there".into());
     store.keep(&key, &kernel.spectrum()?, notes);
     Ok(kernel)
+}
+
+/// FᴴWF by the plan's own adjoint transform, with real weights W of the samples or 1.
+pub(super) fn toeplitz(plan: &Transforms, weights: Option<&[f32]>) -> Result<Toeplitz<f32>> {
+    let device = plan.device();
+    let mut weighing = match weights {
+        None => None,
+        Some(of) => Some((Array::from_slice(device, &[of.len()], of)?, Array::zeros(device, &[of.len()])?)),
+    };
+    let adjoint = &mut |phases: &Array<C32>, block: &mut Array<C32>| match &mut weighing {
+        None => plan.adjoint(phases, block),
+        Some((weights, weighted)) => {
+            vector::weight(weights, phases, weighted)?;
+            plan.adjoint(weighted, block)
+        }
+    };
+    Toeplitz::from_adjoint(device, plan.trajectory(), plan.matrix(), adjoint)
 }

@@ -32,14 +32,10 @@ impl Gridding {
         let mut combiner = spec.combiner(maps.as_ref());
         for range in batches(spec.coils(), spec.batch_sizes().coils) {
             let samples = state.take_samples(&range)?;
-            let plans = state.plans()?;
             let mut weighted = Array::zeros(spec.device(), samples.shape())?;
-            vector::weight(plans.density()?, &samples, &mut weighted)?;
+            vector::weight(state.density()?, &samples, &mut weighted)?;
             drop(samples);
-            let mut images = Array::zeros(spec.device(), &[&[range.len()], spec.domain()].concat())?;
-            plans.adjoint(&weighted, &mut images)?;
-            drop(weighted);
-            combiner.add(range, images)?;
+            combiner.add(range, state.adjoint(weighted)?)?;
         }
         state.finish(combiner.finish()?, None);
         Ok(())

@@ -23,8 +23,7 @@ use rayspin_run::{Recoverable, halve, with_cpu_fallback, with_recovery};
 
 use crate::crop::centre_crop;
 use crate::encoding::{
-    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, Spec, measured, normal_segments,
-    range_of,
+    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, Spec, measured, range_of, row_of,
 };
 pub use crate::encoding::{FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS};
 pub(crate) use crate::maps::AXES_OF_SETS;
@@ -110,7 +109,7 @@ impl Recoverable for Reconstructor {
     }
 
     fn give_back(&mut self) {
-        self.cache.plans = None;
+        self.cache.give_back();
     }
 
     fn reduce_batch(&mut self) -> Result<Option<String>> {
@@ -122,6 +121,8 @@ impl Recoverable for Reconstructor {
     }
 
     fn move_to(&mut self, device: Device) {
+        // Plans are of the device that is left.
+        self.cache.give_back();
         self.device = device;
     }
 }
@@ -131,22 +132,9 @@ impl Extent {
     /// frames of a series together that are measured as this one.
     pub fn of(frame: &Frame, coils: usize, options: &ReconOptions) -> Self {
         let one_set = options.map_sets() == 1;
-        let points = match &frame.samples {
-            Samples::NonCartesian { trajectory, .. } => trajectory.samples(),
-            Samples::Cartesian { sampled, .. } if options.field_map.is_some() => {
-                sampled.iter().filter(|known| **known).count()
-            }
-            Samples::Cartesian { .. } => 0,
-        };
-        let segments = normal_segments(frame, options).unwrap_or(0);
-        let alone = Self { coils, maps: options.needs_maps() && one_set, segments, points, subspace: false };
-        match &options.basis {
-            None => alone,
-            Some(basis) => {
-                let frames = basis.frames();
-                Self { segments: basis.spectra(), points: frames * measured(frame), subspace: true, ..alone }
-            }
-        }
+        let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
+        let of_kind = (row_of(on_grid, options).extent)(frame, options);
+        Self { coils, maps: options.needs_maps() && one_set, ..of_kind }
     }
 }
 
@@ -231,7 +219,6 @@ impl Reconstructor {
         of_frames: Option<Vec<usize>>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
-        let certified = self.cache.certified_grid.clone();
         let context = self.context(self.coils(&frame));
         let mut inputs = Inputs::new(frame).of_frames(of_frames);
         let samples = inputs.take_samples()?;
@@ -239,7 +226,8 @@ impl Reconstructor {
         let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
         let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
         let made = rayspin_run::run(spec.steps()?, &mut solving, monitor).and_then(|()| solving.into_made());
-        self.done(made, certified)
+        drop(spec);
+        self.done(made)
     }
 
     /// What becomes of the frame's coils first.
@@ -264,7 +252,7 @@ impl Reconstructor {
         notes: &mut Vec<String>,
         monitor: &Monitor<'_>,
     ) -> Result<SharedMaps> {
-        self.cache.plans = None;
+        self.cache.give_back();
         self.extent = Extent::of(frame, self.coils(frame), &self.options);
         let (maps, found) = with_recovery(self, notes, |recon, _| {
             let context = recon.context(recon.coils(frame));
@@ -274,10 +262,10 @@ impl Reconstructor {
             let context = Context { shared_maps: false, maps_alone: true, ..context };
             let spec = Spec::new(&recon.device, &inputs, &recon.options, context)?;
             let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut recon.cache)?;
-            let run = rayspin_run::run(spec.maps_only(), &mut solving, monitor);
+            let run = rayspin_run::run(spec.encoding_steps(), &mut solving, monitor);
             let found = run.and_then(|()| solving.into_maps());
             // The images that follow need other plans.
-            recon.cache.plans = None;
+            recon.cache.give_back();
             let (maps, notes) = found?;
             Ok((SharedMaps::new(maps, recon.options.run.finish_on_cpu)?, notes))
         })?;
@@ -303,13 +291,12 @@ impl Reconstructor {
         frames: &[Frame],
         monitor: &Monitor<'_>,
     ) -> Result<SeriesImage> {
-        let certified = self.cache.certified_grid.clone();
         let shared_before = self.cache.shared.clone();
         let made = self.solve_together(first, frames, monitor);
         if !self.remember {
             self.cache.shared = shared_before;
         }
-        self.done(made, certified)
+        self.done(made)
     }
 
     fn solve_together(&mut self, first: &Frame, frames: &[Frame], monitor: &Monitor<'_>) -> Result<Made> {
@@ -372,15 +359,10 @@ impl Reconstructor {
         }))
     }
 
-    /// What is kept of a frame that is done; of one that failed nothing is certified.
-    fn done(&mut self, made: Result<Made>, certified: Option<Vec<usize>>) -> Result<FrameImage> {
-        let made = match made {
-            Ok(made) => made,
-            Err(error) => {
-                self.cache.certified_grid = certified;
-                return Err(error);
-            }
-        };
+    /// What is kept of a frame that is done.
+    fn done(&mut self, made: Result<Made>) -> Result<FrameImage> {
+        self.cache.close(made.is_ok());
+        let made = made?;
         self.used = made.maps.clone().filter(|_| self.remember);
         let series = usize::from(self.options.solves_together());
         let matrix = made.image.shape()[series..].to_vec();

@@ -226,7 +226,7 @@ pub fn of_stream(
         if let Some(needs) = prepare::finding(device, &options.prepare, frame, coils) {
             ledger.add(Step::<()>::new(prepare::STAGE, |_, _| Ok(())).needs(move || Ok(needs)))?;
         }
-        spec.maps_only().into_iter().try_for_each(|step| ledger.add(step))?;
+        spec.encoding_steps().into_iter().try_for_each(|step| ledger.add(step))?;
         stages = ledger.finish().stages;
         for stage in &mut stages {
             stage.name = format!("maps: {}", stage.name);

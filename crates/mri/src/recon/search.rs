@@ -103,7 +103,7 @@ impl Reconstructor {
         self.cache.shared = shared;
         self.cache.eigenvalue = eigenvalue;
         self.cache.observer = observer;
-        self.cache.plans = None;
+        self.cache.give_back();
         let found = found?;
         let value = Value::Number(found.lambda);
         self.options.method = methods::with(&*self.options.method, [(LAMBDA.to_owned(), value)])?;
@@ -154,11 +154,11 @@ impl Reconstructor {
         }
         self.cache.eigenvalue = None;
         let held = with_recovery(self, notes, |recon, _| {
-            recon.cache.plans = None;
+            recon.cache.give_back();
             let (rhs, normal) = recon.encode(held, monitor)?;
             Ok(Held { rhs, normal })
         })?;
-        self.cache.plans = None;
+        self.cache.give_back();
         let mut errors = Vec::new();
         let found = minimum(first.log10(), |exponent| {
             let lambda = (LAMBDA.to_owned(), Value::Number(10f64.powf(exponent)));

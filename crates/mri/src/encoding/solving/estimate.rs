@@ -1,75 +1,28 @@
 //! Coil sensitivity maps of a run: given, taken from the frame before, or estimated from the samples.
 
-use rayspin_core::{Error, Monitor, Result, expect_shape};
-use rayspin_linop::CoilMaps;
+use rayspin_core::{Error, Result, expect_shape};
 
-use super::super::samples::CoilSamples;
-use super::super::spec::{Grid, MapSource, Place};
+use super::super::kinds::Grid;
+use super::super::spec::MapSource;
 use super::{Solving, lost};
 use crate::crop::centre_crop;
-use crate::maps::{self, Centre};
 
 impl Solving<'_> {
     /// Estimates the maps from the samples.
-    pub(in crate::encoding) fn estimate_maps(&mut self, _: &Monitor<'_>) -> Result<()> {
-        let options = self.spec.options();
-        self.maps = Some(match &self.spec.place {
-            Place::Grid(grid) => self.maps_of_grid(*grid)?,
-            Place::Points(_) => {
-                let plans = self.cache.plans.as_ref().ok_or_else(|| lost("plans of a trajectory"))?;
-                let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
-                let trajectory = plans.trajectory()?;
-                let from = maps::NonCartesian {
-                    trajectory,
-                    matrix: self.spec.domain(),
-                    coils: samples.coils(),
-                    of_coil: &mut |coil| samples.part(&(coil..coil + 1)),
-                    density: plans.density()?,
-                    on_host: self.spec.centre_on_host(trajectory),
-                };
-                let (width, how) = (options.calibration, options.sensitivities);
-                let (found, centre) = maps::from_samples(from, width, how, self.spec.map_cut())?;
-                self.notes.push(format!(
-                    "coil sensitivities from the central {} cycles per field of view by {} (--calibration, --sensitivities or --maps overrides)",
-                    centre.width,
-                    centre.how.name()
-                ));
-                found
-            }
-        });
+    pub(in crate::encoding) fn estimate_maps(&mut self) -> Result<()> {
+        let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
+        let (found, note) = self.encoding()?.estimate_maps(self.spec, samples, self.mixing)?;
+        self.maps = Some(found);
+        self.notes.push(note);
         Ok(())
     }
 
-    fn maps_of_grid(&mut self, grid: Grid<'_>) -> Result<CoilMaps<f32>> {
-        let options = self.spec.options();
-        let (width, how) = (options.calibration, options.sensitivities);
+    /// Estimates the maps of a grid whose places are encoded as points, on the image's matrix.
+    pub(in crate::encoding) fn estimate_maps_of_grid(&mut self, grid: Grid<'_>) -> Result<()> {
         let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
-        let (region, centre) = match grid.calibration {
-            Some(lines) => {
-                let centre = Centre::of_grid(&lines.sampled, width, how)?;
-                let own = CoilSamples::on_host(self.spec.device(), lines.kspace.view().into(), self.mixing);
-                (own.centre(centre.width)?, centre)
-            }
-            None => {
-                let centre = Centre::of_grid(grid.sampled, width, how)?;
-                (samples.centre(centre.width)?, centre)
-            }
-        };
-        let found = maps::from_grid(region, grid.sampled.shape(), &centre, self.spec.map_cut())?;
-        self.notes.push(format!(
-            "coil sensitivities from the central {} lines of {} by {} (--calibration, --sensitivities or --maps overrides)",
-            centre.width,
-            if grid.calibration.is_some() { "the calibration readouts" } else { "k-space" },
-            centre.how.name()
-        ));
-        Ok(found)
-    }
-
-    /// Estimates the maps of a grid in an inhomogeneous field, on the image's matrix.
-    pub(in crate::encoding) fn estimate_maps_of_grid(&mut self, _: &Monitor<'_>) -> Result<()> {
-        let Place::Points(points) = &self.spec.place else { return Err(lost("grid")) };
-        let Some((grid, _)) = &points.grid else { return Err(lost("grid")) };
-        let found = self.maps_of_grid(*grid)?.into_host()?;
+        let (found, note) = grid.estimate_maps(self.spec, samples, self.mixing)?;
+        self.notes.push(note);
+        let found = found.into_host()?;
         let matrix = self.spec.voxels().matrix();
         if found.ndim() != matrix.len() + 1 {
             return Err(Error::value("sets of maps", "1 for a grid with a field map", found.shape()[0]));

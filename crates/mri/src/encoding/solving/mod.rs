@@ -2,6 +2,7 @@
 
 mod estimate;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,18 +10,16 @@ use std::sync::Arc;
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::{nufft, vector};
-use rayspin_linop::{Adjoint, CoilMaps, Fourier, GridNormal, LinearOp, SamplingMask, SoftSense, batches};
-use rayspin_run::Certify;
+use rayspin_kernels::vector;
+use rayspin_linop::{CoilMaps, LinearOp, SoftSense, batches};
 use rayspin_solve::{Eigenvalue, LanczosOptions};
 
-use super::plans::Plans;
+use super::SharedMaps;
+use super::kinds::{Encoding, Scale, Seen, values_at};
 use super::samples::{CoilSamples, HostSamples};
-use super::spec::{Place, Spec};
-use super::{SharedMaps, certify, count, off_resonance, subspace};
+use super::spec::Spec;
 use crate::crop::centre_crop;
-use crate::methods::{MapUse, Solve};
+use crate::methods::Solve;
 use crate::prepare::Mixing;
 use crate::recon::Certificate;
 
@@ -30,16 +29,44 @@ pub type Observer = Box<dyn FnMut(usize, &ArrayD<C32>)>;
 /// Values that a run reuses from frame to frame.
 #[derive(Default)]
 pub(crate) struct FrameCache {
-    /// Plans of the last trajectory.
-    pub(crate) plans: Option<Plans>,
-    /// The grid whose FFT was certified last.
-    pub(crate) certified_grid: Option<Vec<usize>>,
+    /// The encoding of the last frame, with its plans.
+    encoding: Option<Box<dyn Encoding>>,
+    /// Whether it was certified.
+    certified: Certified,
     /// Maps of the frames to come.
     pub(crate) shared: Option<SharedMaps>,
     /// The eigenvalue that λ is relative to, of the frames to come.
     pub(crate) eigenvalue: Option<f64>,
     /// What sees iterates.
     pub(crate) observer: Option<Observer>,
+}
+
+/// Whether an encoding was certified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Certified {
+    #[default]
+    No,
+    /// By the frame in work.
+    Now,
+    /// By a frame that is done.
+    Before,
+}
+
+impl FrameCache {
+    /// Frees the plans.
+    pub(crate) fn give_back(&mut self) {
+        self.encoding = self.encoding.take().and_then(Encoding::give_back);
+        if self.encoding.is_none() {
+            self.certified = Certified::No;
+        }
+    }
+
+    /// The frame is done, or failed: of one that failed nothing is certified.
+    pub(crate) fn close(&mut self, done: bool) {
+        if self.certified == Certified::Now {
+            self.certified = if done { Certified::Before } else { Certified::No };
+        }
+    }
 }
 
 /// What a method made of a frame.
@@ -58,11 +85,9 @@ pub struct Solving<'a> {
     mixing: Option<&'a Mixing>,
     samples: Option<CoilSamples<'a>>,
     cache: &'a mut FrameCache,
-    /// The transform of a grid.
-    fft: Option<Fft<f32>>,
     has_plans: bool,
     maps: Option<CoilMaps<f32>>,
-    /// Maps of a grid in an inhomogeneous field.
+    /// Maps that were estimated before plans were made.
     own_maps: Option<ArrayD<C32>>,
     rhs: Option<Array<C32>>,
     normal: Option<Arc<dyn LinearOp<C32>>>,
@@ -81,15 +106,16 @@ impl<'a> Solving<'a> {
         mixing: Option<&'a Mixing>,
         cache: &'a mut FrameCache,
     ) -> Result<Self> {
-        let mut has_plans = false;
-        if let Place::Points(points) = &spec.place {
-            // Plans that do not fit make room before others are made.
-            cache.plans = match cache.plans.take() {
-                Some(mut plans) => plans.take_over(spec, points)?.then_some(plans),
-                None => None,
-            };
-            has_plans = cache.plans.is_some();
+        // Plans that do not fit make room before others are made.
+        let reused = match cache.encoding.take() {
+            Some(before) => spec.kind().reuse(spec, before)?,
+            None => None,
+        };
+        let has_plans = reused.is_some();
+        if !has_plans {
+            cache.certified = Certified::No;
         }
+        cache.encoding = Some(reused.unwrap_or_else(|| spec.kind().unplanned()));
         let samples = Some(CoilSamples::on_host(spec.device(), samples, mixing));
         Ok(Self { mixing, samples, has_plans, ..Self::empty(spec, cache) })
     }
@@ -113,7 +139,6 @@ impl<'a> Solving<'a> {
             mixing: None,
             samples: None,
             cache,
-            fft: None,
             has_plans: false,
             maps: None,
             own_maps: None,
@@ -145,9 +170,8 @@ impl<'a> Solving<'a> {
     pub(super) fn move_samples_to_device(&mut self, _: &Monitor<'_>) -> Result<()> {
         let samples = self.samples.take().ok_or_else(|| lost("samples"))?;
         let mut samples = samples.into_device(self.spec.batch_sizes().coils)?;
-        if let Place::Points(_) = &self.spec.place {
-            // Fρ = N d: the same ρ whatever N is.
-            samples.scale(self.spec.voxels().count())?;
+        if let Scale::Arriving(scale) = self.spec.scale() {
+            samples.scale(scale)?;
         }
         self.samples = Some(samples);
         Ok(())
@@ -164,56 +188,40 @@ impl<'a> Solving<'a> {
             }
             _ => (Cow::Owned(kspace.into_owned()), mixing),
         };
-        let data = off_resonance::values_at(&kspace, places).into_dyn();
+        let data = values_at(&kspace, places).into_dyn();
         self.samples = Some(CoilSamples::on_host(device, data.into(), mixing));
         Ok(())
     }
 
-    /// Makes part of the plans.
-    pub(super) fn plan(&mut self, make: impl FnOnce(&mut Plans) -> Result<()>) -> Result<()> {
-        make(self.cache.plans.get_or_insert_with(Plans::default))
+    pub(super) fn encoding(&self) -> Result<&dyn Encoding> {
+        self.cache.encoding.as_deref().ok_or_else(|| lost("encoding"))
+    }
+
+    fn encoding_mut(&mut self) -> Result<&mut dyn Encoding> {
+        self.cache.encoding.as_deref_mut().ok_or_else(|| lost("encoding"))
+    }
+
+    /// The encoding as the kind that it is. Errors: another kind.
+    pub(super) fn encoding_as<E: Encoding>(&mut self) -> Result<&mut E> {
+        let any: &mut dyn Any = self.encoding_mut()?;
+        any.downcast_mut().ok_or_else(|| lost("plans of this encoding"))
     }
 
     pub(super) fn has_plans(&self) -> bool {
         self.has_plans
     }
 
-    /// The trajectory's plans. Errors: a grid.
-    pub(crate) fn plans(&self) -> Result<&Plans> {
-        self.cache.plans.as_ref().ok_or_else(|| lost("plans of a trajectory"))
-    }
-
     pub(super) fn is_certified(&self) -> bool {
-        match &self.spec.place {
-            Place::Grid(grid) => self.cache.certified_grid.as_deref() == Some(grid.sampled.shape()),
-            Place::Points(_) => self.cache.plans.as_ref().is_some_and(Plans::is_certified),
-        }
+        self.cache.certified != Certified::No
     }
 
     pub(super) fn certify(&mut self) -> Result<()> {
-        let options = self.spec.options();
-        let Some(certify) = options.certify else { return Ok(()) };
+        let Some(certify) = &self.spec.options().certify else { return Ok(()) };
         let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
-        let found = match &self.spec.place {
-            Place::Grid(_) => certify::grid(&certify, samples)?,
-            Place::Points(_) => certify::trajectory(&self.certified(certify)?, self.plans()?, samples)?,
-        };
+        let found = self.encoding()?.certify(self.spec, certify, samples)?;
         self.certificates.extend(found);
-        match &self.spec.place {
-            Place::Grid(grid) => self.cache.certified_grid = Some(grid.sampled.shape().to_vec()),
-            Place::Points(_) => self.plan(|plans| {
-                plans.set_certified();
-                Ok(())
-            })?,
-        }
+        self.cache.certified = Certified::Now;
         Ok(())
-    }
-
-    fn certified(&self, certify: Certify) -> Result<certify::Points> {
-        let (options, uses) = (self.spec.options(), self.spec.uses());
-        let field = if options.field_map.is_some() { options.field_tolerance } else { 0.0 };
-        let tolerance = nufft::BOUND * options.nufft_tolerance + field;
-        Ok(certify::Points { certify, weighted: uses.density, normal: uses.normal, tolerance })
     }
 
     /// The maps, where the method uses any.
@@ -254,45 +262,47 @@ impl<'a> Solving<'a> {
         CoilSamples::on_host(self.spec.device(), samples, self.mixing).all()
     }
 
-    /// Fᴴd of a range of coils, `[taken, image…]`, to be taken in turn.
-    ///
-    /// On a grid F is the unitary FFT of what was measured, with d N/√M for the N voxels of the image and the M of the grid, so
-    /// that ρ is a density.
-    pub fn take_images(&mut self, coils: &Range<usize>) -> Result<Array<C32>> {
-        let spec = self.spec;
-        let mut samples = self.take_samples(coils)?;
-        if let Place::Grid(grid) = &spec.place {
-            let voxels = count(grid.sampled.shape()) as f64;
-            vector::scale((spec.voxels().count() / voxels.sqrt()).into(), &mut samples)?;
-            let fft = match &self.fft {
-                Some(fft) => fft,
-                None => self.fft.insert(Fft::new(spec.device(), grid.sampled.shape(), Norm::Unitary)?),
-            };
-            fft.inverse(&mut samples)?;
-            return Ok(samples);
-        }
-        let mut images = Array::zeros(spec.device(), &[&[coils.len()], spec.domain()].concat())?;
-        self.plans()?.adjoint(&samples, &mut images)?;
-        Ok(images)
+    /// The weights of the samples by their density. Errors: a method that does not use them.
+    pub(crate) fn density(&self) -> Result<&Array<f32>> {
+        self.encoding()?.density()
     }
 
-    /// Eᴴd = Σ_j c̄_j Fᴴd_j; the samples are gone.
+    /// Fᴴ of samples `[taken, …]`: `[taken, image…]`.
+    pub(crate) fn adjoint(&mut self, samples: Array<C32>) -> Result<Array<C32>> {
+        let spec = self.spec;
+        self.encoding_mut()?.adjoint(spec, samples)
+    }
+
+    /// The samples s d of F ρ = s d of a range of coils, to be taken in turn.
+    fn take_scaled(&mut self, coils: &Range<usize>) -> Result<Array<C32>> {
+        let mut samples = self.take_samples(coils)?;
+        if let Scale::Transformed(scale) = self.spec.scale() {
+            vector::scale(scale.into(), &mut samples)?;
+        }
+        Ok(samples)
+    }
+
+    /// Fᴴ s d of a range of coils, `[taken, image…]`, to be taken in turn. The scale s makes ρ of F ρ = s d a density.
+    pub fn take_images(&mut self, coils: &Range<usize>) -> Result<Array<C32>> {
+        let samples = self.take_scaled(coils)?;
+        self.adjoint(samples)
+    }
+
+    /// Eᴴ s d = Σ_j c̄_j Fᴴ s d_j; the samples are gone.
     pub(super) fn make_rhs(&mut self) -> Result<()> {
         let spec = self.spec;
-        if spec.coefficients().is_some() {
-            let maps = self.maps.clone().ok_or_else(|| lost("sensitivity maps"))?;
-            self.rhs = Some(subspace::right_hand_side(self, spec, &maps)?);
-        } else if let Some(soft) = self.soft()? {
-            self.rhs = Some(soft.adjoint(&self.take_images(&(0..spec.coils()))?)?);
-        } else {
-            let maps = self.maps.clone().ok_or_else(|| lost("sensitivity maps"))?;
-            let mut rhs = Array::zeros(spec.device(), spec.domain())?;
-            for range in batches(spec.coils(), spec.batch_sizes().coils) {
-                let images = self.take_images(&range)?;
-                maps.combine_add(range, &images, &mut rhs)?;
+        self.rhs = Some(match self.soft()? {
+            Some(soft) => soft.adjoint(&self.take_images(&(0..spec.coils()))?)?,
+            None => {
+                let maps = self.maps.clone().ok_or_else(|| lost("sensitivity maps"))?;
+                let mut rhs = Array::zeros(spec.device(), &spec.image_shape())?;
+                for range in batches(spec.coils(), spec.batch_sizes().coils) {
+                    let samples = self.take_scaled(&range)?;
+                    self.encoding_mut()?.combine(spec, samples, &maps, range, &mut rhs)?;
+                }
+                rhs
             }
-            self.rhs = Some(rhs);
-        }
+        });
         self.samples = None;
         Ok(())
     }
@@ -304,28 +314,14 @@ impl<'a> Solving<'a> {
     }
 
     pub(super) fn make_normal(&mut self) -> Result<()> {
-        let spec = self.spec;
-        let coils = spec.coils();
-        let one_image = !matches!(spec.uses().maps, MapUse::Combining(_));
-        let (soft, maps) = if one_image { (self.soft()?, self.maps.clone()) } else { (None, None) };
-        self.normal = Some(match (&spec.place, soft, maps) {
-            (Place::Grid(grid), Some(soft), _) => {
-                let encode = SamplingMask::new(spec.device(), soft.range(), grid.sampled.view())?
-                    .compose(Fourier::new(spec.device(), &[coils], spec.domain())?)?
-                    .compose(soft)?;
-                Arc::new(encode.normal_op())
-            }
-            (Place::Grid(grid), None, maps) => {
-                let batch = if maps.is_some() { spec.batch_sizes().coils } else { None };
-                Arc::new(GridNormal::new(spec.device(), grid.sampled.view(), maps, batch)?)
-            }
-            (Place::Points(_), Some(soft), _) => {
-                let toeplitz = self.plans()?.normal(&[coils])?;
-                Arc::new(Adjoint::new(soft.clone()).compose(toeplitz)?.compose(soft)?)
-            }
-            (Place::Points(_), None, Some(maps)) => self.plans()?.sense_normal(maps)?,
-            (Place::Points(_), None, None) => self.plans()?.normal(&[])?,
-        });
+        let seen = match &self.maps {
+            Some(maps) if self.spec.sees_all_coils() => match self.soft()? {
+                Some(soft) => Seen::Sets(soft),
+                None => Seen::Coils(maps.clone()),
+            },
+            _ => Seen::Alone,
+        };
+        self.normal = Some(self.encoding()?.normal(self.spec, seen)?);
         Ok(())
     }
 
@@ -386,12 +382,8 @@ impl<'a> Solving<'a> {
     }
 
     fn made(self, image: ArrayD<C32>) -> Made {
-        let Self { spec, cache, maps, solve, notes, certificates, .. } = self;
-        let of_plans = match &spec.place {
-            Place::Grid(_) => &[],
-            Place::Points(_) => cache.plans.as_ref().map_or(&[][..], Plans::notes),
-        };
-        let mut all = of_plans.to_vec();
+        let Self { cache, maps, solve, notes, certificates, .. } = self;
+        let mut all = cache.encoding.as_ref().map_or(&[][..], |encoding| encoding.notes()).to_vec();
         all.extend(notes);
         all.extend(solve.as_ref().and_then(Solve::note));
         Made { image, solve, maps, notes: all, certificates }

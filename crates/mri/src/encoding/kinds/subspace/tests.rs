@@ -4,13 +4,16 @@ use ndarray::ArrayD;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Geometry, Monitor};
+use rayspin_device::Device;
 
+use super::super::points::Plans;
 use super::*;
-use crate::encoding::solving::FrameCache;
+use crate::encoding::joined::{joined, measured, repeated};
+use crate::encoding::solving::{FrameCache, Solving};
 use crate::encoding::spec::{Context, Inputs};
 use crate::methods::CgSense;
 use crate::recon::{BatchSizes, ReconOptions};
-use crate::scan::Label;
+use crate::scan::{Frame, Label, Samples};
 
 /// A series of random samples at random points, with its options.
 struct Problem {
@@ -214,24 +217,20 @@ fn forward_and_adjoint_are_exact_and_match() {
         let mut problem = problem(&matrix, &samples, 1, (k, complex), seed);
         problem.maps.fill(C32::ONE);
         problem.solving(BatchSizes::default(), |solving| {
-            let plans = solving.plans().unwrap();
-            let subspace = plans.subspace().unwrap();
-            let device = solving.device();
+            let device = solving.device().clone();
+            let plans: &mut Plans<Subspace> = solving.encoding_as().unwrap();
+            let (subspace, plan) = (plans.modulated().unwrap(), plans.transforms().unwrap());
             let count: usize = samples.iter().sum();
-            let c = rayspin_linop::random(device, &[&[k], &matrix[..]].concat(), seed).unwrap();
-            let d = rayspin_linop::random(device, &[count], seed + 1).unwrap();
-            let seen = subspace.forward(plans, &c).unwrap();
+            let c = rayspin_linop::random(&device, &[&[k], &matrix[..]].concat(), seed).unwrap();
+            let d = rayspin_linop::random(&device, &[count], seed + 1).unwrap();
+            let mut seen = Array::zeros(&device, &[count]).unwrap();
+            subspace.forward(plan, &c, &mut seen).unwrap();
             let wide_c: Vec<C64> = c.to_vec().unwrap().into_iter().map(wide).collect();
             let exact: Vec<C64> = (0..samples.len()).flat_map(|f| problem.forward(&wide_c, f, 0)).collect();
             let apart = relative(&seen.to_vec().unwrap(), &exact);
             assert!(apart < 1e-5, "{apart}");
-            let (mut weighted, mut image) =
-                (Array::zeros(device, &[count]).unwrap(), Array::zeros(device, &matrix).unwrap());
-            let mut back = Array::zeros(device, c.shape()).unwrap();
-            for i in 0..k {
-                subspace.adjoint(i, plans, &d, &mut weighted, &mut image).unwrap();
-                vector::copy_part(&image, 0, &mut back, i * image.len(), image.len()).unwrap();
-            }
+            let mut back = Array::zeros(&device, c.shape()).unwrap();
+            subspace.adjoint(plan, &d, &mut back).unwrap();
             let gap = (vector::dot(&seen, &d).unwrap() - vector::dot(&c, &back).unwrap()).norm();
             let size = vector::norm_squared(&seen).unwrap().sqrt() * vector::norm_squared(&d).unwrap().sqrt();
             assert!(gap < 1e-5 * size, "{gap} of {size}");
