@@ -9,7 +9,6 @@ use ndarray::ArcArray1;
 use rayon::prelude::*;
 use rayspin_core::{C32, Monitor};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
-use rayspin_mri::corrections::Sources;
 use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader, SlicePlaces};
 
 use super::arrays::Acquisitions;
@@ -438,15 +437,8 @@ impl Reader {
     /// Errors: as [`read`]; [`rayspin_core::Error::Interrupted`].
     pub fn into_scan(mut self, only: Option<Label>, monitor: &Monitor) -> Result<Scan> {
         let Self { path, raw, checked, .. } = &self;
-        // Noise and calibration belong to every image, and other readouts that corrections learn from to all images of their slice.
-        let Sources { of_image, of_scan } = Sources::all();
-        let common = |index: usize| {
-            let (flags, label) = (Flags(raw.heads[index].flags), checked[index].counted());
-            let same = |only: Label| (only.encoding, only.slice) == (label.encoding, label.slice);
-            flags.contains(of_scan.with(Flags::CALIBRATION))
-                || flags.contains(of_image) && only.is_some_and(same)
-        };
-        let wanted = |index: &usize| only.is_none() || checked[*index].label() == only || common(*index);
+        let serves = |index: usize, only| checked[index].serves(Flags(raw.heads[index].flags), only);
+        let wanted = |index: &usize| only.is_none_or(|only| serves(*index, only));
         let wanted: Vec<usize> = (0..raw.heads.len()).filter(wanted).collect();
         let bytes = wanted.iter().map(|&index| Raw::resident(&raw.heads[index]));
         let bytes = bytes.fold(BLOCK_BYTES, u64::saturating_add);

@@ -105,6 +105,8 @@ impl SeriesSource {
             1 => of(&first),
             _ => of(&first.union(&self.series.needed(1)).copied().collect()),
         };
+        let each = (0..self.series.slices()).map(|frame| self.bytes(self.series.readouts(frame))).max();
+        let images = images + self.options.corrections.bytes(&self.heads, each.unwrap_or(0));
         // The acquisitions of a frame that is made already are gone.
         let made = self.maps + usize::from(self.first_maps.is_some());
         images.max(if made < self.series.slices() { self.maps_bytes() } else { 0 })
@@ -112,8 +114,12 @@ impl SeriesSource {
 
     /// Bytes of the acquisitions that are in memory while [`SeriesSource::learn_maps`] makes a frame of them.
     pub fn maps_bytes(&self) -> u64 {
-        let mut readouts = self.readouts_of_maps(0).unwrap_or_default();
-        readouts.extend(self.series.references(&Vec::from_iter(readouts.iter().copied())));
+        let readouts = Vec::from_iter(self.readouts_of_maps(0).unwrap_or_default());
+        let corrected = self.options.corrections.bytes(&self.heads, self.bytes(&readouts));
+        self.bytes(&readouts) + self.bytes(&self.series.references(&readouts)) + corrected
+    }
+
+    fn bytes(&self, readouts: &[usize]) -> u64 {
         readouts.iter().map(|&index| self.series.places()[index].bytes).sum()
     }
 

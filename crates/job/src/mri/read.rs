@@ -9,7 +9,7 @@ use rayspin_io::ismrmrd::{Reader, SeriesSource};
 use rayspin_io::{self as io, Input as File};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan as core;
-use rayspin_mri::scan::{Frame, FrameOptions, Label, Scan, Series, fullest};
+use rayspin_mri::scan::{Frame, FrameOptions, Label, Place, Scan, Series, fullest};
 
 use super::request::{Input, Request};
 use super::source::{Shape, Source};
@@ -75,7 +75,7 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
             Shape { frame, frames: images, assembled: true, read, coils, noise, heads, ..Shape::default() };
         let repetitions = images / slices.max(1);
         let source = Source::Series { scan: scan.clone(), repetitions, slices, another };
-        return Ok((source, shape));
+        return Ok((source, shape.with_corrections(&frames.corrections, bytes_of(scan, labels[0]))));
     }
     let slices = index.places().slices(labels[0].encoding);
     let fullest = index.fullest(&labels).unwrap_or_default();
@@ -103,7 +103,14 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
         uneven,
         ..Shape::default()
     };
+    let shape = shape.with_corrections(&frames.corrections, bytes_of(scan, fullest));
     Ok((Source::Whole { scan: scan.clone(), notes, labels, slices, only }, shape))
+}
+
+/// Bytes of the readouts of an image.
+fn bytes_of(scan: &Scan, label: Label) -> u64 {
+    let places = scan.acquisitions.iter().map(Place::from);
+    places.filter(|place| place.label() == Some(label)).map(|place| place.bytes).sum()
 }
 
 fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
@@ -168,6 +175,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
             uneven,
             maps: None,
         };
+        let shape = shape.with_corrections(&request.frames.corrections, contents.images[&largest]);
         let source = Source::Whole { scan: Arc::new(scan), notes: of_scan, labels, slices, only };
         return Ok((source, shape));
     }
@@ -204,6 +212,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         uneven,
         maps: None,
     };
+    let shape = shape.with_corrections(&request.frames.corrections, bytes);
     Ok((Source::Parts { labels, slices, notes }, shape))
 }
 

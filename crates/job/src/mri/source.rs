@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayspin_device::Device;
 use rayspin_io::cfl::Layout;
 use rayspin_io::{ArrayFrame, ArraySeries};
-use rayspin_mri::corrections::{Noise, ReadoutHeads};
+use rayspin_mri::corrections::{Corrections, Noise, ReadoutHeads};
 use rayspin_mri::prepare::coils_kept;
 use rayspin_mri::recon::ReconOptions;
 use rayspin_mri::scan::{Encoding, Frame, Label, Scan, ScanHeader};
@@ -112,6 +112,17 @@ impl Shape {
         label: Label,
     ) -> Option<(ReadoutHeads, Encoding)> {
         Some((heads.clone(), header.encodings.get(label.encoding)?.clone()))
+    }
+
+    /// Adds what corrections take to make a frame of readouts of this many bytes.
+    pub(super) fn with_corrections(mut self, corrections: &Corrections, readouts: u64) -> Self {
+        let taken = self.heads.as_ref().map_or(0, |(heads, _)| corrections.bytes(heads, readouts));
+        self.read += taken;
+        // Frames of several images are made while others are held.
+        if self.frame.is_some() {
+            self.held += taken;
+        }
+        self
     }
 
     /// Images of the run, of all slices and repetitions.

@@ -72,7 +72,7 @@ impl Correction for Centre {
 
     fn scan(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
         let Self { centre_line: line, centre_partition: partition, reversed_centre: reversed } = *self;
-        echoes::say_uncorrected(readouts, notes);
+        echoes::say_apart(readouts, notes);
         let turned = |r: &Readout<'_>| r.trajectory.is_none() && r.reversed;
         let found = match reversed {
             None if readouts.each.iter().any(turned) => {

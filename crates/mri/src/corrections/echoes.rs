@@ -1,4 +1,4 @@
-//! Readouts in two directions, as of echo-planar imaging: what is not corrected of them.
+//! Readouts in two directions, as of echo-planar imaging: where their echoes lie.
 
 use super::centre::energy_of_samples;
 use super::{Readout, Readouts};
@@ -9,25 +9,22 @@ const LEAST: usize = 4;
 /// Distance of their echoes in samples from which on the image has visible ghosts.
 const APART: f64 = 0.5;
 
-/// Says that the shift and the phase between readouts of the two directions are not corrected, where the scan measured them or the
-/// echoes lie apart.
-pub(super) fn say_uncorrected(readouts: &Readouts<'_>, notes: &mut Vec<String>) {
+/// What readouts of the two directions do to an image that are not aligned.
+pub(super) const GHOSTS: &str =
+    "readouts of the two directions are not aligned, and the image may have ghosts at half the field of view";
+
+/// Says that echoes of readouts of the two directions lie apart, in a scan that has not measured how to align them.
+pub(super) fn say_apart(readouts: &Readouts<'_>, notes: &mut Vec<String>) {
     let directions: [Vec<&Readout<'_>>; 2] = [false, true].map(|reversed| {
         readouts.each.iter().filter(|r| r.trajectory.is_none() && r.reversed == reversed).collect()
     });
-    if directions.iter().any(Vec::is_empty) {
-        return;
-    }
-    let ghosts = "readouts of the two directions are not aligned, and the image may have ghosts at half the field of view";
-    let measured = readouts.heads.phase_corrections();
-    if measured > 0 {
-        note(notes, format!("{measured} phase-correction readouts are not used: {ghosts}"));
-    } else if directions.iter().all(|own| own.len() >= LEAST)
+    if readouts.heads.phase_corrections() == 0
+        && directions.iter().all(|own| own.len() >= LEAST)
         && let Some(distance) = distance(&directions)
         && distance.abs() >= APART
     {
         // One number for all images.
-        note(notes, format!("echoes of readouts in the two directions lie apart: {ghosts}"));
+        note(notes, format!("echoes of readouts in the two directions lie apart: {GHOSTS}"));
     }
 }
 

@@ -10,6 +10,7 @@
 mod centre;
 mod discard;
 mod echoes;
+mod epi_phase;
 mod oversampling;
 mod readouts;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use rayspin_run::{About, Idle, Param, Parameters, Value};
 use crate::raw::{Encoding, Flags};
 pub use centre::{Centre, ReversedCentre};
 pub use discard::Discard;
+pub use epi_phase::{Epi, EpiPhase};
 pub use oversampling::Oversampling;
 pub(crate) use oversampling::{grid_size, of_points, other_voxel_size};
 pub use readouts::{Centres, Readout, ReadoutHeads, Readouts};
@@ -91,6 +93,11 @@ pub trait Correction: Parameters + CopyCorrection {
         None
     }
 
+    /// Bytes that it takes at most to correct readouts of an image, which take `readouts` bytes themselves.
+    fn bytes(&self, _heads: &ReadoutHeads, _readouts: u64) -> u64 {
+        0
+    }
+
     /// Takes what the heads of the whole scan say of an image, whose encoding is the header's.
     fn scan(&self, _readouts: &mut Readouts<'_>, _notes: &mut Vec<String>) {}
 
@@ -153,6 +160,7 @@ impl Default for Table {
             Box::new(Discard::default()),
             Box::new(Centre::default()),
             Box::new(Oversampling::default()),
+            Box::new(Epi::default()),
             Box::new(Whitening::default()),
         ]))
     }
@@ -212,6 +220,12 @@ impl Corrections {
     /// The value of a parameter; none where no correction has it.
     pub fn get(&self, name: &str) -> Option<Value> {
         self.iter().find_map(|one| one.get(name))
+    }
+
+    /// Bytes that corrections take at most beside the readouts of an image, which take `readouts` bytes themselves.
+    pub fn bytes(&self, heads: &ReadoutHeads, readouts: u64) -> u64 {
+        // A readout is copied once.
+        self.iter().map(|one| one.bytes(heads, readouts)).max().unwrap_or(0)
     }
 
     pub(crate) fn scan(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
