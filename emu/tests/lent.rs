@@ -6,8 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rayspin_device::cuda::ForeignStream;
-use rayspin_device::{Array, Backend, Cuda, Device, Lent};
+use rayspin_device::{Array, Backend, Cuda, Device, ForeignStream, Lent};
 
 /// Memory of a device that counts its drops.
 struct Owner {

@@ -151,13 +151,12 @@ impl ArrayWindows {
 
     /// The labels of the images: all slices of the first point in time, then all slices of the next.
     pub fn labels(&self) -> Vec<Label> {
-        let at = |repetition: usize| {
-            self.slices.iter().map(move |slice| Label {
-                repetition: u16::try_from(repetition).unwrap_or(u16::MAX),
-                ..slice.frame.label
-            })
-        };
-        (0..self.count).flat_map(at).collect()
+        (0..self.count * self.slices.len()).map(|at| self.label(at)).collect()
+    }
+
+    fn label(&self, at: usize) -> Label {
+        let (time, slice) = (at / self.slices.len(), at % self.slices.len());
+        Label { repetition: u16::try_from(time).unwrap_or(u16::MAX), ..self.slices[slice].frame.label }
     }
 
     /// Slices of each point in time.
@@ -221,7 +220,8 @@ impl ArrayWindows {
 
     /// The image that [`ArrayWindows::next_item`] gives next; none while maps come first, and after the last image.
     pub fn upcoming(&self) -> Option<Label> {
-        (self.maps == self.slices.len()).then(|| self.labels().get(self.next).copied()).flatten()
+        let all = self.count * self.slices.len();
+        (self.maps == self.slices.len() && self.next < all).then(|| self.label(self.next))
     }
 
     /// Goes on past the [upcoming](Self::upcoming) image, which [`ArrayWindows::image`] has given already.

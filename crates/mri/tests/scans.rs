@@ -1,14 +1,16 @@
 //! Scans of other writers: calibration in the images or apart from them, images that are sampled differently, samples that contradict
-//! each other, echo-planar readouts, columns and fields of view of trajectories.
+//! each other, columns and fields of view of trajectories.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "scans/echo_planar.rs"]
+mod echo_planar;
 
 use std::f64::consts::TAU;
 
 use ndarray::Array2;
 use rayspin_core::{C32, Monitor, TrajectoryUnits};
 use rayspin_device::Device;
-use rayspin_mri::corrections::{Corrections, Value};
 use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::methods::{Cartesian, CgSense, Combine, Grappa};
 use rayspin_mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_scan};
@@ -345,148 +347,6 @@ fn contradictions_among_samples_are_said() {
     one_path.iter_mut().for_each(|spoke| spoke.trajectory = path.clone());
     let said = first(&along(one_path, 1.0, None)).1;
     assert!(said.len() == 1 && said[0].contains("the path of acquisition 0"), "{said:?}");
-}
-
-/// What delays make of readouts of the two directions: a shift in samples, and a phase.
-#[derive(Clone, Copy)]
-struct Delays {
-    shift: f64,
-    phase: f64,
-}
-
-/// Line `y` of an object that ends within the field of view, and whose spectrum ends within the readout: a shift loses nothing.
-fn narrow(coil: usize, k: f64, y: usize) -> C32 {
-    let size = (-(0.25 * k).powi(2) - (0.12 * (y as f64 - (LINES / 2) as f64)).powi(2)).exp();
-    C32::from_polar((1.0 + coil as f64) as f32 * size as f32, (coil as f64 - TAU * 0.1 * k) as f32)
-}
-
-/// Readouts in two directions; echoes lie `shift` samples early or late, and reversed readouts have a phase. Reference readouts, whose
-/// directions alternate from a reversed one on, have no phase encoding, and a phase that grows by `drift` from each to the next.
-fn echo_planar(Delays { shift, phase }: Delays, references: u16, drift: f64) -> Scan {
-    let of = |reversed: bool, y: usize, turn: f64, flags: Flags| {
-        let (off, turn) = if reversed { (-shift / 2.0, turn + phase) } else { (shift / 2.0, turn) };
-        let data = Array2::from_shape_fn((COILS, NX), |(coil, x)| {
-            let x = if reversed { NX - 1 - x } else { x };
-            let value = narrow(coil, x as f64 - (NX / 2) as f64 + off, y);
-            value * C32::from_polar(1.0, turn as f32)
-        });
-        let counters = Counters { step_1: y as u16, ..Counters::default() };
-        let flags = if reversed { flags.with(Flags::REVERSE) } else { flags };
-        let mut readout = readout(data, counters, flags);
-        // In the order in which samples are stored.
-        readout.centre_sample = if reversed { NX - 1 - NX / 2 } else { NX / 2 };
-        readout
-    };
-    let reference =
-        |at: u16| of(at.is_multiple_of(2), LINES / 2, drift * f64::from(at), Flags::PHASE_CORRECTION);
-    let mut lines: Vec<_> = (0..references).map(reference).collect();
-    lines.extend((0..LINES).map(|y| of(y % 2 == 1, y, 0.0, Flags::default())));
-    scan(vec![Encoding { trajectory: TrajectoryKind::Epi, ..encoding(LINES) }], lines)
-}
-
-#[test]
-fn echoes_that_are_not_corrected_are_said() {
-    for (shift, references, said) in
-        [(0.0, 0, None), (0.2, 0, None), (1.4, 0, Some("lie apart")), (0.0, 1, Some("1 phase-correction"))]
-    {
-        let (_, notes) = first(&echo_planar(Delays { shift, phase: 0.0 }, references, 0.0));
-        let notes: Vec<_> = notes.iter().filter(|note| !note.contains("--reversed-centre")).collect();
-        assert_eq!(notes.len(), usize::from(said.is_some()), "{shift} {references}: {notes:?}");
-        if let Some(said) = said {
-            assert!(notes[0].contains(said) && notes[0].contains("ghosts"), "{notes:?}");
-        }
-    }
-}
-
-/// The grid of the first image with this part of the phase removed, and notes.
-fn aligned(scan: &Scan, epi_phase: &'static str) -> (ndarray::ArrayD<C32>, Vec<String>) {
-    let mut corrections = Corrections::default();
-    corrections.set("epi_phase", Value::Choice(epi_phase)).unwrap();
-    let options = FrameOptions { corrections, ..FrameOptions::default() };
-    let (frame, notes) = assembled(scan, scan.frames().unwrap().labels().next().unwrap(), &options).unwrap();
-    let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
-    (kspace, notes)
-}
-
-#[test]
-fn reversed_readouts_take_the_phase_that_references_tell() {
-    let apart = |a: &ndarray::ArrayD<C32>, b: &ndarray::ArrayD<C32>| {
-        let energy = |all: &ndarray::ArrayD<C32>| all.iter().map(|v| f64::from(v.norm_sqr())).sum::<f64>();
-        (energy(&(a - b)) / energy(b)).sqrt()
-    };
-    for (shift, phase, drift) in [(0.0, 0.7, 0.0), (0.8, -2.9, 0.3), (-1.3, 1.2, -0.5), (3.0, 3.1, 0.1)] {
-        let delays = Delays { shift, phase };
-        // All as the forward readouts are, which lie half the shift away.
-        let mut wanted = echo_planar(delays, 0, 0.0);
-        for (y, readout) in wanted.acquisitions.iter_mut().enumerate() {
-            readout.data = Array2::from_shape_fn((COILS, NX), |(coil, x)| {
-                let x = if y % 2 == 1 { NX - 1 - x } else { x };
-                narrow(coil, x as f64 - (NX / 2) as f64 + shift / 2.0, y)
-            })
-            .into_shared();
-        }
-        let (wanted, _) = aligned(&wanted, "none");
-        for references in [3, 5] {
-            let scan = echo_planar(delays, references, drift);
-            let before = scan.acquisitions[usize::from(references) + 1].data.clone();
-            let (found, notes) = aligned(&scan, "linear");
-            assert!(apart(&found, &wanted) < 2e-3, "{shift} {phase} {drift}: {}", apart(&found, &wanted));
-            let said = format!("{references} phase-correction readouts");
-            let lay = format!("{:.1} samples apart", shift.abs());
-            assert!(notes.iter().any(|note| note.starts_with(&said) && note.contains(&lay)), "{notes:?}");
-            // The scan keeps its own.
-            assert_eq!(scan.acquisitions[usize::from(references) + 1].data, before);
-            let (left, notes) = aligned(&scan, "none");
-            assert!(apart(&left, &wanted) > 0.1 && notes.iter().any(|note| note.contains("not used")));
-            let (constant, _) = aligned(&scan, "constant");
-            assert_eq!(apart(&constant, &wanted) < 2e-3, shift == 0.0, "{shift}");
-        }
-        // Two references have the drift between them.
-        let (two, _) = aligned(&echo_planar(delays, 2, 0.0), "linear");
-        assert!(apart(&two, &wanted) < 2e-3);
-    }
-}
-
-#[test]
-fn references_of_noise_are_not_used() {
-    let mut scan = echo_planar(Delays { shift: 0.6, phase: 0.5 }, 3, 0.0);
-    let mut state = 1u32;
-    let mut random = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state as f32 / 4_294_967_296.0 - 0.5
-    };
-    for readout in &mut scan.acquisitions[..3] {
-        readout.data = Array2::from_shape_fn((COILS, NX), |_| C32::new(random(), random())).into_shared();
-    }
-    let (found, notes) = aligned(&scan, "linear");
-    assert!(notes.iter().any(|note| note.contains("contradict each other")), "{notes:?}");
-    assert_eq!(found, aligned(&scan, "none").0);
-}
-
-#[test]
-fn each_repetition_has_its_own_references() {
-    let all = [(0.4, 0.5), (-0.9, 2.0)].map(|(shift, phase)| echo_planar(Delays { shift, phase }, 3, 0.1));
-    let mut joined = all[0].clone();
-    joined.acquisitions.extend(all[1].acquisitions.iter().cloned().map(|mut readout| {
-        readout.counters.repetition = 1;
-        readout
-    }));
-    let index = joined.frames().unwrap();
-    let labels: Vec<Label> = index.labels().collect();
-    let series = index.series(&labels, None, None).unwrap();
-    for (at, alone) in all.iter().enumerate() {
-        let frame = series.image(at, &FrameOptions::default(), &mut Vec::new()).unwrap();
-        let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
-        assert_eq!(kspace, aligned(alone, "linear").0);
-    }
-    // A repetition without references takes those of another.
-    joined.acquisitions.retain(|readout| {
-        readout.counters.repetition == 0 || !readout.flags.contains(Flags::PHASE_CORRECTION)
-    });
-    let index = joined.frames().unwrap();
-    let mut notes = Vec::new();
-    index.assemble(labels[1], &FrameOptions::default(), &mut notes).unwrap();
-    assert!(notes.iter().any(|note| note.starts_with("3 phase-correction readouts")), "{notes:?}");
 }
 
 const N: usize = 36;

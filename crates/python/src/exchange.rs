@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod copied;
+mod fingerprint;
 mod line;
-mod print;
 mod refusals;
 
 use std::cell::Cell;
@@ -29,8 +29,8 @@ use crate::error::{raised, wrong_type};
 use crate::processor::{Place, Processor};
 use crate::signals::Detached;
 
+pub(crate) use fingerprint::fingerprint;
 pub(crate) use line::Line;
-pub(crate) use print::fingerprint;
 pub(crate) use refusals::expect_unmasked;
 use refusals::{elsewhere, expect_plain, strided, unknown};
 

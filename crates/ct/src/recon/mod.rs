@@ -49,7 +49,7 @@ impl ReconOptions {
         }
     }
 
-    /// What a method is asked with for these rays.
+    /// What a method gets for these rays.
     fn spec<'a>(&self, device: &'a Device, geometry: &'a ProjectionGeometry) -> Spec<'a> {
         Spec::new(device, geometry, self.grid, self.batch_sizes, self.certify.is_some())
     }

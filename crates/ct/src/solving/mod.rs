@@ -1,4 +1,4 @@
-//! What a method is asked with, and what it leaves: rays, voxels and device before anything is allocated ([`Spec`]), line integrals and
+//! What a method gets and what it leaves: rays, voxels and device before anything is allocated ([`Spec`]), line integrals and
 //! what becomes of them while its steps run ([`Solving`]), and the volume ([`Reconstruction`]).
 
 pub(crate) mod checks;

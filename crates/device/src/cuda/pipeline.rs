@@ -53,7 +53,8 @@ impl Cuda {
         done
     }
 
-    /// [`Cuda::exchange`] of views. The caller has checked that the ends belong together.
+    /// [`Cuda::exchange`] of views. Errors: host memory that is too small; `part` is 0. The device is the
+    /// caller's to check.
     pub(crate) fn exchange_parts<T: Element>(
         &self,
         mut to: ViewMut<'_, T>,
@@ -62,6 +63,8 @@ impl Cuda {
         into: &mut PinnedBytes,
         part: usize,
     ) -> Result<()> {
+        expect_room::<T>(from, to.len())?;
+        expect_room::<T>(into, of.len())?;
         let (mut incoming, outgoing) = (parts(to.len(), part)?, parts(of.len(), part)?);
         let streams = ForkedStreams::fork(self, [&mut *from, &mut *into])?;
         for out in outgoing {
@@ -88,6 +91,8 @@ impl Cuda {
         part: usize,
         mut work: impl FnMut(ViewMut<'_, T>) -> Result<()>,
     ) -> Result<()> {
+        expect_room::<T>(from, whole.len())?;
+        expect_room::<T>(to, whole.len())?;
         let parts = parts(whole.len(), part)?;
         let streams = ForkedStreams::fork(self, [&mut *from, &mut *to])?;
         for range in parts {
@@ -173,6 +178,15 @@ impl Drop for ForkedStreams<'_> {
             // The caller has got the first failure already.
             let _ = self.end();
         }
+    }
+}
+
+/// Errors: host memory that has no room for so many values.
+fn expect_room<T>(pinned: &PinnedBytes, values: usize) -> Result<()> {
+    let room = pinned.bytes / size_of::<T>().max(1) as u64;
+    match values as u64 <= room {
+        true => Ok(()),
+        false => Err(Error::value("host values of a copy", format!("{values} or more"), room)),
     }
 }
 

@@ -25,18 +25,18 @@ pub(super) fn parameters(recorder: &mut RunRecorder, request: &Request, options:
     asked::record(recorder, &*options.method, |name| request.method.file(name).cloned());
     recorder.parameter("combine", combination(options));
     rows::record(options::options(), request, recorder);
-    for one in request.frames.corrections.iter() {
+}
+
+/// The corrections in the order in which they act, each with the reason where it does nothing, and their parameters by their names.
+pub(super) fn corrections(recorder: &mut RunRecorder, corrections: &Corrections, scan: &Known<'_>) {
+    let one = |one: &dyn Correction| serde_json::json!({ "name": one.about().name, "idle": one.idle(scan) });
+    recorder.parameter("corrections", corrections.iter().map(one).collect::<serde_json::Value>());
+    for one in corrections.iter() {
         for param in one.table() {
             let value = one.get(param.name).unwrap_or(Value::Nothing);
             recorder.parameter(param.name.replace('_', " "), asked::recorded(&value, || None));
         }
     }
-}
-
-/// The corrections in the order in which they act, each with the reason where it does nothing.
-pub(super) fn corrections(recorder: &mut RunRecorder, corrections: &Corrections, scan: &Known<'_>) {
-    let one = |one: &dyn Correction| serde_json::json!({ "name": one.about().name, "idle": one.idle(scan) });
-    recorder.parameter("corrections", corrections.iter().map(one).collect::<serde_json::Value>());
 }
 
 /// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are estimated, where they are.

@@ -284,7 +284,7 @@ fn first(made: Option<Made>, labels: &[Label]) -> Option<Made> {
 /// The frame that was looked at, where its image comes.
 fn taken(made: &mut Option<Made>, label: Label, notes: &mut Vec<String>) -> Option<Frame> {
     let (frame, assumed) = made.take_if(|(frame, _)| frame.label == label)?;
-    notes.extend(assumed);
+    notes.extend(assumed.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
     Some(frame)
 }
 

@@ -169,9 +169,8 @@ impl Stream {
         self.source.slices()
     }
 
-    /// Reconstructs the stream; `sink` takes each volume as soon as it is done. The frame that was looked at is the first image's, or is given
-    /// up. Notes on acquisitions are at the end of the notes: only
-    /// then is every one read that the images need.
+    /// Reconstructs the stream; `sink` takes each volume as soon as it is done. The frame that was looked at becomes the first image, or
+    /// it is dropped where it shows another one. Notes on acquisitions come last: only then are all read that the images need.
     pub(super) fn run<E: From<Error> + From<rayspin_core::Error> + Send>(
         self,
         device: &Device,
@@ -188,8 +187,7 @@ impl Stream {
         }
         let mut made = made.filter(|(frame, _)| labels.first() == Some(&frame.label));
         let mut next = |notes: &mut Vec<String>| -> std::result::Result<Option<StreamItem>, E> {
-            let upcoming = source.upcoming();
-            match made.take_if(|(frame, _)| Some(frame.label) == upcoming) {
+            match made.take_if(|(frame, _)| source.upcoming() == Some(frame.label)) {
                 Some((frame, assumed)) => {
                     source.skip(monitor).map_err(E::from)?;
                     notes.extend(assumed);

@@ -106,13 +106,20 @@ impl Correction for Centre {
             found.push((at, centre));
         }
         found.into_iter().for_each(|(at, centre)| readouts.each[at].centre = centre);
+        // References are sampled as the image is: their heads often state no centre, or another one.
+        let of_image: BTreeMap<(usize, bool), usize> = readouts
+            .each
+            .iter()
+            .map(|readout| ((readout.data.ncols(), readout.reversed), readout.centre))
+            .collect();
         for reference in &mut readouts.references {
             let (stated, samples) = (reference.centre_sample, reference.data.ncols());
-            reference.centre = match may_be_centre(stated, samples, width) {
+            let own = || match may_be_centre(stated, samples, width) {
                 true if reference.reversed && stored => samples - 1 - stated,
                 true => stated,
                 false => samples / 2,
             };
+            reference.centre = of_image.get(&(samples, reference.reversed)).copied().unwrap_or_else(own);
         }
         Ok(())
     }

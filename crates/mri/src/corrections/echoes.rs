@@ -9,7 +9,7 @@ const LEAST: usize = 4;
 /// Distance of their echoes in samples from which on the image has visible ghosts.
 const APART: f64 = 0.5;
 
-/// What readouts of the two directions do to an image that are not aligned.
+/// What becomes of an image whose readouts of the two directions are not aligned.
 pub(super) const GHOSTS: &str =
     "readouts of the two directions are not aligned, and the image may have ghosts at half the field of view";
 
@@ -23,7 +23,7 @@ pub(super) fn say_apart(readouts: &Readouts<'_>, notes: &mut Vec<String>) {
         && let Some(distance) = distance(&directions)
         && distance.abs() >= APART
     {
-        // One number for all images.
+        // Without the distance, which differs from image to image: a series has one note.
         note(notes, format!("echoes of readouts in the two directions lie apart: {GHOSTS}"));
     }
 }

@@ -6,11 +6,12 @@
 //! ŝ₋(x) ← ŝ₋(x) e^{−i(a + b x)},   (a, b) = argmin Σ_x |c(x)| (arg c(x) − a − b x)²,   c(x) = Σ r̂₋(x) r̂₊(x)*
 //! ```
 //!
-//! ^ is the Fourier transform along a readout, turned round where it is reversed, and x counts pixels from the middle of the field of view. r are
+//! ŝ(x) = Σ_k s(k) e^{+i2πkx/n} is the transform along a readout, turned round where it is reversed, and x counts pixels from the middle of the
+//! field of view. r are
 //! the scan's phase-correction readouts of the same image, which have no phase encoding. The sum runs over coils and over reference readouts
 //! between two others of the opposite direction, whose mean is their partner: phase that grows with time cancels. Where no readout lies between two
-//! such, neighbours are partners. The minimum starts from the phase of the autocorrelation of c, which needs no unwrapping. A slope b is a shift of b n / 2π
-//! of n samples.
+//! such, neighbours are partners. The minimum starts from the phase of the autocorrelation of c, which needs no unwrapping. A slope b is a shift of
+//! b n / 2π of n samples; where it is positive, the echoes of reversed readouts come later in k.
 //!
 //! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with nonequidistant k-space sampling*, Magn
 //! Reson Med 23:311, 1992; O. Heid, *Method for the phase correction of nuclear magnetic resonance signals*, US patent 6,043,651, 2000 (three
@@ -28,7 +29,7 @@ use super::echoes::GHOSTS;
 use super::{Correction, GROUP, Known, Readout, ReadoutHeads, Readouts, Sources};
 use crate::raw::{Flags, note};
 
-/// The part of |c| that agrees with the phase found, at least: noise alone has about the inverse root of the number of pixels.
+/// Least part of Σ|c| that has the phase found. Of noise alone about 1/√n has it, for n pixels.
 const AGREE: f64 = 0.5;
 /// Steps of least squares.
 const STEPS: usize = 3;
@@ -49,7 +50,7 @@ params! {
     /// Reversed readouts take the phase of the others, as the scan's phase-correction readouts tell it.
     pub struct Epi {
         /// What is removed.
-        epi_phase: EpiPhase = EpiPhase::Linear => Param::new(GROUP, "Phase between readouts of the two directions that is removed")
+        epi_phase: EpiPhase = EpiPhase::Linear => Param::new(GROUP, "What is removed of the phase between readouts of the two directions")
             .details("Phase-correction readouts of the scan tell it, for each slice and repetition. A scan without them stays as it is.").rare(),
     }
 }
@@ -114,22 +115,16 @@ impl Correction for Epi {
         let Some(found) = Phase::of(&pairs, self.epi_phase == EpiPhase::Linear) else {
             note(
                 notes,
-                format!("phase-correction readouts contradict each other and are not used: {GHOSTS}"),
+                format!(
+                    "phase-correction readouts have no phase in common (noise, zeros, or a shift with --epi-phase constant) and are not \
+                     used: {GHOSTS}"
+                ),
             );
             return Ok(());
         };
-        let lay = match self.epi_phase {
-            EpiPhase::Constant => format!("phases were {:.1} rad apart", found.constant),
-            _ => format!("echoes lay {:.1} samples apart", found.shift.abs()),
-        };
-        note(
-            notes,
-            format!(
-                "{} phase-correction readouts of an image align its readouts of the two directions, whose {lay} (--epi-phase none leaves \
-                 them)",
-                references.len()
-            ),
-        );
+        // Without the phase itself, which differs from image to image: a series has one note.
+        let text = "phase-correction readouts align the readouts of the two directions (--epi-phase none leaves these as they are)";
+        note(notes, text);
         let reversed = || readouts.each.iter().filter(|readout| turned(readout));
         let lengths: BTreeSet<usize> = reversed().map(|readout| readout.data.ncols()).collect();
         let turns: BTreeMap<usize, Turn> = lengths.into_iter().map(|n| (n, found.turn(n))).collect();
@@ -142,13 +137,14 @@ impl Correction for Epi {
     }
 }
 
-/// The references that have the samples and coils of the first, which are the image's, in the order of time.
+/// References with the image's coils, and as many samples as the first of them, in the order of time.
 fn usable<'r>(readouts: &'r Readouts<'_>) -> Vec<&'r Readout<'r>> {
     let Some(first) = readouts.each.first() else { return Vec::new() };
     let own = |reference: &&Readout<'_>| {
         reference.flags.contains(Flags::PHASE_CORRECTION)
             && reference.trajectory.is_none()
             && reference.data.nrows() == first.data.nrows()
+            && reference.data.ncols() > 0
             && reference.data.iter().all(|value| value.is_finite())
     };
     let all: Vec<&Readout<'_>> = readouts.references.iter().filter(own).collect();

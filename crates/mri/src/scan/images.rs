@@ -48,6 +48,8 @@ pub(super) struct Images {
     readouts: BTreeMap<Label, Vec<usize>>,
     /// Readouts that corrections learn from.
     references: BTreeMap<Label, Vec<usize>>,
+    /// Such that are flagged for calibration, too.
+    of_calibration: BTreeMap<Label, Vec<usize>>,
     marked: BTreeMap<Label, Marked>,
 }
 
@@ -81,7 +83,9 @@ impl Images {
             if head.flags.is_image() {
                 images.readouts.entry(head.label()).or_default().push(index);
             } else if head.flags.contains(learned) {
-                images.references.entry(head.label()).or_default().push(index);
+                let calibrates = head.flags.contains(Flags::CALIBRATION);
+                let all = if calibrates { &mut images.of_calibration } else { &mut images.references };
+                all.entry(head.label()).or_default().push(index);
             }
             let alone = head.flags.is_calibration_line();
             let shared = head.flags.is_image() && head.flags.contains(Flags::CALIBRATION_AND_IMAGING);
@@ -193,24 +197,15 @@ impl Images {
         found
     }
 
-    /// The readouts that corrections of an image learn from, in file order: those with the counters of its readouts, else those of the
-    /// first other image of the slice that has any.
+    /// The readouts that corrections of an image learn from, in file order: those with the counters of its readouts, else those of the same
+    /// slice whose repetition is nearest. Ones for calibration serve where there are no others.
     pub(super) fn references(&self, readouts: impl Iterator<Item = Head>) -> Vec<usize> {
-        if self.references.is_empty() {
+        if self.references.is_empty() && self.of_calibration.is_empty() {
             return Vec::new();
         }
         let labels: BTreeSet<Label> = readouts.map(|head| head.label()).collect();
-        let mut own: Vec<usize> =
-            labels.iter().filter_map(|label| self.references.get(label)).flatten().copied().collect();
-        if own.is_empty() {
-            let same = |other: &Label| {
-                labels.iter().any(|label| (label.encoding, label.slice) == (other.encoding, other.slice))
-            };
-            let first = self.references.iter().find(|(other, _)| same(other));
-            own = first.map(|(_, readouts)| readouts.clone()).unwrap_or_default();
-        }
-        own.sort_unstable();
-        own
+        let found = nearest(&self.references, &labels).or_else(|| nearest(&self.of_calibration, &labels));
+        found.unwrap_or_default()
     }
 
     /// What the images of these labels that have fewer lines than the fullest one have of them; none where all have about as many. Along
@@ -259,6 +254,21 @@ impl Marked {
 
 /// The part of the samples of the fullest image that others have at least, where images are sampled alike.
 const ALIKE: f64 = 0.9;
+
+/// Readouts with these labels, in file order; else those of the same encoding and slice whose repetition is nearest.
+fn nearest(all: &BTreeMap<Label, Vec<usize>>, labels: &BTreeSet<Label>) -> Option<Vec<usize>> {
+    let own: Vec<usize> = labels.iter().filter_map(|label| all.get(label)).flatten().copied().collect();
+    let mut found = match labels.first() {
+        Some(label) if own.is_empty() => {
+            let same = |other: &&Label| (label.encoding, label.slice) == (other.encoding, other.slice);
+            let away = |other: &&Label| other.repetition.abs_diff(label.repetition);
+            all.get(all.keys().filter(same).min_by_key(away)?)?.clone()
+        }
+        _ => own,
+    };
+    found.sort_unstable();
+    (!found.is_empty()).then_some(found)
+}
 
 /// Whether an image has fewer of something than the fullest image.
 pub(crate) fn is_uneven(own: usize, most: usize) -> bool {

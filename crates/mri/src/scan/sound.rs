@@ -1,6 +1,6 @@
 //! Whether a scan or a frame that another program made is one that reconstruction can rely on.
 
-use rayspin_core::{Error, Result, all_finite, format_shape};
+use rayspin_core::{Error, Geometry, Result, all_finite, expect_shape, format_shape};
 
 use super::frame::{check_finite, check_matrix};
 use super::{Acquisition, Encoding, Frame, Limits, Samples, Scan};
@@ -109,7 +109,21 @@ impl Frame {
     /// Checks that its parts fit each other.
     ///
     /// Errors: a matrix that is empty or absurd or of another number of axes than the samples, no coils or
-    /// samples, other numbers of places or times than of samples, numbers that are not finite.
+    /// samples, other numbers of places or times than of samples, calibration lines on another grid or of other coils,
+    /// a place that is none, numbers that are not finite.
+    ///
+    /// ```
+    /// use ndarray::ArrayD;
+    /// use rayspin_core::{C32, Geometry};
+    /// use rayspin_mri::scan::{CalibrationLines, Frame};
+    ///
+    /// let frame = Frame::from_grid(ArrayD::from_elem(vec![4, 8, 8], C32::ONE), Geometry::default())?;
+    /// frame.check()?;
+    /// let sampled = ArrayD::from_elem(vec![8, 8], true);
+    /// let lines = CalibrationLines { kspace: ArrayD::from_elem(vec![5, 8, 8], C32::ONE), sampled };
+    /// assert!(Frame { calibration: Some(lines), ..frame }.check().is_err()); // another coil
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
     pub fn check(&self) -> Result<()> {
         let mut matrix = [1; 3];
         if !(1..=3).contains(&self.matrix.len()) {
@@ -148,13 +162,21 @@ impl Frame {
             }
         };
         if let Some(lines) = &self.calibration {
+            let Samples::Cartesian { kspace, .. } = &self.samples else {
+                return Err(Error::value("calibration lines", "none beside a trajectory", "some"));
+            };
+            expect_shape("calibration lines", kspace.shape(), lines.kspace.shape())?;
             grid("calibration lines", &lines.kspace, lines.sampled.shape())?;
         }
-        match &self.times {
-            Some(times) if times.len() != samples => {
-                Err(Error::shape("times of samples", &[samples], &[times.len()]))
+        let Geometry { spacing_mm, position_mm, read_dir, phase_dir, slice_dir } = self.geometry;
+        Geometry::new(spacing_mm, position_mm, read_dir, phase_dir, slice_dir)?;
+        let Some(times) = &self.times else { return Ok(()) };
+        expect_shape("times of samples", &[samples], &[times.len()])?;
+        match times.iter().enumerate().find(|(_, time)| !time.is_finite()) {
+            Some((index, time)) => {
+                Err(Error::NotFinite { what: "times of samples".into(), index, found: time.to_string() })
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ use rayspin::device::{Array, Backend};
 use rayspin::kernels::nufft::Component;
 
 use super::copied::doubles;
-use super::print::fingerprint;
+use super::fingerprint::fingerprint;
 use super::{Dtype, Given, expect_plain, expect_unmasked, to_numpy};
 use crate::error::raised;
 use crate::processor::{Place, Processor};

@@ -137,7 +137,8 @@ pub(crate) fn fft(
 ///
 ///     y[j] = sum_x image[x] exp(-2 pi i k_j.x)
 ///
-/// points: k_j, real `[sample, dim]`, components in the order x, y, z, in cycles per field of view; copied.
+/// points: k_j, real `[sample, dim]`, components in the order x, y, z, in cycles per field of view. The operator
+/// holds them for pickles, and cannot be pickled once they have changed.
 /// shape: of an image, `(n,)`, `(y, x)` or `(z, y, x)`. batch: of the axes before it.
 /// eps: the relative error, about 1e-5 unless given. dtype: complex64 (the default) or complex128. device: as for `identity`.
 ///
