@@ -101,12 +101,14 @@ pub struct Format {
     pub samples: fn() -> Vec<Sample>,
 }
 
+type ListFolder = fn(&Folder) -> Result<Vec<Held>>;
+
 /// How a folder of a format's files is read as one image.
 pub(crate) struct Folders {
     /// Reads the image; the name chooses one of several.
     pub(crate) image: fn(&Folder, Option<&str>) -> Result<ImageRead>,
     /// What the files hold under names, where they may hold several images.
-    pub(crate) names: Option<fn(&Folder) -> Result<Vec<Held>>>,
+    pub(crate) names: Option<ListFolder>,
     /// What the files' headers say, under labels.
     pub(crate) describe: Option<fn(&Folder) -> Result<Rows>>,
 }

@@ -45,7 +45,7 @@ struct Planned {
 struct Kept {
     name: &'static str,
     array: Py<PyAny>,
-    /// Of an array on the host.
+    /// For an array on the host.
     print: Option<u64>,
 }
 

@@ -181,7 +181,7 @@ impl Drop for ForkedStreams<'_> {
     }
 }
 
-/// Errors: host memory that has no room for so many values.
+/// Errors: host memory that is smaller than this number of values.
 fn expect_room<T>(pinned: &PinnedBytes, values: usize) -> Result<()> {
     let room = pinned.bytes / size_of::<T>().max(1) as u64;
     match values as u64 <= room {

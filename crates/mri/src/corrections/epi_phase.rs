@@ -29,7 +29,7 @@ use super::echoes::GHOSTS;
 use super::{Correction, GROUP, Known, Readout, ReadoutHeads, Readouts, Sources};
 use crate::raw::{Flags, note};
 
-/// Least part of Σ|c| that has the phase found. Of noise alone about 1/√n has it, for n pixels.
+/// Least part of Σ|c| that has the phase found. Noise alone reaches about 1/√n for n pixels.
 const AGREE: f64 = 0.5;
 /// Steps of least squares.
 const STEPS: usize = 3;
@@ -165,7 +165,7 @@ fn pairs<'r>(references: &[&'r Readout<'r>]) -> Vec<(&'r Readout<'r>, Vec<&'r Re
     beside.map(|two| (two[0], vec![two[1]])).collect()
 }
 
-/// The phase of reversed readouts over that of the others.
+/// The phase by which reversed readouts differ from forward readouts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Phase {
     /// In the middle of the field of view, radian.

@@ -37,9 +37,9 @@ pub use whitening::{CoilMap, Noise, NoiseMeasurement, Whitening, measure};
 /// Kinds of readouts that are no part of an image, and that tell how to correct those that are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Kinds of which each image takes its own.
+    /// Kinds of readouts that belong to one image.
     pub of_image: Flags,
-    /// Kinds of which all readouts of the scan are taken together.
+    /// Kinds of readouts that belong to the whole scan.
     pub of_scan: Flags,
 }
 

@@ -197,8 +197,9 @@ impl Images {
         found
     }
 
-    /// The readouts that corrections of an image learn from, in file order: those with the counters of its readouts, else those of the same
-    /// slice whose repetition is nearest. Ones for calibration serve where there are no others.
+    /// The reference readouts from which corrections of an image learn, in file order. They have the counters of the image's readouts. An
+    /// image without such references takes the references of its slice from the nearest repetition. References for calibration serve
+    /// where a scan has no others.
     pub(super) fn references(&self, readouts: impl Iterator<Item = Head>) -> Vec<usize> {
         if self.references.is_empty() && self.of_calibration.is_empty() {
             return Vec::new();
@@ -255,7 +256,8 @@ impl Marked {
 /// The part of the samples of the fullest image that others have at least, where images are sampled alike.
 const ALIKE: f64 = 0.9;
 
-/// Readouts with these labels, in file order; else those of the same encoding and slice whose repetition is nearest.
+/// Readouts with these labels, in file order. Without such readouts, the readouts of the same encoding and slice from the nearest
+/// repetition.
 fn nearest(all: &BTreeMap<Label, Vec<usize>>, labels: &BTreeSet<Label>) -> Option<Vec<usize>> {
     let own: Vec<usize> = labels.iter().filter_map(|label| all.get(label)).flatten().copied().collect();
     let mut found = match labels.first() {

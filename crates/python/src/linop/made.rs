@@ -101,12 +101,12 @@ impl Made {
         self
     }
 
-    /// Of another operator.
+    /// A part of another operator.
     pub(super) fn of(self, name: &str, operator: &Bound<'_, LinearOperator>) -> PyResult<Self> {
         self.of_all([operator])?.with(operator.py(), name, operator)
     }
 
-    /// Of these operators, which an argument names.
+    /// A combination of the operators that an argument names.
     pub(super) fn of_all<'a, 'py: 'a>(
         mut self,
         operators: impl IntoIterator<Item = &'a Bound<'py, LinearOperator>>,

@@ -101,7 +101,7 @@ pub(crate) trait EncodingSpec {
     /// Samples of a coil.
     fn samples(&self) -> u64;
 
-    /// Images, `[coefficient, image…]`, that together make those of the frames; none where a frame is one.
+    /// The number of coefficient images, `[coefficient, image…]`, that together make the images of all frames; none where each frame is an image.
     fn coefficients(&self) -> Option<usize> {
         None
     }
@@ -111,7 +111,7 @@ pub(crate) trait EncodingSpec {
         None
     }
 
-    /// s of F ρ = s d for an image of so many voxels.
+    /// s of F ρ = s d for an image with this number of voxels.
     fn scale(&self, voxels: f64) -> Scale;
 
     /// Bytes of the frame itself, on the host.
