@@ -243,6 +243,13 @@ fn calibration_of_another_encoding_is_used_or_named() {
     assert_eq!(lines.sampled.iter().filter(|&&s| s).count(), 16 * 20);
     assert_eq!(lines.kspace[[2, LINES / 2 - 5, NX / 2 + 4]], signal(2, [4.0, -5.0]));
     assert!(notes.iter().any(|note| note.contains("encoding 1")), "{notes:?}");
+    let said = |notes: &[String]| notes.iter().filter(|note| note.contains("two directions")).count();
+    assert_eq!(said(&notes), 0);
+    let mut turned = good.clone();
+    turned.acquisitions.iter_mut().filter(|line| line.encoding == 1).step_by(2).for_each(|line| {
+        line.flags = line.flags.with(Flags::REVERSE);
+    });
+    assert_eq!(said(&first(&turned).1), 1);
     let whole = reconstructed(&scan(vec![encoding(LINES)], full()), &ReconOptions::of(Cartesian::default()));
     let found = reconstructed(&good, &ReconOptions::of(Grappa::default()));
     assert!(apart(&found, &whole) < 0.02, "{}", apart(&found, &whole));

@@ -6,11 +6,15 @@ use super::centre::{MIN_WIDTH, sampled_centre};
 use super::frames::expect_finite;
 use super::{Acquisition, CalibrationLines, Samples, ScanHeader, cartesian};
 use crate::corrections::{Corrections, Readouts};
-use crate::raw::{is_known, note};
+use crate::raw::{Flags, is_known, note};
 
 /// Said of embedded calibration.
 pub(super) const EMBEDDED: &str =
     "lines flagged for calibration alone lie between the lines of the image: they are a part of it";
+
+/// Said of lines of another encoding: references of the image need not be theirs.
+const NOT_ALIGNED: &str = "calibration readouts of another encoding run in two directions and are not aligned: coil sensitivities may have \
+                           ghosts (--maps gives sensitivities)";
 
 /// By how much fields of view of one size may differ.
 const ROUNDED: f64 = 1e-3;
@@ -107,6 +111,11 @@ impl<'a> Image<'a> {
                 let what = format!("encoded field of view along {name}");
                 return Err(Error::value(what, format!("the images' {wanted} mm"), format!("{found} mm")));
             }
+        }
+        let runs =
+            |reversed: bool| lines.iter().any(|(_, line)| line.flags.contains(Flags::REVERSE) == reversed);
+        if runs(false) && runs(true) {
+            note(notes, NOT_ALIGNED);
         }
         // What is given is the images'.
         let corrections = Corrections::default();
