@@ -90,8 +90,8 @@ pub fn write_coil_array(path: impl AsRef<Path>, maps: ArrayViewD<'_, C32>, layou
     }
 }
 
-/// Bytes that [`read_scan`](crate::read_scan) needs at its peak for k-space on a grid, or for samples along a trajectory; of a
-/// file that numbers its images, one of them is read at a time. 0 for a format without arrays.
+/// Bytes that [`read_scan`](crate::read_scan) needs at its peak for k-space on a grid, or for samples along a trajectory. A file that
+/// numbers its images is read one image at a time. 0 for a format without arrays.
 ///
 /// Errors: as [`detect`], and a header that cannot be read.
 pub fn array_memory(path: impl AsRef<Path>, along_trajectory: bool) -> Result<u64> {

@@ -5,7 +5,7 @@ use rayspin_core::{Geometry, Image, format_shape};
 
 use crate::atomic::together;
 use crate::cfl::Layout;
-use crate::folder::Folder;
+use crate::detect::Found;
 use crate::format::{ImageRead, Property, any_of};
 use crate::{
     AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, Values, WriteOptions,
@@ -108,21 +108,21 @@ pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
 /// Errors: as [`read_image`].
 pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
     let input = Input::of(path);
-    let (path, format) = (&input.file, input.format()?);
-    let Some(read) = format.read_image else {
+    let (path, name, found) = (&input.file, input.name.as_deref(), input.found()?);
+    let format = found.format();
+    let unsupported = || {
         let of = endings(Format::reads_images);
-        return Err(Error::unsupported(path, format!("reading an image from {format}"))
-            .with_hint(format!("give an image as {}", any_of(&of))));
+        let error = Error::unsupported(path, format!("reading an image from {format}"));
+        error.with_hint(format!("give an image as {}", any_of(&of)))
     };
-    let name = input.name.as_deref();
-    let mut read = match &format.folder {
-        Some(of_folder) if path.is_dir() => {
-            let folder = Folder::open(path)?;
+    let mut read = match found {
+        Found::File(_) => (format.read_image.ok_or_else(unsupported)?)(path, name)?,
+        Found::Folder(folder) => {
+            let of_folder = format.folder.as_ref().ok_or_else(unsupported)?;
             let mut read = (of_folder.image)(&folder, name)?;
             read.notes.extend(folder.left_out());
             read
         }
-        _ => read(path, name)?,
     };
     if !format.keeps(Property::Geometry) {
         let is_sized = read.image.geometry().spacing_mm != [1.0; 3];

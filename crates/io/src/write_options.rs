@@ -26,8 +26,8 @@ pub struct WriteOptions {
 /// How an image becomes a picture.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PngOptions {
-    /// The real number that is shown of complex ones. Real ones show themselves, unless [`WriteOptions::values`]
-    /// asks for others.
+    /// The real number that is shown of complex ones. Real numbers show themselves, unless the caller sets
+    /// [`WriteOptions::values`].
     pub part: Part,
     /// What is black and what is white; phase is shown from −π to π unless a range is given. Percentiles are taken over the
     /// whole volume, and over all that is shown of a series.

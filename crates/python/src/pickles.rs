@@ -9,11 +9,11 @@ use crate::remade::{Parts, Remade as _, VERSION, set_own};
 
 /// Makes the object of a pickle: `pickle.loads`, `copy.copy` and `copy.deepcopy` call it.
 ///
-/// kind: the object's class. version: of the pickle. parts: what the object is made of.
+/// kind: the object's class. version: of the pickle. parts: the parts of the object, by name.
 ///
-/// Returns the object. Raises ValueError for a pickle of another version and parts that do not fit each
-/// other, TypeError for parts of another type and for another class, and what making the object raises, such
-/// as RuntimeError where its GPU is not there.
+/// Returns the object. Raises ValueError for a pickle of another version and for parts that do not fit each
+/// other. Raises TypeError for parts of another type and for another class. Making the object raises its own
+/// exceptions, such as RuntimeError where its GPU is not there.
 #[pyfunction]
 pub(crate) fn remade<'py>(
     kind: &Bound<'py, PyType>,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{complete, detect, endings};
+use super::{Found, complete, endings};
 use crate::format::any_of;
 use crate::{Error, Format, Result};
 
@@ -43,18 +43,24 @@ impl Input {
         }
     }
 
-    /// The file's format. Errors: as [`detect`]; a name in a file of a format that holds one thing.
+    /// The file's format. Errors: as [`detect`](super::detect); a name in a file of a format that holds one thing.
     pub(crate) fn format(&self) -> Result<&'static Format> {
-        let format = detect(&self.file)?;
+        self.found().map(|found| found.format())
+    }
+
+    /// The file or folder. Errors: as of [`Input::format`].
+    pub(crate) fn found(&self) -> Result<Found> {
+        let found = Found::of(&self.file)?;
+        let format = found.format();
         match &self.name {
             Some(name) if !format.has_names() && !format.described => {
                 let of = endings(Format::has_names);
                 let expected = format!("a file of several arrays, series or scans ({})", any_of(&of));
-                let found = format!("'{name}' of one that holds one ({format})");
-                Err(Error::field(&self.file, "name after the colon", expected, found)
+                let many = format!("'{name}' of one that holds one ({format})");
+                Err(Error::field(&self.file, "name after the colon", expected, many)
                     .with_hint("leave the colon and the name out"))
             }
-            _ => Ok(format),
+            _ => Ok(found),
         }
     }
 }

@@ -135,13 +135,37 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
-    let path = &Input::of(path).file;
-    if let Some(format) = of_common_name(path) {
-        return Ok(format);
+    Found::of(&Input::of(path).file).map(|found| found.format())
+}
+
+/// What is at a path.
+pub(crate) enum Found {
+    /// A file of this format.
+    File(&'static Format),
+    /// A folder whose files are one image.
+    Folder(Folder),
+}
+
+impl Found {
+    /// Errors: as [`detect`].
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        match of_common_name(path) {
+            None if path.is_dir() => Folder::open(path).map(Self::Folder),
+            None => of_file(path).map(Self::File),
+            Some(format) => Ok(Self::File(format)),
+        }
     }
-    if path.is_dir() {
-        return Folder::open(path).map(|folder| folder.format);
+
+    /// The format of the file, or of the folder's files.
+    pub(crate) fn format(&self) -> &'static Format {
+        match self {
+            Self::File(format) => format,
+            Self::Folder(folder) => folder.format,
+        }
     }
+}
+
+fn of_file(path: &Path) -> Result<&'static Format> {
     let mut file = opening::open(path)?;
     let mut start = [0; 1024];
     let got = element::fill(&mut file, &mut start).map_err(|e| Error::read(path, e))?;
@@ -215,12 +239,13 @@ fn unknown(path: &Path, found: &str) -> Error {
 /// ```
 pub fn describe(path: impl AsRef<Path>) -> Result<Vec<(String, Detail)>> {
     let path = &Input::of(path).file;
-    let format = detect(path)?;
-    match &format.folder {
-        Some(of_folder) if path.is_dir() => {
-            of_folder.describe.map_or_else(|| Ok(Vec::new()), |describe| describe(&Folder::open(path)?))
+    let none = || Ok(Vec::new());
+    match Found::of(path)? {
+        Found::File(format) => format.describe.map_or_else(none, |describe| describe(path)),
+        Found::Folder(folder) => {
+            let of_folder = folder.format.folder.as_ref().and_then(|of_folder| of_folder.describe);
+            of_folder.map_or_else(none, |describe| describe(&folder))
         }
-        _ => format.describe.map_or_else(|| Ok(Vec::new()), |describe| describe(path)),
     }
 }
 
@@ -242,11 +267,12 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Vec<(String, Detail)>> {
 /// ```
 pub fn names(path: impl AsRef<Path>) -> Result<Vec<Held>> {
     let path = &Input::of(path).file;
-    let format = detect(path)?;
-    match &format.folder {
-        Some(of_folder) if path.is_dir() => {
-            of_folder.names.map_or_else(|| Ok(Vec::new()), |names| names(&Folder::open(path)?))
+    let none = || Ok(Vec::new());
+    match Found::of(path)? {
+        Found::File(format) => format.names.map_or_else(none, |names| names(path)),
+        Found::Folder(folder) => {
+            let of_folder = folder.format.folder.as_ref().and_then(|of_folder| of_folder.names);
+            of_folder.map_or_else(none, |names| names(&folder))
         }
-        _ => format.names.map_or_else(|| Ok(Vec::new()), |names| names(path)),
     }
 }

@@ -56,7 +56,7 @@ impl Job for PlanJob<'_> {
                 let stream = core::Streaming {
                     frames: *repetitions,
                     slices: *slices,
-                    held: shape.maps.as_deref().map_or(0, core::assembling),
+                    held: shape.held + shape.maps.as_deref().map_or(0, core::assembling),
                     coils: shape.coils,
                     maps: shape.maps.as_deref(),
                     plans_each: request.selection.window.is_some(),

@@ -12,8 +12,9 @@
 //! c = the usual centre within n/16 of argmax E, else argmax E,   where max E ≥ 2 mean E
 //! ```
 //!
-//! and a note says so. Of a reversed readout some writers count `center_sample` as the samples are stored, others as if the readout ran
-//! forwards: readouts of the two directions tell, else the energy does. A trajectory states its own centre, in as many dimensions as it has.
+//! and a note says so. Some writers count the `center_sample` of a reversed readout as the samples are stored, others as if the readout
+//! ran forwards. Readouts of the two directions tell which it is, else the energy tells it. A trajectory states its own centre, in as many
+//! dimensions as it has.
 
 use std::collections::BTreeMap;
 

@@ -6,12 +6,12 @@
 //! ŝ₋(x) ← ŝ₋(x) e^{−i(a + b x)},   (a, b) = argmin Σ_x |c(x)| (arg c(x) − a − b x)²,   c(x) = Σ r̂₋(x) r̂₊(x)*
 //! ```
 //!
-//! ŝ(x) = Σ_k s(k) e^{+i2πkx/n} is the transform along a readout, turned round where it is reversed, and x counts pixels from the middle of the
-//! field of view. r are
-//! the scan's phase-correction readouts of the same image, which have no phase encoding. The sum runs over coils and over reference readouts
-//! between two others of the opposite direction, whose mean is their partner: phase that grows with time cancels. Where no readout lies between two
-//! such, neighbours are partners. The minimum starts from the phase of the autocorrelation of c, which needs no unwrapping. A slope b is a shift of
-//! b n / 2π of n samples; where it is positive, the echoes of reversed readouts come later in k.
+//! ŝ(x) = Σ_k s(k) e^{+i2πkx/n} is the transform along a readout, turned round where it is reversed. x counts pixels from the middle of
+//! the field of view. r are the scan's phase-correction readouts of the same image, which have no phase encoding. The sum runs over coils
+//! and over reference readouts between two others of the opposite direction. The mean of the two is the partner, so that phase which
+//! grows with time cancels. Where no readout lies between two such readouts, neighbours are partners. The minimum starts from the phase of
+//! the autocorrelation of c, which needs no unwrapping. A slope b is a shift of b n / 2π of n samples. Where it is positive, the echoes of
+//! reversed readouts come later in k.
 //!
 //! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with nonequidistant k-space sampling*, Magn
 //! Reson Med 23:311, 1992; O. Heid, *Method for the phase correction of nuclear magnetic resonance signals*, US patent 6,043,651, 2000 (three
@@ -100,6 +100,13 @@ impl Correction for Epi {
         if measured > 0 && directions == [true; 2] && !used {
             note(notes, format!("{measured} phase-correction readouts are not used: {GHOSTS}"));
         }
+        let along = readouts.each.iter().any(|readout| readout.trajectory.is_some() && readout.reversed);
+        if measured > 0 && along {
+            note(
+                notes,
+                format!("{measured} phase-correction readouts are not used along a trajectory: {GHOSTS}"),
+            );
+        }
     }
 
     fn readouts(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) -> Result<()> {
@@ -179,12 +186,13 @@ impl Phase {
     fn of(pairs: &[(&Readout<'_>, Vec<&Readout<'_>>)], linear: bool) -> Option<Self> {
         let n = pairs.first()?.0.data.ncols();
         let mut c = vec![C64::ZERO; n];
+        let transform = rayspin_line_fft::plan_f64(&[n]);
         for (one, partners) in pairs {
             for coil in 0..one.data.nrows() {
-                let own = transformed(one, coil);
+                let own = transformed(&transform, one, coil);
                 let mut mean = vec![C64::ZERO; n];
                 for partner in partners {
-                    let values = transformed(partner, coil);
+                    let values = transformed(&transform, partner, coil);
                     mean.iter_mut()
                         .zip(values)
                         .for_each(|(mean, value)| *mean += value / partners.len() as f64);
@@ -268,7 +276,7 @@ fn place(at: usize, n: usize) -> f64 {
 }
 
 /// A coil's samples that are kept, in the direction in which k rises, transformed: x = 0 first. The centre of k-space has no phase.
-fn transformed(readout: &Readout<'_>, coil: usize) -> Vec<C64> {
+fn transformed(transform: &rayspin_line_fft::Lines<f64>, readout: &Readout<'_>, coil: usize) -> Vec<C64> {
     let n = readout.data.ncols();
     let mut line = vec![C64::ZERO; n];
     for sample in readout.kept.clone() {
@@ -276,7 +284,7 @@ fn transformed(readout: &Readout<'_>, coil: usize) -> Vec<C64> {
         let at = if readout.reversed { n - 1 - sample } else { sample };
         line[at] = C64::new(value.re.into(), value.im.into());
     }
-    rayspin_line_fft::plan_f64(&[n]).inverse.iter().for_each(|inverse| inverse.process(&mut line));
+    transform.inverse.iter().for_each(|inverse| inverse.process(&mut line));
     let turn = |at: usize| C64::from_polar(1.0, -TAU * place(at, n) * readout.centre as f64 / n as f64);
     line.iter_mut().enumerate().for_each(|(at, value)| *value *= turn(at));
     line

@@ -83,7 +83,7 @@ pub trait Correction: Parameters + CopyCorrection {
     /// Its name and what it does.
     fn about(&self) -> About;
 
-    /// The kinds of readouts that it learns from, besides those of images.
+    /// The kinds of readouts that it learns from, besides readouts of images.
     fn learns_from(&self) -> Sources {
         Sources::default()
     }
@@ -174,7 +174,7 @@ impl Deref for Table {
     }
 }
 
-/// The corrections of a run, in the order in which they act: those of the table, with the run's parameters.
+/// The corrections of a run: the corrections of the table, in the order in which they act, with the run's parameters.
 ///
 /// ```
 /// use rayspin_mri::corrections::{Corrections, Value};

@@ -1,5 +1,4 @@
-//! Oversampling: the field of view that was encoded is larger than the image's, along the readout as a rule, so that nothing folds
-//! over there.
+//! Oversampling: the scanner encodes a larger field of view than the image has, along the readout as a rule, so that nothing folds over there.
 //!
 //! ```text
 //! on a grid            n = N · FOV_encoded / FOV_image places,   image = the N places around the centre of F⁻¹ d

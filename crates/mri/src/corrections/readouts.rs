@@ -97,14 +97,14 @@ pub struct Readouts<'a> {
     pub encoding: Encoding,
     /// What the heads of the whole scan say.
     pub heads: &'a ReadoutHeads,
-    /// Readouts of the kinds that corrections [learn from](super::Sources): those of the same image, else those of another image of its
-    /// slice.
+    /// Readouts of the kinds that corrections [learn from](super::Sources). They belong to the same image, else to the nearest repetition
+    /// of its slice.
     pub references: Vec<Readout<'a>>,
     /// Where the centre of k-space lies.
     pub centres: Centres,
     /// Places of the grid along x, y and z that hold the image's readouts. Along a trajectory there is no grid.
     pub grid: [usize; 3],
-    /// What samples of a grid are multiplied by, so that the image is signal per field of view of the header.
+    /// The factor of a grid's samples, so that the image is signal per field of view of the header.
     pub scale: f64,
     /// The readouts.
     pub each: Vec<Readout<'a>>,

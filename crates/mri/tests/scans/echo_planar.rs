@@ -139,7 +139,7 @@ fn each_repetition_has_its_own_references() {
         let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
         assert_eq!(kspace, aligned(alone, "linear").0);
     }
-    // A repetition without references takes those of another.
+    // A repetition without references takes the references of another.
     joined.acquisitions.retain(|readout| {
         readout.counters.repetition == 0 || !readout.flags.contains(Flags::PHASE_CORRECTION)
     });
@@ -193,4 +193,21 @@ fn references_may_begin_forwards() {
     scan.acquisitions.remove(0);
     let apart = (&aligned(&scan, "linear").0 - &wanted).iter().map(|v| v.norm()).fold(0.0, f32::max);
     assert!(apart < 1e-4, "{apart}");
+}
+
+#[test]
+fn echo_planar_readouts_along_a_trajectory_are_said_to_be_left() {
+    let mut scan = echo_planar(Delays { shift: 0.8, phase: 0.4 }, 3, 0.0);
+    for readout in &mut scan.acquisitions {
+        let y = f32::from(readout.counters.step_1) - LINES as f32 / 2.0;
+        let reversed = readout.flags.contains(Flags::REVERSE);
+        let x = |at: usize| if reversed { NX - 1 - at } else { at } as f32 - NX as f32 / 2.0;
+        let points = Array2::from_shape_fn((NX, 2), |(at, axis)| if axis == 0 { x(at) } else { y });
+        readout.trajectory = Some(points.into_shared());
+    }
+    scan.header.encodings[0].trajectory = TrajectoryKind::Other;
+    let (_, notes) = first(&scan);
+    let said =
+        notes.iter().filter(|note| note.contains("not used along a trajectory") && note.contains("ghosts"));
+    assert_eq!(said.count(), 1, "{notes:?}");
 }

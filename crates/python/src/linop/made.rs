@@ -20,7 +20,7 @@ use crate::exchange::{Item, to_numpy};
 use crate::processor::Processor;
 use crate::remade::{Parts, Remade, changed, own};
 
-/// An array of which the operator has a copy, as one of NumPy.
+/// The operator's copy of an array, as an array of NumPy.
 type Held = Box<dyn Fn(Python<'_>) -> PyResult<Py<PyAny>> + Send + Sync>;
 
 /// The call that made an operator: the function's name and its arguments.
@@ -30,7 +30,7 @@ pub(crate) struct Made {
     arguments: Py<PyDict>,
     /// The fingerprints of these arrays.
     prints: Vec<(&'static str, u64)>,
-    /// Arguments of which the operator has copies anyway.
+    /// Arguments that the operator has copied anyway.
     held: Vec<(&'static str, Held)>,
     functions: Option<Py<Functions>>,
     /// Whether it, or an operator in it, calls functions of the caller's.
@@ -128,7 +128,7 @@ impl Made {
         visit.call(&self.functions)
     }
 
-    /// The arguments, arrays as those of NumPy. Errors: an array of the caller's that has changed; functions
+    /// The arguments, with arrays as arrays of NumPy. Errors: an array of the caller's that has changed; functions
     /// that were freed.
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = self.arguments.bind(py).copy()?;

@@ -65,7 +65,7 @@ impl Grid<'_> {
         fft::Problem { shape: self.sampled.shape().to_vec(), batch: 1 }.work()
     }
 
-    /// Bytes of calibration lines, with so many bytes at each place.
+    /// Bytes of calibration lines, with this number of bytes at each place.
     pub(super) fn calibration_bytes(&self, own: u64) -> u64 {
         self.calibration.map_or(0, |lines| own * count(lines.sampled.shape()))
     }

@@ -64,7 +64,7 @@ impl Draw {
         (frame(matrix, samples), trajectory)
     }
 
-    /// A frame of a grid, two thirds of which are measured.
+    /// A frame on a grid. Two thirds of the grid are measured.
     pub(super) fn grid(&mut self, matrix: &[usize], grid: &[usize]) -> Frame {
         let sampled = ArrayD::from_shape_fn(grid, |_| self.real(0.0, 3.0) < 2.0);
         let mut kspace = self.array(&[&[COILS], grid].concat());
@@ -171,7 +171,7 @@ impl Case<'_> {
     fn check(mut self, cache: &mut FrameCache) {
         let Example { frame, of_frames, mut options, matrix, scale } = self.example;
         let (what, device) = (self.what, self.device);
-        // Of a grid whose places are encoded as points, the samples are those that were measured.
+        // A grid whose places are encoded as points has the measured samples alone.
         let data: Vec<Vec<C32>> = match &frame.samples {
             Samples::Cartesian { kspace, sampled } => {
                 let all = matrix.nrows() == sampled.len();
@@ -206,7 +206,7 @@ impl Case<'_> {
         assert_eq!(spec.image_shape().iter().product::<usize>(), matrix.ncols(), "{what}");
         assert!(spec.domain().iter().zip(spec.voxels().matrix()).all(|(grid, n)| grid >= n), "{what}");
         let measured = matrix.outer_iter().filter(|row| row.iter().any(|v| *v != C64::ZERO)).count();
-        // Of several frames, each is counted as the one that is given.
+        // Several frames count as copies of the frame that is given.
         assert!(extent.points.is_multiple_of(measured), "{what}: {extent:?}");
         let mut ledger = Ledger::new(Bytes::default(), 1);
         ledger.hold(spec.frame_bytes());
