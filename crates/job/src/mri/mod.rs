@@ -4,7 +4,7 @@ mod arrays;
 mod basis;
 mod choose;
 mod effect;
-mod images;
+mod frame_source;
 mod options;
 mod plan;
 mod read;

@@ -14,7 +14,7 @@ use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, re
 use rayspin_mri::scan::{Facts, Frame, Label, Place, Series};
 use rayspin_run::{Budget, Endpoints, Plan};
 
-use super::images::Images;
+use super::frame_source::{FrameSource, another};
 use super::request::Request;
 use super::source::{Made, Shape};
 use super::taken::Taken;
@@ -34,7 +34,7 @@ pub struct StreamShape {
 
 /// An open scan whose images are read as they are needed.
 pub(super) struct Stream {
-    source: Images,
+    source: Box<dyn FrameSource>,
     /// Slice counters of the whole scan.
     slices: Vec<u16>,
     notes: Vec<String>,
@@ -84,8 +84,7 @@ pub(super) fn open(
     let mut shape = Shape::of_stream((frame, assumed), beside.saturating_sub(kept), kept, count, noise);
     (shape.heads, shape.taken, shape.uneven) = (heads, taken, uneven);
     let (slices, windows) = (slice_places.slices(labels[0].encoding), window.is_some());
-    let source = Images::Scan(Box::new(source));
-    Ok(Ok((Stream { source, slices, notes, maps: None, windows }, shape)))
+    Ok(Ok((Stream { source: Box::new(source), slices, notes, maps: None, windows }, shape)))
 }
 
 impl Stream {
@@ -97,7 +96,7 @@ impl Stream {
     /// The facts about the fullest image `frame` as one of a series.
     pub(super) fn in_series(&mut self, facts: Facts, frame: &Frame, monitor: &Monitor<'_>) -> Result<Facts> {
         let repetitions = self.repetitions();
-        Ok(match self.source.another(monitor)? {
+        Ok(match another(&mut *self.source, monitor)? {
             Some(second) => facts.in_series(repetitions, frame, &second),
             None => facts,
         })
@@ -106,17 +105,17 @@ impl Stream {
     /// The repetitions of an array series; `slices` are the slice counters of all its images.
     pub(super) fn of_arrays(source: ArraySource, slices: Vec<u16>, notes: Vec<String>) -> Self {
         let windows = source.series().has_several_trajectories();
-        Self { source: Images::Arrays(Box::new(source)), slices, notes, maps: None, windows }
+        Self { source: Box::new(source), slices, notes, maps: None, windows }
     }
 
     /// A window over the readouts of arrays, likewise.
     pub(super) fn of_windows(source: ArrayWindows, slices: Vec<u16>, notes: Vec<String>) -> Self {
-        Self { source: Images::Windows(Box::new(source)), slices, notes, maps: None, windows: true }
+        Self { source: Box::new(source), slices, notes, maps: None, windows: true }
     }
 
     /// Whether the images come from an array without a header.
     pub(super) fn of_array(&self) -> bool {
-        matches!(self.source, Images::Arrays(_) | Images::Windows(_))
+        self.source.of_array()
     }
 
     /// Where the axes of the images go in a BART array.

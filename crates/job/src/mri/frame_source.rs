@@ -1,0 +1,242 @@
+//! Where the frames of a stream come from.
+
+use rayspin_core::Monitor;
+use rayspin_io::cfl::Layout;
+use rayspin_io::ismrmrd::{Reader, SeriesSource};
+use rayspin_io::{ArraySource, ArrayWindows};
+use rayspin_mri::recon::StreamItem;
+use rayspin_mri::scan::{Frame, Label};
+
+use crate::Result;
+
+/// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
+const TICK_S: f64 = 2.5e-3;
+
+/// Frames that are read one at a time: repetitions, or windows over readouts.
+pub(super) trait FrameSource: Send {
+    /// The frames, in the order in which they come.
+    fn labels(&self) -> Vec<Label>;
+
+    /// Slices of each point in time.
+    fn slices(&self) -> usize;
+
+    /// Points in time.
+    fn repetitions(&self) -> usize;
+
+    /// The number of the frame with the most readouts.
+    fn fullest(&self) -> usize {
+        0
+    }
+
+    /// Whether the samples come from arrays without a header.
+    fn of_array(&self) -> bool {
+        true
+    }
+
+    /// Where the axes of the images go in a BART array.
+    fn layout(&self) -> Layout;
+
+    /// Time between images in s, where time stamps tell it.
+    fn step_s(&self) -> Option<f64> {
+        None
+    }
+
+    /// Bytes that the source holds beside the frames that it gives.
+    fn held_bytes(&self) -> u64;
+
+    /// Bytes that the source holds while it makes the frame that maps are learned from.
+    fn learning_bytes(&self) -> u64 {
+        self.held_bytes()
+    }
+
+    /// Reads the samples that the maps of all images are learned from, where one image has too few.
+    fn learn_maps(&mut self, notes: &mut Vec<String>, monitor: &Monitor<'_>) -> Result<Option<&Frame>>;
+
+    /// The frame of a number. The source does not advance.
+    fn frame(&mut self, number: usize, notes: &mut Vec<String>, monitor: &Monitor<'_>) -> Result<Frame>;
+
+    /// The frame that comes next; none while maps come first, and after the last frame.
+    fn upcoming(&self) -> Option<Label>;
+
+    /// Goes on past the upcoming frame, which was made when it was looked at.
+    fn skip(&mut self, monitor: &Monitor<'_>) -> Result<()>;
+
+    /// The next of the stream, none after the last frame.
+    fn next(&mut self, notes: &mut Vec<String>, monitor: &Monitor<'_>) -> Result<Option<StreamItem>>;
+
+    /// What was assumed of the acquisitions that were read.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Another frame of the slice that the fullest frame shows; none if each slice has one frame.
+pub(super) fn another(source: &mut dyn FrameSource, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
+    let (fullest, slices) = (source.fullest(), source.slices());
+    let at = if fullest < slices { fullest + slices } else { fullest - slices };
+    if at >= slices * source.repetitions() {
+        return Ok(None);
+    }
+    source.frame(at, &mut Vec::new(), monitor).map(Some)
+}
+
+/// Of a scan with a header.
+impl FrameSource for SeriesSource {
+    fn labels(&self) -> Vec<Label> {
+        self.series().labels().collect()
+    }
+
+    fn slices(&self) -> usize {
+        self.series().slices()
+    }
+
+    fn repetitions(&self) -> usize {
+        self.series().repetitions()
+    }
+
+    fn fullest(&self) -> usize {
+        self.series().fullest()
+    }
+
+    fn of_array(&self) -> bool {
+        false
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::default()
+    }
+
+    fn step_s(&self) -> Option<f64> {
+        self.series().ticks().map(|ticks| ticks * TICK_S)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        Self::held_bytes(self) + beside(self.reader())
+    }
+
+    fn learning_bytes(&self) -> u64 {
+        self.maps_bytes() + beside(self.reader())
+    }
+
+    fn learn_maps(&mut self, notes: &mut Vec<String>, monitor: &Monitor<'_>) -> Result<Option<&Frame>> {
+        Ok(Self::learn_maps(self, notes, monitor)?)
+    }
+
+    fn frame(&mut self, number: usize, notes: &mut Vec<String>, monitor: &Monitor<'_>) -> Result<Frame> {
+        Ok(self.image(number, notes, monitor)?)
+    }
+
+    fn upcoming(&self) -> Option<Label> {
+        Self::upcoming(self)
+    }
+
+    fn skip(&mut self, monitor: &Monitor<'_>) -> Result<()> {
+        Ok(Self::skip(self, monitor)?)
+    }
+
+    fn next(&mut self, notes: &mut Vec<String>, monitor: &Monitor<'_>) -> Result<Option<StreamItem>> {
+        Ok(Self::next(self, notes, monitor)?)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        Self::notes(self)
+    }
+}
+
+/// Of an array.
+impl FrameSource for ArraySource {
+    fn labels(&self) -> Vec<Label> {
+        Self::labels(self).to_vec()
+    }
+
+    fn slices(&self) -> usize {
+        Self::slices(self)
+    }
+
+    fn repetitions(&self) -> usize {
+        Self::repetitions(self)
+    }
+
+    fn layout(&self) -> Layout {
+        self.series().layout(Self::labels(self))
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.series().reading_bytes()
+    }
+
+    fn learn_maps(&mut self, notes: &mut Vec<String>, _: &Monitor<'_>) -> Result<Option<&Frame>> {
+        Ok(Self::learn_maps(self, notes)?)
+    }
+
+    fn frame(&mut self, number: usize, notes: &mut Vec<String>, _: &Monitor<'_>) -> Result<Frame> {
+        let labels = Self::labels(self);
+        let beyond =
+            || rayspin_core::Error::value("frame", format!("a number below {}", labels.len()), number);
+        let label = labels.get(number).copied().ok_or_else(beyond)?;
+        Ok(self.series().frame(label, notes)?)
+    }
+
+    fn upcoming(&self) -> Option<Label> {
+        Self::upcoming(self)
+    }
+
+    fn skip(&mut self, _: &Monitor<'_>) -> Result<()> {
+        Self::skip(self);
+        Ok(())
+    }
+
+    fn next(&mut self, notes: &mut Vec<String>, _: &Monitor<'_>) -> Result<Option<StreamItem>> {
+        Ok(Self::next(self, notes)?)
+    }
+}
+
+/// Of a window over the readouts of arrays.
+impl FrameSource for ArrayWindows {
+    fn labels(&self) -> Vec<Label> {
+        Self::labels(self)
+    }
+
+    fn slices(&self) -> usize {
+        Self::slices(self)
+    }
+
+    fn repetitions(&self) -> usize {
+        Self::repetitions(self)
+    }
+
+    fn layout(&self) -> Layout {
+        Self::layout(self)
+    }
+
+    /// What the reader keeps.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
+    fn learn_maps(&mut self, notes: &mut Vec<String>, _: &Monitor<'_>) -> Result<Option<&Frame>> {
+        Ok(Self::learn_maps(self, notes)?)
+    }
+
+    fn frame(&mut self, number: usize, _: &mut Vec<String>, _: &Monitor<'_>) -> Result<Frame> {
+        Ok(self.image(number)?)
+    }
+
+    fn upcoming(&self) -> Option<Label> {
+        Self::upcoming(self)
+    }
+
+    fn skip(&mut self, _: &Monitor<'_>) -> Result<()> {
+        Self::skip(self);
+        Ok(())
+    }
+
+    fn next(&mut self, _: &mut Vec<String>, _: &Monitor<'_>) -> Result<Option<StreamItem>> {
+        Ok(self.next_item()?)
+    }
+}
+
+/// Bytes that the reader takes besides acquisitions, and gives back.
+fn beside(reader: &Reader) -> u64 {
+    reader.memory_bytes().saturating_sub(reader.library_bytes())
+}
