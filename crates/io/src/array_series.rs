@@ -23,7 +23,7 @@ use crate::{Error, Result};
 /// The images of a BART array of k-space, or of samples along a trajectory: read from the file one at a time.
 ///
 /// Each has the label that it would have in a scan with a header: TE counts contrasts, TIME repetitions, TIME2 cardiac phases
-/// and SLICE slices. Slices lie side by side along z, in a field of view that [`ScanOptions::fov_mm`] states.
+/// and SLICE slices. [`ScanOptions::echoes_in_time`] makes TE count repetitions. Slices lie side by side along z, in a field of view that [`ScanOptions::fov_mm`] states.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
@@ -90,10 +90,18 @@ impl ArraySeries {
         (options, beyond): (&ScanOptions, Beyond),
     ) -> Result<Self> {
         let mut notes = Vec::new();
+        let images = if options.echoes_in_time { images.with_echoes_in_time() } else { images };
+        if images.has_echoes_in_time() {
+            notes.push("TE counts the images of the series".to_owned());
+        }
         let along = match &options.trajectory {
             None => None,
             Some(file) => {
                 let of_points = images_of(file)?;
+                let of_points = match images.has_echoes_in_time() {
+                    true => of_points.map(Images::with_echoes_in_time),
+                    false => of_points,
+                };
                 if let Some(of_points) = &of_points {
                     of_points.expect_to_fit(&images)?;
                 }

@@ -273,6 +273,37 @@ fn each_frame_has_its_own_trajectory_or_all_have_one() {
 }
 
 #[test]
+fn echoes_are_the_series_of_a_temporal_basis() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    with_frames(f);
+    for name in ["samples", "trajs"] {
+        let mut array = values(&f.join(format!("{name}.cfl")));
+        array.swap_axes(TE, TIME);
+        cfl::write(f.join(format!("echo-{name}.cfl")), array.view()).unwrap();
+    }
+    let basis =
+        Array2::from_shape_fn((7, 2), |(frame, i)| C32::new((frame as f32 + 1.0).powi(i as i32), 0.0));
+    npy::write(f.join("basis.npy"), basis.view()).unwrap();
+    let run = |prefix: &str, more: &str, output: &str| {
+        let arrays = format!("{prefix}samples.cfl --traj {prefix}trajs.cfl --matrix 48,40");
+        said(&format!("recon mri {arrays} -m cg-sense --device cpu --no-record -o {output} {more}"), f)
+    };
+    run("", "--basis basis.npy", "times.cfl");
+    let text = run("echo-", "--basis basis.npy", "echoes.cfl");
+    assert!(text.contains("TE counts the images of the series"), "{text}");
+    // Coefficients lie in COEFF, as those of BART's own tools.
+    assert_eq!(dims(f, "echoes.cfl"), [48, 40, 1, 1, 1, 1, 2]);
+    assert_eq!(values(&f.join("times.cfl")), values(&f.join("echoes.cfl")));
+    // Without a basis echoes are contrasts, of which one is taken, and so with --contrast.
+    let text = run("echo-", "--contrast 2", "one.cfl");
+    assert!(!text.contains("TE counts"), "{text}");
+    assert_eq!(dims(f, "one.cfl"), [48, 40]);
+    let line = "recon mri echo-samples.cfl --traj echo-trajs.cfl --matrix 48,40 --basis basis.npy --contrast 2 -o x.cfl";
+    refused(&command(line), f, &["--basis", "several repetitions"]);
+}
+
+#[test]
 fn maps_come_in_sets_and_slices() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();

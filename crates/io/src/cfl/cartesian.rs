@@ -107,7 +107,7 @@ impl Layout {
     }
 
     /// The same axes for `count` frames, all along `dim`.
-    pub(crate) fn with_all_along(self, count: usize, dim: usize) -> Self {
+    pub fn with_all_along(self, count: usize, dim: usize) -> Self {
         let mut frames = Self::default().frames;
         frames[dim - dim::MAPS] = count;
         Self { frames, ..self }

@@ -11,7 +11,7 @@ use rayspin_mri::scan::Label;
 use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
 use crate::{Error, Result, opening};
 
-/// The dimensions that number images, the slowest of a scan's labels first.
+/// The dimensions that number images.
 const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
 /// Images at most: the labels of more take too much memory.
 const MOST: usize = 1 << 24;
@@ -19,11 +19,13 @@ const MOST: usize = 1 << 24;
 /// The images of an array, and where each lies in it.
 ///
 /// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases and SLICE slices, as
-/// the labels of a scan do. All other dimensions are 1.
+/// the labels of a scan do; echoes can count as repetitions. All other dimensions are 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Images {
     path: PathBuf,
     dims: [usize; DIMS],
+    /// Whether TE counts repetitions, and TIME contrasts.
+    echoes_in_time: bool,
 }
 
 impl Images {
@@ -32,7 +34,7 @@ impl Images {
     /// Errors: as [`read`](super::read); a dimension that numbers no images and is not 1; too many images.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         let dims = read_dims(path)?;
-        let images = Self { path: path.to_owned(), dims };
+        let images = Self { path: path.to_owned(), dims, echoes_in_time: false };
         for (index, &size) in dims.iter().enumerate().skip(dim::MAPS) {
             if size > 1 && !COUNTERS.contains(&index) {
                 let hint = format!(
@@ -54,6 +56,25 @@ impl Images {
         Ok(images)
     }
 
+    /// The same images, of which TE counts repetitions where TIME counts none.
+    pub(crate) fn with_echoes_in_time(self) -> Self {
+        let echoes_in_time = self.dims[dim::TE] > 1 && self.dims[dim::TIME] == 1;
+        Self { echoes_in_time, ..self }
+    }
+
+    /// Whether TE counts repetitions.
+    pub(crate) fn has_echoes_in_time(&self) -> bool {
+        self.echoes_in_time
+    }
+
+    /// The dimensions of contrasts, cardiac phases, repetitions and slices, the slowest of a scan's labels first.
+    fn counters(&self) -> [usize; 4] {
+        match self.echoes_in_time {
+            true => [dim::TIME, dim::TIME2, dim::TE, dim::SLICE],
+            false => COUNTERS,
+        }
+    }
+
     fn refuse(&self, index: usize, expected: &str) -> Error {
         let field = format!("{} (dimension {index})", dim::NAMES[index]);
         Error::field(file_pair(&self.path).1, field, expected, self.dims[index])
@@ -67,8 +88,11 @@ impl Images {
     /// Whether the label is that of one of them.
     pub(crate) fn holds(&self, label: &Label) -> bool {
         let counters = [label.contrast, label.phase, label.repetition, label.slice];
-        let within =
-            COUNTERS.iter().zip(counters).all(|(&index, counter)| usize::from(counter) < self.dims[index]);
+        let within = self
+            .counters()
+            .iter()
+            .zip(counters)
+            .all(|(&index, counter)| usize::from(counter) < self.dims[index]);
         within && label.encoding == 0 && label.set == 0
     }
 
@@ -79,7 +103,7 @@ impl Images {
 
     /// Their labels, in order.
     pub(crate) fn labels(&self) -> Vec<Label> {
-        let [contrasts, phases, repetitions, slices] = COUNTERS.map(|index| self.dims[index]);
+        let [contrasts, phases, repetitions, slices] = self.counters().map(|index| self.dims[index]);
         let mut labels = Vec::with_capacity(self.count());
         for contrast in 0..contrasts {
             for phase in 0..phases {
@@ -115,13 +139,9 @@ impl Images {
 
     /// The number of the label's image in the file, the first fastest. A dimension of 1 serves all.
     pub(crate) fn place(&self, label: &Label) -> usize {
-        let counter = |index| match index {
-            dim::TE => label.contrast,
-            dim::TIME => label.repetition,
-            dim::TIME2 => label.phase,
-            dim::SLICE => label.slice,
-            _ => 0,
-        };
+        let numbers = [label.contrast, label.phase, label.repetition, label.slice];
+        let counters = self.counters();
+        let counter = |index| counters.iter().position(|&own| own == index).map_or(0, |at| numbers[at]);
         (dim::MAPS..DIMS).rev().fold(0, |place, index| {
             let size = self.dims[index];
             place * size + usize::from(counter(index)).min(size - 1)
@@ -158,7 +178,7 @@ impl Images {
             .map_err(|e| Error::field(&header, "Dimensions", "a shape", e))
     }
 
-    /// Where the image axes of some of them go, when they are written as one array: slices along SLICE, repetitions along TIME.
+    /// Where the image axes of some of them go, when they are written as one array: slices along SLICE, repetitions where they were.
     pub(crate) fn layout(&self, labels: &[Label], along_trajectory: bool) -> Layout {
         let distinct = |of: fn(&Label) -> u16| labels.iter().map(of).collect::<BTreeSet<u16>>().len();
         let cut = if along_trajectory { Axes::default() } else { Axes::of(&self.dims) };
@@ -167,7 +187,8 @@ impl Images {
             (_, Axes::ReadIsZ) => Axes::SliceIsZOfCut,
             _ => Axes::SliceIsZ,
         };
-        Layout { axes, ..Layout::default() }.with_frames(distinct(|label| label.repetition), dim::TIME)
+        Layout { axes, ..Layout::default() }
+            .with_frames(distinct(|label| label.repetition), self.counters()[2])
     }
 }
 

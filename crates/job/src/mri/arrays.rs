@@ -21,7 +21,8 @@ use crate::Result;
 /// Reads an array of one image, or one over whose readouts a window slides; opens an array of several.
 pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
     let Reading { request, memory, process, .. } = *reading;
-    let Request { arrays, selection, input, .. } = request;
+    let Request { selection, input, .. } = request;
+    let arrays = &options(request);
     let read = io::array_memory(path, arrays.trajectory.is_some())?;
     request.short().refuse(memory, process + read)?;
     cpu::expect_memory(path.display(), read)?;
@@ -62,6 +63,12 @@ pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) ->
     Ok((Source::Arrays { series, labels, slices, notes }, shape))
 }
 
+/// How arrays are read. Over a temporal basis the echoes of a BART array are the series, as BART's own tools have it.
+fn options(request: &Request) -> ScanOptions {
+    let echoes_in_time = request.basis.is_some() && request.selection.contrast.is_none();
+    ScanOptions { echoes_in_time, ..request.arrays.clone() }
+}
+
 /// Reads arrays over whose readouts a window slides.
 fn read_windows(
     path: &Path,
@@ -69,7 +76,8 @@ fn read_windows(
     request: &Request,
     monitor: &Monitor<'_>,
 ) -> Result<(Source, Shape)> {
-    let Request { arrays, selection, input, .. } = request;
+    let Request { selection, input, .. } = request;
+    let arrays = options(request);
     let of_file = |error| input.error(error);
     let chosen = arrays.readouts.as_ref();
     // Chosen ones are counted over all that the window slides over.

@@ -21,6 +21,7 @@ use super::plan::Planned;
 use super::read::read_part;
 use super::request::Request;
 use super::source::{Made, Source};
+use super::stream::layout_of;
 use super::taken::Taken;
 use super::{record, stopped};
 use crate::place::expect_memory;
@@ -70,7 +71,8 @@ impl<'a> Planned<'a> {
         sink: &mut (dyn FnMut(Volume) -> std::result::Result<(), E> + Send),
     ) -> std::result::Result<Finished<'a>, E> {
         self.ready()?;
-        let (layout, taken) = (self.source.layout(), self.shape.taken.take());
+        let layout = layout_of(self.source.layout(), &self.session.options);
+        let taken = self.shape.taken.take();
         let Self { mut session, source, mut shape, .. } = self;
         let made = shape.take_made();
         drop(shape);
@@ -112,7 +114,7 @@ impl<'a> Planned<'a> {
             session
                 .told
                 .monitor
-                .note(&format!("--cache: {count} kernels, {bytes}; nothing in it is ever deleted"));
+                .note(&format!("`--cache`: {count} kernels, {bytes}; nothing in it is ever deleted"));
         }
         if let Some(found) = &searched {
             let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));

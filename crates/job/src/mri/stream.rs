@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rayspin_core::Monitor;
 use rayspin_device::Device;
-use rayspin_io::cfl::Layout;
+use rayspin_io::cfl::{Layout, dim};
 use rayspin_io::ismrmrd::{Reader, SeriesSource};
 use rayspin_io::{ArraySource, ArrayWindows, Input as File, SeriesWriter};
 use rayspin_mri::corrections::measure;
@@ -126,7 +126,8 @@ impl Stream {
     /// The images as files hold them. Coefficients of a temporal basis do not follow each other in time.
     pub(super) fn shape(&self, options: &ReconOptions) -> StreamShape {
         let step_s = self.source.step_s().filter(|_| options.basis.is_none());
-        StreamShape { frames: options.images_of(self.repetitions()), step_s, layout: self.layout() }
+        let frames = options.images_of(self.repetitions());
+        StreamShape { frames, step_s, layout: layout_of(self.layout(), options) }
     }
 
     /// Reads the samples that all images' maps are learned from, where the method needs maps and has none.
@@ -202,6 +203,14 @@ impl Stream {
         })?;
         end.notes.extend(source.notes());
         Ok(end)
+    }
+}
+
+/// Where the axes of a run's images go in a BART array: coefficients of a temporal basis along COEFF, others as the samples had them.
+pub(super) fn layout_of(layout: Layout, options: &ReconOptions) -> Layout {
+    match &options.basis {
+        Some(basis) => layout.with_all_along(basis.coefficients(), dim::COEFF),
+        None => layout,
     }
 }
 
