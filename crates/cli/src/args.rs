@@ -98,7 +98,16 @@ impl Command {
 
 /// The definition of the command line.
 pub(crate) fn command() -> clap::Command {
-    let command = formats::fill(Cli::command())
+    help::arrange(formats::as_options(definition()))
+}
+
+/// [`command`], with parameters in help texts marked as [`rayspin::core::Mention`] has them.
+pub(crate) fn marked() -> clap::Command {
+    help::arrange(definition())
+}
+
+fn definition() -> clap::Command {
+    formats::fill(Cli::command())
         .mut_arg("device", |option| {
             option.help("Processor to compute on: auto, cpu, cuda, cuda:N").long_help(
                 "Processor to compute on: auto, cpu, cuda, cuda:N. auto takes the first GPU that works. It takes the CPU if the \
@@ -109,8 +118,7 @@ pub(crate) fn command() -> clap::Command {
             option.help(
                 "GPU memory that arrays may take; a reconstruction is cut to fit [default: all that is free]",
             )
-        });
-    help::arrange(command)
+        })
 }
 
 /// `rayspin demo`
@@ -351,7 +359,7 @@ pub(crate) struct Rerun {
 /// Arguments of another program, which judges them.
 #[derive(Debug, Args)]
 pub(crate) struct Passed {
-    /// Arguments of rayspin-ladder, unchanged: rayspin-ladder --help lists them
+    /// Arguments of rayspin-ladder, unchanged: `rayspin-ladder --help` lists them
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     _arguments: Vec<OsString>,
 }
@@ -417,8 +425,8 @@ pub(crate) mod tests {
         let line = ["rayspin", "recon", "mri", "a.h5", "-o", "b.npy", "-W", "none", "-q"];
         let matches = command.clone().try_get_matches_from(line).unwrap();
         let given = Given::of(&command, &matches);
-        assert_eq!(given.name("regulariser"), Some("--regulariser (-W)"));
-        assert_eq!(given.name("outputs"), Some("--output (-o)"));
+        assert_eq!(given.name("regulariser"), Some("`--regulariser (-W)`"));
+        assert_eq!(given.name("outputs"), Some("`--output (-o)`"));
         // A default is not given.
         assert_eq!((given.name("epsilon"), given.name("density")), (None, None));
     }

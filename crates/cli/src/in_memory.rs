@@ -1,6 +1,5 @@
 //! Commands whose results stay in memory, with the options of the command line. Packages for other languages make keywords of these.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use anyhow::Result;
@@ -9,12 +8,13 @@ use rayspin::device::{Cpu, Device};
 use rayspin::kernels::render::{Knot, Transfer};
 use rayspin::mri::methods::Methods;
 use rayspin::mri::simulate::{Simulation, simulate};
+use rayspin::run::Remedy;
 use rayspin_shell::BadInput;
 use rayspin_shell::effect::Given;
 
 use crate::args::{self, Cli, Command, Simulate};
 pub use crate::commands::render::Picture;
-use crate::{PROGRAM, commands, hints, methods};
+use crate::{PROGRAM, commands, methods};
 
 /// A command that runs in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Task {
     /// The options that are no files.
     pub fn options(self) -> Vec<CommandOption> {
         methods::take(Methods::default());
-        let mut program = args::command();
+        let mut program = args::marked();
         program.build();
         let found = self.words().iter().try_fold(&program, |at, name| at.find_subcommand(name));
         let own = |option: &&clap::Arg| {
@@ -111,21 +111,6 @@ fn described(option: &clap::Arg) -> Option<CommandOption> {
     })
 }
 
-/// The names of the options of all commands, as in `--field-map`.
-pub fn option_names() -> BTreeSet<String> {
-    methods::take(Methods::default());
-    let mut program = args::command();
-    program.build();
-    let mut names = BTreeSet::new();
-    let mut left = vec![&program];
-    while let Some(command) = left.pop() {
-        let long = command.get_arguments().filter_map(clap::Arg::get_long);
-        names.extend(long.map(|name| format!("--{name}")));
-        left.extend(command.get_subcommands());
-    }
-    names
-}
-
 /// A help text with the lists of formats and of methods that stand in it as `{images read}` and the like.
 ///
 /// ```
@@ -135,16 +120,21 @@ pub fn filled(text: &str) -> String {
     args::formats::filled(text)
 }
 
-/// What to do about an error of a task, in options of the command, where that is known.
+/// What to do about an error of a task or a run, where that is known, with parameters marked as [`rayspin::core::Mention`] has them.
 ///
 /// ```
 /// use rayspin::core::Error;
 ///
 /// let hint = rayspin_cli::in_memory::hint(&Error::value("photons", "a positive number", -5));
-/// assert_eq!(hint.as_deref(), Some("--photons sets them; --lines leaves the detector's noise out"));
+/// assert_eq!(hint.as_deref(), Some("`--photons` sets them; `--lines` leaves the detector's noise out"));
 /// ```
 pub fn hint(error: &rayspin::core::Error) -> Option<String> {
-    hints::hint(error)
+    rayspin::job::remedy(error, &remedies()).map(String::from)
+}
+
+/// The remedies of commands besides reconstruction.
+pub(crate) fn remedies() -> Vec<Remedy> {
+    [args::simulate::REMEDIES, args::ct::REMEDIES, args::render::REMEDIES, args::filter::REMEDIES].concat()
 }
 
 fn other_command() -> anyhow::Error {

@@ -15,10 +15,11 @@ mod args;
 mod commands;
 #[cfg(test)]
 mod extremes;
-mod hints;
 pub mod in_memory;
 mod methods;
 mod options;
+#[cfg(test)]
+mod texts;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -31,8 +32,17 @@ use rayspin_shell::{Context, Gpu, Program, interrupt};
 
 use args::{Cli, Command, Recon, Simulate};
 use commands::files::{RunFiles, together};
+use commands::lab::NotInstalled;
 
-const PROGRAM: Program = Program { name: "rayspin", hint: hints::hint };
+const PROGRAM: Program = Program { name: "rayspin", hint };
+
+/// What to do about an error, in the options of this program.
+fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if error.is::<NotInstalled>() {
+        return Some(NotInstalled::HINT.to_owned());
+    }
+    in_memory::hint(error.downcast_ref()?)
+}
 
 /// Runs the command line `args`, the program's name first, with these methods of reconstruction. The methods of the first call
 /// hold for the process.

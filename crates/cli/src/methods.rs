@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::builder::PossibleValue;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
+use rayspin::core::as_options;
 use rayspin::ct::corrections::{Correction, Corrections, GROUP, with};
 use rayspin::job::asked::{Asked, Kit, Typed, image_of};
 pub(crate) use rayspin::job::ct::{Ct, corrections};
@@ -118,7 +119,9 @@ fn argument(param: &Param, of: &[(&'static str, Value)]) -> Arg {
             .allow_negative_numbers(true),
         Kind::Count => arg.value_name("N").value_parser(value_parser!(u64)),
         Kind::Choice(choices) => {
-            let values = choices.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help));
+            let values = choices
+                .iter()
+                .map(|choice| PossibleValue::new(choice.name).help(as_options(choice.help).into_owned()));
             arg.value_name(param.name.to_uppercase()).value_parser(values.collect::<Vec<_>>())
         }
         Kind::Image => {
@@ -131,7 +134,7 @@ impl<K: Kit> Args for MethodArgs<K> {
     fn augment_args(command: Command) -> Command {
         let names = K::methods().iter().map(|method| {
             let about = method.about();
-            PossibleValue::new(about.name).help(about.help)
+            PossibleValue::new(about.name).help(as_options(about.help).into_owned())
         });
         let method = Arg::new("method")
             .long("method")
@@ -193,9 +196,9 @@ impl CorrectionArgs {
                 let found = if self.names.is_empty() {
                     "none".into()
                 } else {
-                    format!("--correct {}", self.names.join(","))
+                    format!("`--correct {}`", self.names.join(","))
                 };
-                return refuse(option, &format!("--correct {fitting}"), &found);
+                return refuse(option, &format!("`--correct {fitting}`"), &found);
             }
         }
         Ok(())
@@ -232,7 +235,7 @@ impl Args for CorrectionArgs {
     fn augment_args(command: Command) -> Command {
         let names = corrections().iter().map(|one| {
             let about = one.about();
-            PossibleValue::new(about.name).help(about.help)
+            PossibleValue::new(about.name).help(as_options(about.help).into_owned())
         });
         let correct = Arg::new("correct")
             .long("correct")

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::builder::PossibleValue;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint, value_parser};
-use rayspin::core::Ranges;
+use rayspin::core::{Ranges, as_options};
 use rayspin::job::rows::{Kind, OptionRow, Setting, Settings, Table};
 use rayspin_shell::args::{numbers, ranges, size};
 use rayspin_shell::effect::Given;
@@ -96,7 +96,8 @@ fn argument<R, N>(row: &OptionRow<R, N>) -> Arg {
         }
         Kind::Bytes => arg.value_parser(size),
         Kind::Names(names) => {
-            let values = names.iter().map(|one| PossibleValue::new(one.name).help(one.help));
+            let values =
+                names.iter().map(|one| PossibleValue::new(one.name).help(as_options(one.help).into_owned()));
             arg.value_parser(values.collect::<Vec<_>>())
         }
         Kind::NumberOr(word) => arg.allow_negative_numbers(true).value_parser(move |text: &str| {

@@ -16,6 +16,7 @@
 mod error;
 mod geometry;
 mod image;
+mod marks;
 mod monitor;
 mod projection;
 mod ranges;
@@ -29,6 +30,7 @@ pub mod vector;
 pub use error::{Error, ErrorKind, Result};
 pub use geometry::Geometry;
 pub use image::Image;
+pub use marks::{Mention, as_options, spelled, spelled_whole};
 pub use monitor::{Monitor, Progress, Silent};
 pub use projection::{Detector, Orbit, ProjectionGeometry, RaySource, View, VolumeGrid};
 pub use ranges::Ranges;

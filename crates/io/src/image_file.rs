@@ -98,7 +98,7 @@ pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
         && let Some(value) = image.data().iter().find(|value| value.im != 0.0)
     {
         return Err(Error::field(&input.file, "image", "real numbers", format!("the number {value}"))
-            .with_hint("rayspin convert writes the magnitudes to .nii.gz"));
+            .with_hint("`rayspin convert` writes the magnitudes to .nii.gz"));
     }
     Ok(file.map(|image| image.into_real().0))
 }
@@ -226,7 +226,7 @@ pub(crate) fn lost_note(values: Values) -> String {
     let part = if values == Values::Magnitude { "magnitude" } else { "real part" };
     let keep = endings(|format| format.images.as_ref().is_some_and(|i| i.values.contains(&Values::Complex)));
     format!(
-        "only the {part} of the complex image is written: complex values keep the phase (--complex; {})",
+        "only the {part} of the complex image is written: complex values keep the phase (`--complex`; {})",
         keep.join(", ")
     )
 }

@@ -257,7 +257,7 @@ fn not_applied(header: &Header) -> Vec<String> {
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     if target.repetitions().is_some_and(|count| count > 1) {
         return Err(Error::unsupported(target.path, "a series of volumes as MetaImage")
-            .with_hint("--repetition chooses one; .nii and .npy hold all"));
+            .with_hint("`--repetition` chooses one; .nii and .npy hold all"));
     }
     let [nz, ny, nx] = target.volume();
     let geometry = target.geometry;

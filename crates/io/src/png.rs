@@ -246,7 +246,8 @@ impl VolumeWriter for SeriesTiles {
         write_grey(path, picture.pixels.view())?;
         let some: Vec<String> =
             [&self.repetitions, &self.slices].into_iter().filter_map(Chosen::some).collect();
-        let shows = || format!("the picture shows {} (rayspin convert --montage shows all)", some.join(", "));
+        let shows =
+            || format!("the picture shows {} (`rayspin convert --montage` shows all)", some.join(", "));
         let notes: Vec<String> = picture.blank.into_iter().chain((!some.is_empty()).then(shows)).collect();
         Ok((!notes.is_empty()).then(|| notes.join("; ")))
     }

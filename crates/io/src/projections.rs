@@ -93,7 +93,7 @@ impl Projections {
         if self.frames.is_none()
             && let Some(lines) = self.places.lines
         {
-            self.notes.push(format!("{lines}; with --flat its numbers are taken as counts"));
+            self.notes.push(format!("{lines}; with `--flat` its numbers are taken as counts"));
         }
         let own = self.frames.take().map(|[_, darks]| darks);
         let darks = darks.or(own).unwrap_or_else(|| Array3::zeros((0, rows, columns)));
@@ -188,13 +188,14 @@ impl Projections {
             && flats.is_empty()
         {
             let lines = self.places.lines.map(|lines| format!("; {lines}")).unwrap_or_default();
-            let hint = format!("--flat says what the detector counts without the object (flat field){lines}");
+            let hint =
+                format!("`--flat` says what the detector counts without the object (flat field){lines}");
             let expected = "flat fields, as projections are counts";
             return Err(Error::field(&self.path, self.places.flats, expected, "nothing").with_hint(hint));
         }
         if self.angles.is_none() {
             let error = Error::field(&self.path, self.places.angles, "the angle of each view", "nothing");
-            return Err(error.with_hint("--arc 180 says that the views are spread evenly over 180 degrees"));
+            return Err(error.with_hint("`--arc 180` says that the views are spread evenly over 180 degrees"));
         }
         Ok(())
     }

@@ -213,7 +213,7 @@ pub fn write_scan(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Re
 /// What is assumed of the geometry.
 pub(crate) fn geometry_note(options: &ScanOptions) -> Option<String> {
     options.fov_mm.is_none().then(|| {
-        "the file holds no geometry: 1 mm for each place of its own matrix, at the isocentre, is assumed (--fov says otherwise)"
+        "the file holds no geometry: 1 mm for each place of its own matrix, at the isocentre, is assumed (`--fov` says otherwise)"
             .into()
     })
 }
@@ -239,7 +239,7 @@ pub(crate) fn matrix_of_grid(path: &Path, own: &[usize], wanted: &[usize]) -> Re
     if wanted.iter().skip(matrix.len()).any(|&n| n != 1) {
         let expected = format!("{} numbers, as the grid has axes", matrix.len());
         return Err(
-            Error::field(path, "matrix", expected, format_shape(wanted)).with_hint("shorten --matrix")
+            Error::field(path, "matrix", expected, format_shape(wanted)).with_hint("shorten `--matrix`")
         );
     }
     for (own, &wanted) in matrix.iter_mut().rev().zip(wanted) {
@@ -324,9 +324,8 @@ pub(crate) fn read_components(path: &Path, options: &ScanOptions) -> Result<Runs
     let wrong = |expected: &str| Error::field(path, "columns of the trajectory", expected, columns);
     match (options.weights, columns) {
         (false, 4..) => {
-            return Err(
-                wrong("2 or 3 (x, y, z)").with_hint("--traj-weights leaves out a column of density weights")
-            );
+            return Err(wrong("2 or 3 (x, y, z)")
+                .with_hint("`--traj-weights` leaves out a column of density weights"));
         }
         (false, _) => {}
         (true, 3 | 4) => {
@@ -358,9 +357,9 @@ pub(crate) fn place(
                 let expected = format!("{dims} numbers, as the trajectory has");
                 let hint = match (dims, matrix.len()) {
                     (3, 2) => {
-                        "say it with --matrix; --traj-weights leaves out a third column of density weights"
+                        "say it with `--matrix`; `--traj-weights` leaves out a third column of density weights"
                     }
-                    _ => "say it with --matrix",
+                    _ => "say it with `--matrix`",
                 };
                 return Err(Error::field(path, "matrix", expected, format_shape(matrix)).with_hint(hint));
             }
@@ -378,7 +377,7 @@ pub(crate) fn place(
     if matrix.iter().any(|&n| n == 0 || n > MAX_MATRIX) {
         let expected = format!("1 to {MAX_MATRIX} along each axis");
         return Err(
-            Error::field(path, "matrix", expected, format_shape(&matrix)).with_hint("say it with --matrix")
+            Error::field(path, "matrix", expected, format_shape(&matrix)).with_hint("say it with `--matrix`")
         );
     }
     let fov = |d: usize| options.fov_mm.as_ref().and_then(|fov| fov.get(d)).copied();
@@ -402,7 +401,7 @@ fn certain_units(
         Some(units) if units == native => Ok(native),
         Some(units) => {
             let expected = format!("a matrix, which the extent of a trajectory in {units} does not tell");
-            Err(Error::field(path, "matrix", expected, "none").with_hint("say it with --matrix"))
+            Err(Error::field(path, "matrix", expected, "none").with_hint("say it with `--matrix`"))
         }
         None => {
             let whose = detect(path)?.arrays.as_ref().and_then(|arrays| arrays.cycles_per_fov);
@@ -413,7 +412,7 @@ fn certain_units(
             let largest = trajectory.extent().into_iter().fold(0.0, f64::max);
             let found = format!("neither, and max |k| = {largest:.4}");
             Err(Error::field(path, "trajectory units", "the matrix or the trajectory's unit", found).with_hint(
-                "with --matrix X,Y the range tells the unit; with --traj-units cycles/fov the range tells the matrix",
+                "with `--matrix X,Y` the range tells the unit; with `--traj-units cycles/fov` the range tells the matrix",
             ))
         }
     }

@@ -418,7 +418,7 @@ impl Page {
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     if target.repetitions().is_some_and(|count| count > 1) {
         return Err(Error::unsupported(target.path, "a series of volumes as TIFF")
-            .with_hint("--repetition chooses one; .nii and .npy hold all"));
+            .with_hint("`--repetition` chooses one; .nii and .npy hold all"));
     }
     let [_, rows, columns] = target.volume();
     let side = |name: &str, n: usize| {

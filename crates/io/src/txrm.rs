@@ -208,7 +208,7 @@ fn geometry(
             let text = |mm: Option<f64>| mm.map_or_else(|| "none".to_owned(), |mm| format!("{mm} mm"));
             notes.push(format!(
                 "the distances in the file are placeholders (source to axis {}, axis to detector {}): \
-                 --source-to-axis and --axis-to-detector say what they are; a pixel is {} mm at the object",
+                 `--source-to-axis` and `--axis-to-detector` say what they are; a pixel is {} mm at the object",
                 text(source),
                 text(detector),
                 (pixel_mm * 1e9).round() / 1e9,

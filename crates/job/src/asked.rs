@@ -65,9 +65,9 @@ pub fn image_of(name: &str, path: &Path) -> Result<Value> {
     Ok(Value::Image(Arc::new(image.magnitude())))
 }
 
-/// The command's option of a parameter.
+/// The command's option of a parameter, marked.
 fn option_of(name: &str) -> String {
-    format!("--{}", name.replace('_', "-"))
+    format!("`--{}`", name.replace('_', "-"))
 }
 
 /// The user's method, and values of parameters of any method.
@@ -166,7 +166,7 @@ impl<K: Kit> Asked<K> {
             let Some(option) = given.name(param.name) else { continue };
             if method.get(param.name).is_none() {
                 let fitting = K::methods().names(|method| method.get(param.name).is_some());
-                let (expected, found) = (format!("--method {fitting}"), format!("--method {name}"));
+                let (expected, found) = (format!("`--method {fitting}`"), format!("`--method {name}`"));
                 return Err(BadInput::idle(option, &expected, &found).into());
             }
         }

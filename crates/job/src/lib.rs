@@ -5,9 +5,11 @@ pub mod ct;
 mod error;
 pub mod mri;
 mod place;
+mod remedies;
 pub mod rows;
 mod told;
 
 pub use error::{Error, Result};
 pub use place::Place;
+pub use remedies::remedy;
 pub use told::Told;

@@ -72,7 +72,7 @@ impl Place {
         if undecided == Undecided::Auto && seconds < GPU_START {
             if cuda::driver_installed() {
                 notes.push(format!(
-                    "computing on the CPU: done in less than {GPU_START} s, which a GPU takes to start (--device cuda takes it \
+                    "computing on the CPU: done in less than {GPU_START} s, which a GPU takes to start (`--device cuda` takes it \
                      anyway)"
                 ));
             }
@@ -188,7 +188,7 @@ impl Short {
             return Ok(());
         };
         Err(BadInput::new(format!(
-            "--memory: expected at least {} for {}, found {}",
+            "`--memory`: expected at least {} for {}, found {}",
             number::bytes(needed),
             self.name(),
             number::bytes(limit)
@@ -208,7 +208,7 @@ impl Short {
             self.name(),
             number::bytes(limits.gpu.unwrap_or(0))
         ))
-        .hint("the CPU (--device cpu) takes the host's memory; a larger limit (--gpu-memory), a smaller image (--matrix) or another method (--method) may do");
+        .hint("the CPU (`--device cpu`) takes the host's memory; a larger limit (`--gpu-memory`), a smaller image (`--matrix`) or another method (`--method`) may do");
         crate::Error::Gpu(refused)
     }
 

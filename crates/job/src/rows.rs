@@ -10,7 +10,9 @@ use std::sync::Arc;
 use ndarray::ArrayD;
 use rayspin_core::{C32, C64, Error, Ranges};
 use rayspin_report::RunRecorder;
-use rayspin_run::{BadInput, Choice, Given, Kind as ParamKind, Need, Param, Value, refuse_idle};
+use rayspin_run::{
+    BadInput, Choice, Given, Kind as ParamKind, Need, Param, Remedy, Value, refuse_idle, remedy_of,
+};
 
 use crate::Result;
 use crate::asked::image_of;
@@ -219,6 +221,8 @@ pub struct OptionRow<R: 'static, N: 'static> {
     pub beside: &'static str,
     /// The options that it cannot stand beside.
     pub without: &'static [&'static str],
+    /// What to do about errors that name other quantities, or its own where setting it does not say all.
+    pub remedies: &'static [Remedy],
     /// Puts what is given into the request.
     pub put: fn(&mut R, Named<'_>) -> Result<()>,
     /// What the run record calls it, and the value in a request, given or not; none where it decides no image.
@@ -249,6 +253,7 @@ impl<R, N> OptionRow<R, N> {
             needs: &[],
             beside: "",
             without: &[],
+            remedies: &[],
             put: |_, _| Ok(()),
             record: None,
         }
@@ -279,8 +284,8 @@ impl<R, N> OptionRow<R, N> {
         let value = if param.value.is_empty() { param.name.to_uppercase().leak() } else { param.value };
         // Once a process.
         let help = format!("{} [default: {default}]", param.help).leak();
-        let Param { group, name, details, rare, .. } = *param;
-        Self { value, details, rare, needs, put, ..Self::new(group, name, kind, help) }
+        let Param { group, name, details, rare, remedies, .. } = *param;
+        Self { value, details, rare, remedies, needs, put, ..Self::new(group, name, kind, help) }
     }
 
     /// Puts what is given into the request.
@@ -341,6 +346,21 @@ impl<R, N> OptionRow<R, N> {
     #[must_use]
     pub const fn without(self, without: &'static [&'static str]) -> Self {
         Self { without, ..self }
+    }
+
+    /// Says what to do about errors that name these quantities.
+    #[must_use]
+    pub const fn remedies(self, remedies: &'static [Remedy]) -> Self {
+        Self { remedies, ..self }
+    }
+
+    /// What to do about an error that names this quantity, where the option has to do with it.
+    pub fn remedy(&self, quantity: &str) -> Option<String> {
+        let own = || {
+            let is_own = self.kind != Kind::Program && self.name.replace('_', " ") == quantity;
+            is_own.then(|| format!("`{}` sets this", self.option()))
+        };
+        remedy_of(self.remedies, quantity).map(str::to_owned).or_else(own)
     }
 
     /// The command's option.
@@ -435,9 +455,9 @@ impl Settings {
         for row in table {
             let Some(setting) = self.get(row.name) else { continue };
             let called = |name: &str| given.name(name).map(str::to_owned);
-            let name = called(row.name).unwrap_or_else(|| row.option());
+            let name = called(row.name).unwrap_or_else(|| format!("`{}`", row.option()));
             if !row.beside.is_empty() && !given.has(row.beside) {
-                let other = format!("--{}", row.beside.replace('_', "-"));
+                let other = format!("`--{}`", row.beside.replace('_', "-"));
                 return Err(BadInput::new(format!("{name}: expected {other} beside it, found none")).into());
             }
             if let Some(other) = row.without.iter().find_map(|other| called(other)) {

@@ -103,7 +103,7 @@ fn options_that_do_nothing_and_limits_that_nothing_fits_are_refused() {
     let refused = planned(request(), Some(1 << 20)).err().unwrap();
     let text = refused.to_string();
     assert!(
-        text.starts_with("--memory: expected at least ") && text.ends_with("for the scan, found 1.00 MiB"),
+        text.starts_with("`--memory`: expected at least ") && text.ends_with("for the scan, found 1.00 MiB"),
         "{text}"
     );
 }
@@ -174,7 +174,7 @@ fn a_dwell_time_stands_for_a_header_that_states_0() {
     let found = finished(with(of(&scan), &[field, dwell(stated)]).unwrap()).image.unwrap();
     assert_eq!(found.data(), expected.data());
     let alone = with(of(&scan), &[dwell(4.0)]).unwrap_err().to_string();
-    assert_eq!(alone, "dwell: expected --field-map beside it, found none");
+    assert_eq!(alone, "dwell: expected `--field-map` beside it, found none");
     for wrong in [0.0, -1.0, f64::NAN] {
         let options =
             [("field_map", Setting::Real(Arc::new(ndarray::ArrayD::zeros(&[24, 24][..])))), dwell(wrong)];
@@ -294,7 +294,7 @@ fn a_temporal_basis_fits_the_series_and_its_echo_times() {
     let found = finished(with(of(), &[decays.clone(), times(6)]).unwrap()).image.unwrap();
     assert_eq!(found.data().shape(), [2, 1, 20, 20]);
     for (options, said) in [
-        (vec![decays.clone()], "--basis svd: expected the echo time of each image, found none in a header"),
+        (vec![decays.clone()], "`--basis svd`: expected the echo time of each image, found none in a header"),
         (
             vec![decays.clone(), times(5)],
             "temporal basis: expected 6 rows, one for each image of the series, found 5",
@@ -303,8 +303,8 @@ fn a_temporal_basis_fits_the_series_and_its_echo_times() {
             vec![("basis", Setting::Text("svd:".to_owned()))],
             "basis: expected svd: and a number of coefficients",
         ),
-        (vec![basis(columns.clone()), times(6)], "echo_times: expected --basis svd:K beside it"),
-        (vec![times(6)], "echo_times: expected --basis beside it, found none"),
+        (vec![basis(columns.clone()), times(6)], "echo_times: expected `--basis svd:K` beside it"),
+        (vec![times(6)], "echo_times: expected `--basis` beside it, found none"),
         (
             vec![basis(columns.clone()), ("repetition", Setting::Ranges(0.into()))],
             "basis: expected several repetitions",

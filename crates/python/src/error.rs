@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use rayspin::core::Error;
 use rayspin_cli::in_memory;
 
-use crate::texts::Call;
+use crate::words::Call;
 
 /// The exception for an error: wrong input is a `ValueError`, no memory a `MemoryError`, a breakdown of the numbers an
 /// `ArithmeticError`, a device that fails a `RuntimeError`.
@@ -44,20 +44,21 @@ fn told(call: Call, mut error: Error) -> (Error, String) {
     (error, text)
 }
 
-/// What the command says to do about an error.
+/// What to do about an error, where the call has keywords for all of it, and unless the error says it by naming the keyword.
 fn remedy(call: Call, error: &Error) -> Option<String> {
-    keywords_of(call, &in_memory::hint(error)?)
-}
-
-/// What to do in the words of the call, where it has keywords for all of it.
-fn keywords_of(call: Call, remedy: &str) -> Option<String> {
-    let remedy = call.told(remedy);
-    let is_of_command = remedy.contains("rayspin ") || remedy.contains("the command's ");
-    (!is_of_command).then_some(remedy)
+    let of_error = |what: &str| call.argument(what).unwrap_or(what).replace(' ', "_");
+    let remedy = call.told_whole(&in_memory::hint(error)?)?;
+    let named = match error {
+        Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } => {
+            of_error(what)
+        }
+        _ => String::new(),
+    };
+    (remedy != format!("{named}= sets this")).then_some(remedy)
 }
 
 fn told_input(call: Call, bad: &rayspin::run::BadInput) -> String {
-    with_hint(call.told(&bad.to_string()), bad.remedy().and_then(|remedy| keywords_of(call, remedy)))
+    with_hint(call.told(&bad.to_string()), bad.remedy().and_then(|remedy| call.told_whole(remedy)))
 }
 
 /// The exception for an error of a run, in the words of a call.

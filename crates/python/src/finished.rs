@@ -7,7 +7,7 @@ use rayspin::run::{Certificate, Plan, Stage};
 
 use crate::error::raised;
 use crate::exchange::{Given, Item, on_host};
-use crate::texts::Call;
+use crate::words::Call;
 
 /// A plan as a dictionary.
 pub(crate) fn plan_of<'py>(

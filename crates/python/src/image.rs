@@ -20,7 +20,7 @@ use crate::progress::Listener;
 use crate::recon::{directions, geometry_of, stacks_of};
 use crate::remade::{self, Parts, Reduced, Remade};
 use crate::signals::Detached;
-use crate::texts::Call;
+use crate::words::Call;
 
 /// An image and its place in the patient: what `rayspin.read_image` reads and `save` writes.
 ///

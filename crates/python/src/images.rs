@@ -17,7 +17,7 @@ use crate::exchange::to_numpy;
 use crate::recon::Wanted;
 use crate::record;
 use crate::signals::{count_run, is_closing};
-use crate::texts::Call;
+use crate::words::Call;
 
 /// How long a run waits for its images to be taken, and a caller for an image, before each looks at signals.
 const TURN: Duration = Duration::from_millis(20);

@@ -30,8 +30,8 @@ mod settings;
 mod signals;
 mod simulate;
 mod solve;
-mod texts;
 mod whole;
+mod words;
 
 use std::ffi::OsString;
 

@@ -9,8 +9,9 @@ use pyo3::types::{PyBool, PyDict};
 use rayspin_cli::in_memory::{self, CommandOption, Task};
 
 use crate::degrees::warn_of_degrees;
+use crate::degrees::{in_radian, radian};
 use crate::error::{described, did_you_mean, of_file, of_kind, wrong_type};
-use crate::texts::{Call, Words, in_radian, radian};
+use crate::words::{Call, Words};
 
 /// The options of a command, and the words that its texts have in Python.
 struct Options {
@@ -133,10 +134,12 @@ pub(crate) fn raised_by(task: Task, error: anyhow::Error) -> PyErr {
     let options = Options::of(task);
     let error = match error.downcast::<rayspin::core::Error>() {
         Ok(error) => {
-            // Hints about files are the command's.
-            let hint = in_memory::hint(&error).filter(|hint| !hint.contains("rayspin "));
-            let text = hint.map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
-            return of_kind(&error, options.told(&text));
+            let hint = in_memory::hint(&error).and_then(|hint| options.words.told_whole(&hint));
+            let text = options.told(&error.to_string());
+            return of_kind(
+                &error,
+                in_radian(&hint.iter().fold(text, |text, hint| format!("{text}; {hint}"))),
+            );
         }
         Err(error) => error,
     };

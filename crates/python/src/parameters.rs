@@ -14,7 +14,7 @@ use crate::error::{described, did_you_mean, wrong_type};
 use crate::exchange::copied::singles;
 use crate::exchange::to_numpy;
 use crate::keywords::{keyword, rows};
-use crate::texts::Call;
+use crate::words::Call;
 
 /// The kind, default, range and help of each parameter, in the words of a call.
 pub(crate) fn table_of<'py>(

@@ -29,7 +29,7 @@ use crate::remade::{self, Parts, Reduced, Remade, layout_of, layout_parts};
 use crate::scan::{Held, Scan, sources};
 use crate::settings::{listed, taken};
 use crate::signals::Detached;
-use crate::texts::Call;
+use crate::words::Call;
 
 /// The images of a scan and how they came about: what `rayspin.recon` returns.
 #[pyclass(frozen, module = "rayspin")]

@@ -22,7 +22,7 @@ use crate::exchange::to_numpy;
 use crate::processor::Processor;
 use crate::remade::{self, Reduced};
 use crate::signals::{Detached, Signals};
-use crate::texts::Call;
+use crate::words::Call;
 
 /// What was read.
 pub(crate) enum Held {

@@ -14,7 +14,7 @@ use crate::degrees::warn_of_degrees;
 use crate::error::{described, raised, wrong_type};
 use crate::exchange::copied::{complex, singles, whole};
 use crate::keywords::rows;
-use crate::texts::Call;
+use crate::words::Call;
 
 /// Takes the keywords of a table out of `keywords`; `given` gets their names.
 ///

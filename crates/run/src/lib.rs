@@ -14,7 +14,7 @@ pub use certify::{CONFIDENCE, Certificate, Certify, draws, errors, errors_of};
 pub use given::{BadInput, Given, Need, Row, refuse_idle};
 pub use memory::{Budget, Bytes, Ledger, Memory, Stage};
 pub use methods::{About, Described, Idle, Rule, Table, changed};
-pub use params::{Choice, Kind, Param, Parameter, Parameters, Value, decisive};
+pub use params::{Choice, Kind, Param, Parameter, Parameters, Remedy, Value, decisive, remedy_of};
 pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, Undecided, halve, plan_within};
 pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
 pub use step::{Effort, Needs, Step, run};

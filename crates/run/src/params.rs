@@ -69,6 +69,14 @@ pub struct Choice {
     pub help: &'static str,
 }
 
+/// What to do about quantities that errors name, with parameters marked as [`rayspin_core::Mention`] has them.
+pub type Remedy = (&'static [&'static str], &'static str);
+
+/// The remedy of an option, of these or of the option's own, for a quantity that an error names.
+pub fn remedy_of(remedies: &[Remedy], quantity: &str) -> Option<&'static str> {
+    remedies.iter().find(|(quantities, _)| quantities.contains(&quantity)).map(|(_, remedy)| *remedy)
+}
+
 /// A row of a method's table of parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
@@ -100,6 +108,8 @@ pub struct Param {
     pub searched: bool,
     /// What the value follows from where the user gives none and the scan tells it; empty where it is always the default.
     pub rule: &'static str,
+    /// What to do about errors that name other quantities, or its own where setting it does not say all.
+    pub remedies: &'static [Remedy],
 }
 
 impl Param {
@@ -120,6 +130,7 @@ impl Param {
             absent: "none",
             searched: false,
             rule: "",
+            remedies: &[],
         }
     }
 
@@ -180,6 +191,20 @@ impl Param {
     #[must_use]
     pub const fn follows(self, rule: &'static str) -> Self {
         Self { rule, ..self }
+    }
+
+    /// Says what to do about errors that name these quantities.
+    #[must_use]
+    pub const fn remedies(self, remedies: &'static [Remedy]) -> Self {
+        Self { remedies, ..self }
+    }
+
+    /// What to do about an error that names this quantity, where the parameter has to do with it.
+    pub fn remedy(&self, quantity: &str) -> Option<String> {
+        let other = remedy_of(self.remedies, quantity).map(str::to_owned);
+        let auto = if self.searched { "; auto searches for one" } else { "" };
+        let own = || (self.what() == quantity).then(|| format!("`{}` sets this{auto}", self.option()));
+        other.or_else(own)
     }
 
     /// The command's option: `--wavelet-levels`.

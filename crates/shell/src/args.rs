@@ -73,10 +73,10 @@ pub fn numbers<T: std::str::FromStr>(option: &str, text: &str, counts: &[usize])
             let wanted: Vec<_> = counts.iter().map(ToString::to_string).collect();
             let wanted = if wanted.is_empty() { vec!["some".to_owned()] } else { wanted };
             Err(crate::BadInput::new(format!(
-                "{option}: expected {} numbers separated by commas, found '{text}'",
+                "`{option}`: expected {} numbers separated by commas, found '{text}'",
                 wanted.join(" or ")
             ))
-            .hint(format!("{option} {}", vec!["96"; counts.first().copied().unwrap_or(2)].join(",")))
+            .hint(format!("`{option} {}`", vec!["96"; counts.first().copied().unwrap_or(2)].join(",")))
             .into())
         }
     }

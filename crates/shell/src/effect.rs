@@ -66,11 +66,11 @@ impl Given {
     }
 }
 
-/// `--regulariser (-W)`
+/// The option as texts mark it, with its letter: `--regulariser (-W)` between backticks.
 fn name_of(option: &clap::Arg) -> String {
     match (option.get_long(), option.get_short()) {
-        (Some(long), Some(short)) => format!("--{long} (-{short})"),
-        (Some(long), None) => format!("--{long}"),
+        (Some(long), Some(short)) => format!("`--{long} (-{short})`"),
+        (Some(long), None) => format!("`--{long}`"),
         (None, _) => option.get_id().to_string(),
     }
 }

@@ -29,7 +29,7 @@ pub fn line_of(error: &anyhow::Error) -> String {
             message.push_str(&text);
         }
     }
-    message
+    rayspin_core::as_options(&message).into_owned()
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -65,7 +65,7 @@ fn hint(program: &Program, error: &anyhow::Error) -> Option<String> {
         }
         match cause.downcast_ref::<rayspin_io::Error>() {
             Some(rayspin_io::Error::Field { hint: None, .. }) => {
-                Some("rayspin info FILE says what the file holds, docs/reading.md which axes and types are expected".to_owned())
+                Some("`rayspin info FILE` says what the file holds, docs/reading.md which axes and types are expected".to_owned())
             }
             Some(rayspin_io::Error::Core { source, .. }) => {
                 (program.hint)(source).or_else(|| core_hint(source))
@@ -76,7 +76,7 @@ fn hint(program: &Program, error: &anyhow::Error) -> Option<String> {
     });
     let general = || {
         (code(error) == 2)
-            .then(|| format!("{} COMMAND --help lists the options and what they take", program.name))
+            .then(|| format!("`{} COMMAND --help` lists the options and what they take", program.name))
     };
     specific.or_else(general)
 }
@@ -86,7 +86,7 @@ fn core_hint(error: &rayspin_core::Error) -> Option<String> {
     let text = match error {
         E::NotFinite { .. } => "the file holds NaN or infinite values: was it written completely?",
         E::Device { .. } => {
-            "--device cpu computes without the GPU; with RAYSPIN_CUDA_WAIT=1 an error names its kernel"
+            "`--device cpu` computes without the GPU; with RAYSPIN_CUDA_WAIT=1 an error names its kernel"
         }
         _ => return None,
     };

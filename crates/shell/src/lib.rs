@@ -1,7 +1,7 @@
 //! What the command-line programs of Rayspin share: the way from the command line to a [`Context`], progress on the terminal,
 //! interruption, and the way from an error to a message and an exit code. Each program keeps its own commands and options.
 
-/// A line on stderr, as [`rayspin_core::printable_lines`] has it. Unlike `eprintln!` it does not end the process when nobody reads it
+/// A line on stderr, with parameters as options, as [`rayspin_core::printable_lines`] has it. Unlike `eprintln!` it does not end the process when nobody reads it
 /// (`rayspin … 2>&1 | head`).
 #[macro_export]
 macro_rules! say {
@@ -11,7 +11,8 @@ macro_rules! say {
 /// What [`say!`] does.
 pub fn say_line(text: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "{}", rayspin_core::printable_lines(&stdin::named(text)));
+    let text = rayspin_core::as_options(text);
+    let _ = writeln!(std::io::stderr(), "{}", rayspin_core::printable_lines(&stdin::named(&text)));
 }
 
 pub mod args;

@@ -21,7 +21,7 @@ pub(crate) fn refusal(error: &Error, command: &str) -> BadInput {
             format!("{argument}: expected {expected}, found {found}")
         }
         ErrorKind::ValueValidation => format!("{argument}: expected {}, found {found}", wanted(error)),
-        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+        ErrorKind::UnknownArgument if argument.starts_with(['-', '`']) => {
             format!("{argument}: expected an option of {command}, found none of this name")
         }
         ErrorKind::UnknownArgument => format!("{argument}: expected no further argument, found one"),
@@ -58,14 +58,14 @@ fn hint(error: &Error, command: &str) -> String {
     let names: Vec<&str> = meant.iter().map(String::as_str).collect();
     match error.kind() {
         _ if !names.is_empty() => format!("did you mean {}?", any_of(&names)),
-        ErrorKind::InvalidSubcommand => format!("{command} -h lists the commands"),
-        ErrorKind::MissingRequiredArgument => format!("usage: {}", usage(error)),
+        ErrorKind::InvalidSubcommand => format!("`{command} -h` lists the commands"),
+        ErrorKind::MissingRequiredArgument => format!("usage: `{}`", usage(error)),
         ErrorKind::ArgumentConflict => "leave one of them out".to_owned(),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let option = text(error, ContextKind::InvalidArg).map(|name| bare(&name)).unwrap_or_default();
-            format!("{command} --help says what {option} takes")
+            format!("`{command} --help` says what {option} takes")
         }
-        _ => format!("{command} --help lists the options and what they take"),
+        _ => format!("`{command} --help` lists the options and what they take"),
     }
 }
 
@@ -113,10 +113,13 @@ pub(crate) fn command_of(program: &clap::Command, args: &[OsString]) -> String {
     words
 }
 
-/// `--lambda` of `--lambda <LAMBDA>`, and `SCAN` of `<SCAN>`.
+/// `--lambda`, marked, of `--lambda <LAMBDA>`, and `SCAN` of `<SCAN>`.
 fn bare(argument: &str) -> String {
     let name = argument.split([' ', '=']).next().unwrap_or_default();
-    name.trim_start_matches('<').trim_end_matches("...").trim_end_matches('>').to_owned()
+    match name.starts_with("--") {
+        true => format!("`{name}`"),
+        false => name.trim_start_matches('<').trim_end_matches("...").trim_end_matches('>').to_owned(),
+    }
 }
 
 fn text(error: &Error, kind: ContextKind) -> Option<String> {

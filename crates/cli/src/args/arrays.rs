@@ -17,6 +17,6 @@ pub(crate) fn array_options(
     let units = units.map(str::parse::<TrajectoryUnits>).transpose()?;
     let matrix = matrix.map(|text| numbers::<usize>("--matrix", text, &[2, 3])).transpose()?;
     let fov_mm = fov.map(|text| numbers::<f64>("--fov", text, &[2, 3])).transpose()?;
-    fov_mm.as_deref().map_or(Ok(()), |fov| expect_fov("--fov", fov))?;
+    fov_mm.as_deref().map_or(Ok(()), |fov| expect_fov("`--fov`", fov))?;
     Ok(ScanOptions { trajectory, units, matrix, fov_mm, ..ScanOptions::default() })
 }

@@ -3,11 +3,32 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use rayspin::run::Remedy;
 
 use super::simulate::ContrastArg;
 use super::{Run, ScanRecord};
 use crate::methods::{CorrectionArgs, Ct, MethodArgs};
 use crate::options::OptionArgs;
+
+/// What to do about quantities of a simulation that no option has for its name, and of those that a reconstruction has, too.
+pub(crate) const REMEDIES: &[Remedy] = &[
+    (
+        &["views"],
+        "`--view` chooses from what `rayspin info FILE` counts; `--views` sets how many are simulated",
+    ),
+    (&["detector", "radius of the detector"], "`--detector COLUMNS,ROWS` sets its pixels"),
+    (&["photons"], "`--photons` sets them; `--lines` leaves the detector's noise out"),
+    (&["electronic noise", "dark signal"], "`--electronic` and `--dark` set them"),
+    (&["differences of gain", "drift of gains"], "`--gain` and `--drift` set them"),
+    (
+        &["flat fields"],
+        "`--flat` gives an image of the beam, or what each pixel counts of it; `--frames` sets how many are simulated",
+    ),
+    (&["tube voltage"], "`--kilovolts` sets it in a simulation, `--tube` in a reconstruction"),
+    (&["rays along a pixel"], "`--rays` sets them"),
+    (&["motion"], "`--motion X,Y,Z` and `--cycles` set it"),
+    (&["width of the phantom"], "`--fov` sets it"),
+];
 
 /// How rays run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

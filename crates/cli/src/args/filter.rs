@@ -3,6 +3,21 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use rayspin::run::Remedy;
+
+/// What to do about quantities that no option has for its name.
+pub(crate) const REMEDIES: &[Remedy] = &[
+    (&["image to filter"], "filters take finite numbers: give such voxels a number"),
+    (
+        &["radius of a median", "sigma of a Gaussian in pixels", "bins"],
+        "`rayspin filter --help` says what each filter takes",
+    ),
+    (
+        &["voxels of resize along x", "voxels of resize along y", "voxels of resize along z"],
+        "a smaller factor of resize, or a larger voxel",
+    ),
+    (&["range of the histogram"], "`--range LOW,HIGH`"),
+];
 
 /// `rayspin filter`
 #[derive(Debug, Args)]
@@ -49,10 +64,10 @@ pub(crate) struct Filter {
     pub(crate) steps: Vec<String>,
     /// Picture of a slice before (left) and after (right), with one window (.png)
     ///
-    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit, so that each side has a window of its own unless --grey states one.
+    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit, so that each side has a window of its own unless `--grey` states one.
     #[arg(long, value_name = "PNG", value_hint = ValueHint::FilePath)]
     pub(crate) compare: Option<PathBuf>,
-    /// Slice of the image that --compare shows, counted from 0 [default: the middle one]
+    /// Slice of the image that `--compare` shows, counted from 0 [default: the middle one]
     #[arg(long, value_name = "N")]
     pub(crate) slice: Option<usize>,
     /// Pictures: grey values from LOW (black) to HIGH (white) [default: 0.5th to 99.5th percentile]

@@ -35,17 +35,27 @@ const METHOD_LISTS: [MethodList; 4] = [
 
 /// The command with the lists in the help texts of all its options and subcommands.
 pub(super) fn fill(command: Command) -> Command {
+    each_text(command, filled)
+}
+
+/// The command with parameters as options in all its help texts.
+pub(super) fn as_options(command: Command) -> Command {
+    each_text(command, |text| rayspin::core::as_options(text).into_owned())
+}
+
+/// The command with each of its help texts changed.
+fn each_text(command: Command, change: fn(&str) -> String) -> Command {
     let texts = [command.get_after_help(), command.get_after_long_help()];
-    let [after, long] = texts.map(|text| text.map(|text| filled(&text.to_string())));
+    let [after, long] = texts.map(|text| text.map(|text| change(&text.to_string())));
     let command = after.into_iter().fold(command, Command::after_help);
     let command = long.into_iter().fold(command, Command::after_long_help);
     let command = command.mut_args(|option| {
         let [help, long] = [option.get_help(), option.get_long_help()]
-            .map(|text| text.map(|text| filled(&text.to_string())));
+            .map(|text| text.map(|text| change(&text.to_string())));
         let option = help.into_iter().fold(option, clap::Arg::help);
         long.into_iter().fold(option, clap::Arg::long_help)
     });
-    command.mut_subcommands(fill)
+    command.mut_subcommands(|command| each_text(command, change))
 }
 
 /// How one of several arrays, series or scans is named.

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Raw scan of arrays")]
 pub(crate) struct Raw {
-    /// Make a raw scan of k-space, or of samples with --traj ({arrays read})
+    /// Make a raw scan of k-space, or of samples with `--traj` ({arrays read})
     ///
     /// k-space on a grid and samples are understood as recon mri understands them. Each line or spoke is a readout.
     #[arg(long)]

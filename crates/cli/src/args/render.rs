@@ -3,6 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use rayspin::run::Remedy;
+
+/// What to do about quantities that no option has for its name.
+pub(crate) const REMEDIES: &[Remedy] = &[
+    (&["angle of the lens"], "`--perspective 30` is usual"),
+    (&["width of the picture"], "leave `--width` out: the volume then fills the picture"),
+    (&["step along rays"], "leave `--step` out: it is then the smallest side of a voxel"),
+    (
+        &["transfer function", "point of the transfer function"],
+        "one point a line, values growing: 300 1.0 0.9 0.8 0.2",
+    ),
+];
 
 /// What a pixel shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -130,10 +142,10 @@ pub(crate) struct Render {
     /// Show xray and mip dark where the numbers are large, as X-ray film does
     #[arg(long)]
     pub(crate) invert: bool,
-    /// Transfer function of --mode volume [default: bone]
+    /// Transfer function of `--mode volume` [default: bone]
     #[arg(long, value_enum, conflicts_with = "transfer")]
     pub(crate) preset: Option<PresetArg>,
-    /// Transfer function of --mode volume from a text file
+    /// Transfer function of `--mode volume` from a text file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) transfer: Option<PathBuf>,
     /// Value of the isosurface [default: 300 in Hounsfield units, else half the 99.5th percentile]
@@ -142,7 +154,7 @@ pub(crate) struct Render {
     /// Colour of the surface, from 0 to 1 [default: bone's]
     #[arg(long, value_name = "R,G,B")]
     pub(crate) colour: Option<String>,
-    /// Colour behind the object in --mode volume and surface, from 0 to 1
+    /// Colour behind the object in `--mode volume` and `surface`, from 0 to 1
     #[arg(long, value_name = "R,G,B", default_value = "0,0,0")]
     pub(crate) background: String,
     /// Turn around the patient in N views: an animated picture, or a slice of numbers for each view

@@ -4,7 +4,28 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use rayspin::run::Remedy;
+
 use super::ScanRecord;
+
+/// What to do about quantities of a simulation that no option has for its name.
+pub(crate) const REMEDIES: &[Remedy] = &[
+    (&["dimensions", "dimensions of this sampling"], "`--dims` sets them"),
+    (&["echo trains", "interleaves", "spokes", "shots"], "`--shots` sets them"),
+    (&["acceleration", "acceleration of the spiral"], "`--acceleration` sets it"),
+    (&["coils"], "`--coils` sets them"),
+    (&["noise readouts"], "`--noise-readouts` sets them"),
+    (&["peak of the field map in Hz"], "`--field-map-hz` sets it"),
+    (&["shape of the field map of a volume"], "`--field-shape linear` suits a volume"),
+    (
+        &["sampling in an inhomogeneous field"],
+        "`--trajectory radial` or `spiral` excites before each readout",
+    ),
+    (&["readout oversampling"], "`--oversampling` sets it"),
+    (&["samples of a random readout"], "`--samples` sets them"),
+    (&["signal-to-noise ratio"], "`--snr` sets it"),
+    (&["window of the truth", "stride of the truth"], "`--window` and `--stride` set them"),
+];
 
 /// How k-space is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -89,8 +110,8 @@ pub(crate) struct Mri {
     pub(crate) output: PathBuf,
     /// Write the object's voxel means
     ///
-    /// An object at rest has one volume, for all repetitions. An object that changes (--dynamics) has a volume for each
-    /// repetition, at its mean time, or for each --window.
+    /// An object at rest has one volume, for all repetitions. An object that changes (`--dynamics`) has a volume for each
+    /// repetition, at its mean time, or for each `--window`.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) truth: Option<PathBuf>,
     /// Write the coil sensitivities [coil, z, y, x] ({arrays written})
@@ -116,7 +137,7 @@ pub(crate) struct Mri {
     /// otherwise enough to sample fully.
     #[arg(long, value_name = "N")]
     pub(crate) shots: Option<usize>,
-    /// Samples of each readout of --trajectory random
+    /// Samples of each readout of `--trajectory random`
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) samples: usize,
     /// Order of spokes (radial, kooshball, stack-of-stars)
@@ -147,8 +168,8 @@ pub(crate) struct Mri {
     pub(crate) noise_correlation: Option<f64>,
     /// Off-resonance: its largest frequency, of either sign
     ///
-    /// The samples then come from an object in an inhomogeneous field. Times count from the centre of each readout in steps of --dwell.
-    /// Echo-planar trains take no field; volumes take --field-shape linear alone.
+    /// The samples then come from an object in an inhomogeneous field. Times count from the centre of each readout in steps of `--dwell`.
+    /// Echo-planar trains take no field; volumes take `--field-shape linear` alone.
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     pub(crate) field_map_hz: Option<f64>,
     /// How the field runs
@@ -157,7 +178,7 @@ pub(crate) struct Mri {
     /// Write the field at the voxel centres in Hz ({signed images written})
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "field_map_hz")]
     pub(crate) save_field_map: Option<PathBuf>,
-    /// Readouts of noise alone before the scan, with --snr
+    /// Readouts of noise alone before the scan, with `--snr`
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) noise_readouts: usize,
     /// Repetitions in time
@@ -169,7 +190,7 @@ pub(crate) struct Mri {
     /// Seconds that a beat takes, or until 63 % of the enhancement
     #[arg(long, value_name = "S", default_value_t = 1.0, requires = "dynamics")]
     pub(crate) period: f64,
-    /// Time from one readout to the next in ms, for time stamps [default: 5 with --dynamics]
+    /// Time from one readout to the next in ms, for time stamps [default: 5 with `--dynamics`]
     #[arg(long, value_name = "MS")]
     pub(crate) tr: Option<f64>,
     /// The truth of a changing object at the middle of every N readouts, as rayspin recon mri --window takes them, instead of

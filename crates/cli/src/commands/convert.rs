@@ -212,7 +212,7 @@ fn convert_scan(args: &Convert, monitor: &Monitor<'_>) -> Result<()> {
     let not_an_image =
         || BadInput::new(format!("{}: expected an image, found a raw scan", args.from.display()));
     if !Format::of_name(&args.to).is_some_and(Format::writes_scans) {
-        return Err(not_an_image().hint("rayspin recon mri makes an image of it").into());
+        return Err(not_an_image().hint("`rayspin recon mri` makes an image of it").into());
     }
     let ScanFile::Scan(scan) = io::read_scan(&args.from, &io::ScanOptions::default(), monitor)? else {
         return Err(not_an_image().into());

@@ -353,7 +353,7 @@ pub(crate) fn inputs(paths: &[PathBuf], wanted: impl Fn(&Path) -> bool) -> Resul
         let (taken, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| wanted(file));
         if taken.is_empty() {
             let message = format!("{}: expected a folder with files to read, found none", path.display());
-            return Err(BadInput::new(message).hint("rayspin info FOLDER lists what it can read").into());
+            return Err(BadInput::new(message).hint("`rayspin info FOLDER` lists what it can read").into());
         }
         inputs.files.extend(taken);
         inputs.left_out.extend(others);

@@ -108,21 +108,21 @@ impl Need for Needs {
             Self::Trajectory(some) => {
                 let names: Vec<String> = some.iter().copied().map(name).collect();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                format!("--trajectory {}", any_of(&names))
+                format!("`--trajectory {}`", any_of(&names))
             }
-            Self::Gaps => "--acceleration".into(),
-            Self::Noise => "--snr".into(),
+            Self::Gaps => "`--acceleration`".into(),
+            Self::Noise => "`--snr`".into(),
             Self::Coils => "several coils".into(),
             Self::Chance => {
                 let names: Vec<String> = DRAWN.iter().copied().map(name).collect();
-                format!("--snr, or --trajectory {}", names.join(" or "))
+                format!("`--snr`, or `--trajectory {}`", names.join(" or "))
             }
         }
     }
 
     fn found(&self, run: &&Mri) -> String {
         match self {
-            Self::Trajectory(_) => format!("--trajectory {}", name(run.trajectory)),
+            Self::Trajectory(_) => format!("`--trajectory {}`", name(run.trajectory)),
             Self::Gaps => "a full grid".into(),
             Self::Noise => "a scan without noise".into(),
             Self::Coils => "one coil".into(),
@@ -225,9 +225,10 @@ pub(crate) fn options(args: &Mri, given: &Given) -> Result<SimulateOptions> {
     let dims = args.dims.unwrap_or(if volume { 3 } else { 2 });
     let matrix = match matrix {
         Some(m) if dims == 3 && m.len() == 2 => {
-            return Err(
-                BadInput::new(format!("--matrix: expected three numbers for a volume, found {m:?}")).into()
-            );
+            return Err(BadInput::new(format!(
+                "`--matrix`: expected three numbers for a volume, found {m:?}"
+            ))
+            .into());
         }
         Some(m) => [m[0], m[1], m.get(2).copied().unwrap_or(1)],
         None if dims == 3 => [64; 3],
@@ -237,7 +238,7 @@ pub(crate) fn options(args: &Mri, given: &Given) -> Result<SimulateOptions> {
         Some(f) if f.len() == 3 => [f[0], f[1], f[2]],
         Some(f) if dims == 3 => {
             return Err(
-                BadInput::new(format!("--fov: expected three numbers for a volume, found {f:?}")).into()
+                BadInput::new(format!("`--fov`: expected three numbers for a volume, found {f:?}")).into()
             );
         }
         Some(f) => [f[0], f[1], 5.0 * matrix[2] as f64],

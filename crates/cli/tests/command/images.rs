@@ -292,7 +292,7 @@ fn sparse_images_and_anatomical_references() {
     };
     no("-m gridding --anatomy truth.nii.gz", &["--anatomy", "gridding"]);
     no("-m wavelet --anatomy truth.nii.gz", &["--anatomy", "wavelet"]);
-    no("-m cg-sense --anatomy truth.nii.gz", &["--anatomy", "-W differences"]);
+    no("-m cg-sense --anatomy truth.nii.gz", &["--anatomy", "--regulariser differences"]);
     no("-m wavelet -W identity", &["-W", "wavelet"]);
     no("-m tv --wavelet haar", &["--wavelet", "expected --method wavelet", "tv"]);
     no("--wavelet-levels 2", &["--wavelet-levels", "expected --method wavelet"]);

@@ -129,7 +129,7 @@ pub(crate) fn note_of_truncated(geometry: &ProjectionGeometry, lines: &[f32]) ->
     let (sides, most) = (sides(count)?, count[0].max(count[1]));
     Some(format!(
         "the detector does not see the whole object {sides} (in {most} of {looked_at} views that were looked at): values near the rim are too large \
-         unless the volume holds all of the object (--matrix, --voxel), and fbp and fdk continue such rows; if it does see \
+         unless the volume holds all of the object (`--matrix`, `--voxel`), and fbp and fdk continue such rows; if it does see \
          the whole object, air does not measure 0"
     ))
 }
@@ -141,7 +141,7 @@ pub(crate) fn note(extend: Extend, count: [usize; 2], views: usize) -> Option<St
     Some(match extend {
         Extend::Auto => format!(
             "the detector does not see the whole object {sides} (in {most} of {views} views): rows go on as a cylinder before they are filtered, \
-             and values near the rim depend on it (--extend none turns it off); if it does see the whole object, air \
+             and values near the rim depend on it (`--extend none` turns it off); if it does see the whole object, air \
              does not measure 0"
         ),
         Extend::Edge => format!("rows go on with their last value {sides} before they are filtered"),

@@ -96,7 +96,7 @@ impl FilteredBackprojection {
         if (before - after).abs() > TOLD * (before + after) {
             notes.push(format!(
                 "the detector is shifted to one side and the views cover {}: voxels farther than {:.1} mm from the axis, which not all \
-                 views see, are 0; the two sides of the detector are joined in scans of a whole turn, and --method sirt takes all rays",
+                 views see, are 0; the two sides of the detector are joined in scans of a whole turn, and `--method sirt` takes all rays",
                 degrees(course.span),
                 self.seen_radius_mm()
             ));

@@ -16,7 +16,9 @@ use rayspin_run::{About, Param, Value, params};
 use super::{Content, Correction, GROUP, Place, Views};
 
 const fn bins(help: &'static str) -> Param {
-    Param::new(GROUP, help).expects("1 to 64", |v| matches!(v, Value::Count(1..=64)))
+    Param::new(GROUP, help)
+        .expects("1 to 64", |v| matches!(v, Value::Count(1..=64)))
+        .remedies(&[(&["bin"], "`--bin-views`, `--bin-rows` and `--bin-columns` set how many become one")])
 }
 
 params! {

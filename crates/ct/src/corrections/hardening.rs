@@ -25,6 +25,10 @@ const PLACES: usize = 2048;
 const fn coefficient(help: &'static str) -> Param {
     Param::new(GROUP, help)
         .expects("-100 to 100", |v| matches!(v, Value::Number(a) if (-100.0..=100.0).contains(a)))
+        .remedies(&[(
+            &["hardening"],
+            "`--hardening-2` and `--hardening-3` are coefficients; `--tube` is the voltage for water",
+        )])
 }
 
 params! {
@@ -53,7 +57,7 @@ impl Correction for Hardening {
         let coefficients = self.hardening_2 != 0.0 || self.hardening_3 != 0.0;
         match (self.tube, coefficients) {
             (None, false) => {
-                Err(missing("hardening", "coefficients", "--hardening-2, --hardening-3 or --tube"))
+                Err(missing("hardening", "coefficients", "`--hardening-2`, `--hardening-3` or `--tube`"))
             }
             (Some(tube), true) => {
                 Err(Error::value("hardening", "coefficients or a tube's voltage", format!("both, {tube} kV")))

@@ -22,7 +22,10 @@ params! {
     /// The volume in Hounsfield units.
     pub struct Hounsfield {
         /// Attenuation of water, 1/mm.
-        water: Option<f64> = None => Param::new(GROUP, "Attenuation of water in 1/mm, which becomes 0 HU").title("attenuation of water").expects("above 0", positive),
+        water: Option<f64> = None => Param::new(GROUP, "Attenuation of water in 1/mm, which becomes 0 HU").title("attenuation of water").expects("above 0", positive)
+            .remedies(&[
+                (&["hounsfield"], "`--water` states what water attenuates; `--water-mask` marks it"),
+            ]),
         /// Attenuation of air, 1/mm.
         air: f64 = 0.0 => Param::new(GROUP, "Attenuation of air in 1/mm, which becomes -1000 HU").title("attenuation of air")
             .expects("finite", |v| matches!(v, Value::Number(mu) if mu.is_finite())),
@@ -44,9 +47,9 @@ impl Correction for Hounsfield {
 
     fn check(&self) -> Result<()> {
         match (self.water, &self.water_mask) {
-            (None, None) => Err(missing("hounsfield", "water", "--water in 1/mm, or --water-mask")),
+            (None, None) => Err(missing("hounsfield", "water", "`--water` in 1/mm, or `--water-mask`")),
             (Some(water), Some(_)) => {
-                Err(Error::value("hounsfield", "--water or --water-mask", format!("both, {water}/mm")))
+                Err(Error::value("hounsfield", "`--water` or `--water-mask`", format!("both, {water}/mm")))
             }
             (Some(water), None) if self.air_mask.is_none() && water <= self.air => Err(Error::value(
                 "attenuation of water",
@@ -77,7 +80,7 @@ impl Correction for Hounsfield {
         let of = |mask: &Option<Arc<ArrayD<f32>>>| mask.as_ref().map(|mask| marked(volume, mask));
         let water = of(&self.water_mask).or(self.water);
         let water =
-            water.ok_or_else(|| missing("hounsfield", "water", "--water in 1/mm, or --water-mask"))?;
+            water.ok_or_else(|| missing("hounsfield", "water", "`--water` in 1/mm, or `--water-mask`"))?;
         let air = of(&self.air_mask).unwrap_or(self.air);
         if water <= air {
             let expected = format!("above that of air, {air} 1/mm");

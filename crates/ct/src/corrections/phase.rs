@@ -49,9 +49,9 @@ impl Phase {
     /// z λ (δ/β), mm².
     fn area(&self) -> Result<f64> {
         let of = |value: Option<f64>, param, expected| value.ok_or_else(|| missing("phase", param, expected));
-        let energy = of(self.energy, "energy", "--energy in keV")?;
-        let distance = of(self.distance, "distance", "--distance in mm")?;
-        Ok(distance * HC / energy * of(self.delta_beta, "ratio", "--delta-beta")?)
+        let energy = of(self.energy, "energy", "`--energy` in keV")?;
+        let distance = of(self.distance, "distance", "`--distance` in mm")?;
+        Ok(distance * HC / energy * of(self.delta_beta, "ratio", "`--delta-beta`")?)
     }
 
     /// Rows and columns with their margins, of pixels of this size.
@@ -105,7 +105,8 @@ impl Correction for Phase {
     }
 
     fn views(&self, device: &Device, views: &mut Views) -> Result<u64> {
-        let pixel_mm = views.pixel_mm.ok_or_else(|| missing("phase", "size of a pixel", "--pixel in mm"))?;
+        let pixel_mm =
+            views.pixel_mm.ok_or_else(|| missing("phase", "size of a pixel", "`--pixel` in mm"))?;
         let (_, rows, columns) = views.values.dim();
         let padded = self.padded(rows, columns, pixel_mm)?;
         let filter = self.filter(padded, pixel_mm)?;

@@ -44,7 +44,7 @@ impl Method for Fbp {
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         if Facts::of(spec.geometry()).cone() {
             let rows = spec.geometry().detector().rows;
-            let found = format!("a cone beam on {rows} rows (--method fdk takes it)");
+            let found = format!("a cone beam on {rows} rows (`--method fdk` takes it)");
             return Err(Error::value("rays for fbp", "parallel rays, or a fan beam on one row", found));
         }
         analytic::steps(spec, Filter { window: self.window, cutoff: self.cutoff, extend: self.extend })

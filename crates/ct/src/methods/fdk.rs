@@ -50,7 +50,7 @@ impl Method for Fdk {
             return Err(Error::value(
                 "rays for fdk",
                 "a cone beam",
-                "parallel rays (--method fbp takes them)",
+                "parallel rays (`--method fbp` takes them)",
             ));
         }
         analytic::steps(spec, Filter { window: self.window, cutoff: self.cutoff, extend: self.extend })

@@ -57,7 +57,7 @@ impl Method for Fourier {
             return Err(Error::value(
                 "rays for fourier",
                 "parallel rays",
-                "a fan or a cone (--method fbp or fdk)",
+                "a fan or a cone (`--method fbp` or `fdk`)",
             ));
         }
         let filter = Filter { window: self.window, cutoff: self.cutoff, extend: self.extend };

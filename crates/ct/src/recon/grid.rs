@@ -20,7 +20,7 @@ impl GridOptions {
         let alone = self.matrix.is_some() && self.voxel_mm.is_none();
         alone.then(|| {
             format!(
-                "voxels of {x} x {y} x {z} mm: --matrix keeps the field of view (--voxel says their size)"
+                "voxels of {x} x {y} x {z} mm: `--matrix` keeps the field of view (`--voxel` says their size)"
             )
         })
     }

@@ -55,10 +55,10 @@ impl RayOptions {
     pub fn pitch_note(&self, stated: Option<PixelSize>) -> String {
         let reason = match (self.pixel_mm, self.stated_mm(stated)) {
             (Some(given), Some(found)) if given.iter().zip(found).any(|(a, b)| (a - b).abs() > 1e-3 * b) => {
-                format!(" (--pixel; the file states {})", sizes(found))
+                format!(" (`--pixel`; the file states {})", sizes(found))
             }
             (None, Some(_)) => " (as the file states them)".into(),
-            (None, None) => " (neither the file nor --pixel states their size)".into(),
+            (None, None) => " (neither the file nor `--pixel` states their size)".into(),
             (Some(_), _) => String::new(),
         };
         format!("pixels of {} mm{reason}", sizes(self.pitch_mm(stated).unwrap_or([1.0; 2])))
@@ -212,7 +212,7 @@ pub fn prepare(
     let largest = lines.iter().fold(0.0f32, |most, value| most.max(value.abs()));
     if largest > MOST_OPAQUE {
         notes.push(format!(
-            "line integrals as large as {largest} let nothing through: what a detector counts needs flat fields (--flat)"
+            "line integrals as large as {largest} let nothing through: what a detector counts needs flat fields (`--flat`)"
         ));
     }
     let mut means = Means::default();
@@ -228,7 +228,7 @@ pub fn prepare(
         ));
         notes.extend(other.map(|other| {
             format!(
-                "the axis is not certain: the first and the last view are mirror images about column {:.2}; compare volumes (--axis)",
+                "the axis is not certain: the first and the last view are mirror images about column {:.2}; compare volumes (`--axis`)",
                 whole(other)
             )
         }));

@@ -316,11 +316,11 @@ fn pixels_are_as_large_as_the_scan_states_or_the_option_says() {
         || RayOptions { source_to_axis_mm: Some(50.0), axis_to_detector_mm: 100.0, ..RayOptions::default() };
     let given = || RayOptions { pixel_mm: Some([0.5; 2]), ..RayOptions::default() };
     for (pixel, options, wanted, word) in [
-        (None, RayOptions::default(), [1.0; 2], "neither the file nor --pixel"),
+        (None, RayOptions::default(), [1.0; 2], "neither the file nor `--pixel`"),
         (stated(true), RayOptions::default(), [0.2, 0.3], "0.2 x 0.3 mm (as the file states them)"),
         (stated(false), cone(), [0.2, 0.3], "as the file states them"),
         (stated(true), cone(), [0.2 * 3.0, 0.3 * 3.0], "as the file states them"),
-        (stated(false), given(), [0.5; 2], "0.5 mm (--pixel; the file states 0.2 x 0.3)"),
+        (stated(false), given(), [0.5; 2], "0.5 mm (`--pixel`; the file states 0.2 x 0.3)"),
     ] {
         let (found, note) = pitch(pixel, options);
         assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} for {wanted:?}");

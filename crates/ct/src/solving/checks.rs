@@ -114,7 +114,7 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
     Err(Error::value(
         "volume",
         format!(
-            "rays that meet it (--matrix, --voxel, --centre), of a detector of {:.4} x {:.4} mm",
+            "rays that meet it (`--matrix`, `--voxel`, `--centre`), of a detector of {:.4} x {:.4} mm",
             detector.columns as f64 * detector.pitch_mm[0],
             detector.rows as f64 * detector.pitch_mm[1]
         ),
@@ -157,13 +157,13 @@ pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<S
     let voxels = format!("{} x {} mm", spacing[0], spacing[1]);
     if seen == 0.0 {
         let expected = format!(
-            "voxels within {radius_mm:.4} mm of the axis, where all views see them (--matrix, --voxel, --centre)"
+            "voxels within {radius_mm:.4} mm of the axis, where all views see them (`--matrix`, `--voxel`, `--centre`)"
         );
         return Err(Error::value("volume", expected, format!("none among voxels of {voxels}")));
     }
     Ok((seen < SEEN * all).then(|| {
         format!(
-            "all views see {seen} of {all} voxels of {voxels} a slice, those within {radius_mm:.4} mm of the axis: the others are 0 (--voxel sets \
+            "all views see {seen} of {all} voxels of {voxels} a slice, those within {radius_mm:.4} mm of the axis: the others are 0 (`--voxel` sets \
              their size)"
         )
     }))

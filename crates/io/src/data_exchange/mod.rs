@@ -176,7 +176,7 @@ pub(crate) fn pixel_sizes(
             Some(_) => "is no size of a pixel",
             None => "has no unit of length",
         };
-        notes.push(format!("{name} of the file, {number}, {ignored}: --pixel says the size in mm"));
+        notes.push(format!("{name} of the file, {number}, {ignored}: `--pixel` says the size in mm"));
     }
     Ok(match sizes {
         [Some(u), Some(v)] => Some([u, v]),

@@ -28,7 +28,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let path = target.path;
     if let Some(repetitions) = target.repetitions() {
         return Err(Error::unsupported(path, format!("a series of {repetitions} volumes as DICOM"))
-            .with_hint("write one of them (--repetition), or .nii.gz, which keeps all"));
+            .with_hint("write one of them (`--repetition`), or .nii.gz, which keeps all"));
     }
     let shape = target.volume();
     let [nz, ny, nx] = shape;

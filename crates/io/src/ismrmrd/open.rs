@@ -53,7 +53,7 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
                 "an ISMRMRD scan (a group with `xml` and `data`)",
                 format!("the images {}", listed(&found.series)),
             )
-            .with_hint("rayspin convert and rayspin metrics read images"),
+            .with_hint("`rayspin convert` and `rayspin metrics` read images"),
             _ => Error::not_this_format(
                 path,
                 "an ISMRMRD scan (a group with `xml` and `data`)",

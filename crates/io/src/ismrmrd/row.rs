@@ -22,7 +22,7 @@ pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
 pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
     if holds(path, series)? {
         return Err(Error::not_this_format(path, "an image", "HDF5 without an image series")
-            .with_hint("rayspin recon mri makes an image of a raw scan"));
+            .with_hint("`rayspin recon mri` makes an image of a raw scan"));
     }
     read_any_images(path, series)
 }

@@ -64,7 +64,7 @@ impl Stated {
         let note = (!is_of_paper).then(|| {
             format!(
                 "the resolution that the TIFF file states would be pixels of {} mm, and is not taken, as most programs write it \
-                 for printers (CT: --pixel says the size)",
+                 for printers (CT: `--pixel` says the size)",
                 (stated[0] * 1e9).round() / 1e9
             )
         });
@@ -91,7 +91,7 @@ fn of_imagej(text: &str, [u, v]: [f64; 2]) -> Stated {
     let size = |key: &str| length_mm(&unit(key).unwrap_or_else(|| along.clone()));
     let [Some(of_u), Some(of_v)] = [length_mm(&along), size("yunit")] else {
         let note =
-            format!("ImageJ's unit '{along}' is no length that is known (CT: --pixel says the size in mm)");
+            format!("ImageJ's unit '{along}' is no length that is known (CT: `--pixel` says the size in mm)");
         return Stated { note: Some(note), ..Stated::default() };
     };
     let step = imagej::<f64>(text, "spacing").zip(size("zunit")).map(|(step, unit)| step.abs() * unit);

@@ -93,7 +93,7 @@ fn every_slice_of_every_repetition_is_shown_or_what_is_not_is_said() {
     };
     let all: Vec<u8> = (0..12).map(|i| 20 * i).collect();
     assert_eq!(show(None, None), ((4, all), None));
-    let note = |text: &str| Some(format!("the picture shows {text} (rayspin convert --montage shows all)"));
+    let note = |text: &str| Some(format!("the picture shows {text} (`rayspin convert --montage` shows all)"));
     let (_, said) = show(Some(vec![1, 2]), None);
     assert_eq!(said, note("slices 1, 2 of 0 to 3"));
     let one = note("repetition 2 of 0 to 2, slice 1 of 0 to 3");

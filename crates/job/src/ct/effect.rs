@@ -50,7 +50,7 @@ impl Need for Needs {
             Self::NoRays => "a scan that does not state its rays".into(),
             Self::NoAngles => "a scan that does not state its angles".into(),
             Self::Whole => "a scan that is read as a whole".into(),
-            Self::Stream => "views that arrive (--stream, or - as the scan)".into(),
+            Self::Stream => "views that arrive (`--stream`, or - as the scan)".into(),
             Self::File => "a scan in a file".into(),
         }
     }

@@ -24,9 +24,10 @@ const OPTIONS: &[Row] = &[
         Kind::Counts(&[2, 3]),
         "Number of voxels [default: as many as fill the field of view]",
     )
+    .remedies(&[(&["volume", "slab"], "`--matrix X,Y[,Z]` sets the number of voxels")])
     .details(
         "By default the volume has as many voxels across as the detector has columns, and as many slices as it has rows. A shifted \
-         detector counts twice the columns of its longer side. With --matrix alone the voxels become as large as the field of view \
+         detector counts twice the columns of its longer side. With `--matrix` alone the voxels become as large as the field of view \
          needs.",
     )
     .value("X,Y[,Z]")
@@ -39,10 +40,16 @@ const OPTIONS: &[Row] = &[
         VOLUME,
         "voxel",
         Kind::Numbers(&[1, 3]),
-        "Voxel size in mm [default: by --matrix, else pixel size / magnification]",
+        "Voxel size in mm [default: by `--matrix`, else pixel size / magnification]",
     )
+    .remedies(&[
+        (
+            &["voxel size", "voxel spacing", "centre of the volume"],
+            "`--voxel` sets the size, `--centre` the middle of the volume",
+        ),
+    ])
     .details(
-        "--matrix alone keeps the field of view, so fewer voxels are larger. Without --matrix and --voxel, the size of a voxel is the \
+        "`--matrix` alone keeps the field of view, so fewer voxels are larger. Without `--matrix` and `--voxel`, the size of a voxel is the \
          size of a pixel over the magnification at the axis.",
     )
     .value("MM[,Y,Z]")
@@ -70,8 +77,15 @@ const OPTIONS: &[Row] = &[
         Kind::Flag,
         "Add views to the volume as they arrive, from a file or a named pipe; - (standard input) always does",
     )
+    .remedies(&[
+        (&["method of views that arrive"], "without `--stream` every method takes an array in a file"),
+        (
+            &["corrections of views that arrive"],
+            "without `--stream` every correction takes an array in a file",
+        ),
+    ])
     .details(
-        "Takes scans with a header and .npy arrays in C order, and --method fbp or fdk. Memory does not grow with the number of \
+        "Takes scans with a header and .npy arrays in C order, and `--method fbp` or `fdk`. Memory does not grow with the number of \
          views. A volume beyond the memory is reconstructed slab by slab, where the views are in a file.",
     )
     .rare()
@@ -89,6 +103,12 @@ const OPTIONS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "view", Kind::Ranges, "Only these views, counted from 0: 0-89, or 0,4,8")
+        .remedies(&[
+            (
+                &["view", "views", "row", "column", "angles"],
+                "`--view`, `--row` and `--column` choose from what `rayspin info FILE` counts",
+            ),
+        ])
         .value("NUMBERS")
         .keyword("views")
         .needs(WHOLE)
@@ -113,6 +133,9 @@ const OPTIONS: &[Row] = &[
         Kind::NumberOrReal,
         "What the detector counts without the object (flat field): an image, or one number",
     )
+    .remedies(&[
+        (&["flat fields"], "`--flat` gives an image of the beam, or what each pixel counts of it"),
+    ])
     .details(
         "With this option the projections are counts, and the run makes line integrals of them. One image, or several as \
          [frame, row, column], replace the flat fields of the scan. The scan's dark fields stay.",
@@ -159,7 +182,7 @@ const OPTIONS: &[Row] = &[
         "By default the axis is where the file states it. If the file states no rays and holds counts of parallel rays, the run \
          searches the axis as with find. If the search fails, and for all other scans, the axis is on the middle column. The search \
          takes the middle row of parallel views over half a turn or more. The axis may be near the detector's edge. A column corrects \
-         the axis of a file that states its rays. Columns are counted from 0 in the file, before --column and bins.",
+         the axis of a file that states its rays. Columns are counted from 0 in the file, before `--column` and bins.",
     )
     .value("COLUMN")
     .puts(|request, given| {
@@ -188,6 +211,7 @@ const OPTIONS: &[Row] = &[
         Kind::Numbers(&[1, 2]),
         "Pixel size in mm [default: as the scan or image states it, else 1]",
     )
+    .remedies(&[(&["distance between pixels"], "`--pixel U[,V]` sets it")])
     .value("U[,V]")
     .keyword("pixel_mm")
     .needs(NO_RAYS)
@@ -201,6 +225,9 @@ const OPTIONS: &[Row] = &[
         Kind::Number,
         "Distance from the source to the axis, of fan and cone beams",
     )
+    .remedies(&[
+        (&["source", "orbit"], "`--source-to-axis` and `--axis-to-detector` are positive lengths in mm"),
+    ])
     .value("MM")
     .keyword("source_to_axis_mm")
     .needs(NO_RAYS)

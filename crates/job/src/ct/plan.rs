@@ -16,7 +16,7 @@ use crate::Result;
 use crate::place::{Short, plan_of};
 
 /// What takes less memory of a run.
-const LESS: &str = "a smaller volume (--matrix), some views (--view) or rows (--row), a stream (--stream) or another method (--method) takes less";
+const LESS: &str = "a smaller volume (`--matrix`), some views (`--view`) or rows (`--row`), a stream (`--stream`) or another method (`--method`) takes less";
 
 /// A run that fits.
 pub struct Planned<'a> {

@@ -111,7 +111,7 @@ pub(super) fn kind(request: &Request) -> Result<Kind> {
         scan.display()
     );
     Err(BadInput::new(message)
-        .hint("rayspin info FILE says what the file is; rayspin recon mri takes ISMRMRD")
+        .hint("`rayspin info FILE` says what the file is; `rayspin recon mri` takes ISMRMRD")
         .into())
 }
 
@@ -166,7 +166,7 @@ pub(super) fn read(request: &Arc<Request>, kind: Kind, device: &Device) -> Resul
 fn of_option(error: Error) -> Error {
     match error {
         Error::Value { what, expected, found } if ["axis", "row", "column"].contains(&&what[..]) => {
-            Error::Value { what: format!("--{what}"), expected, found }
+            Error::Value { what: format!("`--{what}`"), expected, found }
         }
         other => other,
     }
@@ -224,7 +224,7 @@ fn open_stream(request: &Arc<Request>, kind: Kind) -> Result<Lines> {
         (None, _) => {
             if axis.is_none() && views.frames().is_some() && options.source_to_axis_mm.is_none() {
                 notes.push(
-                    "views that arrive do not show the axis before the last one: it is searched for in a file without --stream, and --axis COLUMN states it"
+                    "views that arrive do not show the axis before the last one: it is searched for in a file without `--stream`, and `--axis COLUMN` states it"
                         .into(),
                 );
             }
@@ -237,8 +237,8 @@ fn open_stream(request: &Arc<Request>, kind: Kind) -> Result<Lines> {
 }
 
 fn no_axis(found: &str) -> crate::Error {
-    BadInput::new(format!("--axis find: expected parallel views that are read as a whole, found {found}"))
-        .hint("--axis COLUMN says where the axis falls")
+    BadInput::new(format!("`--axis find`: expected parallel views that are read as a whole, found {found}"))
+        .hint("`--axis COLUMN` says where the axis falls")
         .into()
 }
 
@@ -248,7 +248,7 @@ fn arc(request: &Request) -> Result<f64> {
     request.arc.or(full).ok_or_else(|| {
         let name = request.input.name();
         BadInput::new(format!("{name}: expected the angle over which views are spread, found none"))
-            .hint("--arc 180 of parallel rays, --arc 360 of most others; --rtk reads a geometry file")
+            .hint("`--arc 180` of parallel rays, `--arc 360` of most others; `--rtk` reads a geometry file")
             .into()
     })
 }
@@ -328,8 +328,8 @@ fn with_fields(projections: Projections, request: &Request) -> Result<Projection
         image.map_err(|_| wrong().into())
     };
     let Some(flat) = &request.flat else { return Ok(projections) };
-    let dark = request.dark.as_ref().map(|dark| field(dark, "--dark")).transpose()?;
-    Ok(projections.with_fields(field(flat, "--flat")?, dark))
+    let dark = request.dark.as_ref().map(|dark| field(dark, "`--dark`")).transpose()?;
+    Ok(projections.with_fields(field(flat, "`--flat`")?, dark))
 }
 
 /// The rays of a geometry file of RTK. Pixels are `pitch_mm` apart, and the middle of the detector is at `middle` of its images.

@@ -108,7 +108,9 @@ impl<'a> Understood<'a> {
         }
         let none = || Error::value("method", "one that suits the scan", "none");
         let (method, reason) = methods().suited(&Facts::of(&self.lines.geometry)).ok_or_else(none)?;
-        self.session.told.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
+        self.session
+            .told
+            .say(format!("method {}: {reason} (`--method` chooses another)", method.about().name));
         self.method = Some(method);
         Ok(method)
     }

@@ -95,8 +95,8 @@ fn echo_times(request: &Request) -> Result<Vec<f64>> {
     match stated.is_empty() {
         false => Ok(stated),
         true => {
-            Err(BadInput::new("--basis svd: expected the echo time of each image, found none in a header")
-                .hint("--echo-times states them")
+            Err(BadInput::new("`--basis svd`: expected the echo time of each image, found none in a header")
+                .hint("`--echo-times` states them")
                 .into())
         }
     }

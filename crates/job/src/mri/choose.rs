@@ -154,7 +154,7 @@ impl<'a> Begun<'a> {
             let loses =
                 |path: &PathBuf| !io::Format::of_name(path).is_some_and(io::Format::writes_complex_first);
             if outputs.iter().any(loses) && !given.has("complex") && !given.has("phase") {
-                let text = "coefficients have a sign: files of magnitudes lose it (--complex keeps it)";
+                let text = "coefficients have a sign: files of magnitudes lose it (`--complex` keeps it)";
                 session.told.say(text.to_owned());
             }
         }
@@ -216,7 +216,9 @@ impl<'a> Understood<'a> {
         }
         let facts = self.facts()?;
         let (method, reason) = self.suited(&facts)?;
-        self.session.told.say(format!("method {}: {reason} (--method chooses another)", method.about().name));
+        self.session
+            .told
+            .say(format!("method {}: {reason} (`--method` chooses another)", method.about().name));
         self.session.known.method = Some(method);
         Ok(method)
     }
@@ -267,7 +269,7 @@ impl<'a> Understood<'a> {
         // A search begins at the rule's value, and tells the one that it finds.
         for rule in rules.into_iter().filter(|rule| !asked.searches(rule.name)) {
             let option = rule.name.replace('_', "-");
-            session.told.say(format!("{option} {}: {} (--{option} overrides)", rule.value, rule.reason));
+            session.told.say(format!("{option} {}: {} (`--{option}` overrides)", rule.value, rule.reason));
         }
         session.options.method = asked.with_images(&*chosen)?;
         session.options.search_lambda = asked.searches(LAMBDA);
@@ -277,7 +279,7 @@ impl<'a> Understood<'a> {
             let (before, took) = (process_bytes(), second_set_bytes(frame, &session.options)?);
             if let Some((how, reason)) = second_set(&session.place.device.host(), frame, &session.options)? {
                 session.options.sensitivities = Some(how);
-                session.told.say(format!("map-sets {}: {reason} (--map-sets overrides)", how.sets()));
+                session.told.say(format!("map-sets {}: {reason} (`--map-sets` overrides)", how.sets()));
             }
             // The process keeps what the look at the maps took.
             process += process_bytes().saturating_sub(before).max(took);

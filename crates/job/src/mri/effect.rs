@@ -161,7 +161,7 @@ pub(super) const IN_A_FIELD: Needs = Needs::Method(in_a_field);
     reason = "a function of any method is none of methods that live for ever"
 )]
 fn named(of: fn(&dyn Method) -> bool) -> String {
-    format!("--method {}", methods().names(|method| of(method)))
+    format!("`--method {}`", methods().names(|method| of(method)))
 }
 
 impl Need for Needs {
@@ -201,15 +201,15 @@ impl Need for Needs {
         match self {
             Self::Method(of) => named(*of),
             Self::Trajectory => "a scan with a trajectory".into(),
-            Self::Nufft => "a scan with a trajectory, or --field-map".into(),
+            Self::Nufft => "a scan with a trajectory, or `--field-map`".into(),
             Self::Weights => {
                 let weights = named(|method| method.uses().density);
-                format!("{weights}, or maps estimated along a trajectory ({all_coils}, or --combine maps)")
+                format!("{weights}, or maps estimated along a trajectory ({all_coils}, or `--combine maps`)")
             }
-            Self::Maps => format!("a run with sensitivity maps ({all_coils}, or --combine maps)"),
+            Self::Maps => format!("a run with sensitivity maps ({all_coils}, or `--combine maps`)"),
             Self::Estimate => {
                 format!(
-                    "a run that estimates sensitivity maps ({all_coils}, or --combine maps, without --maps)"
+                    "a run that estimates sensitivity maps ({all_coils}, or `--combine maps`, without `--maps`)"
                 )
             }
             Self::Numbers => {
@@ -217,28 +217,29 @@ impl Need for Needs {
                 format!("an output that holds numbers ({})", io::endings(holds).join(", "))
             }
             Self::Phase => {
-                format!("an image with a phase ({all_coils}, --combine maps or --combine none)")
+                format!("an image with a phase ({all_coils}, `--combine maps` or `--combine none`)")
             }
             Self::Shared => {
                 format!("estimated sensitivity maps, or a penalty ({})", named(shares_eigenvalue))
             }
             Self::Header => "a scan with counters (ISMRMRD)".into(),
             Self::Numbered => "a scan with counters (ISMRMRD, or BART's TE, TIME, TIME2 and SLICE)".into(),
-            Self::Images => "a run without --basis".into(),
+            Self::Images => "a run without `--basis`".into(),
             Self::Described => "a scan from a file, or one with a header".into(),
             Self::Array => {
                 format!("k-space without a header ({})", io::endings(Format::reads_arrays).join(", "))
             }
-            Self::Readouts => "a scan with readouts (ISMRMRD), or --traj".into(),
+            Self::Readouts => "a scan with readouts (ISMRMRD), or `--traj`".into(),
             Self::Coils => "several coils".into(),
-            Self::Repetitions => "several repetitions, or --window".into(),
+            Self::Repetitions => "several repetitions, or `--window`".into(),
             Self::Noise => "a scan with noise readouts".into(),
         }
     }
 
     fn found(&self, run: &Run<'_>) -> String {
-        let method =
-            || run.known.method.map_or_else(|| "another".into(), |m| format!("--method {}", m.about().name));
+        let method = || {
+            run.known.method.map_or_else(|| "another".into(), |m| format!("`--method {}`", m.about().name))
+        };
         let place =
             || if run.known.scan.is_some_and(|scan| scan.on_grid) { "a grid" } else { "a trajectory" };
         match self {
@@ -246,9 +247,9 @@ impl Need for Needs {
             Self::Trajectory | Self::Nufft => place().into(),
             Self::Weights => format!("{} on {}", method(), place()),
             Self::Maps | Self::Estimate => match (&run.request.maps, run.request.method.value("combine")) {
-                (Some(_), _) if matches!(self, Self::Estimate) => "--maps".into(),
-                (_, Some(Value::Choice("rss"))) => "--combine rss".into(),
-                (_, Some(Value::Choice("none"))) => "--combine none".into(),
+                (Some(_), _) if matches!(self, Self::Estimate) => "`--maps`".into(),
+                (_, Some(Value::Choice("rss"))) => "`--combine rss`".into(),
+                (_, Some(Value::Choice("none"))) => "`--combine none`".into(),
                 _ => method(),
             },
             Self::Numbers => "pictures only".into(),

@@ -19,7 +19,7 @@ use crate::Result;
 use crate::place::Short;
 
 /// What takes less memory of a run.
-pub(super) const LESS: &str = "a smaller image (--matrix), a single slice (--slice) or repetition (--repetition), or another method (--method) takes less";
+pub(super) const LESS: &str = "a smaller image (`--matrix`), a single slice (`--slice`) or repetition (`--repetition`), or another method (`--method`) takes less";
 
 impl Request {
     /// What is short of memory.

@@ -178,7 +178,7 @@ pub(super) fn read_field_map(path: &Path) -> Result<ArrayD<f32>> {
     let image = rayspin_io::read_image(path)?.image;
     let refuse = |expected: &str, found: String| -> Result<_> {
         Err(BadInput::new(format!("{}: expected {expected}, found {found}", path.display()))
-            .hint("--field-map takes one real map in Hz")
+            .hint("`--field-map` takes one real map in Hz")
             .into())
     };
     if image.repetitions() > 1 {

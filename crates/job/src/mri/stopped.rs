@@ -35,9 +35,9 @@ pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option
         }
     };
     let advice = if (done as u64) < iterations {
-        format!("rounding keeps it from coming nearer; --tolerance {} is in reach", above_or_at(reached))
+        format!("rounding keeps it from coming nearer; `--tolerance {}` is in reach", above_or_at(reached))
     } else if method.moves() {
-        "the random shifts of wavelets leave a residual that more iterations hardly lower; a larger --tolerance is met"
+        "the random shifts of wavelets leave a residual that more iterations hardly lower; a larger `--tolerance` is met"
             .to_owned()
     } else {
         let distance = if near(worst) {
@@ -47,7 +47,7 @@ pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option
         };
         let more = if method.uses().own_eigenvalue { "bring it nearer" } else { "sharpen it and add noise" };
         format!(
-            "{distance}; more iterations (--iterations {}) {more}, --tolerance {} accepts it",
+            "{distance}; more iterations (`--iterations {}`) {more}, `--tolerance {}` accepts it",
             2 * done,
             above_or_at(reached)
         )
@@ -129,7 +129,7 @@ mod tests {
         let tv = TotalVariation { iterations: 1, ..TotalVariation::default() };
         assert_eq!(of(&tv), [true, true]);
         let said = note(&short, &tv, false).unwrap();
-        assert!(said.contains("(--iterations 2) bring it nearer") && !said.contains("noise"), "{said}");
+        assert!(said.contains("(`--iterations 2`) bring it nearer") && !said.contains("noise"), "{said}");
     }
 
     #[test]

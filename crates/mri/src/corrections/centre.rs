@@ -45,7 +45,14 @@ params! {
             .details("Counted as kspace_encode_step_1.").rare(),
         /// The partition, as `kspace_encode_step_2` counts.
         centre_partition: Option<usize> = None => Param::new(GROUP, "Partition at the centre of k-space")
-            .called("PARTITION").absent("as for --centre-line").details("Counted as kspace_encode_step_2.").rare(),
+            .called("PARTITION")
+            .remedies(&[
+                (
+                    &["centre of the trajectory"],
+                    "subtract the middle from the trajectory; `--centre-partition` names the partition at \
+                     the centre of a scan that counts them",
+                ),
+            ]).absent("as for `--centre-line`").details("Counted as kspace_encode_step_2.").rare(),
         /// How the samples of reversed readouts are counted.
         reversed_centre: Option<ReversedCentre> = None => Param::new(GROUP, "How center_sample counts the samples of reversed readouts")
             .absent("as readouts of both directions tell").rare(),
@@ -197,7 +204,7 @@ fn reversed_of(readouts: &[Readout<'_>], notes: &mut Vec<String>) -> ReversedCen
 /// Says what differs from the convention of most scans.
 fn said(found: ReversedCentre, notes: &mut Vec<String>) -> ReversedCentre {
     if found == ReversedCentre::Stored {
-        let text = "center_sample of reversed readouts counts the samples as they are stored (--reversed-centre overrides)";
+        let text = "center_sample of reversed readouts counts the samples as they are stored (`--reversed-centre` overrides)";
         note(notes, text);
     }
     found
@@ -251,7 +258,7 @@ impl Axis {
                     notes,
                     format!(
                         "the header's centre of {name}, {centre}, is not where the energy of {low} to {high} peaks: {found} \
-                         is assumed (--{option} overrides)"
+                         is assumed (`--{option}` overrides)"
                     ),
                 );
             }
@@ -279,7 +286,7 @@ impl Axis {
                 notes,
                 format!(
                     "the header's centre of {name} is {centre}, and the energy of {low} to {high} peaks at {at}: if the \
-                     image is blurred or doubled, the header is wrong (--{option} {at})"
+                     image is blurred or doubled, the header is wrong (`--{option} {at}`)"
                 ),
             );
         }

@@ -59,7 +59,7 @@ impl Epi {
     /// Why it does nothing, as far as heads tell.
     fn why_idle(&self, heads: &ReadoutHeads) -> Option<&'static str> {
         if self.epi_phase == EpiPhase::None {
-            Some("the phase stays as it is (--epi-phase none)")
+            Some("the phase stays as it is (`--epi-phase none`)")
         } else if !heads.has(Flags::PHASE_CORRECTION) {
             Some("the scan has no phase-correction readouts")
         } else if !heads.has(Flags::REVERSE) {
@@ -123,14 +123,14 @@ impl Correction for Epi {
             note(
                 notes,
                 format!(
-                    "phase-correction readouts have no phase in common (noise, zeros, or a shift with --epi-phase constant) and are not \
+                    "phase-correction readouts have no phase in common (noise, zeros, or a shift with `--epi-phase constant`) and are not \
                      used: {GHOSTS}"
                 ),
             );
             return Ok(());
         };
         // Without the phase itself, which differs from image to image: a series has one note.
-        let text = "phase-correction readouts align the readouts of the two directions (--epi-phase none leaves these as they are)";
+        let text = "phase-correction readouts align the readouts of the two directions (`--epi-phase none` leaves these as they are)";
         note(notes, text);
         let reversed = || readouts.each.iter().filter(|readout| turned(readout));
         let lengths: BTreeSet<usize> = reversed().map(|readout| readout.data.ncols()).collect();

@@ -36,7 +36,7 @@ impl Correction for Whitening {
 
     fn idle(&self, scan: &Known<'_>) -> Option<String> {
         let why = match (scan.noise.given, scan.noise.measured) {
-            _ if !scan.noise.whitened => "coils stay as they are (--no-prewhiten)",
+            _ if !scan.noise.whitened => "coils stay as they are (`--no-prewhiten`)",
             (Some(_), _) => return None,
             (None, None | Some(Noise::None)) => "the scan has no noise readouts",
             (None, Some(Noise::Unusable)) => "noise readouts have other coils than the images",
@@ -190,7 +190,7 @@ fn of_noise(noise: &Noise, notes: &mut Vec<String>) -> Option<CoilMap> {
     let noise = match noise {
         Noise::None => return None,
         Noise::Unusable => {
-            notes.push("noise readouts have other coils than the images: coils are not whitened (--noise-covariance whitens them)".into());
+            notes.push("noise readouts have other coils than the images: coils are not whitened (`--noise-covariance` whitens them)".into());
             return None;
         }
         Noise::Measured(noise) => noise,
@@ -198,7 +198,7 @@ fn of_noise(noise: &Noise, notes: &mut Vec<String>) -> Option<CoilMap> {
     let coils = noise.covariance.nrows();
     if noise.samples < SAMPLES_PER_COIL * coils {
         notes.push(format!(
-            "{} noise samples are too few for {coils} coils: coils are not whitened (--noise-covariance whitens them)",
+            "{} noise samples are too few for {coils} coils: coils are not whitened (`--noise-covariance` whitens them)",
             noise.samples
         ));
         return None;
@@ -214,7 +214,7 @@ fn of_noise(noise: &Noise, notes: &mut Vec<String>) -> Option<CoilMap> {
             };
             notes.push(format!(
                 "coils are whitened by {} noise samples: standard deviation {:.4e} per real and imaginary part of an \
-                 image sample{dwell} (--no-prewhiten leaves them as they are)",
+                 image sample{dwell} (`--no-prewhiten` leaves them as they are)",
                 noise.samples, noise.sample_std
             ));
             Some(whitening)

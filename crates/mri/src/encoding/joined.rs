@@ -52,7 +52,7 @@ pub(crate) fn notes_of_joined(frames: &[Frame]) -> Vec<String> {
     }
     if frames.iter().any(|frame| frame.calibration.is_some()) {
         let text = "calibration lines apart from the images are not used with a temporal basis: sensitivities \
-                    come from the samples of all frames (--maps overrides)";
+                    come from the samples of all frames (`--maps` overrides)";
         notes.push(text.to_owned());
     }
     notes

@@ -52,11 +52,11 @@ pub(super) fn kept_or_made(
     if let Some(values) = store.load(&key, len, notes)
         && let Ok(kernel) = Toeplitz::from_spectrum(plan.device(), plan.matrix(), values)
     {
-        notes.push("the Toeplitz kernel comes from --cache".into());
+        notes.push("the Toeplitz kernel comes from `--cache`".into());
         return Ok(kernel);
     }
     let kernel = toeplitz(plan, weights)?;
-    notes.push("the Toeplitz kernel was not in --cache: it is computed and kept there".into());
+    notes.push("the Toeplitz kernel was not in `--cache`: it is computed and kept there".into());
     store.keep(&key, &kernel.spectrum()?, notes);
     Ok(kernel)
 }

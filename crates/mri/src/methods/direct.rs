@@ -75,7 +75,7 @@ fn partial_images(
     let lines = first.measured[1] + 1 - first.measured[0];
     let name = ["x", "y", "z"][sampled.ndim() - 1 - first.axis];
     if how == PartialFourier::None {
-        state.note(format!("{lines} of {n} lines along {name} are measured: the others are left zero (--partial-fourier pocs or homodyne estimates them)"));
+        state.note(format!("{lines} of {n} lines along {name} are measured: the others are left zero (`--partial-fourier pocs` or `homodyne` estimates them)"));
         return Ok(None);
     }
     state.note(format!(

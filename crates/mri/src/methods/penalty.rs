@@ -121,11 +121,11 @@ impl<'a> Penalty<'a> {
     pub(super) fn idle(&self) -> Vec<Idle> {
         let mut idle = Vec::new();
         if self.regulariser == Regulariser::None {
-            let expected = "-W identity or differences";
-            idle.push(Idle { name: "lambda", expected, found: "-W none".to_owned() });
+            let expected = "`--regulariser identity` or `differences`";
+            idle.push(Idle { name: "lambda", expected, found: "`--regulariser none`".to_owned() });
         }
         if self.regulariser != Regulariser::Differences {
-            let expected = "--method tv, or ls or cg-sense with -W differences";
+            let expected = "`--method tv`, or `ls` or `cg-sense` with `--regulariser differences`";
             idle.push(Idle { name: "anatomy", expected, found: "another penalty".to_owned() });
         }
         idle.extend(self.reference.idle());
@@ -136,7 +136,7 @@ impl<'a> Penalty<'a> {
 impl Reference<'_> {
     /// What does nothing without a reference image.
     pub(super) fn idle(&self) -> Option<Idle> {
-        let expected = "--anatomy";
+        let expected = "`--anatomy`";
         self.image.is_none().then(|| Idle { name: "anatomy_edge", expected, found: "none".to_owned() })
     }
 

@@ -20,7 +20,10 @@ const PENALTY: &str = "Penalty";
 const ITERATION: &str = "Iterations";
 
 pub(super) const COMBINE: Param =
-    Param::new("Coils", "How coil images become one").absent("maps with --maps, else rss");
+    Param::new("Coils", "How coil images become one").absent("maps with `--maps`, else rss").remedies(&[(
+        &["combine"],
+        "leave `--combine` out, or choose rss or maps; `--method cartesian` and `ls` make coil images",
+    )]);
 
 pub(super) const LAMBDA: Param = Param::new(
     PENALTY,
@@ -28,6 +31,10 @@ pub(super) const LAMBDA: Param = Param::new(
 )
 .short('l')
 .searched()
+.remedies(&[(
+    &["search for lambda"],
+    "give `--lambda` a number, or take `--method cg-sense`, `wavelet` or `tv`",
+)])
 .follows("the scan's noise")
 .expects("a finite number >= 0", |value| match value {
     Value::Number(lambda) => *lambda >= 0.0 && lambda.is_finite(),
@@ -42,9 +49,10 @@ pub(super) const REGULARISER: Param = Param::new(
 
 pub(super) const ANATOMY: Param = Param::new(
     PENALTY,
-    "Reference image of the same matrix; the penalty smooths less across its edges (needs -W differences or --method tv)",
+    "Reference image of the same matrix; the penalty smooths less across its edges (needs `--regulariser differences` or `--method tv`)",
 )
-.title("anatomical reference");
+.title("anatomical reference")
+.remedies(&[(&["anatomical reference"], "it needs the matrix of the image that is reconstructed")]);
 
 pub(super) const ANATOMY_EDGE: Param = Param::new(
     PENALTY,
@@ -71,4 +79,5 @@ pub(super) const TOLERANCE: Param = Param::new(
 
 pub(super) const PARTIAL_FOURIER: Param =
     Param::new("k-space", "How the unmeasured side of k-space is filled")
-        .absent("pocs where one side is measured farther than the other, else none");
+        .absent("pocs where one side is measured farther than the other, else none")
+        .remedies(&[(&["partial Fourier"], "leave `--partial-fourier` out")]);

@@ -68,7 +68,7 @@ impl Run {
         let preparation = Preparation::new(&options.prepare, &mut notes)?;
         let (repetitions, taken) = grid_of(labels)?;
         if repetitions > 1 && options.coil_images() {
-            let expected = "one repetition, to keep its coil images apart (choose with --repetition)";
+            let expected = "one repetition, to keep its coil images apart (choose with `--repetition`)";
             return Err(Error::value("repetitions", expected, repetitions));
         }
         if let Some(basis) = &options.basis {
@@ -246,7 +246,7 @@ impl Run {
 
     fn expect_slices(&self, frame: &Frame) -> Result<()> {
         if self.taken > 1 && frame.matrix.len() == 3 && frame.matrix[0] > 1 {
-            let expected = "one slab of a three-dimensional scan (choose with --slice)";
+            let expected = "one slab of a three-dimensional scan (choose with `--slice`)";
             return Err(Error::value("slices", expected, self.taken));
         }
         Ok(())
@@ -395,7 +395,7 @@ pub(super) fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
     if !full {
         return Err(Error::value(
             "repetitions",
-            "the same slices in each (choose with --slice or --repetition)",
+            "the same slices in each (choose with `--slice` or `--repetition`)",
             "different slices",
         ));
     }

@@ -109,12 +109,12 @@ impl Reconstructor {
         self.options.method = methods::with(&*self.options.method, [(LAMBDA.to_owned(), value)])?;
         notes.push(match found.inside {
             true => format!(
-                "lambda {:.1e}: the best of {} in predicting samples that were held out (--lambda overrides)",
+                "lambda {:.1e}: the best of {} in predicting samples that were held out (`--lambda` overrides)",
                 found.lambda,
                 found.tried.len()
             ),
             false => format!(
-                "lambda {:.1e} stays: none of {} tried predicts samples that were held out better than those beside it (--lambda \
+                "lambda {:.1e} stays: none of {} tried predicts samples that were held out better than those beside it (`--lambda` \
                  overrides)",
                 found.lambda,
                 found.tried.len()

@@ -395,7 +395,7 @@ fn select(
         if present.len() > 1 {
             let option = name.replace(' ', "-");
             let text =
-                format!("the scan holds {name} {present:?}: only {value} is reconstructed (--{option})");
+                format!("the scan holds {name} {present:?}: only {value} is reconstructed (`--{option}`)");
             if !notes.contains(&text) {
                 notes.push(text);
             }

@@ -93,7 +93,7 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
 ) -> std::result::Result<StreamEnd, E> {
     let labels = frames.labels;
     if options.coil_images() {
-        let expected = "one repetition, to keep coil images apart (choose with --repetition)";
+        let expected = "one repetition, to keep coil images apart (choose with `--repetition`)";
         return Err(Error::value("combine none", expected, "several repetitions, or windows").into());
     }
     let mut run = Run::new(device, frames, options)?;

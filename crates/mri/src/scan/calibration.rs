@@ -14,7 +14,7 @@ pub(super) const EMBEDDED: &str =
 
 /// Said of lines of another encoding: references of the image need not be theirs.
 const NOT_ALIGNED: &str = "calibration readouts of another encoding run in two directions and are not aligned: coil sensitivities may have \
-                           ghosts (--maps gives sensitivities)";
+                           ghosts (`--maps` gives sensitivities)";
 
 /// By how much fields of view of one size may differ.
 const ROUNDED: f64 = 1e-3;
@@ -40,7 +40,7 @@ impl<'a> Image<'a> {
     ) -> Result<Option<CalibrationLines>> {
         let Some((first, readout)) = lines.first() else { return Ok(None) };
         let Samples::Cartesian { sampled, .. } = samples else {
-            let text = "calibration readouts on a grid are not used for images along a trajectory (--maps gives sensitivities)";
+            let text = "calibration readouts on a grid are not used for images along a trajectory (`--maps` gives sensitivities)";
             note(notes, text);
             return Ok(None);
         };
@@ -86,7 +86,7 @@ impl<'a> Image<'a> {
             }
             Err(error) if same => Err(error),
             Err(error) => {
-                let text = "are not used (--maps gives sensitivities)";
+                let text = "are not used (`--maps` gives sensitivities)";
                 note(notes, format!("calibration readouts of encoding {of} {text}: {error}"));
                 Ok(None)
             }

@@ -72,7 +72,7 @@ pub(super) fn assemble(
         placed.push(Placed { samples: readout.data.slice(s![.., low..=high]), taken, reversed });
     }
     if left_out > 0 {
-        note(notes, format!("{left_out} outer lines are left out: --matrix is coarser than the scan"));
+        note(notes, format!("{left_out} outer lines are left out: `--matrix` is coarser than the scan"));
     }
     for (time, &count) in times.iter_mut().flatten().zip(&counts) {
         *time /= f64::from(count.max(1));

@@ -82,7 +82,7 @@ pub(super) fn components(
         )),
         (false, false, true) if counted => {
             let text = "kz is never negative, and partitions are counted: if the trajectory's third column holds density \
-                        weights, the image is wrong (--traj-weights)";
+                        weights, the image is wrong (`--traj-weights`)";
             note(notes, text);
             Ok(3)
         }
@@ -139,7 +139,7 @@ pub(super) fn fov_of(
         notes,
         format!(
             "points of the trajectory are taken as cycles per {name} field of view: if they count over the other one, the \
-             image is squeezed (--traj-fov {other})"
+             image is squeezed (`--traj-fov` {other})"
         ),
     );
     Ok(taken)

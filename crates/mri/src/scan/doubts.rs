@@ -62,7 +62,7 @@ fn of_grid(kspace: &ArrayD<C32>, sampled: &ArrayD<bool>) -> Vec<String> {
             Shape::Peaked => {}
             Shape::Even => doubts.push(format!(
                 "the energy hardly differs along {name} ({n}), and that of k-space peaks in the middle: spokes and spirals need \
-                 --traj; slices, repetitions and coils belong on no axis of the matrix"
+                 `--traj`; slices, repetitions and coils belong on no axis of the matrix"
             )),
             Shape::Aside(peak) => doubts.push(format!(
                 "the energy along {name} peaks at {peak} of {n}, and the centre of k-space belongs at {}: shift it \

@@ -236,7 +236,7 @@ impl Images {
         let embedded = own.and_then(|own| self.marked.get(own)).is_some_and(|mine| mine.embedded);
         (count > 0 && !embedded && self.calibration(label, own).is_empty()).then(|| {
             format!(
-                "{count} calibration readouts are not used: they have a trajectory, or another slice than the image (--maps gives \
+                "{count} calibration readouts are not used: they have a trajectory, or another slice than the image (`--maps` gives \
                  sensitivities)"
             )
         })

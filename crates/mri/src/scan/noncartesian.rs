@@ -166,7 +166,7 @@ pub(super) fn within_matrix(
     note(
         notes,
         format!(
-            "{} of {total} samples lie beyond the matrix's k-space and are left out (a larger --matrix takes them)",
+            "{} of {total} samples lie beyond the matrix's k-space and are left out (a larger `--matrix` takes them)",
             total - keep.len()
         ),
     );

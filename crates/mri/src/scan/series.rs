@@ -202,7 +202,7 @@ impl Series {
                     && volume.iter().all(|(a, ..)| a.repetition == volume[0].0.repetition)
             });
         if !alike {
-            let expected = "the same slices in each (choose with --slice or --repetition)";
+            let expected = "the same slices in each (choose with `--slice` or `--repetition`)";
             return Err(Error::value("repetitions", expected, "different slices"));
         }
         Ok(Self { places, sequences, frames, images, windows, slices })

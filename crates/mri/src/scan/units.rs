@@ -66,7 +66,7 @@ pub fn settle_units(
             let found = found?;
             note(
                 notes,
-                format!("trajectory units are not stated: {found} by its range (--traj-units overrides)"),
+                format!("trajectory units are not stated: {found} by its range (`--traj-units` overrides)"),
             );
             found
         }
@@ -210,7 +210,7 @@ fn say_short(
     }
     let percent = 100.0 * own;
     let rest = match other {
-        Some((units, cover)) => format!("{:.0} % of it in {units} (--traj-units {units})", 100.0 * cover),
+        Some((units, cover)) => format!("{:.0} % of it in {units} (`--traj-units {units}`)", 100.0 * cover),
         None => "little of it in other units too".to_owned(),
     };
     note(

@@ -15,7 +15,7 @@ use crate::exchange::copied::{doubles, exactly, lengths, several, whole};
 use crate::exchange::to_numpy;
 use crate::remade::{self, Parts, Reduced, Remade};
 use crate::signals::Detached;
-use crate::texts::Call;
+use crate::words::Call;
 
 const PAIR: &str = "a length in mm, or two along columns and rows (u, v)";
 const THREE: &str = "three numbers (x, y, z)";

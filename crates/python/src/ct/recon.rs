@@ -25,7 +25,7 @@ use crate::remade::{self, Parts, Reduced, Remade};
 use crate::scan::sources;
 use crate::settings::taken;
 use crate::signals::Detached;
-use crate::texts::Call;
+use crate::words::Call;
 
 /// A volume of a CT scan, and how it came about: what `rayspin.ct.recon` returns.
 #[pyclass(frozen, name = "Reconstruction", module = "rayspin.ct")]

@@ -20,7 +20,7 @@ use crate::parameters::values_of;
 use crate::processor::Processor;
 use crate::remade::{self, Parts, Reduced, Remade};
 use crate::signals::Detached;
-use crate::texts::Call;
+use crate::words::Call;
 
 /// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles, and the rays where they
 /// are known. Properties that are arrays are copies.

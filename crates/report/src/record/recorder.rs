@@ -180,9 +180,9 @@ impl RunRecorder {
         });
     }
 
-    /// Notes what was assumed or repaired; the same sentence is kept once.
-    pub fn note(&mut self, sentence: impl Into<String>) {
-        let sentence = sentence.into();
+    /// Notes what was assumed or repaired, with parameters as options; the same sentence is kept once.
+    pub fn note(&mut self, sentence: impl AsRef<str>) {
+        let sentence = rayspin_core::as_options(sentence.as_ref()).into_owned();
         if !self.record.notes.contains(&sentence) {
             self.record.notes.push(sentence);
         }

@@ -85,10 +85,10 @@ impl Need for Needs {
 
     fn expected(&self) -> String {
         match self {
-            Self::Source => "--geometry fan, cone or helix",
-            Self::Helix => "--geometry helix",
-            Self::Rows => "--geometry cone or helix",
-            Self::SheppLogan => "--phantom shepp-logan",
+            Self::Source => "`--geometry fan`, `cone` or `helix`",
+            Self::Helix => "`--geometry helix`",
+            Self::Rows => "`--geometry cone` or `helix`",
+            Self::SheppLogan => "`--phantom shepp-logan`",
             Self::Counts => "a detector that counts",
         }
         .into()
@@ -97,10 +97,10 @@ impl Need for Needs {
     fn found(&self, run: &&SimulateCt) -> String {
         match self {
             Self::Source | Self::Helix | Self::Rows => {
-                format!("--geometry {:?}", run.geometry).to_lowercase()
+                format!("`--geometry {:?}`", run.geometry).to_lowercase()
             }
-            Self::SheppLogan => format!("--phantom {:?}", run.phantom).to_lowercase(),
-            Self::Counts => "--lines".into(),
+            Self::SheppLogan => format!("`--phantom {:?}`", run.phantom).to_lowercase(),
+            Self::Counts => "`--lines`".into(),
         }
     }
 }
@@ -205,12 +205,12 @@ pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
         None => [128; 3],
     };
     if planar && shape[2] != 1 && args.geometry == G::Fan {
-        let message = format!("--matrix: expected one slice for a fan beam, found {}", shape[2]);
-        return Err(BadInput::new(message).hint("--geometry cone scans volumes").into());
+        let message = format!("`--matrix`: expected one slice for a fan beam, found {}", shape[2]);
+        return Err(BadInput::new(message).hint("`--geometry cone` scans volumes").into());
     }
     if !(args.fov.is_finite() && args.fov > 0.0) {
         return Err(
-            BadInput::new(format!("--fov: expected a positive length in mm, found {}", args.fov)).into()
+            BadInput::new(format!("`--fov`: expected a positive length in mm, found {}", args.fov)).into()
         );
     }
     let voxel = args.fov / shape[0].max(1) as f64;
@@ -225,8 +225,8 @@ pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
         None => [shape[0], shape[2]],
     };
     if args.geometry == G::Fan && rows != 1 {
-        let message = format!("--detector: expected one row for a fan beam, found {rows}");
-        return Err(BadInput::new(message).hint("--geometry cone has several rows").into());
+        let message = format!("`--detector`: expected one row for a fan beam, found {rows}");
+        return Err(BadInput::new(message).hint("`--geometry cone` has several rows").into());
     }
     let pitch = args.pixel.as_deref().map_or(Ok([voxel * magnification; 2]), pixel)?;
     let radius_mm = args.curved.then_some(args.source_to_axis + args.axis_to_detector);
@@ -234,7 +234,7 @@ pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
     let arc = args.arc.unwrap_or(if args.geometry == G::Parallel { 180.0 } else { 360.0 });
     if !(arc.is_finite() && arc.abs() <= 360_000.0) {
         return Err(
-            BadInput::new(format!("--arc: expected at most 1000 turns, 360000°, found {arc}°")).into()
+            BadInput::new(format!("`--arc`: expected at most 1000 turns, 360000°, found {arc}°")).into()
         );
     }
     let orbit = Orbit {
@@ -247,8 +247,8 @@ pub(crate) fn setup(args: &SimulateCt, given: &Given) -> Result<Setup> {
     };
     let projections = rayspin::core::voxels(&[args.views, rows, columns]).map_err(|_| {
         let found = format!("{} of {rows} x {columns} pixels", args.views);
-        BadInput::new(format!("--views: expected projections that fit the address space, found {found}"))
-            .hint("fewer --views, or a smaller --detector")
+        BadInput::new(format!("`--views`: expected projections that fit the address space, found {found}"))
+            .hint("fewer `--views`, or a smaller `--detector`")
     })?;
     let each = size_of::<f64>() + size_of::<View>();
     let bytes = args.views.saturating_mul(each).saturating_add(projections * size_of::<f32>());

@@ -54,9 +54,9 @@ impl Need for Needs {
 
     fn expected(&self) -> String {
         match self {
-            Self::Picture => "a picture to write (.png), or --compare",
-            Self::Compare => "--compare",
-            Self::Histogram => "--histogram",
+            Self::Picture => "a picture to write (.png), or `--compare`",
+            Self::Compare => "`--compare`",
+            Self::Histogram => "`--histogram`",
         }
         .into()
     }
@@ -133,13 +133,13 @@ fn steps(args: &Arguments) -> Result<Vec<Arc<dyn filter::Filter>>> {
     if args.steps.is_empty() && (args.compare.is_some() || !args.outputs.is_empty()) {
         let message = "--step: expected a filter, found none";
         return Err(BadInput::new(message)
-            .hint("--step gaussian:1.5; rayspin convert writes an image as it is")
+            .hint("`--step gaussian:1.5`; `rayspin convert` writes an image as it is")
             .into());
     }
     let filters = Filters::default();
     let parse = |text: &String| -> Result<_> {
         filters.parse(text).map_err(|error| {
-            let hint = "rayspin filter -h lists the filters and their parameters";
+            let hint = "`rayspin filter -h` lists the filters and their parameters";
             BadInput::new(format!("--step {text}: {error}")).hint(hint).into()
         })
     };

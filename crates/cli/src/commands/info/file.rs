@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
+use rayspin::core::as_options;
 use rayspin::core::{Monitor, Trajectory};
 use rayspin::ct::scan::angle_notes;
 use rayspin::io::{self, AnyImage, Detail, Format, Projections, ScanFile, ScanOptions, ismrmrd};
@@ -86,6 +87,14 @@ pub(super) struct Description {
 ///
 /// Errors: a file of no known format, or damaged; samples that do not fit the trajectory that is given.
 pub(super) fn describe(path: &Path, options: &ScanOptions) -> Result<Description> {
+    let mut found = examined(path, options)?;
+    for text in found.told.notes.iter_mut().chain(&mut found.told.warnings) {
+        *text = as_options(text).into_owned();
+    }
+    Ok(found)
+}
+
+fn examined(path: &Path, options: &ScanOptions) -> Result<Description> {
     let input = io::Input::of(path);
     if Projections::are_in(path)? {
         let scan = Projections::open(path)?;

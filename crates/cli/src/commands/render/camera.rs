@@ -19,8 +19,8 @@ pub(super) fn size(args: &Render) -> Result<[usize; 2]> {
     let sizes = numbers::<usize>("--size", &args.size, &[1, 2])?;
     let shape = [sizes.get(1).copied().unwrap_or(sizes[0]), sizes[0]];
     if shape.iter().any(|side| !(1..=MOST).contains(side)) {
-        let message = format!("--size: expected 1 to {MOST} pixels a side, found {}", args.size);
-        return Err(BadInput::new(message).hint("--size 512,384").into());
+        let message = format!("`--size`: expected 1 to {MOST} pixels a side, found {}", args.size);
+        return Err(BadInput::new(message).hint("`--size 512,384`").into());
     }
     Ok(shape)
 }
@@ -33,8 +33,8 @@ pub(super) fn views(args: &Render, volume: &Volume, shape: [usize; 2]) -> Result
     let angle = |name: &str, given: Option<f64>, otherwise: f64, most: f64| -> Result<f64> {
         let angle = given.unwrap_or(otherwise);
         if angle.is_nan() || angle.abs() > most {
-            let message = format!("{name}: expected at most {most}°, found {angle}°");
-            return Err(BadInput::new(message).hint(format!("{name} 30")).into());
+            let message = format!("`{name}`: expected at most {most}°, found {angle}°");
+            return Err(BadInput::new(message).hint(format!("`{name} 30`")).into());
         }
         Ok(angle.to_radians())
     };
@@ -42,8 +42,8 @@ pub(super) fn views(args: &Render, volume: &Volume, shape: [usize; 2]) -> Result
     let elevation = angle("--elevation", args.elevation, elevation, 90.0)?;
     let count = args.turntable.unwrap_or(1);
     if !(1..=3600).contains(&count) {
-        let message = format!("--turntable: expected 1 to 3600 views, found {count}");
-        return Err(BadInput::new(message).hint("--turntable 36").into());
+        let message = format!("`--turntable`: expected 1 to 3600 views, found {count}");
+        return Err(BadInput::new(message).hint("`--turntable 36`").into());
     }
     let sides: Vec<Side> =
         (0..count).map(|at| Side::new(volume, azimuth + at as f64 * TAU / count as f64, elevation)).collect();
@@ -117,8 +117,8 @@ impl Frame {
         let slope = (0.5 * field_of_view).tan();
         let distance = args.distance.unwrap_or_else(|| most(&|[x, y, z]| z + x.max(y * wide) / slope));
         if !(distance > 0.0 && distance.is_finite()) {
-            let message = format!("--distance: expected a positive length in mm, found {distance}");
-            let hint = "leave --distance out: the volume then fills the picture";
+            let message = format!("`--distance`: expected a positive length in mm, found {distance}");
+            let hint = "leave `--distance` out: the volume then fills the picture";
             return Err(BadInput::new(message).hint(hint).into());
         }
         Ok(Self { lens: Lens::Perspective { field_of_view }, distance, width: 2.0 * slope * distance })

@@ -111,8 +111,8 @@ pub(super) fn of(args: &Render, volume: &Volume, transfer: Option<Transfer>) -> 
                 None => 0.5 * high(volume)?,
             });
             if !surface.value.is_finite() {
-                let message = format!("--iso: expected a finite value, found {}", surface.value);
-                return Err(BadInput::new(message).hint("--iso 300").into());
+                let message = format!("`--iso`: expected a finite value, found {}", surface.value);
+                return Err(BadInput::new(message).hint("`--iso 300`").into());
             }
             if let Some(text) = &args.colour {
                 surface.colour = colour("--colour", text)?;
@@ -135,8 +135,8 @@ fn high(volume: &Volume) -> Result<f32> {
 pub(super) fn colour(option: &str, text: &str) -> Result<[f32; 3]> {
     let parts = numbers::<f32>(option, text, &[3])?;
     if parts.iter().any(|part| !(0.0..=1.0).contains(part)) {
-        let message = format!("{option}: expected red, green and blue from 0 to 1, found {text}");
-        return Err(BadInput::new(message).hint(format!("{option} 0.9,0.8,0.7")).into());
+        let message = format!("`{option}`: expected red, green and blue from 0 to 1, found {text}");
+        return Err(BadInput::new(message).hint(format!("`{option} 0.9,0.8,0.7`")).into());
     }
     Ok([parts[0], parts[1], parts[2]])
 }

@@ -96,23 +96,23 @@ impl Need for Needs {
         match self {
             Self::Pixels => "a picture or numbers to write",
             Self::Picture => "a picture to write (.png)",
-            Self::Grey => "--mode xray or mip",
-            Self::Values => "a picture of --mode xray or mip, or a page, to write",
-            Self::Colour => "--mode volume or surface",
-            Self::Volume => "--mode volume",
-            Self::Surface => "--mode surface",
-            Self::Units => "--mode xray with --hu, or --mode volume with a preset and without --hu",
+            Self::Grey => "`--mode xray` or `mip`",
+            Self::Values => "a picture of `--mode xray` or `mip`, or a page, to write",
+            Self::Colour => "`--mode volume` or `surface`",
+            Self::Volume => "`--mode volume`",
+            Self::Surface => "`--mode surface`",
+            Self::Units => "`--mode xray` with `--hu`, or `--mode volume` with a preset and without `--hu`",
         }
         .into()
     }
 
     fn found(&self, args: &&Render) -> String {
         let page = "a page alone".to_owned();
-        let mode = || format!("--mode {}", look::name(args.mode));
+        let mode = || format!("`--mode {}`", look::name(args.mode));
         match self {
             Self::Pixels => page,
             Self::Picture => "none".into(),
-            Self::Units => format!("{}{}", mode(), if args.hu { " with --hu" } else { "" }),
+            Self::Units => format!("{}{}", mode(), if args.hu { " with `--hu`" } else { "" }),
             _ => mode(),
         }
     }
@@ -161,8 +161,8 @@ fn check_outputs(args: &Render) -> Result<()> {
         if !output::is_picture(path) && matches!(args.mode, ModeArg::Volume | ModeArg::Surface) {
             let mode = look::name(args.mode);
             let message =
-                format!("{}: expected a picture (.png) of --mode {mode}, found numbers", path.display());
-            return Err(BadInput::new(message).hint("--mode xray and mip have a number a pixel").into());
+                format!("{}: expected a picture (.png) of `--mode {mode}`, found numbers", path.display());
+            return Err(BadInput::new(message).hint("`--mode xray` and `mip` have a number a pixel").into());
         }
     }
     Ok(())
@@ -191,7 +191,7 @@ fn pictures(
             Scene::new(camera, look.mode.clone()).step(&volume.grid, step)
         })
         .collect::<rayspin::core::Result<_>>()
-        .context("--step")?;
+        .context("`--step`")?;
     if let Some(values) = look.values {
         values.of(&mut volume);
     }

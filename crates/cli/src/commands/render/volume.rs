@@ -57,12 +57,12 @@ pub(super) fn read(args: &Render, monitor: &Monitor<'_>) -> Result<Volume> {
 pub(super) fn of_image(args: &Render, image: Image<f32>, hounsfield: bool) -> Result<Volume> {
     let path = args.image.display();
     if !(args.water > 0.0 && args.water.is_finite()) {
-        let message = format!("--water: expected a positive attenuation in 1/mm, found {}", args.water);
-        return Err(BadInput::new(message).hint("--water 0.0206 holds at 60 keV").into());
+        let message = format!("`--water`: expected a positive attenuation in 1/mm, found {}", args.water);
+        return Err(BadInput::new(message).hint("`--water 0.0206` holds at 60 keV").into());
     }
     if image.repetitions() > 1 {
         let message = format!("{path}: expected one volume, found {}", image.repetitions());
-        let hint = "rayspin convert --repetition 0 takes one of them";
+        let hint = "`rayspin convert --repetition 0` takes one of them";
         return Err(BadInput::new(message).hint(hint).into());
     }
     let (shape, mut geometry) = (image.shape_zyx(), *image.geometry());

@@ -14,6 +14,12 @@ const COILS: &str = "Coils";
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(COILS, "maps", Kind::Complex, "Sensitivity maps to use instead of estimated ones")
+        .remedies(&[
+            (
+                &["maps", "sensitivity maps", "coils of maps", "planes of maps"],
+                "maps are [coil, z, y, x] on the scan's own matrix",
+            ),
+        ])
         .details(
             "[coil, z, y, x] or [set, coil, z, y, x], or in BART's order with sets in MAPS and slices in SLICE ({arrays read}).",
         )
@@ -31,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
         COILS,
         "intensity",
         Kind::Flag,
-        "Solve with --maps divided by their intensity, and divide the image by it [default: the maps as they are]",
+        "Solve with `--maps` divided by their intensity, and divide the image by it [default: the maps as they are]",
     )
     .details(
         "The intensity is the root of the sum of squares of the maps over coils. Both images fit the samples. With this option \
@@ -71,8 +77,9 @@ pub(super) const ROWS: &[Row] = &[
         "Sets of ESPIRiT maps, 1 or 2 ({methods over sets of maps}) [default: 2 on a grid where the object is larger than the field \
          of view, else 1]",
     )
+    .remedies(&[(&["sets of maps"], "`--map-sets` sets this")])
     .details(
-        "Such an object folds over itself, and the image shows both layers. Implies --sensitivities espirit.",
+        "Such an object folds over itself, and the image shows both layers. Implies `--sensitivities espirit`.",
     )
     .value("N")
     .rare()
@@ -83,6 +90,7 @@ pub(super) const ROWS: &[Row] = &[
         espirit(request, given, |espirit| espirit.sets = sets)
     }),
     Row::new(COILS, "map_crop", Kind::Number, "Eigenvalue below which ESPIRiT maps are 0 [default: 0.8]")
+        .remedies(&[(&["crop of maps"], "`--map-crop` sets this")])
         .value("VALUE")
         .rare()
         .needs(&[Needs::Estimate])
@@ -97,6 +105,12 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Count,
         "Width of the k-space centre for maps, at most the fully sampled width [default: 24]",
     )
+    .remedies(&[
+        (
+            &["calibration centre"],
+            "give sensitivity maps with `--maps`, or a narrower centre with `--calibration`",
+        ),
+    ])
     .value("LINES")
     .rare()
     .needs(&[Needs::Estimate])
@@ -110,6 +124,12 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Number,
         "Compress to N virtual coils, or to those that hold this PART of the energy",
     )
+    .remedies(&[
+        (
+            &["virtual coils"],
+            "`--coils` takes fewer coils than the scan has, or a part of the energy below 1",
+        ),
+    ])
     .details("A number below 1 keeps as many virtual coils as hold this part of the energy.")
     .value("N|PART")
     .needs(&[Needs::Coils])
@@ -140,6 +160,7 @@ pub(super) const ROWS: &[Row] = &[
         ]),
         "How coils are compressed [default: svd]",
     )
+    .remedies(&[(&["geometric compression"], "`--compression svd` suits every scan")])
     .value("COMPRESSION")
     .rare()
     .beside("coils")
@@ -165,6 +186,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Double,
         "Covariance of the coils' noise [coil, coil] ({arrays read}) to whiten by, instead of the scan's noise readouts",
     )
+    .remedies(&[(&["noise covariance"], "it is [coil, coil], of the scan's own coils")])
     .value("FILE")
     .rare()
     .needs(&[Needs::Coils])
@@ -188,8 +210,8 @@ fn espirit(request: &mut Request, given: Named<'_>, change: impl FnOnce(&mut Esp
         }
         Sensitivities::Walsh => {
             let name = given.name;
-            Err(BadInput::new(format!("{name}: expected --sensitivities espirit, found walsh"))
-                .hint(format!("leave {name} or --sensitivities walsh out"))
+            Err(BadInput::new(format!("{name}: expected `--sensitivities espirit`, found walsh"))
+                .hint(format!("leave {name} or `--sensitivities walsh` out"))
                 .into())
         }
     }

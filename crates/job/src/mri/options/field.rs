@@ -13,9 +13,16 @@ const FIELD: &str = "Field and accuracy";
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(FIELD, "field_map", Kind::Real, "Map of the field in Hz: corrects off-resonance")
+        .remedies(&[
+            (&["field map"], "it needs the matrix of the image that is reconstructed"),
+            (
+                &["times of the samples", "times of the samples, which a field map needs"],
+                "only ISMRMRD scans state when samples were taken; leave `--field-map` out",
+            ),
+        ])
         .details(
             "The map [z, y, x] has the image's matrix ({images read}) and states how far the field is from the receiver's frequency. \
-             It corrects shifts and blurring of long readouts ({methods in a field}). The scan must be ISMRMRD, and state its dwell time or have it from --dwell. The sample that center_sample names has \
+             It corrects shifts and blurring of long readouts ({methods in a field}). The scan must be ISMRMRD, and state its dwell time or have it from `--dwell`. The sample that center_sample names has \
              time 0.",
         )
         .value("FILE")
@@ -35,6 +42,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Number,
         "Largest error of the field's phases, which decides the number of time segments [default: 1e-4]",
     )
+    .remedies(&[(&["tolerance of the field map's segments"], "`--field-tolerance` sets this")])
     .value("ERROR")
     .rare()
     .beside("field_map")
@@ -43,7 +51,11 @@ pub(super) const ROWS: &[Row] = &[
         request.options.field_tolerance = given.number()?;
         Ok(())
     }),
-    Row::new(FIELD, "dwell", Kind::Number, "Time between samples in µs for --field-map, where the scan's header states 0")
+    Row::new(FIELD, "dwell", Kind::Number, "Time between samples in µs for `--field-map`, where the scan's header states 0")
+        .remedies(&[
+            (&["dwell time"], "leave `--dwell` out: it stands for a header that states 0"),
+            (&["sample_time_us"], "`--dwell` states the time between samples in µs"),
+        ])
         .value("US")
         .rare()
         .keyword("dwell_us")

@@ -14,6 +14,11 @@ const SCAN: &str = "Scan";
 /// No T2 of 10 ms or more shows in echoes that are all earlier than this.
 const SHORT_TIMES_MS: f64 = 0.5;
 
+/// What to do about a counter that the scan has not.
+const HOLDS: &str = "`rayspin info FILE` lists what the file holds";
+/// What to do about too few readouts.
+const COUNTS: &str = "`rayspin info FILE` counts readouts and repetitions";
+
 pub(super) const ROWS: &[Row] = &[
     Row::new(SCAN, "traj", Kind::File, "Trajectory of a scan without a header ({arrays read})")
         .details(
@@ -29,9 +34,16 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "traj_units", Kind::Text, "Units of the trajectory, such as cycles/fov [default: by range]")
+        .remedies(&[
+            (
+                &["trajectory units"],
+                "say which they are with `--traj-units`, or the matrix with `--matrix`; components are kx, \
+                 ky, kz, not SigPy's kz, ky, kx",
+            ),
+        ])
         .details(
             "cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m. Replaces the unit that the file states or that follows \
-             from the range of the points. --traj needs --traj-units or --matrix, except for BART arrays that reach beyond 4.",
+             from the range of the points. `--traj` needs `--traj-units` or `--matrix`, except for BART arrays that reach beyond 4.",
         )
         .value("UNITS")
         .keyword("trajectory_units")
@@ -83,6 +95,12 @@ pub(super) const ROWS: &[Row] = &[
         Ok(())
     }),
     Row::new(SCAN, "matrix", Kind::Counts(&[2, 3]), "Matrix of the image [default: the scan's own]")
+        .remedies(&[
+            (
+                &["matrix", "matrix size", "matrix along x", "matrix along y", "matrix along z"],
+                "`--matrix X,Y[,Z]` sets it",
+            ),
+        ])
         .details("The field of view stays as it is.")
         .value("X,Y[,Z]")
         .needs(&[Needs::Described])
@@ -92,6 +110,7 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "fov", Kind::Numbers(&[2, 3]), "Field of view in mm of a scan without a header")
+        .remedies(&[(&["field of view"], "`--fov` says it of a file without a header")])
         .value("X,Y[,Z]")
         .keyword("fov_mm")
         .needs(&[Needs::Described, Needs::Array])
@@ -102,6 +121,7 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "encoding", Kind::Count, "Encoding to reconstruct [default: the first that holds images]")
+        .remedies(&[(&["encoding"], HOLDS)])
         .value("N")
         .rare()
         .needs(HEADER)
@@ -110,6 +130,7 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "slice", Kind::Ranges, "Only slices with these counters, from 0: 3, 1-2 or 0,3")
+        .remedies(&[(&["slice", "selection", "acquisition", "acquisitions"], HOLDS)])
         .value("NUMBERS")
         .keyword("slices")
         .needs(NUMBERED)
@@ -119,6 +140,14 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "repetition", Kind::Ranges, "Only repetitions with these counters, from 0")
+        .remedies(&[
+            (&["repetition"], HOLDS),
+            (&["repetitions"], COUNTS),
+            (
+                &["combine none"],
+                "`--repetition` chooses one repetition; each slice of it has its coil images",
+            ),
+        ])
         .value("NUMBERS")
         .keyword("repetitions")
         .needs(NUMBERED)
@@ -133,8 +162,9 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Ranges,
         "Only these readouts of each image, counted from 0 in order of acquisition",
     )
+    .remedies(&[(&["readouts"], COUNTS)])
     .details(
-        "With --window they are counted over the whole scan. On a grid the other lines are then missing: keep the centre of k-space. \
+        "With `--window` they are counted over the whole scan. On a grid the other lines are then missing: keep the centre of k-space. \
          Readouts of an array are found along its trajectory; rayspin info counts them.",
     )
     .value("NUMBERS")
@@ -147,6 +177,7 @@ pub(super) const ROWS: &[Row] = &[
         Ok(())
     }),
     Row::new(SCAN, "contrast", Kind::Counter, "Contrast (echo) to reconstruct [default: the first]")
+        .remedies(&[(&["contrast"], HOLDS)])
         .value("N")
         .rare()
         .needs(NUMBERED)
@@ -155,6 +186,7 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "cardiac_phase", Kind::Counter, "Cardiac phase to reconstruct [default: the first]")
+        .remedies(&[(&["cardiac phase"], HOLDS)])
         .value("N")
         .rare()
         .needs(NUMBERED)
@@ -163,6 +195,7 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "set", Kind::Counter, "Set to reconstruct [default: the first]")
+        .remedies(&[(&["set"], HOLDS)])
         .value("N")
         .rare()
         .needs(HEADER)
@@ -171,6 +204,7 @@ pub(super) const ROWS: &[Row] = &[
             Ok(())
         }),
     Row::new(SCAN, "window", Kind::Count, "Make one image of every N readouts, as for golden angles")
+        .remedies(&[(&["window"], COUNTS)])
         .details(
             "Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.",
         )
@@ -188,6 +222,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Count,
         "Readouts from one window to the next [default: the window, so that no readout is in two images]",
     )
+    .remedies(&[(&["stride"], COUNTS)])
     .value("N")
     .rare()
     .beside("window")
@@ -198,6 +233,7 @@ pub(super) const ROWS: &[Row] = &[
         Ok(())
     }),
     Row::new(SCAN, "frames", Kind::Count, "Only the first N windows")
+        .remedies(&[(&["frames"], COUNTS)])
         .value("N")
         .rare()
         .keyword("windows")
@@ -214,11 +250,18 @@ pub(super) const ROWS: &[Row] = &[
         Kind::DoubleOr(BasisOf::PREFIX),
         "Write the few coefficient images c_i whose sums x_f = Σ_i Φ_fi c_i are the images of the series",
     )
+    .remedies(&[
+        (
+            &["temporal basis", "frames of the temporal basis", "coefficients of a temporal basis"],
+            "`--basis` has a row for each image of the series; svd:K takes the header's echo times, or \
+             `--echo-times`",
+        ),
+    ])
     .details(
-        "The images of a series are its repetitions or windows. FILE is Φ, [image, coefficient] ({arrays read}; a BART array has images \
-         in TE and coefficients in COEFF). svd:K is the first K singular vectors of 256 decays e^(-t/T2) with T2 from 10 ms to 2 s at \
-         the echo times t. The run record has Φ. Methods: {methods over a basis}. Excludes --field-map, --independent, --map-sets 2, \
-         --lambda auto and --reference.",
+        "The images of a series are its repetitions or windows, or the echoes (TE) of a BART array. FILE is Φ, [image, \
+         coefficient] ({arrays read}; a BART array has images in TE and coefficients in COEFF). svd:K is the first K singular \
+         vectors of 256 decays e^(-t/T2) with T2 from 10 ms to 2 s at the echo times t. The run record has Φ. Methods: \
+         {methods over a basis}. Excludes `--field-map`, `--independent`, `--map-sets 2`, `--lambda auto` and `--reference`.",
     )
     .value("FILE|svd:K")
     .rare()
@@ -241,7 +284,7 @@ pub(super) const ROWS: &[Row] = &[
         SCAN,
         "echo_times",
         Kind::Numbers(&[]),
-        "Echo time of each image in ms, for --basis svd:K [default: sequenceParameters/TE of the header]",
+        "Echo time of each image in ms, for `--basis svd:K` [default: sequenceParameters/TE of the header]",
     )
     .value("MS,MS,...")
     .rare()
@@ -250,7 +293,7 @@ pub(super) const ROWS: &[Row] = &[
     .recorded("echo times", |request| serde_json::json!(request.echo_times_s))
     .puts(|request, given| {
         if !matches!(request.basis, Some(BasisOf::Decays(_))) {
-            return Err(Error::value(given.name, "--basis svd:K beside it", "a basis that is given").into());
+            return Err(Error::value(given.name, "`--basis svd:K` beside it", "a basis that is given").into());
         }
         let times = given.numbers()?;
         if times.iter().any(|&ms| !(ms >= 0.0 && ms.is_finite())) {

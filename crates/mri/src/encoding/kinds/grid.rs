@@ -93,7 +93,7 @@ impl Grid<'_> {
         };
         let found = maps::from_grid(region, self.sampled.shape(), &centre, spec.map_cut())?;
         let note = format!(
-            "coil sensitivities from the central {} lines of {} by {} (--calibration, --sensitivities or --maps overrides)",
+            "coil sensitivities from the central {} lines of {} by {} (`--calibration`, `--sensitivities` or `--maps` overrides)",
             centre.width,
             if self.calibration.is_some() { "the calibration readouts" } else { "k-space" },
             centre.how.name()

@@ -174,7 +174,7 @@ impl<P: Modulated> Encoding for Plans<P> {
         let (width, how) = (options.calibration, options.sensitivities);
         let (found, centre) = maps::from_samples(from, width, how, spec.map_cut())?;
         let note = format!(
-            "coil sensitivities from the central {} cycles per field of view by {} (--calibration, --sensitivities or --maps overrides)",
+            "coil sensitivities from the central {} cycles per field of view by {} (`--calibration`, `--sensitivities` or `--maps` overrides)",
             centre.width,
             centre.how.name()
         );
