@@ -13,6 +13,7 @@
 //! - Lengths are mm, angles radian, times s. Patient coordinates are LPS (as in DICOM and ISMRMRD) until a writer
 //!   that needs RAS converts.
 
+pub mod cholesky;
 mod error;
 mod geometry;
 mod image;
@@ -26,6 +27,7 @@ pub mod slices;
 mod text;
 mod trajectory;
 pub mod vector;
+mod work;
 
 pub use error::{Error, ErrorKind, Result};
 pub use geometry::Geometry;
@@ -38,3 +40,4 @@ pub use real::{C32, C64, Real, all_finite};
 pub use shape::{expect_len, expect_shape, format_shape, voxels};
 pub use text::{printable, printable_lines, shell_word};
 pub use trajectory::{Trajectory, TrajectoryUnits};
+pub use work::Work;

@@ -1,7 +1,6 @@
 //! The steps of a run, with the memory and work of each.
 
-use rayspin_core::{Monitor, Result};
-use rayspin_kernels::variant::Work;
+use rayspin_core::{Monitor, Result, Work};
 use serde::Serialize;
 
 use crate::memory::Memory;

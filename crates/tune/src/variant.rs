@@ -1,5 +1,6 @@
 //! The table row that every variant of an algorithm is: the one place that knows anything about it.
 
+pub use rayspin_core::Work;
 use rayspin_core::{Error, Result};
 use rayspin_device::{BackendKind, Device};
 
@@ -235,16 +236,6 @@ impl<P, D> Run<P, D> {
     pub(crate) fn prepare(&self, problem: &P, data: &mut D) -> Result<()> {
         (self.set_up)(problem, data)
     }
-}
-
-/// The work of a problem: the floor under its run time is the larger of bytes over bandwidth and flops over
-/// peak.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Work {
-    /// Bytes to and from main memory.
-    pub bytes: f64,
-    /// Operations of the units of [`Variant::peak`].
-    pub flops: f64,
 }
 
 /// For variants that run every problem.

@@ -1,10 +1,9 @@
 //! Small dense linear algebra in double precision, by `faer`, on as many threads as the device has: covariances, Hermitian
 //! eigenvectors, linear systems and projectors. Covariances of arrays on a GPU are summed there.
 
-pub mod cholesky;
-
 use faer::{Mat, MatRef, Side};
 use rayon::prelude::*;
+pub use rayspin_core::cholesky;
 use rayspin_core::{C32, C64, Error, Result};
 use rayspin_device::cpu::{expect_addresses, largest_cache};
 use rayspin_device::{Array, Backend, Device};

@@ -1,7 +1,7 @@
 //! Cholesky factors of small Hermitian matrices.
 
 use ndarray::{Array2, ArrayView2};
-use rayspin_core::{C64, Error, Result};
+use crate::{C64, Error, Result};
 
 /// The lower triangular L with A = L Lᴴ and a positive diagonal; reads the lower triangle of A only.
 ///
@@ -10,7 +10,7 @@ use rayspin_core::{C64, Error, Result};
 /// ```
 /// use ndarray::array;
 /// use rayspin_core::C64;
-/// use rayspin_solve::dense::cholesky::cholesky;
+/// use rayspin_core::cholesky::cholesky;
 ///
 /// let a = array![[4.0, 2.0], [2.0, 5.0]].mapv(C64::from);
 /// let l = cholesky("noise covariance", a.view())?;
@@ -24,7 +24,7 @@ pub fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
         return Err(Error::Shape {
             what: what.into(),
             expected: "a square matrix".into(),
-            found: rayspin_core::format_shape(&[n, columns]),
+            found: crate::format_shape(&[n, columns]),
         });
     }
     let mut l = Array2::<C64>::zeros((n, n));
@@ -52,7 +52,7 @@ pub fn cholesky(what: &str, a: ArrayView2<'_, C64>) -> Result<Array2<C64>> {
 /// ```
 /// use ndarray::array;
 /// use rayspin_core::C64;
-/// use rayspin_solve::dense::cholesky::inverse;
+/// use rayspin_core::cholesky::inverse;
 ///
 /// let l = array![[2.0, 0.0], [1.0, 2.0]].mapv(C64::from);
 /// assert_eq!(inverse(l.view()).dot(&l), array![[1.0, 0.0], [0.0, 1.0]].mapv(C64::from));
@@ -77,7 +77,7 @@ pub fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
 /// ```
 /// use ndarray::array;
 /// use rayspin_core::C64;
-/// use rayspin_solve::dense::cholesky::unit_covariance_factor;
+/// use rayspin_core::cholesky::unit_covariance_factor;
 ///
 /// let noise = array![[4.0, 0.0], [0.0, 12.0]].mapv(C64::from); // mean diagonal 8
 /// let l = unit_covariance_factor(noise.view(), 2)?;
@@ -86,7 +86,7 @@ pub fn inverse(l: ArrayView2<'_, C64>) -> Array2<C64> {
 /// ```
 pub fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Result<Array2<C64>> {
     let what = "noise covariance";
-    rayspin_core::expect_shape(what, &[coils, coils], matrix.shape())?;
+    crate::expect_shape(what, &[coils, coils], matrix.shape())?;
     if let Some((index, bad)) = matrix.iter().enumerate().find(|(_, v)| !v.is_finite()) {
         return Err(Error::NotFinite { what: what.into(), index, found: bad.to_string() });
     }
@@ -111,7 +111,7 @@ pub fn unit_covariance_factor(matrix: ArrayView2<'_, C64>, coils: usize) -> Resu
 /// ```
 /// use ndarray::array;
 /// use rayspin_core::C64;
-/// use rayspin_solve::dense::cholesky::{cholesky, solve};
+/// use rayspin_core::cholesky::{cholesky, solve};
 ///
 /// let a = array![[4.0, 2.0], [2.0, 5.0]].mapv(C64::from);
 /// let l = cholesky("covariance", a.view())?;
