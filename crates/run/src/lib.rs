@@ -8,6 +8,7 @@ mod params;
 mod plan;
 mod recovery;
 mod step;
+mod store;
 mod stream;
 
 pub use certify::{CONFIDENCE, Certificate, Certify, draws, errors, errors_of};
@@ -18,6 +19,7 @@ pub use params::{Choice, Kind, Param, Parameter, Parameters, Remedy, Value, deci
 pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, Undecided, halve, plan_within};
 pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
 pub use step::{Effort, Needs, Step, run};
+pub use store::KernelStore;
 pub use stream::{Endpoints, ITEMS_AHEAD, RESULTS_BEHIND, Sink, Source, StreamTimes, stream};
 
 // What `params!` names.
