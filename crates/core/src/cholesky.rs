@@ -1,7 +1,7 @@
 //! Cholesky factors of small Hermitian matrices.
 
-use ndarray::{Array2, ArrayView2};
 use crate::{C64, Error, Result};
+use ndarray::{Array2, ArrayView2};
 
 /// The lower triangular L with A = L Lᴴ and a positive diagonal; reads the lower triangle of A only.
 ///

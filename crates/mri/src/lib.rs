@@ -2,14 +2,15 @@
 
 pub mod basis;
 pub mod corrections;
-mod crop;
+mod crop {
+    pub(crate) use rayspin_scan::mri::centre_crop;
+}
 pub mod encoding;
 pub mod grappa;
 pub mod maps;
 pub mod methods;
 pub mod partial;
 pub mod prepare;
-mod raw;
 pub mod recon;
 pub mod scan;
 pub mod simulate;

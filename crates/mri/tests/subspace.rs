@@ -429,7 +429,7 @@ fn a_method_for_coefficients_is_chosen() {
         };
         let frames = frames(&simulate(&options, &Monitor::silent()).unwrap());
         let facts = Facts::of(&frames[0], None, 8).unwrap().in_series(8, &frames[0], &frames[1]);
-        let over = facts.clone().over(&random_basis(8, k, false));
+        let over = facts.clone().over(8, k);
         assert_eq!((over.coefficients, over.samples), (Some(k), 8 * facts.samples));
         let (method, reason) = methods.suited(&over, false).unwrap();
         (methods.suited(&facts, false).unwrap().0.about().name, method.about().name, reason)

@@ -226,7 +226,7 @@ impl<'a> Understood<'a> {
     fn facts(&self) -> Result<Facts> {
         let facts = Facts::of(self.frame()?, self.shape.noise.as_ref(), self.shape.images(&self.source))?;
         Ok(match &self.session.options.basis {
-            Some(basis) => facts.over(basis),
+            Some(basis) => facts.over(basis.frames(), basis.coefficients()),
             None => facts,
         })
     }

@@ -1,7 +1,6 @@
 //! GRAPPA: missing lines of regularly undersampled k-space from their neighbours in all coils, with weights learnt from
 //! calibration lines (Griswold et al., Magn Reson Med 47:1202, 2002).
 
-mod lattice;
 #[cfg(test)]
 mod tests;
 
@@ -12,9 +11,8 @@ use rayspin_core::{C32, Error, Result, expect_shape};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::gram::Rows;
 use rayspin_kernels::grappa::{Interpolation, fill};
+use rayspin_scan::mri::Lattice;
 use rayspin_solve::dense::{BLOCK_BYTES, Matrix, covariance, covariance_memory, panel_bytes, solve};
-
-pub(crate) use lattice::Lattice;
 
 /// Tikhonov regularisation of the weights, relative to the mean power of a source: little enough to leave noise-free
 /// weights alone, enough to keep them bounded where sources depend on one another.

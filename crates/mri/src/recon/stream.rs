@@ -5,19 +5,10 @@ use rayspin_core::slices::Stack;
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::Device;
 use rayspin_run::{Endpoints, StreamTimes};
+pub use rayspin_scan::mri::StreamItem;
 
 use super::run::{Run, RunEnd};
 use super::{Certificate, Frames, ReconOptions, Searched, Solve};
-use crate::scan::{Frame, Label};
-
-/// What a source gives.
-#[derive(Debug)]
-pub enum StreamItem {
-    /// Samples that tell the sensitivities of a slice, for all its images; such come before the images.
-    Maps(Label, Frame),
-    /// The samples of the next image.
-    Image(Label, Frame),
-}
 
 /// All slices of one point in time.
 #[derive(Debug, Clone)]
