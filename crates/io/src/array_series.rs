@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, Array3, Array4, ArrayD, Axis, Zip, s};
 use rayspin_core::{C32, Trajectory};
-use rayspin_mri::recon::StreamItem;
-use rayspin_mri::scan::{Frame, Label, MAPS_SAMPLES, Summary, samples_of};
+use rayspin_scan::mri::{Frame, Label, MAPS_SAMPLES, StreamItem, Summary, samples_of};
 
 use crate::arrays::Arrays;
 use crate::cfl::images::Images;
@@ -354,7 +353,7 @@ fn of_image(error: Error, label: &Label) -> Error {
     Error::core(path, rayspin_core::Error::value(what, expected, found))
 }
 
-/// A source for [`reconstruct_stream`](rayspin_mri::recon::reconstruct_stream): images of an [`ArraySeries`], each read when it is
+/// A source for `rayspin_mri::recon::reconstruct_stream`: images of an [`ArraySeries`], each read when it is
 /// its turn.
 #[derive(Debug)]
 pub struct ArraySource {

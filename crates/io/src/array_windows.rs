@@ -4,20 +4,19 @@ use std::ops::Range;
 
 use ndarray::Axis;
 use rayspin_core::{C32, Error, Ranges, Result, Trajectory};
-use rayspin_mri::recon::StreamItem;
-use rayspin_mri::scan::{Frame, Label, MAPS_SAMPLES, Samples, Window, readouts};
+use rayspin_scan::mri::{Frame, Label, MAPS_SAMPLES, Samples, StreamItem, Window, readouts};
 
 use crate::cfl::Layout;
 use crate::{ArrayFrame, ArraySeries};
 
-/// A source for [`reconstruct_stream`](rayspin_mri::recon::reconstruct_stream): an image at each step of a window over the readouts of
+/// A source for `rayspin_mri::recon::reconstruct_stream`: an image at each step of a window over the readouts of
 /// samples along a trajectory, in their order. Repetitions are joined; slices have a window each.
 ///
 /// ```
 /// use ndarray::{Array2, Array3};
 /// use rayspin_core::{C32, Monitor};
 /// use rayspin_io::{ArrayWindows, ScanFile, ScanOptions, npy, read_scan};
-/// use rayspin_mri::scan::Window;
+/// use rayspin_scan::mri::Window;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let [samples, spokes] = ["samples.npy", "spokes.npy"].map(|name| folder.path().join(name));

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rayspin_core::{Geometry, Monitor};
-use rayspin_mri::scan::Scan;
+use rayspin_scan::mri::Scan;
 use serde::Serialize;
 
 use crate::arrays::Arrays;

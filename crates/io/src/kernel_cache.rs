@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rayspin_mri::recon::KernelStore;
+use rayspin_run::KernelStore;
 
 use crate::atomic::{at_once, write_stream_atomically};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ const ENDING: &str = "rayspin-kernel";
 ///
 /// ```
 /// use rayspin_io::kernel_cache::KernelCache;
-/// use rayspin_mri::recon::KernelStore;
+/// use rayspin_run::KernelStore;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let cache = KernelCache::new(folder.path().join("kernels"))?;

@@ -18,8 +18,8 @@ use std::path::Path;
 
 use hdf5::{Dataset, Group};
 use ndarray::{Array1, Array3};
-use rayspin_ct::scan::PixelSize;
 use rayspin_device::Cpu;
+use rayspin_scan::ct::PixelSize;
 
 use crate::data_exchange::{Stored, pixel_sizes};
 use crate::hdf5_file::{Value, angle, attribute, dataset, leads_nowhere, list, open, value};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array3, ArrayViewMut3};
 use rayspin_core::{ProjectionGeometry, expect_len, expect_shape, voxels};
-use rayspin_ct::scan::{Counts, Light, Measured, PixelSize, Scan};
 use rayspin_device::Cpu;
+use rayspin_scan::ct::{Counts, Light, Measured, PixelSize, Scan};
 
 use crate::{Error, Result};
 
@@ -45,7 +45,7 @@ pub(crate) struct Places {
 ///
 /// ```
 /// use ndarray::Array3;
-/// use rayspin_ct::scan::{Measured, Scan};
+/// use rayspin_scan::ct::{Measured, Scan};
 /// use rayspin_device::Device;
 /// use rayspin_io::{Projections, data_exchange};
 ///

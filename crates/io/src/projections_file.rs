@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ndarray::{ArrayD, Axis};
 use rayspin_core::Geometry;
-use rayspin_ct::scan::PixelSize;
 use rayspin_device::Cpu;
+use rayspin_scan::ct::PixelSize;
 
 use crate::format::any_of;
 use crate::image_file::{NO_GEOMETRY, NO_PLACE};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rayspin_core::Monitor;
 use rayspin_device::cpu::expect_memory;
-use rayspin_mri::scan::{Frame, Scan, ScanBuilder};
+use rayspin_scan::mri::{Frame, Scan, ScanBuilder};
 
 use crate::array_file::arrays_of;
 use crate::arrays::Numbers;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
-use rayspin_ct::geometry::RtkProjection;
+use rayspin_scan::ct::geometry::RtkProjection;
 
 use crate::atomic::write_stream_atomically;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ const SAME: f64 = 1e-3;
 /// Errors: another file; text that is no number; a projection without an angle; a matrix that does not belong to the parameters.
 ///
 /// ```
-/// use rayspin_ct::geometry::RtkProjection;
+/// use rayspin_scan::ct::geometry::RtkProjection;
 /// use rayspin_io::rtk::{RtkGeometry, read, write};
 ///
 /// # let folder = tempfile::tempdir()?;

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ArrayD, s};
 use rayspin_core::{C32, Geometry, Monitor, Ranges, Trajectory, TrajectoryUnits, format_shape};
-use rayspin_mri::scan::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, reach, settle_units};
+use rayspin_scan::mri::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, reach, settle_units};
 
 use crate::arrays::{Numbers, Runs};
 use crate::cfl::images::Images;

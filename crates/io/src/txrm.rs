@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 use cfb::CompoundFile;
 use ndarray::Array3;
 use rayspin_core::{Detector, Orbit, ProjectionGeometry, voxels};
-use rayspin_ct::scan::PixelSize;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::try_reserve;
+use rayspin_scan::ct::PixelSize;
 
 use crate::element::{self, ByteOrder, Element, Origin, Stop};
 use crate::format::Sample;

@@ -1,6 +1,6 @@
 use ndarray::IxDyn;
 use rayspin_core::Monitor;
-use rayspin_mri::scan::Samples;
+use rayspin_scan::mri::Samples;
 
 use super::*;
 use crate::{ScanFile, cfl, read_scan};

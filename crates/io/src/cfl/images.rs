@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder};
 use rayspin_core::C32;
-use rayspin_mri::scan::Label;
+use rayspin_scan::mri::Label;
 
 use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
 use crate::{Error, Result, opening};

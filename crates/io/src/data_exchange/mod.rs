@@ -10,7 +10,7 @@
 //! | size of a pixel on the detector | `x_pixel_size`, `y_pixel_size` there, or `pixel_size_x`, `pixel_size_y`, with `units` | |
 //! | rays | `rayspin_geometry/vectors`, mm | `[view, 12]` |
 //!
-//! The format has no place for the pose of each view. The vectors are those of [`rayspin_ct::geometry::to_vectors`], which are ASTRA's
+//! The format has no place for the pose of each view. The vectors are those of [`rayspin_scan::ct::geometry::to_vectors`], which are ASTRA's
 //! too; the attributes `beam` (`parallel` or `cone`) and, for a curved detector, `radius_mm` stand beside them.
 //!
 //! F. De Carlo et al., *Scientific data exchange: a schema for HDF5-based storage of raw and analyzed data*, J Synchrotron Rad
@@ -23,9 +23,9 @@ use hdf5::types::VarLenUnicode;
 use hdf5::{Dataset, File, Group};
 use ndarray::{Array2, Array3, Ix2, Ix3};
 use rayspin_core::ProjectionGeometry;
-use rayspin_ct::geometry::{from_vectors, to_vectors};
-use rayspin_ct::scan::{Counts, Measured, PixelSize, Scan};
 use rayspin_device::Cpu;
+use rayspin_scan::ct::geometry::{from_vectors, to_vectors};
+use rayspin_scan::ct::{Counts, Measured, PixelSize, Scan};
 
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ const LINES: &str = "line integrals";
 ///
 /// ```
 /// use ndarray::Array3;
-/// use rayspin_ct::scan::{Measured, Scan};
+/// use rayspin_scan::ct::{Measured, Scan};
 /// use rayspin_device::Device;
 /// use rayspin_io::data_exchange::{read, write};
 ///

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ndarray::{ArcArray1, ArcArray2, s};
 use rayspin_core::{C32, all_finite};
-use rayspin_mri::corrections::Sources;
-use rayspin_mri::scan::{Acquisition, Counters, Flags, Label, Place, ScanHeader, SlicePlace};
+use rayspin_scan::mri::corrections::Sources;
+use rayspin_scan::mri::{Acquisition, Counters, Flags, Label, Place, ScanHeader, SlicePlace};
 
 use super::layout::{Head, Index};
 use crate::error::{Error, Result};

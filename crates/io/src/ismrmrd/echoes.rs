@@ -1,6 +1,6 @@
 //! The echo times that a header states.
 
-use rayspin_mri::scan::ScanHeader;
+use rayspin_scan::mri::ScanHeader;
 
 use super::xml;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rayspin_core::TrajectoryUnits;
-use rayspin_mri::scan::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
+use rayspin_scan::mri::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
 
 use super::xml::{self, Node};
 use crate::error::{Error, Result, one_line};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use quick_xml::escape::escape;
-use rayspin_mri::scan::{EncodedSpace, Encoding, Limits, Scan, ScanHeader, TrajectoryKind};
+use rayspin_scan::mri::{EncodedSpace, Encoding, Limits, Scan, ScanHeader, TrajectoryKind};
 
 use super::header_in::{self, HYDROGEN_HZ_PER_T};
 use super::identity::{Identity, without_identity};

@@ -1,6 +1,6 @@
 //! What a header says of the patient, the study and the place, and headers without it.
 
-use rayspin_mri::scan::ScanHeader;
+use rayspin_scan::mri::ScanHeader;
 
 use super::header_out::Xml;
 use super::xml::{self, Node};

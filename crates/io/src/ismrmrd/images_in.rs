@@ -223,7 +223,7 @@ fn arranged(heads: &[ImageHead], places: &[Geometry], nz: usize, notes: &mut Vec
 pub fn parse_header(
     path: impl AsRef<Path>,
     xml: &[u8],
-) -> Result<(rayspin_mri::scan::ScanHeader, Vec<String>)> {
+) -> Result<(rayspin_scan::mri::ScanHeader, Vec<String>)> {
     let mut notes = Vec::new();
     let text = header_in::text(xml, &mut notes);
     let header = header_in::parse(path.as_ref(), text, &mut notes)?;

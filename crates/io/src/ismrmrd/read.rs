@@ -9,7 +9,7 @@ use ndarray::ArcArray1;
 use rayon::prelude::*;
 use rayspin_core::{C32, Monitor};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
-use rayspin_mri::scan::{Acquisition, Flags, Label, Place, Scan, ScanHeader, SlicePlaces};
+use rayspin_scan::mri::{Acquisition, Flags, Label, Place, Scan, ScanHeader, SlicePlaces};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs, Settled, Stored};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rayspin_core::Monitor;
-use rayspin_mri::scan::Scan;
+use rayspin_scan::mri::Scan;
 
 use super::images::ImageSeries;
 use super::images_in::{read_any_images, series_of_stack};

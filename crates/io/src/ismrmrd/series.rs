@@ -3,23 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayspin_core::Monitor;
-use rayspin_mri::corrections::{ReadoutHeads, Sources};
-use rayspin_mri::recon::StreamItem;
-use rayspin_mri::scan::{
-    Acquisition, Frame, FrameOptions, Label, Parts, Scan, Series, assemble, maps_of_first_readouts,
+use rayspin_scan::mri::corrections::{ReadoutHeads, Sources};
+use rayspin_scan::mri::{
+    Acquisition, Frame, FrameOptions, Label, Parts, Scan, Series, StreamItem, assemble,
+    maps_of_first_readouts,
 };
 
 use super::Reader;
 use crate::error::{Error, Result};
 
-/// A source for [`reconstruct_stream`](rayspin_mri::recon::reconstruct_stream): an open file, the images to make of it, and the
+/// A source for `rayspin_mri::recon::reconstruct_stream`: an open file, the images to make of it, and the
 /// acquisitions that the current image and the next have in common. No others are in memory.
 ///
 /// ```
 /// use rayspin_core::Monitor;
 /// use rayspin_io::ismrmrd::{Identity, Reader, SeriesSource, write};
-/// use rayspin_mri::recon::StreamItem;
-/// use rayspin_mri::scan::{FrameOptions, Label, Series};
+/// use rayspin_scan::mri::{FrameOptions, Label, Series, StreamItem};
 /// use rayspin_mri::simulate::{SimulateOptions, simulate};
 ///
 /// # let folder = tempfile::tempdir()?;
@@ -135,7 +134,7 @@ impl SeriesSource {
     }
 
     /// Reads what corrections learn from the whole scan, its noise readouts, and one of an image's: what
-    /// [`measure`](rayspin_mri::corrections::measure) looks at.
+    /// [`measure`](rayspin_scan::mri::corrections::measure) looks at.
     ///
     /// Errors: as [`SeriesSource::next`].
     pub fn noise(&mut self, monitor: &Monitor) -> Result<Scan> {

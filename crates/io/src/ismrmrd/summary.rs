@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ndarray::ArrayView2;
 use rayspin_core::TrajectoryUnits;
-use rayspin_mri::scan::{Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, Scan, detect_units};
+use rayspin_scan::mri::{Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, Scan, detect_units};
 use serde::Serialize;
 
 use super::header_out::kind_name;

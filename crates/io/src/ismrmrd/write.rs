@@ -2,7 +2,7 @@ use std::path::Path;
 
 use hdf5::types::VarLenArray;
 use hdf5::{Dataset, Group};
-use rayspin_mri::scan::{Acquisition, Scan};
+use rayspin_scan::mri::{Acquisition, Scan};
 
 use super::header_out::{ascii, xml_of};
 use super::identity::Identity;
