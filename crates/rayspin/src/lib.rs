@@ -14,5 +14,6 @@ pub use rayspin_linop as linop;
 pub use rayspin_mri as mri;
 pub use rayspin_report as report;
 pub use rayspin_run as run;
+pub use rayspin_scan as scan;
 pub use rayspin_solve as solve;
 pub use rayspin_tune as tune;
