@@ -19,10 +19,9 @@ use rayspin_kernels::{nufft, vector};
 use rayspin_linop::LinearOp as _;
 use rayspin_run::{Certify, draws, errors};
 
-use super::Spec;
 use super::kinds::{Encoding as _, Modulated, Plans};
 use super::samples::CoilSamples;
-use crate::recon::Certificate;
+use super::{Certificate, Spec};
 
 /// Voxels that the normal operator is applied to.
 const COLUMNS: usize = 4;
@@ -49,7 +48,7 @@ pub(super) fn points<P: Modulated>(
     let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
     let (encoding, transforms) = (plans.modulated()?, plans.transforms()?);
     let [of_adjoint, of_forward, of_normal] = P::CERTIFICATES;
-    let tolerance = nufft::BOUND * spec.options().nufft_tolerance + P::tolerance(spec.options());
+    let tolerance = nufft::BOUND * spec.settings().nufft_tolerance + P::tolerance(spec.settings());
     let (device, shape, count) = (data.device(), spec.image_shape(), transforms.trajectory().samples());
     let coil = rng.random_range(0..data.coils());
     let mut samples = data.part(&(coil..coil + 1))?.reshape(&[count])?;

@@ -9,7 +9,7 @@ use rayspin_kernels::{sensitivity, vector};
 use rayspin_linop::CoilMaps;
 pub(crate) use rayspin_linop::batches;
 
-use crate::methods::Combine;
+use super::Combine;
 
 /// The coils `range` of `[coil, rest…]`, copied.
 pub(super) fn part(data: &Array<C32>, range: &Range<usize>) -> Result<Array<C32>> {

@@ -6,6 +6,7 @@
 //! operator. What differs between encodings is the answer of their kind (`kinds`): adding one is a file with
 //! its equation and a row of a table there.
 
+mod batch_sizes;
 mod blocks;
 mod certify;
 mod coils;
@@ -14,27 +15,38 @@ mod kinds;
 mod known;
 mod maps;
 mod samples;
+mod settings;
 mod solving;
 mod spec;
 mod steps;
 mod store;
+mod uses;
 mod voxels;
 
+use crate::scan::Label;
+pub use batch_sizes::{BatchSizes, Extent};
 pub(crate) use coils::{Combiner, batches};
 pub(crate) use joined::{joined, measured, notes_of_joined, repeated};
 pub use kinds::FFT_TOLERANCE;
 pub(crate) use kinds::{Grid, range_of, row_of};
 pub use known::Known;
 pub(crate) use maps::SharedMaps;
+pub use settings::Density;
+pub(crate) use settings::Settings;
 pub(crate) use solving::{FrameCache, Made};
-pub use solving::{Observer, Solving};
+pub use solving::{Observer, Solve, Solving};
 pub(crate) use spec::Context;
 pub use spec::{Inputs, Spec};
 pub use store::KernelStore;
+pub(crate) use uses::takes;
+pub use uses::{Combine, MapUse, Place, Span, Uses};
 pub use voxels::{LAMBDA_MATRIX, Voxels};
 
 /// Fewer points of a trajectory at a time save nothing beside the fine grid of their plan.
 pub const LEAST_POINTS: usize = 1 << 14;
+
+/// What was measured of one transform, and the first image that its plan makes.
+pub type Certificate = rayspin_run::Certificate<Label>;
 
 /// Bytes of a complex number, and of a component of a trajectory.
 pub(crate) const COMPLEX: u64 = 8;

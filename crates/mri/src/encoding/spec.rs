@@ -8,13 +8,12 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_linop::{CoilMaps, MapsBuilder};
 use rayspin_run::Bytes;
 
-use super::kinds::{self, EncodingSpec, Given, Grid, Row, Scale};
+use super::kinds::{self, EncodingSpec, Given, Grid, Scale};
 use super::known::Known;
 use super::samples::HostSamples;
 use super::voxels::Voxels;
-use super::{COMPLEX, Combiner, REAL, count};
-use crate::methods::{Combine, MapUse, Uses, takes};
-use crate::recon::{AXES_OF_SETS, BatchSizes, ReconOptions};
+use super::{BatchSizes, COMPLEX, Combine, Combiner, MapUse, REAL, Settings, Uses, count};
+use crate::maps::AXES_OF_SETS;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
 /// A frame taken apart: its samples, which may be given up, and what describes them.
@@ -88,6 +87,11 @@ impl<'a> Inputs<'a> {
         self.of_frames.as_deref()
     }
 
+    /// Whether the samples lie on a grid, and not on a trajectory.
+    pub(crate) fn on_grid(&self) -> bool {
+        self.sampled.is_some()
+    }
+
     /// The grid. Errors: samples that lie on none.
     pub(super) fn expect_grid(&self) -> Result<Grid<'_>> {
         let sampled =
@@ -141,58 +145,50 @@ pub(crate) struct Context {
 /// The encoding of one frame as a run will have it: shapes, and the steps that make it, each with what it takes.
 pub struct Spec<'a> {
     device: Device,
-    options: &'a ReconOptions,
+    settings: Settings<'a>,
     voxels: Voxels,
     pub(super) own_coils: usize,
     context: Context,
     kind: Box<dyn EncodingSpec + 'a>,
-    uses: Uses,
     maps: MapSource,
     known: Option<&'a Known>,
 }
 
 impl<'a> Spec<'a> {
-    /// The specification of a frame's reconstruction, from its inputs and the run's options.
+    /// The specification of a frame's reconstruction, from its inputs and the run's settings. The method must take
+    /// samples of this encoding.
     ///
-    /// Errors: a method that does not suit the frame; a field map without times, or of another matrix.
+    /// Errors: a field map without times, or of another matrix.
     pub(crate) fn new(
         device: &Device,
         inputs: &'a Inputs<'a>,
-        options: &'a ReconOptions,
+        mut settings: Settings<'a>,
         context: Context,
     ) -> Result<Self> {
-        let of_method = options.method.uses();
-        let uses = match context.maps_alone {
-            true => {
-                Uses { place: crate::methods::Place::Anywhere, density: false, normal: false, ..of_method }
-            }
-            false => of_method,
-        };
-        let row = kinds::row_of(inputs.sampled.is_some(), options);
-        if !takes(uses, row.on_grid) {
-            return Err(misplaced(options, row));
+        let row = kinds::row_of(inputs.on_grid(), &settings);
+        if context.maps_alone {
+            settings.uses = Uses { density: false, normal: false, ..settings.uses };
         }
         let voxels = Voxels::new(&inputs.matrix, &inputs.geometry.spacing_mm);
-        let kind = (row.spec)(&Given { inputs, options, field_range: context.field_range })?;
-        let maps = if !options.needs_maps() {
+        let kind = (row.spec)(&Given { inputs, settings, field_range: context.field_range })?;
+        let maps = if !settings.needs_maps {
             MapSource::Unused
         } else if context.shared_maps {
             MapSource::Shared
-        } else if options.maps.is_some() {
+        } else if settings.maps.is_some() {
             MapSource::Given
-        } else if context.coils == 1 && uses.maps == MapUse::One {
+        } else if context.coils == 1 && settings.uses.maps == MapUse::One {
             MapSource::Uniform
         } else {
             MapSource::Estimated
         };
         Ok(Self {
             device: device.clone(),
-            options,
+            settings,
             voxels,
             own_coils: inputs.coils,
             context,
             kind,
-            uses,
             maps,
             known: None,
         })
@@ -244,16 +240,16 @@ impl<'a> Spec<'a> {
 
     /// Whether plans weigh samples by their density: to grid, or to estimate maps from them.
     pub(super) fn needs_density(&self) -> bool {
-        self.uses.density || self.maps == MapSource::Estimated
+        self.settings.uses.density || self.maps == MapSource::Estimated
     }
 
     pub(super) fn needs_normal(&self) -> bool {
-        self.uses.normal
+        self.settings.uses.normal
     }
 
     /// Whether an image is solved for that all coils see.
     pub(super) fn sees_all_coils(&self) -> bool {
-        !matches!(self.uses.maps, MapUse::Combining(_))
+        !matches!(self.settings.uses.maps, MapUse::Combining(_))
     }
 
     /// The kind of encoding.
@@ -289,15 +285,15 @@ impl<'a> Spec<'a> {
 
     /// How much is done at once.
     pub fn batch_sizes(&self) -> &BatchSizes {
-        &self.options.run.batch_sizes
+        &self.settings.batch_sizes
     }
 
     pub(crate) fn uses(&self) -> &Uses {
-        &self.uses
+        &self.settings.uses
     }
 
-    pub(crate) fn options(&self) -> &'a ReconOptions {
-        self.options
+    pub(crate) fn settings(&self) -> &Settings<'a> {
+        &self.settings
     }
 
     pub(crate) fn map_source(&self) -> MapSource {
@@ -308,8 +304,8 @@ impl<'a> Spec<'a> {
     pub fn sets(&self) -> usize {
         match self.maps {
             MapSource::Unused | MapSource::Uniform => 1,
-            _ if self.options.maps.is_some() => self.options.map_sets(),
-            _ => self.options.map_sets().min(self.coils().max(1)),
+            _ if self.settings.maps.is_some() => self.settings.map_sets,
+            _ => self.settings.map_sets.min(self.coils().max(1)),
         }
     }
 
@@ -371,13 +367,13 @@ impl<'a> Spec<'a> {
 
     /// Coil images on their way to one image.
     pub(crate) fn combiner<'m>(&self, maps: Option<&'m CoilMaps<f32>>) -> Combiner<'m> {
-        Combiner::new(&self.device, self.coils(), self.domain(), maps, self.options.combine())
+        Combiner::new(&self.device, self.coils(), self.domain(), maps, self.settings.combine)
     }
 
     /// Bytes of combining coil images: the sum, and the image made of it, which a GPU leaves to the host.
     pub(crate) fn combining(&self) -> u64 {
         let n = self.voxels_of_domain();
-        match self.options.combine() {
+        match self.settings.combine {
             Combine::Maps if self.on_gpu() => COMPLEX * n,
             Combine::Maps => COMPLEX * n + REAL * n,
             Combine::RootSumOfSquares if self.coils() == 1 => 0,
@@ -391,12 +387,12 @@ impl<'a> Spec<'a> {
 
     /// Images of one image that is solved for: one, or one for each coil.
     fn images_of_one(&self) -> u64 {
-        if self.options.coil_images() { self.coils() as u64 } else { 1 }
+        if self.settings.coil_images { self.coils() as u64 } else { 1 }
     }
 
     /// Bytes of the frame's result: its image, and the maps if the options keep them.
     pub(crate) fn result(&self) -> u64 {
-        let maps = if self.options.keep_maps && self.options.needs_maps() { self.coils() as u64 } else { 0 };
+        let maps = if self.settings.keep_maps && self.settings.needs_maps { self.coils() as u64 } else { 0 };
         let images = self.images_of_one() * self.coefficients().unwrap_or(1) as u64;
         COMPLEX * count(self.voxels.matrix()) * (images + maps)
     }
@@ -445,11 +441,4 @@ fn from_host(device: &Device, maps: ArrayViewD<'_, C32>, cut: Option<usize>) -> 
         made.put(coil..coil + 1, 0..image.len(), &image, 0)?;
     }
     made.finish()
-}
-
-/// What is wrong with a method for these samples.
-fn misplaced(options: &ReconOptions, row: &Row) -> Error {
-    let methods = crate::methods::Methods::default();
-    let fitting = methods.names(|method| takes(method.uses(), row.on_grid));
-    Error::value("method", format!("{fitting} {}", row.place), options.method.about().name)
 }

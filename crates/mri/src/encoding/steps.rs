@@ -11,17 +11,10 @@ use crate::maps;
 use crate::prepare::{CompressionKind, mixing_needs};
 
 impl<'a> Spec<'a> {
-    /// All steps from the frame to its image.
-    pub(crate) fn steps(&'a self) -> Result<Vec<Step<'a, Solving<'a>>>> {
-        let mut steps = self.encoding_steps();
-        steps.extend(self.options().method.steps(self)?);
-        Ok(steps)
-    }
-
     /// Samples, plans and maps; maps alone, where the frame is no image.
     pub(crate) fn encoding_steps(&'a self) -> Vec<Step<'a, Solving<'a>>> {
         let mut steps = self.kind().planning(self);
-        if self.options().certify.is_some() && !self.tells_maps_alone() {
+        if self.settings().certify.is_some() && !self.tells_maps_alone() {
             steps.push(
                 Step::new("certify", |state: &mut Solving<'_>, _| state.certify())
                     .unless(|state| state.is_certified()),
@@ -64,7 +57,7 @@ impl<'a> Spec<'a> {
                 return Ok(Needs::of(Memory::held(held)));
             }
             let (own, points) = (self.own_coils as u64, self.points_of_coil());
-            let line = match (self.kind().grid(), self.options().prepare.compression) {
+            let line = match (self.kind().grid(), self.settings().compression) {
                 (Some(grid), Some(of)) if of.kind == CompressionKind::Geometric => {
                     grid.sampled.shape().last().copied().unwrap_or(1)
                 }

@@ -17,9 +17,9 @@ use rayspin_core::Result;
 use rayspin_run::Step;
 
 use super::penalty::{Penalty, Regulariser, TIKHONOV};
-use super::solve::{Conjugate, Normal, Solve, with_eigenvalue, without_sets};
+use super::solve::{Conjugate, Normal, with_eigenvalue, without_sets};
 use super::{About, Idle, MapUse, Method, Rule, Uses, rules, shared};
-use crate::encoding::{Solving, Spec};
+use crate::encoding::{Solve, Solving, Spec};
 use crate::params;
 use crate::scan::Facts;
 

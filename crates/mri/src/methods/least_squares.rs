@@ -15,9 +15,9 @@ use rayspin_kernels::vector;
 use rayspin_run::Step;
 
 use super::penalty::{Penalty, Regulariser, TIKHONOV};
-use super::solve::{Conjugate, Normal, Solve, with_eigenvalue};
+use super::solve::{Conjugate, Normal, with_eigenvalue};
 use super::{About, Combine, Idle, MapUse, Method, Rule, Uses, rules, shared};
-use crate::encoding::{Solving, Spec, batches};
+use crate::encoding::{Solve, Solving, Spec, batches};
 use crate::params;
 use crate::scan::Facts;
 

@@ -17,10 +17,10 @@ use rayspin_run::{Bytes, Memory, Needs, Step};
 use rayspin_solve::{LowRankSparseOptions, Problem, low_rank_plus_sparse, low_rank_plus_sparse_memory};
 
 use super::Value;
-use super::solve::{Solve, vector_work, with_eigenvalue};
+use super::solve::{vector_work, with_eigenvalue};
 use super::sparse::expect_one_set;
 use super::{About, MapUse, Method, Param, Rule, Span, Uses, rules, shared};
-use crate::encoding::{Solving, Spec};
+use crate::encoding::{Solve, Solving, Spec};
 use crate::params;
 use crate::scan::Facts;
 

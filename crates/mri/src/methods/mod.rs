@@ -28,7 +28,8 @@ use rayspin_core::Result;
 pub use rayspin_run::{About, Choice, Idle, Kind, Param, Parameter, Parameters, Rule, Value};
 use rayspin_run::{Described, Step, Table};
 
-use crate::encoding::{Solving, Spec};
+pub use crate::encoding::{Combine, MapUse, Place, Solve, Span, Uses};
+use crate::encoding::{Solving, Spec, takes};
 use crate::scan::Facts;
 pub use cg_sense::CgSense;
 pub use fft::Cartesian;
@@ -37,75 +38,8 @@ pub use gridding::Gridding;
 pub use least_squares::LeastSquares;
 pub use low_rank_sparse::LowRankSparse;
 pub use penalty::Regulariser;
-pub use shared::Combine;
-pub use solve::Solve;
 pub use total_variation::TotalVariation;
 pub use wavelet::{Wavelet, WaveletFilter};
-
-/// What a method solves for at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
-    /// One image.
-    Frame,
-    /// All images of a slice.
-    Series,
-}
-
-/// Which samples a method takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Samples on a grid, in a homogeneous field.
-    Grid,
-    /// Samples with a trajectory, or on a grid in an inhomogeneous field.
-    Trajectory,
-    /// Either.
-    Anywhere,
-}
-
-/// How a method uses coil sensitivity maps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MapUse {
-    /// To combine coil images, where that is the way to combine them; by what is given when absent.
-    Combining(Option<Combine>),
-    /// It solves for an image that all coils see. One coil alone sees everything alike.
-    One,
-    /// The same, or for an image for each of several sets of maps.
-    Sets,
-}
-
-/// What a method asks of the encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Uses {
-    /// What it solves for at once.
-    pub span: Span,
-    /// Which samples it takes.
-    pub place: Place,
-    /// Coil sensitivity maps.
-    pub maps: MapUse,
-    /// Whether it weights samples by their density.
-    pub density: bool,
-    /// Whether it iterates with the normal operator FᴴF.
-    pub normal: bool,
-    /// Whether the coefficients of a temporal basis are images to it, `[coefficient, image…]`.
-    pub coefficients: bool,
-    /// Whether the step of its iterations depends on the largest eigenvalue, so that another frame's does not do.
-    pub own_eigenvalue: bool,
-}
-
-impl Uses {
-    /// A method over one image, which takes any samples and nothing else.
-    pub fn new(maps: MapUse) -> Self {
-        Self {
-            span: Span::Frame,
-            place: Place::Anywhere,
-            maps,
-            density: false,
-            normal: false,
-            coefficients: false,
-            own_eigenvalue: false,
-        }
-    }
-}
 
 /// How an image is made of samples.
 pub trait Method: Parameters + CopyMethod {
@@ -258,15 +192,6 @@ impl Methods {
             let coefficients = facts.coefficients?;
             Some((fitting().next()?, format!("{coefficients} coefficients of a temporal basis")))
         })
-    }
-}
-
-/// Whether a method that uses this takes samples on a grid, or with a trajectory.
-pub(crate) fn takes(uses: Uses, on_grid: bool) -> bool {
-    match uses.place {
-        Place::Anywhere => true,
-        Place::Grid => on_grid,
-        Place::Trajectory => !on_grid,
     }
 }
 

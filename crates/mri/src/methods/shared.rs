@@ -2,19 +2,6 @@
 
 use super::Param;
 use super::Value;
-use crate::choices;
-
-choices! {
-    /// How coil images become one.
-    pub enum Combine {
-        /// √Σ_j |y_j|²: magnitude only.
-        RootSumOfSquares = "rss", "Root of the sum of squares (magnitude only)";
-        /// Σ_j conj(c_j) y_j / Σ_j |c_j|² with sensitivity maps: keeps the phase.
-        Maps = "maps", "Weighted by sensitivity maps (keeps the phase)";
-        /// y_j: the coil images as they are, `[coil, z, y, x]`.
-        None = "none", "Coil images as they are, one volume a coil (keeps the phase)";
-    }
-}
 
 const PENALTY: &str = "Penalty";
 const ITERATION: &str = "Iterations";

@@ -4,8 +4,8 @@ use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_run::{Bytes, Memory, Needs};
 use rayspin_solve::{EachOf, FistaOptions, Problem, Proximal, Step, Watch, sparse_least_squares};
 
-use super::solve::{Solve, vector_work, with_eigenvalue, without_sets};
-use crate::encoding::{COMPLEX, Solving, Spec};
+use super::solve::{vector_work, with_eigenvalue, without_sets};
+use crate::encoding::{COMPLEX, Solve, Solving, Spec};
 
 /// Share of the objective's whole fall that no longer counts. Simulated scans had 24 to 32 spokes, or a fifth to an eighth of a grid.
 /// Wavelets ended after 147 to 189 iterations and total variation after 132 to 206. Errors were within 3 % of the errors after 200.

@@ -22,27 +22,25 @@ use rayspin_linop::{BlockDiagonal, CoilMaps, LinearOp};
 use rayspin_run::{Recoverable, halve, with_cpu_fallback, with_recovery};
 
 use crate::crop::centre_crop;
-use crate::encoding::{
-    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, Spec, measured, range_of, row_of,
+pub use crate::encoding::{
+    BatchSizes, Certificate, Density, Extent, FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS, Solve,
 };
-pub use crate::encoding::{FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS};
+use crate::encoding::{
+    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, measured, range_of, row_of,
+};
 pub(crate) use crate::maps::AXES_OF_SETS;
-pub use crate::methods::Solve;
 use crate::prepare::{self, Mixing, Preparation};
-use crate::scan::{Frame, Label, Samples};
+use crate::scan::{Frame, Samples};
 pub use ahead::{compile_ahead, rehearse};
 pub use folding::{second_set, second_set_bytes};
 pub use intensity::take_intensity;
-pub use options::{BatchSizes, Density, Extent, ReconOptions, RunOptions};
+pub use options::{ReconOptions, RunOptions};
 pub use rayspin_run::{
     CONFIDENCE, Certify, ITEMS_AHEAD as FRAMES_AHEAD, RESULTS_BEHIND as VOLUMES_BEHIND, StreamTimes,
 };
 pub use search::{LAMBDA, Searched};
 pub use series::{Frames, ScanImage, Selection, reconstruct_frame, reconstruct_frames, reconstruct_scan};
 pub use stream::{StreamEnd, StreamItem, Volume, reconstruct_stream};
-
-/// What was measured of one transform, and the first image that its plan makes.
-pub type Certificate = rayspin_run::Certificate<Label>;
 
 /// One frame's image and how it came about.
 #[derive(Debug, Clone)]
@@ -133,7 +131,8 @@ impl Extent {
     pub fn of(frame: &Frame, coils: usize, options: &ReconOptions) -> Self {
         let one_set = options.map_sets() == 1;
         let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
-        let of_kind = (row_of(on_grid, options).extent)(frame, options);
+        let settings = options.settings();
+        let of_kind = (row_of(on_grid, &settings).extent)(frame, &settings);
         Self { coils, maps: options.needs_maps() && one_set, ..of_kind }
     }
 }
@@ -223,9 +222,10 @@ impl Reconstructor {
         let mut inputs = Inputs::new(frame).of_frames(of_frames);
         let samples = inputs.take_samples()?;
         let mixing = self.mixing.clone();
-        let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
+        let spec = self.options.encoding(&self.device, &inputs, context)?;
         let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
-        let made = rayspin_run::run(spec.steps()?, &mut solving, monitor).and_then(|()| solving.into_made());
+        let made = rayspin_run::run(self.options.steps(&spec)?, &mut solving, monitor)
+            .and_then(|()| solving.into_made());
         drop(spec);
         self.done(made)
     }
@@ -260,7 +260,7 @@ impl Reconstructor {
             let samples = inputs.take_samples()?;
             let mixing = recon.mixing.clone();
             let context = Context { shared_maps: false, maps_alone: true, ..context };
-            let spec = Spec::new(&recon.device, &inputs, &recon.options, context)?;
+            let spec = recon.options.encoding(&recon.device, &inputs, context)?;
             let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut recon.cache)?;
             let run = rayspin_run::run(spec.encoding_steps(), &mut solving, monitor);
             let found = run.and_then(|()| solving.into_maps());
@@ -315,7 +315,7 @@ impl Reconstructor {
             let context = self.context(self.coils(frame));
             let mut inputs = Inputs::new(Cow::Borrowed(frame));
             let samples = inputs.take_samples()?;
-            let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
+            let spec = self.options.encoding(&self.device, &inputs, context)?;
             let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
             rayspin_run::run(spec.frame_of_series(), &mut solving, monitor)?;
             let (one, normal) = (solving.take_rhs()?, solving.normal()?);
@@ -344,7 +344,7 @@ impl Reconstructor {
         };
         let context = Context { together: frames.len(), ..self.context(self.coils(first)) };
         let inputs = Inputs::new(Cow::Borrowed(first));
-        let spec = Spec::new(&self.device, &inputs, &self.options, context)?;
+        let spec = self.options.encoding(&self.device, &inputs, context)?;
         let normal = Arc::new(BlockDiagonal::new(normals)?);
         let mut solving = Solving::of_series(&spec, &mut self.cache, rhs, normal);
         rayspin_run::run(self.options.method.steps(&spec)?, &mut solving, monitor)?;

@@ -4,24 +4,16 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Result};
-use rayspin_run::{BatchSize, Certify};
-use serde::Serialize;
+use rayspin_device::Device;
+use rayspin_run::{Certify, Step};
 
 use crate::basis::Basis;
-use crate::encoding::{KernelStore, LEAST_POINTS};
+use crate::encoding::{
+    BatchSizes, Context, Density, Inputs, KernelStore, Settings, Solving, Spec, row_of, takes,
+};
 use crate::maps::{AXES_OF_SETS, Sensitivities};
 use crate::methods::{CgSense, Combine, MapUse, Method, Methods, Span};
 use crate::prepare::PrepareOptions;
-
-/// Density compensation of samples along a trajectory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Density {
-    /// Fixed-point iteration of Pipe and Menon, for any trajectory.
-    PipeMenon,
-    /// The ramp of straight spokes through the centre.
-    Radial,
-}
 
 /// Everything that decides an image besides the scan: a [method](crate::methods) with its parameters, what the samples
 /// encode, and what is done to coils.
@@ -88,105 +80,6 @@ pub struct RunOptions {
     pub finish_on_cpu: bool,
     /// Where Toeplitz kernels are kept from run to run.
     pub kernels: Option<Arc<dyn KernelStore>>,
-}
-
-/// How much is done at once; all of it where absent. Less takes less memory and more time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct BatchSizes {
-    /// Coils that are transformed together where they need not all be.
-    pub coils: Option<usize>,
-    /// Coils whose sensitivity maps a GPU holds at once. The others' lie in the host's memory, and are copied while those before
-    /// are applied; maps are then estimated slab by slab.
-    pub maps: Option<usize>,
-    /// Time segments, or spectra of a temporal subspace, that a GPU holds at once. The others' are copied
-    /// from the host while those before are applied.
-    pub segments: Option<usize>,
-    /// Points of a trajectory planned at once.
-    pub points: Option<usize>,
-}
-
-/// What [`BatchSizes`] may cut: how much there is of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// Coils once they are prepared.
-    pub coils: usize,
-    /// Whether maps of each coil are used, one set of them.
-    pub maps: bool,
-    /// Time segments of the normal operator, or spectra of a temporal subspace.
-    pub segments: usize,
-    /// Whether these are spectra of a temporal subspace.
-    pub subspace: bool,
-    /// Points of a trajectory; 0 on a grid.
-    pub points: usize,
-}
-
-impl BatchSizes {
-    /// The batch sizes that a plan may reduce, the cheapest reduction first: coils, spectra of time segments on a GPU, maps on a
-    /// GPU, points of a trajectory.
-    pub fn list(&self, of: &Extent) -> Vec<BatchSize> {
-        let now = |cut: Option<usize>, all: usize| cut.map_or(all, |cut| cut.min(all));
-        vec![
-            BatchSize {
-                name: "coils",
-                now: now(self.coils, of.coils),
-                least: 1,
-                gpu_only: false,
-                describe: |n| format!("coils taken {n} at a time"),
-            },
-            BatchSize {
-                name: "segments",
-                now: now(self.segments, of.segments),
-                least: 1,
-                gpu_only: true,
-                describe: match of.subspace {
-                    true => |n| format!("{n} of the normal operator's spectra held at a time"),
-                    false => |n| match n {
-                        1 => "the spectrum of 1 time segment held at a time".into(),
-                        n => format!("the spectra of {n} time segments held at a time"),
-                    },
-                },
-            },
-            BatchSize {
-                name: "maps",
-                now: if of.maps { now(self.maps, of.coils) } else { 0 },
-                // Two buffers on the GPU take turns.
-                least: 2,
-                gpu_only: true,
-                describe: |n| format!("sensitivity maps of {n} coils held at a time"),
-            },
-            BatchSize {
-                name: "points",
-                now: now(self.points, of.points),
-                least: LEAST_POINTS,
-                gpu_only: false,
-                describe: |n| format!("points taken {n} at a time"),
-            },
-        ]
-    }
-
-    /// Sets the batch size called `name` to `to`. A name that is not on the [list](Self::list) changes nothing.
-    pub fn set(&mut self, name: &str, to: usize) {
-        match name {
-            "coils" => self.coils = Some(to),
-            "maps" => self.maps = Some(to),
-            "segments" => self.segments = Some(to),
-            "points" => self.points = Some(to),
-            _ => {}
-        }
-    }
-
-    fn validate(&self) -> Result<()> {
-        let all = [
-            ("coil batch", self.coils),
-            ("maps held", self.maps),
-            ("segment batch", self.segments),
-            ("point batch", self.points),
-        ];
-        match all.iter().find(|(_, cut)| *cut == Some(0)) {
-            Some((name, _)) => Err(Error::value(*name, "at least 1", 0)),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Default for ReconOptions {
@@ -349,6 +242,58 @@ impl ReconOptions {
     pub fn learns_maps(&self) -> bool {
         let own = self.field_map.is_some() || self.basis.is_some() || self.independent;
         self.needs_maps() && self.maps.is_none() && !own
+    }
+
+    /// What an encoding takes of a run with these options.
+    pub(crate) fn settings(&self) -> Settings<'_> {
+        Settings {
+            uses: self.method.uses(),
+            field_map: self.field_map.as_deref(),
+            basis: self.basis.as_ref(),
+            field_tolerance: self.field_tolerance,
+            nufft_tolerance: self.nufft_tolerance,
+            density: self.density,
+            density_iterations: self.density_iterations,
+            compression: self.prepare.compression,
+            calibration: self.calibration,
+            sensitivities: self.sensitivities,
+            maps: self.maps.as_deref(),
+            needs_maps: self.needs_maps(),
+            map_sets: self.map_sets(),
+            keep_maps: self.keep_maps,
+            combine: self.combine(),
+            coil_images: self.coil_images(),
+            certify: self.certify.as_ref(),
+            batch_sizes: self.run.batch_sizes,
+            kernels: self.run.kernels.as_deref(),
+        }
+    }
+
+    /// The encoding of a frame in a run with these options.
+    ///
+    /// Errors: a method that does not suit the frame; as [`Spec::new`].
+    pub(crate) fn encoding<'a>(
+        &'a self,
+        device: &Device,
+        inputs: &'a Inputs<'a>,
+        context: Context,
+    ) -> Result<Spec<'a>> {
+        let settings = self.settings();
+        let row = row_of(inputs.on_grid(), &settings);
+        // A frame that tells maps alone suits every method.
+        if !context.maps_alone && !takes(settings.uses, row.on_grid) {
+            let fitting = Methods::default().names(|method| takes(method.uses(), row.on_grid));
+            let expected = format!("{fitting} {}", row.place);
+            return Err(Error::value("method", expected, self.method.about().name));
+        }
+        Spec::new(device, inputs, settings, context)
+    }
+
+    /// All steps from a frame with this encoding to its image.
+    pub(crate) fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
+        let mut steps = spec.encoding_steps();
+        steps.extend(self.method.steps(spec)?);
+        Ok(steps)
     }
 
     /// Whether sensitivity maps are used.

@@ -8,7 +8,7 @@ use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
 
 use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND, search};
 pub use crate::encoding::Known;
-use crate::encoding::{COMPLEX, Context, INDEX, Inputs, REAL, Spec, count, range_of, repeated};
+use crate::encoding::{COMPLEX, Context, INDEX, Inputs, REAL, count, range_of, repeated};
 use crate::methods::Span;
 use crate::prepare;
 use crate::scan::{Frame, Samples};
@@ -139,7 +139,7 @@ fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64>
         Some((frame, of_frames)) => (frame, Some(of_frames.clone())),
     };
     let inputs = Inputs::new(Cow::Borrowed(frame)).of_frames(of_frames);
-    let spec = Spec::new(device, &inputs, options, context)?.knowing(known);
+    let spec = options.encoding(device, &inputs, context)?.knowing(known);
     ledger.hold(spec.frame_bytes());
     if let Some(needs) = prepare::finding(device, &options.prepare, frame, context.coils) {
         ledger.add(Step::<()>::new(prepare::STAGE, |_, _| Ok(())).needs(move || Ok(needs)))?;
@@ -152,14 +152,14 @@ fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64>
         ledger.repeat(search::MOST);
     }
     if options.method.uses().span == Span::Frame {
-        spec.steps()?.into_iter().try_for_each(|step| ledger.add(step))?;
+        options.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
         return Ok(spec.result());
     }
     // All frames are there, and leave what the method solves with.
     ledger.hold(Bytes::host(samples_of(frame) * frames as u64));
     spec.frame_of_series().into_iter().try_for_each(|step| ledger.add(step))?;
     ledger.hold(spec.kept_in_series()? * (frames as u64 - 1));
-    let spec = Spec::new(device, &inputs, options, Context { together: frames, ..context })?.knowing(known);
+    let spec = options.encoding(device, &inputs, Context { together: frames, ..context })?.knowing(known);
     ledger.all_together();
     options.method.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
     Ok(spec.result())
@@ -222,7 +222,7 @@ pub fn of_stream(
     if let Some(frame) = stream.maps {
         let mut ledger = Ledger::new(Bytes::host(held + samples_of(frame)), 1);
         let inputs = Inputs::new(Cow::Borrowed(frame));
-        let spec = Spec::new(device, &inputs, options, Context { maps_alone: true, ..context })?;
+        let spec = options.encoding(device, &inputs, Context { maps_alone: true, ..context })?;
         if let Some(needs) = prepare::finding(device, &options.prepare, frame, coils) {
             ledger.add(Step::<()>::new(prepare::STAGE, |_, _| Ok(())).needs(move || Ok(needs)))?;
         }

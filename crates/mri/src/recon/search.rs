@@ -195,7 +195,7 @@ impl Reconstructor {
         let context = self.context(self.coils(frame));
         let mut inputs = super::Inputs::new(Cow::Borrowed(frame));
         let samples = inputs.take_samples()?;
-        let spec = super::Spec::new(&self.device, &inputs, &self.options, context)?;
+        let spec = self.options.encoding(&self.device, &inputs, context)?;
         let mut solving = super::Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
         rayspin_run::run(spec.frame_of_series(), &mut solving, monitor)?;
         Ok((solving.take_rhs()?, solving.normal()?))

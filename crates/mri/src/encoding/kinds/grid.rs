@@ -24,10 +24,9 @@ use rayspin_run::{Bytes, Certify, Effort, Memory, Needs, Step, draws, errors};
 use super::{Encoding, EncodingSpec, Given, Row, Scale, Seen, as_kind};
 use crate::encoding::samples::CoilSamples;
 use crate::encoding::solving::Solving;
-use crate::encoding::{COMPLEX, REAL, Spec, count};
+use crate::encoding::{COMPLEX, Certificate, Extent, REAL, Spec, count};
 use crate::maps::{self, Centre};
 use crate::prepare::Mixing;
-use crate::recon::{Certificate, Extent};
 use crate::scan::CalibrationLines;
 
 pub(super) const ROW: Row = Row {
@@ -78,8 +77,8 @@ impl Grid<'_> {
         samples: &CoilSamples<'_>,
         mixing: Option<&Mixing>,
     ) -> Result<(CoilMaps<f32>, String)> {
-        let options = spec.options();
-        let (width, how) = (options.calibration, options.sensitivities);
+        let settings = spec.settings();
+        let (width, how) = (settings.calibration, settings.sensitivities);
         let (region, centre) = match self.calibration {
             Some(lines) => {
                 let centre = Centre::of_grid(&lines.sampled, width, how)?;
@@ -106,7 +105,7 @@ impl Grid<'_> {
         let (coils, domain) = (spec.coils(), self.sampled.shape());
         let held = spec.maps_held()?;
         let sampled = self.calibration.map_or(self.sampled, |lines| &lines.sampled);
-        let (width, how) = (spec.options().calibration, spec.options().sensitivities);
+        let (width, how) = (spec.settings().calibration, spec.settings().sensitivities);
         if let Some(cut) = spec.map_cut() {
             let centre = Centre::of_grid(sampled, width, how)?;
             let needs = maps::cut_needs(spec.device(), centre.how, centre.width, (coils, domain), cut);
@@ -316,8 +315,8 @@ pub(in crate::encoding) fn values_at(kspace: &ArrayD<C32>, places: &[usize]) -> 
 }
 
 #[cfg(test)]
-fn examples(draw: &mut super::laws::Draw) -> Vec<super::laws::Example> {
-    use super::laws::{Example, options, places_of, waves};
+fn examples(draw: &mut super::tests::Draw) -> Vec<super::tests::Example> {
+    use super::tests::{Example, options, places_of, waves};
     let shapes = [(vec![6, 5], vec![6, 5]), (vec![4, 6], vec![5, 9]), (vec![3, 4, 5], vec![3, 4, 8])];
     let example = |(matrix, grid): (Vec<usize>, Vec<usize>)| {
         let frame = draw.grid(&matrix, &grid);

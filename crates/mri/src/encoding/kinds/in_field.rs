@@ -31,18 +31,17 @@ use super::{EncodingSpec, Given, Row, places};
 use crate::encoding::blocks::Transforms;
 use crate::encoding::certify::Exact;
 use crate::encoding::joined::measured;
-use crate::encoding::{COMPLEX, REAL, Spec, count};
-use crate::recon::{Extent, ReconOptions};
+use crate::encoding::{COMPLEX, Extent, REAL, Settings, Spec, count};
 use crate::scan::{Frame, Samples};
 
 pub(super) const ROW: Row = Row {
-    encodes: |_, options| options.field_map.is_some(),
+    encodes: |_, settings| settings.field_map.is_some(),
     on_grid: false,
     place: "with a field map",
     spec,
-    extent: |frame, options| Extent {
+    extent: |frame, settings| Extent {
         points: measured(frame),
-        segments: normal_segments(frame, options).unwrap_or(0),
+        segments: normal_segments(frame, settings).unwrap_or(0),
         ..Extent::default()
     },
     #[cfg(test)]
@@ -50,8 +49,8 @@ pub(super) const ROW: Row = Row {
 };
 
 fn spec<'a>(given: &Given<'a>) -> Result<Box<dyn EncodingSpec + 'a>> {
-    let Given { inputs, options, field_range } = given;
-    let map = options.field_map.as_deref().ok_or_else(|| Error::value("field map", "one", "none"))?;
+    let Given { inputs, settings, field_range } = given;
+    let map = settings.field_map.ok_or_else(|| Error::value("field map", "one", "none"))?;
     let field = |times| Field { map, times, range: field_range.unwrap_or_else(|| range_of(map)) };
     let Ok(grid) = inputs.expect_grid() else {
         let trajectory = inputs.expect_trajectory()?.clone();
@@ -84,8 +83,8 @@ impl Modulation for Field<'_> {
     type Plans = OffResonance;
     const STEP: &'static str = "time segments";
 
-    fn counts(&self, options: &ReconOptions, samples: u64, voxels: u64) -> Result<Counts> {
-        let found = Interpolators::new(self.range, &self.times, options.field_tolerance)?;
+    fn counts(&self, settings: &Settings<'_>, samples: u64, voxels: u64) -> Result<Counts> {
+        let found = Interpolators::new(self.range, &self.times, settings.field_tolerance)?;
         Ok(Counts {
             encodings: found.encoding.segments() as u64,
             convolutions: found.normal.segments() as u64,
@@ -110,7 +109,7 @@ impl Modulation for Field<'_> {
 
     fn plan(&self, spec: &Spec<'_>) -> Result<(OffResonance, Vec<String>)> {
         let field = self.on(spec.device(), spec.domain())?;
-        let (times, range, tolerance) = (self.times.to_vec(), self.range, spec.options().field_tolerance);
+        let (times, range, tolerance) = (self.times.to_vec(), self.range, spec.settings().field_tolerance);
         let interpolators = Interpolators::new(range, &times, tolerance)?;
         let segments = Segments::new(spec.device(), &interpolators.encoding, &times)?;
         let note = interpolators.note(tolerance, spec.needs_normal());
@@ -188,8 +187,8 @@ impl OffResonance {
 }
 
 impl Modulated for OffResonance {
-    fn tolerance(options: &ReconOptions) -> f64 {
-        options.field_tolerance
+    fn tolerance(settings: &Settings<'_>) -> f64 {
+        settings.field_tolerance
     }
 
     fn has_normal(&self) -> bool {
@@ -271,8 +270,8 @@ impl Exact for Sums<'_> {
 
 /// Time segments of the normal operator of a frame in an inhomogeneous field; none of methods without it, and
 /// of frames or maps that are refused.
-fn normal_segments(frame: &Frame, options: &ReconOptions) -> Option<usize> {
-    let map = options.field_map.as_ref().filter(|_| options.method.uses().normal)?;
+fn normal_segments(frame: &Frame, settings: &Settings<'_>) -> Option<usize> {
+    let map = settings.field_map.filter(|_| settings.uses.normal)?;
     let times = frame.times.as_ref()?;
     let taken: Vec<f64> = match &frame.samples {
         Samples::Cartesian { sampled, .. } => {
@@ -280,7 +279,7 @@ fn normal_segments(frame: &Frame, options: &ReconOptions) -> Option<usize> {
         }
         Samples::NonCartesian { .. } => times.clone(),
     };
-    let found = Interpolators::new(range_of(map), &taken, options.field_tolerance).ok()?;
+    let found = Interpolators::new(range_of(map), &taken, settings.field_tolerance).ok()?;
     Some(found.normal.segments())
 }
 
@@ -316,8 +315,9 @@ fn expect_times(times: Option<&[f64]>, places: usize) -> Result<&[f64]> {
 
 /// Points, and a grid that is larger than the image.
 #[cfg(test)]
-fn examples(draw: &mut super::laws::Draw) -> Vec<super::laws::Example> {
-    use super::laws::{Example, options, places_of, rows, waves};
+fn examples(draw: &mut super::tests::Draw) -> Vec<super::tests::Example> {
+    use super::tests::{Example, options, places_of, rows, waves};
+    use crate::recon::ReconOptions;
     let (matrix, grid) = (vec![6, 5], vec![7, 9]);
     let (points, trajectory) = draw.points(&matrix, 33);
     let of_grid = draw.grid(&matrix, &grid);

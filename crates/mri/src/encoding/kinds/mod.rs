@@ -13,10 +13,10 @@
 
 mod grid;
 mod in_field;
-#[cfg(test)]
-mod laws;
 mod points;
 mod subspace;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::ops::Range;
@@ -27,12 +27,11 @@ use rayspin_device::Array;
 use rayspin_linop::{CoilMaps, LinearOp, SoftSense};
 use rayspin_run::{Bytes, Certify, Effort, Needs, Step};
 
-use super::Spec;
 use super::samples::CoilSamples;
 use super::solving::Solving;
 use super::spec::Inputs;
+use super::{Certificate, Extent, Settings, Spec};
 use crate::prepare::Mixing;
-use crate::recon::{Certificate, Extent, ReconOptions};
 use crate::scan::Frame;
 
 pub use grid::FFT_TOLERANCE;
@@ -46,32 +45,32 @@ static ENCODINGS: [Row; 4] = [subspace::ROW, in_field::ROW, grid::ROW, points::R
 
 /// A kind of encoding.
 pub(crate) struct Row {
-    /// Whether it encodes frames with these options that lie on a grid, or else on a trajectory.
-    encodes: fn(on_grid: bool, &ReconOptions) -> bool,
+    /// Whether it encodes frames with these settings that lie on a grid, or else on a trajectory.
+    encodes: fn(on_grid: bool, &Settings<'_>) -> bool,
     /// Whether methods of a grid take it. Other encodings are for methods of a trajectory.
-    pub(super) on_grid: bool,
+    pub(crate) on_grid: bool,
     /// Where a method stands that it does not suit, for the error: "with a field map".
-    pub(super) place: &'static str,
+    pub(crate) place: &'static str,
     /// Its specification. Errors: what the frame lacks.
     pub(super) spec: for<'a> fn(&Given<'a>) -> Result<Box<dyn EncodingSpec + 'a>>,
     /// What batches may cut of it, besides coils.
-    pub(crate) extent: fn(&Frame, &ReconOptions) -> Extent,
+    pub(crate) extent: fn(&Frame, &Settings<'_>) -> Extent,
     /// Small encodings and their matrices.
     #[cfg(test)]
-    examples: fn(&mut laws::Draw) -> Vec<laws::Example>,
+    examples: fn(&mut tests::Draw) -> Vec<tests::Example>,
 }
 
 /// What a specification is made from.
 pub(crate) struct Given<'a> {
     pub(super) inputs: &'a Inputs<'a>,
-    pub(super) options: &'a ReconOptions,
+    pub(super) settings: Settings<'a>,
     /// Lowest and highest frequency of the fields of all frames.
     pub(super) field_range: Option<[f64; 2]>,
 }
 
-/// The row of frames that lie on a grid, or else on a trajectory, with these options.
-pub(crate) fn row_of(on_grid: bool, options: &ReconOptions) -> &'static Row {
-    ENCODINGS.iter().find(|row| (row.encodes)(on_grid, options)).unwrap_or(&points::ROW)
+/// The row of frames that lie on a grid, or else on a trajectory, with these settings.
+pub(crate) fn row_of(on_grid: bool, settings: &Settings<'_>) -> &'static Row {
+    ENCODINGS.iter().find(|row| (row.encodes)(on_grid, settings)).unwrap_or(&points::ROW)
 }
 
 /// What samples d are multiplied by, F ρ = s d, and when.

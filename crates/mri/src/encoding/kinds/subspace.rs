@@ -34,17 +34,15 @@ use crate::basis::Basis;
 use crate::encoding::blocks::Transforms;
 use crate::encoding::certify::{Exact, displacement};
 use crate::encoding::joined::measured;
-use crate::encoding::{COMPLEX, REAL, Spec};
-use crate::recon::{Extent, ReconOptions};
+use crate::encoding::{COMPLEX, Extent, REAL, Settings, Spec};
 
 pub(super) const ROW: Row = Row {
-    encodes: |_, options| options.basis.is_some(),
+    encodes: |_, settings| settings.basis.is_some(),
     on_grid: false,
     place: "for a scan with a trajectory",
     spec,
-    extent: |frame, options| {
-        let (frames, segments) =
-            options.basis.as_ref().map_or((1, 0), |basis| (basis.frames(), basis.spectra()));
+    extent: |frame, settings| {
+        let (frames, segments) = settings.basis.map_or((1, 0), |basis| (basis.frames(), basis.spectra()));
         Extent { segments, points: frames * measured(frame), subspace: true, ..Extent::default() }
     },
     #[cfg(test)]
@@ -52,16 +50,16 @@ pub(super) const ROW: Row = Row {
 };
 
 fn spec<'a>(given: &Given<'a>) -> Result<Box<dyn EncodingSpec + 'a>> {
-    let Given { inputs, options, .. } = given;
+    let Given { inputs, settings, .. } = given;
     // Frames that are not joined have no rows of a temporal basis.
     let unjoined = || {
         let expected = "the frames of a series joined, as reconstruct_frames and reconstruct_scan do";
         Error::value("temporal basis", expected, "a frame alone")
     };
-    if options.field_map.is_some() {
+    if settings.field_map.is_some() {
         return Err(Error::value("field map", "none with a temporal basis", "one"));
     }
-    let basis = options.basis.as_ref().ok_or_else(|| Error::value("temporal basis", "one", "none"))?;
+    let basis = settings.basis.ok_or_else(|| Error::value("temporal basis", "one", "none"))?;
     let samples = inputs.samples_of_frames().ok_or_else(unjoined)?;
     let trajectory = inputs.expect_trajectory().map_err(|_| unjoined())?.clone();
     basis.expect_frames(samples.len())?;
@@ -86,7 +84,7 @@ impl Modulation for Frames<'_> {
         Some(self.basis.coefficients())
     }
 
-    fn counts(&self, _: &ReconOptions, samples: u64, _: u64) -> Result<Counts> {
+    fn counts(&self, _: &Settings<'_>, samples: u64, _: u64) -> Result<Counts> {
         Ok(Counts {
             encodings: self.basis.coefficients() as u64,
             convolutions: self.basis.spectra() as u64,
@@ -365,8 +363,9 @@ fn each_coefficient(
 }
 
 #[cfg(test)]
-fn examples(draw: &mut super::laws::Draw) -> Vec<super::laws::Example> {
-    use super::laws::{Example, options, rows, waves};
+fn examples(draw: &mut super::tests::Draw) -> Vec<super::tests::Example> {
+    use super::tests::{Example, options, rows, waves};
+    use crate::recon::ReconOptions;
     let example = |(matrix, samples, k, complex): (Vec<usize>, Vec<usize>, usize, bool)| {
         let (frame, trajectory) = draw.points(&matrix, samples.iter().sum());
         let mut value = || {

@@ -36,7 +36,7 @@ impl Solving<'_> {
         let spec = self.spec;
         let given = match &self.own_maps {
             Some(own) => Some(own),
-            None => spec.options().maps.as_deref(),
+            None => spec.settings().maps,
         };
         self.maps = match (spec.map_source(), given) {
             (MapSource::Unused, _) => None,

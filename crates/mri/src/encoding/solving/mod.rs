@@ -1,6 +1,7 @@
 //! An encoding while a method runs.
 
 mod estimate;
+mod solve;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -14,14 +15,13 @@ use rayspin_kernels::vector;
 use rayspin_linop::{CoilMaps, LinearOp, SoftSense, batches};
 use rayspin_solve::{Eigenvalue, LanczosOptions};
 
-use super::SharedMaps;
 use super::kinds::{Encoding, Scale, Seen, values_at};
 use super::samples::{CoilSamples, HostSamples};
 use super::spec::Spec;
+use super::{Certificate, SharedMaps};
 use crate::crop::centre_crop;
-use crate::methods::Solve;
 use crate::prepare::Mixing;
-use crate::recon::Certificate;
+pub use solve::Solve;
 
 /// Sees the image `[z, y, x]` or `[y, x]` after each iteration of a method that solves for one image.
 pub type Observer = Box<dyn FnMut(usize, &ArrayD<C32>)>;
@@ -216,7 +216,7 @@ impl<'a> Solving<'a> {
     }
 
     pub(super) fn certify(&mut self) -> Result<()> {
-        let Some(certify) = &self.spec.options().certify else { return Ok(()) };
+        let Some(certify) = self.spec.settings().certify else { return Ok(()) };
         let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
         let found = self.encoding()?.certify(self.spec, certify, samples)?;
         self.certificates.extend(found);

@@ -37,8 +37,7 @@ use super::{EncodingSpec, Given, Grid, Row};
 use crate::encoding::blocks::Transforms;
 use crate::encoding::certify::{Exact, displacement};
 use crate::encoding::joined::measured;
-use crate::encoding::{Spec, count};
-use crate::recon::{Extent, ReconOptions};
+use crate::encoding::{Extent, Settings, Spec, count};
 use needs::PointNeeds;
 pub(in crate::encoding) use plans::Plans;
 pub(super) use plans::missing;
@@ -116,7 +115,7 @@ pub(super) trait Modulation {
     }
 
     /// Transforms of images of `voxels` voxels and of `samples` samples.
-    fn counts(&self, options: &ReconOptions, samples: u64, voxels: u64) -> Result<Counts>;
+    fn counts(&self, settings: &Settings<'_>, samples: u64, voxels: u64) -> Result<Counts>;
 
     /// Bytes of the weights of all convolutions' kernels, and of what they are made from.
     fn table(&self, samples: u64, convolutions: u64) -> u64;
@@ -140,7 +139,7 @@ pub(in crate::encoding) trait Modulated: 'static {
     const CERTIFICATES: [&'static str; 3] = ["NUFFT adjoint", "NUFFT forward", "Toeplitz normal operator"];
 
     /// What it adds to the bound on the transforms' relative l2 error.
-    fn tolerance(_: &ReconOptions) -> f64 {
+    fn tolerance(_: &Settings<'_>) -> f64 {
         0.0
     }
 
@@ -189,7 +188,7 @@ impl Modulation for Still {
     const MULTIPLIES: bool = false;
     const STEP: &'static str = "";
 
-    fn counts(&self, _: &ReconOptions, _: u64, _: u64) -> Result<Counts> {
+    fn counts(&self, _: &Settings<'_>, _: u64, _: u64) -> Result<Counts> {
         Ok(Counts { encodings: 1, convolutions: 1, of_coil: 0 })
     }
 
@@ -272,8 +271,8 @@ impl Exact for Sums<'_> {
 }
 
 #[cfg(test)]
-fn examples(draw: &mut super::laws::Draw) -> Vec<super::laws::Example> {
-    use super::laws::{Example, options, rows, waves};
+fn examples(draw: &mut super::tests::Draw) -> Vec<super::tests::Example> {
+    use super::tests::{Example, options, rows, waves};
     let example = |(matrix, samples): (Vec<usize>, usize)| {
         let (frame, trajectory) = draw.points(&matrix, samples);
         let scale = matrix.iter().product::<usize>() as f64;

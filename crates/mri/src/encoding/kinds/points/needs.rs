@@ -9,9 +9,8 @@ use rayspin_run::{Bytes, Effort, Memory, Needs};
 
 use super::{Counts, Modulation, Points};
 use crate::encoding::known::Known;
-use crate::encoding::{COMPLEX, REAL, Spec, blocks};
+use crate::encoding::{COMPLEX, Density, REAL, Spec, blocks};
 use crate::maps;
-use crate::recon::Density;
 
 /// What the plans of a trajectory take.
 pub(super) struct PointNeeds {
@@ -36,10 +35,10 @@ pub(super) struct PointNeeds {
 impl PointNeeds {
     fn new<M: Modulation>(spec: &Spec<'_>, points: &Points<'_, M>) -> Result<Self> {
         let (device, trajectory, matrix) = (spec.device(), &points.trajectory, points.matrix);
-        let of = blocks::settled(device, spec.options().nufft_tolerance, matrix, trajectory.samples())?;
+        let of = blocks::settled(device, spec.settings().nufft_tolerance, matrix, trajectory.samples())?;
         let known = spec.known();
         let needs = Known::find(known, "NUFFT", 0, || Nufft::<f32>::needs(device, trajectory, matrix, &of))?;
-        let counts = points.modulation.counts(spec.options(), points.count(), points.voxels())?;
+        let counts = points.modulation.counts(spec.settings(), points.count(), points.voxels())?;
         let convolution = Toeplitz::<f32>::work(matrix);
         let NufftNeeds { plan, planning, workspace, transform, .. } = needs;
         let whole = Self {
@@ -100,7 +99,7 @@ impl<M: Modulation> Points<'_, M> {
     pub(super) fn density_needs(&self, spec: &Spec<'_>) -> Result<Needs> {
         let (device, matrix, trajectory) = (spec.device(), self.matrix, &self.trajectory);
         let s = self.count();
-        if spec.options().density == Density::Radial {
+        if spec.settings().density == Density::Radial {
             return Ok(Needs::of(Memory::temporary(Bytes::with_host(device, REAL * s, REAL * s))));
         }
         let known = spec.known();
@@ -112,7 +111,7 @@ impl<M: Modulation> Points<'_, M> {
                 density::pipe_menon_by_blocks_needs(device, trajectory, matrix, at_once)
             })?,
         };
-        let iterations = spec.options().density_iterations as u64;
+        let iterations = spec.settings().density_iterations as u64;
         let effort = Effort::of(whole.spreading).times(2 * iterations).iterations(iterations);
         Ok(Needs::of(Memory::temporary(Bytes::with_host(device, arrays, beside))).and(effort))
     }
@@ -158,8 +157,8 @@ impl<M: Modulation> Points<'_, M> {
         let (device, matrix, coils) = (spec.device(), self.matrix, spec.coils());
         let n = COMPLEX * self.voxels();
         let all = coils as u64 * n;
-        let width = spec.options().calibration.unwrap_or(maps::DEFAULT_WIDTH);
-        let how = spec.options().sensitivities.unwrap_or(maps::Sensitivities::Walsh);
+        let width = spec.settings().calibration.unwrap_or(maps::DEFAULT_WIDTH);
+        let how = spec.settings().sensitivities.unwrap_or(maps::Sensitivities::Walsh);
         let on_host = self.split(spec).is_some();
         let (region, beside) = Known::find(spec.known(), "centre", usize::from(on_host), || {
             maps::region_needs(device, &self.trajectory, matrix, coils, width, on_host)

@@ -14,10 +14,9 @@ use crate::encoding::blocks::Transforms;
 use crate::encoding::kinds::{Encoding, Seen};
 use crate::encoding::samples::CoilSamples;
 use crate::encoding::store::{kept_or_made, toeplitz};
-use crate::encoding::{Spec, certify};
+use crate::encoding::{Certificate, Density, Spec, certify};
 use crate::maps;
 use crate::prepare::Mixing;
-use crate::recon::{Certificate, Density};
 
 /// What depends on the trajectory alone, and on what multiplies its transforms.
 pub(in crate::encoding) struct Plans<P> {
@@ -42,7 +41,7 @@ impl<M: Modulation> Points<'_, M> {
     }
 
     pub(super) fn plan_nufft(&self, spec: &Spec<'_>, plans: &mut Plans<M::Plans>) -> Result<()> {
-        let (tolerance, at_once) = (spec.options().nufft_tolerance, spec.batch_sizes().points);
+        let (tolerance, at_once) = (spec.settings().nufft_tolerance, spec.batch_sizes().points);
         let made = Transforms::new(spec.device(), &self.trajectory, self.matrix, tolerance, at_once)?;
         plans.transforms = Some(made);
         Ok(())
@@ -50,8 +49,8 @@ impl<M: Modulation> Points<'_, M> {
 
     pub(super) fn plan_density(&self, spec: &Spec<'_>, plans: &mut Plans<M::Plans>) -> Result<()> {
         let (device, trajectory, matrix) = (spec.device(), &self.trajectory, self.matrix);
-        let iterations = spec.options().density_iterations;
-        plans.density = Some(match (spec.options().density, self.split(spec)) {
+        let iterations = spec.settings().density_iterations;
+        plans.density = Some(match (spec.settings().density, self.split(spec)) {
             (Density::PipeMenon, None) => density::pipe_menon(device, trajectory, matrix, iterations)?,
             (Density::PipeMenon, Some(points)) => {
                 density::pipe_menon_by_blocks(device, trajectory, matrix, iterations, points)?
@@ -67,23 +66,23 @@ impl<M: Modulation> Points<'_, M> {
     pub(super) fn plan_normal(&self, spec: &Spec<'_>, plans: &mut Plans<M::Plans>) -> Result<()> {
         let Plans { modulated, transforms, notes, .. } = plans;
         let transforms = transforms.as_ref().ok_or_else(|| missing("NUFFT"))?;
-        let run = &spec.options().run;
+        let settings = spec.settings();
         let mut said = Vec::new();
         let mut make = |weights: Option<&[f32]>| {
-            let mut kernel = match &run.kernels {
+            let mut kernel = match settings.kernels {
                 Some(store) => {
-                    let tolerance = spec.options().nufft_tolerance;
-                    kept_or_made(&**store, transforms, weights, tolerance, &mut said)?
+                    let tolerance = settings.nufft_tolerance;
+                    kept_or_made(store, transforms, weights, tolerance, &mut said)?
                 }
                 None => toeplitz(transforms, weights)?,
             };
-            if let Some(coils) = run.batch_sizes.coils {
+            if let Some(coils) = settings.batch_sizes.coils {
                 kernel.limit_batch(coils);
             }
             Ok(kernel)
         };
         let modulated = modulated.as_mut().ok_or_else(|| missing("encoding"))?;
-        modulated.plan_normal(transforms, run.batch_sizes.segments, &mut make)?;
+        modulated.plan_normal(transforms, settings.batch_sizes.segments, &mut make)?;
         said.dedup();
         notes.extend(said);
         Ok(())
@@ -161,7 +160,7 @@ impl<P: Modulated> Encoding for Plans<P> {
         samples: &CoilSamples<'_>,
         _: Option<&Mixing>,
     ) -> Result<(CoilMaps<f32>, String)> {
-        let options = spec.options();
+        let settings = spec.settings();
         let transforms = self.transforms()?;
         let from = maps::NonCartesian {
             trajectory: transforms.trajectory(),
@@ -171,7 +170,7 @@ impl<P: Modulated> Encoding for Plans<P> {
             density: self.density()?,
             on_host: transforms.by_blocks(),
         };
-        let (width, how) = (options.calibration, options.sensitivities);
+        let (width, how) = (settings.calibration, settings.sensitivities);
         let (found, centre) = maps::from_samples(from, width, how, spec.map_cut())?;
         let note = format!(
             "coil sensitivities from the central {} cycles per field of view by {} (`--calibration`, `--sensitivities` or `--maps` overrides)",

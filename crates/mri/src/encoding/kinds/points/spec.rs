@@ -7,8 +7,7 @@ use super::{Modulation, Plans, Points};
 use crate::encoding::kinds::{Encoding, EncodingSpec, Scale, as_kind};
 use crate::encoding::solving::Solving;
 use crate::encoding::spec::MapSource;
-use crate::encoding::{COMPLEX, INDEX, REAL, Spec, count};
-use crate::methods::Combine;
+use crate::encoding::{COMPLEX, Combine, INDEX, REAL, Spec, count};
 use crate::prepare::CompressionKind;
 
 /// Coil images between the operators of several sets of maps.
@@ -44,8 +43,7 @@ impl<M: Modulation> Points<'_, M> {
             steps.push(Step::new("coil sensitivities", estimate).needs(needs));
         }
         // Samples along the readout become others on the grid, beside it.
-        let along =
-            matches!(spec.options().prepare.compression, Some(of) if of.kind == CompressionKind::Geometric);
+        let along = matches!(spec.settings().compression, Some(of) if of.kind == CompressionKind::Geometric);
         let needs = move || {
             let own = if along { spec.coils() } else { spec.own_coils } as u64;
             let s = places.len() as u64;
@@ -217,7 +215,7 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
         let weighted = COMPLEX * spec.batch() * self.count();
         let images = COMPLEX * spec.batch() * voxels;
         // The sum of the coils before.
-        let sum = match spec.options().combine() {
+        let sum = match spec.settings().combine {
             _ if whole => 0,
             Combine::Maps => COMPLEX * voxels,
             Combine::RootSumOfSquares => REAL * voxels,

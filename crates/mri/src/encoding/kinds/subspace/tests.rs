@@ -102,7 +102,7 @@ impl Problem {
             together: 1,
             maps_alone: false,
         };
-        let spec = Spec::new(&device, &inputs, &options, context).unwrap();
+        let spec = options.encoding(&device, &inputs, context).unwrap();
         let mut cache = FrameCache::default();
         let mut solving = Solving::new(&spec, samples, None, &mut cache).unwrap();
         rayspin_run::run(spec.frame_of_series(), &mut solving, &Monitor::silent()).unwrap();

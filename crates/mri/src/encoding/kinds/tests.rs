@@ -14,7 +14,7 @@ use rayspin_run::{Bytes, Certify, Ledger};
 use super::{ENCODINGS, Row, Seen, row_of};
 use crate::encoding::solving::{FrameCache, Solving};
 use crate::encoding::spec::{Context, Inputs};
-use crate::encoding::{COMPLEX, Spec, count};
+use crate::encoding::{COMPLEX, count};
 use crate::methods::CgSense;
 use crate::recon::{BatchSizes, ReconOptions};
 use crate::scan::{Frame, Label, Samples};
@@ -188,8 +188,8 @@ impl Case<'_> {
         options.certify = Some(Certify { outputs: 30, seed: 1 });
         options.validate().unwrap();
         let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
-        assert!(std::ptr::eq(row_of(on_grid, &options), self.row), "{what}: another row takes it");
-        let extent = (self.row.extent)(&frame, &options);
+        assert!(std::ptr::eq(row_of(on_grid, &options.settings()), self.row), "{what}: another row takes it");
+        let extent = (self.row.extent)(&frame, &options.settings());
         let context = Context {
             coils: COILS,
             prepared: false,
@@ -200,7 +200,7 @@ impl Case<'_> {
         };
         let mut inputs = Inputs::new(Cow::Owned(frame)).of_frames(of_frames);
         let samples = inputs.take_samples().unwrap();
-        let spec = Spec::new(device, &inputs, &options, context).unwrap();
+        let spec = options.encoding(device, &inputs, context).unwrap();
 
         // Shapes and memory.
         assert_eq!(spec.image_shape().iter().product::<usize>(), matrix.ncols(), "{what}");

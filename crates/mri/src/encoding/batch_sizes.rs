@@ -1,0 +1,106 @@
+//! How an encoding is cut into batches.
+
+use rayspin_core::{Error, Result};
+use rayspin_run::BatchSize;
+use serde::Serialize;
+
+use super::LEAST_POINTS;
+
+/// How much is done at once; all of it where absent. Less takes less memory and more time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct BatchSizes {
+    /// Coils that are transformed together where they need not all be.
+    pub coils: Option<usize>,
+    /// Coils whose sensitivity maps a GPU holds at once. The others' lie in the host's memory, and are copied while those before
+    /// are applied; maps are then estimated slab by slab.
+    pub maps: Option<usize>,
+    /// Time segments, or spectra of a temporal subspace, that a GPU holds at once. The others' are copied
+    /// from the host while those before are applied.
+    pub segments: Option<usize>,
+    /// Points of a trajectory planned at once.
+    pub points: Option<usize>,
+}
+
+/// What [`BatchSizes`] may cut: how much there is of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Coils once they are prepared.
+    pub coils: usize,
+    /// Whether maps of each coil are used, one set of them.
+    pub maps: bool,
+    /// Time segments of the normal operator, or spectra of a temporal subspace.
+    pub segments: usize,
+    /// Whether these are spectra of a temporal subspace.
+    pub subspace: bool,
+    /// Points of a trajectory; 0 on a grid.
+    pub points: usize,
+}
+
+impl BatchSizes {
+    /// The batch sizes that a plan may reduce, the cheapest reduction first: coils, spectra of time segments on a GPU, maps on a
+    /// GPU, points of a trajectory.
+    pub fn list(&self, of: &Extent) -> Vec<BatchSize> {
+        let now = |cut: Option<usize>, all: usize| cut.map_or(all, |cut| cut.min(all));
+        vec![
+            BatchSize {
+                name: "coils",
+                now: now(self.coils, of.coils),
+                least: 1,
+                gpu_only: false,
+                describe: |n| format!("coils taken {n} at a time"),
+            },
+            BatchSize {
+                name: "segments",
+                now: now(self.segments, of.segments),
+                least: 1,
+                gpu_only: true,
+                describe: match of.subspace {
+                    true => |n| format!("{n} of the normal operator's spectra held at a time"),
+                    false => |n| match n {
+                        1 => "the spectrum of 1 time segment held at a time".into(),
+                        n => format!("the spectra of {n} time segments held at a time"),
+                    },
+                },
+            },
+            BatchSize {
+                name: "maps",
+                now: if of.maps { now(self.maps, of.coils) } else { 0 },
+                // Two buffers on the GPU take turns.
+                least: 2,
+                gpu_only: true,
+                describe: |n| format!("sensitivity maps of {n} coils held at a time"),
+            },
+            BatchSize {
+                name: "points",
+                now: now(self.points, of.points),
+                least: LEAST_POINTS,
+                gpu_only: false,
+                describe: |n| format!("points taken {n} at a time"),
+            },
+        ]
+    }
+
+    /// Sets the batch size called `name` to `to`. A name that is not on the [list](Self::list) changes nothing.
+    pub fn set(&mut self, name: &str, to: usize) {
+        match name {
+            "coils" => self.coils = Some(to),
+            "maps" => self.maps = Some(to),
+            "segments" => self.segments = Some(to),
+            "points" => self.points = Some(to),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        let all = [
+            ("coil batch", self.coils),
+            ("maps held", self.maps),
+            ("segment batch", self.segments),
+            ("point batch", self.points),
+        ];
+        match all.iter().find(|(_, cut)| *cut == Some(0)) {
+            Some((name, _)) => Err(Error::value(*name, "at least 1", 0)),
+            None => Ok(()),
+        }
+    }
+}
