@@ -7,6 +7,7 @@ mod crop {
 }
 pub mod encoding;
 pub mod grappa;
+pub mod laws;
 pub mod maps;
 pub mod methods;
 pub mod partial;

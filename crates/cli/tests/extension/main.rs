@@ -10,8 +10,8 @@ use rayspin::core::{Monitor, Result};
 use rayspin::device::{Array, Device};
 use rayspin::kernels::vector;
 use rayspin::mri::encoding::{Solving, Spec};
-use rayspin::mri::methods::{About, MapUse, Method, Methods, Param, Solve, Uses, Value, laws};
-use rayspin::mri::params;
+use rayspin::mri::methods::{About, MapUse, Method, Methods, Param, Solve, Uses, Value};
+use rayspin::mri::{laws, params};
 use rayspin::run::{Memory, Needs, Step};
 use serde_json::Value as Json;
 

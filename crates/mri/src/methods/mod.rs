@@ -10,7 +10,6 @@ mod direct;
 mod fft;
 mod grappa;
 mod gridding;
-pub mod laws;
 mod least_squares;
 mod low_rank_sparse;
 mod penalty;

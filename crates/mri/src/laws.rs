@@ -6,7 +6,8 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::Device;
 
-use super::{Method, Methods, Span, Value, takes, with};
+use crate::encoding::takes;
+use crate::methods::{Method, Methods, Span, Value, with};
 use crate::recon::plan::{self, Planned};
 use crate::recon::{Frames, ReconOptions, reconstruct_frames};
 use crate::scan::{Frame, FrameOptions, Label, Samples};
