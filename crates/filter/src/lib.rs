@@ -18,14 +18,13 @@ mod resize;
 mod sobel;
 mod text;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use ndarray::{Array3, ArrayD, Axis, Ix3};
 use rayspin_core::{Error, Geometry, Image, Monitor, Result};
 use rayspin_device::Device;
 pub use rayspin_run::{About, Idle, Param, Parameters, Value};
-use rayspin_run::{Described, choices};
+use rayspin_run::{choices, table};
 
 pub use box_mean::BoxMean;
 pub use equalise::Equalise;
@@ -65,79 +64,26 @@ pub trait Filter: Parameters + CopyFilter {
     fn apply(&self, device: &Device, volume: &mut Volume) -> Result<()>;
 }
 
-/// Copies a filter behind a pointer. Every filter that can be cloned has it.
-pub trait CopyFilter {
-    /// A copy whose parameters can be changed.
-    fn copy(&self) -> Box<dyn Filter>;
-}
-
-impl<F: Filter + Clone + 'static> CopyFilter for F {
-    fn copy(&self) -> Box<dyn Filter> {
-        Box::new(self.clone())
-    }
-}
-
-impl Described for dyn Filter {
-    fn about(&self) -> About {
-        Filter::about(self)
-    }
-
-    fn idle(&self) -> Vec<Idle> {
-        Vec::new()
-    }
-}
-
 impl<F: Filter + 'static> From<F> for Box<dyn Filter> {
     fn from(filter: F) -> Self {
         Box::new(filter)
     }
 }
 
-/// Copies a filter, changes its parameters by name, and checks them.
-///
-/// Errors: as [`Parameters::set`] and [`Filter::check`].
-pub fn with(
-    filter: &dyn Filter,
-    values: impl IntoIterator<Item = (String, Value)>,
-) -> Result<Arc<dyn Filter>> {
-    let changed = rayspin_run::changed(filter.copy(), values)?;
-    changed.check()?;
-    Ok(changed)
-}
-
-/// The table of filters, each with the defaults of its parameters.
-///
-/// ```
-/// use rayspin_filter::Filters;
-///
-/// let filters = Filters::default();
-/// let filter = filters.parse("gaussian:1.5,axes=xy")?;
-/// assert_eq!(rayspin_filter::text(&*filter), "gaussian:sigma=1.5,axes=xy,unit=mm");
-/// assert!(filters.parse("gaussian:-1").is_err());
-/// # Ok::<(), rayspin_core::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Filters(rayspin_run::Table<dyn Filter>);
-
-impl Default for Filters {
-    fn default() -> Self {
-        Self(rayspin_run::Table::new(vec![
-            Gaussian::default().into(),
-            BoxMean::default().into(),
-            Median::default().into(),
-            Sobel::default().into(),
-            Resize::default().into(),
-            Equalise::default().into(),
-        ]))
-    }
-}
-
-impl Deref for Filters {
-    type Target = rayspin_run::Table<dyn Filter>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
+table! {
+    /// The table of filters, each with the defaults of its parameters.
+    ///
+    /// ```
+    /// use rayspin_filter::Filters;
+    ///
+    /// let filters = Filters::default();
+    /// let filter = filters.parse("gaussian:1.5,axes=xy")?;
+    /// assert_eq!(rayspin_filter::text(&*filter), "gaussian:sigma=1.5,axes=xy,unit=mm");
+    /// assert!(filters.parse("gaussian:-1").is_err());
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub struct Filters of dyn Filter, copied by CopyFilter, checked by Filter::check:
+        Gaussian, BoxMean, Median, Sobel, Resize, Equalise;
 }
 
 impl Filters {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayspin_report::RunRecorder;
-use rayspin_run::{BadInput, Described, Given, Parameters as _, Table, Value};
+use rayspin_run::{BadInput, Described, Given, Parameters as _, Table, Value, changed};
 
 use crate::Result;
 
@@ -20,9 +20,6 @@ pub trait Kit: std::fmt::Debug + Clone + Default + Send + Sync + 'static {
 
     /// The table.
     fn methods() -> &'static Table<Self::Method>;
-
-    /// A copy of a method with other values. Errors: a value out of range.
-    fn with(method: &Self::Method, values: Vec<(String, Value)>) -> rayspin_core::Result<Arc<Self::Method>>;
 }
 
 /// What a user gave for a parameter.
@@ -141,7 +138,7 @@ impl<K: Kit> Asked<K> {
             Typed::Value(value) if method.get(name).is_some() => Some(((*name).to_owned(), value.clone())),
             _ => None,
         });
-        Ok(K::with(method, values.collect())?)
+        Ok(changed(method.copy(), values)?)
     }
 
     /// The method with the images that its parameters name.
@@ -156,7 +153,7 @@ impl<K: Kit> Asked<K> {
             }
             images.push(((*name).to_owned(), image_of(name, path)?));
         }
-        Ok(K::with(method, images)?)
+        Ok(changed(method.copy(), images)?)
     }
 
     /// Refuses the first parameter given that the method does not have, or that does nothing as the others stand.

@@ -1,5 +1,5 @@
 //! Methods of reconstruction as values: their names, their tables of parameters, and lists of them. What a method does is the matter of
-//! the crate that has it.
+//! the crate that has it. Corrections of scans and filters of images are listed in the same way.
 
 use std::sync::Arc;
 
@@ -38,13 +38,23 @@ pub struct Rule {
     pub reason: String,
 }
 
-/// A method that is chosen by its name.
+/// A method that is chosen by its name. [`table!`](crate::table) writes this.
 pub trait Described: Parameters {
     /// Its name and what it does.
     fn about(&self) -> About;
 
     /// Its parameters that do nothing as the others stand.
-    fn idle(&self) -> Vec<Idle>;
+    fn idle(&self) -> Vec<Idle> {
+        Vec::new()
+    }
+
+    /// A copy whose parameters can be changed.
+    fn copy(&self) -> Box<Self>;
+
+    /// Fails where parameters that were changed do not go together, or one is missing.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A list of methods, each with the defaults of its parameters. `M` is `dyn` a trait of methods.
@@ -122,11 +132,125 @@ impl<M: Described + ?Sized> Table<M> {
 
 /// Changes parameters of a copy of a method by name, and checks them.
 ///
-/// Errors: as [`Parameters::set`].
-pub fn changed<M: Parameters + ?Sized>(
+/// Errors: as [`Parameters::set`] and [`Described::check`].
+pub fn changed<M: Described + ?Sized>(
     mut copy: Box<M>,
     values: impl IntoIterator<Item = (String, Value)>,
 ) -> Result<Arc<M>> {
     values.into_iter().try_for_each(|(name, value)| copy.set(&name, value))?;
+    copy.check()?;
     Ok(Arc::from(copy))
+}
+
+/// Declares the table of all values of one trait that are chosen by their names: methods, corrections, filters.
+///
+/// The trait has a function `about`, and as a supertrait the one that `copied by` names. The macro writes that
+/// supertrait, the [`Described`](crate::Described) of the trait, a function `with`, and the table. The table lists
+/// types made by [`params!`](crate::params). `idle by` and `checked by` name functions of the trait for
+/// [`Described::idle`](crate::Described::idle) and [`Described::check`](crate::Described::check).
+///
+/// ```
+/// use rayspin_run::{About, Param, Parameters, Value};
+///
+/// /// A way to move.
+/// pub trait Gait: Parameters + CopyGait {
+///     /// Its name and what it does.
+///     fn about(&self) -> About;
+/// }
+/// rayspin_run::params! {
+///     /// A few steps.
+///     pub struct Walk {
+///         /// Steps.
+///         steps: usize = 3 => Param::new("Walking", "How many steps"),
+///     }
+/// }
+/// impl Gait for Walk {
+///     fn about(&self) -> About {
+///         About { name: "walk", help: "A few steps" }
+///     }
+/// }
+/// rayspin_run::table! {
+///     /// All gaits.
+///     pub struct Gaits of dyn Gait, copied by CopyGait: Walk;
+/// }
+/// let long = with(Gaits::default().named("walk")?, [("steps".to_owned(), Value::Count(9))])?;
+/// assert_eq!(long.get("steps"), Some(Value::Count(9)));
+/// # rayspin_core::Result::<()>::Ok(())
+/// ```
+#[macro_export]
+macro_rules! table {
+    (
+        $(#[$meta:meta])*
+        pub struct $table:ident of dyn $row:ident, copied by $copy:ident
+        $(, idle by $idle:path)? $(, checked by $check:path)?:
+        $($own:ident),* $(,)?;
+    ) => {
+        /// Copies a value behind a pointer. Every value that can be cloned has it.
+        pub trait $copy {
+            /// A copy whose parameters can be changed.
+            fn copy(&self) -> Box<dyn $row>;
+        }
+
+        impl<T: $row + Clone + 'static> $copy for T {
+            fn copy(&self) -> Box<dyn $row> {
+                Box::new(self.clone())
+            }
+        }
+
+        impl $crate::Described for dyn $row {
+            fn about(&self) -> $crate::About {
+                $row::about(self)
+            }
+
+            $(fn idle(&self) -> Vec<$crate::Idle> {
+                $idle(self)
+            })?
+
+            fn copy(&self) -> Box<Self> {
+                $copy::copy(self)
+            }
+
+            $(fn check(&self) -> $crate::core::Result<()> {
+                $check(self)
+            })?
+        }
+
+        /// Copies one, changes its parameters by name, and checks them.
+        ///
+        /// Errors: as [`Parameters::set`](rayspin_run::Parameters::set); values that do not go together, where the
+        /// table checks them.
+        pub fn with(
+            one: &dyn $row,
+            values: impl IntoIterator<Item = (String, $crate::Value)>,
+        ) -> $crate::core::Result<std::sync::Arc<dyn $row>> {
+            $crate::changed(one.copy(), values)
+        }
+
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub struct $table($crate::Table<dyn $row>);
+
+        impl Default for $table {
+            fn default() -> Self {
+                Self($crate::Table::new(vec![$(Box::new($own::default())),*]))
+            }
+        }
+
+        impl std::ops::Deref for $table {
+            type Target = $crate::Table<dyn $row>;
+
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl $table {
+            /// With one more.
+            #[must_use]
+            pub fn with(mut self, one: impl $row + 'static) -> Self {
+                self.0.push(Box::new(one));
+                self
+            }
+        }
+    };
 }

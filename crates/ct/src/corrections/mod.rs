@@ -13,14 +13,13 @@ mod rings;
 mod rings_wavelet;
 
 use std::f64::consts::{PI, TAU};
-use std::ops::Deref;
 use std::sync::Arc;
 
 use ndarray::Array3;
 use rayspin_core::{Error, Result};
 use rayspin_device::cpu::Stop;
 use rayspin_device::{Cpu, Device};
-use rayspin_run::Described;
+use rayspin_run::table;
 pub use rayspin_run::{About, Idle, Param, Parameters, Value};
 
 use crate::scan::{Counts, Measured, Scan};
@@ -113,73 +112,19 @@ pub trait Correction: Parameters + CopyCorrection {
     }
 }
 
-/// Copies a correction behind a pointer. Every correction that can be cloned has it.
-pub trait CopyCorrection {
-    /// A copy whose parameters can be changed.
-    fn copy(&self) -> Box<dyn Correction>;
-}
-
-impl<C: Correction + Clone + 'static> CopyCorrection for C {
-    fn copy(&self) -> Box<dyn Correction> {
-        Box::new(self.clone())
-    }
-}
-
-impl Described for dyn Correction {
-    fn about(&self) -> About {
-        Correction::about(self)
-    }
-
-    fn idle(&self) -> Vec<Idle> {
-        Vec::new()
-    }
-}
-
-/// Copies a correction, changes its parameters by name, and checks them.
-///
-/// Errors: as [`Parameters::set`] and [`Correction::check`].
-pub fn with(
-    correction: &dyn Correction,
-    values: impl IntoIterator<Item = (String, Value)>,
-) -> Result<Arc<dyn Correction>> {
-    let changed = rayspin_run::changed(correction.copy(), values)?;
-    changed.check()?;
-    Ok(changed)
-}
-
-/// The table of corrections, each with the defaults of its parameters, in the order in which they act.
-///
-/// ```
-/// use rayspin_ct::corrections::Table;
-///
-/// let table = Table::default();
-/// assert_eq!(table.named("rings")?.about().name, "rings");
-/// # Ok::<(), rayspin_core::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Table(rayspin_run::Table<dyn Correction>);
-
-impl Default for Table {
-    fn default() -> Self {
+table! {
+    /// The table of corrections, each with the defaults of its parameters, in the order in which they act.
+    ///
+    /// ```
+    /// use rayspin_ct::corrections::Table;
+    ///
+    /// let table = Table::default();
+    /// assert_eq!(table.named("rings")?.about().name, "rings");
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub struct Table of dyn Correction, copied by CopyCorrection, checked by Correction::check:
         // Stripes are narrow until the phase is retrieved, and a hot pixel is one pixel until pixels are binned.
-        Self(rayspin_run::Table::new(vec![
-            Box::new(Outliers::default()),
-            Box::new(Bin::default()),
-            Box::new(Rings::default()),
-            Box::new(RingsWavelet::default()),
-            Box::new(Phase::default()),
-            Box::new(Hardening::default()),
-            Box::new(Hounsfield::default()),
-        ]))
-    }
-}
-
-impl Deref for Table {
-    type Target = rayspin_run::Table<dyn Correction>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
+        Outliers, Bin, Rings, RingsWavelet, Phase, Hardening, Hounsfield;
 }
 
 /// The corrections of a run, in the order in which they act.

@@ -15,12 +15,9 @@ mod os_sart;
 mod sirt;
 mod total_variation;
 
-use std::ops::Deref;
-use std::sync::Arc;
-
 use rayspin_core::{ProjectionGeometry, Result};
 pub use rayspin_run::{About, Idle, Param, Parameters, Value};
-use rayspin_run::{Described, Step, Table};
+use rayspin_run::{Step, table};
 
 use crate::analytic::{Filter, Turn};
 use crate::solving::{Solving, Spec};
@@ -89,82 +86,22 @@ pub trait Method: Parameters + CopyMethod {
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;
 }
 
-/// Copies a method behind a pointer. Every method that can be cloned has it.
-pub trait CopyMethod {
-    /// A copy whose parameters can be changed.
-    fn copy(&self) -> Box<dyn Method>;
-}
-
-impl<M: Method + Clone + 'static> CopyMethod for M {
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
-    }
-}
-
-impl Described for dyn Method {
-    fn about(&self) -> About {
-        Method::about(self)
-    }
-
-    fn idle(&self) -> Vec<Idle> {
-        Method::idle(self)
-    }
-}
-
-/// Copies a method, changes its parameters by name, and checks them.
-///
-/// Errors: as [`Parameters::set`].
-pub fn with(
-    method: &dyn Method,
-    values: impl IntoIterator<Item = (String, Value)>,
-) -> Result<Arc<dyn Method>> {
-    rayspin_run::changed(method.copy(), values)
-}
-
-/// The table of methods, each with the defaults of its parameters.
-///
-/// ```
-/// use rayspin_ct::methods::Methods;
-///
-/// let methods = Methods::default();
-/// assert_eq!(methods.named("fdk")?.about().name, "fdk");
-/// assert!(methods.named("none").is_err());
-/// # Ok::<(), rayspin_core::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Methods(Table<dyn Method>);
-
-impl Default for Methods {
-    fn default() -> Self {
-        Self(Table::new(vec![
-            Box::new(Fbp::default()),
-            Box::new(Fdk::default()),
-            Box::new(Fourier::default()),
-            Box::new(Cgls::default()),
-            Box::new(Sirt::default()),
-            Box::new(OsSart::default()),
-            Box::new(Mlem::default()),
-            Box::new(TotalVariation::default()),
-        ]))
-    }
-}
-
-impl Deref for Methods {
-    type Target = Table<dyn Method>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
+table! {
+    /// The table of methods, each with the defaults of its parameters.
+    ///
+    /// ```
+    /// use rayspin_ct::methods::Methods;
+    ///
+    /// let methods = Methods::default();
+    /// assert_eq!(methods.named("fdk")?.about().name, "fdk");
+    /// assert!(methods.named("none").is_err());
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub struct Methods of dyn Method, copied by CopyMethod, idle by Method::idle:
+        Fbp, Fdk, Fourier, Cgls, Sirt, OsSart, Mlem, TotalVariation;
 }
 
 impl Methods {
-    /// With one more.
-    #[must_use]
-    pub fn with(mut self, method: impl Method + 'static) -> Self {
-        self.0.push(Box::new(method));
-        self
-    }
-
     /// The method for a scan for which the user names none, and why.
     pub fn suited(&self, facts: &Facts) -> Option<(&dyn Method, String)> {
         self.iter().find_map(|method| Some((method, method.suits(facts)?)))

@@ -9,11 +9,11 @@ mod request;
 mod run;
 mod states;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use rayspin_ct::corrections;
-use rayspin_ct::methods::{self, Method, Methods};
-use rayspin_run::{Table, Value};
+use rayspin_ct::methods::{Method, Methods};
+use rayspin_run::Table;
 
 use crate::asked::Kit;
 use crate::rows::{OptionRow, Table as Rows};
@@ -37,10 +37,6 @@ impl Kit for Ct {
 
     fn methods() -> &'static Table<dyn Method> {
         methods()
-    }
-
-    fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin_core::Result<Arc<dyn Method>> {
-        methods::with(method, values)
     }
 }
 

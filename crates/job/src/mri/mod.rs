@@ -16,10 +16,10 @@ mod stopped;
 mod stream;
 mod taken;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use rayspin_mri::methods::{self, Method, Methods};
-use rayspin_run::{Table, Value};
+use rayspin_mri::methods::{Method, Methods};
+use rayspin_run::Table;
 
 use crate::asked::Kit;
 use crate::rows::{OptionRow, Table as Rows};
@@ -47,10 +47,6 @@ impl Kit for Mri {
 
     fn methods() -> &'static Table<dyn Method> {
         methods()
-    }
-
-    fn with(method: &dyn Method, values: Vec<(String, Value)>) -> rayspin_core::Result<Arc<dyn Method>> {
-        methods::with(method, values)
     }
 }
 

@@ -20,12 +20,11 @@ mod sparse;
 mod total_variation;
 mod wavelet;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use rayspin_core::Result;
 pub use rayspin_run::{About, Choice, Idle, Kind, Param, Parameter, Parameters, Rule, Value};
-use rayspin_run::{Described, Step, Table};
+use rayspin_run::{Step, table};
 
 pub use crate::encoding::{Combine, MapUse, Place, Solve, Span, Uses};
 use crate::encoding::{Solving, Spec, takes};
@@ -89,28 +88,6 @@ pub trait Method: Parameters + CopyMethod {
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;
 }
 
-/// Copies a method behind a pointer. Every method that can be cloned has it.
-pub trait CopyMethod {
-    /// A copy whose parameters can be changed.
-    fn copy(&self) -> Box<dyn Method>;
-}
-
-impl<M: Method + Clone + 'static> CopyMethod for M {
-    fn copy(&self) -> Box<dyn Method> {
-        Box::new(self.clone())
-    }
-}
-
-/// Copies a method, changes its parameters by name, and checks them.
-///
-/// Errors: as [`Parameters::set`].
-pub fn with(
-    method: &dyn Method,
-    values: impl IntoIterator<Item = (String, Value)>,
-) -> Result<Arc<dyn Method>> {
-    rayspin_run::changed(method.copy(), values)
-}
-
 /// The method with the values of its [rules](Method::rules) but for parameters that are `given`, and the rules that were taken.
 ///
 /// Errors: a rule whose value is out of range.
@@ -124,60 +101,22 @@ pub fn suited_to(
     Ok((with(method, values)?, rules))
 }
 
-impl Described for dyn Method {
-    fn about(&self) -> About {
-        Method::about(self)
-    }
-
-    fn idle(&self) -> Vec<Idle> {
-        Method::idle(self)
-    }
-}
-
-/// The table of methods, each with the defaults of its parameters.
-///
-/// ```
-/// use rayspin_mri::methods::Methods;
-///
-/// let methods = Methods::default();
-/// assert_eq!(methods.named("cg-sense")?.about().name, "cg-sense");
-/// assert!(methods.named("none").is_err());
-/// # Ok::<(), rayspin_core::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Methods(Table<dyn Method>);
-
-impl Default for Methods {
-    fn default() -> Self {
-        Self(Table::new(vec![
-            Box::new(Cartesian::default()),
-            Box::new(Grappa::default()),
-            Box::new(Gridding::default()),
-            Box::new(LeastSquares::default()),
-            Box::new(CgSense::default()),
-            Box::new(Wavelet::default()),
-            Box::new(TotalVariation::default()),
-            Box::new(LowRankSparse::default()),
-        ]))
-    }
-}
-
-impl Deref for Methods {
-    type Target = Table<dyn Method>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
+table! {
+    /// The table of methods, each with the defaults of its parameters.
+    ///
+    /// ```
+    /// use rayspin_mri::methods::Methods;
+    ///
+    /// let methods = Methods::default();
+    /// assert_eq!(methods.named("cg-sense")?.about().name, "cg-sense");
+    /// assert!(methods.named("none").is_err());
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub struct Methods of dyn Method, copied by CopyMethod, idle by Method::idle:
+        Cartesian, Grappa, Gridding, LeastSquares, CgSense, Wavelet, TotalVariation, LowRankSparse;
 }
 
 impl Methods {
-    /// With one more.
-    #[must_use]
-    pub fn with(mut self, method: impl Method + 'static) -> Self {
-        self.0.push(Box::new(method));
-        self
-    }
-
     /// The method for a scan for which the user names none, and why. `field` says that a map of the field is given, with which samples
     /// on a grid count as samples of a trajectory. Over a temporal basis it is a method that takes
     /// coefficients.

@@ -17,12 +17,11 @@ mod readouts;
 mod tests;
 mod whitening;
 
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use ndarray::Array2;
 use rayspin_core::{C64, Error, Result};
-use rayspin_run::Described;
+use rayspin_run::table;
 pub use rayspin_run::{About, Idle, Param, Parameters, Value};
 
 use crate::mri::raw::{Encoding, Flags};
@@ -120,58 +119,18 @@ pub trait Correction: Parameters + CopyCorrection {
     }
 }
 
-/// Copies a correction behind a pointer. Every correction that can be cloned has it.
-pub trait CopyCorrection {
-    /// A copy whose parameters can be changed.
-    fn copy(&self) -> Box<dyn Correction>;
-}
-
-impl<C: Correction + Clone + 'static> CopyCorrection for C {
-    fn copy(&self) -> Box<dyn Correction> {
-        Box::new(self.clone())
-    }
-}
-
-impl Described for dyn Correction {
-    fn about(&self) -> About {
-        Correction::about(self)
-    }
-
-    fn idle(&self) -> Vec<Idle> {
-        Vec::new()
-    }
-}
-
-/// The table of corrections, each with the defaults of its parameters, in the order in which they act.
-///
-/// ```
-/// use rayspin_scan::mri::corrections::Table;
-///
-/// let names: Vec<_> = Table::default().iter().map(|one| one.about().name).collect();
-/// assert_eq!(names.first(), Some(&"discard"));
-/// ```
-#[derive(Debug)]
-pub struct Table(rayspin_run::Table<dyn Correction>);
-
-impl Default for Table {
-    fn default() -> Self {
+table! {
+    /// The table of corrections, each with the defaults of its parameters, in the order in which they act.
+    ///
+    /// ```
+    /// use rayspin_scan::mri::corrections::Table;
+    ///
+    /// let names: Vec<_> = Table::default().iter().map(|one| one.about().name).collect();
+    /// assert_eq!(names.first(), Some(&"discard"));
+    /// ```
+    pub struct Table of dyn Correction, copied by CopyCorrection:
         // Echoes lie where the centre says, and whitening mixes the coils of samples that are in place.
-        Self(rayspin_run::Table::new(vec![
-            Box::new(Discard::default()),
-            Box::new(Centre::default()),
-            Box::new(Oversampling::default()),
-            Box::new(Epi::default()),
-            Box::new(Whitening::default()),
-        ]))
-    }
-}
-
-impl Deref for Table {
-    type Target = rayspin_run::Table<dyn Correction>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
+        Discard, Centre, Oversampling, Epi, Whitening;
 }
 
 /// The corrections of a run: the corrections of the table, in the order in which they act, with the run's parameters.
@@ -213,7 +172,7 @@ impl Corrections {
         let Some(at) = self.iter().position(|one| one.get(name).is_some()) else {
             return Err(Error::value("parameter of corrections", format!("one of {}", names()), name));
         };
-        self.0[at] = rayspin_run::changed(self.0[at].copy(), [(name.to_owned(), value)])?;
+        self.0[at] = with(&*self.0[at], [(name.to_owned(), value)])?;
         Ok(())
     }
 
