@@ -10,7 +10,7 @@ use crate::args::command;
 use crate::methods::take;
 
 /// Crates whose texts reach other programs than the command.
-const CRATES: [&str; 7] = ["core", "ct", "filter", "io", "job", "mri", "run"];
+const CRATES: [&str; 8] = ["core", "ct", "filter", "io", "job", "mri", "run", "scan"];
 
 /// What the words of other programs are.
 const OTHERS: [&str; 1] = ["gdcmconv --raw"];

@@ -49,7 +49,7 @@ impl Solve {
     pub(crate) fn note(&self) -> Option<String> {
         (!self.eigenvalue_converged).then(|| {
             "the estimate of the largest eigenvalue, which λ is relative to, still grew by more than 1 % in its last iteration: λ \
-             weighs less than it says (a larger --lambda makes up for it)"
+             weighs less than it says (a larger `--lambda` makes up for it)"
                 .to_owned()
         })
     }
