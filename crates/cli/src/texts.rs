@@ -101,10 +101,45 @@ fn names_are_found() {
     assert_eq!(found, [(true, "maps"), (false, "traj-fov"), (false, "a"), (true, "std"), (false, FILLED_IN)]);
 }
 
+/// The text without what it fills in: `acquisition: samples` of `acquisition {index}: samples`.
+fn uncounted(text: &str) -> String {
+    let mut parts = text.split(" {");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once('}') {
+        Some((name, after)) if name.chars().all(|c| c.is_ascii_alphanumeric() || "._".contains(c)) => {
+            text + after
+        }
+        _ => text + " {" + part,
+    })
+}
+
 #[test]
-fn remedies_of_commands_name_options_that_there_are() {
+fn quantities_of_remedies_are_named_by_errors() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    sources(crates, &mut files);
+    let all: String = files.iter().map(|file| uncounted(&code(&fs::read_to_string(file).unwrap()))).collect();
+    let remedies: Vec<_> = crate::in_memory::remedies().into_iter().chain(rayspin::job::remedies()).collect();
+    let quantities: Vec<&str> =
+        remedies.iter().flat_map(|(quantities, _)| quantities.iter().copied()).collect();
+    let unnamed: Vec<&&str> = quantities
+        .iter()
+        .filter(|quantity| {
+            // Each table that has the quantity is a place of its own.
+            let tables: BTreeSet<*const u8> =
+                quantities.iter().filter(|other| other == quantity).map(|other| other.as_ptr()).collect();
+            let places = all.matches(&format!("\"{quantity}\"")).count();
+            let begun = all.matches(&format!("\"{quantity}: ")).count();
+            places + begun <= tables.len()
+        })
+        .collect();
+    assert!(unnamed.is_empty(), "{unnamed:?}");
+}
+
+#[test]
+fn remedies_name_options_that_there_are() {
     let options = option_names();
-    for (quantities, remedy) in crate::in_memory::remedies() {
+    for (quantities, remedy) in crate::in_memory::remedies().into_iter().chain(rayspin::job::remedies()) {
         for (mark, name) in named(&format!("{remedy} ")) {
             let of_command = remedy.contains("`rayspin filter --help`");
             assert!(

@@ -85,6 +85,8 @@ pub fn spelled_whole(text: &str, spell: &dyn Fn(&Mention<'_>) -> Option<String>)
 
 /// What stands between the words of a list.
 const BETWEEN: [&str; 5] = [", or ", ", and ", ", ", " or ", " and "];
+/// Bytes of a mention at most: longer ones, which only headers of files can hold, are plain text.
+const LONGEST: usize = 300;
 /// How a mention begins.
 const MARKS: [&str; 3] = ["`--", "`rayspin ", "`rayspin-"];
 
@@ -163,7 +165,9 @@ fn first(text: &str) -> Option<(char, &str)> {
 
 /// What stands between the backticks with which a text begins, and the text after them.
 fn span(text: &str) -> Option<(&str, &str)> {
-    text.strip_prefix('`')?.split_once('`').filter(|(inside, _)| !inside.is_empty() && !inside.contains('\n'))
+    text.strip_prefix('`')?
+        .split_once('`')
+        .filter(|(inside, _)| (1..=LONGEST).contains(&inside.len()) && !inside.contains('\n'))
 }
 
 /// The mention with which a text begins, and the text after it.

@@ -136,8 +136,8 @@ impl ArraySeries {
         summary
     }
 
-    /// Where the axes of the images of some labels go, written as one BART array: slices along SLICE, repetitions along TIME, as
-    /// they came.
+    /// Where the axes of the images of some labels go, written as one BART array: slices along SLICE, repetitions along the
+    /// dimension that counts them.
     pub fn layout(&self, labels: &[Label]) -> Layout {
         self.images.layout(labels, self.along.is_some())
     }

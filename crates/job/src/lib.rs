@@ -11,5 +11,5 @@ mod told;
 
 pub use error::{Error, Result};
 pub use place::Place;
-pub use remedies::remedy;
+pub use remedies::{remedies, remedy};
 pub use told::Told;

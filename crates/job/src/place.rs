@@ -157,7 +157,7 @@ impl Place {
     }
 }
 
-/// A budget with what every run takes besides; `process` are bytes of the process before it read anything.
+/// The plan of a budget, with the threads' and the GPU's own memory added. `process` are bytes of the process before it read anything.
 pub(crate) fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
     let threads = device.cpu_side().threads();
     let staging = match device.backend() {

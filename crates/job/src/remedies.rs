@@ -40,29 +40,52 @@ const MEMORY: &str = "a smaller problem needs less: `--matrix`, fewer slices or 
 /// ```
 /// use rayspin_core::{Error, as_options};
 ///
-/// let error = Error::value("acquisition 12: sample_time_us", "a positive time", 0);
+/// let error = Error::value("acquisition 12: sample_time_us, which a field map needs", "a positive dwell time", 0);
 /// let remedy = rayspin_job::remedy(&error, &[]).unwrap();
 /// assert_eq!(as_options(&remedy), "--dwell states the time between samples in µs");
 /// ```
 pub fn remedy(error: &Error, others: &[Remedy]) -> Option<Cow<'static, str>> {
     match error {
         Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } => {
-            // The last part is the closest: `acquisition 12: sample_time_us`.
-            what.rsplit(": ").find_map(|part| {
-                let quantity = uncounted(part);
-                let own = remedy_of(others, &quantity).or_else(|| remedy_of(OTHERS, &quantity));
-                own.map(Cow::from).or_else(|| of_options(&quantity).map(Cow::from))
-            })
+            let of = |quantity: &str| {
+                let own = remedy_of(others, quantity).or_else(|| remedy_of(OTHERS, quantity));
+                own.map(Cow::from).or_else(|| of_options(quantity).map(Cow::from))
+            };
+            // `acquisition: sample_time_us`, else what all of an acquisition has.
+            let quantity = uncounted(what);
+            of(&quantity).or_else(|| of(quantity.split_once(": ")?.0))
         }
         Error::Memory { .. } => Some(MEMORY.into()),
         _ => None,
     }
 }
 
-/// A quantity without the number that counts it: `view of filtered back-projection`.
-fn uncounted(part: &str) -> String {
-    let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
-    part.split(' ').filter(|word| !is_number(word)).collect::<Vec<_>>().join(" ")
+/// A quantity without the numbers that count it: `acquisition: samples` of `acquisition 12: samples`.
+fn uncounted(what: &str) -> String {
+    let mut kept = String::with_capacity(what.len());
+    for word in what.split(' ') {
+        let number = word.strip_suffix(':').unwrap_or(word);
+        if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+            kept.push_str(&word[number.len()..]);
+            continue;
+        }
+        if !kept.is_empty() {
+            kept.push(' ');
+        }
+        kept.push_str(word);
+    }
+    kept
+}
+
+/// The remedies of all options and parameters, but for those that say no more than which option sets the quantity.
+pub fn remedies() -> Vec<Remedy> {
+    let params = |all: Vec<Param>| all.into_iter().flat_map(|param| param.remedies);
+    let rows =
+        Mri::rows().iter().flat_map(|row| row.remedies).chain(Ct::rows().iter().flat_map(|row| row.remedies));
+    let of_mri = mri::methods().params().into_iter().map(|(param, _)| param).collect();
+    let of_ct = ct::methods().params().into_iter().map(|(param, _)| param);
+    let of_ct = of_ct.chain(ct::corrections().params().into_iter().map(|(param, _)| param)).collect();
+    OTHERS.iter().chain(rows).chain(params(of_mri)).chain(params(of_ct)).copied().collect()
 }
 
 fn of_options(quantity: &str) -> Option<String> {

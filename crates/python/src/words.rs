@@ -174,7 +174,9 @@ impl Words {
                 (RowKind::Flag, _) => "False",
                 _ => "",
             };
-            self.add(&row.name.replace('_', "-"), &format!("{keyword}={value}"), names);
+            let written = format!("{keyword}={value}");
+            let form = Form::Keyword { written, names, degrees: row.kind == RowKind::Angle };
+            self.0.insert(row.name.replace('_', "-"), form);
         }
     }
 
@@ -239,7 +241,7 @@ impl Form {
                 let found = functions.iter().find(|(name, _)| *name == value);
                 found.map_or(value, |(_, function)| function).to_owned()
             }),
-            Self::Keyword { written, .. } if subject && values.is_empty() => {
+            Self::Keyword { written, .. } if subject => {
                 written.split('=').next().unwrap_or_default().to_owned()
             }
             Self::Keyword { written, names, degrees } => {
@@ -254,9 +256,10 @@ impl Form {
     }
 }
 
-/// A value as Python has it: a name in quotes, several numbers as a tuple, an angle in radian.
+/// A value as Python has it: a name in quotes, several numbers as a tuple, an angle in radian. Capitals stand for any value.
 fn as_python(value: &str, names: &[String], degrees: bool) -> String {
-    if names.iter().any(|name| name == value) {
+    let is_name = value.starts_with(|c: char| c.is_ascii_lowercase());
+    if is_name || names.iter().any(|name| name == value) {
         return format!("\"{value}\"");
     }
     match value.parse() {

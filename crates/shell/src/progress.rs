@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rayspin_core::{Progress, printable};
+use rayspin_core::{Progress, as_options, printable};
 
 /// Lines are printed at most this often, so that a log does not fill with iterations.
 const LINE_INTERVAL: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ impl Console {
 
     fn line(&self, kind: &str, text: &str) {
         self.with(|s| {
-            let line = format!("  {kind}: {}", printable(text));
+            let line = format!("  {kind}: {}", printable(&as_options(text)));
             match (&s.bar, self.mode) {
                 (_, Mode::Quiet) => {}
                 (Some(bar), _) => bar.println(line),

@@ -268,7 +268,11 @@ impl View {
             return Ok(());
         }
         let found = format!("{:.3} degrees between them", dot(self.u, self.v).acos().to_degrees());
-        Err(Error::value(format!("view {index}{of}"), "rows and columns of pixels at right angles", found))
+        Err(Error::value(
+            format!("rays of view {index}{of}"),
+            "rows and columns of pixels at right angles",
+            found,
+        ))
     }
 
     /// What measures places on the detector: of a point p in its plane, (p − detector)·measure are the lengths along u and v that
@@ -283,8 +287,9 @@ impl View {
     }
 
     fn check(&self, index: usize, parallel: bool, curved: bool) -> Result<()> {
-        let fail =
-            |expected: &str, found: String| Err(Error::value(format!("view {index}"), expected, found));
+        let fail = |expected: &str, found: String| {
+            Err(Error::value(format!("rays of view {index}"), expected, found))
+        };
         let (u, v, middle) = (self.u, self.v, self.detector_mm);
         let source = match self.source {
             RaySource::Point(point) => point,

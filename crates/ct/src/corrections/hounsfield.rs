@@ -28,6 +28,7 @@ params! {
             ]),
         /// Attenuation of air, 1/mm.
         air: f64 = 0.0 => Param::new(GROUP, "Attenuation of air in 1/mm, which becomes -1000 HU").title("attenuation of air")
+            .remedies(&[(&["attenuation of water", "attenuation of air"], "`--water` and `--air` set them")])
             .expects("finite", |v| matches!(v, Value::Number(mu) if mu.is_finite())),
         /// Marks voxels of water.
         water_mask: Option<Arc<ArrayD<f32>>> = None => Param::new(GROUP, "Image of the volume's size that is not 0 in water; the mean there becomes 0 HU").title("image that marks water"),

@@ -226,7 +226,7 @@ const OPTIONS: &[Row] = &[
         "Distance from the source to the axis, of fan and cone beams",
     )
     .remedies(&[
-        (&["source", "orbit"], "`--source-to-axis` and `--axis-to-detector` are positive lengths in mm"),
+        (&["distance from the source to the axis", "distance from the axis to the detector", "source of view"], "`--source-to-axis` and `--axis-to-detector` are positive lengths in mm"),
     ])
     .value("MM")
     .keyword("source_to_axis_mm")

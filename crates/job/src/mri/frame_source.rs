@@ -29,9 +29,7 @@ pub(super) trait FrameSource: Send {
     }
 
     /// Whether the samples come from arrays without a header.
-    fn of_array(&self) -> bool {
-        true
-    }
+    fn of_array(&self) -> bool;
 
     /// Where the axes of the images go in a BART array.
     fn layout(&self) -> Layout;
@@ -157,6 +155,10 @@ impl FrameSource for ArraySource {
         Self::repetitions(self)
     }
 
+    fn of_array(&self) -> bool {
+        true
+    }
+
     fn layout(&self) -> Layout {
         self.series().layout(Self::labels(self))
     }
@@ -203,6 +205,10 @@ impl FrameSource for ArrayWindows {
 
     fn repetitions(&self) -> usize {
         Self::repetitions(self)
+    }
+
+    fn of_array(&self) -> bool {
+        true
     }
 
     fn layout(&self) -> Layout {

@@ -1,5 +1,6 @@
 //! What the run record and the screen say of a reconstruction.
 
+use rayspin_core::as_options;
 use rayspin_mri::corrections::{Correction, Corrections, Known};
 use rayspin_mri::maps::Centre;
 use rayspin_mri::recon::{Certificate, ReconOptions, Solve};
@@ -29,7 +30,10 @@ pub(super) fn parameters(recorder: &mut RunRecorder, request: &Request, options:
 
 /// The corrections in the order in which they act, each with the reason where it does nothing, and their parameters by their names.
 pub(super) fn corrections(recorder: &mut RunRecorder, corrections: &Corrections, scan: &Known<'_>) {
-    let one = |one: &dyn Correction| serde_json::json!({ "name": one.about().name, "idle": one.idle(scan) });
+    let one = |one: &dyn Correction| {
+        let idle = one.idle(scan).map(|reason| as_options(&reason).into_owned());
+        serde_json::json!({ "name": one.about().name, "idle": idle })
+    };
     recorder.parameter("corrections", corrections.iter().map(one).collect::<serde_json::Value>());
     for one in corrections.iter() {
         for param in one.table() {

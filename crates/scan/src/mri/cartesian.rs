@@ -41,7 +41,7 @@ pub(super) fn assemble(
             // A grid coarser than what was encoded keeps the centre of k-space only.
             if ny >= encoded[1] && nz >= encoded[2] {
                 return Err(Error::value(
-                    format!("acquisition {index} kspace_encode_step_1 and _2"),
+                    format!("acquisition {index}: kspace_encode_step_1 and _2"),
                     format!(
                         "within the matrix of {ny} x {nz} lines around its centre {centre_1}, {centre_2}"
                     ),

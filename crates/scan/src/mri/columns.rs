@@ -45,7 +45,7 @@ pub(super) fn components(
         return Ok(left);
     }
     if !(1..=4).contains(&columns) || options.weights {
-        let what = format!("acquisition {index} trajectory");
+        let what = format!("acquisition {index}: trajectory");
         let expected = "1 to 3 dimensions, and density weights behind them at most";
         return Err(Error::value(what, expected, columns));
     }
@@ -139,7 +139,7 @@ pub(super) fn fov_of(
         notes,
         format!(
             "points of the trajectory are taken as cycles per {name} field of view: if they count over the other one, the \
-             image is squeezed (`--traj-fov` {other})"
+             image is squeezed (`--traj-fov {other}`)"
         ),
     );
     Ok(taken)

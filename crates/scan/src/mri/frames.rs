@@ -326,7 +326,7 @@ pub fn assemble(parts: Parts<'_>, options: &FrameOptions, notes: &mut Vec<String
     for (index, readout) in stated {
         if readout.data.nrows() != coils || coils == 0 {
             return Err(Error::value(
-                format!("acquisition {index} coils"),
+                format!("acquisition {index}: coils"),
                 format!("{} as in acquisition {}", coils.max(1), first.0),
                 readout.data.nrows(),
             ));
@@ -400,6 +400,6 @@ pub(super) fn expect_finite(readouts: &[(usize, &Acquisition)]) -> Result<()> {
         return Ok(());
     }
     readouts.iter().try_for_each(|(index, readout)| {
-        check_finite(&format!("acquisition {index} samples"), readout.data.iter())
+        check_finite(&format!("acquisition {index}: samples"), readout.data.iter())
     })
 }

@@ -189,7 +189,7 @@ fn join_trajectories(
     let check = |index: usize, trajectory: &ArcArray2<f32>, readout: &Readout<'_>| {
         if trajectory.ncols() != columns || trajectory.nrows() != readout.data.ncols() {
             return Err(Error::Shape {
-                what: format!("acquisition {index} trajectory"),
+                what: format!("acquisition {index}: trajectory"),
                 expected: format!("[{}, {columns}]", readout.data.ncols()),
                 found: rayspin_core::format_shape(trajectory.shape()),
             });
@@ -198,7 +198,7 @@ fn join_trajectories(
             && let Some((at, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite())
         {
             return Err(Error::NotFinite {
-                what: format!("acquisition {index} trajectory"),
+                what: format!("acquisition {index}: trajectory"),
                 index: at,
                 found: value.to_string(),
             });

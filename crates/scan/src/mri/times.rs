@@ -42,7 +42,7 @@ impl Timing {
         };
         if !(dwell > 0.0 && dwell.is_finite()) {
             return Err(Error::value(
-                format!("acquisition {index} sample_time_us, which a field map needs"),
+                format!("acquisition {index}: sample_time_us, which a field map needs"),
                 "a positive dwell time",
                 readout.sample_time_us,
             ));

@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(COILS, "maps", Kind::Complex, "Sensitivity maps to use instead of estimated ones")
         .remedies(&[
             (
-                &["maps", "sensitivity maps", "coils of maps", "planes of maps"],
+                &["maps", "sensitivity maps", "coils of maps", "planes of maps", "intensity of the maps"],
                 "maps are [coil, z, y, x] on the scan's own matrix",
             ),
         ])

@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(FIELD, "dwell", Kind::Number, "Time between samples in µs for `--field-map`, where the scan's header states 0")
         .remedies(&[
             (&["dwell time"], "leave `--dwell` out: it stands for a header that states 0"),
-            (&["sample_time_us"], "`--dwell` states the time between samples in µs"),
+            (&["acquisition: sample_time_us, which a field map needs"], "`--dwell` states the time between samples in µs"),
         ])
         .value("US")
         .rare()

@@ -31,7 +31,7 @@ impl Correction for Discard {
             let (start, end) = (readout.discard_pre, samples.saturating_sub(readout.discard_post));
             if start >= end && readout.trajectory.is_none() {
                 return Err(Error::value(
-                    format!("acquisition {} discard_pre and discard_post", readout.index),
+                    format!("acquisition {}: discard_pre and discard_post", readout.index),
                     format!("below {samples} samples together"),
                     format!("{start} and {}", readout.discard_post),
                 ));
