@@ -1,6 +1,7 @@
-// What CUB takes for the histograms of `rayspin-ladder histogram`: cub::DeviceHistogram::HistogramEven of 3984 x 4096 samples, by the names of the
-// ladder's cases, in microseconds a call. graph, stream and single are those of
-// `protocol.cuh`, and of `rayspin-ladder histogram --launch`.
+// Times of CUB for the histograms of `rayspin-ladder histogram`, in microseconds a call. It calls
+// cub::DeviceHistogram::HistogramEven on 3984 x 4096 samples, under the names of the ladder's cases. The
+// columns graph, stream and single are defined in `protocol.cuh` and mean the same as in `rayspin-ladder
+// histogram --launch`.
 //
 // CUB gives counts of 32 bits, the ladder's cases walk, uniform, constant and tomogram counts of 8 bits that stop at 255, which CUB would have to
 // clamp in another kernel. It finds a sample's bin by integers or by f32, as the type of its levels is; both are timed, and both are exact here.

@@ -1,6 +1,8 @@
-// Times of cuRAND's device functions for the 10^8 points of `rayspin-ladder pi`, in microseconds. A kernel has a Philox state a thread, takes four
-// f32 a call, sums integers over warps and makes one atomic addition a warp. Each call clears the sum before, as ours does. graph, stream and
-// single are those of `protocol.cuh`. The program tries several grids, shows them all, and the one with the fastest graph again at the end.
+// Times of cuRAND's device functions for the 10^8 points of `rayspin-ladder pi`, in microseconds. A kernel
+// has a Philox state a thread, takes four f32 a call, sums integers over warps and makes one atomic addition
+// a warp. Each call clears the sum before, as ours does. The columns graph, stream and single are defined in
+// `protocol.cuh`. The program tries several grids, shows them all, and the one with the fastest graph again
+// at the end.
 //
 // `benches/peers/gpu.sh` builds and runs it.
 

@@ -1,5 +1,6 @@
-// What CUB takes for the sum of 2^22 i32, over buffers in rotation, then over one buffer again and again, in microseconds a call. graph, stream and
-// single are those of `protocol.cuh`, and of `rayspin-ladder reduction --launch`. Beside them
+// Times of CUB for the sum of 2^22 i32, in microseconds a call: over buffers in rotation, then over one
+// buffer again and again. The columns graph, stream and single are defined in `protocol.cuh` and mean the
+// same as in `rayspin-ladder reduction --launch`. Beside them
 //
 //   to host  a call, the copy of its number to pinned memory and the wait for it, the host's clock, the median, as
 //            `cargo run --release -p rayspin-primitives --example sum_calls` measures the library's function

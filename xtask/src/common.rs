@@ -1,4 +1,5 @@
-//! Common runs, rehearsed on a GPU that runs nothing: the programs that they load are worth compiling beforehand.
+//! Rehearses common runs on a GPU driver that runs nothing, to learn which programs they load. These programs
+//! are worth compiling beforehand.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,7 +54,8 @@ const ITEMS: [usize; 4] = [1, 2, 4, 8];
 
 type Job = Box<dyn Fn(&Device) + Send + Sync>;
 
-/// The programs that common runs load on a GPU with these properties. With `few`, those of a handful of small runs.
+/// The programs that common runs load on a GPU with these properties. With `few`, only the programs of a
+/// handful of small runs.
 pub(crate) fn programs(properties: &Properties, few: bool) -> Result<Vec<Program>> {
     let mut jobs = slices(few);
     jobs.extend(ct(few)?);

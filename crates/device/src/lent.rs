@@ -83,7 +83,8 @@ pub(crate) enum HostMemory<T> {
     },
 }
 
-// SAFETY: `Array::lent` demands that the memory is the array's alone, as a vector's is.
+// SAFETY: under the contract of `Array::lent` nothing else writes to the memory while the array lives, and
+// others read it only while the array is shared. The memory of a vector obeys the same rules.
 unsafe impl<T: Send> Send for HostMemory<T> {}
 unsafe impl<T: Sync> Sync for HostMemory<T> {}
 

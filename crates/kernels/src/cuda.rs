@@ -33,8 +33,8 @@ pub(crate) fn in_precision<R: Real>(mut builds: Vec<Build>) -> Vec<Build> {
     builds
 }
 
-/// A form of a kernel for one problem where the GPU offers its program, or else the general form. Each is what a launch needs,
-/// and its macros.
+/// The form of a kernel for one problem if the GPU offers its program, else the general form. A form is the
+/// data of a launch and the macros of its program.
 pub(crate) fn exact_or_general<T>(
     cuda: &Cuda,
     source: &'static Source,

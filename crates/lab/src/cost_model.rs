@@ -1,8 +1,16 @@
 //! What is known of a configuration before it is timed.
 //!
-//! Ryoo et al., "Program optimization space pruning for a multithreaded GPU" (CGO 2008): efficiency = 1 / (instructions · threads),
-//! utilisation = (instructions / regions) · ((W − 1) / 2 + (B − 1) · W) with W warps of a block and B blocks of a multiprocessor;
-//! regions lie between the places where a warp waits. Configurations that another exceeds in both are not tried.
+//! Ryoo et al., "Program optimization space pruning for a multithreaded GPU" (CGO 2008), rate a configuration
+//! by two numbers:
+//!
+//! ```text
+//! efficiency  = 1 / (instructions · threads)
+//! utilisation = (instructions / regions) · ((W − 1) / 2 + (B − 1) · W)
+//! ```
+//!
+//! Here W is the number of warps of a block, and B the number of blocks of a multiprocessor. Regions lie
+//! between the places where a warp waits. Configurations that another one exceeds in both numbers are not
+//! tried.
 
 use rayspin_core::Result;
 use rayspin_device::cuda::{Launched, compile};

@@ -31,7 +31,7 @@ pub struct Projection<R: Scalar> {
 impl<R: Scalar> Projection<R> {
     /// Along the rays of `geometry` through the voxels of `grid`.
     ///
-    /// Errors: sizes beyond those of a GPU; memory.
+    /// Errors: sizes of 2³⁰ and more on a GPU; memory.
     pub fn new(device: &Device, geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Result<Self> {
         Ok(Self {
             projector: Projector::new(device, geometry, grid)?,

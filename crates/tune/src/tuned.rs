@@ -1,4 +1,5 @@
-//! The configurations that the library takes by default.
+//! Chooses the configurations of variants: the best one that was measured on a device, else the default of
+//! the row.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};

@@ -47,8 +47,8 @@ pub struct Variant<P: 'static, L> {
     pub lacks: fn(&Device) -> Option<String>,
     /// The parameters that it leaves open.
     pub space: fn(&P) -> Space,
-    /// Every form of the programs that it launches, as far as forms matter to a kernel's resources. Programs
-    /// of other algorithms that it calls are not listed. Tuning results of a GPU's variant belong to the
+    /// Every form of the programs that it launches, as far as forms matter to a kernel's resources. The list
+    /// leaves out programs of other algorithms that it calls. Tuning results of a GPU's variant belong to the
     /// sources of these programs.
     pub forms: fn() -> Vec<Build>,
     /// Error against the f64 oracle that conformance tests demand.

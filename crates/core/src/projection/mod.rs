@@ -1,8 +1,8 @@
 //! Where rays run in a CT scan: sources, detectors and the volume that they cross.
 //!
-//! Coordinates are those of the scanner, right-handed and in mm. The axis of rotation is z and passes through the origin. At
-//! angle 0 rays run along +y, the columns of the detector are numbered along +x and its rows along +z. The angle grows from
-//! x to y: counter-clockwise, seen from +z.
+//! The coordinates are the scanner's, right-handed and in mm. The axis of rotation is z and passes through
+//! the origin. At angle 0 rays run along +y, the columns of the detector are numbered along +x and its rows
+//! along +z. The angle grows from x to y: counter-clockwise, seen from +z.
 
 mod orbit;
 mod volume;

@@ -8,8 +8,9 @@ use crate::{Error, Result};
 
 /// A source and a detector that turn together around z: a circle, a short scan or a helix.
 ///
-/// With e₁ = (cos θ, sin θ, 0), e₂ = (−sin θ, cos θ, 0), e₃ = (0, 0, 1) and h = `height_mm` + `advance_mm` (θ − θ_m)/2π, where θ_m
-/// is the mean of the first and the last angle,
+/// A view at the angle θ has the unit vectors e₁ = (cos θ, sin θ, 0), e₂ = (−sin θ, cos θ, 0) and
+/// e₃ = (0, 0, 1). Its height is h = `height_mm` + `advance_mm` (θ − θ_m)/2π, where θ_m is the mean of the
+/// first and the last angle:
 ///
 /// ```text
 /// source   = −source_to_axis · e₂ + h e₃                      (a parallel beam runs along e₂)
@@ -124,7 +125,7 @@ impl Orbit {
 impl ProjectionGeometry {
     /// The geometry of an orbit.
     ///
-    /// Errors: distances that are negative, a source on the axis, and those of [`ProjectionGeometry::new`].
+    /// Errors: distances that are negative; a source on the axis; else as [`ProjectionGeometry::new`].
     pub fn orbit(detector: Detector, orbit: &Orbit) -> Result<Self> {
         orbit.check()?;
         let ends = orbit.angles.first().zip(orbit.angles.last());

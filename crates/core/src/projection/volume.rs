@@ -2,7 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Geometry, Result, voxels};
 
-/// The voxels of a CT volume in the coordinates of the scanner, in mm. Its axes are those of the scanner.
+/// The voxels of a CT volume, in the scanner's coordinates and in mm. Their axes are parallel to the
+/// scanner's axes.
 ///
 /// The centre of voxel `[k, j, i]` lies at `centre + ((i, j, k) − (n − 1)/2) · spacing` along x, y and z.
 ///

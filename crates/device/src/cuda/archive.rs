@@ -7,8 +7,9 @@
 //!
 //! - the bytes `RSPKRN01`, the compiler's version (2 × u32), the number of blocks and the number of programs (u32).
 //! - a record for each block: its packed and its unpacked length (2 × u64), the hash of the packed bytes (32 bytes).
-//! - a record for each program, in order: the hash of its text and macros (16 bytes), its form (0 PTX, 1 machine code), the
-//!   compute capability (2 × u32), its block, its first byte there and its length (3 × u32).
+//! - a record for each program, in order. It starts with the hash of the program's text and macros (16
+//!   bytes), its form (0 PTX, 1 machine code) and the compute capability (2 × u32). The program's block, its
+//!   first byte there and its length follow (3 × u32).
 //! - the hash of everything before (32 bytes).
 //! - the packed blocks.
 //!

@@ -19,13 +19,14 @@ pub(super) enum Origin<'a> {
     Ptx(&'a Precompiled, Place),
 }
 
-/// The origin of a program on this machine. Errors: there is none.
+/// The origin of a program on this machine. Errors: neither precompiled code nor a compiler that this machine
+/// can use.
 pub(super) fn origin(program: &Program, properties: &Properties) -> Result<Origin<'static>> {
     Origin::of(program, properties, precompiled::archive()?, || compile::usable(properties.driver))
 }
 
 impl<'a> Origin<'a> {
-    /// `compiler` is the version of NVRTC, or why there is none.
+    /// `compiler` gives the version of NVRTC, or the reason why NVRTC cannot be used.
     fn of(
         program: &Program,
         properties: &Properties,
@@ -103,7 +104,8 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// What `load` makes of the code cached under `key`. If there is none that loads, makes it with `make` and caches it.
+/// What `load` makes of the code cached under `key`. If the cache holds no code that loads, makes it with
+/// `make` and caches it.
 pub(super) fn cached<T>(
     folder: Option<&Path>,
     key: &str,

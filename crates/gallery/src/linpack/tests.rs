@@ -26,8 +26,8 @@ fn a_matrix_of_three_rows_is_factored_by_hand() {
     }
 }
 
-/// A permutation has factors without rounding, and takes a change of rows at nearly every step. The emulated GPU holds the rows of the smaller
-/// matrix in one block, not those of the larger.
+/// A permutation has factors without rounding, and takes a change of rows at nearly every step. The rows of
+/// the smaller matrix fit in one block of the emulated GPU, the rows of the larger one do not.
 #[test]
 fn a_permutation_is_undone() {
     for n in [75, 900] {

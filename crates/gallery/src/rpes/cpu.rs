@@ -146,7 +146,8 @@ fn lanes<const W: usize>(rows: &[f64], count: usize, row: usize, from: usize) ->
     }
 }
 
-/// Powers 0 or 1 of each axis around the first centre of a pair, and twice those around the second, for each function of a pair with this number of p shells.
+/// For each function of a pair with `p` p shells, one number i + 2j for each axis. The function has that axis
+/// to the power i around the pair's first centre and to the power j around the second; each is 0 or 1.
 fn places(p: usize) -> &'static [[usize; 3]] {
     const ONE: [[usize; 3]; 3] = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
     #[rustfmt::skip]

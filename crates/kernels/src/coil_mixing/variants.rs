@@ -7,12 +7,13 @@ use rayspin_device::{BackendKind, Cpu};
 use super::{Input, cpu};
 use crate::variant::{Variant, Work};
 
-/// A map of `coils` coils to `kept` others at `points` samples, another one at each of `positions`.
+/// The sizes of a linear map from `coils` coils to `kept` coils. Each coil has `points` samples. Sample s
+/// takes matrix s mod `positions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
-    /// Coils there are.
+    /// Coils before the map.
     pub coils: usize,
-    /// Coils that are made.
+    /// Coils after the map.
     pub kept: usize,
     /// Samples of a coil.
     pub points: usize,

@@ -96,7 +96,7 @@ pub(super) fn part(ends: [f64; 2], plane: usize) -> f64 {
     ((i + 0.5).min(ends[1]) - (i - 0.5).max(ends[0])).clamp(0.0, 1.0)
 }
 
-/// The axis along which a direction passes voxels fastest. Of equals the first.
+/// The axis along which a direction passes voxels fastest; among equal axes the first.
 fn main_axis(along: [f64; 3]) -> usize {
     let size = along.map(f64::abs);
     match (size[0] >= size[1], size[0] >= size[2], size[1] >= size[2]) {

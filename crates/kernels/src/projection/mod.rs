@@ -40,10 +40,10 @@ impl Number for f64 {}
 /// p(ray) = ℓ Σ_i w_i f(i, b_i, c_i)
 /// ```
 ///
-/// i runs over the planes of voxels across the ray's main axis, along which it passes voxels fastest. The ray crosses plane i at
-/// (b_i, c_i), where f is linear between four voxels and 0 outside the volume. ℓ is the ray's length between two planes in mm,
-/// and w_i the part of the interval around plane i that lies between source and pixel: 1 but at its ends. If f is an attenuation
-/// in 1/mm, p has no unit.
+/// i runs over the planes of voxels across the ray's main axis, along which it passes voxels fastest. The ray
+/// crosses plane i at (b_i, c_i), where f is linear between four voxels and 0 outside the volume. Here ℓ is
+/// the ray's length between two planes in mm. The weight w_i is the part of the interval around plane i that
+/// lies between source and pixel: 1 except at the ray's ends. If f is an attenuation in 1/mm, p has no unit.
 ///
 /// [`adjoint`](Self::adjoint) is the transpose with the same weights. [`backproject`](Self::backproject) is not: each voxel reads the
 /// place of the detector on which its centre falls, as filtered back-projection does.

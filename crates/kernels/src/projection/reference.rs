@@ -263,7 +263,7 @@ pub fn backproject_at<V: Copy + Into<f64>>(
         }
         let weight = match (weighting, geometry.views()[view].source) {
             (Weighting::Magnification, RaySource::Point(source)) => {
-                // The distance of the detector over that of the voxel, both along the detector's normal.
+                // The detector's distance from the source over the voxel's, both along the detector's normal.
                 let pose = geometry.views()[view];
                 let normal = pose.towards_source();
                 let depth = |p: [f64; 3]| -> f64 { (0..3).map(|a| (source[a] - p[a]) * normal[a]).sum() };

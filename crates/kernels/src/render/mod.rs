@@ -33,9 +33,10 @@ use voxels::Spread;
 /// ∫ g(f) ds ≈ ℓ Σ_k w_k g(f(m_k, b_k, c_k)),   m_k = (k + ½)/n − ½
 /// ```
 ///
-/// Each voxel of the main axis is cut into n cells ([`Scene::step`]). The ray is sampled in the middle of each cell: for n = 1 in the plane
-/// of the voxels' centres, where two of the three interpolations are left. ℓ is the ray's length in a cell in mm, w_k the part of the cell
-/// in the box. A constant volume gives its value times the chord, whatever the direction.
+/// Each voxel of the main axis is cut into n cells ([`Scene::step`]). The ray is sampled in the middle of
+/// each cell. For n = 1 this is the plane of the voxels' centres, where two of the three interpolations are
+/// left. Here ℓ is the ray's length in a cell in mm, and w_k the part of the cell in the box. A constant
+/// volume gives its value times the chord, whatever the direction.
 ///
 /// ```
 /// use rayspin_core::VolumeGrid;

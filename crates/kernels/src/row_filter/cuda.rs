@@ -132,8 +132,9 @@ impl Plan {
             pitch[0].into(),
             pitch[1].into(),
         ];
-        // SAFETY: `from` has `total` rows of `columns` elements, `to` as many of `len`; the tables are those of the line, the spectrum
-        // has its length; there are weights for each column and three places for each view.
+        // SAFETY: `from` has `total` rows of `columns` elements, and `to` has `total` rows of `len`. The
+        // tables belong to the line, and the spectrum has its length. There are weights for each column and
+        // three places for each view.
         unsafe { kernel.launch(launch(&block, lines, 1)?, arguments) }
     }
 }

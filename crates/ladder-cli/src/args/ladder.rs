@@ -259,14 +259,14 @@ pub(crate) struct Run {
     pub(crate) width: Width,
 }
 
-/// How runs are asked for.
+/// How runs are launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LaunchArg {
     /// Each round as one CUDA graph, without launch overhead
     Graph,
     /// Back to back, with one synchronisation at the end
     Stream,
-    /// Each synchronised before the next: latency; the spread is that of single runs
+    /// Each synchronised before the next: latency; the spread of single runs
     Single,
 }
 

@@ -1,5 +1,6 @@
-// Two kernels a step. `product` makes the new direction d = r + beta · d where it reads d for A d. A thread goes up a column of nodes
-// and keeps the 3 x 3 nodes of two planes in registers, so that a plane is read once. `change` does the rest.
+// Two kernels a step. `product` makes the new direction d = r + beta · d where it reads d for A d. A thread
+// goes up a column of nodes and keeps the 3 x 3 nodes of two planes in registers, so it reads each plane
+// once. `change` does the rest.
 
 struct Plane {
     float at[9];

@@ -109,8 +109,8 @@ static __device__ __forceinline__ real of(const Line& line, int i, int j, int k,
     return fma(ab, low, high);
 }
 
-// Threads that a multiprocessor is to hold; with 0 the compiler chooses. For these classes its choice keeps one or two values in local memory, to save a few
-// registers.
+// How many threads a multiprocessor must hold at once; with 0 the compiler chooses. For the classes below
+// with a number, the compiler's choice keeps one or two values in local memory, to save a few registers.
 #if MADE && (DOUBLE ? BRA == 0 : BRA == 1 && KET == 1)
 #define RESIDENT 1024
 #elif MADE && !DOUBLE && BRA == 2 && KET == 1

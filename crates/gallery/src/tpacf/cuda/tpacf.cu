@@ -39,8 +39,8 @@ static __device__ __forceinline__ int search(float square, const float* edges) {
     return low;
 }
 
-// The same by a logarithm. Chords are a little shorter than arcs, so that the estimate is right or one too low. A comparison
-// corrects it. 10^(2/5) is the ratio of neighbouring edges; 0.0001 keeps rounding on the low side.
+// The same by a logarithm. Chords are a little shorter than arcs, so the estimate is right or one too low. A
+// comparison corrects it. 10^(2/5) is the ratio of neighbouring edges; 0.0001 keeps rounding on the low side.
 static __device__ __forceinline__ int estimate(float square, const float* edges) {
     const float at = __log2f(square * (1 / 8.461594e-8f)) * 0.75257499f + 0.9999f;
     const int low = (int)fminf(fmaxf(at, 0), EDGES - 1);

@@ -26,7 +26,7 @@ struct Form {
 }
 
 impl Form {
-    /// The macros are those of `compiled`.
+    /// `compiled` gives the parameters that become macros (`unroll`, `voxels`), `config` the others.
     fn of(variant: CudaVariant, config: &Config, compiled: &Config) -> Result<Self> {
         let default = variant.space::<f32>().default_config();
         let plain = |config: &Config, name| value(config, name, default.find(name).unwrap_or(1));

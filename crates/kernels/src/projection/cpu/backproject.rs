@@ -35,7 +35,8 @@ fn place(scan: Scan<'_>, matrix: Option<&Matrix>, view: usize, at: [f64; 3]) -> 
     Some([row, column, magnification(scan, view, point).powi(2)])
 }
 
-/// Distance of the detector over that of a point, both from the source and along the detector's normal.
+/// The detector's distance from the source over the point's, both along the detector's normal. 1 for parallel
+/// beams.
 fn magnification(scan: Scan<'_>, view: usize, point: [f64; 3]) -> f64 {
     let pose = &scan.geometry.views()[view];
     let rayspin_core::RaySource::Point(source) = pose.source else { return 1.0 };

@@ -236,7 +236,7 @@ pub(super) fn reach(start: f64, slope: f64, count: usize, len: usize) -> Range<u
     low..high.max(low)
 }
 
-/// Sums of one column over some planes `[plane, b, z]`, the first of which is plane `first`.
+/// Sums of one column over some planes `[plane, b, z]`. They start at plane `first` of the volume.
 ///
 /// A plane's mixture is resampled while the next one is mixed into the other line: vectors that were just stored, and lie across those
 /// that are read, would stall the processor.

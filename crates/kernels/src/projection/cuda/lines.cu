@@ -111,7 +111,8 @@ static __device__ unsigned fixed(double place) {
     return (unsigned)(long long)floor(place * FRACTION + 0.5);
 }
 
-// Places of a warp's outputs in a mixed line: that of output 0, and the distance of 32 outputs, less than 512.
+// Places of a warp's outputs in a mixed line: the place of output 0, and the distance between outputs 0 and
+// 32, less than 512.
 struct Places {
     unsigned start, far;
 };
@@ -126,7 +127,8 @@ static __device__ __forceinline__ unsigned first_place(Places places) {
     return places.start + (unsigned)(((long long)(int)places.far * (int)threadIdx.x + 16) >> 5);
 }
 
-// The fraction of a place, and ABOVE. The bits of the fraction become those of a float without a conversion.
+// The fraction of a place plus ABOVE. The bits of the fraction become the mantissa of a float; nothing is
+// converted.
 #define ABOVE ((float)(1 << (23 - BITS)))
 static __device__ __forceinline__ float fraction(unsigned place) {
     return __uint_as_float((place & ((1u << BITS) - 1)) | (150u - BITS) << 23);
@@ -336,8 +338,9 @@ voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, c
     }
 }
 
-// What a warp's voxels take from a line of pixels: its weight, the distance of neighbouring rays along z, the places that are 1 before the
-// voxels, the most pixels of a voxel, and the pixels from `first` on.
+// What a warp's voxels take from a line of pixels. `weight` is the line's weight, `slope` the distance of
+// neighbouring rays along z. `places` lie 1 before the voxels, and a voxel takes at most `taps` pixels. The
+// warp reads `len` pixels from `first` on.
 struct __align__(16) Taken {
     float weight, slope;
     Places places;

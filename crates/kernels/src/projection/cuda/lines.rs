@@ -235,7 +235,7 @@ impl Plan {
         ];
         arguments.extend(self.lengths[3..].iter().map(|&length| Argument::from(length)));
         let launch = Launch::covering(views.count as usize * columns as usize, 32 * form.warps());
-        // SAFETY: the poses are those of the views, and the table has an entry for each of their columns.
+        // SAFETY: there is a pose for each view, and the table has an entry for each column of each view.
         unsafe { form.kernel(cuda, "upright_rays")?.launch(launch, &mut arguments) }
     }
 

@@ -1,5 +1,5 @@
-// What the processor can do at most, one kind of work at a time. Every kernel keeps its results alive by a store that does not
-// happen: no sum has the bits that it asks for.
+// What the processor can do at most, one kind of work at a time. Every kernel keeps its results alive by a
+// store under a condition that never holds: no sum equals the constant that it is compared with.
 
 extern "C" __global__ void read_only(const float* from, float* out, unsigned long long n) {
     float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);

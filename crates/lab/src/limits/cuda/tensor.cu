@@ -1,4 +1,4 @@
-// Products on the tensor cores. Where there are none, `out` becomes -1.
+// Products on the tensor cores. On a GPU without them, `out` becomes -1.
 
 #if defined(RAYSPIN_EMULATED)
 #define NO_TENSOR_CORES
