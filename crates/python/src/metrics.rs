@@ -14,7 +14,7 @@ use crate::signals::Detached;
 
 /// The metrics of an image I against the truth I0, of N voxels.
 ///
-/// An infinite PSNR or SNR is that of equal images.
+/// For equal images PSNR and SNR are infinite.
 #[pyclass(frozen, module = "rayspin.metrics")]
 pub(crate) struct Quality {
     quality: metrics::Quality,

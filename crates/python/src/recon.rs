@@ -55,9 +55,10 @@ pub(crate) struct Reconstruction {
     /// The relative residuals of each image that was solved for by iterations.
     #[pyo3(get)]
     residuals: Vec<Vec<f64>>,
-    /// The search of lambda_="auto", a dictionary; None without a search. "lambda_" is the weight that is used. "inside" says whether other weights on both
-    /// sides of it were tried; if not, it is the weight where the search began. "tried" is a list of pairs, a weight and its error: -1 is the best
-    /// prediction of the samples that were held out, and an image of zeros has 0.
+    /// The search of lambda_="auto", a dictionary; None without a search. Its "lambda_" is the weight that is
+    /// used. The entry "inside" says whether other weights on both sides of it were tried; if not, it is the
+    /// weight where the search began. The entry "tried" is a list of pairs, a weight and its error: -1 is the
+    /// best prediction of the samples that were held out, and an image of zeros has 0.
     #[pyo3(get)]
     searched: Option<Py<PyDict>>,
     /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error", "largest", "tolerance" and "met".
@@ -319,9 +320,10 @@ pub(crate) fn recon(
 ///
 /// scan, method, device, options: as `rayspin.recon` takes them.
 ///
-/// Returns a dictionary with "method" and "notes". "cut" says how the run is taken in parts. "memory" and "gpu_memory" are the bytes that the
-/// process and arrays on the GPU take at most. "stages" is a list of dictionaries with "name", "memory", "gpu_memory", "transforms",
-/// "iterations", "flops" and "traffic" (bytes). Raises as `rayspin.recon` does.
+/// Returns a dictionary with "method" and "notes". Its "cut" says how the run is taken in parts. Its "memory"
+/// and "gpu_memory" are the bytes that the process and arrays on the GPU take at most. Its "stages" is a list
+/// of dictionaries with "name", "memory", "gpu_memory", "transforms", "iterations", "flops" and "traffic"
+/// (bytes). Raises as `rayspin.recon` does.
 ///
 /// >>> import rayspin
 /// >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan

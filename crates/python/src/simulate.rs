@@ -181,8 +181,9 @@ pub(crate) fn simulate_ct(
 
 /// The options of `simulate.mri` or `simulate.ct`, by kind: "mri" or "ct".
 ///
-/// Returns a dictionary by the options' names. A value has "default" (text; None where it follows from the others), "names" (the names that the
-/// option takes), "unit" ("radian" for angles, else None; "help" states other units), and "help". Raises ValueError for another kind.
+/// Returns a dictionary by the options' names. A value has "default" (text; None where it follows from the
+/// others), "names" (the names to choose from), "unit" ("radian" for angles, else None; "help" states other
+/// units), and "help". Raises ValueError for another kind.
 #[pyfunction]
 pub(crate) fn simulate_options<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyDict>> {
     match kind {

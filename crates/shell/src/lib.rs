@@ -103,7 +103,7 @@ impl Program {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                // A reader that is gone is no failure.
+                // It is no failure if the reader has closed the pipe.
                 let _ = error.print();
                 if error.use_stderr() { 2 } else { 0 }
             }

@@ -67,7 +67,7 @@ impl StandardOutput {
             }
             let folder = ScratchFolder::create().context("standard output")?;
             *path = folder.path().join(format!("output.{ending}"));
-            // One command line is run in a process, so that the first is the only one.
+            // A process runs one command line, so the first path is the only one.
             let _ = FILE.set(path.clone());
             taken = Some((option.to_owned(), folder));
         }

@@ -163,9 +163,9 @@ impl Proximal<C32> for NuclearNorm {
     }
 }
 
-/// g(x) = ‖Tx‖₁ for a series x of N frames, `[frame, image…]`. T is the unitary Fourier transform of the series followed by its mirror
-/// image: (Tx)_f(v) = √(c_f/N) Σ_t cos(πf(t + ½)/N) x_t(v) with c_0 = 1 and c_f = 2 above. g is small if voxels stand still or
-/// change slowly or periodically.
+/// g(x) = ‖Tx‖₁ for a series x of N frames, `[frame, image…]`. T is the unitary Fourier transform of the
+/// series followed by its mirror image: (Tx)_f(v) = √(c_f/N) Σ_t cos(πf(t + ½)/N) x_t(v). Here c_0 = 1, and
+/// every other c_f = 2. The penalty g is small if voxels stand still or change slowly or periodically.
 ///
 /// The transform of the series alone would take the first frame for the successor of the last. Where the two differ, as when
 /// contrast agent arrives, it makes them alike: the first frame takes on part of the last. With its mirror image behind it the

@@ -62,9 +62,10 @@ pub struct PdhgResult<S: Scalar> {
 /// Then τ = 0.99 / Σ σ_i L_i². Without `g` the first proximal map is left out. The method wants no smooth term and inverts nothing. Where one term is ½‖Fx − d‖² and one other has a proximal map,
 /// [`fista`](crate::fista) needs far fewer applications of F.
 ///
-/// Errors: no terms; shapes; a weight, a largest eigenvalue or a balance that is not positive; a tolerance that is negative or not a
-/// number; [`Error::NotFinite`] for `start`; [`Error::Numerical`] when the image leaves the range of the numbers;
-/// [`Error::Interrupted`]. Also errors of the proximal maps, the operators and the observer.
+/// Errors: no terms; shapes; a weight, a largest eigenvalue or a balance that is not positive; a tolerance
+/// that is negative or not a number. Also [`Error::NotFinite`] for `start`, [`Error::Numerical`] when the
+/// image leaves the range of the numbers, [`Error::Interrupted`], and errors of the proximal maps, the
+/// operators and the observer.
 ///
 /// A. Chambolle, T. Pock, *A first-order primal-dual algorithm for convex problems with applications to imaging*, J Math Imaging Vis
 /// 40:120, 2011, algorithm 1.

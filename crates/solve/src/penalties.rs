@@ -149,7 +149,7 @@ pub struct EachOf<P, S: Scalar> {
 }
 
 impl<P: Proximal<S>, S: Scalar> EachOf<P, S> {
-    /// Of the penalties g_i.
+    /// The penalties g_i, one for each image.
     pub fn new(parts: Vec<P>) -> Self {
         Self { parts, one: None }
     }

@@ -70,9 +70,12 @@ pub struct Subset<'a, R: Positive> {
 /// x ← x + ω C_s A_sᵀ R_s (p_s − A_s x),   R_s = 1/(A_s 1),  C_s = 1/(A_sᵀ 1)
 /// ```
 ///
-/// With one subset that is SIRT, which converges for 0 < ω < 2 to a solution of least squares weighted by R. With a subset for each
-/// view it is SART, between them OS-SART, which needs fewer passes where every subset meets most elements. Rays that meet nothing and elements that no ray meets do not
-/// count. The memory is that of x, of one more x for each subset and for the step, and of twice the data.
+/// With one subset this is SIRT, which converges for 0 < ω < 2 to a solution of least squares weighted by R.
+/// With a subset for each view it is SART. With a number between them it is OS-SART, which needs fewer passes
+/// where every subset meets most elements. Rays that meet nothing and elements that no ray meets do not
+/// count.
+///
+/// The memory holds x, one more array of this size for each subset and for the step, and twice the data.
 ///
 /// Errors: no subsets; shapes; data or a start that are not finite; a relaxation or a tolerance out of range; a residual that
 /// leaves the range of the numbers; interruption.
@@ -146,8 +149,8 @@ pub fn sart<'w, R: Positive>(
 /// x ← x / (Aᵀ1) ⊙ Aᵀ(p / (Ax))
 /// ```
 ///
-/// x stays as it is in sign, so that a positive start, 1 by default, gives a solution without negative numbers. Negative data count
-/// as 0. The memory is that of three x and of twice the data.
+/// No element of x changes its sign. So a positive start, 1 by default, gives a solution without negative
+/// numbers. Negative data count as 0. The memory holds three arrays of the size of x, and twice the data.
 ///
 /// Errors: as [`sart`]; a start with negative numbers.
 ///

@@ -187,7 +187,7 @@ pub(crate) struct Mri {
     /// How the object changes with time
     #[arg(long, value_enum)]
     pub(crate) dynamics: Option<DynamicsArg>,
-    /// Seconds that a beat takes, or until 63 % of the enhancement
+    /// Seconds of a beat, or until 63 % of the enhancement
     #[arg(long, value_name = "S", default_value_t = 1.0, requires = "dynamics")]
     pub(crate) period: f64,
     /// Time from one readout to the next in ms, for time stamps [default: 5 with `--dynamics`]

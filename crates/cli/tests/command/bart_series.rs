@@ -30,7 +30,8 @@ fn factor(te: usize, time: usize, time2: usize, slice: usize) -> f32 {
     1.0 + te as f32 + 0.5 * time as f32 + 3.0 * time2 as f32 + 0.25 * slice as f32
 }
 
-/// An array of `start` dimensions from READ on, and so many images: `base` holds the numbers of one.
+/// An array with BART's dimensions and these numbers of images along TE, TIME, TIME2 and SLICE. `base` holds
+/// the numbers of one image.
 fn series(base: &ArrayD<C32>, [te, time, time2, slice]: [usize; 4]) -> ArrayD<C32> {
     let mut shape = vec![1; 14];
     shape[..base.ndim()].copy_from_slice(base.shape());

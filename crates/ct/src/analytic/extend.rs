@@ -7,10 +7,11 @@
 //! (ramp ∗ w e)(i) = a (ramp ∗ c)(i)
 //! ```
 //!
-//! where a is the row's weighted value at its end and c(j) the outline of the extension, 1 at the end. The outline is that of a cylinder
-//! around the axis: c² falls linearly with the square of a ray's distance from the axis, and p² of the view's outer columns says how fast
-//! (after J. Hsieh, E. Chao, J. Thibault et al., *A novel reconstruction algorithm to extend the CT scan field-of-view*, Med Phys 31:2385,
-//! 2004). Rows keep their length, and the filter its transforms: one response of each view and side serves all rows.
+//! where a is the row's weighted value at its end and c(j) the outline of the extension, 1 at the end. The
+//! outline belongs to a cylinder around the axis: c² falls linearly with the square of a ray's distance from
+//! the axis. How fast follows from p² in the view's outer columns (after J. Hsieh, E. Chao, J. Thibault et
+//! al., *A novel reconstruction algorithm to extend the CT scan field-of-view*, Med Phys 31:2385, 2004). Rows
+//! keep their length, and the filter its transforms: one response of each view and side serves all rows.
 
 use std::ops::Range;
 

@@ -67,7 +67,7 @@ impl FourierBackprojection {
         filter: Filter,
         tolerance: f64,
     ) -> Result<Self> {
-        // Weights, margins and views are those of back-projection.
+        // Weights, margins and views are the same as in back-projection.
         let rows = FilteredBackprojection::new(&device.host(), geometry, grid, filter)?;
         let points = Self::points(geometry, grid, rows.length())?;
         let [_, ny, nx] = grid.shape_zyx();
@@ -126,7 +126,7 @@ impl FourierBackprojection {
         Ok(self.watched_slices(lines, planes, &[], &ends)?.0)
     }
 
-    /// The distance from the axis up to which the detector sees all rays that a voxel needs, mm.
+    /// The radius around the axis within which the detector sees each voxel in every view, mm.
     pub(crate) fn seen_radius_mm(&self) -> f64 {
         self.rows.seen_radius_mm()
     }

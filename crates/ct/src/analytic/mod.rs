@@ -64,7 +64,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Of a scan's rays.
+    /// The turn that a scan's rays cover.
     ///
     /// Errors: rays that filtered back-projection does not take, as a path that is no circle around z.
     pub fn of(geometry: &ProjectionGeometry) -> Result<Self> {
@@ -145,10 +145,11 @@ impl Default for Filter {
 /// f(x) = Σ_v Δθ_v (R/D) m_v(x)² q_v(row(x), column(x)),   q = ramp ∗ (w cos(ray) p)
 /// ```
 ///
-/// R and D are the distances of the source from the axis and from the detector, m the magnification, cos(ray) the cosine between a ray
-/// and the detector's normal; a parallel beam has R/D = m = cos = 1. Δθ is the angle that a view stands for: half of the gaps between
-/// its direction and the next ones on both sides, shared by the views in this direction. A gap that stands out is the end of a short
-/// scan. The weights w of the two rays that measure one line add up to 1:
+/// R and D are the distances of the source from the axis and from the detector. The magnification is m, and
+/// cos(ray) is the cosine of the angle between a ray and the detector's normal. A parallel beam has R/D = m =
+/// cos = 1. The angle Δθ_v is the share of view v in the turn: half of the gaps between its direction and the
+/// next ones on both sides, shared by the views in this direction. A gap that stands out is the end of a
+/// short scan. The weights w of the two rays that measure one line add up to 1:
 ///
 /// - ½ for a full turn, 1 for parallel rays over half a turn, where opposite directions count as one;
 /// - Parker's weights for a short scan (D. L. Parker, Med Phys 9:254, 1982);
@@ -255,7 +256,8 @@ impl FilteredBackprojection {
         Array::from_vec(&self.device, &self.grid.shape_zyx(), volume)
     }
 
-    /// The rays of the filtered projections: those of the scan, and for a shifted detector columns on its short side.
+    /// The rays of the filtered projections. They are the scan's rays; a shifted detector gets more columns
+    /// on its short side.
     pub fn filtered_geometry(&self) -> &ProjectionGeometry {
         &self.widened
     }
@@ -359,7 +361,7 @@ impl FilteredBackprojection {
         Projector::new(&self.device, &geometry, slab)?.backproject(Weighting::Magnification, filtered, volume)
     }
 
-    /// The distance from the axis up to which the detector sees all rays that a voxel needs, mm.
+    /// The radius around the axis within which the detector sees each voxel in every view, mm.
     pub fn seen_radius_mm(&self) -> f64 {
         let detector = self.widened.detector();
         let radius = |place: &Place| {

@@ -61,7 +61,7 @@ pub(super) fn data(spec: &Spec<'_>, state: &mut Solving<'_>) -> Result<Array<f32
     Array::from_vec(spec.device(), &spec.geometry().shape(), lines)
 }
 
-/// Gives the volume, certified where this is asked for, and how the iterations went.
+/// Stores the volume and the course of the iterations. Certifies the volume first if the run certifies.
 pub(super) fn finish(
     spec: &Spec<'_>,
     state: &mut Solving<'_>,

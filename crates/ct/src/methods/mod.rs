@@ -42,7 +42,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of a scan's rays.
+    /// The facts of a scan with these rays.
     pub fn of(geometry: &ProjectionGeometry) -> Self {
         let (parallel, rows) = (geometry.is_parallel(), geometry.detector().rows);
         Self { parallel, rows, turn: Turn::of(geometry).ok() }

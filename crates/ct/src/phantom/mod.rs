@@ -34,15 +34,15 @@ const FINE: usize = 4;
 impl Phantom {
     /// A phantom of these solids.
     ///
-    /// Errors: those of [`Solid::check`].
+    /// Errors: as [`Solid::check`].
     pub fn new(solids: Vec<Solid>) -> Result<Self> {
         solids.iter().try_for_each(Solid::check)?;
         Ok(Self { solids, replace: false })
     }
 
-    /// A phantom of these solids, each of which replaces what earlier ones have where it lies.
+    /// A phantom of these solids. Each solid replaces earlier ones where it lies.
     ///
-    /// Errors: those of [`Solid::check`].
+    /// Errors: as [`Solid::check`].
     ///
     /// ```
     /// use rayspin_ct::phantom::{Form, Phantom, Solid};
@@ -73,9 +73,10 @@ impl Phantom {
         self
     }
 
-    /// The parts of the phantom that are tissue and that are bone; together they attenuate as the phantom does. Where later solids
-    /// [replace](Self::replacing) earlier ones, those of at least 0.8 of the largest attenuation are bone. Else bone is a shell, as of the
-    /// Shepp–Logan head: the first solid less the second, where that takes away from it.
+    /// The parts of the phantom that are tissue and that are bone; together they attenuate as the phantom
+    /// does. Where later solids [replace](Self::replacing) earlier ones, bone is every solid with at least
+    /// 0.8 of the largest attenuation. Else bone is a shell, as in the Shepp–Logan head: the first solid less
+    /// the second, if the second takes away from it.
     ///
     /// ```
     /// use rayspin_ct::phantom::Phantom;
@@ -201,8 +202,8 @@ impl Phantom {
         if self.replace { here.next_back().unwrap_or(0.0) } else { here.sum() }
     }
 
-    /// The mean attenuation of each voxel `[z, y, x]`, 1/mm: the mean over 4 × 4 × 4 points, or 4 × 4 in a grid of one slice, where the
-    /// corners of the voxel and its centre differ.
+    /// The mean attenuation of each voxel `[z, y, x]`, 1/mm. Where the corners of a voxel and its centre
+    /// differ, it is the mean over 4 × 4 × 4 points, or over 4 × 4 in a grid of one slice.
     ///
     /// Errors: memory; interruption.
     pub fn volume(&self, cpu: &Cpu, grid: &VolumeGrid) -> Result<Vec<f32>> {

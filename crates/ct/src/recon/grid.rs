@@ -26,9 +26,11 @@ impl GridOptions {
     }
 }
 
-/// The voxels that a detector resolves in the plane and at the height of the axis: as large as a pixel over the magnification there,
-/// as many along x and y as the detector has columns (of a shifted detector twice those of its longer side), along z as it has rows. A
-/// helix has as many more along z as it advances. With a matrix or a voxel size alone, the other one covers the same volume.
+/// The voxels that a detector resolves in the plane and at the height of the axis. A voxel is as large as a
+/// pixel over the magnification there. The grid has as many voxels along x and y as the detector has columns,
+/// and along z as it has rows. For a shifted detector, twice the columns of its longer side count. A helix
+/// gets more slices, as far as it advances. With a matrix or a voxel size alone, the other one covers the
+/// same volume.
 ///
 /// Errors: a source on the axis; sizes out of range.
 ///
@@ -79,7 +81,7 @@ pub fn grid(geometry: &ProjectionGeometry, options: &GridOptions) -> Result<Volu
     let magnification = magnification / geometry.views().len() as f64;
     let [pitch_u, pitch_v] = detector.pitch_mm;
     let natural = [pitch_u / magnification, pitch_u / magnification, pitch_v / magnification];
-    // Sides that differ by less than a pixel are those of a detector in its place.
+    // A detector counts as centred if the axis falls within one pixel of its middle.
     let across =
         if 2.0 * reach - detector.columns as f64 <= 2.0 { detector.columns as f64 } else { 2.0 * reach };
     let along = match geometry.is_parallel() || high - low < 0.5 * natural[2] {

@@ -67,7 +67,7 @@ impl RayOptions {
     /// A circle with these angles, whose axis falls on the column `axis`, or on the middle one. The scan may `state` the size of a
     /// pixel. `notes` says what is taken.
     ///
-    /// Errors: an axis beyond the detector; those of [`ProjectionGeometry::orbit`].
+    /// Errors: an axis beyond the detector; else as [`ProjectionGeometry::orbit`].
     pub fn orbit(
         &self,
         [rows, columns]: [usize; 2],

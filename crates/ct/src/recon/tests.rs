@@ -117,8 +117,9 @@ fn quality(found: &Array3<f32>, wanted: &[f32]) -> (f64, f64) {
     (mean, 20.0 * (2.0 / square.sqrt()).log10())
 }
 
-/// RTK's acceptance tests of iterative methods: a ball of radius 90 mm and density 1 in 64³ voxels of 4 mm from 180 views of 64² pixels
-/// of 8 mm, source to axis 600 and to detector 1200 mm.
+/// RTK's acceptance tests of iterative methods: a ball of radius 90 mm and density 1 in 64³ voxels of 4 mm.
+/// The scan has 180 views of 64² pixels of 8 mm. The source lies 600 mm from the axis and 1200 mm from the
+/// detector.
 fn ball(method: impl Method + 'static) -> (f64, f64) {
     let device = Device::cpu().unwrap();
     let orbit = Orbit {

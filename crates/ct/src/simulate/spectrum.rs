@@ -43,7 +43,7 @@ pub const REFERENCE_KEV: f64 = 60.0;
 pub struct Spectrum {
     /// The tube's voltage, kV.
     pub kilovolts: f64,
-    /// Of each energy its share of the signal, w(E) and b(E).
+    /// Three numbers for each energy: its share of the signal, w(E) and b(E).
     #[serde(skip)]
     lines: Vec<[f64; 3]>,
 }

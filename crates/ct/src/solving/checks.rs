@@ -7,14 +7,14 @@ use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, VolumeGrid};
 const BELOW: f64 = 0.02;
 /// Columns are negative where their mean is below 0 by this many times its standard deviation.
 const NOISE: f64 = 4.0;
-/// The part of the columns above which negative ones are told.
+/// The least part of the columns that must be negative for a note.
 const SHARE: f64 = 0.05;
 /// Views, and rays along each side of the detector, that are followed to the volume.
 const VIEWS: usize = 32;
 const RAYS: usize = 9;
 /// Rows of a view that are looked at, at most.
 const ROWS: usize = 64;
-/// The part of the volume that the detector sees at least; less is told.
+/// Where all views see a smaller part of a slice than this, a note says so.
 const SEEN: f64 = 0.01;
 
 /// Means of line integrals over views and rows, which noise hardly touches.

@@ -6,8 +6,9 @@ use rayspin_kernels::projection::Projector;
 
 use super::{BatchSizes, parts};
 
-/// Slices of a slab on a CPU: work is interrupted between slabs. What a column of voxels shares in a view is found once a slab, and is most
-/// of the work: 256 slices take 1.8 s in one slab and 3.2 s in two (256³ voxels, 360 views of 256² pixels, two threads).
+/// Slices of a slab on a CPU; work is interrupted between slabs. The voxels of a column share most of the
+/// work in a view, and each slab repeats it. So 256 slices take 1.8 s in one slab and 3.2 s in two (256³
+/// voxels, 360 views of 256² pixels, two threads).
 const CPU_SLAB: usize = 512;
 
 /// Rays, voxels and device of a reconstruction, before anything is allocated.

@@ -99,7 +99,8 @@ impl<'a> Solving<'a> {
         self.solve = Some(solve);
     }
 
-    /// Compares random voxels within `radius_mm` of the axis with the exact sums over filtered projections, where this is asked for.
+    /// If the run certifies, compares random voxels within `radius_mm` of the axis with the exact sums over
+    /// filtered projections.
     pub(crate) fn certify_backprojection(
         &mut self,
         geometry: &ProjectionGeometry,
@@ -135,7 +136,7 @@ impl<'a> Solving<'a> {
         })
     }
 
-    /// Compares some voxels with exact sums, where this is asked for. The relative error may be `most`.
+    /// If the run certifies, compares some voxels with exact sums. The relative error may be `most`.
     pub(crate) fn certify_sums(
         &mut self,
         what: &'static str,
@@ -160,7 +161,7 @@ impl<'a> Solving<'a> {
         self.certify.is_some()
     }
 
-    /// Compares random line integrals of the volume with the exact sums, where this is asked for.
+    /// If the run certifies, compares random line integrals of the volume with the exact sums.
     pub(crate) fn certify_projection(
         &mut self,
         project: &Projection<f32>,

@@ -12,7 +12,7 @@ pub(crate) use projector::CtProjector;
 pub(crate) use recon::CtReconstruction;
 pub(crate) use scan::CtScan;
 
-/// Adds the classes and functions of `rayspin.ct`, under names that those of MRI leave free.
+/// Adds the classes and functions of `rayspin.ct`, under names that MRI does not use.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("CtGeometry", py.get_type::<CtGeometry>())?;

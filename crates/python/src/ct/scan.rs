@@ -22,8 +22,8 @@ use crate::remade::{self, Parts, Reduced, Remade};
 use crate::signals::Detached;
 use crate::words::Call;
 
-/// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles, and the rays where they
-/// are known. Properties that are arrays are copies.
+/// A CT scan: line integrals, or counts of photons with the flat and dark fields of the detector; the angles,
+/// and the rays where they are known. Properties return copies of arrays.
 ///
 /// >>> import numpy as np
 /// >>> from rayspin import ct
@@ -384,9 +384,10 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
     Corrections::of(chosen).map_err(raised)
 }
 
-/// Reads a CT scan: Data Exchange or NXtomo (`.h5`), Zeiss (`.txrm`), or an array or image `[view, row, column]` with `geometry`, or with
-/// the `arc` in radian over which its views are spread evenly, as those of a scan without angles. `geometry` replaces the rays that a file
-/// states, `flats` and `darks` its flat and dark fields, as `Scan.from_arrays` takes them; without `darks` its own stay. An array without
+/// Reads a CT scan: Data Exchange or NXtomo (`.h5`), Zeiss (`.txrm`), or an array or image `[view, row,
+/// column]`. A file without angles, such as an array, needs `geometry`, or the `arc` in radian over which its
+/// views are spread evenly. `geometry` replaces the rays that a file states. `flats` and `darks` replace its
+/// flat and dark fields, as `Scan.from_arrays` takes them; without `darks` its own stay. An array without
 /// `flats` holds line integrals.
 ///
 /// Returns a `Scan`. Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses the file,

@@ -41,7 +41,8 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// What is said of a picture of `volume` on which nothing is seen; nothing in modes that draw every number.
+    /// The message about a picture of `volume` on which nothing is seen. `None` in modes that draw every
+    /// number.
     pub(super) fn unseen(&self, volume: &Volume) -> Option<Unseen> {
         let why = match &self.mode {
             Mode::Surface(surface) => format!("no ray meets the isosurface of {}", surface.value),

@@ -10,9 +10,10 @@ fn length(a: [f64; 3]) -> f64 {
     a.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// A geometry as the vectors `[view, 12]` of ASTRA's `parallel3d_vec` and `cone_vec`: the direction of the rays, or the source; the
-/// middle of the detector; the vector from a pixel to its neighbour along a row; and along a column. Lengths are mm, so that ASTRA's
-/// volume geometry has its extents in mm too. ASTRA's axes x, y and z are ours.
+/// A geometry as the vectors `[view, 12]` of ASTRA's `parallel3d_vec` and `cone_vec`. A view has four
+/// vectors: the direction of the rays or the place of the source, the middle of the detector, and the steps
+/// from a pixel to its neighbours along a row and along a column. Lengths are mm, so that ASTRA's volume
+/// geometry has its extents in mm too. ASTRA's axes x, y and z are ours.
 ///
 /// Errors: a curved detector, which ASTRA has not.
 ///
@@ -54,7 +55,8 @@ pub fn to_vectors(geometry: &ProjectionGeometry) -> Array2<f64> {
 /// The geometry of ASTRA's vectors `[view, 12]` for a detector of `[rows, columns]`; of `parallel3d_vec` if `parallel`, else of
 /// `cone_vec`.
 ///
-/// Errors: another number of columns, and distances between pixels that differ between views; those of [`ProjectionGeometry::new`].
+/// Errors: another number of columns; distances between pixels that differ between views; else as
+/// [`ProjectionGeometry::new`].
 pub fn from_astra(
     vectors: ArrayView2<'_, f64>,
     size: [usize; 2],

@@ -76,7 +76,7 @@ impl RtkProjection {
 /// The geometry of RTK's projections. `middle_mm` is where the middle of the detector lies in RTK's projection images: origin + (size − 1)
 /// spacing / 2 along both axes, 0 for centred images.
 ///
-/// Errors: those of [`ProjectionGeometry::new`].
+/// Errors: as [`ProjectionGeometry::new`].
 ///
 /// ```
 /// use rayspin_core::Detector;

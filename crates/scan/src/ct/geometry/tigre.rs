@@ -53,7 +53,7 @@ fn euler([alpha, theta, psi]: [f64; 3]) -> Matrix {
 
 /// The geometry of TIGRE's views of a cone beam.
 ///
-/// Errors: those of [`ProjectionGeometry::new`].
+/// Errors: as [`ProjectionGeometry::new`].
 ///
 /// ```
 /// use rayspin_core::Detector;
