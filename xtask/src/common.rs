@@ -38,7 +38,8 @@ const VOLUMES: [[usize; 3]; 12] = [
     [128, 256, 256],
     [192, 256, 256],
 ];
-/// Every method is rehearsed with the first number, CG-SENSE with each. On grids of volumes no program depends on the number.
+/// Numbers of coils. Every method is rehearsed with the first number, CG-SENSE with all of them. On grids of
+/// volumes no program depends on the number.
 const COILS: [usize; 8] = [8, 1, 4, 12, 16, 20, 24, 32];
 const COILS_OF_VOLUMES: [usize; 3] = [8, 1, 12];
 const COILS_OF_GRIDS: usize = 2;
@@ -73,7 +74,7 @@ pub(crate) fn programs(properties: &Properties, few: bool) -> Result<Vec<Program
     Ok(all)
 }
 
-/// The programs that these jobs load, some of them often.
+/// The programs that these jobs load. A program may be listed more than once.
 fn loaded(jobs: &[Job], properties: &Properties, host: &Device, threads: usize) -> Vec<Program> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -267,7 +268,7 @@ fn nufft<R: SimdReal>(device: &Device, matrix: &[usize], samples: usize, toleran
         return;
     };
     for upsampling in [None, Some(2.0), Some(1.5), Some(1.25)] {
-        // A tolerance beyond a precision has no plan.
+        // A precision that cannot reach the tolerance has no plan.
         let options = Options { tolerance, upsampling };
         let Ok(plan) = Nufft::<R>::new(device, &trajectory, matrix, &options) else { continue };
         for items in ITEMS {

@@ -135,9 +135,10 @@ impl Reconstruction {
 
     /// Writes `image`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any that `rayspin convert` writes.
     ///
-    /// Several `stacks` become a file each: image_1.nii.gz and so on; arrays and TIFF hold all slices in one. Returns notes on what the format cannot hold, such as the phase.
-    /// Raises ValueError for a name of no format that holds images and for a file from which the scan was read, OSError
-    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    /// Several `stacks` become a file each, image_1.nii.gz and so on. Arrays and TIFF hold all slices in one
+    /// file. Returns notes on what the format cannot hold, such as the phase. Raises ValueError for a name of
+    /// no format that holds images and for a file from which the scan was read, OSError (FileNotFoundError,
+    /// PermissionError) for a file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let image = Image::of_stacks(host_array::<C32>("image", self.image.bind(py))?, self.stacks.clone())
             .map_err(raised)?;
@@ -251,9 +252,9 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Arrays of NumPy, CuPy and torch, and lists, are copied; numbers of another precision are converted to complex64 (maps), float32
 /// (field_map) and complex128 (noise_covariance).
 ///
-/// Raises TypeError for a keyword that the method has not or a value of another type. Raises ValueError for a method, shape, number of coils or
-/// value that does not fit the scan. Raises MemoryError where memory is short, KeyboardInterrupt after Ctrl-C, and the exceptions of
-/// `progress`.
+/// Raises TypeError for a keyword that the method lacks or a value of another type. Raises ValueError for a
+/// method, shape, number of coils or value that does not fit the scan. Raises MemoryError where memory is
+/// short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
 ///
 /// >>> import rayspin
 /// >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan
@@ -348,7 +349,7 @@ pub(crate) fn plan<'py>(
     plan_of(py, Call::Recon, planned.method(), (planned.plan(), planned.cut()), planned.notes())
 }
 
-/// What a caller wants of a run.
+/// The arguments of a run.
 pub(crate) struct Wanted {
     pub(crate) request: Request,
     pub(crate) place: Place,
@@ -388,7 +389,8 @@ pub(crate) fn recon_options<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<
     }
 }
 
-/// The scan of a run, and its files. Errors: a `TypeError` for what is no scan, with what makes one.
+/// The scan of a run, and its files. Errors: a `TypeError` for an argument that is no scan. It names what
+/// makes one.
 fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
     if let Ok(path) = scan.extract::<PathBuf>() {
         let files = sources(std::iter::once(&path));

@@ -34,18 +34,19 @@ pub(crate) struct Solution {
     /// `pdhg` the relative size of the last step.
     #[pyo3(get)]
     residuals: Vec<f64>,
-    /// The stated objective after each iteration. Where it is small beside |y|^2 / 2, rounding is what it holds: a part in 10^7 of |y|^2 for
-    /// single precision.
+    /// The stated objective after each iteration. Where it is small beside |y|^2 / 2, it holds mostly
+    /// rounding: in single precision about 1e-7 |y|^2.
     ///
-    /// `cg`: 1/2 <x, Ax> - Re <b, x>. `least_squares` and `fista`: of x, A^H A the operator `normal`. `pdhg`: of x, where `nonnegative` counts 0;
-    /// a function of yours counts at its result, which tends to K_i x. A function of yours that returns no value counts as 0. With
-    /// `average`, it is the objective of the last iterate, not of the mean.
+    /// `cg`: 1/2 <x, Ax> - Re <b, x>. `least_squares` and `fista`: the function at x, with the operator
+    /// `normal` for A^H A. `pdhg`: the function at x, where `nonnegative` counts 0. A function of yours
+    /// counts at its result, which tends to K_i x. A function of yours that returns no value counts as 0.
+    /// With `average`, it is the objective of the last iterate, not of the mean.
     #[pyo3(get)]
     objective: Vec<f64>,
     /// Whether the tolerance was met.
     #[pyo3(get)]
     converged: bool,
-    /// The largest eigenvalue of A^H A, where the solver wants it.
+    /// The largest eigenvalue of A^H A, if the solver needs it.
     #[pyo3(get)]
     largest_eigenvalue: Option<f64>,
 }
@@ -464,7 +465,8 @@ fn primal_dual<S: Number>(
     Ok((found.solution, course))
 }
 
-/// A bound of the largest eigenvalue of KᴴK: the estimate, which is at most a thousandth too small, and 1 % more.
+/// An upper bound of the largest eigenvalue of KᴴK: the estimate and 1 % more. The estimate is at most a
+/// thousandth too small.
 fn eigenvalue_of<S: Number>(k: &Op<S>, device: &Device) -> Result<f64> {
     let options = LanczosOptions { tolerance: 1e-3, ..LanczosOptions::default() };
     let found = rayspin::solve::largest_eigenvalue(&Normal::new(k.clone()), device, &options)?;

@@ -49,7 +49,7 @@ impl SartOptions {
 pub struct SartResult<R: Positive> {
     /// x.
     pub solution: Array<R>,
-    /// ‖p − Ax‖ / ‖p‖ of every pass, where each part of the data meets the x that the parts before it left.
+    /// ‖p − Ax‖ / ‖p‖ of every pass. Each subset's residual belongs to the x that the subsets before it left.
     pub residuals: Vec<f64>,
     /// Whether the last residual met the tolerance.
     pub converged: bool,
@@ -71,9 +71,9 @@ pub struct Subset<'a, R: Positive> {
 /// ```
 ///
 /// With one subset this is SIRT, which converges for 0 < ω < 2 to a solution of least squares weighted by R.
-/// With a subset for each view it is SART. With a number between them it is OS-SART, which needs fewer passes
-/// where every subset meets most elements. Rays that meet nothing and elements that no ray meets do not
-/// count.
+/// With a subset for each view it is SART. With a number of subsets in between it is OS-SART, which needs
+/// fewer passes where every subset meets most elements. Rays that meet nothing and elements that no ray meets
+/// do not count.
 ///
 /// The memory holds x, one more array of this size for each subset and for the step, and twice the data.
 ///
@@ -211,10 +211,11 @@ pub fn mlem<'w, R: Positive>(
     Ok(state.into_result())
 }
 
-/// Sums of weights that are a smaller part of the largest one count as none: rays and elements that touch at a corner.
+/// A sum of weights below this part of the largest sum counts as 0: the ray and the element only touch at a
+/// corner.
 const TOUCHING: f64 = 1e-6;
 
-/// x ← 1/x, 0 where x is 0 or next to it.
+/// x ← 1/x, or 0 where x is 0 or nearly so.
 fn invert<R: Positive>(x: &mut Array<R>) -> Result<()> {
     x.update(|values| {
         let most = values.iter().fold(0.0, |most: f64, value| most.max(Real::to_f64(*value)));

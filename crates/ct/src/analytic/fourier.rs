@@ -126,7 +126,7 @@ impl FourierBackprojection {
         Ok(self.watched_slices(lines, planes, &[], &ends)?.0)
     }
 
-    /// The radius around the axis within which the detector sees each voxel in every view, mm.
+    /// The radius around the axis within which each voxel gets all rays that it needs, mm.
     pub(crate) fn seen_radius_mm(&self) -> f64 {
         self.rows.seen_radius_mm()
     }

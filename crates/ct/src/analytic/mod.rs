@@ -24,7 +24,8 @@ pub(crate) use path::usual as usual_gap;
 use path::{Course, Coverage, Place};
 
 choices! {
-    /// What the ramp filter is multiplied by, at a frequency f from 0 to 1 in units of the highest frequency.
+    /// The window by which the ramp filter is multiplied, over the frequency f. f = 1 is the highest
+    /// frequency.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Window {
@@ -66,7 +67,7 @@ pub struct Turn {
 impl Turn {
     /// The turn that a scan's rays cover.
     ///
-    /// Errors: rays that filtered back-projection does not take, as a path that is no circle around z.
+    /// Errors: rays that filtered back-projection does not take, such as a path that is no circle around z.
     pub fn of(geometry: &ProjectionGeometry) -> Result<Self> {
         Ok(Self { span: course(geometry)?.1.span })
     }
@@ -127,7 +128,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What the ramp is multiplied by at a frequency from 0 to 1, in units of the highest one.
+    /// The factor of the ramp at a frequency from 0 to 1, in units of the highest frequency. It is 0 above
+    /// the cutoff.
     fn at(&self, f: f64) -> f64 {
         if f > self.cutoff { 0.0 } else { self.window.at(f / self.cutoff) }
     }
@@ -156,9 +158,10 @@ impl Default for Filter {
 /// - Wang's weights for a full turn with a detector that is shifted to one side (G. Wang, Med Phys 29:1634, 2002). Its rows are
 ///   continued to the other side.
 ///
-/// Rows that end inside the object, because the detector is narrower than it, go on as a cylinder before they are filtered ([`Extend`]).
+/// If the detector is narrower than the object, rows end inside it. They are continued as the rows of a
+/// cylinder before they are filtered ([`Extend`]).
 ///
-/// Voxels that not all views see, beyond [`seen_radius_mm`](Self::seen_radius_mm), are 0.
+/// Voxels beyond [`seen_radius_mm`](Self::seen_radius_mm) lack some of their rays. They are 0.
 ///
 /// The ramp is the one of A. C. Kak, M. Slaney, *Principles of Computerized Tomographic Imaging*, 1988, ch. 3, exact for samples at
 /// the pixels. L. A. Feldkamp, L. C. Davis, J. W. Kress, J Opt Soc Am A 1:612, 1984.
@@ -241,12 +244,13 @@ impl FilteredBackprojection {
         Ok(method)
     }
 
-    /// What was assumed about the scan, for people.
+    /// What the method assumed about the scan, in sentences for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The volume `[z, y, x]` of line integrals `[view, row, column]`, in 1/mm where these have no unit.
+    /// Reconstructs the volume `[z, y, x]` from line integrals `[view, row, column]`. It is in 1/mm if they
+    /// have no unit.
     ///
     /// Errors: shapes, memory.
     pub fn reconstruct(&self, lines: Array<f32>) -> Result<Array<f32>> {
@@ -262,13 +266,14 @@ impl FilteredBackprojection {
         &self.widened
     }
 
-    /// Where line integrals are filtered: the method's device, or the CPU beside a GPU for which rows are too long.
+    /// The device that filters line integrals: the method's own, or the CPU if rows are too long for the GPU.
     pub fn filter_device(&self) -> &Device {
         self.ramp.device()
     }
 
-    /// The filtered projections q of some views, on [`filter_device`](Self::filter_device). On a CPU they take the memory of `lines` unless
-    /// the detector is shifted. Rows go on beyond the detector as the filter says.
+    /// The filtered projections q of some views, on [`filter_device`](Self::filter_device). On a CPU they
+    /// reuse the memory of `lines` unless the detector is shifted. [`Filter::extend`] says how rows go on
+    /// beyond the detector.
     ///
     /// Errors: views beyond the last; another shape; an array on another device; memory.
     pub fn filter(&self, lines: Array<f32>, views: Range<usize>) -> Result<Array<f32>> {
@@ -279,7 +284,8 @@ impl FilteredBackprojection {
         self.filter_extended(lines, views, &ends)
     }
 
-    /// The same with the ends of rows that [`ends`](Self::ends) found in these line integrals on the host.
+    /// As [`filter`](Self::filter), with the ends of rows that [`ends`](Self::ends) found in the same line
+    /// integrals on the host.
     ///
     /// Errors: as [`filter`](Self::filter); ends of other views.
     pub fn filter_extended(&self, lines: Array<f32>, views: Range<usize>, ends: &Ends) -> Result<Array<f32>> {
@@ -329,7 +335,8 @@ impl FilteredBackprojection {
         Ok(slices)
     }
 
-    /// Adds the filtered projections of some views to a volume, which is 0 before the first view. `part` is made where it is needed.
+    /// Projects the filtered projections of some views back and adds them to a volume, which is 0 before the
+    /// first view. `part` is a scratch volume; the first call that needs it makes it.
     pub(crate) fn add_views(
         &self,
         filtered: &Array<f32>,
@@ -361,7 +368,7 @@ impl FilteredBackprojection {
         Projector::new(&self.device, &geometry, slab)?.backproject(Weighting::Magnification, filtered, volume)
     }
 
-    /// The radius around the axis within which the detector sees each voxel in every view, mm.
+    /// The radius around the axis within which each voxel gets all rays that it needs, mm.
     pub fn seen_radius_mm(&self) -> f64 {
         let detector = self.widened.detector();
         let radius = |place: &Place| {
@@ -373,7 +380,7 @@ impl FilteredBackprojection {
         self.places.iter().map(radius).fold(f64::INFINITY, f64::min)
     }
 
-    /// Sets voxels of slices to 0 that not all views see.
+    /// Sets the voxels of slices beyond [`seen_radius_mm`](Self::seen_radius_mm) to 0.
     pub(crate) fn clear_unseen(&self, slices: &mut [f32]) {
         let (grid, radius) = (&self.grid, self.seen_radius_mm());
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
@@ -387,7 +394,7 @@ impl FilteredBackprojection {
         });
     }
 
-    /// Δθ (R/D) w of a column of the widened detector.
+    /// The factor Δθ (R/D) w of a column of the widened detector.
     fn weight(&self, view: usize, column: usize) -> f64 {
         let (place, detector) = (&self.places[view], self.widened.detector());
         let u = (column as f64 - place.principal[1]) * detector.pitch_mm[0];
@@ -409,7 +416,7 @@ impl FilteredBackprojection {
                 let gamma = if self.margins[0] > 0 { gamma } else { -gamma };
                 0.5 * (1.0 + (FRAC_PI_2 * (gamma / edge).clamp(-1.0, 1.0)).sin())
             }
-            // Without a fan no line is measured twice, but those beyond half a turn.
+            // Without a fan, only lines beyond half a turn are measured twice.
             Coverage::Arc { start, span } => {
                 let gamma = if place.distances.is_some() { gamma } else { 0.0 };
                 parker((place.angle - start).rem_euclid(TAU), -gamma * place.sense, span)
@@ -419,7 +426,8 @@ impl FilteredBackprojection {
     }
 }
 
-/// Parker's weight of a ray at angle γ of the fan (positive towards views to come), `progress` after the first view of `span`.
+/// Parker's weight of a ray in a short scan that covers the angle `span`. The ray's view lies `progress`
+/// after the first view. γ is the ray's angle in the fan, positive towards views to come.
 fn parker(progress: f64, gamma: f64, span: f64) -> f64 {
     let delta = 0.5 * (span - PI);
     if delta <= 0.0 {
@@ -434,7 +442,7 @@ fn parker(progress: f64, gamma: f64, span: f64) -> f64 {
     }
 }
 
-/// τ h(kτ): the ramp filter at the places of pixels τ mm apart, times their distance.
+/// τ h(kτ): the ramp filter, sampled at pixels τ mm apart, times τ.
 fn ramp(columns: usize, pitch_mm: f64) -> Vec<f64> {
     let value = |k: usize| match k {
         0 => 0.25,
@@ -447,10 +455,12 @@ fn ramp(columns: usize, pitch_mm: f64) -> Vec<f64> {
 /// Pixels by which the sides of a detector may differ before it counts as shifted.
 const SHIFTED: f64 = 1.0;
 
-/// The short side of a detector over its long side, below which the detector is shifted to see more.
+/// A detector counts as shifted on purpose, to see more, if its short side over its long side is below this
+/// ratio.
 const MIDDLE: f64 = 0.9;
 
-/// Columns to add before and after the detector's, where it is shifted and the other half of a turn measures the rest.
+/// Columns to add before and after the detector's own. A shifted detector gets them on its short side, if the
+/// other half of a full turn measures these lines.
 fn margins(detector: &Detector, places: &[Place], coverage: Coverage) -> [usize; 2] {
     let Some(place) = places.first().filter(|_| coverage == Coverage::Turn) else { return [0, 0] };
     let [before, after] = sides(detector, place);

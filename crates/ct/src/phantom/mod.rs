@@ -11,7 +11,8 @@ use rayspin_device::cpu::{Stop, zeroed};
 
 pub use solid::{Form, HalfSpace, Solid};
 
-/// Solids, in an order. Where they overlap, their attenuations add, or a later one [replaces](Phantom::replacing) the earlier ones.
+/// A list of solids. Where they overlap, their attenuations add, or a later one
+/// [replaces](Phantom::replacing) the earlier ones.
 ///
 /// ```
 /// use rayspin_ct::phantom::{Form, Phantom, Solid};
@@ -28,11 +29,11 @@ pub struct Phantom {
     replace: bool,
 }
 
-/// Points along each axis of a voxel, where the phantom differs between its corners.
+/// Points along each axis at which a voxel is sampled, if the phantom differs between its corners.
 const FINE: usize = 4;
 
 impl Phantom {
-    /// A phantom of these solids.
+    /// A phantom of these solids. Their attenuations add where they overlap.
     ///
     /// Errors: as [`Solid::check`].
     pub fn new(solids: Vec<Solid>) -> Result<Self> {
@@ -132,7 +133,7 @@ impl Phantom {
         length * self.solids.iter().filter_map(chord).sum::<f64>()
     }
 
-    /// The integral in units of the parameter of `start + t·along`, where later solids replace earlier ones.
+    /// The integral over t of the attenuation at `start + t·along`, where later solids replace earlier ones.
     fn replaced(&self, start: [f64; 3], along: [f64; 3], range: [f64; 2]) -> f64 {
         // Ends of chords with the index of their solid. Between two of them the last solid that is entered counts.
         let mut ends: Vec<(f64, usize)> = Vec::new();

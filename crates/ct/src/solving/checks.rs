@@ -1,11 +1,13 @@
-//! What a picture does not betray: line integrals of the wrong sign, a volume beside the rays, numbers that are not finite.
+//! Checks for faults that a picture does not show: line integrals of the wrong sign, a volume beside the
+//! rays, numbers that are not finite.
 
 use ndarray::ArrayView2;
 use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, VolumeGrid};
 
-/// Columns are negative where their mean is below this part of the largest one.
+/// A column counts as negative if its mean lies below 0 by more than this part of the largest mean and by
+/// more than `NOISE`.
 const BELOW: f64 = 0.02;
-/// Columns are negative where their mean is below 0 by this many times its standard deviation.
+/// Standard deviations of the mean by which a negative column lies below 0, at least.
 const NOISE: f64 = 4.0;
 /// The least part of the columns that must be negative for a note.
 const SHARE: f64 = 0.05;
@@ -35,7 +37,7 @@ impl Means {
         }
     }
 
-    /// What people should know of negative ones.
+    /// A note on negative columns, if there are enough of them.
     pub(crate) fn note(&self) -> Option<String> {
         let largest = self.sums.iter().fold(0.0f64, |most, sum| most.max(sum.abs()));
         let least = (BELOW * largest).max(NOISE * self.noise());
@@ -51,8 +53,9 @@ impl Means {
         ))
     }
 
-    /// The standard deviation of the sums, from the median of second differences: a slope is no noise, and edges are few. The noise of flat
-    /// fields is the same in all views and does not average out.
+    /// The standard deviation of the sums, from the median of second differences. A slope does not change a
+    /// second difference, and edges are too few to change the median. The noise of flat fields is the same in
+    /// all views and does not average out.
     fn noise(&self) -> f64 {
         let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).abs();
         let mut seconds: Vec<f64> = self.sums.windows(3).map(second).collect();
@@ -62,7 +65,7 @@ impl Means {
     }
 }
 
-/// Errors: a volume that no ray meets.
+/// Checks that rays meet the volume. Errors: no ray does.
 pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Result<()> {
     let detector = geometry.detector();
     let (first, spacing, shape) = (grid.first_mm(), grid.spacing_mm(), grid.shape_xyz());
@@ -104,7 +107,7 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
                 })
             })
     };
-    // Few views of a helix meet a slab.
+    // Few views of a helix meet a slab, so all views are tried before the check fails.
     let some = views.len().div_ceil(VIEWS).max(1);
     if (0..views.len()).step_by(some).any(meets) || (0..views.len()).any(meets) {
         return Ok(());
@@ -138,9 +141,9 @@ fn crosses(point: [f64; 3], along: [f64; 3], sides: &[[f64; 2]; 3]) -> bool {
     enter <= leave
 }
 
-/// What people should know of a volume that is much wider than what all views see, `radius_mm` around the axis.
+/// A note on a volume that is much wider than the circle that all views see, `radius_mm` around the axis.
 ///
-/// Errors: no voxel there.
+/// Errors: no voxel lies in the circle.
 pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<String>> {
     let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
     let seen = (0..ny)

@@ -84,17 +84,17 @@ impl<'a> Solving<'a> {
         })
     }
 
-    /// Says something to the user.
+    /// Adds a note for the user.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// Gives the volume `[z, y, x]` in C order.
+    /// Stores the volume `[z, y, x]` in C order.
     pub fn finish(&mut self, volume: Vec<f32>) {
         self.volume = Some(volume);
     }
 
-    /// Gives the course of the iterations.
+    /// Stores the course of the iterations.
     pub fn solved(&mut self, solve: Solve) {
         self.solve = Some(solve);
     }
@@ -129,14 +129,14 @@ impl<'a> Solving<'a> {
         Ok(())
     }
 
-    /// The outputs to compare among `count`; none where nothing is compared.
+    /// Random outputs to compare, out of `count`. None if the run does not certify.
     pub(crate) fn drawn(&self, count: usize) -> Vec<usize> {
         self.certify.map_or_else(Vec::new, |certify| {
             draws(&mut ChaCha8Rng::seed_from_u64(certify.seed), certify.outputs, count)
         })
     }
 
-    /// If the run certifies, compares some voxels with exact sums. The relative error may be `most`.
+    /// If the run certifies, compares some voxels with exact sums. The relative error may be at most `most`.
     pub(crate) fn certify_sums(
         &mut self,
         what: &'static str,
@@ -156,7 +156,7 @@ impl<'a> Solving<'a> {
         self.certificates.push(Certificate::new(what, volume.len(), &errors, most));
     }
 
-    /// Whether outputs are to be compared.
+    /// Whether the run certifies: it compares some outputs with exact sums.
     pub(crate) fn certifies(&self) -> bool {
         self.certify.is_some()
     }

@@ -8,14 +8,14 @@ use super::archive::{Form, Place, Precompiled};
 use super::driver::Properties;
 use super::{Program, cache, compile, precompiled};
 
-/// The best of the places that have a program's code.
+/// Where a program's code comes from: the best of the sources that this machine has.
 #[derive(Debug)]
 pub(super) enum Origin<'a> {
     /// Machine code that was compiled beforehand.
     Machine(&'a Precompiled, Place),
-    /// NVRTC of this version compiles it.
+    /// NVRTC compiles it; this is its version.
     Compiler((u32, u32)),
-    /// PTX that was compiled beforehand. The driver makes machine code of it.
+    /// PTX that was compiled beforehand. The driver compiles it to machine code.
     Ptx(&'a Precompiled, Place),
 }
 
@@ -86,7 +86,8 @@ impl<'a> Origin<'a> {
         cache::key(&[&program.text, &options, &compile::architecture(capability), &version])
     }
 
-    /// The machine code. `link` makes it of PTX that ends in a zero byte. Errors: of the compiler, of `link`; a damaged archive.
+    /// The machine code. `link` makes it from PTX that ends in a zero byte. Errors: of the compiler, of
+    /// `link`; a damaged archive.
     pub(super) fn code(
         &self,
         program: &Program,
@@ -176,7 +177,8 @@ mod tests {
         let b200 = properties((10, 0), (13, 0));
         assert_eq!(code(&both, &b200, nvrtc).unwrap(), "(13, 0)");
         assert_eq!(code(&both, &b200, None).unwrap(), "linked text of both\0");
-        // The archive is of CUDA 12.8: machine code serves every driver of CUDA 12, text the newer ones alone.
+        // The archive was made with CUDA 12.8. Its machine code works with every driver of CUDA 12, its PTX
+        // with newer ones only.
         let old = properties((9, 0), (12, 4));
         assert_eq!(code(&both, &old, None).unwrap(), "machine code\0");
         let words = code(&text, &old, None).unwrap_err().to_string();

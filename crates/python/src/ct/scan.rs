@@ -38,7 +38,7 @@ pub(crate) struct CtScan {
     /// What the reader assumed or repaired.
     #[pyo3(get)]
     notes: Vec<String>,
-    /// The files that it was read from, which nothing made of it replaces.
+    /// The files that the scan was read from. Nothing that is made from the scan may replace them.
     pub(crate) sources: Vec<PathBuf>,
 }
 
@@ -59,8 +59,9 @@ impl CtScan {
     /// (without the object) and dark fields (without the beam; 0 unless they are given) are one number, or an image or several
     /// `[frame, row, column]`. Either `geometry` or `angles` (radian) states the views; without rays `recon` assumes some.
     ///
-    /// Returns a `Scan`, which has float32 copies of the arrays: line integrals without unit, or counts. Raises ValueError for shapes that do
-    /// not fit each other and numbers that are not finite, TypeError for complex numbers, what is no array, and darks without flats.
+    /// Returns a `Scan`, which has float32 copies of the arrays: line integrals without unit, or counts.
+    /// Raises ValueError for shapes that do not fit each other and numbers that are not finite, TypeError for
+    /// complex numbers, for an argument that is no array, and for darks without flats.
     #[classmethod]
     #[pyo3(signature = (projections, geometry=None, *, angles=None, flats=None, darks=None))]
     fn from_arrays(
@@ -107,7 +108,8 @@ impl CtScan {
         Ok(Self::of(Scan::new(measured, angles, rays).map_err(raised)?))
     }
 
-    /// The same scan with these rays, in place of those that it has. Returns a `Scan`. Raises ValueError for rays of another shape.
+    /// The same scan with these rays, in place of those that it has. Returns a `Scan`. Raises ValueError if
+    /// their shape is not the scan's.
     fn with_geometry(&self, geometry: &CtGeometry) -> PyResult<Self> {
         let (rays, angles) = ((*geometry.rays).clone(), geometry.angles.clone());
         self.changed(|scan| Scan::new(scan.measured, angles, Some(rays)))
@@ -115,7 +117,7 @@ impl CtScan {
 
     /// Some views, and the rows and columns of the detector that lie side by side: slices, ranges or lists of numbers from 0.
     ///
-    /// Returns a `Scan`. Raises ValueError for numbers that there are not, TypeError for what is none of these.
+    /// Returns a `Scan`. Raises ValueError for numbers out of range, TypeError for other arguments.
     #[pyo3(signature = (views=None, rows=None, columns=None))]
     fn select(
         &self,
@@ -133,11 +135,11 @@ impl CtScan {
         self.changed(|scan| part.scan(scan))
     }
 
-    /// The line integrals `[view, row, column]`: of counts -ln((counts - dark) / (flat - dark)), after the corrections that `correct`
-    /// names, as `recon` takes them.
+    /// The line integrals `[view, row, column]`. From counts they are -ln((counts - dark) / (flat - dark)),
+    /// after the corrections that `correct` names, as `recon` takes them.
     ///
-    /// Returns float32 `[view, row, column]` without unit. Raises ValueError for corrections that there are not, TypeError for their
-    /// parameters of another name or type.
+    /// Returns float32 `[view, row, column]` without unit. Raises ValueError for an unknown correction,
+    /// TypeError for a parameter of another name or type.
     #[pyo3(signature = (*, correct=None, device="auto"))]
     fn line_integrals<'py>(
         &self,
@@ -303,7 +305,7 @@ impl Remade for CtScan {
     }
 }
 
-/// Flat or dark fields. Errors: what is no number, image or stack of images.
+/// Flat or dark fields. Errors: an argument that is no number, image or stack of images.
 fn frames(
     what: &'static str,
     given: &Bound<'_, PyAny>,
@@ -325,7 +327,7 @@ fn frames(
     values.into_shape_with_order(shape).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
 }
 
-/// Numbers from 0 to `count`.
+/// Numbers from a slice, a range or a list of Python. A slice runs over `count` elements.
 fn ranges(what: &str, given: &Bound<'_, PyAny>, count: usize) -> PyResult<Ranges> {
     let numbers: Vec<usize> = match given.cast::<PySlice>() {
         Ok(slice) => {
@@ -351,7 +353,7 @@ fn ranges(what: &str, given: &Bound<'_, PyAny>, count: usize) -> PyResult<Ranges
 
 /// Corrections by name: one, several, or with parameters `{name: {parameter: value}}`.
 ///
-/// Errors: names and parameters that there are not; a correction that lacks a parameter.
+/// Errors: unknown names and parameters; a correction that lacks a parameter.
 pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corrections> {
     let Some(given) = given else { return Ok(Corrections::default()) };
     let expected = "names of corrections, or {name: {parameter: value}}";

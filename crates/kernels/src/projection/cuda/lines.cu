@@ -1,5 +1,6 @@
-// Projectors for detectors whose columns of pixels are parallel to z. Pixels of such a column, and voxels along z, are lines. Two
-// neighbouring lines are mixed once in shared memory. The mixture is read at places that are affine in the index of the output.
+// Projectors for detectors whose columns of pixels are parallel to z. Such a column of pixels is a line, and
+// so are the voxels along z. Two neighbouring lines are mixed once in shared memory. The mixture is read at
+// places that are affine in the index of the output.
 //
 // Lines are contiguous in scratch memory: projections [view, column, row], volumes [y, x, z]. A line has room for `pitch` numbers, a
 // multiple of 4, and those behind its end are 0. Each warp has a room of its own, so that blocks need no barrier.
@@ -14,8 +15,8 @@
 #define THREADS (32 * WARPS)
 // Bits of a place's fraction.
 #define BITS 22
-// Numbers of a mixed line, and those behind it: the places of outputs that do not exist wrap around to any of them, and what is read there
-// is dropped.
+// Numbers of a mixed line, and spare numbers behind it. The places of outputs that do not exist wrap around
+// to any of them; the values read there are dropped.
 #define ROOM (1 << (32 - BITS))
 #define BEHIND 32
 #define FRACTION ((double)(1 << BITS))
@@ -26,7 +27,8 @@
 
 typedef float Room[ROOM + BEHIND];
 
-// Numbers behind `pointer` are read again where they are needed: kept through the loops over outputs they would take registers away.
+// Reads the numbers behind `pointer` again where they are needed. Kept through the loops over outputs they
+// would take registers away.
 #ifdef RAYSPIN_EMULATED
 #define READ_AGAIN(pointer)
 #else
@@ -143,8 +145,8 @@ struct __align__(16) Read {
     int first, len;
 };
 
-// The numbers around the places from `place` on, over a distance of `reach`, in lines of `size` numbers. A number more on each side:
-// places are rounded.
+// Sets `read` to the numbers around `count` places, `slope` apart from `place` on, in lines of `size`
+// numbers. It takes a number more on each side, because places are rounded.
 static __device__ void window(Read* read, double place, double slope, int count, int size) {
     double reach = (count - 1) * slope, low = floor(place + fmin(reach, 0.0)) - 1, high = floor(place + fmax(reach, 0.0)) + 3;
     read->len = 0;
@@ -158,7 +160,8 @@ static __device__ __forceinline__ float4 mixed(float here, float4 x, float next,
     return make_float4(here * x.x + next * y.x, here * x.y + next * y.y, here * x.z + next * y.z, here * x.w + next * y.w);
 }
 
-// Mixes the numbers of one line or two that PARTS rounds of lanes take, `len` at most. INSIDE: all lie in the lines.
+// Mixes the numbers of one line or two (TWO) that PARTS rounds of lanes take, `len` at most. INSIDE: all
+// numbers lie in the lines.
 template <int PARTS, bool TWO, bool INSIDE>
 static __device__ __forceinline__ void mix_parts(const float* one, const float* two, float here, float next, int first, int len, int pitch,
                                                  float* line) {
@@ -180,7 +183,7 @@ static __device__ __forceinline__ void mix_parts(const float* one, const float* 
     }
 }
 
-// Three rounds at a time: as many reads are under way.
+// Mixes three rounds at a time, so that three reads of each line are under way.
 template <bool TWO, bool INSIDE>
 static __device__ __forceinline__ void mix_window(const float* one, const float* two, float here, float next, int first, int len, int pitch,
                                                   float* line) {
@@ -202,8 +205,8 @@ static __device__ __forceinline__ void mix(const float* one, const float* two, f
     else mix_window<TWO, false>(one, two, here, next, first, len, pitch, line);
 }
 
-// Mixes the lines of each of the steps and adds the mixtures at the places of 32 ROUNDS outputs. The second line is `beside` lines behind
-// the first.
+// Mixes the lines of each step and adds the mixture at the places of 32 x ROUNDS outputs. The second line is
+// `beside` lines behind the first.
 static __device__ __forceinline__ void add_all(const float* lines, const Read* reads, int steps, int pitch, unsigned beside, float* line,
                                                float* sum) {
     unsigned long long far = (unsigned long long)beside * pitch;
@@ -348,8 +351,8 @@ struct __align__(16) Taken {
     int first, len;
 };
 
-// Adds to 32 ROUNDS voxels the pixels within 1 of them, TAPS at most. The first is the next one behind the place that is 1 before the voxel,
-// at a distance of (1 - fraction) slope - 1.
+// Adds to 32 x ROUNDS voxels the pixels within 1 of them, TAPS at most. A voxel's first pixel is the next one
+// behind the place that is 1 before the voxel. Its distance from the voxel is (1 - fraction) slope - 1.
 template <int TAPS>
 static __device__ __forceinline__ void add_taps(const Taken& taken, const float* line, float* sum) {
     unsigned start = first_place(taken.places);
