@@ -1,11 +1,16 @@
-// How peers in CUDA C++ are timed: as `rayspin-ladder` times our own work on a GPU (crates/lab/src/measure.rs).
+// How peers in CUDA C++ are timed: as `rayspin-ladder` times our own work on a GPU
+// (crates/lab/src/measure.rs).
 //
-// A call takes one of several sets of buffers in turn, together at least three times the second-level cache, so that no call finds its
-// input there. One call warms up, another tells how many calls make a round of 2 ms. Then, each after warm-up rounds that are not counted:
+// A call takes one of several sets of buffers in turn. Together they hold at least three times the
+// second-level cache, so that no call finds its input there. One call warms up, another tells how many calls
+// make a round of 2 ms. The three ways to time calls follow, each after warm-up rounds that are not counted:
 //
-//   graph    a round is one CUDA graph of calls, the device's clock, the median of 15 rounds: `--launch graph`
-//   stream   a round is calls one after another without a wait, the device's clock, the median of 15 rounds: `--launch stream`
-//   single   a call between two events that the host waits for before the next one, the median of 15 rounds' calls: `--launch single`
+//   graph    A round is one CUDA graph of calls. The time is the device's, the median of 15 rounds. This is
+//            `--launch graph`.
+//   stream   A round is calls one after another without a wait. The time is the device's, the median of 15
+//            rounds. This is `--launch stream`.
+//   single   A call lies between two events, and the host waits for it before the next one. The time is the
+//            median of 15 rounds' calls. This is `--launch single`.
 
 #pragma once
 
