@@ -45,7 +45,9 @@ wheel: tools
 wheel-release: tools
 	scripts/wheel.sh release
 
+# The tables of docs/performance.md are those of the raw files.
 lint: tools
+	python3 benches/tables.py --check
 	$(CARGO) fmt --all --check
 	rustfmt --check --edition 2024 crates/gallery/src/*/mod.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
