@@ -133,7 +133,8 @@ def commands_virtual(t):
     TURNS,
     RAM_DISK,
     'rayspin batch "k[1-8].h5" -o "out/{stem}.nii.gz" -- -m cg-sense --tolerance 0 --iterations 30',
-    "Eight copies of the kooshball of 128³ and 8 coils, on the first machine of the raw file, whose second line is this build.",
+    "Eight copies of the kooshball of 128³ and 8 coils, on the first machine of the raw file. Its two lines of the batch do not name their builds; they are "
+    "taken in the order of the file, before and now.",
     build=NOW,
 )
 def commands_batch(t):
