@@ -20,8 +20,8 @@ fn blocks(document: &Path) -> Vec<String> {
     blocks
 }
 
-/// Runs the blocks of README.md and of docs/ that `wanted` chooses, in order, in a folder of its own for each document. Returns how many
-/// ran.
+/// Runs the blocks of README.md and of docs/ that `wanted` chooses, in order, in a folder of its own for each
+/// document. Returns how many ran.
 pub(crate) fn run(wanted: fn(&str) -> bool) -> usize {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut documents: Vec<PathBuf> =

@@ -1,4 +1,5 @@
-//! The program under test: run, refused, and short of memory. Included by the tests of each program, which name it in `PROGRAM`.
+//! The program under test: run, refused, and short of memory. Included by the tests of each program, which
+//! name it in `PROGRAM`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,7 +19,8 @@ pub(crate) fn ok(arguments: &[&str], folder: &Path) -> Output {
     output
 }
 
-/// Runs what must be refused: exit code 2, one error line holding every word of `words`, no panic, no new file.
+/// Runs what must be refused: exit code 2, one error line holding every word of `words`, no panic, no new
+/// file.
 pub(crate) fn refused(arguments: &[&str], folder: &Path, words: &[&str]) {
     let before = files(folder);
     let output = rayspin(arguments, folder);
@@ -57,7 +59,8 @@ pub(crate) fn least(line: &str, folder: &Path) -> usize {
     (1..100).map(|step| step << 13).find(runs).unwrap()
 }
 
-/// Raises the limit by `step` KiB until the command runs; how often it was refused before, each time with one line.
+/// Raises the limit by `step` KiB until the command runs; how often it was refused before, each time with one
+/// line.
 pub(crate) fn refusals(line: &str, least: usize, step: usize, folder: &Path) -> usize {
     for turn in 0..60 {
         let output = within(least + turn * step, line, folder);

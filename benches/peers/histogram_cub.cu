@@ -3,8 +3,9 @@
 // columns graph, stream and single are defined in `protocol.cuh` and mean the same as in `rayspin-ladder
 // histogram --launch`.
 //
-// CUB gives counts of 32 bits, the ladder's cases walk, uniform, constant and tomogram counts of 8 bits that stop at 255, which CUB would have to
-// clamp in another kernel. It finds a sample's bin by integers or by f32, as the type of its levels is; both are timed, and both are exact here.
+// CUB gives counts of 32 bits, the ladder's cases walk, uniform, constant and tomogram counts of 8 bits that
+// stop at 255, which CUB would have to clamp in another kernel. It finds a sample's bin by integers or by
+// f32, as the type of its levels is; both are timed, and both are exact here.
 //
 // `benches/peers/gpu.sh` builds and runs it.
 

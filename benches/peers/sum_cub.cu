@@ -2,7 +2,8 @@
 // buffer again and again. The columns graph, stream and single are defined in `protocol.cuh` and mean the
 // same as in `rayspin-ladder reduction --launch`. Beside them
 //
-//   to host  a call, the copy of its number to pinned memory and the wait for it, the host's clock, the median, as
+//   to host a call, the copy of its number to pinned memory and the wait for it, the host's clock, the
+//   median, as
 //            `cargo run --release -p rayspin-primitives --example sum_calls` measures the library's function
 //
 // `benches/peers/gpu.sh` builds and runs it.

@@ -1,4 +1,5 @@
-// The part of CUDA C++ that kernels are written in, for a C++ compiler of the host: see fibres.h for how threads run.
+// The part of CUDA C++ that kernels are written in, for a C++ compiler of the host: see fibres.h for how
+// threads run.
 
 #define RAYSPIN_EMULATED 1
 #define __CUDACC__ 1

@@ -1,7 +1,8 @@
-// Threads of a block as fibres of one thread of the host: how barriers and the exchanges of a warp are honoured.
+// Threads of a block as fibres of one thread of the host: how barriers and the exchanges of a warp are
+// honoured.
 //
-// A fibre runs one thread of the block after another. Where a thread has to wait, its fibre waits with it and another takes
-// the next thread; a kernel in which nobody waits is therefore a loop on a single fibre.
+// A fibre runs one thread of the block after another. Where a thread has to wait, its fibre waits with it and
+// another takes the next thread; a kernel in which nobody waits is therefore a loop on a single fibre.
 
 #include <math.h>
 #include <stdint.h>
@@ -546,7 +547,8 @@ static void run_block(Workspace* w, uint64_t number) {
     }
 }
 
-// Runs blocks, whose numbers it takes from `next`, until none is left or `stop` is set. Returns 0, or 1 with a message.
+// Runs blocks, whose numbers it takes from `next`, until none is left or `stop` is set. Returns 0, or 1 with
+// a message.
 static int run_blocks(Workspace* w, void (*call)(void**), void (*whole)(void**), void** arguments, const Launch* launch,
                       uint64_t* next, int* stop, char* message) {
     static uint64_t serials;
@@ -661,7 +663,8 @@ template <class... A>
 static void call_kernel(void (*kernel)(const Place, A...), void** arguments) {
     call_numbered(kernel, arguments, typename Count<sizeof...(A)>::type());
 }
-// Threads as a loop. What one writes another may not read without a barrier, and there is none: no iteration needs another.
+// Threads as a loop. What one writes another may not read without a barrier, and there is none: no iteration
+// needs another.
 template <auto KERNEL, class... A>
 static inline __attribute__((always_inline)) void loop_places(const Place block, A... arguments) {
     const Index count = block.block_dim;

@@ -1,4 +1,5 @@
-// Textures, for programs that read some: texel i lies at i + 1/2. Weights of linear interpolation have 8 bits behind the point, as in the hardware.
+// Textures, for programs that read some: texel i lies at i + 1/2. Weights of linear interpolation have 8 bits
+// behind the point, as in the hardware.
 typedef unsigned long long cudaTextureObject_t;
 namespace emu {
 // As in texture.rs.

@@ -1,4 +1,5 @@
-//! Compiles a program to a library for the host with the host's C++ compiler, and caches libraries in a folder.
+//! Compiles a program to a library for the host with the host's C++ compiler, and caches libraries in a
+//! folder.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -48,8 +49,8 @@ impl Compiler {
     fn ask(path: PathBuf) -> Option<Self> {
         let told = Command::new(&path).arg("--version").output().ok().filter(|o| o.status.success())?;
         let version = String::from_utf8_lossy(&told.stdout).lines().next()?.to_owned();
-        // Strict aliasing would forbid the casts between number types that kernels read vectors with; NaN and infinity must
-        // be kept.
+        // Strict aliasing would forbid the casts between number types that kernels read vectors with; NaN and
+        // infinity must be kept.
         let mut flags = vec![
             "-x",
             "c++",
@@ -239,8 +240,8 @@ impl Failure {
     }
 }
 
-/// The cache folder: `RAYSPIN_EMULATOR_CACHE`, or else a folder in Cargo's target folder for tests, or else one among the
-/// user's caches.
+/// The cache folder: `RAYSPIN_EMULATOR_CACHE`, or else a folder in Cargo's target folder for tests, or else
+/// one among the user's caches.
 fn folder() -> Option<PathBuf> {
     if let Some(set) = std::env::var_os("RAYSPIN_EMULATOR_CACHE").filter(|v| !v.is_empty()) {
         return Some(PathBuf::from(set));

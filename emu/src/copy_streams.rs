@@ -1,5 +1,5 @@
-//! Asynchronous copies. They are done as late as possible, and their targets are spoilt until then, so that code that does
-//! not wait for them is noticed.
+//! Asynchronous copies. They are done as late as possible, and their targets are spoilt until then, so that
+//! code that does not wait for them is noticed.
 
 #![allow(unsafe_code)]
 
@@ -75,7 +75,8 @@ impl Untold {
         overlap(self.to as u64, self.values.len(), at, bytes)
     }
 
-    /// Writes the pending values of the range `from`, `bytes` long, into `to`, which holds a copy of that range.
+    /// Writes the pending values of the range `from`, `bytes` long, into `to`, which holds a copy of that
+    /// range.
     ///
     /// # Safety
     /// `bytes` bytes are allocated at `to`, and nothing else uses them.
@@ -104,7 +105,8 @@ impl AsyncCopy {
     /// Begins a copy on a stream of its own.
     ///
     /// # Safety
-    /// `bytes` bytes stay allocated at both addresses until the copy is joined or waited for, and nothing uses `to` before.
+    /// `bytes` bytes stay allocated at both addresses until the copy is joined or waited for, and nothing
+    /// uses `to` before.
     pub(crate) unsafe fn begin(
         inner: &Arc<Inner>,
         from: *const u8,
@@ -141,8 +143,8 @@ impl Ticket for AsyncCopy {
     }
 }
 
-/// The ticket of a copy in the order of the device's work. Its values are read at once, and become visible when it is waited
-/// for.
+/// The ticket of a copy in the order of the device's work. Its values are read at once, and become visible
+/// when it is waited for.
 pub(crate) struct OrderedCopy {
     inner: Arc<Inner>,
     number: u64,
@@ -150,7 +152,8 @@ pub(crate) struct OrderedCopy {
 
 impl OrderedCopy {
     /// # Safety
-    /// `bytes` bytes are allocated at `from`, and at `to` until the copy is waited for. Nothing uses `to` before.
+    /// `bytes` bytes are allocated at `from`, and at `to` until the copy is waited for. Nothing uses `to`
+    /// before.
     pub(crate) unsafe fn begin(
         inner: &Arc<Inner>,
         from: *const u8,
@@ -240,7 +243,8 @@ impl PendingCopies {
     }
 
     /// # Safety
-    /// `bytes` bytes are allocated at both addresses until the work is waited for. Nothing changes `from` before.
+    /// `bytes` bytes are allocated at both addresses until the work is waited for. Nothing changes `from`
+    /// before.
     pub(crate) unsafe fn upload_late(&mut self, from: *const u8, to: *mut u8, bytes: usize) {
         // SAFETY: as the caller promises.
         unsafe { to.write_bytes(POISON, bytes) };
@@ -248,16 +252,16 @@ impl PendingCopies {
     }
 
     /// # Safety
-    /// `bytes` bytes are allocated at both addresses until a stream is ordered after this one. Nothing uses `to` or changes
-    /// `from` before.
+    /// `bytes` bytes are allocated at both addresses until a stream is ordered after this one. Nothing uses
+    /// `to` or changes `from` before.
     pub(crate) unsafe fn upload(&mut self, stream: Stream, from: *const u8, to: *mut u8, bytes: usize) {
         match self.of(stream) {
             None => {
                 // SAFETY: as the caller promises.
                 unsafe { to.copy_from_nonoverlapping(from, bytes) };
                 for untold in &self.told {
-                    // These values are not visible to the host yet, but this copy comes later in the order of work. SAFETY:
-                    // as the caller promises.
+                    // These values are not visible to the host yet, but this copy comes later in the order of
+                    // work. SAFETY: as the caller promises.
                     unsafe { untold.tell_copy(from, to, bytes) };
                 }
             }
@@ -324,7 +328,8 @@ impl PendingCopies {
         }
     }
 
-    /// Forgets copies from and to memory that is freed. Errors: such a copy was under way; it is not done any more.
+    /// Forgets copies from and to memory that is freed. Errors: such a copy was under way; it is not done any
+    /// more.
     pub(crate) fn give_back(&mut self, at: u64, bytes: u64) -> Result<()> {
         let under_way = |copies: &Self| {
             let under_way = copies.pending.iter().flatten().chain(&copies.late).chain(copies.begun.values());

@@ -5,8 +5,8 @@ use std::fmt;
 
 use rayspin_device::Device;
 
-/// The outcome of each row of a table on each device of a test suite, by name. The suite fails if a row never ran although
-/// its device could run it. As text, this lists the error of each row beside its tolerance.
+/// The outcome of each row of a table on each device of a test suite, by name. The suite fails if a row never
+/// ran although its device could run it. As text, this lists the error of each row beside its tolerance.
 ///
 /// ```
 /// let cpu = rayspin_device::Device::cpu_with_threads(1)?;

@@ -18,16 +18,16 @@ use rayspin_device::cuda::{
 pub enum Fault {
     /// No fault.
     Never,
-    /// The call with this number, counted from 0, fails. With `sticky` every later call fails too, as after an error that
-    /// ends a CUDA context.
+    /// The call with this number, counted from 0, fails. With `sticky` every later call fails too, as after
+    /// an error that ends a CUDA context.
     Call {
         /// Which call.
         number: u64,
         /// Whether the device is lost.
         sticky: bool,
     },
-    /// From call `after` on, allocations that would raise the device's use above `bytes` fail, as if another process held
-    /// the rest.
+    /// From call `after` on, allocations that would raise the device's use above `bytes` fail, as if another
+    /// process held the rest.
     Memory {
         /// The first such call.
         after: u64,
@@ -78,8 +78,8 @@ impl Faulty {
         self.state.calls.load(Ordering::Relaxed)
     }
 
-    /// Calls since [`Faulty::set`] by their names: the functions of [`Driver`], and `launch`, `launch_graph`, `function`, `variable`,
-    /// `occupancy`, and `join` and `wait` of tickets.
+    /// Calls since [`Faulty::set`] by their names: the functions of [`Driver`], and `launch`, `launch_graph`,
+    /// `function`, `variable`, `occupancy`, and `join` and `wait` of tickets.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.state.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

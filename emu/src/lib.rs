@@ -1,5 +1,6 @@
-//! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU. Tests without a GPU run kernels and the host code
-//! around them with it. The crate's README lists the supported features, the limits, and the sources with a twin.
+//! The emulator: a [`Driver`] that runs CUDA C++ kernels on the CPU. Tests without a GPU run kernels and the
+//! host code around them with it. The crate's README lists the supported features, the limits, and the
+//! sources with a twin.
 
 mod compile;
 mod copy_streams;
@@ -144,9 +145,10 @@ impl Emulator {
         })
     }
 
-    /// The same emulator for measurements, on `threads` threads and with compiled libraries cached in the folder `cache`.
-    /// With `loops` a kernel runs as loops over the threads of a block, split at its barriers, which the compiler can
-    /// vectorise (MCUDA). [`How`] gives the reason for kernels that do not. Errors: the thread pool cannot be started.
+    /// The same emulator for measurements, on `threads` threads and with compiled libraries cached in the
+    /// folder `cache`. With `loops` a kernel runs as loops over the threads of a block, split at its
+    /// barriers, which the compiler can vectorise (MCUDA). [`How`] gives the reason for kernels that do not.
+    /// Errors: the thread pool cannot be started.
     pub fn measuring(self, threads: usize, cache: Option<PathBuf>, loops: bool) -> Result<Self> {
         let mut compiler = self.compiler;
         if let Some(cache) = cache {
@@ -173,8 +175,8 @@ impl Emulator {
         std::mem::take(&mut lock(&self.inner.ran))
     }
 
-    /// How the kernels of a program run if loops are allowed. Does not compile the program. Errors: the preprocessor's
-    /// message.
+    /// How the kernels of a program run if loops are allowed. Does not compile the program. Errors: the
+    /// preprocessor's message.
     pub fn ways(&self, program: &Program) -> Result<BTreeMap<String, How>> {
         let (_, ways) = self.compiler.ways(program)?;
         Ok(ways.splits.keys().map(|name| (name.clone(), ways.of(name))).collect())
@@ -216,8 +218,8 @@ fn properties(memory: u64) -> Properties {
     }
 }
 
-/// A GPU that runs nothing, of this compute capability. Its blocks may have `shared_per_block` bytes of shared memory. `compiles` says
-/// whether it has a compiler.
+/// A GPU that runs nothing, of this compute capability. Its blocks may have `shared_per_block` bytes of
+/// shared memory. `compiles` says whether it has a compiler.
 pub fn null_driver(capability: (u32, u32), shared_per_block: u32, compiles: bool) -> NullDriver {
     let properties = Properties {
         name: "GPU that runs nothing".to_owned(),
@@ -248,8 +250,8 @@ impl Inner {
     fn perform(&self, work: &Work) -> Result<()> {
         match work {
             Work::Launch { kernel, launch, arguments } => {
-                // SAFETY: the caller of the launch promised correct arguments. The emulator cannot survive a write beyond an
-                // array's guard zones.
+                // SAFETY: the caller of the launch promised correct arguments. The emulator cannot survive a
+                // write beyond an array's guard zones.
                 #[allow(unsafe_code)]
                 let done = unsafe { kernel.run(self, *launch, arguments) };
                 // Damage is reported first, because it may be the reason why the kernel failed.
@@ -325,7 +327,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Checks that no recording is under way, and does all uploads queued so far. Errors: work is being recorded.
+    /// Checks that no recording is under way, and does all uploads queued so far. Errors: work is being
+    /// recorded.
     fn not_recording(&self, what: &str) -> Result<MutexGuard<'_, Order>> {
         let order = lock(&self.order);
         if order.recording.is_some() {
@@ -345,7 +348,8 @@ impl std::fmt::Debug for Inner {
     }
 }
 
-// SAFETY: memory is the host's, looked up before a copy touches it; all work is done when a call that waits for it returns.
+// SAFETY: memory is the host's, looked up before a copy touches it; all work is done when a call that waits
+// for it returns.
 #[allow(unsafe_code)]
 unsafe impl Driver for Emulator {
     fn properties(&self) -> &Properties {

@@ -57,7 +57,8 @@ impl Loops {
         Some(Self { placed, reached })
     }
 
-    /// Whether evaluating `text` twice equals evaluating it once: it calls no function of the program and changes nothing.
+    /// Whether evaluating `text` twice equals evaluating it once: it calls no function of the program and
+    /// changes nothing.
     pub(crate) fn pure(&self, text: &str) -> bool {
         !text.contains("++")
             && !text.contains("--")
@@ -199,7 +200,8 @@ fn called(head: &str) -> Option<String> {
     }
 }
 
-/// Bytes from the end of a function's name to behind the parenthesis that opens its parameters, template arguments between.
+/// Bytes from the end of a function's name to behind the parenthesis that opens its parameters, template
+/// arguments between.
 pub(crate) fn opening(text: &str) -> Option<usize> {
     let mut at = blank(text);
     if text[at..].starts_with('<') {
@@ -224,9 +226,9 @@ pub(crate) fn opening(text: &str) -> Option<usize> {
     text[at..].starts_with('(').then_some(at + 1)
 }
 
-/// Splits a kernel whose first statements are constants and `if (...) return;` in two: a test whether a thread has work, and
-/// a kernel for threads that have. The loop of this kernel has no branch, so that a compiler can vectorise it. `parameters`
-/// and `body` include their brackets.
+/// Splits a kernel whose first statements are constants and `if (...) return;` in two: a test whether a
+/// thread has work, and a kernel for threads that have. The loop of this kernel has no branch, so that a
+/// compiler can vectorise it. `parameters` and `body` include their brackets.
 pub(crate) fn parted(
     name: &str,
     parameters: &str,

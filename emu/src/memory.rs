@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 
 use rayspin_core::{Error, Result};
 
-/// Bytes of a guard zone, and the alignment of pieces. It holds what a block of 1024 threads writes past the end, 4 bytes each.
+/// Bytes of a guard zone, and the alignment of pieces. It holds what a block of 1024 threads writes past the
+/// end, 4 bytes each.
 const GUARD: usize = 4096;
 /// The byte of fresh memory: a NaN in every number type, −1 as an integer.
 pub(crate) const POISON: u8 = 0xFF;
 
-/// The pattern of a piece's guard zones: a NaN in either precision, and no NaN that programs write. Each piece has another one:
-/// a NaN that a kernel reads beyond one array, adds to and writes beyond another keeps its bits.
+/// The pattern of a piece's guard zones: a NaN in either precision, and no NaN that programs write. Each
+/// piece has another one: a NaN that a kernel reads beyond one array, adds to and writes beyond another keeps
+/// its bits.
 fn pattern(address: u64) -> [u8; 4] {
     let number = (address / GUARD as u64) as u32;
     (0xFFFF_F000 | (number.wrapping_mul(0x9E37_79B1) >> 20) & 0xFFE).to_le_bytes()

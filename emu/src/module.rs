@@ -126,7 +126,8 @@ impl Code {
     fn open(path: &std::path::Path, what: &str) -> Result<Self> {
         let failed =
             |e: libloading::Error| Error::Device { what: format!("loading {what}"), detail: e.to_string() };
-        // SAFETY: the emulator's own compiler made it, and no other user could change it since; nothing runs at loading.
+        // SAFETY: the emulator's own compiler made it, and no other user could change it since; nothing runs
+        // at loading.
         unsafe {
             let library = Library::new(path).map_err(failed)?;
             let program = *library.get::<*const RawProgram>(b"emu_program\0").map_err(failed)?;
@@ -301,8 +302,8 @@ impl Callable {
             let mut pointers: Vec<*mut c_void> =
                 arguments.iter().map(|a| a.as_ptr().cast_mut().cast()).collect();
             let mut message = [0u8; MESSAGE];
-            // SAFETY: the workspace is this thread's; counter and flag are only used atomically; the rest as the caller
-            // promises.
+            // SAFETY: the workspace is this thread's; counter and flag are only used atomically; the rest as
+            // the caller promises.
             let bad = unsafe {
                 (self.code.program().run)(
                     workspace.at,

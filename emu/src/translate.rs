@@ -1,4 +1,5 @@
-//! Translates CUDA C++ to C++: shared memory, which macros of a header cannot express, and a table of kernels and variables.
+//! Translates CUDA C++ to C++: shared memory, which macros of a header cannot express, and a table of kernels
+//! and variables.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +19,10 @@ const TEXTURE: &str = include_str!("../include/texture.h");
 
 /// The whole text for the host's compiler.
 ///
-/// `__shared__` arrays become references into the block's memory, which is filled with NaN before each block and has fences
-/// behind each array; `extern __shared__` arrays become pointers to the block's dynamic memory. Lines keep their numbers. With
-/// `loops` a thread's place is a parameter, and kernels whose threads need nothing of each other get a loop over them as well.
+/// `__shared__` arrays become references into the block's memory, which is filled with NaN before each block
+/// and has fences behind each array; `extern __shared__` arrays become pointers to the block's dynamic
+/// memory. Lines keep their numbers. With `loops` a thread's place is a parameter, and kernels whose threads
+/// need nothing of each other get a loop over them as well.
 pub(crate) fn translate(program: &Program, ways: Option<&Ways>) -> Result<String> {
     let mut source = program.text.clone();
     for (_, split) in ways.into_iter().flat_map(Ways::split) {
@@ -82,8 +84,8 @@ impl Ways {
         }
     }
 
-    /// Gives up the loops of the kernels that the compiler's message names, or of all kernels if it names none. Returns
-    /// their number.
+    /// Gives up the loops of the kernels that the compiler's message names, or of all kernels if it names
+    /// none. Returns their number.
     pub(crate) fn refuse(&mut self, words: &str) -> usize {
         let split: Vec<String> = self.split().map(|(name, _)| name.clone()).collect();
         let named: Vec<_> =

@@ -143,8 +143,8 @@ pub(crate) fn lead(text: &str) -> usize {
     }
 }
 
-/// `float a[2], b` as the type and (name, lengths) of each. Wishes for alignment are dropped: every array is aligned to 128
-/// bytes.
+/// `float a[2], b` as the type and (name, lengths) of each. Wishes for alignment are dropped: every array is
+/// aligned to 128 bytes.
 pub(crate) fn declarators(text: &str) -> Option<(String, Vec<(String, String)>)> {
     let mut text = text.replace('\n', " ");
     for wish in ["__align__", "alignas"] {

@@ -1,5 +1,6 @@
-//! Memory whose copies or kernels cannot be waited for, because the device fails or work is recorded: it is given back when it
-//! can be waited for, and not before. The emulator tells of memory that goes while it is copied.
+//! Memory whose copies or kernels cannot be waited for, because the device fails or work is recorded: it is
+//! given back when it can be waited for, and not before. The emulator tells of memory that goes while it is
+//! copied.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

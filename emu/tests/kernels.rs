@@ -1,5 +1,5 @@
-//! The features that kernels may use, each compared with Rust code. Runs on the emulator and on the GPUs of this machine,
-//! which checks the emulator against the hardware.
+//! The features that kernels may use, each compared with Rust code. Runs on the emulator and on the GPUs of
+//! this machine, which checks the emulator against the hardware.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! What `Array::lent` promises of memory that another library owns, on the CPU, the emulated GPU and the GPUs of this machine.
+//! What `Array::lent` promises of memory that another library owns, on the CPU, the emulated GPU and the GPUs
+//! of this machine.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 #![allow(unsafe_code)]
@@ -40,7 +41,8 @@ fn lent_memory_is_read_and_written_in_place_and_its_owner_kept() {
     for device in rayspin_emu::devices().unwrap() {
         let (memory, drops) = lender(&device, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let used = cuda(&device).map(|cuda| cuda.memory_used().0);
-        // SAFETY: the memory has six elements and lives as long as its owner; nothing reads it while the array writes.
+        // SAFETY: the memory has six elements and lives as long as its owner; nothing reads it while the
+        // array writes.
         let mut array = unsafe { Array::<f32>::lent(&device, &[2, 3], lend(&memory, &drops)).unwrap() };
         assert_eq!(array.address(), memory.address());
         assert_eq!(array.to_vec().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);

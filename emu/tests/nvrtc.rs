@@ -1,8 +1,9 @@
-//! Every CUDA program through the vendor's compiler, which needs no GPU: that it compiles, and what its kernels take. Run with
-//! `--nocapture` for the table.
+//! Every CUDA program through the vendor's compiler, which needs no GPU: that it compiles, and what its
+//! kernels take. Run with `--nocapture` for the table.
 //!
-//! `make test` installs the compiler and sets `RAYSPIN_NVRTC_REQUIRED`; without that, and without a compiler, there is nothing
-//! to see here. It compiles for one generation of processors; `make test-ladders` sets `RAYSPIN_TEST_ARCHITECTURES=all`, for three.
+//! `make test` installs the compiler and sets `RAYSPIN_NVRTC_REQUIRED`; without that, and without a compiler,
+//! there is nothing to see here. It compiles for one generation of processors; `make test-ladders` sets
+//! `RAYSPIN_TEST_ARCHITECTURES=all`, for three.
 
 use rayon::prelude::*;
 use rayspin_device::cuda::{Compiled, Program, Source, architecture, compile, compiler_version, usages};
@@ -112,8 +113,8 @@ fn programs_for_machines_without_a_compiler_are_text_for_the_oldest_processor() 
         return;
     }
     let all = precompiled(usize::MAX);
-    // Every form would take minutes. The test takes a few of them, spread over the list; `programs` covers the shared
-    // sources.
+    // Every form would take minutes. The test takes a few of them, spread over the list; `programs` covers
+    // the shared sources.
     all.iter().step_by(all.len() / 13 + 1).for_each(|build| {
         let program = Program::new(build.source, &build.defines);
         let text = String::from_utf8(compile(&program, "compute_80", false).unwrap().image).unwrap();

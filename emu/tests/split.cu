@@ -1,4 +1,5 @@
-// Ways through barriers that loops over threads must keep. Every kernel: out[thread] of a block from in[thread], with n numbers.
+// Ways through barriers that loops over threads must keep. Every kernel: out[thread] of a block from
+// in[thread], with n numbers.
 
 #define THREADS (blockDim.x * blockDim.y * blockDim.z)
 #define OWN (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z))
@@ -24,7 +25,8 @@ extern "C" __global__ void ended(const int* __restrict__ in, int* out, int n) {
     out[EACH] = s[t] + sum;
 }
 
-// Variables of all kinds live across barriers: numbers, arrays, types, changed ones and constants, arguments that are changed.
+// Variables of all kinds live across barriers: numbers, arrays, types, changed ones and constants, arguments
+// that are changed.
 struct Pair {
     int a, b;
 };
@@ -47,7 +49,8 @@ extern "C" __global__ void kept(const int* __restrict__ in, int* out, int n) {
     if (EACH + t < n) out[EACH] = s[u] + changed + list[0] + 3 * list[1] + 5 * list[2] + 7 * pair.a + 11 * pair.b + 13 * from[0] + n;
 }
 
-// Loops with barriers: counted by what is the same for all, by what memory says, left early, passed over in part.
+// Loops with barriers: counted by what is the same for all, by what memory says, left early, passed over in
+// part.
 extern "C" __global__ void loops(const int* __restrict__ in, int* out, int n) {
     extern __shared__ int s[];
     __shared__ int limit;
@@ -85,7 +88,8 @@ extern "C" __global__ void loops(const int* __restrict__ in, int* out, int n) {
     if (EACH < n) out[EACH] = sum + s[0] * 7 + rounds;
 }
 
-// Functions with barriers: of a template, with a value, inside branches; names that mean other variables outside.
+// Functions with barriers: of a template, with a value, inside branches; names that mean other variables
+// outside.
 template <int TIMES, class T>
 static __device__ void turned(T* s, int t) {
     for (int i = 0; i < TIMES; i++) {

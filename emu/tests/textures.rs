@@ -1,5 +1,5 @@
-//! Textures against their formula in f64, on the emulator and on the GPUs of this machine: all axes, filters, coordinates beyond
-//! the edges, kinds of texels.
+//! Textures against their formula in f64, on the emulator and on the GPUs of this machine: all axes, filters,
+//! coordinates beyond the edges, kinds of texels.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -86,8 +86,8 @@ fn look<const CHANNELS: usize>(
     out.to_vec().unwrap().as_chunks().0.to_vec()
 }
 
-/// Coordinates in texels, within and around, at 1/256 of a texel so that the hardware's weights are exact; for points away
-/// from the edges of texels.
+/// Coordinates in texels, within and around, at 1/256 of a texel so that the hardware's weights are exact;
+/// for points away from the edges of texels.
 fn coordinates(rng: &mut ChaCha8Rng, shape: &[usize], filter: Filter, count: usize) -> Vec<[f64; 3]> {
     (0..count)
         .map(|_| {
@@ -165,11 +165,12 @@ fn check<T: Texel, const CHANNELS: usize>(
         format!("{}{}", if layered { "layered" } else { ["", "one", "two", "three"][shape.len()] }, CHANNELS);
     let at: Vec<_> = sent.iter().map(|(sent, _)| *sent).collect();
     let found = look::<CHANNELS>(device, &kernel, &texture, &at);
-    // With coordinates in texels the weights follow the formula. Otherwise they are rounded to 1/256 along every axis, from
-    // coordinates that were rounded before.
+    // With coordinates in texels the weights follow the formula. Otherwise they are rounded to 1/256 along
+    // every axis, from coordinates that were rounded before.
     let exact = !sampling.normalized || sampling.filter == Filter::Point;
     let axes = shape.len() - usize::from(layered);
-    // How many bits the hardware keeps of bytes between texels is not documented. Nor is what it makes of weights along several
+    // How many bits the hardware keeps of bytes between texels is not documented. Nor is what it makes of
+    // weights along several
     // axes: an H100 rounds each texel's product of them to 1/256 (44/256 where it is 43.875/256).
     let between = sampling.filter == Filter::Linear && !device.describe().contains("Emulated");
     let bytes = if between && T::KIND == TexelKind::U8 { 0.25 / 255.0 } else { 0.0 };

@@ -1,5 +1,5 @@
-//! Asynchronous copies and variables of programs, on every device of this machine and on the emulator, which does such
-//! copies as late as possible.
+//! Asynchronous copies and variables of programs, on every device of this machine and on the emulator, which
+//! does such copies as late as possible.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -42,7 +42,8 @@ pub fn read_projections(path: &Path) {
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::cpu_with_threads(1).expect("a thread"));
 
-/// The names of the files of each kind of sample that the format named by RAYSPIN_FORMAT has, or each format without a name.
+/// The names of the files of each kind of sample that the format named by RAYSPIN_FORMAT has, or each format
+/// without a name.
 static NAMES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
     let wanted = std::env::var("RAYSPIN_FORMAT").ok();
     let chosen = |format: &&Format| wanted.as_deref().is_none_or(|name| name == format.name);
@@ -60,7 +61,8 @@ static NAMES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
     names
 });
 
-/// Reads the files of an input, under the names of each kind of sample that has as many, in every way there is.
+/// Reads the files of an input, under the names of each kind of sample that has as many, in every way there
+/// is.
 pub fn read_files(input: &[u8]) {
     let files = samples::apart(input);
     for names in NAMES.iter().filter(|names| names.len() == files.len()) {

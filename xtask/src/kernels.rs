@@ -22,7 +22,8 @@ fn compressed(block: &[u8]) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(block, 22)
 }
 
-/// A block as zstd, by a library without C code and a weak level: for tests, whose build the C code would lengthen.
+/// A block as zstd, by a library without C code and a weak level: for tests, whose build the C code would
+/// lengthen.
 #[cfg(not(feature = "strong"))]
 fn compressed(block: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(ruzstd::encoding::compress_to_vec(block, ruzstd::encoding::CompressionLevel::Fastest))
@@ -93,7 +94,8 @@ fn count(all: impl Iterator<Item = (Form, (u32, u32), usize)>) -> BTreeMap<(Form
     found
 }
 
-/// Machine code of what common runs load on each GPU and of programs in fixed forms, and PTX of all general programs.
+/// Machine code of what common runs load on each GPU and of programs in fixed forms, and PTX of all general
+/// programs.
 fn wanted(arguments: &crate::Kernels) -> Result<Vec<Wanted>> {
     let only = &arguments.only;
     let chosen = |name: &str| only.is_empty() || only.iter().any(|one| one == name);

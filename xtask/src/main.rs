@@ -1,4 +1,5 @@
-//! `cargo xtask kernels`: the kernels compiled beforehand, for machines that have only the driver, and for the first run on the others.
+//! `cargo xtask kernels`: the kernels compiled beforehand, for machines that have only the driver, and for
+//! the first run on the others.
 
 mod common;
 mod gpus;
@@ -18,8 +19,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compiles kernels into one file that RAYSPIN_KERNELS names at run time, or RAYSPIN_KERNELS_EMBED when building with the
-    /// feature `precompiled`: machine code of what common runs load, and PTX of general kernels. Needs NVRTC, no GPU
+    /// Compiles kernels into one file that RAYSPIN_KERNELS names at run time, or RAYSPIN_KERNELS_EMBED when
+    /// building with the feature `precompiled`: machine code of what common runs load, and PTX of general
+    /// kernels. Needs NVRTC, no GPU
     Kernels(Kernels),
 }
 
@@ -28,8 +30,8 @@ struct Kernels {
     /// The file
     #[arg(long, short, default_value = "target/kernels/rayspin.kernels")]
     out: PathBuf,
-    /// Points of the longest Fourier transform of general kernels: images of 512 voxels an axis take 1024 where they are doubled.
-    /// There are kernels for up to 8192
+    /// Points of the longest Fourier transform of general kernels: images of 512 voxels an axis take 1024
+    /// where they are doubled. There are kernels for up to 8192
     #[arg(long, default_value_t = 1024)]
     longest: usize,
     /// Only machine code for these capabilities, as 9.0, and text where `ptx` is among them

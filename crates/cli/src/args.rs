@@ -156,7 +156,8 @@ pub(crate) enum Recon {
 /// The numbers of a complex image that files hold.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Numbers {
-    /// Keep complex numbers complex [default: in {complex written by default}; magnitudes in the others]; real images stay real
+    /// Keep complex numbers complex [default: in {complex written by default}; magnitudes in the others];
+    /// real images stay real
     #[arg(long)]
     pub(crate) complex: bool,
     /// Write phases in rad, from −π to π; a picture shows them
@@ -183,8 +184,8 @@ pub(crate) struct Run {
     pub(crate) dry_run: bool,
     /// Image to compare with, as rayspin metrics does
     ///
-    /// Quality goes to the run record and the screen. If the reference shows a whole MRI scan, chosen slices and repetitions are
-    /// compared with the same ones of the reference.
+    /// Quality goes to the run record and the screen. If the reference shows a whole MRI scan, chosen slices
+    /// and repetitions are compared with the same ones of the reference.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,
     /// Fit a scale factor to the image before it is compared
@@ -192,8 +193,8 @@ pub(crate) struct Run {
     pub(crate) fit: bool,
     /// Run record [default: the first image's name with .json]
     ///
-    /// A JSON file of this name that is something else, such as the record of a scan, stays. The record of image.nii.gz is then
-    /// image.nii.gz.json.
+    /// A JSON file of this name that is something else, such as the record of a scan, stays. The record of
+    /// image.nii.gz is then image.nii.gz.json.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Write no run record
@@ -289,7 +290,8 @@ pub(crate) struct Convert {
     /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]
     #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) grey: Option<String>,
-    /// Raw scans: keep the header's patient, study, place, date and time of day, and all user parameters [default: left out]
+    /// Raw scans: keep the header's patient, study, place, date and time of day, and all user parameters
+    /// [default: left out]
     #[arg(long)]
     pub(crate) keep_identity: bool,
     #[command(flatten)]

@@ -1,5 +1,6 @@
-//! Every number on the command line may be huge, tiny, negative or none at all. A run ends with a result or with one line that says
-//! what is wrong; it neither panics nor ends for want of memory. The parser lists the options, so that new ones are tried, too.
+//! Every number on the command line may be huge, tiny, negative or none at all. A run ends with a result or
+//! with one line that says what is wrong; it neither panics nor ends for want of memory. The parser lists the
+//! options, so that new ones are tried, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

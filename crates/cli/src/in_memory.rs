@@ -1,4 +1,5 @@
-//! Commands whose results stay in memory, with the options of the command line. Packages for other languages make keywords of these.
+//! Commands whose results stay in memory, with the options of the command line. Packages for other languages
+//! make keywords of these.
 
 use std::ffi::OsString;
 
@@ -120,7 +121,8 @@ pub fn filled(text: &str) -> String {
     args::formats::filled(text)
 }
 
-/// What to do about an error of a task or a run, where that is known, with parameters marked as [`rayspin::core::Mention`] has them.
+/// What to do about an error of a task or a run, where that is known, with parameters marked as
+/// [`rayspin::core::Mention`] has them.
 ///
 /// ```
 /// use rayspin::core::Error;
@@ -184,10 +186,12 @@ pub fn simulate_ct(cpu: &Cpu, options: Vec<OsString>, monitor: &Monitor<'_>) -> 
     Ok(CtSimulation { scan, truth, grid: setup.grid })
 }
 
-/// Draws a volume, as [`simulate_mri`] takes options; the CPU may take over where the device fails. `transfer` are the points of a transfer
-/// function. Returns the picture and the size of a pixel at the middle of the volume in mm.
+/// Draws a volume, as [`simulate_mri`] takes options; the CPU may take over where the device fails.
+/// `transfer` are the points of a transfer function. Returns the picture and the size of a pixel at the
+/// middle of the volume in mm.
 ///
-/// Errors: as [`simulate_mri`]; a volume that is a series or holds numbers that are not finite; points that are no transfer function.
+/// Errors: as [`simulate_mri`]; a volume that is a series or holds numbers that are not finite; points that
+/// are no transfer function.
 pub fn render(
     device: (&Device, bool),
     mut options: Vec<OsString>,

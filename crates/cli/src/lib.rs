@@ -1,5 +1,5 @@
-//! The `rayspin` command: a thin layer over the library crates. It parses, reports progress, and turns errors into one
-//! line, a hint and an exit code.
+//! The `rayspin` command: a thin layer over the library crates. It parses, reports progress, and turns errors
+//! into one line, a hint and an exit code.
 //!
 //! A program of yours that knows more methods is one line:
 //!
@@ -44,8 +44,8 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     in_memory::hint(error.downcast_ref()?)
 }
 
-/// Runs the command line `args`, the program's name first, with these methods of reconstruction. The methods of the first call
-/// hold for the process.
+/// Runs the command line `args`, the program's name first, with these methods of reconstruction. The methods
+/// of the first call hold for the process.
 pub fn run(methods: Methods, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(code_of(methods, args))
 }

@@ -206,7 +206,8 @@ impl CorrectionArgs {
 
     /// The corrections with the typed values of their parameters.
     ///
-    /// Errors: a value out of range, or one that is missing; an image that cannot be read; a correction twice.
+    /// Errors: a value out of range, or one that is missing; an image that cannot be read; a correction
+    /// twice.
     pub(crate) fn corrections(&self) -> Result<Corrections> {
         let one = |one: &'static dyn Correction| -> Result<Arc<dyn Correction>> {
             let mut values = Vec::new();

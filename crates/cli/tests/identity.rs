@@ -9,7 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rayspin::core::Monitor;
 use rayspin::io::ismrmrd::{self, Identity};
 
-/// One test at a time: a process that is started while another test has an HDF5 file open holds that file's lock for a moment.
+/// One test at a time: a process that is started while another test has an HDF5 file open holds that file's
+/// lock for a moment.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -4,9 +4,9 @@ use crate::{Error, Result};
 
 /// Where an image lies in the patient.
 ///
-/// A voxel has centred indices (i, j, k) along x (read), y (phase) and z (slice). It lies at `position + i·sx·read +
-/// j·sy·phase + k·sz·slice`. Positions are in mm and LPS coordinates, as in DICOM and ISMRMRD: x to the patient's left, y
-/// posterior, z superior.
+/// A voxel has centred indices (i, j, k) along x (read), y (phase) and z (slice). It lies at `position +
+/// i·sx·read + j·sy·phase + k·sz·slice`. Positions are in mm and LPS coordinates, as in DICOM and ISMRMRD: x
+/// to the patient's left, y posterior, z superior.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Voxel size along x, y, z in mm.
@@ -35,8 +35,8 @@ impl Default for Geometry {
 }
 
 impl Geometry {
-    /// A geometry, checked: positive finite spacing, finite position, direction vectors orthonormal within 1e-3 (they
-    /// are stored as f32 in files).
+    /// A geometry, checked: positive finite spacing, finite position, direction vectors orthonormal within
+    /// 1e-3 (they are stored as f32 in files).
     pub fn new(
         spacing_mm: [f64; 3],
         position_mm: [f64; 3],
@@ -71,7 +71,8 @@ impl Geometry {
         Ok(Self { spacing_mm, position_mm, read_dir, phase_dir, slice_dir })
     }
 
-    /// The 3 × 4 affine from voxel indices (i, j, k along x, y, z, from 0) of a `[nz, ny, nx]` image to LPS mm.
+    /// The 3 × 4 affine from voxel indices (i, j, k along x, y, z, from 0) of a `[nz, ny, nx]` image to LPS
+    /// mm.
     pub fn affine_lps(&self, shape_zyx: [usize; 3]) -> [[f64; 4]; 3] {
         let [nz, ny, nx] = shape_zyx;
         let centre = [(nx / 2) as f64, (ny / 2) as f64, (nz / 2) as f64];
@@ -93,8 +94,8 @@ impl Geometry {
         [lps[0].map(|v| -v), lps[1].map(|v| -v), lps[2]]
     }
 
-    /// The geometry whose [`Geometry::affine_ras`] is `affine`. Errors: columns that are zero or not orthogonal (a
-    /// sheared image has no direction cosines).
+    /// The geometry whose [`Geometry::affine_ras`] is `affine`. Errors: columns that are zero or not
+    /// orthogonal (a sheared image has no direction cosines).
     pub fn from_affine_ras(affine: [[f64; 4]; 3], shape_zyx: [usize; 3]) -> Result<Self> {
         let lps = [affine[0].map(|v| -v), affine[1].map(|v| -v), affine[2]];
         let column = |axis: usize| [lps[0][axis], lps[1][axis], lps[2][axis]];

@@ -3,11 +3,12 @@ use ndarray::{ArrayD, Axis, IxDyn};
 use crate::slices::Stack;
 use crate::{C32, Error, Geometry, Ranges, Result};
 
-/// A reconstructed image and its place in the patient: `[z, y, x]`, or `[repetition, z, y, x]` for a series. A 2-D image has
-/// z = 1. Values are complex or real (`Image<f32>`). Programs show the [`Image::magnitude`] of complex ones.
+/// A reconstructed image and its place in the patient: `[z, y, x]`, or `[repetition, z, y, x]` for a series.
+/// A 2-D image has z = 1. Values are complex or real (`Image<f32>`). Programs show the [`Image::magnitude`]
+/// of complex ones.
 ///
-/// Slices that no single geometry describes, such as a localizer's in three directions, are several [`Image::stacks`] one behind
-/// the other along z.
+/// Slices that no single geometry describes, such as a localizer's in three directions, are several
+/// [`Image::stacks`] one behind the other along z.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<T = C32> {
     data: ArrayD<T>,
@@ -17,8 +18,8 @@ pub struct Image<T = C32> {
 }
 
 impl<T: Clone> Image<T> {
-    /// An image from a `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]` array, which is copied into C order when it has
-    /// another layout. Errors: another rank, or an empty axis.
+    /// An image from a `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]` array, which is copied into C order
+    /// when it has another layout. Errors: another rank, or an empty axis.
     pub fn new(data: ArrayD<T>, geometry: Geometry) -> Result<Self> {
         let shape = data.shape().to_vec();
         if shape.contains(&0) || !(2..=4).contains(&shape.len()) {
@@ -114,7 +115,8 @@ impl<T: Clone> Image<T> {
 
     /// The image of some slices, where these lie.
     ///
-    /// Errors: a slice that the image lacks; slices at different distances, whose places an image cannot state; several stacks.
+    /// Errors: a slice that the image lacks; slices at different distances, whose places an image cannot
+    /// state; several stacks.
     ///
     /// ```
     /// use ndarray::{ArrayD, IxDyn};

@@ -4,14 +4,14 @@
 //!
 //! - Arrays are in C order. Images are `[z, y, x]` (2-D `[y, x]`), coil images `[coil, z, y, x]`, samples
 //!   `[coil, sample]`.
-//! - Images are centred: along an axis of length n the index n/2 (rounded down) is position 0, and positions run from
-//!   `-(n/2)` to `n - n/2 - 1`, in voxels.
+//! - Images are centred: along an axis of length n the index n/2 (rounded down) is position 0, and positions
+//!   run from `-(n/2)` to `n - n/2 - 1`, in voxels.
 //! - A [`Trajectory`] is in cycles per field of view, components in the order x, y, z.
 //! - The forward transform (image → samples) is `e^{-i2πk·x}`, its adjoint `e^{+i2πk·x}`.
-//! - A [`ProjectionGeometry`] has the rays of a CT scan, and a [`VolumeGrid`] the voxels that they cross, in the
-//!   scanner's coordinates: z is the axis of rotation. Projections are `[view, row, column]`.
-//! - Lengths are mm, angles radian, times s. Patient coordinates are LPS (as in DICOM and ISMRMRD) until a writer
-//!   that needs RAS converts.
+//! - A [`ProjectionGeometry`] has the rays of a CT scan, and a [`VolumeGrid`] the voxels that they cross, in
+//!   the scanner's coordinates: z is the axis of rotation. Projections are `[view, row, column]`.
+//! - Lengths are mm, angles radian, times s. Patient coordinates are LPS (as in DICOM and ISMRMRD) until a
+//!   writer that needs RAS converts.
 
 pub mod cholesky;
 mod error;

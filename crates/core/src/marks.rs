@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// A parameter, or a command, that a text names.
 ///
-/// Notes, errors and help name parameters as options between backticks. A program replaces each by its own word
-/// ([`spelled`]): the command takes the backticks away ([`as_options`]), Python writes keywords.
+/// Notes, errors and help name parameters as options between backticks. A program replaces each by its own
+/// word ([`spelled`]): the command takes the backticks away ([`as_options`]), Python writes keywords.
 ///
 /// | text | command | Python |
 /// |---|---|---|
@@ -22,7 +22,8 @@ pub enum Mention<'a> {
         name: &'a str,
         /// The command's letter for it, as `(-W)`; empty where none is named.
         letter: &'a str,
-        /// The values that it is named with, each behind the words between them: `("", "pocs")`, `(" or ", "homodyne")`.
+        /// The values that it is named with, each behind the words between them: `("", "pocs")`, `(" or ",
+        /// "homodyne")`.
         values: Vec<(&'a str, &'a str)>,
         /// Whether a colon follows: the text is about the parameter, and does not tell to set it.
         subject: bool,
@@ -58,10 +59,12 @@ pub fn as_options(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text as a program spells it. `spell` has the program's words for a mention, and none for what the program lacks.
+/// The text as a program spells it. `spell` has the program's words for a mention, and none for what the
+/// program lacks.
 ///
-/// A list of alternatives keeps those that the program has. A parenthesis with a list of parameters of which it has none is left out, as a
-/// remedy that nobody can use. Elsewhere such a parameter becomes `the command's --traj`, and a line of the command stays.
+/// A list of alternatives keeps those that the program has. A parenthesis with a list of parameters of which
+/// it has none is left out, as a remedy that nobody can use. Elsewhere such a parameter becomes `the
+/// command's --traj`, and a line of the command stays.
 ///
 /// ```
 /// use rayspin_core::{Mention, spelled};

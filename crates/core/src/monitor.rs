@@ -2,7 +2,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Error, Result, printable};
 
-/// Receives the progress of a run. The command line draws a bar or prints lines; tests and libraries use [`Silent`].
+/// Receives the progress of a run. The command line draws a bar or prints lines; tests and libraries use
+/// [`Silent`].
 pub trait Progress: Sync {
     /// A stage begins; `steps` is how many [`Progress::step`] calls it expects, 0 when unknown.
     fn begin(&self, stage: &str, steps: usize);
@@ -72,8 +73,8 @@ impl<'a> Monitor<'a> {
         result
     }
 
-    /// Runs `work`, which makes `count` similar things one after another, each with its own stages. These stages are timed
-    /// but not reported. `count` calls of [`Monitor::advance`] report the progress.
+    /// Runs `work`, which makes `count` similar things one after another, each with its own stages. These
+    /// stages are timed but not reported. `count` calls of [`Monitor::advance`] report the progress.
     pub fn series<T, E>(
         &self,
         name: &str,
@@ -89,7 +90,8 @@ impl<'a> Monitor<'a> {
         result
     }
 
-    /// One thing of the current series is done. Fails with [`Error::Interrupted`] when the user asked to stop.
+    /// One thing of the current series is done. Fails with [`Error::Interrupted`] when the user asked to
+    /// stop.
     pub fn advance(&self, detail: &str) -> Result<()> {
         self.progress.step(detail);
         self.check()

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// A choice of whole numbers, counted from 0, written as numbers and ranges: `3`, `1-2`, `0,3`, `0-4,8`. Both ends of a range
-/// belong to it.
+/// A choice of whole numbers, counted from 0, written as numbers and ranges: `3`, `1-2`, `0,3`, `0-4,8`. Both
+/// ends of a range belong to it.
 ///
 /// ```
 /// use rayspin_core::Ranges;
@@ -41,7 +41,8 @@ impl Ranges {
         self.0.iter().find(lacks).map(text)
     }
 
-    /// That every number of the choice is among `present`, which is sorted. Errors: names `what` and the range that is not.
+    /// That every number of the choice is among `present`, which is sorted. Errors: names `what` and the
+    /// range that is not.
     pub fn expect_among(&self, what: &str, present: &[usize]) -> Result<(), Error> {
         // Beyond the largest number nothing is present, however long the range.
         let known = present.last().copied().unwrap_or_default();

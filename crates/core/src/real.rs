@@ -10,9 +10,9 @@ pub type C32 = Complex<f32>;
 /// Double-precision complex number: the type of oracles.
 pub type C64 = Complex<f64>;
 
-/// `f32` or `f64`: the real numbers that transforms and solvers are generic over. Plain data, so that arrays of them and
-/// of their complex numbers live on any device. No other type can implement it, so that unsafe code may rely on their size
-/// and alignment.
+/// `f32` or `f64`: the real numbers that transforms and solvers are generic over. Plain data, so that arrays
+/// of them and of their complex numbers live on any device. No other type can implement it, so that unsafe
+/// code may rely on their size and alignment.
 pub trait Real:
     sealed::Sealed
     + Float
@@ -57,7 +57,8 @@ pub fn all_finite(values: &[f32]) -> bool {
 mod sealed {
     /// Keeps other types from being [`Real`](super::Real).
     ///
-    /// Code outside can get every other supertrait from the bound of a generic type, but cannot name this one:
+    /// Code outside can get every other supertrait from the bound of a generic type, but cannot name this
+    /// one:
     ///
     /// ```compile_fail
     /// use num_traits::{Float, FloatConst, FromPrimitive, NumAssign, Signed};

@@ -10,14 +10,15 @@ pub fn expect_shape(what: &str, expected: &[usize], found: &[usize]) -> Result<(
     if expected == found { Ok(()) } else { Err(Error::shape(what, expected, found)) }
 }
 
-/// Fails with [`Error::Shape`] unless `shape` has `found` elements, and with [`Error::Value`] if the elements exceed the
-/// address space.
+/// Fails with [`Error::Shape`] unless `shape` has `found` elements, and with [`Error::Value`] if the elements
+/// exceed the address space.
 pub fn expect_len(what: &str, shape: &[usize], found: usize) -> Result<()> {
     if voxels(shape)? == found { Ok(()) } else { Err(Error::shape(what, shape, &[found])) }
 }
 
-/// The maximum number of elements of an array. An element takes at most 16 bytes (a complex number in double precision), and
-/// an allocation at most `isize::MAX` bytes. So the byte count of an array with a checked shape never overflows.
+/// The maximum number of elements of an array. An element takes at most 16 bytes (a complex number in double
+/// precision), and an allocation at most `isize::MAX` bytes. So the byte count of an array with a checked
+/// shape never overflows.
 const MOST_ELEMENTS: usize = isize::MAX as usize / 16;
 
 /// Number of elements of a shape, or [`Error::Value`] when an array of that shape exceeds the address space.

@@ -30,15 +30,15 @@ pub fn near(a: &[f64], b: &[f64], off: f64) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= off)
 }
 
-/// The middle one of some numbers in ascending order. Where two are in the middle it is the lower one, so that one of two distances that is
-/// too large shows.
+/// The middle one of some numbers in ascending order. Where two are in the middle it is the lower one, so
+/// that one of two distances that is too large shows.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
-/// The distance of slices that are evenly spaced, from their places along their normal, which rise from 0. None of a single
-/// slice, and of slices that are not.
+/// The distance of slices that are evenly spaced, from their places along their normal, which rise from 0.
+/// None of a single slice, and of slices that are not.
 pub fn even_spacing(heights: &[f64]) -> Option<f64> {
     let (last, steps) = (heights.last()?, heights.len().checked_sub(1).filter(|&steps| steps > 0)?);
     let step = last / steps as f64;
@@ -46,14 +46,15 @@ pub fn even_spacing(heights: &[f64]) -> Option<f64> {
     heights.iter().enumerate().all(on).then_some(step)
 }
 
-/// How far a slice that lies `height` behind another may be off in its plane and count as lying behind it, mm: rounded places, and
-/// rounded directions.
+/// How far a slice that lies `height` behind another may be off in its plane and count as lying behind it,
+/// mm: rounded places, and rounded directions.
 fn in_line(height: f64, step: f64) -> f64 {
     EVEN * step + SAME_DIRECTION * height
 }
 
-/// The order in which slices are stacked: slices of one orientation that lie behind each other, sorted by their places along the
-/// normal. Slices whose places fall all the way stay in their order. A slice in the place of another begins a stack of its own.
+/// The order in which slices are stacked: slices of one orientation that lie behind each other, sorted by
+/// their places along the normal. Slices whose places fall all the way stay in their order. A slice in the
+/// place of another begins a stack of its own.
 ///
 /// ```
 /// use rayspin_core::Geometry;
@@ -110,8 +111,9 @@ fn order_of_group(places: &[Geometry], mut group: Vec<usize>) -> Vec<usize> {
     lines.concat()
 }
 
-/// The stacks of slices in their order: each as long as one geometry states the place of each of its slices. Slices that all
-/// have one place, as where a file states none, are one stack at the distance of their thickness; [`all_in_one_place`] tells.
+/// The stacks of slices in their order: each as long as one geometry states the place of each of its slices.
+/// Slices that all have one place, as where a file states none, are one stack at the distance of their
+/// thickness; [`all_in_one_place`] tells.
 ///
 /// ```
 /// use rayspin_core::Geometry;
@@ -136,7 +138,8 @@ pub fn all_in_one_place(places: &[Geometry]) -> bool {
     !others.is_empty() && others.iter().all(same)
 }
 
-/// The slices in parts that are even: from each on as many as are. A slice whose neighbour begins a longer part is alone.
+/// The slices in parts that are even: from each on as many as are. A slice whose neighbour begins a longer
+/// part is alone.
 fn split(places: &[Geometry]) -> Vec<&[Geometry]> {
     if is_even(places) {
         return vec![places];

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Text in which nothing acts on a terminal or on the order of letters: control characters and marks of direction become their escapes,
-/// `\n`, `\t`, `\r` or `\u001b`, which JSON knows, too.
+/// Text in which nothing acts on a terminal or on the order of letters: control characters and marks of
+/// direction become their escapes, `\n`, `\t`, `\r` or `\u001b`, which JSON knows, too.
 ///
-/// Names of protocols, units, arrays and files come from elsewhere. A terminal would obey an escape sequence in them.
+/// Names of protocols, units, arrays and files come from elsewhere. A terminal would obey an escape sequence
+/// in them.
 ///
 /// ```
 /// assert_eq!(rayspin_core::printable("knee\u{1b}[2J\n"), r"knee\u001b[2J\n");
@@ -21,7 +22,8 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| !matches!(c, '\n' | '\t') && acts(c))
 }
 
-/// A word of a command as a shell takes it: in quotes where it holds more than letters, digits and harmless signs.
+/// A word of a command as a shell takes it: in quotes where it holds more than letters, digits and harmless
+/// signs.
 ///
 /// ```
 /// use rayspin_core::shell_word;

@@ -3,10 +3,12 @@ use ndarray::{ArcArray2, Array2, ArrayView2};
 
 use crate::{Error, Result};
 
-/// Where in k-space each sample lies, `[sample, dim]` in **cycles per field of view**, components in the order x, y, z.
+/// Where in k-space each sample lies, `[sample, dim]` in **cycles per field of view**, components in the
+/// order x, y, z.
 ///
-/// Along an axis of n voxels a fully sampling trajectory spans −n/2 … n/2. Points outside that range are legal (the
-/// transforms are periodic in k with period n) but readers treat them as a sign of other units. Copies share the points.
+/// Along an axis of n voxels a fully sampling trajectory spans −n/2 … n/2. Points outside that range are
+/// legal (the transforms are periodic in k with period n) but readers treat them as a sign of other units.
+/// Copies share the points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
     points: ArcArray2<f64>,
@@ -50,7 +52,8 @@ impl TrajectoryUnits {
         }
     }
 
-    /// Factor that turns one component in this unit into cycles per field of view, for `n` voxels over `fov_mm`.
+    /// Factor that turns one component in this unit into cycles per field of view, for `n` voxels over
+    /// `fov_mm`.
     pub fn to_cycles_per_fov(self, n: usize, fov_mm: f64) -> f64 {
         let tau = std::f64::consts::TAU;
         match self {
@@ -115,7 +118,8 @@ impl Trajectory {
         Ok(Self { points: points.into_shared(), extent })
     }
 
-    /// A trajectory from points in `units`; `matrix` and `fov_mm` are in the order x, y, z, one entry a dimension.
+    /// A trajectory from points in `units`; `matrix` and `fov_mm` are in the order x, y, z, one entry a
+    /// dimension.
     pub fn from_units(
         mut points: Array2<f64>,
         units: TrajectoryUnits,
@@ -167,7 +171,8 @@ impl Trajectory {
     }
 }
 
-/// Whether all components are finite, and the largest size of each. Without an early end, so that it runs in vectors.
+/// Whether all components are finite, and the largest size of each. Without an early end, so that it runs in
+/// vectors.
 fn measured<const DIMS: usize>(values: &[f64]) -> (bool, [f64; 3]) {
     let (mut finite, mut most) = ([true; DIMS], [0.0f64; DIMS]);
     for point in values.as_chunks::<DIMS>().0 {

@@ -2,7 +2,8 @@
 //!
 //!     cargo run --release -p rayspin-ct --example corrections_bench -- LINES.npy THREADS [FOLDER]
 //!
-//! LINES is `[view, row, column]` in f32. With a FOLDER each result is written there once, and nothing is timed.
+//! LINES is `[view, row, column]` in f32. With a FOLDER each result is written there once, and nothing is
+//! timed.
 
 #[path = "../../primitives/examples/timed/mod.rs"]
 mod timed;

@@ -1,5 +1,5 @@
-//! A CT scan as it was measured, and the line integrals in it: the items of [`rayspin_scan::ct`], and the search for the axis of
-//! rotation.
+//! A CT scan as it was measured, and the line integrals in it: the items of [`rayspin_scan::ct`], and the
+//! search for the axis of rotation.
 
 mod around;
 mod axis;

@@ -1,5 +1,5 @@
-//! What RTK demands of its own forward projections, demanded of ours: mean errors and peak signal-to-noise ratios against exact line
-//! integrals, with sources inside the volume and curved detectors.
+//! What RTK demands of its own forward projections, demanded of ours: mean errors and peak signal-to-noise
+//! ratios against exact line integrals, with sources inside the volume and curved detectors.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use rayspin_core::{Detector, Orbit, ProjectionGeometry, RaySource, View, VolumeGrid};

@@ -43,7 +43,8 @@ fn grid() -> VolumeGrid {
     VolumeGrid::new([1, N, N], [1.0; 3], [0.0; 3]).unwrap()
 }
 
-/// Rays at these angles, degrees, whose axis falls on the column `axis`; `rows` of a fan or a cone, 0 of parallel rays.
+/// Rays at these angles, degrees, whose axis falls on the column `axis`; `rows` of a fan or a cone, 0 of
+/// parallel rays.
 fn rays(rows: usize, degrees: &[f64], axis: f64, columns: usize) -> ProjectionGeometry {
     let pitch = if rows == 0 { 0.8 } else { 1.0 };
     let detector = Detector { rows: rows.max(1), columns, pitch_mm: [pitch; 2], radius_mm: None };
@@ -112,7 +113,8 @@ fn trapezoid(angles: &[f64], period: f64) -> Vec<f64> {
     weights
 }
 
-/// Filtered back-projection of parallel rays as plain as its formula. `redundancy` is a ray's weight by its distance from the axis.
+/// Filtered back-projection of parallel rays as plain as its formula. `redundancy` is a ray's weight by its
+/// distance from the axis.
 fn plain(
     geometry: &ProjectionGeometry,
     lines: &[f32],
@@ -290,7 +292,8 @@ fn notes_of(geometry: &ProjectionGeometry) -> String {
     method.notes().join("; ")
 }
 
-/// Opposite views of parallel rays measure the same lines: only the gap in half a turn counts, however the angles are numbered.
+/// Opposite views of parallel rays measure the same lines: only the gap in half a turn counts, however the
+/// angles are numbered.
 #[test]
 fn the_same_lines_weigh_the_same_however_their_angles_are_numbered() {
     let axis = 0.5 * (COLUMNS - 1) as f64;
@@ -377,7 +380,8 @@ fn a_shifted_detector_sees_its_margin_beside_wide_gaps() {
     }
 }
 
-/// A detector that is moved to the other side after half a turn is not shifted to one side: all views see a circle in the middle.
+/// A detector that is moved to the other side after half a turn is not shifted to one side: all views see a
+/// circle in the middle.
 #[test]
 fn a_detector_that_changes_sides_is_not_shifted_to_one() {
     let (columns, degrees) = (56, steps(0.0, 360.0, 3.0));

@@ -1,4 +1,5 @@
-//! What a picture does not betray: one direction, a volume beside the rays, negative line integrals, a stated axis that is wrong.
+//! What a picture does not betray: one direction, a volume beside the rays, negative line integrals, a stated
+//! axis that is wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::sync::Arc;

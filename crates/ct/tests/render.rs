@@ -17,8 +17,8 @@ fn grid(voxels: usize) -> VolumeGrid {
     VolumeGrid::new([voxels; 3], [200.0 / voxels as f64; 3], [0.0; 3]).unwrap()
 }
 
-/// The root mean square of the difference over all pixels, relative to the largest line integral. `exact` takes a point of the ray before
-/// the volume, and the ray's direction.
+/// The root mean square of the difference over all pixels, relative to the largest line integral. `exact`
+/// takes a point of the ray before the volume, and the ray's direction.
 fn error(
     grid: &VolumeGrid,
     volume: Vec<f32>,
@@ -46,7 +46,8 @@ fn error(
     (wrong / (96.0 * 128.0f64)).sqrt() / most
 }
 
-/// A smooth object: (centre, standard deviation in mm, attenuation at the centre in 1/mm). Its parts end within the volume.
+/// A smooth object: (centre, standard deviation in mm, attenuation at the centre in 1/mm). Its parts end
+/// within the volume.
 const SMOOTH: [([f64; 3], f64, f64); 3] =
     [([0.0; 3], 18.0, 0.02), ([20.0, -30.0, 10.0], 9.0, 0.03), ([-25.0, 25.0, -20.0], 12.0, -0.01)];
 

@@ -22,7 +22,8 @@ fn body() -> Phantom {
     Phantom::new(solids).unwrap()
 }
 
-/// Mean error and root mean square error within `radius` of the axis, and in its outer fifth, relative to the truth's mean.
+/// Mean error and root mean square error within `radius` of the axis, and in its outer fifth, relative to the
+/// truth's mean.
 fn errors_within(grid: &VolumeGrid, radius: f64, found: &[f32], truth: &[f32]) -> [f64; 3] {
     let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
     let (mut n, mut sum, mut square, mut wanted) = (0.0, 0.0, 0.0, 0.0);
@@ -43,8 +44,9 @@ fn errors_within(grid: &VolumeGrid, radius: f64, found: &[f32], truth: &[f32]) -
     [sum / wanted, (square / n).sqrt() / mean, rim / rim_wanted]
 }
 
-/// A detector that does not see the whole body on both sides, or on one; parallel rays, a fan over a turn and in a short scan, a shifted
-/// detector. The value in the field of view is right to some percent, where air beyond the detector makes the rim half as bright again.
+/// A detector that does not see the whole body on both sides, or on one; parallel rays, a fan over a turn and
+/// in a short scan, a shifted detector. The value in the field of view is right to some percent, where air
+/// beyond the detector makes the rim half as bright again.
 #[test]
 fn truncated_rows_keep_the_values_in_the_field_of_view() {
     let device = Device::cpu().unwrap();
@@ -181,7 +183,8 @@ fn narrow_detectors_keep_the_values_in_the_field_of_view() {
     }
 }
 
-/// Columns at the end of the detector that are much brighter than those beside them, and views of few columns that end in air.
+/// Columns at the end of the detector that are much brighter than those beside them, and views of few columns
+/// that end in air.
 #[test]
 fn broken_columns_and_coarse_scans_are_not_extended() {
     let device = Device::cpu().unwrap();

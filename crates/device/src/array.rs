@@ -48,7 +48,8 @@ impl<T: Element> Array<T> {
         Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage })
     }
 
-    /// An array for kernels that write every element: on a GPU its memory holds any bytes until then. On the CPU all bytes are zero.
+    /// An array for kernels that write every element: on a GPU its memory holds any bytes until then. On the
+    /// CPU all bytes are zero.
     ///
     /// Errors: as [`Array::zeros`].
     pub fn unset(device: &Device, shape: &[usize]) -> Result<Self> {
@@ -58,17 +59,18 @@ impl<T: Element> Array<T> {
         Ok(Self { device: device.clone(), shape: shape.to_vec(), len, storage: Storage::Cuda(buffer) })
     }
 
-    /// An array of `shape` in the memory of another library, without a copy. The memory's owner is kept until the array is dropped, and on a GPU
-    /// until the work that uses the array is ordered before what its owner does next ([`Lent::on`]). Lent memory does not count as the
-    /// device's ([`Cuda::memory_used`](crate::Cuda::memory_used)).
+    /// An array of `shape` in the memory of another library, without a copy. The memory's owner is kept until
+    /// the array is dropped, and on a GPU until the work that uses the array is ordered before what its owner
+    /// does next ([`Lent::on`]). Lent memory does not count as the device's
+    /// ([`Cuda::memory_used`](crate::Cuda::memory_used)).
     ///
-    /// Errors: an address that does not suit the elements: a multiple of their alignment on the CPU, of 16 on a GPU (kernels read 16 bytes
-    /// at once); work that is being recorded.
+    /// Errors: an address that does not suit the elements: a multiple of their alignment on the CPU, of 16 on
+    /// a GPU (kernels read 16 bytes at once); work that is being recorded.
     ///
     /// # Safety
-    /// As many elements as `shape` says, each a valid `T`, lie at the address in this device's memory for as long as the owner lives. While
-    /// the array lives, nothing else writes to them. If something else reads them, the array is used by shared references alone, and so it is
-    /// if the memory is read-only.
+    /// As many elements as `shape` says, each a valid `T`, lie at the address in this device's memory for as
+    /// long as the owner lives. While the array lives, nothing else writes to them. If something else reads
+    /// them, the array is used by shared references alone, and so it is if the memory is read-only.
     #[allow(unsafe_code)]
     pub unsafe fn lent(device: &Device, shape: &[usize], memory: Lent) -> Result<Self> {
         let len = voxels(shape)?;
@@ -95,8 +97,8 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Makes an array of host values in C order. On the CPU it takes over the vector; on a GPU it copies the values. Errors:
-    /// the length does not match the shape.
+    /// Makes an array of host values in C order. On the CPU it takes over the vector; on a GPU it copies the
+    /// values. Errors: the length does not match the shape.
     pub fn from_vec(device: &Device, shape: &[usize], values: Vec<T>) -> Result<Self> {
         if voxels(shape)? != values.len() {
             return Err(Error::shape("array values", &[voxels(shape)?], &[values.len()]));
@@ -173,8 +175,8 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Runs `work` on the values on the host. Copies them from a GPU and back. Meant for work that is done once and is not
-    /// worth a kernel.
+    /// Runs `work` on the values on the host. Copies them from a GPU and back. Meant for work that is done
+    /// once and is not worth a kernel.
     pub fn update<O>(&mut self, work: impl FnOnce(&mut [T]) -> O) -> Result<O> {
         match &mut self.storage {
             Storage::Host(values) => Ok(work(values)),
@@ -192,7 +194,8 @@ impl<T: Element> Array<T> {
         into_ndarray(&self.shape, self.to_vec()?)
     }
 
-    /// The elements on the host in C order. An array of a CPU gives its own memory away. Errors: as [`Array::to_vec`].
+    /// The elements on the host in C order. An array of a CPU gives its own memory away. Errors: as
+    /// [`Array::to_vec`].
     pub fn into_vec(self) -> Result<Vec<T>> {
         match self.storage {
             Storage::Host(values) => values.into_vec(format_args!("array {:?}", self.shape)),
@@ -261,7 +264,8 @@ impl<T: Element> Array<T> {
         Ok(self)
     }
 
-    /// Copies all values of `other`, which has the same shape and lives on the same device or on the host beside it.
+    /// Copies all values of `other`, which has the same shape and lives on the same device or on the host
+    /// beside it.
     pub fn copy_from(&mut self, other: &Self) -> Result<()> {
         expect_shape("copy", &self.shape, &other.shape)?;
         let bytes = (self.len * size_of::<T>()) as u64;
@@ -277,8 +281,8 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
-    /// Copies `len` elements (C order) of `other`, starting at `from`, to the elements starting at `to`. Both arrays live on
-    /// the same device.
+    /// Copies `len` elements (C order) of `other`, starting at `from`, to the elements starting at `to`. Both
+    /// arrays live on the same device.
     ///
     /// Errors: a range outside its array, different devices.
     pub fn copy_range(&mut self, to: usize, other: &Self, from: usize, len: usize) -> Result<()> {
@@ -328,7 +332,8 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Copies `values`, in C order, from the host. Errors: the number of values differs from the array's length.
+    /// Copies `values`, in C order, from the host. Errors: the number of values differs from the array's
+    /// length.
     pub fn set(&mut self, values: &[T]) -> Result<()> {
         if values.len() != self.len {
             return Err(Error::shape("array values", &[self.len], &[values.len()]));
@@ -355,8 +360,8 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
-    /// Copies the elements starting at `at` to `values` on the host, through the chosen kind of copy. Waits for a GPU's
-    /// work.
+    /// Copies the elements starting at `at` to `values` on the host, through the chosen kind of copy. Waits
+    /// for a GPU's work.
     ///
     /// Errors: a range outside the array.
     pub fn get(&self, at: usize, values: &mut [T], way: HostCopy) -> Result<()> {

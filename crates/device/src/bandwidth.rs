@@ -2,8 +2,8 @@ use rayspin_core::{Error, Result};
 
 use crate::{Array, Backend, Device};
 
-/// Bytes per second that a copy within the device's memory reads and writes together. The best of five copies of 1 GiB or a
-/// quarter of the free memory.
+/// Bytes per second that a copy within the device's memory reads and writes together. The best of five copies
+/// of 1 GiB or a quarter of the free memory.
 pub fn copy_bandwidth(device: &Device) -> Result<f64> {
     let Backend::Cuda(cuda) = device.backend() else {
         return Err(Error::value("device", "a GPU", device.describe()));

@@ -8,9 +8,9 @@ use rayspin_core::{Error, Result};
 
 use crate::{Array, Backend, Device, Element, Pinned, Transfer};
 
-/// Double buffering for values that do not fit on a device. Parts of equal length lie in pinned host memory. They are copied
-/// to one or two buffers on the device, one part after another. With two buffers the next part is copied to one buffer while
-/// the part in the other is used.
+/// Double buffering for values that do not fit on a device. Parts of equal length lie in pinned host memory.
+/// They are copied to one or two buffers on the device, one part after another. With two buffers the next
+/// part is copied to one buffer while the part in the other is used.
 #[derive(Debug)]
 pub struct DoubleBuffer<T: Element> {
     device: Device,
@@ -38,7 +38,8 @@ impl<T: Element> DoubleBuffer<T> {
         Self { device: device.clone(), what, places: places.clamp(1, 2), count: 0, state: Mutex::new(state) }
     }
 
-    /// Adds the next part. All parts and buffers have the same length; [`DoubleBuffer::each`] refuses any other.
+    /// Adds the next part. All parts and buffers have the same length; [`DoubleBuffer::each`] refuses any
+    /// other.
     pub fn push(&mut self, part: Pinned<T>) {
         self.state.get_mut().unwrap_or_else(PoisonError::into_inner).home.push(Some(part));
         self.count += 1;
@@ -62,8 +63,8 @@ impl<T: Element> DoubleBuffer<T> {
         self.count == 0
     }
 
-    /// Calls `work` with each part of a range, in order, while the part is on the device. Other threads wait. `work` must
-    /// not use this double buffer itself.
+    /// Calls `work` with each part of a range, in order, while the part is on the device. Other threads wait.
+    /// `work` must not use this double buffer itself.
     ///
     /// Errors: work is being recorded; a range beyond the parts; errors of `work` and of the device.
     pub fn each(
@@ -85,8 +86,8 @@ impl<T: Element> DoubleBuffer<T> {
             state.land(self.what)?;
             state.places.rotate_left(1);
             if self.places > 1 {
-                // The next part goes to the other buffer, after the last work that read that buffer. After the last part the
-                // first one follows, for the next call.
+                // The next part goes to the other buffer, after the last work that read that buffer. After
+                // the last part the first one follows, for the next call.
                 state.begin((index + 1) % count, self.what)?;
             }
             work(index, state.places.back_mut().ok_or_else(|| lost(self.what))?)?;
@@ -94,7 +95,8 @@ impl<T: Element> DoubleBuffer<T> {
         Ok(())
     }
 
-    /// Calls `read` with a part on the host. Errors: work is being recorded; no such part; a copy that failed.
+    /// Calls `read` with a part on the host. Errors: work is being recorded; no such part; a copy that
+    /// failed.
     pub fn read<O>(&self, part: usize, read: impl FnOnce(&[T]) -> O) -> Result<O> {
         self.expect_not_recording()?;
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,10 +14,12 @@ use crate::Element;
 pub struct ForeignStream(u64);
 
 impl ForeignStream {
-    /// The stream with this handle (`CUstream`). 0 and 1 are the legacy default stream, 2 the calling thread's.
+    /// The stream with this handle (`CUstream`). 0 and 1 are the legacy default stream, 2 the calling
+    /// thread's.
     ///
     /// # Safety
-    /// The stream belongs to the primary context of the GPU that it is used with, and lives as long as this value and what is made of it.
+    /// The stream belongs to the primary context of the GPU that it is used with, and lives as long as this
+    /// value and what is made of it.
     pub unsafe fn new(handle: u64) -> Self {
         Self(handle)
     }
@@ -28,7 +30,8 @@ impl ForeignStream {
     }
 }
 
-/// Memory that another library owns: its address, what keeps it alive, and the CUDA stream on which its owner uses it.
+/// Memory that another library owns: its address, what keeps it alive, and the CUDA stream on which its owner
+/// uses it.
 pub struct Lent {
     pub(crate) address: u64,
     pub(crate) owner: Box<dyn Send + Sync>,
@@ -36,7 +39,8 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// The memory at `address` in the address space of the array's device. It stays valid as long as `owner` lives.
+    /// The memory at `address` in the address space of the array's device. It stays valid as long as `owner`
+    /// lives.
     pub fn new(address: u64, owner: impl Send + Sync + 'static) -> Self {
         Self { address, owner: Box::new(owner), stream: None }
     }
@@ -48,8 +52,9 @@ impl Lent {
         self
     }
 
-    /// With the stream on which the owner uses the memory. The device's work waits for what is queued there when the array is made, and
-    /// what is queued there after the array is dropped waits for the device's work.
+    /// With the stream on which the owner uses the memory. The device's work waits for what is queued there
+    /// when the array is made, and what is queued there after the array is dropped waits for the device's
+    /// work.
     #[must_use]
     pub fn on(mut self, stream: ForeignStream) -> Self {
         self.stream = Some(stream);
@@ -115,7 +120,8 @@ impl<T> Deref for HostMemory<T> {
     fn deref(&self) -> &[T] {
         match self {
             Self::Own(values) => values,
-            // SAFETY: whoever made this promised `len` elements at this address for as long as the owner lives.
+            // SAFETY: whoever made this promised `len` elements at this address for as long as the owner
+            // lives.
             Self::Lent { at, len, owner: _ } => unsafe { std::slice::from_raw_parts(at.as_ptr(), *len) },
         }
     }
@@ -125,7 +131,8 @@ impl<T> DerefMut for HostMemory<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
             Self::Own(values) => values,
-            // SAFETY: as above, and the promise includes that writing is allowed where the array is used by a mutable reference.
+            // SAFETY: as above, and the promise includes that writing is allowed where the array is used by a
+            // mutable reference.
             Self::Lent { at, len, owner: _ } => unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), *len) },
         }
     }

@@ -72,8 +72,8 @@ impl Device {
         Self::cpu_with_level(threads, cpu::simd::best())
     }
 
-    /// The CPU, limited to one of the instruction sets of [`cpu::simd::levels`]. Tests run every SIMD path on one machine
-    /// this way. Errors: as [`Device::cpu_with_threads`].
+    /// The CPU, limited to one of the instruction sets of [`cpu::simd::levels`]. Tests run every SIMD path on
+    /// one machine this way. Errors: as [`Device::cpu_with_threads`].
     pub fn cpu_with_level(threads: usize, level: cpu::simd::Level) -> Result<Self> {
         Ok(Self { backend: Arc::new(Backend::Cpu(Cpu::new(threads, level)?)) })
     }
@@ -90,11 +90,13 @@ impl Device {
         Self { backend: Arc::new(Backend::Cuda(Cuda::with_driver(driver, host))) }
     }
 
-    /// Compiles on all cores what `job` loads on this GPU, where it is not in the cache of compiled kernels. Without it each program is
-    /// compiled when it is needed, one after the other.
+    /// Compiles on all cores what `job` loads on this GPU, where it is not in the cache of compiled kernels.
+    /// Without it each program is compiled when it is needed, one after the other.
     ///
-    /// `job` rehearses the work at hand on a device that has the GPU's properties and runs nothing ([`cuda::NullDriver`]). Its errors and
-    /// panics count for nothing: what it would have loaded behind them is compiled when it is needed. `what` names the job with all that decides
+    /// `job` rehearses the work at hand on a device that has the GPU's properties and runs nothing
+    /// ([`cuda::NullDriver`]). Its errors and
+    /// panics count for nothing: what it would have loaded behind them is compiled when it is needed. `what`
+    /// names the job with all that decides
     /// which programs it loads: a name is rehearsed once. Nothing happens on a CPU, and without a compiler.
     ///
     /// ```
@@ -137,7 +139,8 @@ impl Device {
         }
     }
 
-    /// Waits until all queued work is done. Errors: a failure of that work. On the CPU work is done when its call returns.
+    /// Waits until all queued work is done. Errors: a failure of that work. On the CPU work is done when its
+    /// call returns.
     pub fn synchronize(&self) -> Result<()> {
         match self.backend() {
             Backend::Cpu(_) => Ok(()),

@@ -7,8 +7,8 @@ use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder `rayspin` among the user's caches: in `XDG_CACHE_HOME`, else in `.cache` of `HOME`. `None` where neither is an
-/// absolute path.
+/// The folder `rayspin` among the user's caches: in `XDG_CACHE_HOME`, else in `.cache` of `HOME`. `None`
+/// where neither is an absolute path.
 pub fn cache() -> Option<PathBuf> {
     cache_in(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
 }
@@ -31,7 +31,8 @@ pub fn make(folder: &Path) -> io::Result<()> {
     check(folder)
 }
 
-/// Fails if another user may write to `folder` ([`io::ErrorKind::PermissionDenied`]). A folder that does not exist passes.
+/// Fails if another user may write to `folder` ([`io::ErrorKind::PermissionDenied`]). A folder that does not
+/// exist passes.
 pub fn check(folder: &Path) -> io::Result<()> {
     match std::fs::metadata(folder) {
         Ok(found) => expect_own(folder, &found),
@@ -58,7 +59,8 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 /// Opens a file that is to be loaded as code.
 ///
-/// Errors: it cannot be read; another user may write to it or to its folder ([`io::ErrorKind::PermissionDenied`]).
+/// Errors: it cannot be read; another user may write to it or to its folder
+/// ([`io::ErrorKind::PermissionDenied`]).
 pub fn open(path: &Path) -> io::Result<File> {
     check(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
     let file = File::open(path)?;
@@ -68,10 +70,12 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Opens the file `name` beside `executable`, to load code from it; `None` where no such file exists.
 ///
-/// Only those who may change the executable may change this file. The file and its folder belong to this user, to the system's administrator or to
-/// the executable's owner, as in `/usr/bin`, `~/.cargo/bin` or a group's own folder of programs.
+/// Only those who may change the executable may change this file. The file and its folder belong to this
+/// user, to the system's administrator or to the executable's owner, as in `/usr/bin`, `~/.cargo/bin` or a
+/// group's own folder of programs.
 ///
-/// Errors: it cannot be read; another user may write to it or to its folder ([`io::ErrorKind::PermissionDenied`]).
+/// Errors: it cannot be read; another user may write to it or to its folder
+/// ([`io::ErrorKind::PermissionDenied`]).
 pub fn open_beside(executable: &Path, name: &str) -> io::Result<Option<File>> {
     let path = executable.with_file_name(name);
     // Only regular files: opening a pipe would wait for a writer.
@@ -113,8 +117,8 @@ struct Rights {
     mode: u32,
 }
 
-/// Why others may place code in an executable's folder, if they may. The folder's group may replace the executable, too, and
-/// is allowed.
+/// Why others may place code in an executable's folder, if they may. The folder's group may replace the
+/// executable, too, and is allowed.
 fn refuses_folder_of_code(folder: Rights, owners: [Option<u32>; 3]) -> Option<String> {
     if !owners.contains(&Some(folder.owner)) {
         return Some(foreign(folder.owner));
@@ -155,8 +159,8 @@ fn refused(path: &Path, words: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, words)
 }
 
-/// Why others than `user` may change a file of `owner` with these rights, if they may. The system's administrator may change
-/// everything anyway.
+/// Why others than `user` may change a file of `owner` with these rights, if they may. The system's
+/// administrator may change everything anyway.
 fn refuses(owner: u32, mode: u32, user: u32) -> Option<String> {
     if owner != user && owner != 0 {
         return Some(format!("belongs to user {owner}, not to {user}"));

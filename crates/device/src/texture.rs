@@ -8,8 +8,8 @@ use crate::{Array, Backend, Cuda};
 impl Cuda {
     /// Makes a texture of `values`, `[x]`, `[y, x]` or `[z, y, x]`.
     ///
-    /// Errors: another number of axes; an axis that is empty or too long for the hardware; a repeated texture with
-    /// coordinates in texels; no memory.
+    /// Errors: another number of axes; an axis that is empty or too long for the hardware; a repeated texture
+    /// with coordinates in texels; no memory.
     pub fn texture<T: Texel>(&self, values: &Array<T>, sampling: Sampling) -> Result<Texture> {
         self.texture_of(on_gpu(values)?, values.shape(), sampling, false)
     }

@@ -7,8 +7,8 @@ use rayspin_core::{Error, Result, expect_shape};
 use crate::cuda::{Copying, PinnedBytes, ViewMut};
 use crate::{Array, Backend, Cuda, Device, Element, HostCopy};
 
-/// Host memory that a device copies from and to by itself. For a GPU this is pinned memory. Allocate little of it, because
-/// the system cannot move it. For the CPU it is a plain vector.
+/// Host memory that a device copies from and to by itself. For a GPU this is pinned memory. Allocate little
+/// of it, because the system cannot move it. For the CPU it is a plain vector.
 pub struct Pinned<T: Element> {
     device: Device,
     len: usize,
@@ -57,8 +57,8 @@ impl<T: Element> Pinned<T> {
         }
     }
 
-    /// Calls `work` with a view of the values for a GPU's kernels, which read and write them in place. The device does the
-    /// work of `work` in order, and the host does not wait for it; [`Pinned::values`] does.
+    /// Calls `work` with a view of the values for a GPU's kernels, which read and write them in place. The
+    /// device does the work of `work` in order, and the host does not wait for it; [`Pinned::values`] does.
     ///
     /// Errors: the values do not belong to a GPU; work is being recorded; errors of `work`.
     pub fn lend<O>(&mut self, work: impl FnOnce(ViewMut<'_, T>) -> Result<O>) -> Result<O> {
@@ -100,10 +100,11 @@ pub struct Transfer<T: Element> {
 }
 
 impl<T: Element> Transfer<T> {
-    /// Gives back both ends. The device's later work waits for the copy. The host does not wait here; [`Pinned::values`]
-    /// does.
+    /// Gives back both ends. The device's later work waits for the copy. The host does not wait here;
+    /// [`Pinned::values`] does.
     ///
-    /// Errors: a failure of the device; work is being recorded. The ends are then freed once the copy is known to be done.
+    /// Errors: a failure of the device; work is being recorded. The ends are then freed once the copy is
+    /// known to be done.
     pub fn finish(mut self) -> Result<(Array<T>, Pinned<T>)> {
         if let Some(copy) = &self.copy {
             copy.join()?;
@@ -129,9 +130,9 @@ impl<T: Element> std::fmt::Debug for Transfer<T> {
 }
 
 impl<T: Element> Array<T> {
-    /// Begins to copy `from` into this array. The copy starts after all work queued so far and runs concurrently with the
-    /// work that is queued later. To overlap the two, start the copy of a frame before you queue the work on the previous
-    /// frame.
+    /// Begins to copy `from` into this array. The copy starts after all work queued so far and runs
+    /// concurrently with the work that is queued later. To overlap the two, start the copy of a frame before
+    /// you queue the work on the previous frame.
     ///
     /// Errors: another number of values, another device.
     pub fn upload(mut self, mut from: Pinned<T>) -> Result<Transfer<T>> {
@@ -163,8 +164,8 @@ impl<T: Element> Array<T> {
         Ok(Transfer { ends: Some((self, to)), copy })
     }
 
-    /// Queues a copy of this array into `to` in the order of the device's work, and does not wait for it. The copy sees the
-    /// work queued so far and nothing later. [`Pinned::values`] of the returned memory waits.
+    /// Queues a copy of this array into `to` in the order of the device's work, and does not wait for it. The
+    /// copy sees the work queued so far and nothing later. [`Pinned::values`] of the returned memory waits.
     ///
     /// Errors: another number of values, another device.
     pub fn send(&self, mut to: Pinned<T>) -> Result<Pinned<T>> {
@@ -177,8 +178,8 @@ impl<T: Element> Array<T> {
         Ok(to)
     }
 
-    /// Queues a copy of the values `range` of `from` to the elements starting at `at`, in the order of the device's work.
-    /// Does not wait; [`Pinned::values`] does.
+    /// Queues a copy of the values `range` of `from` to the elements starting at `at`, in the order of the
+    /// device's work. Does not wait; [`Pinned::values`] does.
     ///
     /// Errors: a range outside the array or the host values, another device, work that is being recorded.
     pub fn receive_part(&mut self, at: usize, from: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
@@ -197,7 +198,8 @@ impl<T: Element> Array<T> {
         }
     }
 
-    /// Queues a copy of the elements starting at `at` to the values `range` of `to`, as [`Array::receive_part`] does.
+    /// Queues a copy of the elements starting at `at` to the values `range` of `to`, as
+    /// [`Array::receive_part`] does.
     pub fn send_part(&self, at: usize, to: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
         to.expect_range(&range)?;
         self.expect_part(at, range.len())?;
@@ -232,8 +234,9 @@ impl<T: Element> Array<T> {
 }
 
 impl Cuda {
-    /// Copies `from` to `to` and `of` to `into` at the same time, in copies of `part` values. The copies start after the
-    /// work queued so far, and later work waits for both. The host does not wait; [`Pinned::values`] does.
+    /// Copies `from` to `to` and `of` to `into` at the same time, in copies of `part` values. The copies
+    /// start after the work queued so far, and later work waits for both. The host does not wait;
+    /// [`Pinned::values`] does.
     ///
     /// Errors: the numbers of values differ; arrays or host values of another device; `part` is 0.
     pub fn exchange<T: Element>(
@@ -251,11 +254,13 @@ impl Cuda {
         self.exchange_parts(to.cuda_mut(), from.pinned()?, of.cuda(), into.pinned()?, part)
     }
 
-    /// Copies `from` to `array`, calls `work` on every `part` values, and copies the results to `to`. While `work` runs on
-    /// one part, the next part comes in and the previous part goes out. The pipeline starts after the work queued so far,
-    /// and later work waits for all of it. The host does not wait; [`Pinned::values`] does.
+    /// Copies `from` to `array`, calls `work` on every `part` values, and copies the results to `to`. While
+    /// `work` runs on one part, the next part comes in and the previous part goes out. The pipeline starts
+    /// after the work queued so far, and later work waits for all of it. The host does not wait;
+    /// [`Pinned::values`] does.
     ///
-    /// Errors: the numbers of values differ; an array or host values of another device; `part` is 0; errors of `work`.
+    /// Errors: the numbers of values differ; an array or host values of another device; `part` is 0; errors
+    /// of `work`.
     pub fn pipeline<T: Element>(
         &self,
         array: &mut Array<T>,

@@ -4,7 +4,8 @@
 //! out[p] = n⁻³ Σ_{|q| ≤ r} image[p + q],    n = 2r + 1
 //! ```
 //!
-//! Within slices it is a square and n⁻². Beyond an edge the nearest voxel counts. The work within slices does not depend on the width.
+//! Within slices it is a square and n⁻². Beyond an edge the nearest voxel counts. The work within slices does
+//! not depend on the width.
 
 use rayspin_core::Result;
 use rayspin_device::Device;

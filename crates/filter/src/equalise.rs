@@ -4,9 +4,9 @@
 //! out = low + (high − low) F(image),    F(v) = (Σ_{i<b} h_i + t h_b) / N,    b + t = (v − low) n / (high − low)
 //! ```
 //!
-//! with h the histogram of the image in n bins between its least value, low, and its largest, high; N the number of voxels. F is the part of
-//! the voxels that lie below v, were they spread evenly within each bin. So it grows without jumps, and the darkest voxels stay as they are.
-//! An image of one value stays as it is.
+//! with h the histogram of the image in n bins between its least value, low, and its largest, high; N the
+//! number of voxels. F is the part of the voxels that lie below v, were they spread evenly within each bin.
+//! So it grows without jumps, and the darkest voxels stay as they are. An image of one value stays as it is.
 //!
 //! R. A. Hummel, *Image enhancement by histogram transformation*, Comput Graph Image Process 6:184, 1977.
 

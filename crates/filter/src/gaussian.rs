@@ -4,7 +4,8 @@
 //! out = w_z ∗ w_y ∗ w_x ∗ image,    w_i = e^{−i²/2σ²} / Σ_j e^{−j²/2σ²},    |i| ≤ ⌈4σ⌉
 //! ```
 //!
-//! σ is in mm, so that it means the same along axes whose voxels differ, or in voxels. Beyond an edge the nearest voxel counts.
+//! σ is in mm, so that it means the same along axes whose voxels differ, or in voxels. Beyond an edge the
+//! nearest voxel counts.
 
 use rayspin_core::Result;
 use rayspin_device::Device;
@@ -55,7 +56,8 @@ impl Filter for Gaussian {
     }
 }
 
-/// Smooths by Gaussians whose σ along x, y and z are in voxels. An axis whose σ is 0, or that has one voxel, stays as it is.
+/// Smooths by Gaussians whose σ along x, y and z are in voxels. An axis whose σ is 0, or that has one voxel,
+/// stays as it is.
 pub(crate) fn smooth(device: &Device, volume: &mut Volume, sigmas: [f64; 3]) -> Result<()> {
     let (depth, rows, columns) = volume.values.dim();
     let taps = |sigma: f64, voxels: usize| match sigma > 0.0 && voxels > 1 {

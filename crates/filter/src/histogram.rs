@@ -29,10 +29,11 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts finite numbers in bins between `range`, or between the least and the largest number. Where these are equal the range is 1
-    /// wide, as NumPy has it.
+    /// Counts finite numbers in bins between `range`, or between the least and the largest number. Where
+    /// these are equal the range is 1 wide, as NumPy has it.
     ///
-    /// Errors: no numbers, or one that is not finite; a number of bins that is not from 1 to [`MOST_BINS`]; a range out of order; memory.
+    /// Errors: no numbers, or one that is not finite; a number of bins that is not from 1 to [`MOST_BINS`]; a
+    /// range out of order; memory.
     ///
     /// ```
     /// use rayspin_device::Device;

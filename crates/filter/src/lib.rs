@@ -1,12 +1,15 @@
-//! Filters of images `[z, y, x]`: smoothing, edges, size, contrast. Each is a value, a struct of its parameters, in a file of its own that
-//! opens with its equation; [`Filters`] lists them, and [`run`] applies some of them one after another.
+//! Filters of images `[z, y, x]`: smoothing, edges, size, contrast. Each is a value, a struct of its
+//! parameters, in a file of its own that opens with its equation; [`Filters`] lists them, and [`run`] applies
+//! some of them one after another.
 //!
-//! This is a crate of its own because `imaging`, at the ground of the house, knows no [`Device`]. `primitives`
-//! and `kernels` have the inner loops, which filter planes. This crate applies them to volumes: a separable filter goes along x and y slice by
-//! slice, then along z with the volume as one plane of `z` rows.
+//! This is a crate of its own because `imaging`, at the ground of the house, knows no [`Device`].
+//! `primitives` and `kernels` have the inner loops, which filter planes. This crate applies them to volumes:
+//! a separable filter goes along x and y slice by slice, then along z with the volume as one plane of `z`
+//! rows.
 //!
-//! All filters take finite f32 and give f32. Beyond an edge the nearest voxel counts, except that [`Median`] mirrors the image. A volume of
-//! one slice is filtered as a 2-D image is, because its neighbours along z are itself.
+//! All filters take finite f32 and give f32. Beyond an edge the nearest voxel counts, except that [`Median`]
+//! mirrors the image. A volume of one slice is filtered as a 2-D image is, because its neighbours along z are
+//! itself.
 
 mod box_mean;
 mod equalise;
@@ -87,8 +90,8 @@ table! {
 }
 
 impl Filters {
-    /// The filter that a text names: `median`, `gaussian:1.5`, `resize:x=256,y=256`. Values follow the colon, separated by commas, in the
-    /// order of the filter's parameters or by their names.
+    /// The filter that a text names: `median`, `gaussian:1.5`, `resize:x=256,y=256`. Values follow the colon,
+    /// separated by commas, in the order of the filter's parameters or by their names.
     ///
     /// Errors: a filter or a parameter that is unknown; a parameter twice; as [`with`].
     pub fn parse(&self, text: &str) -> Result<Arc<dyn Filter>> {
@@ -100,7 +103,8 @@ pub use text::text;
 
 /// The image after some filters, in their order. Each repetition of a series is filtered alone.
 ///
-/// Errors: a number that is not finite; errors of the filters; [`Error::Interrupted`] where the monitor says so.
+/// Errors: a number that is not finite; errors of the filters; [`Error::Interrupted`] where the monitor says
+/// so.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};

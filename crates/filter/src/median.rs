@@ -1,11 +1,12 @@
-//! Median: each voxel takes the median of a cube around it, which removes single bright and dark voxels and keeps edges.
+//! Median: each voxel takes the median of a cube around it, which removes single bright and dark voxels and
+//! keeps edges.
 //!
 //! ```text
 //! out[p] = median { image[p + q] : |q| ≤ r },    n = 2r + 1
 //! ```
 //!
-//! Within slices it is a square. Beyond an edge the image is mirrored, its first and last voxel twice. A window has at most 4096 voxels:
-//! 15 along each side of a cube, 63 of a square.
+//! Within slices it is a square. Beyond an edge the image is mirrored, its first and last voxel twice. A
+//! window has at most 4096 voxels: 15 along each side of a cube, 63 of a square.
 
 use rayspin_core::{Result, voxels};
 use rayspin_device::Device;

@@ -4,10 +4,10 @@
 //! out[x] = Σ_i k(u − i) image[i],    u = (x + ½) n/m − ½
 //! ```
 //!
-//! along each axis whose n voxels become m, with Keys' kernel k for a = −½, which is exact for parabolas. The image's faces stay where they
-//! are, so that voxels become n/m times as large. An axis that shrinks is first smoothed by a Gaussian of σ = (n/m − 1)/2 voxels against
-//! aliasing, as scikit-image does. Beyond an edge the nearest voxel counts. At edges in the image the kernel overshoots by up to 7 % or so
-//! along each axis.
+//! along each axis whose n voxels become m, with Keys' kernel k for a = −½, which is exact for parabolas. The
+//! image's faces stay where they are, so that voxels become n/m times as large. An axis that shrinks is first
+//! smoothed by a Gaussian of σ = (n/m − 1)/2 voxels against aliasing, as scikit-image does. Beyond an edge
+//! the nearest voxel counts. At edges in the image the kernel overshoots by up to 7 % or so along each axis.
 //!
 //! R. G. Keys, *Cubic convolution interpolation for digital image processing*, IEEE Trans ASSP 29:1153, 1981.
 

@@ -4,11 +4,12 @@
 //! out = √(g_x² + g_y² + g_z²),    g_x = (d/h_x) ∗_x s ∗_y s ∗_z image,    d = (p[+1] − p[−1])/2,    s = (p[−1] + 2p[0] + p[+1])/4
 //! ```
 //!
-//! with h the size of a voxel in mm; a ramp of slope g gives g. Within slices g_z and the sums along z are left out. Sobel's sums without
-//! these factors, as SciPy has them, are 8 h times as large within slices and 32 h times in a volume. Beyond an edge the nearest voxel
-//! counts.
+//! with h the size of a voxel in mm; a ramp of slope g gives g. Within slices g_z and the sums along z are
+//! left out. Sobel's sums without these factors, as SciPy has them, are 8 h times as large within slices and
+//! 32 h times in a volume. Beyond an edge the nearest voxel counts.
 //!
-//! I. Sobel, G. Feldman, *A 3×3 isotropic gradient operator for image processing*, Stanford Artificial Intelligence Project, 1968.
+//! I. Sobel, G. Feldman, *A 3×3 isotropic gradient operator for image processing*, Stanford Artificial
+//! Intelligence Project, 1968.
 
 use rayon::prelude::*;
 use rayspin_core::Result;

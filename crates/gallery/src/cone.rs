@@ -1,5 +1,5 @@
-//! Methods on a box of cells whose steps reach the nearest neighbours. After some steps a cell depends on a window of cells: to check
-//! one cell of a large problem the oracle computes its window alone.
+//! Methods on a box of cells whose steps reach the nearest neighbours. After some steps a cell depends on a
+//! window of cells: to check one cell of a large problem the oracle computes its window alone.
 
 use rayon::prelude::*;
 use rayspin_device::Cpu;
@@ -19,8 +19,8 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// The largest error of a cell. `reference` makes the values of a window of these first cell and size, and `apart` compares them with
-    /// the result at a cell.
+    /// The largest error of a cell. `reference` makes the values of a window of these first cell and size,
+    /// and `apart` compares them with the result at a cell.
     pub(crate) fn error<T: Sync>(
         &self,
         (cpu, seed): (&Cpu, u64),
@@ -46,8 +46,9 @@ impl Cells {
     }
 }
 
-/// The window (first cell and size along each axis) whose cells reach `at` within `steps` steps. Along an axis with walls (`closed`) it ends
-/// where the box ends; along a periodic axis its first cell may be below 0. It spans an axis that is shorter than the reach.
+/// The window (first cell and size along each axis) whose cells reach `at` within `steps` steps. Along an
+/// axis with walls (`closed`) it ends where the box ends; along a periodic axis its first cell may be
+/// below 0. It spans an axis that is shorter than the reach.
 fn window(shape: [usize; 3], closed: [bool; 3], steps: usize, at: [usize; 3]) -> ([isize; 3], [usize; 3]) {
     let (mut low, mut size) = ([0; 3], shape);
     for axis in 0..3 {

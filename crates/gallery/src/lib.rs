@@ -1,4 +1,5 @@
-//! The applications that GPU computing was first shown with, one folder each, with every variant from naive to best.
+//! The applications that GPU computing was first shown with, one folder each, with every variant from naive
+//! to best.
 //!
 //! [`applications!`] is the table that registers them, a line each. [`ladders`] makes ladders of its lines.
 
@@ -6,9 +7,11 @@ mod cone;
 
 use rayspin_tune::{Build, Ladder, distinct};
 
-/// The table of applications: a line each, the folder and the ladder in it. It passes all lines to the macro `$with`.
+/// The table of applications: a line each, the folder and the ladder in it. It passes all lines to the macro
+/// `$with`.
 ///
-/// To add an application, add its folder and its line. The module, [`ladders`], and the conformance test follow.
+/// To add an application, add its folder and its line. The module, [`ladders`], and the conformance test
+/// follow.
 #[macro_export]
 macro_rules! applications {
     ($with:ident) => {
@@ -41,7 +44,8 @@ macro_rules! register {
 }
 applications!(register);
 
-/// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
+/// Every program in every form that matters to its resources: what continuous integration compiles without a
+/// GPU.
 pub fn programs() -> Vec<Build> {
     distinct(ladders().iter().flat_map(|ladder| ladder.programs()))
 }

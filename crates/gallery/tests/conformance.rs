@@ -1,5 +1,5 @@
-//! Every variant of every application on every trial and device, against the reference, and some configurations of each on the last
-//! trial.
+//! Every variant of every application on every trial and device, against the reference, and some
+//! configurations of each on the last trial.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

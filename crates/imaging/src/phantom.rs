@@ -6,19 +6,19 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contrast {
-    /// The original intensities (skull 2, brain 1.02, features of 1 %): Shepp & Logan, IEEE Trans Nucl Sci 21:21, 1974;
-    /// in 3-D Kak & Slaney, Principles of Computerized Tomographic Imaging, 1988, p. 102.
+    /// The original intensities (skull 2, brain 1.02, features of 1 %): Shepp & Logan, IEEE Trans Nucl Sci
+    /// 21:21, 1974; in 3-D Kak & Slaney, Principles of Computerized Tomographic Imaging, 1988, p. 102.
     Standard,
-    /// Intensities raised so that every feature is visible (skull 1, brain 0.2): in 2-D Toft, The Radon Transform, 1996;
-    /// in 3-D Yu, Ye & Wang, Proc SPIE 5535:550, 2004, on the geometry of Kak & Slaney.
+    /// Intensities raised so that every feature is visible (skull 1, brain 0.2): in 2-D Toft, The Radon
+    /// Transform, 1996; in 3-D Yu, Ye & Wang, Proc SPIE 5535:550, 2004, on the geometry of Kak & Slaney.
     #[default]
     Modified,
 }
 
 /// One ellipse or ellipsoid of constant intensity.
 ///
-/// Lengths are in fields of view (the whole field is 1 wide), positions in image coordinates: x to the right, y
-/// **downward** in display (as the image index runs), z up.
+/// Lengths are in fields of view (the whole field is 1 wide), positions in image coordinates: x to the right,
+/// y **downward** in display (as the image index runs), z up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ellipsoid {
     /// Added to the intensity of whatever it overlaps.
@@ -99,7 +99,8 @@ pub fn shepp_logan_3d(contrast: Contrast) -> Vec<Ellipsoid> {
     ELLIPSOIDS.iter().zip(intensities).map(part).collect()
 }
 
-/// From the tables' units to image coordinates: half the lengths, y turned downward, and with it the sense of rotation.
+/// From the tables' units to image coordinates: half the lengths, y turned downward, and with it the sense of
+/// rotation.
 fn image_part(intensity: f64, semi_axes: [f64; 3], centre: [f64; 3], degrees: f64) -> Ellipsoid {
     let [x, y, z] = centre.map(|v| 0.5 * v);
     Ellipsoid {

@@ -118,7 +118,8 @@ fn the_error_map_rises_evenly_in_lightness() {
     }
     for (i, level) in levels.iter().enumerate() {
         let line = first + (last - first) * i as f64 / 255.0;
-        // The map is uniform in CAM02-UCS. Its lightness departs from the lightness of CIE 1976 by about this much.
+        // The map is uniform in CAM02-UCS. Its lightness departs from the lightness of CIE 1976 by about this
+        // much.
         assert!((level - line).abs() < 6.0, "{i}: {level} {line}");
     }
     assert_eq!(ColourMap::Inferno.colour(f32::NAN), [0, 0, 4]);
@@ -229,7 +230,8 @@ proptest! {
 
 #[test]
 fn square_pixels_keep_the_extent_and_the_values_of_a_ramp() {
-    // A ramp along y: pixel centres of the finer axis are interpolated, the outer half pixels repeat the border.
+    // A ramp along y: pixel centres of the finer axis are interpolated, the outer half pixels repeat the
+    // border.
     let image = Array2::from_shape_fn((5, 7), |(y, _)| y as f32);
     let square = square_pixels(image.view(), [3.0, 1.5], true).unwrap();
     assert_eq!(square.dim(), (10, 7));

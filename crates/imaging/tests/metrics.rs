@@ -174,7 +174,8 @@ fn ssim_with_a_mask_averages_window_centres_inside_it() {
     assert_eq!(compare(x.view(), y.view(), &options).unwrap().ssim, None);
 }
 
-/// The formula as the paper has it: a full two-dimensional window at every position where it fits, central moments.
+/// The formula as the paper has it: a full two-dimensional window at every position where it fits, central
+/// moments.
 fn ssim_reference(x: &Array2<f64>, y: &Array2<f64>) -> (Array2<f64>, f64) {
     let (ny, nx) = y.dim();
     let odd = |n: usize| (0..=n.min(11)).rev().find(|l| l % 2 == 1).unwrap_or(1);
@@ -233,8 +234,8 @@ fn formula_images() -> (Array3<f64>, Array3<f64>) {
 fn ssim_is_that_of_scikit_image() {
     let (x, y) = formula_images();
     let found = ssim(x.view(), y.view()).unwrap();
-    // structural_similarity of scikit-image 0.26 (gaussian_weights, sigma 1.5, use_sample_covariance=False, data_range of
-    // the reference volume), mean over the three slices.
+    // structural_similarity of scikit-image 0.26 (gaussian_weights, sigma 1.5, use_sample_covariance=False,
+    // data_range of the reference volume), mean over the three slices.
     assert!((found - SCIKIT_IMAGE).abs() < 1e-9, "{found:?}");
 
     let Ok(python) = std::env::var("RAYSPIN_PYTHON") else {

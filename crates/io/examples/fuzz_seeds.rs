@@ -1,5 +1,5 @@
-//! Writes small files for the fuzzers of `fuzz/` to start from: to `FOLDER/TARGET`, and files of each format to `FOLDER/format/NAME`:
-//! `cargo run -p rayspin-io --example fuzz_seeds -- fuzz/corpus`.
+//! Writes small files for the fuzzers of `fuzz/` to start from: to `FOLDER/TARGET`, and files of each format
+//! to `FOLDER/format/NAME`: `cargo run -p rayspin-io --example fuzz_seeds -- fuzz/corpus`.
 
 use std::fs;
 use std::path::Path;

@@ -9,9 +9,10 @@ use crate::{Format, Input, detect, parts, sources};
 
 /// Fails where an output of a run would replace one of its inputs or another output.
 ///
-/// Different names of one file count as the same: relative paths, links, hard links, either file of a pair (`.hdr` of a `.cfl`), and the
-/// folder that holds the file. All files that are read for an input are inputs ([`sources`]). A folder that is one image takes no output,
-/// which would become a part of the image. An input `-` is standard input.
+/// Different names of one file count as the same: relative paths, links, hard links, either file of a pair
+/// (`.hdr` of a `.cfl`), and the folder that holds the file. All files that are read for an input are inputs
+/// ([`sources`]). A folder that is one image takes no output, which would become a part of the image. An
+/// input `-` is standard input.
 ///
 /// Errors: [`Error::Field`], which names the output.
 ///
@@ -66,7 +67,8 @@ enum Role {
 struct Taken {
     /// Without links. What lies in a folder follows it.
     places: BTreeMap<PathBuf, Role>,
-    /// Inputs by what hard links share. An output takes its name from an old file, whose other names stay: two outputs may have been one file.
+    /// Inputs by what hard links share. An output takes its name from an old file, whose other names stay:
+    /// two outputs may have been one file.
     inputs: BTreeSet<(u64, u64)>,
 }
 

@@ -20,8 +20,8 @@ pub(crate) fn arrays_of(input: &Input, what: &str) -> Result<&'static Arrays> {
     })
 }
 
-/// Reads an array with the axes of the file, real numbers as complex ones. `what` it is to be is for the error. A name after a
-/// colon chooses one of several ([`Input`]).
+/// Reads an array with the axes of the file, real numbers as complex ones. `what` it is to be is for the
+/// error. A name after a colon chooses one of several ([`Input`]).
 ///
 /// Errors: a format without arrays; several arrays and no name; errors of the format's reader.
 ///
@@ -41,8 +41,8 @@ pub fn read_array(path: impl AsRef<Path>, what: &str) -> Result<ArrayD<C32>> {
     (arrays_of(&input, what)?.read)(&input.file, input.name.as_deref(), Numbers::Any)
 }
 
-/// Reads sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]` of several sets. In a BART array MAPS counts sets, and
-/// SLICE counts the slices z of planes.
+/// Reads sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]` of several sets. In a BART array MAPS
+/// counts sets, and SLICE counts the slices z of planes.
 ///
 /// Errors: as [`read_array`]; a BART array with another dimension that is not 1.
 ///
@@ -66,7 +66,8 @@ pub fn read_maps(path: impl AsRef<Path>) -> Result<ArrayD<C32>> {
     (arrays.maps)(&input.file, array)
 }
 
-/// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]` in the format of the name; `layout` is where axes go in a BART array.
+/// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]` in the format of the name; `layout` is where axes go in
+/// a BART array.
 ///
 /// Errors: an ending of a format without arrays; errors of the format's writer.
 ///
@@ -90,8 +91,8 @@ pub fn write_coil_array(path: impl AsRef<Path>, maps: ArrayViewD<'_, C32>, layou
     }
 }
 
-/// Bytes that [`read_scan`](crate::read_scan) needs at its peak for k-space on a grid, or for samples along a trajectory. A file that
-/// numbers its images is read one image at a time. 0 for a format without arrays.
+/// Bytes that [`read_scan`](crate::read_scan) needs at its peak for k-space on a grid, or for samples along a
+/// trajectory. A file that numbers its images is read one image at a time. 0 for a format without arrays.
 ///
 /// Errors: as [`detect`], and a header that cannot be read.
 pub fn array_memory(path: impl AsRef<Path>, along_trajectory: bool) -> Result<u64> {
@@ -105,7 +106,8 @@ pub fn array_memory(path: impl AsRef<Path>, along_trajectory: bool) -> Result<u6
     Ok(copies * sizes.sum::<u64>())
 }
 
-/// Whether the file numbers its images, so that one can be chosen: an ISMRMRD scan, or a BART array of several images.
+/// Whether the file numbers its images, so that one can be chosen: an ISMRMRD scan, or a BART array of
+/// several images.
 ///
 /// Errors: as [`detect`], and a header that cannot be read.
 pub fn numbers_images(path: impl AsRef<Path>) -> Result<bool> {

@@ -21,8 +21,9 @@ use crate::{Error, Result};
 
 /// The images of a BART array of k-space, or of samples along a trajectory: read from the file one at a time.
 ///
-/// Each has the label that it would have in a scan with a header: TE counts contrasts, TIME repetitions, TIME2 cardiac phases
-/// and SLICE slices. [`ScanOptions::echoes_in_time`] makes TE count repetitions. Slices lie side by side along z, in a field of view that [`ScanOptions::fov_mm`] states.
+/// Each has the label that it would have in a scan with a header: TE counts contrasts, TIME repetitions,
+/// TIME2 cardiac phases and SLICE slices. [`ScanOptions::echoes_in_time`] makes TE count repetitions. Slices
+/// lie side by side along z, in a field of view that [`ScanOptions::fov_mm`] states.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
@@ -127,7 +128,8 @@ impl ArraySeries {
         &self.notes
     }
 
-    /// What a frame of the series was understood as; sizes in the order x, y, z, or BART's for slices across the readout.
+    /// What a frame of the series was understood as; sizes in the order x, y, z, or BART's for slices across
+    /// the readout.
     pub fn summary(&self, frame: &Frame) -> Summary {
         let mut summary = frame.summary();
         if self.layout(&[frame.label]).axes == Axes::ReadIsZ {
@@ -136,8 +138,8 @@ impl ArraySeries {
         summary
     }
 
-    /// Where the axes of the images of some labels go, written as one BART array: slices along SLICE, repetitions along the
-    /// dimension that counts them.
+    /// Where the axes of the images of some labels go, written as one BART array: slices along SLICE,
+    /// repetitions along the dimension that counts them.
     pub fn layout(&self, labels: &[Label]) -> Layout {
         self.images.layout(labels, self.along.is_some())
     }
@@ -169,7 +171,8 @@ impl ArraySeries {
 
     /// Reads the samples of one image; what had to be assumed goes to `notes` (once each).
     ///
-    /// Errors: a label that the series does not have; a file that cannot be read; samples that [`Frame`] refuses.
+    /// Errors: a label that the series does not have; a file that cannot be read; samples that [`Frame`]
+    /// refuses.
     pub fn frame(&self, label: Label, notes: &mut Vec<String>) -> Result<Frame> {
         self.expect(&label)?;
         let array = self.images.read(&label)?;
@@ -220,8 +223,8 @@ impl ArraySeries {
         }
     }
 
-    /// The first readouts of several images as one frame, to learn what all have in common: as many as hold `samples`, or all.
-    /// Where a place of a grid is measured more than once it has the mean.
+    /// The first readouts of several images as one frame, to learn what all have in common: as many as hold
+    /// `samples`, or all. Where a place of a grid is measured more than once it has the mean.
     ///
     /// Errors: as [`ArraySeries::frame`].
     pub(crate) fn joined(&self, labels: &[Label], samples: usize, notes: &mut Vec<String>) -> Result<Frame> {
@@ -396,9 +399,9 @@ impl ArraySource {
         self.labels.len() / self.slices().max(1)
     }
 
-    /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples to estimate them
-    /// well. Each slice then has one such frame: its first readouts, with 1.5 samples for each voxel. Returns the frame of the
-    /// first slice, to look at, if so.
+    /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
+    /// to estimate them well. Each slice then has one such frame: its first readouts, with 1.5 samples for
+    /// each voxel. Returns the frame of the first slice, to look at, if so.
     ///
     /// Errors: as [`ArraySeries::frame`].
     pub fn learn_maps(&mut self, notes: &mut Vec<String>) -> Result<Option<&Frame>> {

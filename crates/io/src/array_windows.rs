@@ -9,8 +9,8 @@ use rayspin_scan::mri::{Frame, Label, MAPS_SAMPLES, Samples, StreamItem, Window,
 use crate::cfl::Layout;
 use crate::{ArrayFrame, ArraySeries};
 
-/// A source for `rayspin_mri::recon::reconstruct_stream`: an image at each step of a window over the readouts of
-/// samples along a trajectory, in their order. Repetitions are joined; slices have a window each.
+/// A source for `rayspin_mri::recon::reconstruct_stream`: an image at each step of a window over the readouts
+/// of samples along a trajectory, in their order. Repetitions are joined; slices have a window each.
 ///
 /// ```
 /// use ndarray::{Array2, Array3};
@@ -111,7 +111,8 @@ impl Slice {
 impl ArrayWindows {
     /// Windows over the samples of one image; over its chosen readouts, counted from 0.
     ///
-    /// Errors: samples on a grid; a readout that there is not; a window that the readouts do not have, as [`Window::images`].
+    /// Errors: samples on a grid; a readout that there is not; a window that the readouts do not have, as
+    /// [`Window::images`].
     pub fn of_frame(array: ArrayFrame, window: &Window, chosen: Option<&Ranges>) -> Result<Self> {
         Self::new(vec![Slice::new(array.frame, chosen)?], window, array.layout)
     }
@@ -184,8 +185,8 @@ impl ArrayWindows {
         self.slices.iter().map(|slice| of(slice) as u64).sum()
     }
 
-    /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples to estimate them
-    /// well, as [`ArraySource::learn_maps`](crate::ArraySource::learn_maps).
+    /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
+    /// to estimate them well, as [`ArraySource::learn_maps`](crate::ArraySource::learn_maps).
     ///
     /// Errors: as [`ArrayWindows::image`].
     pub fn learn_maps(&mut self, notes: &mut Vec<String>) -> Result<Option<&Frame>> {
@@ -206,7 +207,8 @@ impl ArrayWindows {
         slice.part(slice.first(slice.maps_samples()), 0)
     }
 
-    /// Image `at` of the stream, to look at, without going on to it. Errors: numbers that are no trajectory; no such image.
+    /// Image `at` of the stream, to look at, without going on to it. Errors: numbers that are no trajectory;
+    /// no such image.
     pub fn image(&self, at: usize) -> Result<Frame> {
         let all = self.count * self.slices.len();
         if at >= all {
@@ -217,7 +219,8 @@ impl ArrayWindows {
         self.slices[slice].part(start..start + self.window.readouts, time)
     }
 
-    /// The image that [`ArrayWindows::next_item`] gives next; none while maps come first, and after the last image.
+    /// The image that [`ArrayWindows::next_item`] gives next; none while maps come first, and after the last
+    /// image.
     pub fn upcoming(&self) -> Option<Label> {
         let all = self.count * self.slices.len();
         (self.maps == self.slices.len() && self.next < all).then(|| self.label(self.next))

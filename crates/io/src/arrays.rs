@@ -17,8 +17,8 @@ pub(crate) enum Numbers {
     Complex,
 }
 
-/// Samples `[coil, sample]` or points `[sample, dim]`, and the sizes of what these samples run through, such as
-/// `[spoke, readout]`, without sizes of 1.
+/// Samples `[coil, sample]` or points `[sample, dim]`, and the sizes of what these samples run through, such
+/// as `[spoke, readout]`, without sizes of 1.
 pub(crate) type Runs<T> = (Array2<T>, Vec<usize>);
 
 /// An array as `[coil, z, y, x]` or `[coil, y, x]`.
@@ -41,19 +41,20 @@ pub struct Arrays {
     pub(crate) grid: fn(&Path, ArrayD<C32>) -> Result<Grid>,
     /// An array as samples.
     pub(crate) samples: fn(&Path, ArrayD<C32>) -> Result<Runs<C32>>,
-    /// Reads a trajectory in the file's own unit, components x, y, z; one that is 2-D has two. Trajectories of several images
-    /// follow one another, and run through the sizes of one.
+    /// Reads a trajectory in the file's own unit, components x, y, z; one that is 2-D has two. Trajectories
+    /// of several images follow one another, and run through the sizes of one.
     pub(crate) points: fn(&Path, Option<&str>) -> Result<Runs<f64>>,
     /// An array as sensitivity maps `[coil, z, y, x]` or `[set, coil, z, y, x]`.
     pub(crate) maps: fn(&Path, ArrayD<C32>) -> Result<ArrayD<C32>>,
     /// Finds the images of k-space, samples or trajectories, in a format whose files number them.
     pub(crate) images: Option<fn(&Path) -> Result<Images>>,
-    /// Whose trajectories are in cycles per field of view, where a trajectory in this format is taken so unless it may count
-    /// voxels.
+    /// Whose trajectories are in cycles per field of view, where a trajectory in this format is taken so
+    /// unless it may count voxels.
     pub(crate) cycles_per_fov: Option<&'static str>,
     /// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]`.
     pub(crate) write: Option<WriteArray>,
-    /// How often the values are in memory at once while k-space on a grid, or samples along a trajectory, are read.
+    /// How often the values are in memory at once while k-space on a grid, or samples along a trajectory, are
+    /// read.
     pub(crate) copies: [u64; 2],
 }
 

@@ -1,4 +1,5 @@
-//! Numbers as files store them, read in pieces so that memory follows what the file holds, not what its header says.
+//! Numbers as files store them, read in pieces so that memory follows what the file holds, not what its
+//! header says.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -113,8 +114,8 @@ impl Element {
         })
     }
 
-    /// Appends the values of little-endian `bytes`, and tells whether memory rounds one of them; the index of one that does not fit,
-    /// if any.
+    /// Appends the values of little-endian `bytes`, and tells whether memory rounds one of them; the index of
+    /// one that does not fit, if any.
     fn decode<T: Value>(
         self,
         bytes: &[u8],
@@ -299,7 +300,8 @@ impl Stored {
         element.decode(bytes, map, values)
     }
 
-    /// Reads a stream. Memory grows with the data that arrive, so that a header that promises more than the stream holds costs nothing.
+    /// Reads a stream. Memory grows with the data that arrive, so that a header that promises more than the
+    /// stream holds costs nothing.
     fn stream<T: Value>(self, stream: &mut dyn Read, count: usize) -> Result<Numbers<T>, Stop> {
         let (size, native) = (self.element.size(), self.is_native::<T>());
         let mut rounded = false;
@@ -331,7 +333,8 @@ impl Stored {
         Ok(Numbers { values, rounded })
     }
 
-    /// Reads numbers that the file holds, by all threads: on a virtual machine one thread touched 0.1 GB of new memory a second.
+    /// Reads numbers that the file holds, by all threads: on a virtual machine one thread touched 0.1 GB of
+    /// new memory a second.
     fn file<T: Value>(self, file: &File, place: u64, count: usize) -> Result<Numbers<T>, Stop> {
         let (size, native) = (self.element.size(), self.is_native::<T>());
         let rounded = AtomicBool::new(false);
@@ -409,8 +412,8 @@ pub(crate) fn count(shape: &[usize], size: usize) -> Option<usize> {
     isize::try_from(bytes).ok().map(|_| count)
 }
 
-/// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each. `integers` are what is
-/// stored of real numbers that they hold.
+/// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each.
+/// `integers` are what is stored of real numbers that they hold.
 pub(crate) fn write(
     stream: &mut dyn Write,
     data: &Slices<'_>,

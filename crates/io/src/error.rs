@@ -237,8 +237,8 @@ impl Error {
 
     /// Who is to act: the input (exit code 2) or the run (exit code 1).
     ///
-    /// A file that cannot be opened is the input's fault, and so is an output whose folder does not exist; a full disk,
-    /// a folder without permission and a read that breaks off are failures.
+    /// A file that cannot be opened is the input's fault, and so is an output whose folder does not exist; a
+    /// full disk, a folder without permission and a read that breaks off are failures.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Open { .. }

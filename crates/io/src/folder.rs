@@ -22,7 +22,8 @@ pub(crate) struct Folder {
 impl Folder {
     /// The files in the order of the last number in their names.
     ///
-    /// Errors: names without a number, or that differ in more than it; two files of one number; numbers that are missing.
+    /// Errors: names without a number, or that differ in more than it; two files of one number; numbers that
+    /// are missing.
     pub(crate) fn numbered(&self) -> Result<Vec<&Path>> {
         let path = &self.path;
         let refuse = |expected: &str, found: String| {

@@ -96,8 +96,8 @@ pub struct Format {
     pub(crate) holds_projections: Option<fn(&Path) -> Result<bool>>,
     /// Opens a CT scan; the name chooses one of several.
     pub(crate) projections: Option<OpenProjections>,
-    /// Small files of kinds that Rayspin reads and does not write. Tests of damaged files and fuzzers start from them, and from files that
-    /// the row's own functions write.
+    /// Small files of kinds that Rayspin reads and does not write. Tests of damaged files and fuzzers start
+    /// from them, and from files that the row's own functions write.
     pub samples: fn() -> Vec<Sample>,
 }
 
@@ -193,11 +193,12 @@ impl ImageWriter {
 
 /// A file in the making, as a format's module writes it. Dropped unfinished it leaves nothing.
 pub(crate) trait VolumeWriter: Send {
-    /// Appends slices `[z, y, x]`: whole volumes, or parts of one where [`ImageWriter::by_slices`](crate::ImageWriter) says so.
+    /// Appends slices `[z, y, x]`: whole volumes, or parts of one where
+    /// [`ImageWriter::by_slices`](crate::ImageWriter) says so.
     fn push(&mut self, slices: &Slices<'_>) -> Result<()>;
 
-    /// Ends the file under `path` after `frames` volumes: the name and the number that it was made for, or fewer under another
-    /// name in the same folder. Returns what a reader of the file does not see.
+    /// Ends the file under `path` after `frames` volumes: the name and the number that it was made for, or
+    /// fewer under another name in the same folder. Returns what a reader of the file does not see.
     fn finish(self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>>;
 }
 

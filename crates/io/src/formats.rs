@@ -10,7 +10,8 @@ use crate::{
 /// What a buffered stream holds.
 const BUFFER: u64 = 1 << 20;
 
-/// Integers of every width, the narrowest first. A signed byte is stored where it was read alone: few programs expect one.
+/// Integers of every width, the narrowest first. A signed byte is stored where it was read alone: few
+/// programs expect one.
 const INTEGERS: &[Element] = &[
     Element::U8,
     Element::I16,
@@ -51,8 +52,9 @@ const BLANK: Format = Format {
 
 /// Every file format that Rayspin knows.
 ///
-/// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`, `SeriesWriter`, the programs' help
-/// texts, checks and messages, the lists of the documents, the tests of all formats and the fuzzer follow the row.
+/// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`,
+/// `SeriesWriter`, the programs' help texts, checks and messages, the lists of the documents, the tests of
+/// all formats and the fuzzer follow the row.
 pub static FORMATS: [Format; 13] = [
     Format {
         name: "NIfTI",

@@ -80,8 +80,8 @@ impl Drop for GzipWriter {
     }
 }
 
-/// What a gzip file holds, one member after another. Zeros behind a member count for nothing, as gzip has it: tapes and some copies fill
-/// their blocks with them.
+/// What a gzip file holds, one member after another. Zeros behind a member count for nothing, as gzip has it:
+/// tapes and some copies fill their blocks with them.
 pub(crate) struct GzipReader<R> {
     /// None at the end of the file.
     member: Option<GzDecoder<R>>,

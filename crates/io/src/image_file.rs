@@ -40,7 +40,8 @@ pub struct ImageFile<I = Image> {
 }
 
 impl<I> ImageFile<I> {
-    /// Whether the numbers are Hounsfield units, where the file tells; most formats do not. [`WriteOptions::hounsfield`] takes it.
+    /// Whether the numbers are Hounsfield units, where the file tells; most formats do not.
+    /// [`WriteOptions::hounsfield`] takes it.
     pub fn states_hounsfield(&self) -> Option<bool> {
         (self.hounsfield || self.format.keeps(Property::Unit)).then_some(self.hounsfield)
     }
@@ -52,8 +53,8 @@ impl<I> ImageFile<I> {
     }
 }
 
-/// Reads an image of any format that holds images as arrays. NumPy arrays are `[y, x]`, `[z, y, x]` or `[repetition, z, y, x]`.
-/// A name after a colon chooses one of several arrays or series ([`Input`]).
+/// Reads an image of any format that holds images as arrays. NumPy arrays are `[y, x]`, `[z, y, x]` or
+/// `[repetition, z, y, x]`. A name after a colon chooses one of several arrays or series ([`Input`]).
 ///
 /// Errors: a file of no such format; errors of the format's reader.
 ///
@@ -133,8 +134,8 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
     Ok(ImageFile { image, format, layout, hounsfield, stored, repetition_time_s, notes })
 }
 
-/// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one sentence each. An image
-/// of several stacks becomes the files that [`stack_paths`] names.
+/// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one
+/// sentence each. An image of several stacks becomes the files that [`stack_paths`] names.
 ///
 /// Errors: an ending that belongs to no image format; a file that cannot be written; errors of the format's
 /// writer.

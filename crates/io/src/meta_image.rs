@@ -1,9 +1,11 @@
 //! MetaImage files of ITK, RTK and 3D Slicer: `.mha`, and `.mhd` with the numbers in a file of their own.
 //!
-//! A header of lines `Key = Value`, then the numbers, x fastest, which is the C order of Rayspin's `[z, y, x]`. Coordinates are LPS, as
-//! Rayspin's; `Offset` is the place of the first voxel, and the matrix holds the direction of x, of y and of z, one after another.
-//! Read: numbers of 8 to 64 bits in either byte order or as text, one channel, plain or compressed (zlib, gzip), in one file or in
-//! several. Keys mean what they mean to ITK. Written: 32-bit floats, and integers that were read as such.
+//! A header of lines `Key = Value`, then the numbers, x fastest, which is the C order of Rayspin's `[z, y,
+//! x]`. Coordinates are LPS, as Rayspin's; `Offset` is the place of the first voxel, and the matrix holds the
+//! direction of x, of y and of z, one after another.
+//! Read: numbers of 8 to 64 bits in either byte order or as text, one channel, plain or compressed (zlib,
+//! gzip), in one file or in several. Keys mean what they mean to ITK. Written: 32-bit floats, and integers
+//! that were read as such.
 
 mod data;
 mod samples;

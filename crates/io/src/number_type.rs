@@ -7,11 +7,11 @@ use rayon::prelude::*;
 
 use crate::element::{Element, Scale};
 
-/// How a file stores the numbers of an image: a type, and for integers perhaps a slope and an intercept, with which a value is slope ·
-/// stored + intercept.
+/// How a file stores the numbers of an image: a type, and for integers perhaps a slope and an intercept, with
+/// which a value is slope · stored + intercept.
 ///
-/// Images are in memory in single precision, which holds every integer of 16 bits. [`WriteOptions::stored`](crate::WriteOptions::stored)
-/// makes integers of them again.
+/// Images are in memory in single precision, which holds every integer of 16 bits.
+/// [`WriteOptions::stored`](crate::WriteOptions::stored) makes integers of them again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NumberType {
     pub(crate) element: Element,
@@ -74,8 +74,9 @@ impl NumberType {
         }
     }
 
-    /// The integers of a format, `integers`, that hold every value as it is: these, or the narrowest others. None if the values
-    /// are no such integers, have changed since they were read, or were rounded on reading: they would pass for the file's own numbers.
+    /// The integers of a format, `integers`, that hold every value as it is: these, or the narrowest others.
+    /// None if the values are no such integers, have changed since they were read, or were rounded on
+    /// reading: they would pass for the file's own numbers.
     pub(crate) fn integers_of(
         self,
         values: &ArrayViewD<'_, f32>,

@@ -1,5 +1,5 @@
-//! CT scans in NeXus files (HDF5) by the application definition NXtomo: one dataset of projections, flat and dark fields, told apart by
-//! `image_key` (0 projection, 1 flat field, 2 dark field, 3 invalid).
+//! CT scans in NeXus files (HDF5) by the application definition NXtomo: one dataset of projections, flat and
+//! dark fields, told apart by `image_key` (0 projection, 1 flat field, 2 dark field, 3 invalid).
 //!
 //! | what | where, below the entry | shape |
 //! |---|---|---|
@@ -37,7 +37,8 @@ const ANGLES: &str = "sample/rotation_angle";
 const ALIGNMENT: f64 = -1.0;
 const PLACES: Places = Places { flats: KEYS, angles: ANGLES, lines: None };
 
-/// The entries of a file: groups that say they are an NXtomo, or that have images and their kinds. Those without images come last.
+/// The entries of a file: groups that say they are an NXtomo, or that have images and their kinds. Those
+/// without images come last.
 fn entries(path: &Path, file: &hdf5::File) -> Vec<Entry> {
     let mut found = Vec::new();
     if let Ok(root) = file.group("/") {

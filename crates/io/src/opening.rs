@@ -10,7 +10,8 @@ use crate::{Error, Result};
 /// The most bytes of a text file: geometries, records and transfer functions are far shorter.
 const LONGEST_TEXT: u64 = 64 << 20;
 
-/// Opens a file to read. A pipe or a device is refused before it is opened: it would wait for another program, or never end.
+/// Opens a file to read. A pipe or a device is refused before it is opened: it would wait for another
+/// program, or never end.
 ///
 /// Errors: [`Error::Open`], [`Error::NotThisFormat`].
 pub(crate) fn open(path: &Path) -> Result<File> {
@@ -35,7 +36,8 @@ pub(crate) fn expect_regular(path: &Path) -> Result<()> {
 
 /// Reads a text file.
 ///
-/// Errors: a file that cannot be opened or read, that is no regular file, that is no UTF-8, or longer than 64 MiB.
+/// Errors: a file that cannot be opened or read, that is no regular file, that is no UTF-8, or longer than 64
+/// MiB.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;

@@ -56,8 +56,9 @@ pub fn write_rgb(path: impl AsRef<Path>, picture: ArrayView3<'_, u8>) -> Result<
     encode(path.as_ref(), [height, width], ColorType::Rgb, &[&bytes], 0)
 }
 
-/// Writes frames `[frame, row, column, channel]`, grey (1 channel) or in sRGB (3), as an animated picture (APNG) that repeats without end and
-/// shows each frame for some milliseconds. One frame is a picture like others.
+/// Writes frames `[frame, row, column, channel]`, grey (1 channel) or in sRGB (3), as an animated picture
+/// (APNG) that repeats without end and shows each frame for some milliseconds. One frame is a picture like
+/// others.
 ///
 /// Errors: another last axis, no frames, and as [`write_grey`].
 ///
@@ -96,8 +97,8 @@ const PREVIEW_SIDE: usize = 256;
 const PREVIEW_TILES: usize = 16;
 
 impl PngOptions {
-    /// A picture in the [window for any image](Window::Preview): all slices of all repetitions where these are few, else some spread
-    /// over repetitions first. Small ones are enlarged to 256 pixels or more.
+    /// A picture in the [window for any image](Window::Preview): all slices of all repetitions where these
+    /// are few, else some spread over repetitions first. Small ones are enlarged to 256 pixels or more.
     pub fn preview(slices: usize, repetitions: usize) -> Self {
         let repetitions = evenly_spaced(repetitions, PREVIEW_TILES);
         let each = (PREVIEW_TILES / repetitions.len().max(1)).max(1);
@@ -111,7 +112,8 @@ impl PngOptions {
     }
 }
 
-/// What the writer of a [preview](PngOptions::preview) holds. One volume: its values, sorted for the window, and grey. A
+/// What the writer of a [preview](PngOptions::preview) holds. One volume: its values, sorted for the window,
+/// and grey. A
 /// series: at most what it shows.
 pub(crate) fn memory(frames: u64, volume: u64) -> u64 {
     if frames == 1 { 9 * volume / 8 } else { frames.min(PREVIEW_TILES as u64) * volume }
@@ -132,9 +134,9 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     Ok(Box::new(SeriesTiles { magnitudes: values == Some(Values::Magnitude), ..tiles }))
 }
 
-/// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a series. Returns what
-/// the picture leaves out, one sentence. Errors: a repetition or slice that does not exist, a window that makes no sense, and
-/// as [`write_grey`].
+/// Writes an image as a grey montage on square pixels: slices of a volume, or slices of repetitions of a
+/// series. Returns what the picture leaves out, one sentence. Errors: a repetition or slice that does not
+/// exist, a window that makes no sense, and as [`write_grey`].
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};

@@ -86,8 +86,8 @@ impl fmt::Debug for Projections {
 }
 
 impl Projections {
-    /// The same projections as counts with these flat and dark fields `[frame, row, column]`, in place of the file's. Without `darks` the
-    /// file's dark fields stay.
+    /// The same projections as counts with these flat and dark fields `[frame, row, column]`, in place of the
+    /// file's. Without `darks` the file's dark fields stay.
     pub fn with_fields(mut self, flats: Array3<f32>, darks: Option<Array3<f32>>) -> Self {
         let [_, rows, columns] = self.shape;
         if self.frames.is_none()
@@ -205,7 +205,8 @@ impl Projections {
         self.geometry.as_ref()
     }
 
-    /// The line integrals `[view, row, column]` of the next `count` views in C order, or of as many as are left.
+    /// The line integrals `[view, row, column]` of the next `count` views in C order, or of as many as are
+    /// left.
     ///
     /// Errors: damage; numbers that are not finite; a view without photons; memory.
     pub fn lines(&mut self, count: usize, cpu: &Cpu) -> Result<Vec<f32>> {

@@ -57,14 +57,16 @@ pub struct Views {
     pub values: ArrayD<f32>,
     /// The distance between pixels, where the file states it.
     pub pixel: Option<PixelSize>,
-    /// Where the middle of a view lies in the image's own coordinates, mm, where this is away from the origin by more than half a pixel.
+    /// Where the middle of a view lies in the image's own coordinates, mm, where this is away from the origin
+    /// by more than half a pixel.
     pub middle_mm: Option<[f64; 2]>,
     /// What had to be assumed or repaired, for people.
     pub notes: Vec<String>,
 }
 
 impl Projections {
-    /// Opens a scan of any format that holds CT scans, by its content. A name after a colon chooses one of several ([`Input`]).
+    /// Opens a scan of any format that holds CT scans, by its content. A name after a colon chooses one of
+    /// several ([`Input`]).
     ///
     /// Errors: a file of no such format; errors of the format's reader.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -132,8 +134,9 @@ impl Projections {
     }
 }
 
-/// The numbers of an array or image: `[view, row, column]`, or `[view, column]`. The slices of an image are views, and one slice is a
-/// sinogram. The voxels of an image are as large as the pixels along rows and columns.
+/// The numbers of an array or image: `[view, row, column]`, or `[view, column]`. The slices of an image are
+/// views, and one slice is a sinogram. The voxels of an image are as large as the pixels along rows and
+/// columns.
 ///
 /// Errors: a file of another kind; numbers with imaginary parts.
 pub fn read_views(path: impl AsRef<Path>) -> Result<Views> {
@@ -168,7 +171,8 @@ pub fn read_views(path: impl AsRef<Path>) -> Result<Views> {
     }
 }
 
-/// Where the middle of each view lies, as [`Views`] has it. An image whose first voxel is the origin states nothing.
+/// Where the middle of each view lies, as [`Views`] has it. An image whose first voxel is the origin states
+/// nothing.
 fn middle(place: &Geometry, shape: &[usize], sinogram: bool) -> Option<[f64; 2]> {
     let axes = if sinogram { 1 } else { 2 };
     let size = |axis: usize| shape[shape.len() - 1 - axis];
@@ -183,7 +187,8 @@ fn middle(place: &Geometry, shape: &[usize], sinogram: bool) -> Option<[f64; 2]>
     for (axis, first) in first.iter().enumerate() {
         middle[axis] = first + 0.5 * place.spacing_mm[axis] * (size(axis) - 1) as f64;
     }
-    // The voxel at n/2 of Rayspin's own images is the origin: their middle is half a voxel before it, or on it.
+    // The voxel at n/2 of Rayspin's own images is the origin: their middle is half a voxel before it, or on
+    // it.
     let is_away = middle.iter().zip(place.spacing_mm).any(|(at, size)| at.abs() > 0.501 * size);
     is_away.then_some(middle)
 }

@@ -20,11 +20,13 @@ pub struct RawOptions {
     pub dwell_us: Option<f64>,
 }
 
-/// Makes a scan with a header of k-space on a grid, or of samples with a trajectory: what [`read_scan`](crate::read_scan) reads,
-/// understood alike, as ISMRMRD files hold it. Each line or spoke is a readout. [`write_scan`](crate::write_scan) writes the scan.
+/// Makes a scan with a header of k-space on a grid, or of samples with a trajectory: what
+/// [`read_scan`](crate::read_scan) reads, understood alike, as ISMRMRD files hold it. Each line or spoke is a
+/// readout. [`write_scan`](crate::write_scan) writes the scan.
 ///
-/// The image of the scan is that of the arrays. A grid keeps all its samples, whatever [`ScanOptions::matrix`] says: the header
-/// states the matrix. Samples along a trajectory beyond the matrix's own k-space are kept too, and left out by the reader.
+/// The image of the scan is that of the arrays. A grid keeps all its samples, whatever
+/// [`ScanOptions::matrix`] says: the header states the matrix. Samples along a trajectory beyond the matrix's
+/// own k-space are kept too, and left out by the reader.
 ///
 /// Errors: as [`read_scan`](crate::read_scan); a file of a scan or of images; noise of other coils.
 ///

@@ -25,7 +25,8 @@ const SAME: f64 = 1e-3;
 
 /// Reads a geometry. As in RTK a parameter keeps its value until a later projection states another one.
 ///
-/// Errors: another file; text that is no number; a projection without an angle; a matrix that does not belong to the parameters.
+/// Errors: another file; text that is no number; a projection without an angle; a matrix that does not belong
+/// to the parameters.
 ///
 /// ```
 /// use rayspin_scan::ct::geometry::RtkProjection;
@@ -106,7 +107,8 @@ impl State<'_> {
         format!("{name} of projection {}", self.found.projections.len())
     }
 
-    /// Sets a parameter; whether it is the angle. Unknown elements, such as collimations, say nothing about the rays.
+    /// Sets a parameter; whether it is the angle. Unknown elements, such as collimations, say nothing about
+    /// the rays.
     fn set(&mut self, name: &str, text: &str) -> Result<bool> {
         let known = [
             "GantryAngle",
@@ -165,7 +167,8 @@ impl State<'_> {
     }
 }
 
-/// Writes a geometry as RTK does, with the matrix that its reader demands. The file appears whole or not at all.
+/// Writes a geometry as RTK does, with the matrix that its reader demands. The file appears whole or not at
+/// all.
 ///
 /// Errors: [`Error::Write`].
 pub fn write(path: impl AsRef<Path>, geometry: &RtkGeometry) -> Result<()> {

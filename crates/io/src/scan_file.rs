@@ -18,8 +18,8 @@ pub struct ScanOptions {
     pub trajectory: Option<PathBuf>,
     /// Units of that trajectory; by its range when absent.
     pub units: Option<TrajectoryUnits>,
-    /// Matrix x, y and, where z is to change, z. When absent it is a grid's own, or follows from the extent of a trajectory
-    /// whose unit is certain.
+    /// Matrix x, y and, where z is to change, z. When absent it is a grid's own, or follows from the extent
+    /// of a trajectory whose unit is certain.
     pub matrix: Option<Vec<usize>>,
     /// Field of view x, y and z in mm of a file without geometry; 1 mm voxels along what is absent.
     pub fov_mm: Option<Vec<f64>>,
@@ -27,7 +27,8 @@ pub struct ScanOptions {
     pub readouts: Option<Ranges>,
     /// Whether the last column of the trajectory holds density weights, which are left out.
     pub weights: bool,
-    /// Whether the echoes of a BART array, along TE, are the images of a series where its TIME is 1. They are contrasts else.
+    /// Whether the echoes of a BART array, along TE, are the images of a series where its TIME is 1. They are
+    /// contrasts else.
     pub echoes_in_time: bool,
 }
 
@@ -56,7 +57,8 @@ pub struct ArrayFrame {
 }
 
 impl ArrayFrame {
-    /// What the arrays were understood as; sizes in the order x, y, z, or BART's for a slice across the readout.
+    /// What the arrays were understood as; sizes in the order x, y, z, or BART's for a slice across the
+    /// readout.
     pub fn summary(&self) -> Summary {
         let mut summary = self.frame.summary();
         if self.layout.axes == Axes::ReadIsZ {
@@ -74,14 +76,15 @@ impl ArrayFrame {
 /// * Samples, with a trajectory: a BART array (`[1, readout, spoke, coil]`) or a NumPy array
 ///   (`[coil, sample]` or `[coil, spoke, readout]`).
 ///
-/// A BART array of several images, along TE, TIME, TIME2 or SLICE, is an [`ArraySeries`]. Its trajectory has the same sizes
-/// along these, or 1 where one trajectory serves all.
+/// A BART array of several images, along TE, TIME, TIME2 or SLICE, is an [`ArraySeries`]. Its trajectory has
+/// the same sizes along these, or 1 where one trajectory serves all.
 ///
-/// A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout, dim]`, with
-/// components in the order x, y, z. A name after a colon chooses one of several scans or arrays of a file ([`Input`]).
+/// A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout,
+/// dim]`, with components in the order x, y, z. A name after a colon chooses one of several scans or arrays
+/// of a file ([`Input`]).
 ///
-/// Errors: a format without raw data, real numbers in a NumPy file, a trajectory whose unit or matrix is not certain, and
-/// whatever the format's reader or [`Frame`] refuses.
+/// Errors: a format without raw data, real numbers in a NumPy file, a trajectory whose unit or matrix is not
+/// certain, and whatever the format's reader or [`Frame`] refuses.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
@@ -161,7 +164,8 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
     Ok(ScanFile::Frame(Box::new(ArrayFrame { frame, layout, readout, notes })))
 }
 
-/// Whether a file holds a raw scan with a header, and not images or arrays alone. Errors: as [`detect`], and a damaged file.
+/// Whether a file holds a raw scan with a header, and not images or arrays alone. Errors: as [`detect`], and
+/// a damaged file.
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -183,8 +187,8 @@ pub fn holds_scan(path: impl AsRef<Path>) -> Result<bool> {
     input.format()?.scans.as_ref().map_or(Ok(false), |scans| (scans.holds)(&input.file, name))
 }
 
-/// Writes a raw scan in the format of the name; `identity` says what becomes of the patient's name and the like. Returns the
-/// paths of the header's elements that are left out.
+/// Writes a raw scan in the format of the name; `identity` says what becomes of the patient's name and the
+/// like. Returns the paths of the header's elements that are left out.
 ///
 /// Errors: an ending of a format without raw scans; errors of the format's writer.
 ///
@@ -233,7 +237,8 @@ pub(crate) fn on_grid(path: &Path, grid: ArrayD<C32>, options: &ScanOptions) -> 
     frame.with_matrix(&matrix).map_err(core)
 }
 
-/// The matrix `[z, y, x]` or `[y, x]` of an image of a grid. Errors: more numbers `wanted`, in the order x, y, z, than it has axes.
+/// The matrix `[z, y, x]` or `[y, x]` of an image of a grid. Errors: more numbers `wanted`, in the order x,
+/// y, z, than it has axes.
 pub(crate) fn matrix_of_grid(path: &Path, own: &[usize], wanted: &[usize]) -> Result<Vec<usize>> {
     let mut matrix = own.to_vec();
     if wanted.iter().skip(matrix.len()).any(|&n| n != 1) {
@@ -282,8 +287,8 @@ pub(crate) fn expect_runs(path: &Path, samples_in: &[usize], points_in: &[usize]
 }
 
 /// Reads a trajectory in the file's own unit: BART `[3, readout, spoke]`, `.npy` or `.npz` `[sample, dim]` or
-/// `[spoke, readout, dim]`. A name after a colon chooses the array of an archive. The points of several images (BART's TE, TIME,
-/// TIME2, SLICE) follow one another.
+/// `[spoke, readout, dim]`. A name after a colon chooses the array of an archive. The points of several
+/// images (BART's TE, TIME, TIME2, SLICE) follow one another.
 ///
 /// Errors: another format or shape, complex numbers, or numbers that are not finite.
 ///
@@ -317,7 +322,8 @@ pub(crate) fn read_points(path: &Path) -> Result<Runs<f64>> {
     (arrays.points)(path, input.name.as_deref())
 }
 
-/// [`read_points`] without density weights. Errors: more than three components; no column that may hold weights.
+/// [`read_points`] without density weights. Errors: more than three components; no column that may hold
+/// weights.
 pub(crate) fn read_components(path: &Path, options: &ScanOptions) -> Result<Runs<f64>> {
     let (mut points, runs) = read_points(path)?;
     let columns = points.ncols();
@@ -388,8 +394,8 @@ pub(crate) fn place(
     Ok((trajectory, matrix.into_iter().rev().collect()))
 }
 
-/// The unit of a trajectory from which the matrix is to follow: cycles per field of view, where the user or the format says
-/// so.
+/// The unit of a trajectory from which the matrix is to follow: cycles per field of view, where the user or
+/// the format says so.
 fn certain_units(
     path: &Path,
     trajectory: &Trajectory,

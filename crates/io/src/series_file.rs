@@ -19,8 +19,8 @@ pub struct SeriesShape {
     pub geometry: Geometry,
 }
 
-/// A file of `[frame, z, y, x]` in the making, in the format of its name. No more than one volume of it is in memory (of a
-/// picture, what it shows). Dropped unfinished it leaves nothing.
+/// A file of `[frame, z, y, x]` in the making, in the format of its name. No more than one volume of it is in
+/// memory (of a picture, what it shows). Dropped unfinished it leaves nothing.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
@@ -55,8 +55,8 @@ pub struct SeriesWriter {
 }
 
 impl SeriesWriter {
-    /// A temporary file beside `path`. Errors: another ending, axes or numbers that the format cannot hold, a folder that cannot
-    /// be written.
+    /// A temporary file beside `path`. Errors: another ending, axes or numbers that the format cannot hold, a
+    /// folder that cannot be written.
     pub fn create(path: impl AsRef<Path>, shape: &SeriesShape, options: &WriteOptions) -> Result<Self> {
         let [nz, ny, nx] = shape.volume;
         let shape_of_file = match shape.frames {
@@ -66,7 +66,8 @@ impl SeriesWriter {
         Self::start(path.as_ref(), &shape_of_file, &shape.geometry, (options, None))
     }
 
-    /// [`SeriesWriter::create`] of `[z, y, x]` or `[frame, z, y, x]`. `integers` hold every number to come, which is real.
+    /// [`SeriesWriter::create`] of `[z, y, x]` or `[frame, z, y, x]`. `integers` hold every number to come,
+    /// which is real.
     pub(crate) fn start(
         path: &Path,
         shape: &[usize],
@@ -100,7 +101,8 @@ impl SeriesWriter {
         })
     }
 
-    /// Bytes that a writer of `frames` volumes of `volume` bytes each holds in memory, by the format of its name.
+    /// Bytes that a writer of `frames` volumes of `volume` bytes each holds in memory, by the format of its
+    /// name.
     pub fn memory(path: impl AsRef<Path>, frames: u64, volume: u64) -> u64 {
         let images = Format::of_name(path).and_then(|format| format.images.as_ref());
         images.map_or(0, |images| (images.memory)(frames, volume))
@@ -120,8 +122,9 @@ impl SeriesWriter {
         self.shape.iter().rev().nth(3).copied().unwrap_or(1)
     }
 
-    /// Appends a volume `[z, y, x]`, or the next slices of one where the format takes them one after another. Errors: another shape,
-    /// more volumes than were announced, a part of a volume for a format that needs all of it, a file that cannot be written.
+    /// Appends a volume `[z, y, x]`, or the next slices of one where the format takes them one after another.
+    /// Errors: another shape, more volumes than were announced, a part of a volume for a format that needs
+    /// all of it, a file that cannot be written.
     pub fn push<'a>(&mut self, slices: impl Into<Slices<'a>>) -> Result<()> {
         let slices = slices.into();
         let core = |e| Error::core(&self.path, e);
@@ -141,8 +144,8 @@ impl SeriesWriter {
         Ok(())
     }
 
-    /// The file under its name. Returns what it leaves out, one sentence each. Errors: volumes that are missing; a file that
-    /// cannot be written.
+    /// The file under its name. Returns what it leaves out, one sentence each. Errors: volumes that are
+    /// missing; a file that cannot be written.
     pub fn finish(self) -> Result<Vec<String>> {
         if self.pushed < self.frames() {
             let expected = format!("{} volumes", self.frames());
@@ -189,8 +192,8 @@ fn before_ending(path: &Path, format: &Format, text: &str) -> PathBuf {
     path.with_file_name(format!("{}{text}{}", &name[..at], &name[at..]))
 }
 
-/// The files of an image's stacks: its own name where it is one stack, else numbered names, `image_1.nii.gz` and so on. Arrays and other files
-/// that hold no geometry have all slices in one file.
+/// The files of an image's stacks: its own name where it is one stack, else numbered names, `image_1.nii.gz`
+/// and so on. Arrays and other files that hold no geometry have all slices in one file.
 ///
 /// Errors: an ending that no format has.
 ///

@@ -99,7 +99,8 @@ pub enum AnyImage {
 }
 
 impl AnyImage {
-    /// The image in real numbers: magnitudes where a number has an imaginary part. Also tells whether they are.
+    /// The image in real numbers: magnitudes where a number has an imaginary part. Also tells whether they
+    /// are.
     ///
     /// ```
     /// use ndarray::{ArrayD, IxDyn};

@@ -1,11 +1,12 @@
 //! TIFF stacks: a page a slice, as ImageJ and synchrotrons write them.
 //!
-//! It reads grey numbers of 8 to 64 bits, integers and floats, in either byte order, plain or compressed without loss. It reads TIFF, BigTIFF,
-//! ImageJ's stacks beyond 4 GB, which describe their first page alone, and folders of numbered files. It writes 32-bit floats, and
-//! integers that were read as such; as BigTIFF from 4 GB on.
+//! It reads grey numbers of 8 to 64 bits, integers and floats, in either byte order, plain or compressed
+//! without loss. It reads TIFF, BigTIFF, ImageJ's stacks beyond 4 GB, which describe their first page alone,
+//! and folders of numbered files. It writes 32-bit floats, and integers that were read as such; as BigTIFF
+//! from 4 GB on.
 //!
-//! A voxel is as large as ImageJ or OME says, and lies nowhere. Stored numbers are data: what tags say about showing them (WhiteIsZero, Orientation) changes nothing. Thumbnails and masks are no
-//! slices.
+//! A voxel is as large as ImageJ or OME says, and lies nowhere. Stored numbers are data: what tags say about
+//! showing them (WhiteIsZero, Orientation) changes nothing. Thumbnails and masks are no slices.
 
 mod pixel;
 mod stored;
@@ -161,7 +162,8 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
         limits.decoding_buffer_size = decoded;
         limits
     };
-    // A tag has no more values than the file has bytes. The decoder bounds tags and numbers by the same limit.
+    // A tag has no more values than the file has bytes. The decoder bounds tags and numbers by the same
+    // limit.
     let tags = held.saturating_mul(size_of::<Value>());
     let mut decoder = decoder.with_limits(limits(tags));
     let (mut values, mut notes, mut first) = (Vec::new(), Vec::new(), None::<(usize, [usize; 2])>);
@@ -253,8 +255,8 @@ impl Page {
         Ok(Self { size: [rows as usize, columns as usize], bits })
     }
 
-    /// The bytes that this page and those before it take of the file. Each byte belongs to one page: thousands of pages that share their
-    /// bytes would fill any memory.
+    /// The bytes that this page and those before it take of the file. Each byte belongs to one page:
+    /// thousands of pages that share their bytes would fill any memory.
     ///
     /// Errors: pages that take more than the file has; a page of more numbers than its bytes hold.
     fn held<R: Read + Seek>(
@@ -362,8 +364,8 @@ impl Page {
         Ok((element, rounded))
     }
 
-    /// The pages of a stack whose file describes only the first page; the others follow without a gap. ImageJ writes stacks beyond 4 GB
-    /// like this, and tifffile on request. None for other files.
+    /// The pages of a stack whose file describes only the first page; the others follow without a gap. ImageJ
+    /// writes stacks beyond 4 GB like this, and tifffile on request. None for other files.
     ///
     /// Errors: a stack whose other pages cannot be found so.
     fn stack(

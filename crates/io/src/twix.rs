@@ -1,7 +1,7 @@
 //! Siemens raw data, which is recognised.
 
-/// VD and VE files start with a count below 10000 and a number of measurements of at most 64; VB files with the length of
-/// their header, which is beyond 1024, and the number of its parts.
+/// VD and VE files start with a count below 10000 and a number of measurements of at most 64; VB files with
+/// the length of their header, which is beyond 1024, and the number of its parts.
 pub(crate) fn begins(start: &[u8]) -> bool {
     let word = |at: usize| {
         let bytes = start.get(at..at + 4)?;

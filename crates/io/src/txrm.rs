@@ -1,4 +1,5 @@
-//! Scans of Zeiss X-ray microscopes, `.txrm`: an OLE compound file with a stream for each quantity and for each image.
+//! Scans of Zeiss X-ray microscopes, `.txrm`: an OLE compound file with a stream for each quantity and for
+//! each image.
 //!
 //! | what | stream | numbers |
 //! |---|---|---|
@@ -11,7 +12,8 @@
 //! | flat field | `ReferenceData/Image` | as `ReferenceData/DataType` says |
 //! | column of the axis from the middle | `ReconSettings/CenterShift` | float32 |
 //!
-//! The format has no public description; these are the fields that dxchange documents (F. De Carlo et al., J Synchrotron Rad 21:1224, 2014).
+//! The format has no public description; these are the fields that dxchange documents (F. De Carlo et al., J
+//! Synchrotron Rad 21:1224, 2014).
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Write};

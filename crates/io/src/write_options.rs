@@ -6,14 +6,16 @@ use crate::{NumberType, Values};
 /// How [`write_image`](crate::write_image) writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WriteOptions {
-    /// The numbers stored; when absent, the format's usual ones: magnitude in NIfTI and ISMRMRD, and complex numbers in `.npy`
-    /// and `.cfl`.
+    /// The numbers stored; when absent, the format's usual ones: magnitude in NIfTI and ISMRMRD, and complex
+    /// numbers in `.npy` and `.cfl`.
     pub values: Option<Values>,
-    /// How the image's file stored its numbers ([`ImageFile::stored`](crate::ImageFile::stored)). Real numbers that were integers, and still are those that the
-    /// file had, are stored as such where the format has them; [`SeriesWriter`](crate::SeriesWriter), which does not know all numbers, leaves them floats.
+    /// How the image's file stored its numbers ([`ImageFile::stored`](crate::ImageFile::stored)). Real
+    /// numbers that were integers, and still are those that the file had, are stored as such where the format
+    /// has them; [`SeriesWriter`](crate::SeriesWriter), which does not know all numbers, leaves them floats.
     pub stored: Option<NumberType>,
-    /// Whether the numbers are Hounsfield units ([`ImageFile::states_hounsfield`](crate::ImageFile::states_hounsfield)), for formats that state it. When absent, numbers that reach down to
-    /// −500 are.
+    /// Whether the numbers are Hounsfield units
+    /// ([`ImageFile::states_hounsfield`](crate::ImageFile::states_hounsfield)), for formats that state it.
+    /// When absent, numbers that reach down to −500 are.
     pub hounsfield: Option<bool>,
     /// Time between repetitions in s, for formats that keep it.
     pub repetition_time_s: Option<f64>,
@@ -29,16 +31,17 @@ pub struct PngOptions {
     /// The real number that is shown of complex ones. Real numbers show themselves, unless the caller sets
     /// [`WriteOptions::values`].
     pub part: Part,
-    /// What is black and what is white; phase is shown from −π to π unless a range is given. Percentiles are taken over the
-    /// whole volume, and over all that is shown of a series.
+    /// What is black and what is white; phase is shown from −π to π unless a range is given. Percentiles are
+    /// taken over the whole volume, and over all that is shown of a series.
     pub window: Window,
-    /// Slices of each repetition, and how they are laid out. Several slices of several repetitions have a row a repetition unless
-    /// columns are given.
+    /// Slices of each repetition, and how they are laid out. Several slices of several repetitions have a row
+    /// a repetition unless columns are given.
     pub montage: Montage,
     /// Repetitions of a series that are shown; all when absent.
     pub repetitions: Option<Vec<usize>>,
     /// Each pixel becomes a block of this many, squared; 0 counts as 1.
     pub enlarge: usize,
-    /// Pixels of the longer side, at least: blocks of smaller pictures are made larger. 0 leaves them as they are.
+    /// Pixels of the longer side, at least: blocks of smaller pictures are made larger. 0 leaves them as they
+    /// are.
     pub least_side: usize,
 }

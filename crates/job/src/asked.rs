@@ -51,7 +51,8 @@ impl Typed {
     }
 }
 
-/// The image that a parameter `name` takes from a file. Errors: a file that cannot be read, more than one image in it.
+/// The image that a parameter `name` takes from a file. Errors: a file that cannot be read, more than one
+/// image in it.
 pub fn image_of(name: &str, path: &Path) -> Result<Value> {
     let image = rayspin_io::read_image(path)?.image;
     if image.repetitions() > 1 {
@@ -156,7 +157,8 @@ impl<K: Kit> Asked<K> {
         Ok(changed(method.copy(), images)?)
     }
 
-    /// Refuses the first parameter given that the method does not have, or that does nothing as the others stand.
+    /// Refuses the first parameter given that the method does not have, or that does nothing as the others
+    /// stand.
     pub fn refuse_idle(&self, given: &Given, method: &K::Method) -> Result<()> {
         let name = method.about().name;
         for param in K::methods().params().iter().map(|(param, _)| param) {
@@ -178,8 +180,8 @@ impl<K: Kit> Asked<K> {
     }
 }
 
-/// Records the method and its parameters, by their names. An image is the file that it came from, whose hash is among the inputs, or its
-/// shape.
+/// Records the method and its parameters, by their names. An image is the file that it came from, whose hash
+/// is among the inputs, or its shape.
 pub fn record<M: Described + ?Sized>(
     recorder: &mut RunRecorder,
     method: &M,

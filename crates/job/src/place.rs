@@ -30,7 +30,8 @@ impl Place {
         Self { device, undecided: None, finish_on_cpu: false, gpu_memory: None, memory: None }
     }
 
-    /// What a run on this device may take: the memory limit; and the limit of the GPU's memory, or what is free but for [`GPU_RESERVE`].
+    /// What a run on this device may take: the memory limit; and the limit of the GPU's memory, or what is
+    /// free but for [`GPU_RESERVE`].
     ///
     /// Errors: the driver does not tell the GPU's memory.
     pub(crate) fn limits(&self) -> Result<Limits> {
@@ -43,7 +44,8 @@ impl Place {
         Ok(Limits { memory: self.memory, gpu: Some(self.gpu_memory.map_or(free, |limit| limit.min(free))) })
     }
 
-    /// Begins to start the GPU that the run will take, beside whatever comes next. Not where a limit holds for the memory of the process or
+    /// Begins to start the GPU that the run will take, beside whatever comes next. Not where a limit holds
+    /// for the memory of the process or
     /// the run only tells its plan: what a GPU takes of the host's memory is then measured alone.
     pub(crate) fn starting(&self, scan: &Path, dry_run: bool) -> Option<Starting> {
         if self.memory.is_some() || dry_run {
@@ -56,8 +58,8 @@ impl Place {
         }
     }
 
-    /// Takes the GPU that is named, or one where the CPU is not done with `plan` before it has started. Returns the bytes that starting it
-    /// took. `notes` say why a GPU was not taken.
+    /// Takes the GPU that is named, or one where the CPU is not done with `plan` before it has started.
+    /// Returns the bytes that starting it took. `notes` say why a GPU was not taken.
     ///
     /// Errors: the GPU that is named does not work.
     pub(crate) fn decide(
@@ -125,12 +127,14 @@ const THREAD_BYTES: u64 = 1 << 19;
 /// Seconds until a GPU has started, its kernels being compiled already: the wall time less the work of
 /// benches/results/2026-11-21-h100/recon.txt.
 const GPU_START: f64 = 0.3;
-/// Operations and bytes of a thread in a second, and threads that help a small scan: every scan that is counted as done before a
-/// GPU has started was, on two threads beside other work (benches/results/2026-11-21-cpu/estimate.txt).
+/// Operations and bytes of a thread in a second, and threads that help a small scan: every scan that is
+/// counted as done before a GPU has started was, on two threads beside other work
+/// (benches/results/2026-11-21-cpu/estimate.txt).
 const THREAD_RATE: f64 = 4e9;
 const HELPING_THREADS: usize = 16;
 
-/// Bytes of a scan from which on a GPU starts while it is read: smaller ones are often done on the CPU meanwhile.
+/// Bytes of a scan from which on a GPU starts while it is read: smaller ones are often done on the CPU
+/// meanwhile.
 const EARLY_BYTES: u64 = 64 << 20;
 /// Host memory that a started GPU takes: 107 MiB measured (benches/results/2026-11-24-h100/file_to_file.txt).
 const STARTED_BYTES: u64 = 128 << 20;
@@ -148,7 +152,8 @@ pub(crate) fn process_bytes() -> u64 {
 }
 
 impl Place {
-    /// Bytes of the process before a run. With a limit, what earlier runs have left to the allocator is given back first.
+    /// Bytes of the process before a run. With a limit, what earlier runs have left to the allocator is given
+    /// back first.
     pub(crate) fn bytes_before(&self) -> u64 {
         if self.memory.is_some() {
             cpu::trim_memory();
@@ -157,7 +162,8 @@ impl Place {
     }
 }
 
-/// The plan of a budget, with the threads' and the GPU's own memory added. `process` are bytes of the process before it read anything.
+/// The plan of a budget, with the threads' and the GPU's own memory added. `process` are bytes of the process
+/// before it read anything.
 pub(crate) fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
     let threads = device.cpu_side().threads();
     let staging = match device.backend() {

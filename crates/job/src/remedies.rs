@@ -34,8 +34,9 @@ const OTHERS: &[Remedy] = &[
 const MEMORY: &str = "a smaller problem needs less: `--matrix`, fewer slices or a single `--repetition`; `--memory` takes coils, \
                       images or points some at a time";
 
-/// What to do about an error, with parameters marked as [`rayspin_core::Mention`] has them: by the quantity that it names, the options and
-/// parameters say how they have to do with it. `others` are further remedies, which come first.
+/// What to do about an error, with parameters marked as [`rayspin_core::Mention`] has them: by the quantity
+/// that it names, the options and parameters say how they have to do with it. `others` are further remedies,
+/// which come first.
 ///
 /// ```
 /// use rayspin_core::{Error, as_options};
@@ -77,7 +78,8 @@ fn uncounted(what: &str) -> String {
     kept
 }
 
-/// The remedies of all options and parameters, but for those that say no more than which option sets the quantity.
+/// The remedies of all options and parameters, but for those that say no more than which option sets the
+/// quantity.
 pub fn remedies() -> Vec<Remedy> {
     let params = |all: Vec<Param>| all.into_iter().flat_map(|param| param.remedies);
     let rows =

@@ -1,7 +1,8 @@
 //! Options of a run as rows: programs make parsers, help, completions, keywords and refusals of them.
 //!
-//! A row is all that there is of an option besides the code that it acts on: its name, its kind of value, its help
-//! text, its needs, and a function that puts the value into the request. The tables are [`mri::options`](crate::mri::options) and [`ct::options`](crate::ct::options).
+//! A row is all that there is of an option besides the code that it acts on: its name, its kind of value, its
+//! help text, its needs, and a function that puts the value into the request. The tables are
+//! [`mri::options`](crate::mri::options) and [`ct::options`](crate::ct::options).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -225,7 +226,8 @@ pub struct OptionRow<R: 'static, N: 'static> {
     pub remedies: &'static [Remedy],
     /// Puts what is given into the request.
     pub put: fn(&mut R, Named<'_>) -> Result<()>,
-    /// What the run record calls it, and the value in a request, given or not; none where it decides no image.
+    /// What the run record calls it, and the value in a request, given or not; none where it decides no
+    /// image.
     pub record: Option<Recorded<R>>,
 }
 
@@ -449,8 +451,8 @@ impl Settings {
 
     /// Puts all of them into a request, in the order of the table. `given` says what the user calls each.
     ///
-    /// Errors: an option without the one that it stands beside, or beside one that it excludes; a value that is out of range; a file that
-    /// cannot be read.
+    /// Errors: an option without the one that it stands beside, or beside one that it excludes; a value that
+    /// is out of range; a file that cannot be read.
     pub fn put<R, N>(&self, table: &[OptionRow<R, N>], given: &Given, request: &mut R) -> Result<()> {
         for row in table {
             let Some(setting) = self.get(row.name) else { continue };

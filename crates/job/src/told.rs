@@ -34,7 +34,8 @@ impl<'a> Told<'a> {
         self.notes.drain(..).for_each(|note| self.recorder.note(note));
     }
 
-    /// Gives the running stage's time to the stages that were measured within it. Reading is a stage of the record's own.
+    /// Gives the running stage's time to the stages that were measured within it. Reading is a stage of the
+    /// record's own.
     pub(crate) fn record_stages(&mut self) {
         for (stage, seconds) in self.monitor.stages().into_iter().filter(|(stage, _)| stage != "read") {
             self.recorder.within(stage, Duration::from_secs_f64(seconds));

@@ -239,7 +239,8 @@ fn series(sampling: Sampling) -> Arc<Scan> {
 
 #[test]
 fn equal_images_are_one_coefficient_of_a_temporal_basis() {
-    // Spokes of golden angles differ from image to image. Uniform ones and a grid are the same, and orthogonal columns cancel there.
+    // Spokes of golden angles differ from image to image. Uniform ones and a grid are the same, and
+    // orthogonal columns cancel there.
     let grid = SimulateOptions::default().sampling;
     for sampling in [spokes(SpokeAngles::Golden), spokes(SpokeAngles::Uniform), grid] {
         let golden = matches!(sampling, Sampling::Radial { angles: SpokeAngles::Golden, .. });

@@ -1,8 +1,9 @@
-//! Times the FFT and the Toeplitz normal operator: one JSON line a problem and form, milliseconds over repetitions.
+//! Times the FFT and the Toeplitz normal operator: one JSON line a problem and form, milliseconds over
+//! repetitions.
 //!
-//! `cargo run --release -p rayspin-kernels --example fft_bench -- [repetitions] [threads] [form] [variant]`; forms are `plain`,
-//! `padded`, `cropped`, `centred`, `variant` (every row of the FFT's table) and `toeplitz` (every row of its table, or the variant that is
-//! named).
+//! `cargo run --release -p rayspin-kernels --example fft_bench -- [repetitions] [threads] [form] [variant]`;
+//! forms are `plain`, `padded`, `cropped`, `centred`, `variant` (every row of the FFT's table) and `toeplitz`
+//! (every row of its table, or the variant that is named).
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! FFTs and Toeplitz normal operators on a GPU, beside the vendor's FFT and the GPU's copy:
-//! `cargo run --release -p rayspin-kernels --example gpu_fft [fft|toeplitz]`. Device time, median; problems below 32 MiB are
-//! recorded five times in a graph, so that the host's share of a launch stays out.
+//! `cargo run --release -p rayspin-kernels --example gpu_fft [fft|toeplitz]`. Device time, median; problems
+//! below 32 MiB are recorded five times in a graph, so that the host's share of a launch stays out.
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
@@ -146,8 +146,8 @@ fn transform<R: Real>(device: &Device, cuda: &Cuda, shape: &[usize], batch: usiz
     Ok(())
 }
 
-/// `S^H T S` of all coils; beside it what the plain form spends on cuFFT alone, a forward and an inverse transform of the
-/// doubled grid a coil.
+/// `S^H T S` of all coils; beside it what the plain form spends on cuFFT alone, a forward and an inverse
+/// transform of the doubled grid a coil.
 fn toeplitz<R: Real>(device: &Device, cuda: &Cuda, matrix: &[usize], coils: usize) -> Result<()> {
     let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
     let mut q = Array::zeros(device, &doubled)?;

@@ -1,5 +1,5 @@
-//! Frames to a GPU, transformed there, and back: how much of the copies is hidden behind the work on other frames. How fast copies are by
-//! themselves is the ladder `transfers`.
+//! Frames to a GPU, transformed there, and back: how much of the copies is hidden behind the work on other
+//! frames. How fast copies are by themselves is the ladder `transfers`.
 //!
 //! `cargo run --release -p rayspin-kernels --example gpu_overlap [MiB a frame] [frames] [transforms a frame]`
 

@@ -1,8 +1,8 @@
-//! Pairs of voxel and sample per second of every direct NUDFT variant, with one thread and with all, next to the fused
-//! multiply-adds that the same cores sustain. Prints a Markdown table.
+//! Pairs of voxel and sample per second of every direct NUDFT variant, with one thread and with all, next to
+//! the fused multiply-adds that the same cores sustain. Prints a Markdown table.
 //!
-//! `cargo run --release -p rayspin-kernels --example nudft_bench [-- MATRIX [SECONDS]]`, MATRIX as `64x64x64` (the
-//! default) or `256x256`, SECONDS the time spent on each figure (default 0.5).
+//! `cargo run --release -p rayspin-kernels --example nudft_bench [-- MATRIX [SECONDS]]`, MATRIX as `64x64x64`
+//! (the default) or `256x256`, SECONDS the time spent on each figure (default 0.5).
 
 use std::time::Instant;
 
@@ -38,8 +38,8 @@ fn table<T: SimdReal>(devices: [&Device; 2], matrix: &[usize], seconds: f64) -> 
         print!("| {} | {} ", T::NAME, row.name);
         for operation in [Operation::Adjoint, Operation::Forward, Operation::Q] {
             for device in devices {
-                // Runs of a few milliseconds: long enough to fill every tile, short enough that the best of many is
-                // one that nothing interrupted.
+                // Runs of a few milliseconds: long enough to fill every tile, short enough that the best of
+                // many is one that nothing interrupted.
                 let points = pairs(operation, matrix, 1);
                 let mut samples = 16;
                 for _ in 0..3 {

@@ -1,8 +1,8 @@
-//! Pairs of voxel and sample per second of every direct NUDFT variant of a GPU, whole calls on arrays in its memory, and the relative
-//! error against exact values at random outputs. Prints a Markdown table.
+//! Pairs of voxel and sample per second of every direct NUDFT variant of a GPU, whole calls on arrays in its
+//! memory, and the relative error against exact values at random outputs. Prints a Markdown table.
 //!
-//! `cargo run --release -p rayspin-kernels --example nudft_gpu [-- MATRIX SAMPLES [VARIANT]]`, MATRIX as `128x128x128` (the
-//! default).
+//! `cargo run --release -p rayspin-kernels --example nudft_gpu [-- MATRIX SAMPLES [VARIANT]]`, MATRIX as
+//! `128x128x128` (the default).
 
 use std::time::Instant;
 

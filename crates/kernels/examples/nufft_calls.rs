@@ -1,4 +1,5 @@
-//! Microseconds of one type 2 NUFFT from arrays that are the device's own, for `benches/peers/arrays.py`, which times the same calls from
+//! Microseconds of one type 2 NUFFT from arrays that are the device's own, for `benches/peers/arrays.py`,
+//! which times the same calls from
 //! Python: `cargo run --release -p rayspin-kernels --example nufft_calls [cpu|cuda]`.
 
 use std::time::Instant;

@@ -1,12 +1,14 @@
-//! Times the NUFFT on a GPU by its own clock, and measures errors against the direct f64 sums; one line a problem.
+//! Times the NUFFT on a GPU by its own clock, and measures errors against the direct f64 sums; one line a
+//! problem.
 //!
 //! ```text
 //! cargo run --release -p rayspin-kernels --example nufft_gpu_bench -- [NAME...] [--upsampling 2] [--rounds 15] [--check 20]
 //! ```
 //!
-//! `NAME`: problems whose names begin so; all without one. Milliseconds are of transforms of the whole batch with their Fourier
-//! transforms, arrays on the GPU: medians over rounds of 2 ms, the calls of a round in one graph, then one after another ("stream").
-//! "plan" is the wall clock, upload of the trajectory included.
+//! `NAME`: problems whose names begin so; all without one. Milliseconds are of transforms of the whole batch
+//! with their Fourier
+//! transforms, arrays on the GPU: medians over rounds of 2 ms, the calls of a round in one graph, then one
+//! after another ("stream"). "plan" is the wall clock, upload of the trajectory included.
 
 use std::time::Instant;
 

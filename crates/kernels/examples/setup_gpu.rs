@@ -4,9 +4,9 @@
 //! cargo run --release -p rayspin-kernels --example setup_gpu -- [NAME...] [--runs 10] [--small]
 //! ```
 //!
-//! `NAME` selects problems whose names begin so; without it all run. `--small` shrinks every axis, to try it on the
-//! emulator. Milliseconds are medians over runs of the whole call, with arrays on the GPU. GB/s count the bytes of the
-//! floor, which any implementation must read and write once.
+//! `NAME` selects problems whose names begin so; without it all run. `--small` shrinks every axis, to try it
+//! on the emulator. Milliseconds are medians over runs of the whole call, with arrays on the GPU. GB/s count
+//! the bytes of the floor, which any implementation must read and write once.
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};

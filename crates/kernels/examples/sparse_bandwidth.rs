@@ -1,6 +1,7 @@
 //! Bytes a second that each variant of the wavelet transform and of shrinking moves.
 //!
-//! `cargo run --release -p rayspin-kernels --example sparse_bandwidth [side of the square] [side of the cube]`
+//! `cargo run --release -p rayspin-kernels --example sparse_bandwidth [side of the square] [side of the
+//! cube]`
 
 mod common;
 

@@ -6,7 +6,8 @@
 //!     [--plans 3] [--runs 5] [--device cpu|cuda] [--threads 2] [--check 50]
 //! ```
 //!
-//! The arrays are in memory of the device, and times are by the wall clock until its work is done. Positions are uniform in ±1/2, frequencies in ±extent/2, along x, y, z.
+//! The arrays are in memory of the device, and times are by the wall clock until its work is done. Positions
+//! are uniform in ±1/2, frequencies in ±extent/2, along x, y, z.
 
 mod common;
 

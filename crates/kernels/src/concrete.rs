@@ -1,8 +1,9 @@
 //! Leads from a generic entry point to code that is compiled once, in this crate.
 //!
-//! Every crate that calls a generic function compiles it again, with all functions that it calls. The transforms of single lines and a
-//! few hundred SIMD kernels were more than half of the code of `rayspin-mri` (2.4 MB, 1.1 MB without them). Entry points of
-//! such algorithms therefore test which of the two number types they have, and call a function that is not generic.
+//! Every crate that calls a generic function compiles it again, with all functions that it calls. The
+//! transforms of single lines and a few hundred SIMD kernels were more than half of the code of `rayspin-mri`
+//! (2.4 MB, 1.1 MB without them). Entry points of such algorithms therefore test which of the two number
+//! types they have, and call a function that is not generic.
 
 use std::any::Any;
 

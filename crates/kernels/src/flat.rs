@@ -16,7 +16,8 @@ pub(crate) struct Flat<P: 'static, L: 'static, T: 'static = ()> {
     pub(crate) about: About,
     pub(crate) cases: fn() -> Vec<Case<P>>,
     pub(crate) trials: fn() -> Vec<P>,
-    /// A problem in another size; its numbers are at least 1 each. `None` if there are too few or too many numbers.
+    /// A problem in another size; its numbers are at least 1 each. `None` if there are too few or too many
+    /// numbers.
     pub(crate) sized: fn(&P, &[usize]) -> Option<P>,
     /// The meaning of the numbers of [`Flat::sized`].
     pub(crate) size: &'static str,
@@ -45,8 +46,8 @@ pub(crate) struct Given<T> {
 pub(crate) enum Out {
     /// To a separate array of this length.
     Fresh(usize),
-    /// In place over these numbers. Each run continues from the values that the previous run left. Values grow or shrink;
-    /// times do not.
+    /// In place over these numbers. Each run continues from the values that the previous run left. Values
+    /// grow or shrink; times do not.
     InPlace(Vec<Complex32>),
 }
 

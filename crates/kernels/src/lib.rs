@@ -12,17 +12,16 @@
 //! The kinds of folders:
 //!
 //! - Ladders for both processors: [`nudft`], [`nufft`].
-//! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`projection`], [`render`],
-//!   [`sensitivity`], [`shrink`], [`toeplitz`],
-//!   [`vector`], [`wavelet`].
+//! - Ladders of CPU variants: [`coil_mixing`], [`difference`], [`fft`], [`off_resonance`], [`projection`],
+//!   [`render`], [`sensitivity`], [`shrink`], [`toeplitz`], [`vector`], [`wavelet`].
 //! - Plain functions with `variants.rs`: [`espirit`], [`gram`] (GPU only), [`grappa`], [`select`], [`walsh`].
 //! - Plain functions without it: [`density`], [`median`], [`pocs`], [`row_filter`], [`window`].
 //!
-//! - A **ladder** has several variants for one processor, and cases that `rayspin-ladder` runs. It keeps the slower variants
-//!   because a reader learns from each step, and because measurements show the gain of each step. The steps of `coil_mixing`
-//!   and `off_resonance` are not measured yet.
-//! - A **plain function** has at most one variant for each processor. Its table, if it has one, serves the tests that
-//!   compare every variant with the oracle.
+//! - A **ladder** has several variants for one processor, and cases that `rayspin-ladder` runs. It keeps the
+//!   slower variants because a reader learns from each step, and because measurements show the gain of each
+//!   step. The steps of `coil_mixing` and `off_resonance` are not measured yet.
+//! - A **plain function** has at most one variant for each processor. Its table, if it has one, serves the
+//!   tests that compare every variant with the oracle.
 
 pub mod coil_mixing;
 mod concrete;

@@ -3,8 +3,8 @@
 use rayspin_core::Real;
 use rayspin_tune::{Build, distinct};
 
-/// Every program of every folder, in every form that matters to its resources. Continuous integration compiles them without
-/// a GPU.
+/// Every program of every folder, in every form that matters to its resources. Continuous integration
+/// compiles them without a GPU.
 pub fn programs() -> Vec<Build> {
     let folders = [
         crate::coil_mixing::builds,

@@ -15,8 +15,9 @@ impl<W> Default for WorkspaceCache<W> {
 }
 
 impl<W> WorkspaceCache<W> {
-    /// Runs `work` on the cached workspace if it `fits`, and otherwise on a new one from `make`, which replaces it in the
-    /// cache. If another thread uses the cached workspace, runs `work` on a new one that is not cached.
+    /// Runs `work` on the cached workspace if it `fits`, and otherwise on a new one from `make`, which
+    /// replaces it in the cache. If another thread uses the cached workspace, runs `work` on a new one that
+    /// is not cached.
     pub(crate) fn with<O>(
         &self,
         fits: impl FnOnce(&W) -> bool,

@@ -1,7 +1,8 @@
-//! Every row of every variant table, on the same random problems, against the algorithm's double-precision oracle.
+//! Every row of every variant table, on the same random problems, against the algorithm's double-precision
+//! oracle.
 //!
-//! Inputs are numbers that f32 holds exactly, so that one oracle serves both precisions; outputs are poisoned with NaN
-//! before a row runs. Run with `--nocapture` for the largest error of every row.
+//! Inputs are numbers that f32 holds exactly, so that one oracle serves both precisions; outputs are poisoned
+//! with NaN before a row runs. Run with `--nocapture` for the largest error of every row.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -246,7 +247,8 @@ fn toeplitz() {
     });
 }
 
-/// The oracle of spreading and interpolation is the plain first row. The oracle of whole transforms is the direct sum.
+/// The oracle of spreading and interpolation is the plain first row. The oracle of whole transforms is the
+/// direct sum.
 #[test]
 fn nufft() {
     fn precision<R: Real>(epsilon: f64) {

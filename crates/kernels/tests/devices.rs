@@ -1,5 +1,5 @@
-//! One suite for every device: this machine's CPU, the emulated GPU, and its GPU where there is one. What a public function
-//! gives is compared with the f64 formulas on random input; outputs are poisoned before.
+//! One suite for every device: this machine's CPU, the emulated GPU, and its GPU where there is one. What a
+//! public function gives is compared with the f64 formulas on random input; outputs are poisoned before.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -482,7 +482,8 @@ fn trajectory(random: &mut Random, matrix: &[usize], samples: usize) -> Trajecto
 fn exact_transforms<R: SimdReal>(device: &Device) {
     let mut random = Random::new(7);
     let mut coverage = Coverage::default();
-    // One point, fewer points than a tile, more than one tile of rows and of columns, odd axes, more than a stage of samples.
+    // One point, fewer points than a tile, more than one tile of rows and of columns, odd axes, more than a
+    // stage of samples.
     let cases: [(&[usize], usize, usize); 10] = [
         (&[1], 1, 1),
         (&[2], 3, 2),

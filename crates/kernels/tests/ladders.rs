@@ -85,8 +85,8 @@ fn sizes_without_sense_are_refused() {
     }
 }
 
-/// The first and the last values of all axes, on problems with a remainder along everything that is cut; of variants that read samples
-/// from constant memory with more of them than that holds.
+/// The first and the last values of all axes, on problems with a remainder along everything that is cut; of
+/// variants that read samples from constant memory with more of them than that holds.
 #[test]
 fn corners_of_the_direct_transforms_spaces_meet_their_tolerance() {
     let mut wrong = Vec::new();

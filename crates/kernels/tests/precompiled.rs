@@ -1,5 +1,5 @@
-//! Machines with a driver and no compiler. For any problem, the host loads only programs of `precompiled`, and results are
-//! the same as elsewhere.
+//! Machines with a driver and no compiler. For any problem, the host loads only programs of `precompiled`,
+//! and results are the same as elsewhere.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

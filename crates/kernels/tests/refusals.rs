@@ -1,4 +1,5 @@
-//! What anyone may call with any arrays, numbers and configurations: a GPU's kernels are launched only on what stays inside its arrays.
+//! What anyone may call with any arrays, numbers and configurations: a GPU's kernels are launched only on
+//! what stays inside its arrays.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

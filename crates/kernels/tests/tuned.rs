@@ -1,4 +1,5 @@
-//! The transforms take what tuning found on this machine, and give the same values whichever form they run in.
+//! The transforms take what tuning found on this machine, and give the same values whichever form they run
+//! in.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -38,7 +38,8 @@ pub struct Timed {
 }
 
 impl BenchmarkRun {
-    /// The lowest, the median and the highest of the clocks of the variants that were timed, in MHz, where they can be told.
+    /// The lowest, the median and the highest of the clocks of the variants that were timed, in MHz, where
+    /// they can be told.
     pub fn clocks_mhz(&self) -> Option<[f64; 3]> {
         let mut clocks: Vec<_> = self.steps.iter().filter_map(|step| step.timed()?.clock_mhz).collect();
         clocks.sort_by(f64::total_cmp);
@@ -100,10 +101,11 @@ pub struct BenchmarkRun {
     pub steps: Vec<Step>,
 }
 
-/// Runs those variants of `session` that are made for the device's kind of processor and that `wants` takes, with the configuration
-/// that it gives, each against the oracle before it is timed.
+/// Runs those variants of `session` that are made for the device's kind of processor and that `wants` takes,
+/// with the configuration that it gives, each against the oracle before it is timed.
 ///
-/// A variant that refuses the problem, that fails or that misses its tolerance is a step with that outcome; none stops the benchmark run.
+/// A variant that refuses the problem, that fails or that misses its tolerance is a step with that outcome;
+/// none stops the benchmark run.
 /// Errors: the sets of data cannot be made; the user interrupts.
 pub fn benchmark(
     session: &mut dyn Session,
@@ -182,7 +184,8 @@ pub fn sets(device: &Device, session: &dyn Session) -> usize {
     let bytes = session.variants().iter().map(|r| r.work.bytes).fold(1.0, f64::max);
     let cache = match device.backend() {
         Backend::Cuda(cuda) => cuda.properties().cache as f64,
-        // Servers' last-level caches reach hundreds of megabytes, shared by many cores; 64 MB is what a few of them see.
+        // Servers' last-level caches reach hundreds of megabytes, shared by many cores; 64 MB is what a few
+        // of them see.
         Backend::Cpu(_) => 64e6,
     };
     (3.0 * cache / bytes).ceil().clamp(1.0, 64.0) as usize

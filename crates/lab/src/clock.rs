@@ -17,7 +17,8 @@ pub(crate) fn programs() -> Vec<Build> {
     vec![Build { source: &SOURCE, defines: vec![], spill_bytes: 0 }]
 }
 
-/// What tells the clock of one processor. On a GPU a kernel counts the clock's ticks; on a CPU the system tells.
+/// What tells the clock of one processor. On a GPU a kernel counts the clock's ticks; on a CPU the system
+/// tells.
 pub struct Clock(Teller);
 
 enum Teller {
@@ -49,8 +50,8 @@ impl Clock {
         clock
     }
 
-    /// Ticks a second in millions, just after the work asked for so far: of a CPU's fastest core, of a GPU's multiprocessors.
-    /// `None` where nothing tells. Errors: of the device.
+    /// Ticks a second in millions, just after the work asked for so far: of a CPU's fastest core, of a GPU's
+    /// multiprocessors. `None` where nothing tells. Errors: of the device.
     pub fn mhz(&mut self) -> Result<Option<f64>> {
         match &mut self.0 {
             Teller::None => Ok(None),

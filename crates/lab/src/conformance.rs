@@ -23,8 +23,8 @@ pub struct Conformance<'a> {
     pub seed: u64,
     /// Configurations besides the default that each variant runs on the last trial, at most.
     pub configs: usize,
-    /// Macros whose values follow from a problem: its sizes, its accuracy, its plan. A row names programs with some of the values. The
-    /// same holds for macros that are parameters of the row.
+    /// Macros whose values follow from a problem: its sizes, its accuracy, its plan. A row names programs
+    /// with some of the values. The same holds for macros that are parameters of the row.
     pub open: &'a [&'a str],
     /// Programs of other algorithms that variants launch.
     pub others: &'a [Build],
@@ -75,11 +75,11 @@ impl Conformance<'_> {
     }
 }
 
-/// What ladders leave unexplained, a line each: a README without a title or of a few words, a variant that it does not name, a variant
-/// that reproduces a row which is not among the [published](Ladder::published) ones.
+/// What ladders leave unexplained, a line each: a README without a title or of a few words, a variant that it
+/// does not name, a variant that reproduces a row which is not among the [published](Ladder::published) ones.
 ///
-/// The same for a [row of the application table](Ladder::published_application): cases that the ladder does not have, and numbers that the
-/// README does not state.
+/// The same for a [row of the application table](Ladder::published_application): cases that the ladder does
+/// not have, and numbers that the README does not state.
 ///
 /// Errors: as [`Ladder::outline`].
 ///
@@ -233,7 +233,8 @@ impl One<'_> {
         Ok(wrong.into_iter().collect())
     }
 
-    /// What is wrong with a run from memory of the host to memory of the host, if anything. Only variants to compare with may do without.
+    /// What is wrong with a run from memory of the host to memory of the host, if anything. Only variants to
+    /// compare with may do without.
     fn host_transfer(&self, session: &mut dyn Session, at: usize, config: &Config) -> Option<String> {
         let variant = session.variants()[at].clone();
         // The run on the device reports what fails here.

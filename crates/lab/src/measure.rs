@@ -27,7 +27,8 @@ pub struct Protocol {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaunchMode {
-    /// [`LaunchMode::Graph`] on a GPU, where a round is of more than one run and these can be recorded; else [`LaunchMode::Stream`].
+    /// [`LaunchMode::Graph`] on a GPU, where a round is of more than one run and these can be recorded; else
+    /// [`LaunchMode::Stream`].
     #[default]
     Best,
     /// A round is one graph of launches, which the host launches once.
@@ -73,7 +74,8 @@ pub struct Timing {
     pub graph: bool,
 }
 
-/// Times `run`, which is given 0, 1, 2 … in turns so that it can rotate buffers and caches hold nothing of the last run.
+/// Times `run`, which is given 0, 1, 2 … in turns so that it can rotate buffers and caches hold nothing of
+/// the last run.
 ///
 /// On a GPU the device's own clock (events) times a round. Unless the protocol says otherwise, a round is one
 /// graph where `run` can be recorded: the launch of a kernel by the host takes longer than many kernels run.
@@ -107,7 +109,8 @@ pub fn measure(
             if recorded.is_err() {
                 // What cannot be recorded may have left an error behind that belongs to nobody.
                 device.synchronize()?;
-                // The first run on a set of data may take memory that the set keeps, which no recording can hold.
+                // The first run on a set of data may take memory that the set keeps, which no recording can
+                // hold.
                 next.set(begin);
                 (0..runs).try_for_each(|_| once())?;
                 next.set(begin);

@@ -39,8 +39,8 @@ impl<'a> OnDevice<'a> {
         Ok(Key { ladder: ladder.to_owned(), variant, source: self.source()?, device, driver, kind, sizes })
     }
 
-    /// The hash of the sources of the variant's programs, or of those that the default configuration launches; on a CPU of the version
-    /// of Rayspin.
+    /// The hash of the sources of the variant's programs, or of those that the default configuration
+    /// launches; on a CPU of the version of Rayspin.
     fn source(&mut self) -> Result<String> {
         let Backend::Cuda(cuda) = self.device.backend() else { return Ok(source_of(&[])) };
         let variant = self.session.variants().get(self.variant);

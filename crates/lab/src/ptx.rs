@@ -43,13 +43,14 @@ impl Evidence {
 pub struct Mix {
     /// Outside of the main loop, once.
     pub outside: Counts,
-    /// One turn of the main loop: the one with the most operations, or where none has any, with the most bytes.
+    /// One turn of the main loop: the one with the most operations, or where none has any, with the most
+    /// bytes.
     pub inside: Counts,
 }
 
 impl Mix {
-    /// What a thread does that makes `flops` operations, or where the loop has none moves `bytes` bytes: the turns of the main
-    /// loop follow from that.
+    /// What a thread does that makes `flops` operations, or where the loop has none moves `bytes` bytes: the
+    /// turns of the main loop follow from that.
     pub fn of_thread(&self, flops: f64, bytes: f64) -> Counts {
         let turns = if self.inside.flops > 0.0 {
             (flops - self.outside.flops) / self.inside.flops
@@ -167,7 +168,8 @@ fn count(lines: &[Line<'_>]) -> Counts {
         if global && matches!(kind, "ld" | "st") {
             counts.bytes += width(opcode);
         }
-        // Loads that follow one another wait together; arithmetic on addresses between them does not end the group.
+        // Loads that follow one another wait together; arithmetic on addresses between them does not end the
+        // group.
         let address =
             matches!(kind, "add" | "mul" | "mad" | "cvta" | "shl" | "cvt" | "mov" | "setp") && !float;
         if kind == "bar" || kind == "barrier" || (load && !loading) {
@@ -178,8 +180,8 @@ fn count(lines: &[Line<'_>]) -> Counts {
     counts
 }
 
-/// The mix of the entry `kernel` of a PTX text, whose main loop has the most operations, or where none has any, the most bytes;
-/// `None` where there is no such entry.
+/// The mix of the entry `kernel` of a PTX text, whose main loop has the most operations, or where none has
+/// any, the most bytes; `None` where there is no such entry.
 pub fn mix(ptx: &str, kernel: &str) -> Option<Mix> {
     found(ptx, kernel, &[Evidence::Flops, Evidence::Bytes])
 }

@@ -13,7 +13,8 @@ use crate::cost_model::pareto;
 
 /// A way to find out about configurations: a device, or a replay of results.
 pub trait Evaluate {
-    /// Metrics before timing. `Err(Failed)` where the configuration cannot be launched; `Ok(None)` where nothing can be known.
+    /// Metrics before timing. `Err(Failed)` where the configuration cannot be launched; `Ok(None)` where
+    /// nothing can be known.
     fn estimate(&mut self, config: &Config) -> Result<std::result::Result<Option<CostEstimate>, String>>;
     /// Verifies and times; may stop early where it is slower than `best` seconds.
     fn evaluate(&mut self, config: &Config, best: Option<f64>) -> Result<Trial>;
@@ -26,7 +27,8 @@ pub struct Options {
     pub budget: f64,
     /// Times every configuration, to see what pruning would have lost.
     pub exhaustive: bool,
-    /// Configurations up to which all that pruning leaves are timed; larger sets are searched from neighbour to neighbour.
+    /// Configurations up to which all that pruning leaves are timed; larger sets are searched from neighbour
+    /// to neighbour.
     pub brute: usize,
     /// Seed of the random starts.
     pub seed: u64,
@@ -83,7 +85,8 @@ impl Found {
         self.tried.iter().filter(left_out).count() as f64 / self.tried.len().max(1) as f64
     }
 
-    /// The fastest of those that pruning keeps, over the fastest of all: what an exhaustive search shows; 1 where nothing is lost.
+    /// The fastest of those that pruning keeps, over the fastest of all: what an exhaustive search shows; 1
+    /// where nothing is lost.
     pub fn kept(&self) -> Option<f64> {
         let kept = self.tried.iter().filter(|t| t.pruned.is_none());
         let best = kept.filter_map(|t| t.trial.as_ref()?.seconds()).min_by(f64::total_cmp)?;
@@ -187,7 +190,8 @@ pub fn search(
     }
     let default = space.default_config();
     s.time(&default, false)?;
-    // In a large space only the configurations on the way are estimated: compiling a program takes longer than most of them run.
+    // In a large space only the configurations on the way are estimated: compiling a program takes longer
+    // than most of them run.
     let whole = options.exhaustive || all.len() <= ESTIMATED;
     for config in all.iter().filter(|_| whole) {
         if !options.exhaustive && s.began.elapsed().as_secs_f64() > 0.5 * s.budget {
@@ -259,7 +263,8 @@ fn dominated(all: &[Config], estimate: &HashMap<Config, CostEstimate>) -> HashMa
     out.map(|(config, _)| (config.clone(), Pruned::Dominated)).collect()
 }
 
-/// Steps to the best neighbour until none is better or time is up, `all` of them or those that the metrics keep.
+/// Steps to the best neighbour until none is better or time is up, `all` of them or those that the metrics
+/// keep.
 fn steps(
     space: &Space,
     mut here: Config,
@@ -298,7 +303,8 @@ fn steps(
     }
 }
 
-/// Steps to the best neighbour from the best so far, then from random starts, until time is up or all candidates are known.
+/// Steps to the best neighbour from the best so far, then from random starts, until time is up or all
+/// candidates are known.
 fn descend(
     space: &Space,
     candidates: &[Config],
@@ -331,7 +337,8 @@ fn descend(
     }
 }
 
-/// Results of an earlier search in the place of a device: how the search is tested, and repeated, without one.
+/// Results of an earlier search in the place of a device: how the search is tested, and repeated, without
+/// one.
 #[derive(Debug, Default)]
 pub struct Replay {
     records: HashMap<Config, Record>,

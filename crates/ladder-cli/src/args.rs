@@ -86,7 +86,8 @@ pub(crate) enum Command {
     /// Report blocks, registers, shared memory, occupancy and waves of each launch on a GPU
     #[command(after_help = ladder::REPORT)]
     Report(ladder::Report),
-    /// Show what limits each algorithm on the GPU, its threads there, and its speedup over the CPU with and without transfers
+    /// Show what limits each algorithm on the GPU, its threads there, and its speedup over the CPU with and
+    /// without transfers
     #[command(after_help = ladder::APPLICATIONS)]
     Applications(Box<ladder::Applications>),
     /// Check and time your own CUDA kernel beside an algorithm's variants

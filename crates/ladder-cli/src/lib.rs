@@ -1,6 +1,7 @@
 //! The `rayspin-ladder` command: it checks, times, tunes and compares the variants of algorithms.
 //!
-//! A program of yours that knows more algorithms, or more variants of these, is a few lines. Every command has them:
+//! A program of yours that knows more algorithms, or more variants of these, is a few lines. Every command
+//! has them:
 //!
 //! ```no_run
 //! use rayspin::tune::{Algorithm, Ladder, With};
@@ -34,7 +35,8 @@ use without::Missing;
 
 const PROGRAM: Program = Program { name: "rayspin-ladder", hint };
 
-/// The ladders of this program: the algorithms of `rayspin-primitives`, of `rayspin-kernels` and of `rayspin-gallery`, by name.
+/// The ladders of this program: the algorithms of `rayspin-primitives`, of `rayspin-kernels` and of
+/// `rayspin-gallery`, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
     let mut all = rayspin_primitives::ladders();
     all.extend(rayspin::kernels::ladders());
@@ -43,7 +45,8 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
     all
 }
 
-/// Runs the command line `args`, the program's name first, with these ladders. Where two have one name, the later replaces the earlier.
+/// Runs the command line `args`, the program's name first, with these ladders. Where two have one name, the
+/// later replaces the earlier.
 pub fn run(ladders: Vec<Box<dyn Ladder>>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let (ladders, line) = (Ladders::new(ladders), Vec::from_iter(args));
     let code =

@@ -1,7 +1,8 @@
 //! Fourier transforms of single lines: X(k) = Σ_j x(j) e^{∓i2πjk/n}, planned by `rustfft`.
 //!
-//! `rustfft` is generic: each crate that plans transforms compiles it anew, for each number type. It was a third of the code of
-//! `rayspin-kernels`, which is compiled a second time for its tests. Here it is compiled once.
+//! `rustfft` is generic: each crate that plans transforms compiles it anew, for each number type. It was a
+//! third of the code of `rayspin-kernels`, which is compiled a second time for its tests. Here it is compiled
+//! once.
 
 use std::sync::Arc;
 

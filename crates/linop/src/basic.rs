@@ -83,7 +83,8 @@ pub struct Diagonal<S: Scalar> {
 }
 
 impl<S: Scalar> Diagonal<S> {
-    /// Factors of the arrays' own type for arrays of `shape`, whose trailing axes equal the shape of `factors`. Errors: they differ.
+    /// Factors of the arrays' own type for arrays of `shape`, whose trailing axes equal the shape of
+    /// `factors`. Errors: they differ.
     pub fn complex(shape: &[usize], factors: impl Into<Arc<Array<S>>>) -> Result<Self> {
         let factors = factors.into();
         expect_trailing("diagonal: factors", shape, factors.shape())?;
@@ -138,8 +139,8 @@ impl<S: Scalar> LinearOp<S> for Diagonal<S> {
     }
 }
 
-/// Keeps the measured positions of Cartesian k-space and sets the others to 0. The mask is a projection: its own adjoint and
-/// its own normal operator.
+/// Keeps the measured positions of Cartesian k-space and sets the others to 0. The mask is a projection: its
+/// own adjoint and its own normal operator.
 ///
 /// ```
 /// use rayspin_device::Device;
@@ -161,7 +162,8 @@ pub struct SamplingMask<R: Real> {
 }
 
 impl<R: Real> SamplingMask<R> {
-    /// For arrays of `shape`, whose trailing axes equal the shape of `mask` (`[z, y, x]` for `[coil, z, y, x]`).
+    /// For arrays of `shape`, whose trailing axes equal the shape of `mask` (`[z, y, x]` for `[coil, z, y,
+    /// x]`).
     ///
     /// Errors: the axes differ; no memory.
     pub fn new<'a>(
@@ -209,8 +211,8 @@ impl<R: Real> LinearOp<Complex<R>> for SamplingMask<R> {
 }
 
 /// D: forward differences along chosen axes, image → `[axis, image…]`. They are in units of one voxel unless
-/// [`weighted`](FiniteDifference::weighted), and 0 at the far edge (Neumann) and along axes of size 1. DᴴD runs in one pass
-/// and allocates nothing.
+/// [`weighted`](FiniteDifference::weighted), and 0 at the far edge (Neumann) and along axes of size 1. DᴴD
+/// runs in one pass and allocates nothing.
 ///
 /// ```
 /// use rayspin_core::C32;
@@ -251,8 +253,8 @@ impl<S: Scalar> FiniteDifference<S> {
         })
     }
 
-    /// Multiplies the differences along axis a by w_a. Takes one weight for each axis of the differences: 1/h_a for voxels
-    /// of size h_a.
+    /// Multiplies the differences along axis a by w_a. Takes one weight for each axis of the differences:
+    /// 1/h_a for voxels of size h_a.
     ///
     /// Errors: another number of weights, or a weight that is not positive.
     pub fn weighted(mut self, weights: &[f64]) -> Result<Self> {
@@ -297,7 +299,8 @@ impl<S: Scalar> LinearOp<S> for FiniteDifference<S> {
     }
 }
 
-/// diag(w) D: differences along all axes, each with its own weight, `[axis, image…]`. An edge costs nothing where w is 0.
+/// diag(w) D: differences along all axes, each with its own weight, `[axis, image…]`. An edge costs nothing
+/// where w is 0.
 ///
 /// Errors: weights and differences have different shapes.
 ///

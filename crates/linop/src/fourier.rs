@@ -25,7 +25,8 @@ pub struct Fourier<R: Real> {
 }
 
 impl<R: Real> Fourier<R> {
-    /// Transforms `matrix`, 1 to 3 axes, of arrays `[batch…, matrix…]`. Errors: another rank, or an empty axis.
+    /// Transforms `matrix`, 1 to 3 axes, of arrays `[batch…, matrix…]`. Errors: another rank, or an empty
+    /// axis.
     pub fn new(device: &Device, batch: &[usize], matrix: &[usize]) -> Result<Self> {
         Ok(Self { shape: [batch, matrix].concat(), fft: Fft::new(device, matrix, Norm::Unitary)? })
     }

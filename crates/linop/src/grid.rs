@@ -7,9 +7,9 @@ use rayspin_kernels::{sensitivity, vector, window};
 
 use crate::{CoilMaps, LinearOp, Scratch};
 
-/// x ↦ Σ_j c̄_j F⁻¹ M F (c_j x), the normal operator of Cartesian sensitivity encoding. F is the unitary transform and M the
-/// mask of the sampled positions. Without maps the operator is F⁻¹ M F. It handles some coils at a time. It is Hermitian,
-/// its own adjoint.
+/// x ↦ Σ_j c̄_j F⁻¹ M F (c_j x), the normal operator of Cartesian sensitivity encoding. F is the unitary
+/// transform and M the mask of the sampled positions. Without maps the operator is F⁻¹ M F. It handles some
+/// coils at a time. It is Hermitian, its own adjoint.
 ///
 /// Pruessmann et al., *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999.
 ///
@@ -34,7 +34,8 @@ pub struct GridNormal<R: Real> {
 }
 
 impl<R: Real> GridNormal<R> {
-    /// For a grid with the positions `sampled` and the sensitivities `[coil, grid…]`, at most `batch` coils at a time.
+    /// For a grid with the positions `sampled` and the sensitivities `[coil, grid…]`, at most `batch` coils
+    /// at a time.
     ///
     /// Errors: maps of another grid, a grid that no FFT takes, memory.
     pub fn new(

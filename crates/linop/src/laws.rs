@@ -65,7 +65,8 @@ const TOGETHER: usize = 1 << 15;
 /// Words of 32 bits of the generator that a number in [−1, 1) takes.
 const WORDS: u128 = 2;
 
-/// Random numbers, all parts uniform in [−1, 1); the same for the same seed on every machine, with any number of threads.
+/// Random numbers, all parts uniform in [−1, 1); the same for the same seed on every machine, with any number
+/// of threads.
 pub fn random_of<S: Scalar>(device: &Device, shape: &[usize], seed: u64) -> Result<Array<S>> {
     let mut values: Vec<S> = zeroed("random numbers", voxels(shape)?)?;
     prefer_huge_pages(&mut values);
@@ -80,8 +81,8 @@ pub fn random_of<S: Scalar>(device: &Device, shape: &[usize], seed: u64) -> Resu
     Array::from_vec(device, shape, values)
 }
 
-/// Checks linearity, adjointness and normal = adjoint ∘ forward on random inputs, each within [`tolerance`]. Fills outputs
-/// with NaN first, so that it finds elements that an operator leaves unwritten.
+/// Checks linearity, adjointness and normal = adjoint ∘ forward on random inputs, each within [`tolerance`].
+/// Fills outputs with NaN first, so that it finds elements that an operator leaves unwritten.
 ///
 /// # Errors
 /// [`Violation`], naming the operator and the law.

@@ -17,10 +17,11 @@ pub fn batches(coils: usize, batch: Option<usize>) -> impl Iterator<Item = Range
 
 /// Coil sensitivities c_j(x), `[coil, image…]`. Cheap to clone.
 ///
-/// The maps lie in the device's memory, or in pinned host memory if a GPU is too small for them. Maps on the host are copied
-/// to the GPU one batch of coils after another. Two buffers on the GPU take turns, so that the next batch is copied while
-/// the present one is used. Results agree to rounding. [`MapsBuilder`] makes maps on the host; an [`Array`] of maps stays on
-/// its device. Work that copies maps cannot be recorded for repetition (see [`rayspin_device::Cuda::record`]).
+/// The maps lie in the device's memory, or in pinned host memory if a GPU is too small for them. Maps on the
+/// host are copied to the GPU one batch of coils after another. Two buffers on the GPU take turns, so that
+/// the next batch is copied while the present one is used. Results agree to rounding. [`MapsBuilder`] makes
+/// maps on the host; an [`Array`] of maps stays on its device. Work that copies maps cannot be recorded for
+/// repetition (see [`rayspin_device::Cuda::record`]).
 ///
 /// ```
 /// use rayspin_device::Device;
@@ -113,8 +114,9 @@ impl<R: Real> CoilMaps<R> {
         }
     }
 
-    /// Calls `work(coils, maps, at)` with one range of at most `batch` coils after another. `maps` `[row, image…]` holds the
-    /// maps of these coils in the rows `at`. If maps are copied, threads take turns. `work` must not use these maps itself.
+    /// Calls `work(coils, maps, at)` with one range of at most `batch` coils after another. `maps` `[row,
+    /// image…]` holds the maps of these coils in the rows `at`. If maps are copied, threads take turns.
+    /// `work` must not use these maps itself.
     ///
     /// Errors: errors of `work` and of the device; maps are copied while work is being recorded.
     pub fn each(
@@ -154,7 +156,8 @@ impl<R: Real> CoilMaps<R> {
         }
     }
 
-    /// ρ(x) ← ρ(x) + Σ_j conj(c_j(x)) y_j(x) over the coils of a range: `images` `[taken, image…]`, `image` `[image…]`.
+    /// ρ(x) ← ρ(x) + Σ_j conj(c_j(x)) y_j(x) over the coils of a range: `images` `[taken, image…]`, `image`
+    /// `[image…]`.
     ///
     /// Errors: coils that do not exist; shapes that do not fit; other devices; as [`CoilMaps::each`].
     pub fn combine_add(
@@ -170,7 +173,8 @@ impl<R: Real> CoilMaps<R> {
         })
     }
 
-    /// ρ ← ρ / Σ_j |c_j|², 0 where no coil sees anything. Errors: another shape or device, memory, and as [`CoilMaps::each`].
+    /// ρ ← ρ / Σ_j |c_j|², 0 where no coil sees anything. Errors: another shape or device, memory, and as
+    /// [`CoilMaps::each`].
     pub fn normalise(&self, image: &mut Array<Complex<R>>) -> Result<()> {
         let maps = match &self.place {
             Place::Resident(maps) => return sensitivity::normalise(maps, image),
@@ -209,8 +213,8 @@ impl<R: Real> CoilMaps<R> {
         }
     }
 
-    /// Bytes of device memory and of pinned host memory for maps of `shape` from a [`MapsBuilder`] with `cut`. A CPU has no
-    /// memory of its own; its bytes count as the host's.
+    /// Bytes of device memory and of pinned host memory for maps of `shape` from a [`MapsBuilder`] with
+    /// `cut`. A CPU has no memory of its own; its bytes count as the host's.
     ///
     /// Errors: sizes that overflow.
     pub fn bytes_needed(device: &Device, shape: &[usize], cut: Option<usize>) -> Result<(u64, u64)> {
@@ -231,14 +235,15 @@ impl<R: Real> CoilMaps<R> {
     }
 }
 
-/// Coils of a batch, as even as possible, if maps are copied in batches. `None` on a CPU, or if two batches hold all coils.
+/// Coils of a batch, as even as possible, if maps are copied in batches. `None` on a CPU, or if two batches
+/// hold all coils.
 fn batch(device: &Device, coils: usize, cut: Option<usize>) -> Option<usize> {
     let parts = coils.div_ceil(cut?.max(1));
     (matches!(device.backend(), Backend::Cuda(_)) && parts > 2).then(|| coils.div_ceil(parts))
 }
 
-/// Builds [`CoilMaps`]. The maps are filled coil by coil or some voxels at a time, and can be read back before they are
-/// complete.
+/// Builds [`CoilMaps`]. The maps are filled coil by coil or some voxels at a time, and can be read back
+/// before they are complete.
 ///
 /// ```
 /// use rayspin_device::Device;
@@ -268,9 +273,9 @@ enum Making<R: Real> {
 }
 
 impl<R: Real> MapsBuilder<R> {
-    /// Maps of `shape` `[coil, image…]`, all 0. On a GPU with `cut`, the maps lie on the host, and each of two buffers on
-    /// the GPU holds at most `cut` coils. The maps lie on the GPU if two buffers hold all coils. [`MapsBuilder::finish`]
-    /// allocates the buffers.
+    /// Maps of `shape` `[coil, image…]`, all 0. On a GPU with `cut`, the maps lie on the host, and each of
+    /// two buffers on the GPU holds at most `cut` coils. The maps lie on the GPU if two buffers hold all
+    /// coils. [`MapsBuilder::finish`] allocates the buffers.
     ///
     /// Errors: no axis of coils, memory.
     pub fn new(device: &Device, shape: &[usize], cut: Option<usize>) -> Result<Self> {
@@ -297,7 +302,8 @@ impl<R: Real> MapsBuilder<R> {
         &self.device
     }
 
-    /// Sets the `voxels` of the images of `coils` from `from` `[taken, …]`, starting at element `at` of each coil.
+    /// Sets the `voxels` of the images of `coils` from `from` `[taken, …]`, starting at element `at` of each
+    /// coil.
     ///
     /// Errors: coils or voxels that do not exist; another device.
     pub fn put(
@@ -346,7 +352,8 @@ impl<R: Real> MapsBuilder<R> {
         Ok(())
     }
 
-    /// Elements per coil of an array of `len` elements for `coils`. Checks that it has `voxels` starting at element `at`.
+    /// Elements per coil of an array of `len` elements for `coils`. Checks that it has `voxels` starting at
+    /// element `at`.
     fn row(&self, coils: &Range<usize>, voxels: &Range<usize>, len: usize, at: usize) -> Result<usize> {
         for (what, range, all) in [("coils", coils, self.shape[0]), ("voxels", voxels, self.voxels)] {
             if range.start > range.end || range.end > all {

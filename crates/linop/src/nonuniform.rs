@@ -8,8 +8,9 @@ use rayspin_kernels::{nudft, nufft, sensitivity, toeplitz, vector};
 
 use crate::{CoilMaps, LinearOp, Scratch};
 
-/// F: images `[batch…, matrix…]` → samples `[batch…, sample]`, s\[j\] = Σ_x ρ\[x\] e^{−i2πk_j·x} without scaling, by the
-/// non-uniform fast Fourier transform to its plan's tolerance. The adjoint matches F to rounding at any tolerance.
+/// F: images `[batch…, matrix…]` → samples `[batch…, sample]`, s\[j\] = Σ_x ρ\[x\] e^{−i2πk_j·x} without
+/// scaling, by the non-uniform fast Fourier transform to its plan's tolerance. The adjoint matches F to
+/// rounding at any tolerance.
 ///
 /// ```
 /// use rayspin_core::Trajectory;
@@ -75,9 +76,9 @@ impl<R: Real> LinearOp<Complex<R>> for Nufft<R> {
     }
 }
 
-/// F: values at positions `[batch…, position]` → values at frequencies `[batch…, frequency]`, s\[j\] = Σ_k f\[k\]
-/// e^{−i2πs_j·x_k} without scaling, by the type 3 non-uniform fast Fourier transform to its plan's tolerance. The adjoint
-/// matches F to rounding at any tolerance.
+/// F: values at positions `[batch…, position]` → values at frequencies `[batch…, frequency]`, s\[j\] = Σ_k
+/// f\[k\] e^{−i2πs_j·x_k} without scaling, by the type 3 non-uniform fast Fourier transform to its plan's
+/// tolerance. The adjoint matches F to rounding at any tolerance.
 ///
 /// ```
 /// use rayspin_device::Device;
@@ -162,8 +163,8 @@ pub struct Nudft<R: Real> {
 }
 
 impl<R: Real> Nudft<R> {
-    /// Between images `[batch…, matrix…]` and samples at `trajectory`. Errors: another number of matrix axes than the
-    /// trajectory has dimensions.
+    /// Between images `[batch…, matrix…]` and samples at `trajectory`. Errors: another number of matrix axes
+    /// than the trajectory has dimensions.
     pub fn new(batch: &[usize], trajectory: Trajectory, matrix: &[usize]) -> Result<Self> {
         if matrix.len() != trajectory.dims() {
             return Err(rayspin_core::Error::Shape {
@@ -204,7 +205,8 @@ impl<R: Real> LinearOp<Complex<R>> for Nudft<R> {
     }
 }
 
-/// T = FᴴWF on images `[batch…, matrix…]` by convolution, without going through the samples. Hermitian, its own adjoint.
+/// T = FᴴWF on images `[batch…, matrix…]` by convolution, without going through the samples. Hermitian, its
+/// own adjoint.
 ///
 /// ```
 /// use rayspin_core::Trajectory;
@@ -231,10 +233,11 @@ impl<R: Real> ToeplitzNormal<R> {
         Self { shape: [batch, toeplitz.matrix()].concat(), toeplitz, scratch: Scratch::default() }
     }
 
-    /// For F at `trajectory` with weights W `[sample]` (or 1), on images `[batch…, matrix…]`. The kernel Q comes from the
-    /// exact transform.
+    /// For F at `trajectory` with weights W `[sample]` (or 1), on images `[batch…, matrix…]`. The kernel Q
+    /// comes from the exact transform.
     ///
-    /// Errors: another number of matrix axes than the trajectory has dimensions, other weights than samples, memory.
+    /// Errors: another number of matrix axes than the trajectory has dimensions, other weights than samples,
+    /// memory.
     pub fn exact(
         device: &Device,
         batch: &[usize],
@@ -298,11 +301,11 @@ impl<R: Real> LinearOp<Complex<R>> for ToeplitzNormal<R> {
     }
 }
 
-/// SᴴTS: x ↦ Σ_j conj(c_j) T(c_j x), the normal operator of non-Cartesian sensitivity encoding. It works coil by coil and
-/// stores one coil image and one doubled grid at a time. Hermitian, its own adjoint.
+/// SᴴTS: x ↦ Σ_j conj(c_j) T(c_j x), the normal operator of non-Cartesian sensitivity encoding. It works coil
+/// by coil and stores one coil image and one doubled grid at a time. Hermitian, its own adjoint.
 ///
-/// Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn
-/// Reson Med 46:638, 2001.
+/// Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space
+/// trajectories*, Magn Reson Med 46:638, 2001.
 ///
 /// ```
 /// use rayspin_core::Trajectory;

@@ -15,7 +15,8 @@ use crate::{CoilMaps, LinearOp, Scratch};
 /// s[m] = Σ_x ρ[x] e^{−i2πf(x)t_m} e^{−i2πk_m·x} ≈ Σ_l b_l(t_m) Σ_x e^{−i2πk_m·x} e^{−i2πf(x)τ_l} ρ[x]
 /// ```
 ///
-/// without scaling, f in Hz and t in s. Each segment takes one NUFFT. The adjoint matches E to rounding at any tolerances.
+/// without scaling, f in Hz and t in s. Each segment takes one NUFFT. The adjoint matches E to rounding at
+/// any tolerances.
 ///
 /// Sutton, Noll, Fessler, IEEE Trans Med Imaging 22:178, 2003.
 ///
@@ -102,16 +103,16 @@ impl<R: Real> LinearOp<Complex<R>> for OffResonanceNufft<R> {
     }
 }
 
-/// EᴴE of an inhomogeneous field by convolutions; with sensitivities Σ_j c̄_j EᴴE (c_j x) of one image. Hermitian, its own
-/// adjoint.
+/// EᴴE of an inhomogeneous field by convolutions; with sensitivities Σ_j c̄_j EᴴE (c_j x) of one image.
+/// Hermitian, its own adjoint.
 ///
 /// ```text
 /// (EᴴE)[i, j] = Σ_m e^{i2πk_m·(x_i − x_j)} e^{i2π(f_i − f_j)t_m} ≈ Σ_l e^{i2πf_iτ_l} T_l[i, j] e^{−i2πf_jτ_l}
 /// ```
 ///
-/// with e^{i2πΔt} ≈ Σ_l h_l(t) e^{i2πΔτ_l} for *differences* Δ of frequencies. Their range is twice the range of the field
-/// and symmetric about 0. The h_l are therefore real, and the T_l = Fᴴ diag(h_l(t_m)) F are Hermitian convolutions. The
-/// residual of the interpolation may make the operator indefinite by as much.
+/// with e^{i2πΔt} ≈ Σ_l h_l(t) e^{i2πΔτ_l} for *differences* Δ of frequencies. Their range is twice the range
+/// of the field and symmetric about 0. The h_l are therefore real, and the T_l = Fᴴ diag(h_l(t_m)) F are
+/// Hermitian convolutions. The residual of the interpolation may make the operator indefinite by as much.
 ///
 /// Fessler, Lee, Olafsson, Shi, Noll, IEEE Trans Signal Process 53:3393, 2005.
 ///
@@ -163,8 +164,8 @@ impl<R: Real> OffResonanceToeplitz<R> {
         Ok(Self { shape, moments, kernels, field, maps: None, scratch: Scratch::default() })
     }
 
-    /// For one image and the sensitivities `[coil, matrix…]`. Errors: as [`OffResonanceToeplitz::new`], and maps of another
-    /// matrix.
+    /// For one image and the sensitivities `[coil, matrix…]`. Errors: as [`OffResonanceToeplitz::new`], and
+    /// maps of another matrix.
     pub fn sense(
         maps: impl Into<CoilMaps<R>>,
         moments: &[f64],
@@ -177,8 +178,8 @@ impl<R: Real> OffResonanceToeplitz<R> {
         Ok(Self { maps: Some(maps), ..own })
     }
 
-    /// The moments (s) and the convolutions for samples at `times` (s) along `trajectory`, by the exact transform.
-    /// `interpolator` interpolates frequency differences and is symmetric about 0.
+    /// The moments (s) and the convolutions for samples at `times` (s) along `trajectory`, by the exact
+    /// transform. `interpolator` interpolates frequency differences and is symmetric about 0.
     ///
     /// Errors: the numbers of times and samples differ; a matrix of another rank; no memory.
     pub fn exact_segments(

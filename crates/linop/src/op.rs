@@ -7,7 +7,8 @@ use rayspin_kernels::vector::Scalar;
 
 use crate::{Adjoint, Compose, Normal, Scaled, Scratch, Stack, Sum};
 
-/// A linear map A from arrays of shape [`domain`](LinearOp::domain) to arrays of shape [`range`](LinearOp::range), with
+/// A linear map A from arrays of shape [`domain`](LinearOp::domain) to arrays of shape
+/// [`range`](LinearOp::range), with
 /// its adjoint: ⟨Ax, y⟩ = ⟨x, Aᴴy⟩. `S` is the type of their numbers: real (`f32`, `f64`) or complex.
 ///
 /// An operator of your own implements the two shapes, [`forward_into`](LinearOp::forward_into) and
@@ -63,7 +64,8 @@ pub trait LinearOp<S: Scalar>: Send + Sync {
     /// y ← AᴴAx. Overwrites all of `y`, whatever it holds.
     ///
     /// The default implementation calls [`forward_into`](LinearOp::forward_into) with an array of its
-    /// [`scratch`](LinearOp::scratch), then [`adjoint_into`](LinearOp::adjoint_into). Some operators have a shorter way.
+    /// [`scratch`](LinearOp::scratch), then [`adjoint_into`](LinearOp::adjoint_into). Some operators have a
+    /// shorter way.
     fn normal_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         let mut both = |between: &mut Array<S>| {
             self.forward_into(x, between)?;
@@ -75,8 +77,8 @@ pub trait LinearOp<S: Scalar>: Send + Sync {
         }
     }
 
-    /// The scratch memory for Ax in [`normal_into`](LinearOp::normal_into). With `None` each call allocates. Operators for
-    /// iterative solvers have one.
+    /// The scratch memory for Ax in [`normal_into`](LinearOp::normal_into). With `None` each call allocates.
+    /// Operators for iterative solvers have one.
     fn scratch(&self) -> Option<&Scratch<S>> {
         None
     }
@@ -148,7 +150,8 @@ pub trait LinearOp<S: Scalar>: Send + Sync {
         Sum::new(vec![(1.0.into(), Arc::new(self)), (1.0.into(), Arc::new(other))])
     }
 
-    /// \[A; B\]: applies both to the same input and joins the outputs in one flat array. Errors: domains that differ.
+    /// \[A; B\]: applies both to the same input and joins the outputs in one flat array. Errors: domains that
+    /// differ.
     fn stack<B: LinearOp<S> + 'static>(self, below: B) -> Result<Stack<S>>
     where
         Self: Sized + 'static,

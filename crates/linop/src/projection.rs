@@ -5,8 +5,8 @@ use rayspin_kernels::vector::Scalar;
 
 use crate::{LinearOp, Scratch};
 
-/// A: the line integrals of a volume `[z, y, x]` along the rays of a CT scan, `[view, row, column]`, by Joseph's method
-/// ([`Projector`]). Its adjoint has the same weights. f64 on a CPU only.
+/// A: the line integrals of a volume `[z, y, x]` along the rays of a CT scan, `[view, row, column]`, by
+/// Joseph's method ([`Projector`]). Its adjoint has the same weights. f64 on a CPU only.
 ///
 /// ```
 /// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};

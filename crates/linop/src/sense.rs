@@ -7,7 +7,8 @@ use rayspin_kernels::{sensitivity, vector};
 
 use crate::{LinearOp, Scratch};
 
-/// S: one image to coil images, y_j(x) = c_j(x) ρ(x); Sᴴ: Σ_j conj(c_j(x)) y_j(x). SᴴS is Σ_j |c_j|², a diagonal.
+/// S: one image to coil images, y_j(x) = c_j(x) ρ(x); Sᴴ: Σ_j conj(c_j(x)) y_j(x). SᴴS is Σ_j |c_j|², a
+/// diagonal.
 ///
 /// Pruessmann et al., *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999.
 ///
@@ -83,10 +84,11 @@ impl<R: Real> LinearOp<Complex<R>> for Sense<R> {
     }
 }
 
-/// S of several sets of maps: images `[set, image…]` to coil images, y_j(x) = Σ_s c_{sj}(x) ρ_s(x). If an object larger than
-/// the field of view folds over itself, one map cannot describe both layers, but two can.
+/// S of several sets of maps: images `[set, image…]` to coil images, y_j(x) = Σ_s c_{sj}(x) ρ_s(x). If an
+/// object larger than the field of view folds over itself, one map cannot describe both layers, but two can.
 ///
-/// Uecker et al., *ESPIRiT — an eigenvalue approach to autocalibrating parallel MRI*, Magn Reson Med 71:990, 2014.
+/// Uecker et al., *ESPIRiT — an eigenvalue approach to autocalibrating parallel MRI*, Magn Reson Med 71:990,
+/// 2014.
 ///
 /// ```
 /// use rayspin_device::Device;

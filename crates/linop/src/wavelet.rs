@@ -8,8 +8,8 @@ use crate::LinearOp;
 /// The filter of a [`Wavelet`].
 pub use rayspin_kernels::wavelet::Family as WaveletFamily;
 
-/// W: the orthogonal wavelet transform of an image of 1 to 3 axes and any size, WᴴW = WWᴴ = 1. The image is first shifted on
-/// a torus. See [`rayspin_kernels::wavelet::Wavelet`].
+/// W: the orthogonal wavelet transform of an image of 1 to 3 axes and any size, WᴴW = WWᴴ = 1. The image is
+/// first shifted on a torus. See [`rayspin_kernels::wavelet::Wavelet`].
 ///
 /// ```
 /// use rayspin_device::Device;
@@ -31,8 +31,8 @@ impl<R: Real> Wavelet<R> {
         Self::with_levels(shape, family, None)
     }
 
-    /// With `levels` levels, or as many as the shape allows if `None`. Errors: as [`Wavelet::new`]; 0 levels, or more than
-    /// the shape allows.
+    /// With `levels` levels, or as many as the shape allows if `None`. Errors: as [`Wavelet::new`]; 0 levels,
+    /// or more than the shape allows.
     pub fn with_levels(shape: &[usize], family: WaveletFamily, levels: Option<usize>) -> Result<Self> {
         Ok(Self { kernel: wavelet::Wavelet::new(shape, family, levels)?, shift: vec![0; shape.len()] })
     }
@@ -50,8 +50,8 @@ impl<R: Real> Wavelet<R> {
         Ok(())
     }
 
-    /// 1 for details and 0 for coefficients that are low-pass along every axis, in the order of the coefficients. A
-    /// threshold should touch the details only.
+    /// 1 for details and 0 for coefficients that are low-pass along every axis, in the order of the
+    /// coefficients. A threshold should touch the details only.
     pub fn details(&self, device: &Device) -> Result<Array<R>> {
         Array::from_vec(device, self.domain(), self.kernel.plan().details())
     }

@@ -1,4 +1,5 @@
-//! Every operator obeys the laws, on several shapes, in both precisions; and what is no operator is found out.
+//! Every operator obeys the laws, on several shapes, in both precisions; and what is no operator is found
+//! out.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::sync::Arc;

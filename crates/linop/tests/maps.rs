@@ -1,4 +1,5 @@
-//! Maps that lie on the host while a GPU uses them: the operators that see them, and the memory that is stated, on every device.
+//! Maps that lie on the host while a GPU uses them: the operators that see them, and the memory that is
+//! stated, on every device.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use ndarray::{Array2, ArrayD, IxDyn};

@@ -45,7 +45,8 @@ fn transforms<R: Real>(finest: f64) {
         for (samples, batch) in [(1, &[][..]), (53, &[3]), (200, &[2, 2])] {
             let trajectory = points(samples, matrix, seed);
             let exact = Nudft::<R>::new(batch, trajectory.clone(), matrix).unwrap();
-            // The exact transform's own accuracy, of phases in the storage type, bounds how well its laws hold.
+            // The exact transform's own accuracy, of phases in the storage type, bounds how well its laws
+            // hold.
             check_within(&exact, &device, seed, 40.0 * finest.max(tolerance::<R>())).unwrap();
             for epsilon in [1e-2, 1e-4, finest] {
                 let fast = Nufft::new(batch, plan::<R>(&device, &trajectory, matrix, epsilon));

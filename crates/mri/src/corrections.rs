@@ -1,3 +1,4 @@
-//! Corrections between the readouts of a scan and its frames: the items of [`rayspin_scan::mri::corrections`].
+//! Corrections between the readouts of a scan and its frames: the items of
+//! [`rayspin_scan::mri::corrections`].
 
 pub use rayspin_scan::mri::corrections::*;

@@ -1,4 +1,5 @@
-//! A raw scan as a scanner writes it, and the frames that reconstruction takes from it: the items of [`rayspin_scan::mri`].
+//! A raw scan as a scanner writes it, and the frames that reconstruction takes from it: the items of
+//! [`rayspin_scan::mri`].
 
 pub use rayspin_scan::mri::{
     Acquisition, CalibrationLines, Counters, EncodedSpace, Encoding, Facts, Flags, Frame, FrameIndex,

@@ -33,7 +33,8 @@ fn apart(a: &[C32], b: &[C32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max) / brightest
 }
 
-/// Images agree to 1e-3 of their brightest voxel: transforms are exact to 1e-5 each, and iterations carry that on.
+/// Images agree to 1e-3 of their brightest voxel: transforms are exact to 1e-5 each, and iterations carry
+/// that on.
 fn agree(sampling: Sampling, matrix: [usize; 3], methods: &[&str]) {
     let dims = if matrix[2] > 1 { 3 } else { 2 };
     let options = SimulateOptions {

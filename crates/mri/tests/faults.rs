@@ -1,5 +1,5 @@
-//! GPUs whose memory runs out, or that fail, in the middle of a reconstruction: on the emulator, behind a driver that fails
-//! as asked.
+//! GPUs whose memory runs out, or that fail, in the middle of a reconstruction: on the emulator, behind a
+//! driver that fails as asked.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -101,7 +101,8 @@ fn apart(a: &[C32], b: &[C32]) -> f32 {
     if worst.is_nan() || a.iter().any(|v| v.re.is_nan() || v.im.is_nan()) { f32::INFINITY } else { worst }
 }
 
-/// Any one call that fails, for once or for good: an error that names it, or the right image; then the right image again.
+/// Any one call that fails, for once or for good: an error that names it, or the right image; then the right
+/// image again.
 #[test]
 fn a_call_that_fails_gives_an_error_or_the_image() {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
@@ -149,7 +150,8 @@ fn a_call_that_fails_gives_an_error_or_the_image() {
     }
 }
 
-/// A lost GPU: an error without leave to go on, the CPU's image and a note with it, for this frame and those that follow.
+/// A lost GPU: an error without leave to go on, the CPU's image and a note with it, for this frame and those
+/// that follow.
 #[test]
 fn the_cpu_takes_over_where_it_may() {
     let frame = radial(3);
@@ -216,7 +218,8 @@ fn work_is_cut_smaller_where_memory_runs_out() {
     }
 }
 
-/// In an inhomogeneous field, where one coil at a time is still too much: spectra of time segments stay on the host, with the same bits.
+/// In an inhomogeneous field, where one coil at a time is still too much: spectra of time segments stay on
+/// the host, with the same bits.
 #[test]
 fn spectra_leave_a_gpu_whose_memory_runs_out() {
     let frame = spiral(2);
@@ -246,7 +249,8 @@ fn spectra_leave_a_gpu_whose_memory_runs_out() {
     assert_eq!(rig.driver.used(), 0);
 }
 
-/// Virtual coils are found and made whatever becomes of the GPU while they are: an error, or the image, and as many as ever.
+/// Virtual coils are found and made whatever becomes of the GPU while they are: an error, or the image, and
+/// as many as ever.
 #[test]
 fn coils_are_compressed_whatever_becomes_of_the_gpu() {
     let frame = radial(5);

@@ -1,4 +1,5 @@
-//! Memory of a GPU: what the budget states against what reconstructions take, on the emulator, which counts every array.
+//! Memory of a GPU: what the budget states against what reconstructions take, on the emulator, which counts
+//! every array.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

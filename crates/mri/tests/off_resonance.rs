@@ -62,8 +62,8 @@ fn apart(a: &ScanImage, b: &ScanImage) -> f64 {
     relative(a.image.data(), b.image.data())
 }
 
-/// ‖S(a − b)‖/‖Sb‖ with a smoothing S: a steep field shifts what a scan sees of k-space, and ringing at edges with it, which no
-/// correction undoes.
+/// ‖S(a − b)‖/‖Sb‖ with a smoothing S: a steep field shifts what a scan sees of k-space, and ringing at edges
+/// with it, which no correction undoes.
 fn apart_smoothed(a: &ScanImage, b: &ScanImage) -> f64 {
     relative(&smoothed(a.image.data()), &smoothed(b.image.data()))
 }

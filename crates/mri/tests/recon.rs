@@ -92,7 +92,8 @@ fn readout_oversampling_is_cropped_and_the_object_keeps_its_place() {
     let options = || ReconOptions::of(Cartesian::default());
     let (a, b) = (recon(&wide, options()), recon(&plain, options()));
     assert_eq!(a.image.shape_zyx(), [1, 64, 64]);
-    // Ringing beyond the field of view folds back in one and not in the other; one voxel's shift would be 0.3 and more.
+    // Ringing beyond the field of view folds back in one and not in the other; one voxel's shift would be 0.3
+    // and more.
     let difference = error(a.image.data(), b.image.data());
     assert!(difference < 0.05, "{difference}");
     assert_eq!(a.image.geometry(), b.image.geometry());
@@ -191,7 +192,8 @@ fn sets_of_maps_are_given_back() {
     }
 }
 
-/// k-space `[coil, rows, x]` of a field of view that holds the middle `rows` of the image's rows: the others fold over them.
+/// k-space `[coil, rows, x]` of a field of view that holds the middle `rows` of the image's rows: the others
+/// fold over them.
 fn folded(simulation: &Simulation, rows: usize) -> ArrayD<C32> {
     let device = device();
     let index = simulation.scan.frames().unwrap();
@@ -267,7 +269,8 @@ fn an_object_larger_than_the_field_of_view_gets_a_second_set_of_maps() {
     assert!(!none(options));
 }
 
-/// Few samples of a small matrix lie together in its centre, where a NUFFT errs by more than ε, and by less than its bound.
+/// Few samples of a small matrix lie together in its centre, where a NUFFT errs by more than ε, and by less
+/// than its bound.
 #[test]
 fn transforms_of_small_radial_scans_are_certified() {
     for (n, spokes, coils) in [(12, 19, 1), (18, 28, 3), (28, 44, 2), (40, 21, 1)] {
@@ -286,7 +289,8 @@ fn transforms_of_small_radial_scans_are_certified() {
     }
 }
 
-/// The image must satisfy the equation that is documented, with the exact transform in place of NUFFT and Toeplitz.
+/// The image must satisfy the equation that is documented, with the exact transform in place of NUFFT and
+/// Toeplitz.
 #[test]
 fn the_image_solves_the_normal_equations_of_the_exact_transform() {
     let device = device();

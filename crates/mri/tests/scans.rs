@@ -1,5 +1,5 @@
-//! Scans of other writers: calibration in the images or apart from them, images that are sampled differently, samples that contradict
-//! each other, columns and fields of view of trajectories.
+//! Scans of other writers: calibration in the images or apart from them, images that are sampled differently,
+//! samples that contradict each other, columns and fields of view of trajectories.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -157,7 +157,8 @@ fn in_centre(y: usize) -> bool {
 
 const BOTH: Flags = Flags::CALIBRATION_AND_IMAGING;
 
-/// Every third line, and in the centre the lines between for calibration alone. The central image lines are flagged `shared`.
+/// Every third line, and in the centre the lines between for calibration alone. The central image lines are
+/// flagged `shared`.
 fn embedded(shared: Flags) -> Vec<Acquisition> {
     let flagged = |y: usize| match (y.is_multiple_of(3), in_centre(y)) {
         (true, true) => Some(shared),
@@ -358,7 +359,8 @@ fn contradictions_among_samples_are_said() {
 
 const N: usize = 36;
 
-/// A spoke in cycles per field of view times `scale`; `behind` are functions of the radius in further columns.
+/// A spoke in cycles per field of view times `scale`; `behind` are functions of the radius in further
+/// columns.
 fn spoke(angle: f64, scale: f64, behind: &[fn(f64) -> f64]) -> Acquisition {
     let radius = |s: usize| (s as f64 - N as f64) / 2.0;
     let k = |s: usize| [radius(s) * angle.cos(), radius(s) * angle.sin()];

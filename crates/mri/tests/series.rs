@@ -98,7 +98,8 @@ fn uptake(n: usize, sampling: Sampling, repetitions: usize) -> Simulation {
     simulate(&options, &Monitor::silent()).unwrap()
 }
 
-/// Mean magnitudes of the images over the voxels that change most, with the scale that fits all voxels best, and of the truth.
+/// Mean magnitudes of the images over the voxels that change most, with the scale that fits all voxels best,
+/// and of the truth.
 fn curves(image: &ArrayD<C32>, truth: &ArrayD<C32>) -> [Vec<f32>; 2] {
     let change = |voxel: usize| {
         let of = |images: &ArrayD<C32>, time: usize| {
@@ -204,7 +205,8 @@ fn a_stream_of_frames_gives_the_same_images() {
     let whole = recon(&cpu(), &simulation, &options);
     let index = simulation.scan.frames().unwrap();
     let labels: Vec<Label> = index.labels().collect();
-    // The whole scan's maps come from the first readouts: 9 spokes of 24 samples are too few for maps of their own.
+    // The whole scan's maps come from the first readouts: 9 spokes of 24 samples are too few for maps of
+    // their own.
     let series = index.series(&labels, None, None).unwrap();
     let mut maps = series.maps(0, &FrameOptions::default(), &mut Vec::new()).unwrap();
     assert!(maps.is_some());

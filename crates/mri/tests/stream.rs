@@ -72,7 +72,8 @@ fn a_stream_gives_the_images_of_the_whole() {
         {
             let simulation = scan(sampling, slices, 4);
             for method in methods {
-                // The emulator takes seconds for what a processor does at once: it gets the case with most stages.
+                // The emulator takes seconds for what a processor does at once: it gets the case with most
+                // stages.
                 if !matches!(device.backend(), Backend::Cpu(_)) && (method != "cg-sense" || slices > 1) {
                     continue;
                 }

@@ -1,6 +1,6 @@
-//! What a call of `reduction::sum` takes, from the host's call to the number in the host's hands: 2²² i32 over buffers in rotation that
-//! together exceed the second-level cache threefold, then over one buffer again and again. Microseconds by the host's clock: the
-//! median and the middle half of the calls.
+//! What a call of `reduction::sum` takes, from the host's call to the number in the host's hands: 2²² i32
+//! over buffers in rotation that together exceed the second-level cache threefold, then over one buffer again
+//! and again. Microseconds by the host's clock: the median and the middle half of the calls.
 //!
 //!     cargo run --release -p rayspin-primitives --example sum_calls [-- cpu]
 

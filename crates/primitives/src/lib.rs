@@ -46,7 +46,8 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
     all
 }
 
-/// Every program in every form that matters to its resources: what continuous integration compiles without a GPU.
+/// Every program in every form that matters to its resources: what continuous integration compiles without a
+/// GPU.
 pub fn programs() -> Vec<Build> {
     distinct(ladders().iter().flat_map(|ladder| ladder.programs()))
 }

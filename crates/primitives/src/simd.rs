@@ -27,7 +27,8 @@ mod x86 {
         pub(super) fn stream_512(token: Avx512, a: __m512, out: &mut [f32; 16]) {
             let to = out.as_mut_ptr();
             assert!(to.cast::<__m512>().is_aligned());
-            // SAFETY: 64 bytes that are borrowed and begin on a multiple of 64; `fence` comes before they are handed on.
+            // SAFETY: 64 bytes that are borrowed and begin on a multiple of 64; `fence` comes before they are
+            // handed on.
             unsafe { _mm512_stream_ps(to, a) }
         }
     );
@@ -74,7 +75,8 @@ pub(crate) fn pick<S: Simd>(simd: S, a: f32x16<S>, b: f32x16<S>, index: i32x16<S
     None
 }
 
-/// Bytes of an output beyond which it is stored past the caches, which would not hold it: memory is then not read before it is written.
+/// Bytes of an output beyond which it is stored past the caches, which would not hold it: memory is then not
+/// read before it is written.
 pub(crate) const PAST_CACHES: usize = 32 << 20;
 
 /// Elements up to the first that [`stream`] may begin with.

@@ -1,5 +1,5 @@
-//! Every variant of every algorithm on every trial and device, against the oracle, and some configurations of each on the last
-//! trial.
+//! Every variant of every algorithm on every trial and device, against the oracle, and some configurations of
+//! each on the last trial.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

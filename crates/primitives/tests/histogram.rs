@@ -33,7 +33,8 @@ fn check<T: Sample>(device: &Device, of: fn(u64) -> T, n: usize, bins: usize, be
 #[test]
 fn both_forms_are_exact_on_every_device() {
     for device in rayspin_emu::devices().unwrap() {
-        // 70,000 bins are more than shared memory holds; sizes that no block divides; values beyond the last bin.
+        // 70,000 bins are more than shared memory holds; sizes that no block divides; values beyond the last
+        // bin.
         for (n, bins, below) in [(0, 3, 1), (1, 1, 1), (20_011, 7, 9), (40_000, 1, 1), (3001, 70_000, 80_000)]
         {
             check(&device, |v| v as u32, n, bins, below);

@@ -1,5 +1,6 @@
-//! Random numbers: the published vectors, the same bits everywhere, and whether they look random. Seeds are fixed, so that a
-//! test either passes always or never; thresholds are such that a good generator would fail one in a million seeds.
+//! Random numbers: the published vectors, the same bits everywhere, and whether they look random. Seeds are
+//! fixed, so that a test either passes always or never; thresholds are such that a good generator would fail
+//! one in a million seeds.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -141,7 +142,8 @@ fn kolmogorov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     distance.fold(0.0, f64::max) * n.sqrt()
 }
 
-/// (χ² − d)/√2d of counts against what is expected: beyond ±5.5 for fewer than one in a million where d is large.
+/// (χ² − d)/√2d of counts against what is expected: beyond ±5.5 for fewer than one in a million where d is
+/// large.
 fn chi_square(counts: &[u64], expected: &[f64]) -> f64 {
     let chi: f64 = counts.iter().zip(expected).map(|(&c, &e)| (c as f64 - e).powi(2) / e).sum();
     let d = counts.len() as f64 - 1.0;

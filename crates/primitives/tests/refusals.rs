@@ -1,5 +1,5 @@
-//! Rows of the GPU with configurations and data that are not theirs: anyone may run them so, and no kernel is launched on what lies
-//! outside its arrays.
+//! Rows of the GPU with configurations and data that are not theirs: anyone may run them so, and no kernel is
+//! launched on what lies outside its arrays.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

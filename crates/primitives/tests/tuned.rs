@@ -27,7 +27,8 @@ fn timed() -> Trial {
     Trial::Timed { seconds: 1e-3, error: 0.0 }
 }
 
-/// Runs a test of this file that is ignored in a process of its own, which reads the file of results that it is given.
+/// Runs a test of this file that is ignored in a process of its own, which reads the file of results that it
+/// is given.
 fn in_a_process_of_its_own(test: &str, path: &Path) {
     let done = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", test])

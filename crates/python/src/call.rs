@@ -13,13 +13,15 @@ use crate::processor::{Place, Processor};
 use crate::signals::{Detached as _, Signals, is_closing};
 
 thread_local! {
-    /// The array that the call in this thread began with: functions of the caller's get arrays of its library.
+    /// The array that the call in this thread began with: functions of the caller's get arrays of its
+    /// library.
     static LIKE: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
     /// The exception that a function of the caller's raised.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Releases the interpreter while `work`, which may call functions of the caller's, runs in this thread. `like` is an array of the caller.
+/// Releases the interpreter while `work`, which may call functions of the caller's, runs in this thread.
+/// `like` is an array of the caller.
 ///
 /// Errors: what a signal or a function raised, and the exceptions of errors.
 pub(crate) fn run<T: Send>(
@@ -44,7 +46,8 @@ pub(crate) fn run_without<T: Send>(
     done?.map_err(|error| of_function.unwrap_or_else(|| raised(error)))
 }
 
-/// Calls `work` with the interpreter. Its exception becomes an error; [`run`] then raises the exception itself.
+/// Calls `work` with the interpreter. Its exception becomes an error; [`run`] then raises the exception
+/// itself.
 pub(crate) fn attached<T>(what: &str, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     if is_closing() {
         return Err(Error::Interrupted);

@@ -12,8 +12,8 @@ use rayspin_cli::in_memory;
 
 use crate::words::Call;
 
-/// The exception for an error: wrong input is a `ValueError`, no memory a `MemoryError`, a breakdown of the numbers an
-/// `ArithmeticError`, a device that fails a `RuntimeError`.
+/// The exception for an error: wrong input is a `ValueError`, no memory a `MemoryError`, a breakdown of the
+/// numbers an `ArithmeticError`, a device that fails a `RuntimeError`.
 pub(crate) fn raised(error: Error) -> PyErr {
     raised_in(Call::Any, error)
 }
@@ -44,7 +44,8 @@ fn told(call: Call, mut error: Error) -> (Error, String) {
     (error, text)
 }
 
-/// What to do about an error, where the call has keywords for all of it, and unless the error says it by naming the keyword.
+/// What to do about an error, where the call has keywords for all of it, and unless the error says it by
+/// naming the keyword.
 fn remedy(call: Call, error: &Error) -> Option<String> {
     let of_error = |what: &str| call.argument(what).unwrap_or(what).replace(' ', "_");
     let remedy = call.told_whole(&in_memory::hint(error)?)?;
@@ -88,8 +89,9 @@ pub(crate) fn of_kind(error: &Error, text: String) -> PyErr {
     }
 }
 
-/// The exception for an error of a file in the words of a call, with a word on what to do. Where the system refused, and for a folder that is
-/// no scan, it is the `OSError` that `open` raises (`FileNotFoundError`, `IsADirectoryError`, `PermissionError`), else as [`raised`].
+/// The exception for an error of a file in the words of a call, with a word on what to do. Where the system
+/// refused, and for a folder that is no scan, it is the `OSError` that `open` raises (`FileNotFoundError`,
+/// `IsADirectoryError`, `PermissionError`), else as [`raised`].
 pub(crate) fn of_file(call: Call, error: &rayspin::io::Error) -> PyErr {
     let of_core = || match error {
         rayspin::io::Error::Core { source, .. } => remedy(call, source),

@@ -1,5 +1,5 @@
-//! Arrays of the caller, used where they lie: NumPy's by their address, CuPy's by the CUDA array interface, all others (torch, JAX)
-//! through DLPack.
+//! Arrays of the caller, used where they lie: NumPy's by their address, CuPy's by the CUDA array interface,
+//! all others (torch, JAX) through DLPack.
 
 // What Python says about memory cannot be checked. Every call states what it relies on.
 #![allow(unsafe_code)]
@@ -60,8 +60,8 @@ impl Dtype {
         matches!(self, Self::F64 | Self::C128)
     }
 
-    /// The type that a name, a type or an object such as `numpy.dtype("complex64")` or `torch.complex64` stands for. A name of a real type is that
-    /// real type.
+    /// The type that a name, a type or an object such as `numpy.dtype("complex64")` or `torch.complex64`
+    /// stands for. A name of a real type is that real type.
     pub(crate) fn named(dtype: Option<&Bound<'_, PyAny>>, default: Self) -> PyResult<Self> {
         let Some(dtype) = dtype else { return Ok(default) };
         let name = match dtype.getattr("__name__") {
@@ -148,14 +148,15 @@ pub(crate) struct Given<'py> {
 }
 
 impl<'py> Given<'py> {
-    /// Takes an array as the caller has it. Errors: a `TypeError` for what is no array, another element type or another order of the
-    /// elements, each with what to do.
+    /// Takes an array as the caller has it. Errors: a `TypeError` for what is no array, another element type
+    /// or another order of the elements, each with what to do.
     pub(crate) fn new(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let given = Self::with_stride(what, object)?;
         if given.stride.is_some() { Err(strided(what)) } else { Ok(given) }
     }
 
-    /// [`Given::new`], which also takes an array of one axis with gaps between its elements, or that leads backwards.
+    /// [`Given::new`], which also takes an array of one axis with gaps between its elements, or that leads
+    /// backwards.
     fn with_stride(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.cast::<PyUntypedArray>() {
             return Self::of_numpy(what, array);
@@ -185,7 +186,8 @@ impl<'py> Given<'py> {
             (false, &[bytes]) if bytes % dtype.bytes() as isize == 0 => Some(bytes / dtype.bytes() as isize),
             _ => return Err(strided(what)),
         };
-        // SAFETY: the pointer is a live NumPy array's, whose fields may be read while the interpreter is attached.
+        // SAFETY: the pointer is a live NumPy array's, whose fields may be read while the interpreter is
+        //     attached.
         let (address, flags) = unsafe {
             let fields = &*array.as_array_ptr();
             (fields.fields.data.expose_provenance(), fields.fields.flags)
@@ -204,9 +206,9 @@ impl<'py> Given<'py> {
         })
     }
 
-    /// An array of CuPy by its own description (the CUDA array interface, version 3), which takes less time than DLPack's. `None` for what
-    /// is no array, an array without elements or without a stream, one of another GPU than CuPy's current one, whose stream is described,
-    /// and other element types.
+    /// An array of CuPy by its own description (the CUDA array interface, version 3), which takes less time
+    /// than DLPack's. `None` for what is no array, an array without elements or without a stream, one of
+    /// another GPU than CuPy's current one, whose stream is described, and other element types.
     fn of_cupy(what: &'static str, object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         let py = object.py();
         let described = object.getattr(intern!(py, "__cuda_array_interface__")).ok();
@@ -251,7 +253,8 @@ impl<'py> Given<'py> {
             1 => 0,
             handle => handle,
         };
-        // SAFETY: it is CuPy's current stream on the array's GPU, which stays alive while it is current: until the call ends.
+        // SAFETY: it is CuPy's current stream on the array's GPU, which stays alive while it is current:
+        //     until the call ends.
         let stream = unsafe { ForeignStream::new(stream) };
         let owner: Py<PyAny> = object.clone().unbind();
         Ok(Some(Self {
@@ -287,7 +290,8 @@ impl<'py> Given<'py> {
         let compact = view.is_compact().map_err(|error| PyValueError::new_err(format!("{what}: {error}")))?;
         let stride = match (compact, view.strides()) {
             (true, _) => None,
-            // CuPy divides the negative bytes of a reversed array as if they were unsigned (14.2): the product wraps back to them.
+            // CuPy divides the negative bytes of a reversed array as if they were unsigned (14.2): the
+            // product wraps back to them.
             (false, Some(&[stride])) => {
                 let item = dtype.bytes() as i64;
                 Some((stride.wrapping_mul(item) / item) as isize)
@@ -314,7 +318,8 @@ impl<'py> Given<'py> {
         };
         let mut lent = Lent::new(address as u64, tensor.into_deleter());
         if let Some(handle) = handle {
-            // SAFETY: it is the current stream of the library that owns the array, on the array's GPU. Libraries keep their streams.
+            // SAFETY: it is the current stream of the library that owns the array, on the array's GPU.
+            //     Libraries keep their streams.
             lent = lent.on(unsafe { ForeignStream::new(handle) });
         }
         Ok(Self { what, object: object.clone(), shape, dtype, place, locked, lent, address, stride })
@@ -338,7 +343,8 @@ impl<'py> Given<'py> {
         Err(PyTypeError::new_err(text))
     }
 
-    /// Errors: a `TypeError` for an array of a GPU where `processor` is another device. Arrays of the host are copied to a GPU.
+    /// Errors: a `TypeError` for an array of a GPU where `processor` is another device. Arrays of the host
+    /// are copied to a GPU.
     pub(crate) fn expect_within_reach(&self, processor: &Processor) -> PyResult<()> {
         if self.place == processor.place || self.place == Place::Cpu {
             return Ok(());
@@ -353,9 +359,10 @@ impl<'py> Given<'py> {
     /// The array in its own memory. The caller uses it by shared references alone unless it is writable.
     fn lend<T: Item>(self, device: &Device) -> PyResult<Array<T>> {
         self.expect::<T>()?;
-        // SAFETY: the library that owns the memory says that these elements are there, and its owner is kept. Rayspin writes only to arrays
-        // that were given to be written to, which `Output` checks to be writable and apart from the inputs. A program that changes an
-        // array in another thread while a call uses it gets wrong numbers, as with every library that releases the interpreter.
+        // SAFETY: the library that owns the memory says that these elements are there, and its owner is kept.
+        // Rayspin writes only to arrays that were given to be written to, which `Output` checks to be
+        // writable and apart from the inputs. A program that changes an array in another thread while a call
+        // uses it gets wrong numbers, as with every library that releases the interpreter.
         unsafe { Array::lent(device, &self.shape, self.lent) }.map_err(raised)
     }
 
@@ -373,7 +380,8 @@ impl<'py> Given<'py> {
 }
 
 impl Given<'_> {
-    /// A copy on the processor that outlives the call: what the caller does with the array later does not matter.
+    /// A copy on the processor that outlives the call: what the caller does with the array later does not
+    /// matter.
     ///
     /// Errors: as [`Given::read`], and memory.
     pub(crate) fn keep<T: Item>(self, processor: &Processor) -> PyResult<Array<T>> {
@@ -410,7 +418,8 @@ pub(crate) struct Output<'py, T: Item> {
 impl<'py, T: Item> Output<'py, T> {
     /// `out` of this shape, or a new array beside `input`.
     ///
-    /// Errors: `out` is read-only, of another shape or element type, on another device, or overlaps the input.
+    /// Errors: `out` is read-only, of another shape or element type, on another device, or overlaps the
+    /// input.
     pub(crate) fn new(
         out: Option<&Bound<'py, PyAny>>,
         shape: &[usize],
@@ -464,8 +473,8 @@ pub(crate) fn on_host<T: Item>(given: Given<'_>) -> PyResult<Array<T>> {
     array.into_device(&host).map_err(raised)
 }
 
-/// Loads what `numpy` finds at its first use and panics without, such as after a signal: NumPy's functions, the register of borrowed
-/// arrays, and the owner of memory that an array takes over.
+/// Loads what `numpy` finds at its first use and panics without, such as after a signal: NumPy's functions,
+/// the register of borrowed arrays, and the owner of memory that an array takes over.
 pub(crate) fn load_numpy(py: Python<'_>) -> PyResult<()> {
     let array = to_numpy(py, ArrayD::<f32>::zeros(vec![1]));
     let array = array.cast::<numpy::PyArrayDyn<f32>>()?;
@@ -520,7 +529,8 @@ fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok(module.to_str()?.split('.').next().map(str::to_owned))
 }
 
-/// The consumer's side of an import: the producer orders nothing, and says which stream it works on where it can.
+/// The consumer's side of an import: the producer orders nothing, and says which stream it works on where it
+/// can.
 #[derive(Default)]
 struct CallersStream {
     seen: Cell<Option<u64>>,

@@ -26,12 +26,13 @@ use crate::words::Call;
 ///
 /// data: float32 or complex64 `[z, y, x]`, `[y, x]` or `[repetition, z, y, x]`; other numbers are converted.
 /// spacing_mm: the size of a voxel along (x, y, z), or one number for all.
-/// position_mm: the centre of the centre voxel (index n // 2 along each axis) in the patient's coordinates (LPS).
+/// position_mm: the centre of the centre voxel (index n // 2 along each axis) in the patient's coordinates
+///     (LPS).
 /// directions: unit vectors along x, y and z in the patient's coordinates (LPS).
 /// hounsfield: whether the numbers are Hounsfield units.
 ///
-/// Raises ValueError for an empty array, lengths that are not positive and vectors that are no right angles, TypeError for what is no array of
-/// numbers.
+/// Raises ValueError for an empty array, lengths that are not positive and vectors that are no right angles,
+/// TypeError for what is no array of numbers.
 ///
 /// >>> import numpy as np, rayspin
 /// >>> image = rayspin.Image(np.ones((2, 4, 4)), spacing_mm=(1.5, 1.5, 3))
@@ -129,13 +130,15 @@ impl Image {
         Ok(Self { hounsfield, ..Self::of(py, image) })
     }
 
-    /// Voxel size along x, y and z in mm. Raises ValueError where slices are several stacks, as the other places do.
+    /// Voxel size along x, y and z in mm. Raises ValueError where slices are several stacks, as the other
+    /// places do.
     #[getter]
     fn spacing_mm(&self) -> PyResult<[f64; 3]> {
         Ok(geometry_of(&self.stacks)?.spacing_mm)
     }
 
-    /// The centre of the centre voxel (index n // 2 along each axis) in the patient's coordinates (LPS) in mm.
+    /// The centre of the centre voxel (index n // 2 along each axis) in the patient's coordinates (LPS) in
+    /// mm.
     #[getter]
     fn position_mm(&self) -> PyResult<[f64; 3]> {
         Ok(geometry_of(&self.stacks)?.position_mm)
@@ -153,11 +156,12 @@ impl Image {
         stacks_of(py, &self.stacks)
     }
 
-    /// Writes `data`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl, .mha, .tif, .png and others. Signs and
-    /// phases are kept where the format can.
+    /// Writes `data`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl,
+    /// .mha, .tif, .png and others. Signs and phases are kept where the format can.
     ///
-    /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds images and for the file that the image
-    /// was read from, OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
+    /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds
+    /// images and for the file that the image was read from, OSError (FileNotFoundError, PermissionError) for
+    /// a file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let image = any_image(self.data.bind(py), self.stacks.clone())?;
         let (slices, repetitions) = match &image {
@@ -226,12 +230,13 @@ impl Remade for Image {
     }
 }
 
-/// Reads an image of any format that `rayspin convert` reads: NIfTI, DICOM files and folders, MetaImage, TIFF, ISMRMRD images, arrays and others.
+/// Reads an image of any format that `rayspin convert` reads: NIfTI, DICOM files and folders, MetaImage,
+/// TIFF, ISMRMRD images, arrays and others.
 ///
 /// path: the file. A colon names one of several arrays or series in it, as `data.npz:image`.
 ///
-/// Returns an `Image`. Raises FileNotFoundError, PermissionError or another OSError where the system refuses the file, ValueError for a file that
-/// holds no image or is damaged.
+/// Returns an `Image`. Raises FileNotFoundError, PermissionError or another OSError where the system refuses
+/// the file, ValueError for a file that holds no image or is damaged.
 #[pyfunction]
 pub(crate) fn read_image(py: Python<'_>, path: PathBuf) -> PyResult<Image> {
     let read = py.detached(|| rayspin::io::read_any_image(&path))?;
@@ -241,7 +246,8 @@ pub(crate) fn read_image(py: Python<'_>, path: PathBuf) -> PyResult<Image> {
     Ok(Image { hounsfield, notes, repetition_time_s, source: Some(path), ..Image::of(py, image) })
 }
 
-/// The filters of images and their parameters, which are keywords of `filter`. Returns a dictionary as `rayspin.methods` does.
+/// The filters of images and their parameters, which are keywords of `filter`. Returns a dictionary as
+/// `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn filters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
@@ -251,17 +257,19 @@ pub(crate) fn filters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// An image or an array after a filter: smoothing, edges, another size, equalised grey values. `rayspin.filters()` says what each computes.
+/// An image or an array after a filter: smoothing, edges, another size, equalised grey values.
+///     `rayspin.filters()` says what each computes.
 ///
-/// image: an `Image`, or an array `[z, y, x]`, `[y, x]` or `[repetition, z, y, x]`. Repetitions are filtered one by one, and of complex numbers the
-///     magnitudes. The place of an `Image` stays right.
+/// image: an `Image`, or an array `[z, y, x]`, `[y, x]` or `[repetition, z, y, x]`. Repetitions are filtered
+///     one by one, and of complex numbers the magnitudes. The place of an `Image` stays right.
 /// name: a name of `rayspin.filters()`.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// parameters: keywords of the filter, as `rayspin.filters()` lists them.
 ///
-/// Returns an `Image` of an `Image`, else an array of NumPy, float32. Raises ValueError for a name or value that there is not and numbers that are not
-/// finite, TypeError for keywords that the filter has not, KeyboardInterrupt after Ctrl-C.
+/// Returns an `Image` of an `Image`, else an array of NumPy, float32. Raises ValueError for a name or value
+/// that there is not and numbers that are not finite, TypeError for keywords that the filter has not,
+/// KeyboardInterrupt after Ctrl-C.
 ///
 /// >>> import numpy as np, rayspin
 /// >>> spot = np.zeros((9, 9)); spot[4, 4] = 1

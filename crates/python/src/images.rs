@@ -119,13 +119,16 @@ fn give(items: &SyncSender<Item>, stop: &AtomicBool, mut item: Item) -> Result<(
     }
 }
 
-/// The images of a scan one after another, as they are made: repetitions or windows of a series. One is held at a time.
+/// The images of a scan one after another, as they are made: repetitions or windows of a series. One is held
+/// at a time.
 ///
-/// scan, method, device, options: as `rayspin.recon` takes them. The path of a file is read repetition by repetition.
+/// scan, method, device, options: as `rayspin.recon` takes them. The path of a file is read repetition by
+///     repetition.
 ///
-/// Returns an iterator of complex64 images `[z, y, x]`, with the attributes `method` and `notes` and the function `close`. The run goes on in a thread of
-/// its own, one image ahead of the caller; `close`, the end of the iterator, or Ctrl-C ends it. Raises as `rayspin.recon` does: at once for the
-/// keywords, and at the first image for the scan.
+/// Returns an iterator of complex64 images `[z, y, x]`, with the attributes `method` and `notes` and the
+/// function `close`. The run goes on in a thread of its own, one image ahead of the caller; `close`, the end
+/// of the iterator, or Ctrl-C ends it. Raises as `rayspin.recon` does: at once for the keywords, and at the
+/// first image for the scan.
 ///
 /// >>> import rayspin
 /// >>> scan = rayspin.simulate.mri(matrix=(24, 24), coils=2, repetitions=3).scan

@@ -1,7 +1,7 @@
 //! Rayspin in Python: the compiled half of the package `rayspin`, as the module `rayspin._rayspin`.
 //!
-//! Arrays of the caller are used where they lie, the interpreter is released while Rayspin computes, and errors become exceptions. The
-//! package's Python files hold what needs no compiled code.
+//! Arrays of the caller are used where they lie, the interpreter is released while Rayspin computes, and
+//! errors become exceptions. The package's Python files hold what needs no compiled code.
 
 mod call;
 mod ct;
@@ -39,7 +39,8 @@ use pyo3::prelude::*;
 
 use crate::signals::Detached;
 
-/// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code: 0, 1 for a failure, 2 for wrong input.
+/// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code: 0, 1 for
+/// a failure, 2 for wrong input.
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
     py.detached(|| {

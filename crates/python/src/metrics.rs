@@ -19,7 +19,8 @@ use crate::signals::Detached;
 pub(crate) struct Quality {
     quality: metrics::Quality,
     rule: String,
-    /// What would compare the images better, where they differ in scale, phase or shading more than in anything else.
+    /// What would compare the images better, where they differ in scale, phase or shading more than in
+    /// anything else.
     #[pyo3(get)]
     hint: Option<String>,
 }
@@ -248,11 +249,12 @@ impl Pair for Compare {
     }
 }
 
-/// Compares an image with the truth, of one shape `[y, x]` with any axes before these. One truth serves for all repetitions of an image
-/// with one axis more. Two real images are compared with their signs, two complex ones with their phases, else magnitudes.
+/// Compares an image with the truth, of one shape `[y, x]` with any axes before these. One truth serves for
+/// all repetitions of an image with one axis more. Two real images are compared with their signs, two complex
+/// ones with their phases, else magnitudes.
 ///
-/// `magnitude` compares magnitudes in any case. `fit` first multiplies the image by the factor that brings it nearest to the truth.
-/// `mask` says which voxels count, in the shape of the images or of their last axes.
+/// `magnitude` compares magnitudes in any case. `fit` first multiplies the image by the factor that brings it
+/// nearest to the truth. `mask` says which voxels count, in the shape of the images or of their last axes.
 ///
 /// Returns a `Quality`. Raises as `nrmse`.
 #[pyfunction]
@@ -303,14 +305,15 @@ impl Pair for Psnr {
 
 /// The normalised root-mean-square error sqrt(sum |I - I0|^2 / sum |I0|^2) of the values as they are.
 ///
-/// Returns a float. Raises ValueError for images of different shapes or a truth of 0, TypeError for what is no array of numbers.
+/// Returns a float. Raises ValueError for images of different shapes or a truth of 0, TypeError for what is
+/// no array of numbers.
 #[pyfunction]
 pub(crate) fn nrmse(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_images(py, image, truth, Nrmse)
 }
 
-/// Mean structural similarity with Gaussian windows of 11 x 11 pixels and the truth's range (Wang 2004). Complex values enter as
-/// magnitudes.
+/// Mean structural similarity with Gaussian windows of 11 x 11 pixels and the truth's range (Wang 2004).
+/// Complex values enter as magnitudes.
 ///
 /// Returns a float, 1 for equal images. Raises as `nrmse`.
 #[pyfunction]

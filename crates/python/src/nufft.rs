@@ -65,16 +65,18 @@ enum Direction {
 /// k runs over whole numbers from -(n // 2) to (n - 1) // 2 along each axis of n, in this order.
 ///
 /// nufft_type: 1, 2 or 3.
-/// n_modes_or_dim: the grid's lengths, (n,), (n1, n2) or (n1, n2, n3), or n for one axis; for type 3 the number of dimensions, 1 to 3.
+/// n_modes_or_dim: the grid's lengths, (n,), (n1, n2) or (n1, n2, n3), or n for one axis; for type 3 the
+///     number of dimensions, 1 to 3.
 /// n_trans: the product of the leading axes that each call must have; any number of transforms unless given.
-/// eps: the relative error of results in the 2-norm, about 1e-6 or more for complex64 and 1e-13 or more for complex128.
+/// eps: the relative error of results in the 2-norm, about 1e-6 or more for complex64 and 1e-13 or more for
+///     complex128.
 /// isign: the sign of the exponent; only its sign counts.
-/// dtype: of data and results, "complex64" or "complex128" (the default), or their NumPy and torch types; float32 and float64 name the
-///     same precisions.
+/// dtype: of data and results, "complex64" or "complex128" (the default), or their NumPy and torch types;
+///     float32 and float64 name the same precisions.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 ///
-/// Raises ValueError for a type, a length, a tolerance or a device out of range, TypeError for arguments of another type, RuntimeError
-/// for a GPU that fails.
+/// Raises ValueError for a type, a length, a tolerance or a device out of range, TypeError for arguments of
+/// another type, RuntimeError for a GPU that fails.
 ///
 /// >>> import numpy as np
 /// >>> from rayspin.nufft import Plan
@@ -159,19 +161,24 @@ impl Plan {
         })
     }
 
-    /// Sets the points x_j, and for type 3 the frequencies s_k, of the exponents exp(isign i k.x_j) and exp(isign i s_k.x_j).
+    /// Sets the points x_j, and for type 3 the frequencies s_k, of the exponents exp(isign i k.x_j) and
+    /// exp(isign i s_k.x_j).
     ///
-    /// x, y, z: the components of the points, real numbers `[point]` in radian: one array for each dimension, x for the first axis of the
-    ///     grid. Points are periodic: those beyond -pi to pi are taken 2 pi away for types 1 and 2. Type 3 takes any real numbers.
-    /// s, t, u: the components of the frequencies for type 3, `[frequency]`, in 1 over the unit of the points.
+    /// x, y, z: the components of the points, real numbers `[point]` in radian: one array for each dimension,
+    ///     x for the first axis of the grid. Points are periodic: those beyond -pi to pi are taken 2 pi away
+    ///     for types 1 and 2. Type 3 takes any real numbers.
+    /// s, t, u: the components of the frequencies for type 3, `[frequency]`, in 1 over the unit of the
+    ///     points.
     ///
-    /// Arrays of float32 or float64 on the CPU or on the plan's GPU are read where they lie, with any stride. Arrays of other real types and on
-    /// another GPU are copied, as are lists and all points of type 3. Call it again to plan anew for other points; without points all sums are 0. Returns None.
+    /// Arrays of float32 or float64 on the CPU or on the plan's GPU are read where they lie, with any stride.
+    /// Arrays of other real types and on another GPU are copied, as are lists and all points of type 3. Call
+    /// it again to plan anew for other points; without points all sums are 0. Returns None.
     ///
     /// The plan holds the arrays, without a copy, for pickles. Once they have changed it cannot be pickled.
     ///
-    /// Raises ValueError for components that are missing, too many, of different lengths, of another number of axes or not finite; the plan
-    /// then keeps its points. Raises TypeError for complex numbers and what is no array.
+    /// Raises ValueError for components that are missing, too many, of different lengths, of another number
+    /// of axes or not finite; the plan then keeps its points. Raises TypeError for complex numbers and what
+    /// is no array.
     #[pyo3(signature = (x, y=None, z=None, s=None, t=None, u=None))]
     #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
     fn setpts(
@@ -215,17 +222,21 @@ impl Plan {
         })?
     }
 
-    /// The transform of `data`: from points to grid (type 1), from grid to points (type 2), or from points to points (type 3).
+    /// The transform of `data`: from points to grid (type 1), from grid to points (type 2), or from points to
+    /// points (type 3).
     ///
-    /// data: `[..., point]` for types 1 and 3, `[..., n1, n2, n3]` for type 2, of the plan's dtype and in C order. Leading axes are a batch.
-    /// out: an array that takes the result and is returned, of the result's shape, dtype and library, in C order, writable, in memory
-    ///     apart from `data`; a new one unless given.
+    /// data: `[..., point]` for types 1 and 3, `[..., n1, n2, n3]` for type 2, of the plan's dtype and in C
+    ///     order. Leading axes are a batch.
+    /// out: an array that takes the result and is returned, of the result's shape, dtype and library, in C
+    ///     order, writable, in memory apart from `data`; a new one unless given.
     ///
-    /// Returns `[..., n1, n2, n3]`, `[..., point]` or `[..., frequency]` of the plan's dtype, an array of the library and on the device of
-    /// `data`; of NumPy for libraries besides NumPy, CuPy and torch. Sums are not scaled. NumPy arrays are copied to a GPU and back.
+    /// Returns `[..., n1, n2, n3]`, `[..., point]` or `[..., frequency]` of the plan's dtype, an array of the
+    /// library and on the device of `data`; of NumPy for libraries besides NumPy, CuPy and torch. Sums are
+    /// not scaled. NumPy arrays are copied to a GPU and back.
     ///
-    /// Raises RuntimeError before `setpts`, ValueError for another shape, order or number of transforms, TypeError for another dtype,
-    /// an array of another GPU, what is no array, and a tensor of torch that requires a gradient (`rayspin.torch` has these).
+    /// Raises RuntimeError before `setpts`, ValueError for another shape, order or number of transforms,
+    /// TypeError for another dtype, an array of another GPU, what is no array, and a tensor of torch that
+    /// requires a gradient (`rayspin.torch` has these).
     #[pyo3(signature = (data, out=None))]
     fn execute<'py>(
         &self,
@@ -236,7 +247,8 @@ impl Plan {
         self.run(data, out, natural)
     }
 
-    /// The adjoint of `execute`, the conjugate transpose of its sums: <execute(a), b> = <a, execute_adjoint(b)>.
+    /// The adjoint of `execute`, the conjugate transpose of its sums: <execute(a), b> = <a,
+    /// execute_adjoint(b)>.
     ///
     /// data: of the shape that `execute` returns. out: as `execute` takes it, of the shape of its `data`.
     ///
@@ -360,10 +372,11 @@ impl Plan {
         *self.planned.write().unwrap_or_else(PoisonError::into_inner) = Some(planned);
     }
 
-    /// Types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's are in cycles per field of view,
-    /// its last axis is x.
+    /// Types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's are in
+    /// cycles per field of view, its last axis is x.
     fn set_grid(&self, axes: &[Line], kept: Arc<[Kept]>) -> PyResult<()> {
-        // Type 2 is the forward transform with e^{−i}, type 1 its adjoint with e^{+i}: another sign is the mirrored point.
+        // Type 2 is the forward transform with e^{−i}, type 1 its adjoint with e^{+i}: another sign is the
+        // mirrored point.
         let natural = if self.kind == 2 { -1.0 } else { 1.0 };
         let unit = |n: usize| self.sign * natural * n as f64 / TAU;
         let components: rayspin::core::Result<Vec<_>> =

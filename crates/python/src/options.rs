@@ -72,7 +72,8 @@ pub(crate) fn words(task: Task, what: &str, given: Option<&Bound<'_, PyDict>>) -
 /// A value as the command line has it. Angles become degrees.
 fn text(option: &CommandOption, value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = value.extract::<String>() {
-        // Text is what the command line takes, in degrees: a number as text would be taken for another angle than the number.
+        // Text is what the command line takes, in degrees: a number as text would be taken for another angle
+        // than the number.
         return if option.degrees {
             Err(wrong_type(&option.name, "a number of radian", described(value)))
         } else {

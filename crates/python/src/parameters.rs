@@ -75,8 +75,8 @@ pub(crate) fn named<'a, M: Described + ?Sized>(
 
 /// The method of that name, or none, with values of parameters from keywords, which `given` gets.
 ///
-/// Errors: a `TypeError` for a keyword that the method lacks, with the methods that have it, and for a value of
-/// another kind. A `ValueError` for a value out of range, and for a name that no method has.
+/// Errors: a `TypeError` for a keyword that the method lacks, with the methods that have it, and for a value
+/// of another kind. A `ValueError` for a value out of range, and for a name that no method has.
 pub(crate) fn asked<K: Kit + Rows>(
     py: Python<'_>,
     method: Option<&str>,
@@ -128,8 +128,8 @@ fn no_parameter<K: Kit + Rows>(
     })
 }
 
-/// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has not, or of another kind; a
-/// `ValueError` for a value out of range.
+/// Keywords as values of the parameters in a table. Errors: a `TypeError` for a keyword that the table has
+/// not, or of another kind; a `ValueError` for a value out of range.
 pub(crate) fn values_of(
     py: Python<'_>,
     whose: &str,

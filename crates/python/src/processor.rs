@@ -39,12 +39,13 @@ pub(crate) struct Processor {
     process: u32,
 }
 
-/// A device that lives as long as the process. Opening one takes longer than a small transform, and arrays of two handles of one GPU
-/// could not meet.
+/// A device that lives as long as the process. Opening one takes longer than a small transform, and arrays of
+/// two handles of one GPU could not meet.
 static OPEN: Mutex<Option<HashMap<(u32, Place), Device>>> = Mutex::new(None);
 
 impl Processor {
-    /// The processor of this name: `cpu`, `cuda`, `cuda:1`, or `auto`, the first GPU if one works, else the CPU.
+    /// The processor of this name: `cpu`, `cuda`, `cuda:1`, or `auto`, the first GPU if one works, else the
+    ///     CPU.
     pub(crate) fn named(name: &str) -> PyResult<Self> {
         let wrong = || raised(Error::value("device", "auto, cpu, cuda, or cuda:1 and so on", name));
         match name {
@@ -100,12 +101,13 @@ fn host() -> rayspin::core::Result<Device> {
     }
 }
 
-/// Sets the number of threads that compute on the CPU and read files. The environment variable RAYSPIN_THREADS sets it when rayspin is imported.
+/// Sets the number of threads that compute on the CPU and read files. The environment variable
+/// RAYSPIN_THREADS sets it when rayspin is imported.
 ///
 /// threads: from 1 to 4 for each core.
 ///
-/// Returns None. Raises ValueError for another number, RuntimeError if threads of another number have started: call it before a scan is read or
-/// anything is computed.
+/// Returns None. Raises ValueError for another number, RuntimeError if threads of another number have
+/// started: call it before a scan is read or anything is computed.
 ///
 /// >>> import subprocess, sys
 /// >>> text = "import rayspin; rayspin.set_threads(1); print(rayspin.threads())"
@@ -164,8 +166,8 @@ pub(crate) fn take_environment(py: Python<'_>) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)
 }
 
-/// Limits the threads of the variable RAYON_NUM_THREADS as the command limits `--threads`, with a warning. These threads read files;
-/// transforms have a thread for each core.
+/// Limits the threads of the variable RAYON_NUM_THREADS as the command limits `--threads`, with a warning.
+/// These threads read files; transforms have a thread for each core.
 fn limit_threads(py: Python<'_>) -> PyResult<()> {
     let most = cpu::most_threads();
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<usize>().ok());

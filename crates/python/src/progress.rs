@@ -15,8 +15,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// `progress` is called with the stage, the step and the number of steps. Without it a bar of tqdm appears in terminals and notebooks;
-    /// with `False` nothing does.
+    /// `progress` is called with the stage, the step and the number of steps. Without it a bar of tqdm
+    /// appears in terminals and notebooks; with `False` nothing does.
     pub(crate) fn new(py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<Self> {
         let progress = py.import("rayspin._progress")?.call_method1("listener", (progress,))?;
         let progress = if progress.is_none() { None } else { Some(progress.unbind()) };
@@ -33,7 +33,8 @@ impl Listener {
         Monitor::new(self, Some(self.signals.stop()))
     }
 
-    /// Releases the interpreter while `work` runs in this thread. Errors: what a signal or the caller's function raised meanwhile.
+    /// Releases the interpreter while `work` runs in this thread. Errors: what a signal or the caller's
+    /// function raised meanwhile.
     pub(crate) fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
         py.detached_for(&self.signals, work)
     }

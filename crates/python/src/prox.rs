@@ -19,7 +19,8 @@ use crate::processor::Processor;
 use crate::remade::{self, Parts, Reduced, Remade, own};
 use crate::signals::Signals;
 
-/// A penalty g, by its proximal map prox_{tg}(x) = argmin_u 1/2 |u - x|^2 + t g(u), which a call computes: `penalty(t, x)`.
+/// A penalty g, by its proximal map prox_{tg}(x) = argmin_u 1/2 |u - x|^2 + t g(u), which a call computes:
+/// `penalty(t, x)`.
 ///
 /// The functions of `rayspin.prox` make penalties, `rayspin.solve.fista` and `pdhg` take them.
 #[pyclass(frozen, module = "rayspin.prox")]
@@ -38,11 +39,12 @@ enum Kind {
 impl Penalty {
     /// prox_{tg}(x) = argmin_u 1/2 |u - x|^2 + t g(u).
     ///
-    /// t: the weight of g, 0 or more. x: an array of float32, float64, complex64 or complex128 in C order, of the penalty's shape where it
-    /// has one.
+    /// t: the weight of g, 0 or more. x: an array of float32, float64, complex64 or complex128 in C order, of
+    /// the penalty's shape where it has one.
     ///
-    /// Returns an array of x's shape, dtype, library and device. Raises TypeError for another dtype, ValueError for another shape or order,
-    /// for a negative t, and for numbers that the penalty has not: `nonnegative` takes real, `wavelet` complex ones.
+    /// Returns an array of x's shape, dtype, library and device. Raises TypeError for another dtype,
+    /// ValueError for another shape or order, for a negative t, and for numbers that the penalty has not:
+    /// `nonnegative` takes real, `wavelet` complex ones.
     fn __call__<'py>(&self, t: f64, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if !(t >= 0.0 && t.is_finite()) {
             return Err(raised(Error::value("t", "a number from 0", t)));
@@ -164,7 +166,8 @@ pub(crate) fn l1() -> Penalty {
     Penalty(Kind::Magnitudes)
 }
 
-/// g(x) = sum_i sqrt(sum_a |x[a, i]|^2), a the first axis: isotropic total variation where x are differences `[axis, ...]`.
+/// g(x) = sum_i sqrt(sum_a |x[a, i]|^2), a the first axis: isotropic total variation where x are differences
+/// `[axis, ...]`.
 ///
 /// Returns a `Penalty` for arrays `[axis, ...]`, real or complex, such as what `linop.differences` makes.
 #[pyfunction]
@@ -198,7 +201,8 @@ pub(crate) fn l2(data: &Bound<'_, PyAny>) -> PyResult<Penalty> {
 /// levels: the most levels; as many as the shape allows unless given.
 /// seed: shifts the image anew at each use, which spares artefacts of blocks; no shifts unless given.
 ///
-/// Returns a `Penalty` for complex arrays of this shape. Raises ValueError for another family, shape or number of levels.
+/// Returns a `Penalty` for complex arrays of this shape. Raises ValueError for another family, shape or
+/// number of levels.
 #[pyfunction]
 #[pyo3(signature = (shape, family="db2", levels=None, seed=None))]
 pub(crate) fn wavelet_penalty(
@@ -214,12 +218,14 @@ pub(crate) fn wavelet_penalty(
     Ok(Penalty(Kind::Wavelet { shape, family: family.to_owned(), levels, seed }))
 }
 
-/// g(x) = sum_i sqrt(sum_a |(D_a x)_i|^2), the isotropic total variation of an image with differences D_a along its axes.
+/// g(x) = sum_i sqrt(sum_a |(D_a x)_i|^2), the isotropic total variation of an image with differences D_a
+/// along its axes.
 ///
 /// shape: of the image.
 /// steps: of the inner iteration that approximates the proximal map; more are more accurate.
 ///
-/// Returns a `Penalty` for arrays of this shape, real or complex. Raises ValueError for another shape or number of steps.
+/// Returns a `Penalty` for arrays of this shape, real or complex. Raises ValueError for another shape or
+/// number of steps.
 #[pyfunction]
 #[pyo3(signature = (shape, steps=10))]
 pub(crate) fn total_variation(

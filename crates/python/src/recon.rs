@@ -61,7 +61,8 @@ pub(crate) struct Reconstruction {
     /// best prediction of the samples that were held out, and an image of zeros has 0.
     #[pyo3(get)]
     searched: Option<Py<PyDict>>,
-    /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error", "largest", "tolerance" and "met".
+    /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error",
+    /// "largest", "tolerance" and "met".
     #[pyo3(get)]
     certificates: Vec<Py<PyDict>>,
     stacks: Vec<Stack>,
@@ -101,13 +102,15 @@ pub(crate) fn stacks_of<'py>(py: Python<'py>, stacks: &[Stack]) -> PyResult<Vec<
 
 #[pymethods]
 impl Reconstruction {
-    /// The run record, as the command writes it: program, version, device, parameters, stages, residuals, notes.
+    /// The run record, as the command writes it: program, version, device, parameters, stages, residuals,
+    ///     notes.
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         record::read(py, &self.record)
     }
 
-    /// Voxel size along x, y and z in mm. Raises ValueError where slices are several `stacks`, as the other places do.
+    /// Voxel size along x, y and z in mm. Raises ValueError where slices are several `stacks`, as the other
+    /// places do.
     #[getter]
     fn spacing_mm(&self) -> PyResult<[f64; 3]> {
         Ok(geometry_of(&self.stacks)?.spacing_mm)
@@ -125,15 +128,16 @@ impl Reconstruction {
         Ok(directions(geometry_of(&self.stacks)?))
     }
 
-    /// The stacks of slices along z, in order: for each a dictionary with "slices" (their number), "spacing_mm", "position_mm" and
-    /// "directions". They are several where slices differ in direction, or do not lie behind each other at one
-    /// distance.
+    /// The stacks of slices along z, in order: for each a dictionary with "slices" (their number),
+    /// "spacing_mm", "position_mm" and "directions". They are several where slices differ in direction, or do
+    /// not lie behind each other at one distance.
     #[getter]
     fn stacks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         stacks_of(py, &self.stacks)
     }
 
-    /// Writes `image`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any that `rayspin convert` writes.
+    /// Writes `image`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any
+    /// that `rayspin convert` writes.
     ///
     /// Several `stacks` become a file each, image_1.nii.gz and so on. Arrays and TIFF hold all slices in one
     /// file. Returns notes on what the format cannot hold, such as the phase. Raises ValueError for a name of
@@ -224,8 +228,9 @@ pub(crate) fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
 
 /// The methods of reconstruction and their parameters, which are keywords of `recon`.
 ///
-/// Returns a dictionary by the methods' names. A value is what the method does, and a dictionary by the names of its parameters, whose
-/// values have "kind" (number, count, choice or image), "default" (None: the method finds its own), "range" and "help".
+/// Returns a dictionary by the methods' names. A value is what the method does, and a dictionary by the names
+/// of its parameters, whose values have "kind" (number, count, choice or image), "default" (None: the method
+/// finds its own), "range" and "help".
 #[pyfunction]
 pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
@@ -235,22 +240,25 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Images x from the samples d of a scan: for most methods the minimum of |F x - d|^2 plus a penalty, with F the encoding by coils and
-/// k-space. `rayspin.methods()` says what each method minimises or computes.
+/// Images x from the samples d of a scan: for most methods the minimum of |F x - d|^2 plus a penalty, with F
+/// the encoding by coils and k-space. `rayspin.methods()` says what each method minimises or computes.
 ///
-/// scan: from `read_scan`, `Scan.from_arrays` or `simulate.mri`, or the path of a file, which is then read as the run needs it: repetitions
-///     and windows one after another, and image by image what does not fit `memory`.
+/// scan: from `read_scan`, `Scan.from_arrays` or `simulate.mri`, or the path of a file, which is then read as
+///     the run needs it: repetitions and windows one after another, and image by image what does not fit
+///     `memory`.
 /// method: a name of `rayspin.methods()`; the one that suits the scan unless given, which `notes` say.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
-/// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as `rayspin.methods()` lists them.
-///     lambda_="auto" searches for the weight whose image best predicts samples that were held out.
+/// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
+///     `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
+///     samples that were held out.
 ///
-/// Returns a `Reconstruction`: `image` is complex64 `[z, y, x]`, or `[repetition, z, y, x]`, signal per field of view.
+/// Returns a `Reconstruction`: `image` is complex64 `[z, y, x]`, or `[repetition, z, y, x]`, signal per field
+/// of view.
 ///
-/// Arrays of NumPy, CuPy and torch, and lists, are copied; numbers of another precision are converted to complex64 (maps), float32
-/// (field_map) and complex128 (noise_covariance).
+/// Arrays of NumPy, CuPy and torch, and lists, are copied; numbers of another precision are converted to
+/// complex64 (maps), float32 (field_map) and complex128 (noise_covariance).
 ///
 /// Raises TypeError for a keyword that the method lacks or a value of another type. Raises ValueError for a
 /// method, shape, number of coils or value that does not fit the scan. Raises MemoryError where memory is
@@ -317,7 +325,8 @@ pub(crate) fn recon(
     })
 }
 
-/// What `recon` will take with the same arguments: its method, and the memory and work of each stage. Nothing is computed.
+/// What `recon` will take with the same arguments: its method, and the memory and work of each stage. Nothing
+/// is computed.
 ///
 /// scan, method, device, options: as `rayspin.recon` takes them.
 ///

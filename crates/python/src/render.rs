@@ -15,7 +15,8 @@ use crate::options::{listed, raised_by, words};
 use crate::processor::Processor;
 use crate::progress::Listener;
 
-/// Draws a volume `[z, y, x]` with voxels of `spacing_mm` (x, y, z) in the `mode` xray, mip, volume or surface of `rayspin render`.
+/// Draws a volume `[z, y, x]` with voxels of `spacing_mm` (x, y, z) in the `mode` xray, mip, volume or
+/// surface of `rayspin render`.
 #[pyfunction]
 #[pyo3(signature = (mode, volume, spacing_mm, *, device="auto", transfer=None, progress=None, **options))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]

@@ -32,10 +32,11 @@ pub(crate) enum Held {
     Image(Arc<ArrayFrame>),
 }
 
-/// A raw MRI scan in memory: the samples of each coil, where they lie in k-space, and the matrix of the image.
+/// A raw MRI scan in memory: the samples of each coil, where they lie in k-space, and the matrix of the
+///     image.
 ///
-/// `rayspin.read_scan` reads one from a file, `Scan.from_arrays` makes one of arrays, `rayspin.simulate.mri` simulates one, and
-/// `rayspin.recon` makes an image of it.
+/// `rayspin.read_scan` reads one from a file, `Scan.from_arrays` makes one of arrays, `rayspin.simulate.mri`
+/// simulates one, and `rayspin.recon` makes an image of it.
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Scan {
     pub(crate) held: Arc<Held>,
@@ -53,22 +54,25 @@ type Arrays<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl Scan {
-    /// A scan of one image from its samples d(c, j) = sum_x c(x) image(x) exp(-2 pi i k_j.x), x in fields of view.
+    /// A scan of one image from its samples d(c, j) = sum_x c(x) image(x) exp(-2 pi i k_j.x), x in fields of
+    /// view.
     ///
-    /// kspace: on a grid `[coil, y, x]` or `[coil, z, y, x]`, the centre of k-space at index n // 2, zero where nothing was measured. With
-    ///     a trajectory `[coil, sample]` or `[coil, spoke, readout]`.
-    /// trajectory: the points k_j, real `[sample, dim]` or `[spoke, readout, dim]`, components in the order x, y, z.
+    /// kspace: on a grid `[coil, y, x]` or `[coil, z, y, x]`, the centre of k-space at index n // 2, zero
+    ///     where nothing was measured. With a trajectory `[coil, sample]` or `[coil, spoke, readout]`.
+    /// trajectory: the points k_j, real `[sample, dim]` or `[spoke, readout, dim]`, components in the order
+    ///     x, y, z.
     /// shape: the image's, `(z, y, x)` or `(y, x)`; a trajectory needs it, a grid has its own unless given.
     /// fov_mm: the field of view along x, y and z in mm; 1 mm for each voxel unless given.
-    /// units: of the trajectory: cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m (these need fov_mm). The range of the points
-    ///     tells them unless given, and `notes` say so.
+    /// units: of the trajectory: cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m (these need
+    ///     fov_mm). The range of the points tells them unless given, and `notes` say so.
     /// times: of the samples in s, as many as samples; a field map needs them.
     ///
-    /// Returns a `Scan`, which has copies of the arrays, of NumPy, CuPy, torch or lists. Numbers of another precision, such as complex128,
-    /// are converted to complex64. Samples beyond n/2 cycles of an axis of n voxels are left out, and `notes` say so.
+    /// Returns a `Scan`, which has copies of the arrays, of NumPy, CuPy, torch or lists. Numbers of another
+    /// precision, such as complex128, are converted to complex64. Samples beyond n/2 cycles of an axis of n
+    /// voxels are left out, and `notes` say so.
     ///
-    /// Raises ValueError for shapes that do not fit each other, numbers that are not finite and units that are none or not certain,
-    /// TypeError for what is no array of numbers.
+    /// Raises ValueError for shapes that do not fit each other, numbers that are not finite and units that
+    /// are none or not certain, TypeError for what is no array of numbers.
     ///
     /// >>> import numpy as np, rayspin
     /// >>> grid = np.fft.fftshift(np.fft.fft2(np.ones((2, 8, 8))), axes=(1, 2))
@@ -119,9 +123,9 @@ impl Scan {
 
     /// The samples and the trajectory of one image, which are counted from 0.
     ///
-    /// Returns copies. On a grid they are complex64 k-space `[coil, y, x]` or `[coil, z, y, x]`, and None. Along a trajectory they are complex64
-    /// samples `[coil, sample]` and float64 points `[sample, dim]`, x, y and z in cycles per field of view. Raises ValueError for an image that the scan has
-    /// not.
+    /// Returns copies. On a grid they are complex64 k-space `[coil, y, x]` or `[coil, z, y, x]`, and None.
+    /// Along a trajectory they are complex64 samples `[coil, sample]` and float64 points `[sample, dim]`, x,
+    /// y and z in cycles per field of view. Raises ValueError for an image that the scan has not.
     #[pyo3(signature = (image=0))]
     fn arrays<'py>(
         &self,
@@ -174,11 +178,13 @@ impl Scan {
         Ok(fov)
     }
 
-    /// Writes the scan as ISMRMRD (.h5), with a trajectory in cycles per field of view where it was made of arrays.
+    /// Writes the scan as ISMRMRD (.h5), with a trajectory in cycles per field of view where it was made of
+    /// arrays.
     ///
-    /// What a header tells of the patient, the study, the place and the date is left out; `keep_identity=True` writes it. Returns notes on
-    /// what is not written. Raises ValueError for a name of no format that holds scans and for a file from which the scan was read, OSError
-    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    /// What a header tells of the patient, the study, the place and the date is left out;
+    /// `keep_identity=True` writes it. Returns notes on what is not written. Raises ValueError for a name of
+    /// no format that holds scans and for a file from which the scan was read, OSError (FileNotFoundError,
+    /// PermissionError) for a file that cannot be written.
     #[pyo3(signature = (path, *, keep_identity=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, keep_identity: bool) -> PyResult<Vec<String>> {
         let identity = if keep_identity { Identity::Keep } else { Identity::LeaveOut };
@@ -354,11 +360,12 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// units: of the trajectory, as `Scan.from_arrays` takes them.
 /// trajectory_weights: whether the trajectory's last column holds density weights, which are left out.
 ///
-/// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD) states its own matrix, field of view
-/// and trajectory.
+/// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD) states
+/// its own matrix, field of view and trajectory.
 ///
-/// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses the file, ValueError for a file
-/// of another format, one that is damaged, several images of an array, and for keywords that the file's header settles.
+/// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses
+/// the file, ValueError for a file of another format, one that is damaged, several images of an array, and
+/// for keywords that the file's header settles.
 #[pyfunction]
 #[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None, trajectory_weights=false))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]

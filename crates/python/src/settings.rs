@@ -155,8 +155,8 @@ fn ranges(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Ranges> {
     }
 }
 
-/// The keywords of a table, in its order: for each a dictionary with its "kind", the "names" that it takes, its "default" (False of a flag, True of
-/// one that says the opposite, else None) and "help".
+/// The keywords of a table, in its order: for each a dictionary with its "kind", the "names" that it takes,
+/// its "default" (False of a flag, True of one that says the opposite, else None) and "help".
 pub(crate) fn listed<'py, T: Table>(py: Python<'py>, call: Call) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for (keyword, row) in rows::<T>() {

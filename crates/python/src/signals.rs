@@ -12,11 +12,13 @@ use rayspin::device::cpu::listening;
 static CLOSING: AtomicBool = AtomicBool::new(false);
 /// The thread that ends the interpreter.
 static LAST: OnceLock<ThreadId> = OnceLock::new();
-/// Calls that have released the interpreter, and the process that they are in: a forked process has none of its parent's.
+/// Calls that have released the interpreter, and the process that they are in: a forked process has none of
+/// its parent's.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// The end of a call before its time: where Python has a signal (Ctrl-C), a function of the caller's raises, or the interpreter ends.
+/// The end of a call before its time: where Python has a signal (Ctrl-C), a function of the caller's raises,
+///     or the interpreter ends.
 #[derive(Clone, Default)]
 pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
@@ -50,7 +52,8 @@ impl Signals {
 
 /// Releases the interpreter.
 pub(crate) trait Detached: Sized {
-    /// Releases the interpreter while `work` runs in this thread. While other threads compute for it, this one handles Python's signals.
+    /// Releases the interpreter while `work` runs in this thread. While other threads compute for it, this
+    /// one handles Python's signals.
     ///
     /// Errors: what the handler of a signal raised, such as `KeyboardInterrupt`.
     fn detached<T: Send>(self, work: impl FnOnce() -> T + Send) -> PyResult<T> {
@@ -59,8 +62,8 @@ pub(crate) trait Detached: Sized {
 
     /// [`detached`](Self::detached) for signals that others hear of too.
     ///
-    /// A thread that comes back to an interpreter that has ended dies within the code that called Python, so [`finish`] waits for all, and
-    /// a thread that comes later stays here for good.
+    /// A thread that comes back to an interpreter that has ended dies within the code that called Python, so
+    /// [`finish`] waits for all, and a thread that comes later stays here for good.
     fn detached_for<T: Send>(self, signals: &Signals, work: impl FnOnce() -> T + Send) -> PyResult<T>;
 }
 
@@ -86,7 +89,8 @@ impl Detached for Python<'_> {
 /// One of [`RUNNING`].
 pub(crate) struct Counted;
 
-/// Counts a run, for whose end the interpreter waits. The caller holds the interpreter, so that no other thread counts at the same time.
+/// Counts a run, for whose end the interpreter waits. The caller holds the interpreter, so that no other
+/// thread counts at the same time.
 pub(crate) fn count_run() -> Counted {
     let process = std::process::id();
     if PROCESS.swap(process, Ordering::SeqCst) != process {
@@ -107,7 +111,8 @@ pub(crate) fn is_closing() -> bool {
     CLOSING.load(Ordering::SeqCst)
 }
 
-/// How long the end of the interpreter waits for runs of other threads. Runs with steps stop at their next step.
+/// How long the end of the interpreter waits for runs of other threads. Runs with steps stop at their next
+/// step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until no thread is within a call: what the interpreter does before it ends.

@@ -118,13 +118,15 @@ impl Remade for SimulatedCt {
     }
 }
 
-/// An MRI scan of a phantom: samples d(c, k) = integral of c(x) image(x) exp(-2 pi i k.x), in closed form, with noise if `snr` is given.
+/// An MRI scan of a phantom: samples d(c, k) = integral of c(x) image(x) exp(-2 pi i k.x), in closed form,
+///     with noise if `snr` is given.
 ///
 /// options: keywords that `simulate.options("mri")` lists, the options of the command `rayspin simulate mri`.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 ///
-/// Returns an `MriSimulation`: the scan, its truth, maps and field. Raises TypeError for an option that there is not or a value of another
-/// type, ValueError for a value out of range or an option that does nothing beside the others.
+/// Returns an `MriSimulation`: the scan, its truth, maps and field. Raises TypeError for an option that there
+/// is not or a value of another type, ValueError for a value out of range or an option that does nothing
+/// beside the others.
 #[pyfunction]
 #[pyo3(signature = (*, progress=None, **options))]
 pub(crate) fn simulate_mri(
@@ -154,7 +156,8 @@ pub(crate) fn simulate_mri(
 
 /// A CT scan of a phantom: exact line integrals p, or counts of photons with mean N exp(-p) and noise.
 ///
-/// options: keywords that `simulate.options("ct")` lists, the options of the command `rayspin simulate ct`. Angles are in radian.
+/// options: keywords that `simulate.options("ct")` lists, the options of the command `rayspin simulate ct`.
+///     Angles are in radian.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 ///
 /// Returns a `CtSimulation`: the scan, its truth and its voxels. Raises as `simulate.mri`.

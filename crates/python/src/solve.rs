@@ -30,8 +30,8 @@ pub(crate) struct Solution {
     /// The solution, an array of the operator's input shape and dtype, of the data's library.
     #[pyo3(get)]
     x: Py<PyAny>,
-    /// After each iteration, and for `cg` and `least_squares` also before the first, |b - Ax| / |b| of the linear system; for `fista` and
-    /// `pdhg` the relative size of the last step.
+    /// After each iteration, and for `cg` and `least_squares` also before the first, |b - Ax| / |b| of the
+    /// linear system; for `fista` and `pdhg` the relative size of the last step.
     #[pyo3(get)]
     residuals: Vec<f64>,
     /// The stated objective after each iteration. Where it is small beside |y|^2 / 2, it holds mostly
@@ -151,7 +151,8 @@ impl Run<'_, '_> {
     }
 }
 
-/// Solves A x = b for Hermitian positive semidefinite A by conjugate gradients: the minimum of 1/2 <x, Ax> - Re <b, x>.
+/// Solves A x = b for Hermitian positive semidefinite A by conjugate gradients: the minimum of 1/2 <x, Ax> -
+/// Re <b, x>.
 ///
 /// a: an operator with equal input and output shapes, such as `A.N` or `rayspin.toeplitz(...)`.
 /// b: the right-hand side, an array of the operator's shape and dtype.
@@ -163,9 +164,10 @@ impl Run<'_, '_> {
 ///
 /// Returns a `Solution`; x is an array of b's library.
 ///
-/// Raises TypeError for another dtype or device. Raises ValueError for another shape, numbers that are not finite and options out of range.
-/// Raises ArithmeticError for an operator that is not Hermitian positive semidefinite, KeyboardInterrupt after Ctrl-C, and the exceptions of
-/// `progress`, `callback` and your own functions.
+/// Raises TypeError for another dtype or device. Raises ValueError for another shape, numbers that are not
+/// finite and options out of range. Raises ArithmeticError for an operator that is not Hermitian positive
+/// semidefinite, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`, `callback` and your own
+/// functions.
 ///
 /// >>> import numpy as np
 /// >>> from rayspin import linop, solve
@@ -202,10 +204,11 @@ pub(crate) fn cg(
     }))
 }
 
-/// Minimises |Ax - y|^2 + weight L sum_i |W_i x|^2 by conjugate gradients on (A^H A + weight L sum_i W_i^H W_i) x = A^H y.
+/// Minimises |Ax - y|^2 + weight L sum_i |W_i x|^2 by conjugate gradients on (A^H A + weight L sum_i W_i^H
+/// W_i) x = A^H y.
 ///
-/// L is the largest eigenvalue of A^H A, so that the weight has no unit: it means the same whatever the scale of A and the number of
-/// samples.
+/// L is the largest eigenvalue of A^H A, so that the weight has no unit: it means the same whatever the scale
+/// of A and the number of samples.
 ///
 /// a: the operator A.
 /// y: the data, an array of A's output shape and dtype.
@@ -213,7 +216,8 @@ pub(crate) fn cg(
 /// regularisers: the operators W_i, from A's input shape; W = 1 unless given.
 /// normal: A^H A in another way, such as `rayspin.toeplitz(...)`, which is faster along a trajectory.
 /// start: where the iteration begins, an array of A's input shape; 0 unless given.
-/// iterations, tolerance: the most iterations; stops where the residual of the linear system is at most tolerance times its right-hand side.
+/// iterations, tolerance: the most iterations; stops where the residual of the linear system is at most
+///     tolerance times its right-hand side.
 /// largest_eigenvalue: L; an estimate, which may be 1 % too small, unless given.
 /// progress, callback: as for `cg`.
 ///
@@ -287,17 +291,22 @@ fn squared<S: Number>(
 
 /// Minimises 1/2 |Ax - y|^2 + weight g(x) by accelerated proximal gradient steps:
 ///
-///     x+ = prox(weight/L, z - (A^H A z - A^H y)/L),   z+ = x+ + ((t - 1)/t+) (x+ - x),   t+ = (1 + sqrt(1 + 4 t^2))/2
+///     x+ = prox(weight/L, z - (A^H A z - A^H y)/L), z+ = x+ + ((t - 1)/t+) (x+ - x), t+ = (1 + sqrt(1 + 4
+///     t^2))/2
 ///
 /// a: the operator A.
 /// y: the data, an array of A's output shape and dtype.
-/// penalty: g, one of `rayspin.prox`, or a function f(t, x) that returns argmin_u 1/2 |u - x|^2 + t g(u), or that array and g of it.
+/// penalty: g, one of `rayspin.prox`, or a function f(t, x) that returns argmin_u 1/2 |u - x|^2 + t g(u), or
+///     that array and g of it.
 /// weight: of g, 0 or more.
-/// relative: multiplies the weight by L and by s, the 99th percentile of |A^H y| / L. The weight then has no unit, for g with g(cx) = |c| g(x).
+/// relative: multiplies the weight by L and by s, the 99th percentile of |A^H y| / L. The weight then has no
+///     unit, for g with g(cx) = |c| g(x).
 /// normal: A^H A in another way, such as `rayspin.toeplitz(...)`, which is faster along a trajectory.
 /// start: where the iteration begins, an array of A's input shape; 0 unless given.
-/// iterations, tolerance: the most iterations; stops where a step moves x by at most tolerance times its norm.
-/// average: after all iterations, x is the mean of the last `average` iterates, for penalties that differ each time.
+/// iterations, tolerance: the most iterations; stops where a step moves x by at most tolerance times its
+///     norm.
+/// average: after all iterations, x is the mean of the last `average` iterates, for penalties that differ
+///     each time.
 /// largest_eigenvalue: L of A^H A; an estimate unless given, which grows if a step meets a larger curvature.
 /// progress, callback: as for `cg`.
 ///
@@ -310,7 +319,8 @@ fn squared<S: Number>(
 /// >>> found.x.round(4) + 0.0, round(found.objective[-1], 4)  # 1/2 |x - y|^2 + |x|_1
 /// (array([ 2.,  0., -1.]), 4.125)
 ///
-/// A. Beck, M. Teboulle, SIAM J Imaging Sci 2:183, 2009; B. O'Donoghue, E. Candes, Found Comput Math 15:715, 2015.
+/// A. Beck, M. Teboulle, SIAM J Imaging Sci 2:183, 2009; B. O'Donoghue, E. Candes, Found Comput Math 15:715,
+/// 2015.
 #[pyfunction]
 #[pyo3(signature = (a, y, penalty, weight, *, relative=false, normal=None, start=None, iterations=100, tolerance=1e-4, average=1, largest_eigenvalue=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -372,18 +382,18 @@ pub(crate) fn fista(
 ///
 /// a: the operator A.
 /// y: the data, an array of A's output shape and dtype.
-/// terms: tuples (K_i, f_i, weight_i) of an operator from A's input shape, a penalty and a positive weight. f_i is one of `rayspin.prox` or a
-///     function f(t, u), as for `fista`.
+/// terms: tuples (K_i, f_i, weight_i) of an operator from A's input shape, a penalty and a positive weight.
+///     f_i is one of `rayspin.prox` or a function f(t, u), as for `fista`.
 /// g: a penalty or a function; 0 unless given.
 /// start: where the iteration begins, an array of A's input shape; 0 unless given.
-/// iterations, tolerance: the most iterations, each one application of A, every K_i and their adjoints; stops where a step moves x and the
-///     dual variables by at most tolerance times their norms.
-/// balance: multiplies the step of x and divides the steps of the dual variables; the norms of A and the K_i choose the steps unless given,
-///     which suits any scale of A and y.
+/// iterations, tolerance: the most iterations, each one application of A, every K_i and their adjoints; stops
+///     where a step moves x and the dual variables by at most tolerance times their norms.
+/// balance: multiplies the step of x and divides the steps of the dual variables; the norms of A and the K_i
+///     choose the steps unless given, which suits any scale of A and y.
 /// progress, callback: as for `cg`.
 ///
-/// Returns a `Solution`; x is an array of y's library, of A's input shape. Raises as `cg`. For one penalty without K, `fista` needs far fewer
-/// applications of A.
+/// Returns a `Solution`; x is an array of y's library, of A's input shape. Raises as `cg`. For one penalty
+/// without K, `fista` needs far fewer applications of A.
 ///
 /// >>> import numpy as np
 /// >>> from rayspin import linop, prox, solve
@@ -473,11 +483,13 @@ fn eigenvalue_of<S: Number>(k: &Op<S>, device: &Device) -> Result<f64> {
     Ok(1.01 * found.value)
 }
 
-/// The largest eigenvalue max_x <x, Ax> / <x, x> of a Hermitian positive semidefinite operator, such as `A.N`, by the Lanczos process.
+/// The largest eigenvalue max_x <x, Ax> / <x, x> of a Hermitian positive semidefinite operator, such as
+/// `A.N`, by the Lanczos process.
 ///
 /// tolerance: its relative error; the estimate is never too large.
 ///
-/// Returns a float. Raises ValueError for an operator whose shapes differ, ArithmeticError for one that is not Hermitian.
+/// Returns a float. Raises ValueError for an operator whose shapes differ, ArithmeticError for one that is
+/// not Hermitian.
 ///
 /// >>> import numpy as np
 /// >>> from rayspin import linop, solve

@@ -256,7 +256,8 @@ impl Form {
     }
 }
 
-/// A value as Python has it: a name in quotes, several numbers as a tuple, an angle in radian. Capitals stand for any value.
+/// A value as Python has it: a name in quotes, several numbers as a tuple, an angle in radian. Capitals stand
+///     for any value.
 fn as_python(value: &str, names: &[String], degrees: bool) -> String {
     let is_name = value.starts_with(|c: char| c.is_ascii_lowercase());
     if is_name || names.iter().any(|name| name == value) {

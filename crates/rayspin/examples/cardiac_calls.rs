@@ -1,4 +1,5 @@
-//! Milliseconds of CG-SENSE of the cardiac scan from arrays to arrays, for `benches/peers/arrays.py`, which times the same call from
+//! Milliseconds of CG-SENSE of the cardiac scan from arrays to arrays, for `benches/peers/arrays.py`, which
+//! times the same call from
 //! Python: `cargo run --release -p rayspin --example cardiac_calls SCAN [cpu|cuda]`.
 
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! Rayspin: raw MRI and CT scans into images.
 //!
-//! This crate re-exports the parts that applications use; each module is a crate of its own with its documentation.
+//! This crate re-exports the parts that applications use; each module is a crate of its own with its
+//! documentation.
 
 pub use rayspin_core as core;
 pub use rayspin_ct as ct;

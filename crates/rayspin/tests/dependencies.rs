@@ -1,7 +1,7 @@
 //! What crates do not link, however far down: the product's parts can be built without each other.
 //!
-//! The test reads the manifests of the workspace as text and follows the dependencies of each crate's library on crates of the
-//! workspace. What only tests, examples and build scripts need does not count.
+//! The test reads the manifests of the workspace as text and follows the dependencies of each crate's library
+//! on crates of the workspace. What only tests, examples and build scripts need does not count.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 

@@ -1,9 +1,10 @@
 //! Within each crate, imports run one way from folder to folder: no module is imported by what it imports.
 //!
-//! The test reads the source of every crate as text: its `use` declarations and the paths that begin with `crate`,
-//! `self` or `super`. A top module, a file or a folder of `src`, imports another where a path resolves to it, through
-//! `pub use` as well. Modules called `tests` and what a file compiles for tests alone do not count. A circle of files
-//! that all lie in `src` itself is within one folder, and is none across folders.
+//! The test reads the source of every crate as text: its `use` declarations and the paths that begin with
+//! `crate`, `self` or `super`. A top module, a file or a folder of `src`, imports another where a path
+//! resolves to it, through `pub use` as well. Modules called `tests` and what a file compiles for tests alone
+//! do not count. A circle of files that all lie in `src` itself is within one folder, and is none across
+//! folders.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 

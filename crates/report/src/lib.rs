@@ -2,7 +2,8 @@
 //!
 //! - [`record`]: what ran, on which files, with which parameters, for how long and how well.
 //! - [`table`]: one table model, printed as aligned text in a terminal or as HTML on a page.
-//! - [`page`]: pictures, tables, line charts and run records on one HTML page that loads nothing from anywhere.
+//! - [`page`]: pictures, tables, line charts and run records on one HTML page that loads nothing from
+//!   anywhere.
 //!
 //! Nothing here writes a file: records and pages render to a `String`, and the caller decides where it goes.
 

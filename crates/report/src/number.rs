@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// `value` with `digits` significant digits: plain between 10⁻⁴ and 10⁶, scientific outside. Digits before the point
-/// are all shown.
+/// `value` with `digits` significant digits: plain between 10⁻⁴ and 10⁶, scientific outside. Digits before
+/// the point are all shown.
 ///
 /// ```
 /// use rayspin_report::number::significant;
@@ -145,8 +145,8 @@ pub(crate) fn superscript(text: &str) -> String {
         .collect()
 }
 
-/// An `f64` that JSON keeps whole: what JSON has no number for is written as `"NaN"`, `"Infinity"` or `"-Infinity"`,
-/// which the parsers of most languages read back.
+/// An `f64` that JSON keeps whole: what JSON has no number for is written as `"NaN"`, `"Infinity"` or
+/// `"-Infinity"`, which the parsers of most languages read back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Lossless(pub(crate) f64);
 

@@ -243,8 +243,8 @@ impl Table {
         columns
     }
 
-    /// Every cell as shown, column by column. The best of a column is marked where it stands out from the rest at the
-    /// precision shown; NaN is never the best.
+    /// Every cell as shown, column by column. The best of a column is marked where it stands out from the
+    /// rest at the precision shown; NaN is never the best.
     pub(crate) fn shown(&self) -> Vec<Vec<Shown>> {
         let columns = self.all_columns();
         let mut shown = Vec::with_capacity(columns.len());

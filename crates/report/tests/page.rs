@@ -47,7 +47,8 @@ fn page(text: &str) -> Page {
         .section(Section::new(text).record(record(text)))
 }
 
-/// Every element and its attributes, in order. Panics where tags do not match or an attribute is malformed or twice.
+/// Every element and its attributes, in order. Panics where tags do not match or an attribute is malformed or
+/// twice.
 fn elements(html: &str) -> Vec<(String, Vec<(String, String)>)> {
     const VOID: [&str; 5] = ["meta", "link", "img", "br", "hr"];
     let mut reader = Reader::from_str(html);
@@ -67,7 +68,8 @@ fn elements(html: &str) -> Vec<(String, Vec<(String, String)>)> {
         match reader.read_event().unwrap() {
             Event::Start(tag) => {
                 let (name, attributes) = read(&tag);
-                // Script and style are not markup inside; a browser reads on to their end tag, and so does this.
+                // Script and style are not markup inside; a browser reads on to their end tag, and so does
+                // this.
                 if name == "script" || name == "style" {
                     let end = tag.to_end().into_owned();
                     let text = reader.read_text(end.name()).unwrap();

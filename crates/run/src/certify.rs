@@ -1,12 +1,13 @@
 //! Certificates: random outputs of a run's transforms are compared with the exact sums.
 //!
-//! A transform has N outputs y. m of them are drawn at random, with replacement, and evaluated exactly in f64. The error of
-//! one output is e = |y − y_exact| / √(Σ|y|²/N). A certificate states
+//! A transform has N outputs y. m of them are drawn at random, with replacement, and evaluated exactly in
+//! f64. The error of one output is e = |y − y_exact| / √(Σ|y|²/N). A certificate states
 //!
 //! * √(Σe²/m), an estimate of the relative l2 error, which must be within the tolerance.
-//! * max e, and a share x = 1 − δ^(1/m). At confidence 1 − δ, at most the share x of all N outputs has a larger error. If
-//!   the share were larger than x, all m draws would miss it with a probability below (1 − x)^m = δ. This holds for any
-//!   distribution of errors. How large the errors of that share are remains unknown, because no sample can tell.
+//! * max e, and a share x = 1 − δ^(1/m). At confidence 1 − δ, at most the share x of all N outputs has a
+//!   larger error. If the share were larger than x, all m draws would miss it with a probability below (1 −
+//!   x)^m = δ. This holds for any distribution of errors. How large the errors of that share are remains
+//!   unknown, because no sample can tell.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -127,7 +128,8 @@ mod tests {
 
     #[test]
     fn the_share_beyond_the_largest_draw_is_bounded_as_often_as_stated() {
-        // A population with a known share of large errors: the statement may fail in δ of all samples at most.
+        // A population with a known share of large errors: the statement may fail in δ of all samples at
+        // most.
         let population: Vec<f64> = (0..1000).map(|i| f64::from(i) * 1e-3).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut wrong = 0;

@@ -1,11 +1,12 @@
 //! Every option acts, or the run is refused: which options a user gave, and what each needs to act.
 //!
-//! A run has one table of its options. Each row names an option by its field and lists what it needs; an option with an empty list always
-//! acts.
+//! A run has one table of its options. Each row names an option by its field and lists what it needs; an
+//! option with an empty list always acts.
 
 use std::collections::BTreeMap;
 
-/// Input that no single file or quantity is to blame for: options that contradict each other, a limit that nothing fits.
+/// Input that no single file or quantity is to blame for: options that contradict each other, a limit that
+/// nothing fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadInput {
     message: String,

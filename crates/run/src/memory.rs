@@ -88,8 +88,8 @@ impl Memory {
         Self { peak: held, held, freed: Bytes::default() }
     }
 
-    /// Also leaves `held` bytes held. This does not add to the peak, which states all memory of its moment, but raises a
-    /// peak below the memory held at the end.
+    /// Also leaves `held` bytes held. This does not add to the peak, which states all memory of its moment,
+    /// but raises a peak below the memory held at the end.
     #[must_use]
     pub fn holding(self, held: Bytes) -> Self {
         let held = self.held + held;
@@ -102,7 +102,8 @@ impl Memory {
         Self { freed: self.freed + freed, ..self }
     }
 
-    /// This step followed by `next`. The peak is the larger of this peak and of the held memory plus the next peak.
+    /// This step followed by `next`. The peak is the larger of this peak and of the held memory plus the next
+    /// peak.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {

@@ -1,5 +1,6 @@
-//! Methods of reconstruction as values: their names, their tables of parameters, and lists of them. What a method does is the matter of
-//! the crate that has it. Corrections of scans and filters of images are listed in the same way.
+//! Methods of reconstruction as values: their names, their tables of parameters, and lists of them. What a
+//! method does is the matter of the crate that has it. Corrections of scans and filters of images are listed
+//! in the same way.
 
 use std::sync::Arc;
 
@@ -111,7 +112,8 @@ impl<M: Described + ?Sized> Table<M> {
         all
     }
 
-    /// Fails with the first parameter that two methods describe differently: commands have one option for both.
+    /// Fails with the first parameter that two methods describe differently: commands have one option for
+    /// both.
     pub fn check_agreement(&self) -> Result<()> {
         let all = self.params();
         for method in self.iter() {
@@ -142,12 +144,13 @@ pub fn changed<M: Described + ?Sized>(
     Ok(Arc::from(copy))
 }
 
-/// Declares the table of all values of one trait that are chosen by their names: methods, corrections, filters.
+/// Declares the table of all values of one trait that are chosen by their names: methods, corrections,
+/// filters.
 ///
-/// The trait has a function `about`, and as a supertrait the one that `copied by` names. The macro writes that
-/// supertrait, the [`Described`](crate::Described) of the trait, a function `with`, and the table. The table lists
-/// types made by [`params!`](crate::params). `idle by` and `checked by` name functions of the trait for
-/// [`Described::idle`](crate::Described::idle) and [`Described::check`](crate::Described::check).
+/// The trait has a function `about`, and as a supertrait the one that `copied by` names. The macro writes
+/// that supertrait, the [`Described`](crate::Described) of the trait, a function `with`, and the table. The
+/// table lists types made by [`params!`](crate::params). `idle by` and `checked by` name functions of the
+/// trait for [`Described::idle`](crate::Described::idle) and [`Described::check`](crate::Described::check).
 ///
 /// ```
 /// use rayspin_run::{About, Param, Parameters, Value};
@@ -217,8 +220,8 @@ macro_rules! table {
 
         /// Copies one, changes its parameters by name, and checks them.
         ///
-        /// Errors: as [`Parameters::set`](rayspin_run::Parameters::set); values that do not go together, where the
-        /// table checks them.
+        /// Errors: as [`Parameters::set`](rayspin_run::Parameters::set); values that do not go together,
+        /// where the table checks them.
         pub fn with(
             one: &dyn $row,
             values: impl IntoIterator<Item = (String, $crate::Value)>,

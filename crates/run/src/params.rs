@@ -21,8 +21,8 @@ pub enum Value {
     Image(Arc<ArrayD<f32>>),
 }
 
-/// The values that decide which programs a run loads, as text. A number decides by being 0 or not: a series of trials with other numbers
-/// loads the same programs.
+/// The values that decide which programs a run loads, as text. A number decides by being 0 or not: a series
+/// of trials with other numbers loads the same programs.
 pub fn decisive(parameters: &(impl Parameters + ?Sized)) -> String {
     let values = parameters.table().into_iter().map(|param| match parameters.get(param.name) {
         Some(Value::Number(number)) => format!("{} {}", param.name, number != 0.0),
@@ -69,7 +69,8 @@ pub struct Choice {
     pub help: &'static str,
 }
 
-/// What to do about quantities that errors name, with parameters marked as [`rayspin_core::Mention`] has them.
+/// What to do about quantities that errors name, with parameters marked as [`rayspin_core::Mention`] has
+/// them.
 pub type Remedy = (&'static [&'static str], &'static str);
 
 /// The remedy of an option, of these or of the option's own, for a quantity that an error names.
@@ -106,7 +107,8 @@ pub struct Param {
     pub absent: &'static str,
     /// Whether a value may be searched for: `auto` in the command.
     pub searched: bool,
-    /// What the value follows from where the user gives none and the scan tells it; empty where it is always the default.
+    /// What the value follows from where the user gives none and the scan tells it; empty where it is always
+    /// the default.
     pub rule: &'static str,
     /// What to do about errors that name other quantities, or its own where setting it does not say all.
     pub remedies: &'static [Remedy],

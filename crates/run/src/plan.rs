@@ -4,7 +4,8 @@ use rayspin_core::Result;
 
 use crate::memory::Budget;
 
-/// A batch size that a plan may reduce: how many coils, points of a trajectory or slabs of a volume a run processes at once.
+/// A batch size that a plan may reduce: how many coils, points of a trajectory or slabs of a volume a run
+/// processes at once.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSize {
     /// The name that [`Job::set`] takes.
@@ -19,7 +20,8 @@ pub struct BatchSize {
     pub describe: fn(usize) -> String,
 }
 
-/// The first batch size that can be reduced, and its new value, half of the old one. `gpu_short` says that the GPU's memory is short.
+/// The first batch size that can be reduced, and its new value, half of the old one. `gpu_short` says that
+/// the GPU's memory is short.
 pub fn halve(sizes: &[BatchSize], gpu_short: bool) -> Option<(BatchSize, usize)> {
     let size = sizes.iter().find(|size| size.now > size.least && (gpu_short || !size.gpu_only))?;
     Some((*size, size.now.div_ceil(2)))
@@ -88,11 +90,11 @@ pub trait Job {
     fn plan(&self) -> Result<Plan>;
 }
 
-/// Halves batch sizes, one after another, until the job's plan is within `limits`, and returns that plan. Returns [`OverBudget`]
-/// if the smallest batches exceed the limits.
+/// Halves batch sizes, one after another, until the job's plan is within `limits`, and returns that plan.
+/// Returns [`OverBudget`] if the smallest batches exceed the limits.
 ///
-/// A batch size that was halved before the one that helped is raised again as far as the limits allow, because needlessly small
-/// batches cost time.
+/// A batch size that was halved before the one that helped is raised again as far as the limits allow,
+/// because needlessly small batches cost time.
 ///
 /// Errors: errors of the job.
 pub fn plan_within(job: &mut dyn Job, limits: &Limits) -> Result<std::result::Result<Plan, OverBudget>> {

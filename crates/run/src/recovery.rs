@@ -11,17 +11,20 @@ pub trait Recoverable {
     fn finish_on_cpu(&self) -> bool;
     /// Frees every array of the work.
     fn give_back(&mut self);
-    /// Halves one batch size for the rest of the run and describes the new size. `None` if no batch can become smaller.
+    /// Halves one batch size for the rest of the run and describes the new size. `None` if no batch can
+    /// become smaller.
     fn reduce_batch(&mut self) -> Result<Option<String>>;
     /// Continues on another device.
     fn move_to(&mut self, device: Device);
 }
 
-/// Attempts work until it is done. If GPU memory runs out, frees the work's arrays and starts the work again with [smaller
-/// batches](Recoverable::reduce_batch). If no batch can become smaller, or the GPU fails otherwise, the CPU takes over if it
-/// may. The smaller batches and the CPU stay in use for the rest of the run. `notes` report both.
+/// Attempts work until it is done. If GPU memory runs out, frees the work's arrays and starts the work again
+/// with [smaller batches](Recoverable::reduce_batch). If no batch can become smaller, or the GPU fails
+/// otherwise, the CPU takes over if it may. The smaller batches and the CPU stay in use for the rest of the
+/// run. `notes` report both.
 ///
-/// The second argument of `attempt` says whether this is the last attempt. A last attempt may consume its input.
+/// The second argument of `attempt` says whether this is the last attempt. A last attempt may consume its
+/// input.
 ///
 /// Errors: the error of an attempt that neither remedy helps.
 pub fn with_recovery<J: Recoverable, T>(
@@ -49,8 +52,9 @@ pub fn with_recovery<J: Recoverable, T>(
     attempt(job, true)
 }
 
-/// Does work that precedes the attempts, on the job's device. If the GPU's memory is too small, does this work alone on the
-/// CPU. If the GPU fails and the CPU may take over, moves the job to the CPU, with a note in `notes`.
+/// Does work that precedes the attempts, on the job's device. If the GPU's memory is too small, does this
+/// work alone on the CPU. If the GPU fails and the CPU may take over, moves the job to the CPU, with a note
+/// in `notes`.
 ///
 /// Errors: errors of `work`.
 pub fn with_cpu_fallback<J: Recoverable, T>(

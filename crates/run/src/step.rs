@@ -81,7 +81,8 @@ type Skipping<'a, S> = Box<dyn Fn(&S) -> bool + 'a>;
 
 /// One step of a run: its action on the state `S`, and the memory and work that it needs.
 ///
-/// A plan reads the step's [needs](Self::needs), and [`run`] executes its action. Both stand side by side in the code.
+/// A plan reads the step's [needs](Self::needs), and [`run`] executes its action. Both stand side by side in
+/// the code.
 pub struct Step<'a, S> {
     name: String,
     once: bool,

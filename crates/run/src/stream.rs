@@ -1,4 +1,5 @@
-//! A stream of many images: one image is read while the previous one is computed and the one before that is written.
+//! A stream of many images: one image is read while the previous one is computed and the one before that is
+//! written.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
@@ -8,14 +9,15 @@ use serde::Serialize;
 
 /// Number of items that wait to be computed, and of results that wait to be written.
 const QUEUE: usize = 1;
-/// Number of items that are read before they are needed: those in the queue and the one that the reader holds.
-pub const ITEMS_AHEAD: usize = QUEUE + 1;
-/// Number of results that are not yet written: the one that is being made, those in the queue and the one that the writer
+/// Number of items that are read before they are needed: those in the queue and the one that the reader
 /// holds.
+pub const ITEMS_AHEAD: usize = QUEUE + 1;
+/// Number of results that are not yet written: the one that is being made, those in the queue and the one
+/// that the writer holds.
 pub const RESULTS_BEHIND: usize = QUEUE + 2;
 
-/// Seconds of work of each part of a stream, and of the whole stream. The whole is shorter than the sum if the parts
-/// overlapped.
+/// Seconds of work of each part of a stream, and of the whole stream. The whole is shorter than the sum if
+/// the parts overlapped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct StreamTimes {
     /// The source: reading, and making items.
@@ -41,13 +43,15 @@ pub struct Endpoints<'a, I, O, E> {
     pub sink: &'a mut Sink<'a, O, E>,
 }
 
-/// Computes items as they come. `source` reads them and `sink` writes each result, both on threads of their own. At most
-/// [`ITEMS_AHEAD`] items and [`RESULTS_BEHIND`] results are in memory.
+/// Computes items as they come. `source` reads them and `sink` writes each result, both on threads of their
+/// own. At most [`ITEMS_AHEAD`] items and [`RESULTS_BEHIND`] results are in memory.
 ///
-/// `compute` gets each item, the source's notes on it, and a function that takes results. After the last item it is called
-/// once more without an item. If the function returns `false`, the sink has failed and takes no more results.
+/// `compute` gets each item, the source's notes on it, and a function that takes results. After the last item
+/// it is called once more without an item. If the function returns `false`, the sink has failed and takes no
+/// more results.
 ///
-/// Errors: the first error of source, computation or sink. The sink has got every result that was complete before.
+/// Errors: the first error of source, computation or sink. The sink has got every result that was complete
+/// before.
 pub fn stream<I: Send, O: Send, E: From<Error> + Send>(
     ends: Endpoints<'_, I, O, E>,
     mut compute: impl FnMut(Option<I>, Vec<String>, &mut dyn FnMut(O) -> bool) -> Result<()>,
@@ -163,7 +167,8 @@ fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
 mod tests {
     use super::*;
 
-    /// Streams the numbers below `count`; results are sums of two. `broken` is what fails: source, computation, or sink.
+    /// Streams the numbers below `count`; results are sums of two. `broken` is what fails: source,
+    /// computation, or sink.
     fn sums(count: usize, broken: Option<&str>) -> (Vec<usize>, std::result::Result<StreamTimes, Error>) {
         let mut next = 0;
         let fail = |what: &str| Error::value(what, "work", "failure");

@@ -97,7 +97,8 @@ fn steps_and_calibration_run_along_x_y_z() {
     let poisson = CartesianPattern::PoissonDisc { acceleration: 4.0, calibration: 8, slope: 2.0 };
     let found = facts(Sampling::Cartesian(poisson), volume);
     assert_eq!(found.steps, [Some(1), None, None]);
-    // Wider than 16 spokes are dense there is no centre: S spokes of a circle are a cycle apart at the radius S/π.
+    // Wider than 16 spokes are dense there is no centre: S spokes of a circle are a cycle apart at the radius
+    // S/π.
     for spokes in [16, 48] {
         let found = facts(radial(spokes, SpokeAngles::Uniform), plain);
         let dense = 2.0 * spokes as f64 / std::f64::consts::PI;
@@ -107,7 +108,8 @@ fn steps_and_calibration_run_along_x_y_z() {
 
 #[test]
 fn a_pattern_in_another_order_of_axes_is_the_same() {
-    // Every fourth column instead of every fourth line, in a grid that was zero-padded from 48 × 32 to 64 × 64.
+    // Every fourth column instead of every fourth line, in a grid that was zero-padded from 48 × 32 to 64 ×
+    // 64.
     let measured = |y: usize, x: usize| (16..48).contains(&y) && (8..56).contains(&x) && x.is_multiple_of(4);
     let kspace = ndarray::Array3::from_shape_fn((2, 64, 64), |(_, y, x)| {
         rayspin_core::C32::new(f32::from(measured(y, x)), 0.0)
@@ -140,7 +142,8 @@ fn noise_does_not_depend_on_the_pattern() {
     };
     let full = facts(Sampling::Cartesian(CartesianPattern::Full), noisy).noise.unwrap();
     assert_eq!(full.source, NoiseSource::NoiseScan);
-    // SNR relates the mean within the object to the noise, this one the root mean square over the field of view.
+    // SNR relates the mean within the object to the noise, this one the root mean square over the field of
+    // view.
     assert!((0.8..1.6).contains(&(full.snr / 10.0)), "{full:?}");
     for sampling in [
         uniform([3, 1], 12),

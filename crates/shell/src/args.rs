@@ -33,7 +33,8 @@ pub enum DeviceArg {
 }
 
 impl DeviceArg {
-    /// Whether a GPU was not asked for by name, so that the CPU may take its place, from the start or where it fails.
+    /// Whether a GPU was not asked for by name, so that the CPU may take its place, from the start or where
+    /// it fails.
     pub fn leaves_the_choice(self) -> bool {
         self == Self::Auto
     }

@@ -1,7 +1,9 @@
-//! Every option acts, or the run is refused: which options are on the command line, and what each needs to act.
+//! Every option acts, or the run is refused: which options are on the command line, and what each needs to
+//! act.
 //!
-//! A command has one table of its options. Each row names an option by the name of its field and lists what it needs; an option with
-//! an empty list always acts. The program's tests hold each table to [`rows_and_options`], which finds options that have no row.
+//! A command has one table of its options. Each row names an option by the name of its field and lists what
+//! it needs; an option with an empty list always acts. The program's tests hold each table to
+//! [`rows_and_options`], which finds options that have no row.
 
 use anyhow::Result;
 use clap::ArgMatches;

@@ -17,7 +17,8 @@ pub(crate) fn report(program: &Program, error: &anyhow::Error) -> u8 {
     code(error)
 }
 
-/// An error in one line: its causes, each once. Errors that wrap others repeat these in their own text, and errors of files repeat the file.
+/// An error in one line: its causes, each once. Errors that wrap others repeat these in their own text, and
+/// errors of files repeat the file.
 pub fn line_of(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain() {

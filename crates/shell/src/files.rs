@@ -24,8 +24,9 @@ pub fn argument(path: impl Into<PathBuf>) -> PathBuf {
     }
 }
 
-/// Fails if the file of this name, or a file that is written with it, can never be written: a folder, a pipe or a device has the name, or
-/// the name is a folder's (`x.npy/`). If the format writes a folder, fails if a file or a folder of other files has the name.
+/// Fails if the file of this name, or a file that is written with it, can never be written: a folder, a pipe
+/// or a device has the name, or the name is a folder's (`x.npy/`). If the format writes a folder, fails if a
+/// file or a folder of other files has the name.
 pub fn check_file(path: &Path) -> Result<()> {
     let refused = |path: &Path, expected: &str, found: &str| -> Result<()> {
         let message = format!("{}: cannot write: expected {expected}, found {found}", path.display());
@@ -92,8 +93,8 @@ pub fn check_distinct<'a>(
     Ok(rayspin_io::expect_apart(&Vec::from_iter(inputs), &Vec::from_iter(outputs))?)
 }
 
-/// Prints a result on stdout, as [`rayspin_core::printable_lines`] has it, or on stderr where stdout takes an output of the run. A
-/// closed pipe is an error, not a panic.
+/// Prints a result on stdout, as [`rayspin_core::printable_lines`] has it, or on stderr where stdout takes an
+/// output of the run. A closed pipe is an error, not a panic.
 pub fn print(text: &dyn std::fmt::Display) -> Result<()> {
     print_styled(&rayspin_core::printable_lines(&crate::stdin::named(&text.to_string())))
 }

@@ -19,9 +19,10 @@ pub fn stoppable<T>(work: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Installs the handler for SIGINT, SIGTERM and SIGHUP: temporary files are removed, then the process ends with the
-/// code that shells give for a signal. No output gets its name meanwhile, and no other thread ends the process with a code of its own. A stoppable run gets a
-/// word first, and a second signal to end it at once. Once it is installed, another call changes nothing.
+/// Installs the handler for SIGINT, SIGTERM and SIGHUP: temporary files are removed, then the process ends
+/// with the code that shells give for a signal. No output gets its name meanwhile, and no other thread ends
+/// the process with a code of its own. A stoppable run gets a word first, and a second signal to end it at
+/// once. Once it is installed, another call changes nothing.
 pub fn install() -> anyhow::Result<()> {
     let installed = ctrlc::set_handler(|| {
         if LOOKED_AT.load(Ordering::SeqCst) && !STOP.swap(true, Ordering::SeqCst) {

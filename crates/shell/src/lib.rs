@@ -1,8 +1,9 @@
-//! What the command-line programs of Rayspin share: the way from the command line to a [`Context`], progress on the terminal,
-//! interruption, and the way from an error to a message and an exit code. Each program keeps its own commands and options.
+//! What the command-line programs of Rayspin share: the way from the command line to a [`Context`], progress
+//! on the terminal, interruption, and the way from an error to a message and an exit code. Each program keeps
+//! its own commands and options.
 
-/// A line on stderr, with parameters as options, as [`rayspin_core::printable_lines`] has it. Unlike `eprintln!` it does not end the process when nobody reads it
-/// (`rayspin … 2>&1 | head`).
+/// A line on stderr, with parameters as options, as [`rayspin_core::printable_lines`] has it. Unlike
+/// `eprintln!` it does not end the process when nobody reads it (`rayspin … 2>&1 | head`).
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::say_line(&format!($($text)*)) };
@@ -48,7 +49,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Parses the command line as `command` defines it, and runs what it says. An error becomes one line, a hint and an exit code.
+    /// Parses the command line as `command` defines it, and runs what it says. An error becomes one line, a
+    /// hint and an exit code.
     pub fn main<C: FromArgMatches>(
         &self,
         command: clap::Command,
@@ -57,7 +59,8 @@ impl Program {
         ExitCode::from(self.main_from(command, std::env::args_os(), run))
     }
 
-    /// [`Self::main`] with a command line of the caller's, the program's name first. Returns the exit code as a number.
+    /// [`Self::main`] with a command line of the caller's, the program's name first. Returns the exit code as
+    /// a number.
     pub fn main_from<C: FromArgMatches>(
         &self,
         mut command: clap::Command,

@@ -1,4 +1,5 @@
-//! What the user sees while a run goes on: a bar on a terminal, plain lines elsewhere, nothing with `--quiet`.
+//! What the user sees while a run goes on: a bar on a terminal, plain lines elsewhere, nothing with
+//! `--quiet`.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;

@@ -39,7 +39,8 @@ pub struct Input<'a> {
     pub arriving: bool,
 }
 
-/// What came through standard input. Most readers need a file to seek in, so that it is written to a temporary one first.
+/// What came through standard input. Most readers need a file to seek in, so that it is written to a
+/// temporary one first.
 #[derive(Default)]
 pub struct StandardInput {
     _folder: Option<ScratchFolder>,

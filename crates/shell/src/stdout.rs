@@ -40,8 +40,8 @@ pub struct Output<'a> {
     pub ending: &'a str,
 }
 
-/// What goes to standard output once the command is done. Programs pipe it on; formats need a file to seek in, so that it is
-/// written to a temporary one first.
+/// What goes to standard output once the command is done. Programs pipe it on; formats need a file to seek
+/// in, so that it is written to a temporary one first.
 #[derive(Default)]
 pub struct StandardOutput {
     folder: Option<ScratchFolder>,

@@ -1,6 +1,6 @@
-//! What an iteration of conjugate gradients takes, with iterations recorded as a CUDA graph and without: two-dimensional radial SENSE
-//! by convolution with finite differences as regulariser. Times are the device's own (events) and include what the device waits for the
-//! host. Prints a Markdown table.
+//! What an iteration of conjugate gradients takes, with iterations recorded as a CUDA graph and without:
+//! two-dimensional radial SENSE by convolution with finite differences as regulariser. Times are the device's
+//! own (events) and include what the device waits for the host. Prints a Markdown table.
 //!
 //! `cargo run --release -p rayspin-solve --example cg_graph`
 

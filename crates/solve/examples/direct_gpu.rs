@@ -1,6 +1,6 @@
-//! The reconstruction of the published table, (FᴴF + λ) ρ = Fᴴd of a three-dimensional scan. Q and Fᴴd come from direct sums
-//! over every pair of sample and voxel; conjugate gradients then apply FᴴF as a convolution with Q. It runs twice, because
-//! the first time compiles kernels and allocates. Prints a Markdown table.
+//! The reconstruction of the published table, (FᴴF + λ) ρ = Fᴴd of a three-dimensional scan. Q and Fᴴd come
+//! from direct sums over every pair of sample and voxel; conjugate gradients then apply FᴴF as a convolution
+//! with Q. It runs twice, because the first time compiles kernels and allocates. Prints a Markdown table.
 //!
 //! `cargo run --release -p rayspin-solve --example direct_gpu [matrix] [samples] [iterations] [cpu]`
 
@@ -87,7 +87,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         let mut rhs = Array::zeros(&device, &matrix)?;
         nudft::adjoint(&trajectory, &data, &mut rhs)?;
         lap(&device)?;
-        // Not the largest eigenvalue, which the published solver does not look for: a number of its size, for λ.
+        // Not the largest eigenvalue, which the published solver does not look for: a number of its size, for
+        // λ.
         let options = LeastSquaresOptions { largest_eigenvalue: Some(samples as f64), ..options };
         let found = least_squares(&normal, &rhs, None, (1e-6, &[]), &options, &Monitor::silent())?.cg;
         lap(&device)?;

@@ -13,7 +13,8 @@ use crate::{Step, Watch};
 pub struct CgOptions {
     /// The most iterations, each one application of the operator.
     pub max_iterations: usize,
-    /// Stop when ‖b − Ax‖ ≤ tolerance · ‖b‖. With 0 only `max_iterations` and the precision of the numbers stop it.
+    /// Stop when ‖b − Ax‖ ≤ tolerance · ‖b‖. With 0 only `max_iterations` and the precision of the numbers
+    /// stop it.
     pub tolerance: f64,
 }
 
@@ -31,13 +32,15 @@ pub struct CgResult<S: Scalar> {
     pub solution: Array<S>,
     /// ‖r_k‖ / ‖b‖ before the first iteration and after each: one more than `iterations`.
     pub residuals: Vec<f64>,
-    /// ½⟨x, Ax⟩ − Re⟨b, x⟩ after each iteration, from the steps: each takes ½‖r‖⁴ / ⟨p, Ap⟩ off, and no product is computed for it.
+    /// ½⟨x, Ax⟩ − Re⟨b, x⟩ after each iteration, from the steps: each takes ½‖r‖⁴ / ⟨p, Ap⟩ off, and no
+    /// product is computed for it.
     pub objective: Vec<f64>,
     /// Iterations done.
     pub iterations: usize,
     /// Whether ‖b − Ax‖, computed anew from the solution, met the tolerance within a tenth.
     pub converged: bool,
-    /// Iterations that a GPU launched from a recording. One of them may have come after the last iteration that counts.
+    /// Iterations that a GPU launched from a recording. One of them may have come after the last iteration
+    /// that counts.
     pub replayed: usize,
 }
 
@@ -47,12 +50,14 @@ const LOOK_BACK: usize = 3;
 impl<S: Scalar> CgResult<S> {
     /// About ‖x̂ − x‖_A / ‖x̂‖_A after a run from 0, with x̂ the exact solution and ‖x‖²_A = ⟨x, Ax⟩.
     ///
-    /// It is the root of the part of the objective that the last three iterations gained: 1 after fewer iterations, 0 if b = 0.
+    /// It is the root of the part of the objective that the last three iterations gained: 1 after fewer
+    /// iterations, 0 if b = 0.
     ///
-    /// With A = FᴴF + λ and b = Fᴴd the norm is one of samples, as the noise is. The residual ‖b − Ax‖ weighs the components of x that
-    /// few samples determine once more by their small eigenvalues, and says little about them. What later iterations gain sums up to
-    /// ½‖x̂ − x‖²_A exactly (Z. Strakoš, P. Tichý, *On error estimation in the conjugate gradient method and why it works in finite
-    /// precision computations*, Electron Trans Numer Anal 13:56, 2002). The past gains stand for it where they decrease slowly: on two
+    /// With A = FᴴF + λ and b = Fᴴd the norm is one of samples, as the noise is. The residual ‖b − Ax‖ weighs
+    /// the components of x that few samples determine once more by their small eigenvalues, and says little
+    /// about them. What later iterations gain sums up to ½‖x̂ − x‖²_A exactly (Z. Strakoš, P. Tichý, *On
+    /// error estimation in the conjugate gradient method and why it works in finite precision computations*,
+    /// Electron Trans Numer Anal 13:56, 2002). The past gains stand for it where they decrease slowly: on two
     /// real scans the value is 0.6 to 1.3 times the true one. Where they decrease quickly it is larger.
     ///
     /// ```
@@ -87,27 +92,27 @@ impl<S: Scalar> CgResult<S> {
 
 /// Solves Ax = b for Hermitian positive semidefinite A by conjugate gradients, from `start` or from 0.
 ///
-/// `normal` is A, typically FᴴF + λWᴴW; only its forward map is used. Scalars are f64 for either storage type. The relative
-/// residual of each iteration goes to [`Monitor::step`](rayspin_core::Monitor::step). Rounding makes the residual of the
-/// recurrence drift from the true one. When it meets the tolerance, b − Ax is computed anew. If that does not meet the
-/// tolerance, iteration goes on from there as long as it helps.
+/// `normal` is A, typically FᴴF + λWᴴW; only its forward map is used. Scalars are f64 for either storage
+/// type. The relative residual of each iteration goes to [`Monitor::step`](rayspin_core::Monitor::step).
+/// Rounding makes the residual of the recurrence drift from the true one. When it meets the tolerance, b − Ax
+/// is computed anew. If that does not meet the tolerance, iteration goes on from there as long as it helps.
 ///
 /// On a GPU nothing waits for a scalar. Without an observer, iterations are queued one ahead. If A can be
-/// [recorded](rayspin_device::Cuda::record), iterations are repeated as one CUDA graph ([`CgResult::replayed`]). Neither
-/// changes a bit of the result. A may be applied once more than there are iterations, and progress is reported one iteration
-/// late.
+/// [recorded](rayspin_device::Cuda::record), iterations are repeated as one CUDA graph
+/// ([`CgResult::replayed`]). Neither changes a bit of the result. A may be applied once more than there are
+/// iterations, and progress is reported one iteration late.
 ///
-/// A may be singular as long as b lies in its range, as b = Fᴴd does. The solver then finds the solution of least norm.
-/// Otherwise there is no solution, and the run stops without convergence at a direction on which A vanishes. It also stops
-/// where A is negative by less than a thousandth of the largest curvature met, as approximations of FᴴF may be, and when the
-/// precision of the numbers is spent.
+/// A may be singular as long as b lies in its range, as b = Fᴴd does. The solver then finds the solution of
+/// least norm. Otherwise there is no solution, and the run stops without convergence at a direction on which
+/// A vanishes. It also stops where A is negative by less than a thousandth of the largest curvature met, as
+/// approximations of FᴴF may be, and when the precision of the numbers is spent.
 ///
 /// Errors: shapes; a tolerance that is negative or not a number; [`Error::NotFinite`] for b or `start`;
-/// [`Error::Interrupted`]. The error is [`Error::Numerical`] when A is not Hermitian or has a direction of negative curvature, or when a
-/// scalar leaves the range of f64.
+/// [`Error::Interrupted`]. The error is [`Error::Numerical`] when A is not Hermitian or has a direction of
+/// negative curvature, or when a scalar leaves the range of f64.
 ///
-/// M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems*, J Res Natl Bur Stand
-/// 49:409, 1952.
+/// M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems*, J Res Natl Bur
+/// Stand 49:409, 1952.
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -179,7 +184,8 @@ fn run<S: Scalar>(
     };
     let direction = residual.try_clone()?;
     let scalars = CgScalars::new(rhs.device(), rhs.len(), limits)?;
-    // If the previous iteration was the last one, the scalars have halted and the iteration ahead changes nothing.
+    // If the previous iteration was the last one, the scalars have halted and the iteration ahead changes
+    // nothing.
     let ahead = usize::from(watch.observe.is_none() && matches!(rhs.device().backend(), Backend::Cuda(_)));
     let places = (0..=ahead).map(|_| scalars.pinned()).collect::<Result<Vec<_>>>()?;
     let mut rho = vector::norm_squared(&residual)?;
@@ -304,8 +310,8 @@ impl<S: Scalar> Done<'_, S> {
 }
 
 impl<S: Scalar> State<'_, '_, S> {
-    /// Iterates up to `most` iterations in all, or until the scalars halt. Returns the last scalars, or `None` if no
-    /// iteration was left.
+    /// Iterates up to `most` iterations in all, or until the scalars halt. Returns the last scalars, or
+    /// `None` if no iteration was left.
     fn iterate(&mut self, most: usize) -> Result<Option<CgState>> {
         let mut asked = self.done.iterations();
         let mut flying = VecDeque::new();
@@ -340,7 +346,8 @@ impl<S: Scalar> State<'_, '_, S> {
         Ok(last)
     }
 
-    /// Finishes an iteration that halted at its curvature, after the host found the curvature acceptable. Returns ‖r‖².
+    /// Finishes an iteration that halted at its curvature, after the host found the curvature acceptable.
+    /// Returns ‖r‖².
     fn finish_step(&mut self, alpha: f64, form: f64) -> Result<f64> {
         let Self { direction, product, solution, residual, .. } = self;
         let rho = vector::cg_update(alpha, direction, product, solution, residual)?;
@@ -376,12 +383,14 @@ fn breakdown(iteration: usize, quantity: &str, value: f64) -> Error {
     }
 }
 
-/// Share of the largest curvature beyond which an operator counts as indefinite or not Hermitian. Approximate transforms
-/// cause smaller deviations in the null space of an undersampled scan. Those are a reason to stop, not to fail.
+/// Share of the largest curvature beyond which an operator counts as indefinite or not Hermitian. Approximate
+/// transforms cause smaller deviations in the null space of an undersampled scan. Those are a reason to stop,
+/// not to fail.
 const INDEFINITE: f64 = 1e-3;
 
-/// The step length ρ / ⟨p, Ap⟩ along the direction at whose curvature ⟨p, Ap⟩ / ‖p‖² the scalars halted. The curvature is
-/// compared with the largest one seen, which is soon near the largest eigenvalue. `None` if A vanishes along the direction.
+/// The step length ρ / ⟨p, Ap⟩ along the direction at whose curvature ⟨p, Ap⟩ / ‖p‖² the scalars halted. The
+/// curvature is compared with the largest one seen, which is soon near the largest eigenvalue. `None` if A
+/// vanishes along the direction.
 fn curvature<S: Scalar>(
     name: &str,
     iteration: usize,

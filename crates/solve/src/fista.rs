@@ -12,13 +12,13 @@ pub struct FistaOptions {
     /// Stop when a proximal gradient step moves the image by at most this share of its norm. With 0 only
     /// `max_iterations` stops it.
     pub tolerance: f64,
-    /// Stop when the objective no longer falls: for 24 iterations its mean over 8 of them has not come lower by more than this share of
-    /// its whole fall since the first iteration. A penalty that differs a little each time keeps the image moving, and never meets
-    /// `tolerance`. With 0 the objective stops nothing.
+    /// Stop when the objective no longer falls: for 24 iterations its mean over 8 of them has not come lower
+    /// by more than this share of its whole fall since the first iteration. A penalty that differs a little
+    /// each time keeps the image moving, and never meets `tolerance`. With 0 the objective stops nothing.
     pub settled: f64,
-    /// After the last iteration the solution is the mean of the last `average` iterates, for penalties that differ a little each
-    /// time. If the objective settles, the mean begins there. With 0 or 1, or if the tolerance is met, the solution is the last
-    /// iterate.
+    /// After the last iteration the solution is the mean of the last `average` iterates, for penalties that
+    /// differ a little each time. If the objective settles, the mean begins there. With 0 or 1, or if the
+    /// tolerance is met, the solution is the last iterate.
     pub average: usize,
 }
 
@@ -68,7 +68,8 @@ impl Default for FistaOptions {
 pub struct FistaResult<S: Scalar> {
     /// x.
     pub solution: Array<S>,
-    /// ‖x − y‖ / ‖x‖ of every iteration, where x is the proximal gradient step from y. It is 0 only at the minimum.
+    /// ‖x − y‖ / ‖x‖ of every iteration, where x is the proximal gradient step from y. It is 0 only at the
+    /// minimum.
     pub residuals: Vec<f64>,
     /// ½⟨x, Ax⟩ − Re⟨b, x⟩ + λg(x) after every iteration.
     pub objective: Vec<f64>,
@@ -82,17 +83,18 @@ pub struct FistaResult<S: Scalar> {
 /// x⁺ = prox_{λg/Λ}(y − (Ay − b)/Λ)        y⁺ = x⁺ + ((t − 1)/t⁺)(x⁺ − x),  t⁺ = (1 + √(1 + 4t²))/2
 /// ```
 ///
-/// `problem` holds A (typically FᴴF), b, and Λ, the largest eigenvalue of A or an estimate. Λ grows if a step meets a larger
-/// curvature. An observer sees x, or its mean since averaging began. A is applied once per iteration, because Ay and the
-/// objective follow from Ax by linearity. t restarts from 1 when the momentum points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0.
+/// `problem` holds A (typically FᴴF), b, and Λ, the largest eigenvalue of A or an estimate. Λ grows if a step
+/// meets a larger curvature. An observer sees x, or its mean since averaging began. A is applied once per
+/// iteration, because Ay and the objective follow from Ax by linearity. t restarts from 1 when the momentum
+/// points uphill, ⟨y − x⁺, x⁺ − x⟩ > 0.
 ///
-/// Errors: shapes; λ or a tolerance that is negative or not a number; Λ that is not positive; [`Error::NotFinite`] for b or
-/// `start`; [`Error::Numerical`] when the image leaves the range of the numbers; [`Error::Interrupted`]. Also errors of the
-/// proximal map, the operator and `observe`.
+/// Errors: shapes; λ or a tolerance that is negative or not a number; Λ that is not positive;
+/// [`Error::NotFinite`] for b or `start`; [`Error::Numerical`] when the image leaves the range of the
+/// numbers; [`Error::Interrupted`]. Also errors of the proximal map, the operator and `observe`.
 ///
-/// A. Beck, M. Teboulle, *A fast iterative shrinkage-thresholding algorithm for linear inverse problems*, SIAM J Imaging
-/// Sci 2:183, 2009; B. O'Donoghue, E. Candès, *Adaptive restart for accelerated gradient schemes*, Found Comput Math
-/// 15:715, 2015.
+/// A. Beck, M. Teboulle, *A fast iterative shrinkage-thresholding algorithm for linear inverse problems*,
+/// SIAM J Imaging Sci 2:183, 2009; B. O'Donoghue, E. Candès, *Adaptive restart for accelerated gradient
+/// schemes*, Found Comput Math 15:715, 2015.
 ///
 /// ```
 /// use rayspin_core::Monitor;

@@ -37,17 +37,19 @@ fn matrix_bytes<T>(frames: usize) -> u64 {
     (size_of::<T>() * frames * frames) as u64
 }
 
-/// The nuclear norm g(X) = ‖X‖_* = Σ_i σ_i(X): the sum of the singular values of the Casorati matrix X `[frame, voxel]` of a
-/// series `[frame, image…]`. It is small if the frames are combinations of a few images.
+/// The nuclear norm g(X) = ‖X‖_* = Σ_i σ_i(X): the sum of the singular values of the Casorati matrix X
+/// `[frame, voxel]` of a series `[frame, image…]`. It is small if the frames are combinations of a few
+/// images.
 ///
-/// The proximal map lowers each singular value by t: it maps X = U Σ Vᴴ to U max(Σ − t, 0) Vᴴ. This equals M X with M = U
-/// max(1 − t/Σ, 0) Uᴴ. U and Σ² are the eigenvectors and eigenvalues of the small matrix X Xᴴ `[frame, frame]`, which is
-/// summed in f64 on the device that holds the series. Storage is f32, whose rounding hides singular values below 10⁻⁷ of the
-/// largest. X Xᴴ in f64 resolves singular values above 10⁻⁸ of the largest, so it loses nothing more. Time grows with
-/// frames² voxels + frames³.
+/// The proximal map lowers each singular value by t: it maps X = U Σ Vᴴ to U max(Σ − t, 0) Vᴴ. This equals M
+/// X with M = U max(1 − t/Σ, 0) Uᴴ. U and Σ² are the eigenvectors and eigenvalues of the small matrix X Xᴴ
+/// `[frame, frame]`, which is summed in f64 on the device that holds the series. Storage is f32, whose
+/// rounding hides singular values below 10⁻⁷ of the largest. X Xᴴ in f64 resolves singular values above 10⁻⁸
+/// of the largest, so it loses nothing more. Time grows with frames² voxels + frames³.
 ///
-/// J. F. Cai, E. J. Candès, Z. Shen, *A singular value thresholding algorithm for matrix completion*, SIAM J Optim 20:1956, 2010;
-/// Z. P. Liang, *Spatiotemporal imaging with partially separable functions*, ISBI 2007 (the Casorati matrix).
+/// J. F. Cai, E. J. Candès, Z. Shen, *A singular value thresholding algorithm for matrix completion*, SIAM J
+/// Optim 20:1956, 2010; Z. P. Liang, *Spatiotemporal imaging with partially separable functions*, ISBI 2007
+/// (the Casorati matrix).
 ///
 /// ```
 /// use rayspin_core::Result;
@@ -93,8 +95,8 @@ impl NuclearNorm {
         })
     }
 
-    /// Bytes of host memory and of GPU memory for series of `frames` frames of `voxels` voxels: one series, and matrices
-    /// over frames.
+    /// Bytes of host memory and of GPU memory for series of `frames` frames of `voxels` voxels: one series,
+    /// and matrices over frames.
     pub fn memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
         let (host, gpu) = Self::memory_beside(device, frames, voxels);
         let series = (size_of::<C32>() * frames * voxels) as u64;
@@ -121,7 +123,8 @@ impl NuclearNorm {
         self.rank
     }
 
-    /// The singular values of a series, largest first, one for each frame. Values beyond the number of voxels are rounding.
+    /// The singular values of a series, largest first, one for each frame. Values beyond the number of voxels
+    /// are rounding.
     ///
     /// Errors: another shape; errors of the device and of [`dense::eigen`].
     pub fn singular_values(&self, x: &Array<C32>) -> Result<Vec<f64>> {
@@ -167,12 +170,13 @@ impl Proximal<C32> for NuclearNorm {
 /// series followed by its mirror image: (Tx)_f(v) = √(c_f/N) Σ_t cos(πf(t + ½)/N) x_t(v). Here c_0 = 1, and
 /// every other c_f = 2. The penalty g is small if voxels stand still or change slowly or periodically.
 ///
-/// The transform of the series alone would take the first frame for the successor of the last. Where the two differ, as when
-/// contrast agent arrives, it makes them alike: the first frame takes on part of the last. With its mirror image behind it the
-/// series has no such jump. The 2N frames have N different frequencies, so T is the cosine transform (DCT-II).
+/// The transform of the series alone would take the first frame for the successor of the last. Where the two
+/// differ, as when contrast agent arrives, it makes them alike: the first frame takes on part of the last.
+/// With its mirror image behind it the series has no such jump. The 2N frames have N different frequencies,
+/// so T is the cosine transform (DCT-II).
 ///
-/// The proximal map is exact: T, a soft threshold, Tᴴ. T is applied as a matrix over frames, so the work grows with frames²
-/// voxels for any number of frames. The frequency 0 counts like all others.
+/// The proximal map is exact: T, a soft threshold, Tᴴ. T is applied as a matrix over frames, so the work
+/// grows with frames² voxels for any number of frames. The frequency 0 counts like all others.
 ///
 /// N. Ahmed, T. Natarajan, K. R. Rao, *Discrete cosine transform*, IEEE Trans Comput C-23:90, 1974.
 ///
@@ -225,8 +229,8 @@ impl<R: Real> TemporalFourier<R> {
         Ok(Self { forward: matrix(false)?, inverse: matrix(true)?, weights, scratch })
     }
 
-    /// Bytes of host memory and of GPU memory for series of `frames` frames of `voxels` voxels: one and a half series, and
-    /// matrices over frames.
+    /// Bytes of host memory and of GPU memory for series of `frames` frames of `voxels` voxels: one and a
+    /// half series, and matrices over frames.
     pub fn memory(device: &Device, frames: usize, voxels: usize) -> (u64, u64) {
         let (host, gpu) = Self::memory_beside(device, frames, voxels);
         let series = (size_of::<Complex<R>>() * frames * voxels) as u64;

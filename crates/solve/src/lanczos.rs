@@ -27,7 +27,8 @@ impl Default for LanczosOptions {
 pub struct Eigenvalue {
     /// The estimate: a Rayleigh quotient, which never exceeds the largest eigenvalue except by rounding.
     pub value: f64,
-    /// ‖Ay − value·y‖ for the unit vector y behind the estimate: some eigenvalue lies within this distance of `value`.
+    /// ‖Ay − value·y‖ for the unit vector y behind the estimate: some eigenvalue lies within this distance of
+    /// `value`.
     pub residual: f64,
     /// Iterations done.
     pub iterations: usize,
@@ -35,16 +36,17 @@ pub struct Eigenvalue {
     pub converged: bool,
 }
 
-/// The largest eigenvalue of a Hermitian positive semidefinite operator, by the Lanczos process from a random start: β_{j+1}
-/// v_{j+1} = A v_j − α_j v_j − β_j v_{j−1}. The estimate is the largest eigenvalue of the tridiagonal matrix (α, β).
+/// The largest eigenvalue of a Hermitian positive semidefinite operator, by the Lanczos process from a random
+/// start: β_{j+1} v_{j+1} = A v_j − α_j v_j − β_j v_{j−1}. The estimate is the largest eigenvalue of the
+/// tridiagonal matrix (α, β).
 ///
-/// The process takes the vector with the largest Rayleigh quotient in the span of v, Av, … A^{k−1}v. Power iteration takes
-/// the last of these vectors; Lanczos needs about the square root of its iterations for the same error. The recurrence loses
-/// orthogonality with time, which repeats eigenvalues but moves none. The process holds three vectors. The zero operator has
-/// eigenvalue 0.
+/// The process takes the vector with the largest Rayleigh quotient in the span of v, Av, … A^{k−1}v. Power
+/// iteration takes the last of these vectors; Lanczos needs about the square root of its iterations for the
+/// same error. The recurrence loses orthogonality with time, which repeats eigenvalues but moves none. The
+/// process holds three vectors. The zero operator has eigenvalue 0.
 ///
-/// Errors: an operator whose domain is not its range; a tolerance that is negative or not a number; no iterations;
-/// [`Error::Numerical`] when the operator's output is not finite.
+/// Errors: an operator whose domain is not its range; a tolerance that is negative or not a number; no
+/// iterations; [`Error::Numerical`] when the operator's output is not finite.
 ///
 /// Source: G. H. Golub & C. F. Van Loan, Matrix Computations, 4th ed., 10.1.
 ///
@@ -73,11 +75,11 @@ const RANDOM: f64 = 0.1;
 
 /// [`largest_eigenvalue`] from a start near a hint h, h/‖h‖ + 0.1 v/‖v‖ with a random v.
 ///
-/// A good hint consists of eigenvectors of large eigenvalues mostly. For FᴴF the vector Fᴴd is one. The random part keeps the start
-/// from missing the eigenvector. With a hint of zeros the start is random.
+/// A good hint consists of eigenvectors of large eigenvalues mostly. For FᴴF the vector Fᴴd is one. The
+/// random part keeps the start from missing the eigenvector. With a hint of zeros the start is random.
 ///
-/// FᴴF of trajectories and undersampled grids takes 2 or 3 iterations to 1 %. From the random start it takes 5 to 7. The 12 coils of
-/// a real radial scan of the heart take 8 from either start.
+/// FᴴF of trajectories and undersampled grids takes 2 or 3 iterations to 1 %. From the random start it takes
+/// 5 to 7. The 12 coils of a real radial scan of the heart take 8 from either start.
 ///
 /// Errors: as [`largest_eigenvalue`]; a hint of another shape or that is not finite.
 ///
@@ -177,7 +179,8 @@ fn iterate<S: Scalar>(
     Ok(found)
 }
 
-/// The largest eigenvalue of the symmetric tridiagonal matrix, by bisection on whether x − T is positive definite.
+/// The largest eigenvalue of the symmetric tridiagonal matrix, by bisection on whether x − T is positive
+/// definite.
 fn largest_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> f64 {
     let off = |i: usize| beside.get(i).filter(|_| i + 1 < diagonal.len()).map_or(0.0, |b| b.abs());
     let disc = |i: usize| diagonal[i] + off(i) + i.checked_sub(1).map_or(0.0, off);
@@ -203,9 +206,9 @@ fn largest_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> f64 {
     below
 }
 
-/// The last component of the unit eigenvector for the largest eigenvalue, by two steps of inverse iteration on
-/// (value + δ) − T, which is positive definite, so that elimination needs no pivoting. T has positive numbers beside its
-/// diagonal and so an eigenvector of positive components, which the start cannot miss.
+/// The last component of the unit eigenvector for the largest eigenvalue, by two steps of inverse iteration
+/// on (value + δ) − T, which is positive definite, so that elimination needs no pivoting. T has positive
+/// numbers beside its diagonal and so an eigenvector of positive components, which the start cannot miss.
 fn last_component(diagonal: &[f64], beside: &[f64], value: f64) -> f64 {
     let n = diagonal.len();
     let scale = diagonal.iter().chain(&beside[..n - 1]).fold(0.0f64, |m, x| m.max(x.abs()));

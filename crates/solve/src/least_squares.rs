@@ -19,8 +19,8 @@ pub struct LeastSquaresOptions {
 /// What [`least_squares`] found.
 #[derive(Debug)]
 pub struct LeastSquaresResult<S: Scalar> {
-    /// ρ, and the course of the iteration. The residuals refer to the equation of [`least_squares`], the objective is half of its minimum's
-    /// minus ½‖d‖².
+    /// ρ, and the course of the iteration. The residuals refer to the equation of [`least_squares`], the
+    /// objective is half of its minimum's minus ½‖d‖².
     pub cg: CgResult<S>,
     /// L, and its accuracy.
     pub largest_eigenvalue: Eigenvalue,
@@ -28,14 +28,16 @@ pub struct LeastSquaresResult<S: Scalar> {
 
 /// Solves (FᴴF + λ L Σ_i W_iᴴW_i) ρ = Fᴴd, where L is the largest eigenvalue of FᴴF.
 ///
-/// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, `rhs` is Fᴴd, and `regularisers` are the W_iᴴW_i (the
-/// forward maps of Hermitian positive semidefinite operators such as [`normal_op`](rayspin_linop::LinearOp::normal_op)s); an
-/// empty list means W = 1 (Tikhonov). With λ = 0 nothing is added.
+/// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, `rhs` is Fᴴd, and `regularisers` are
+/// the W_iᴴW_i (the forward maps of Hermitian positive semidefinite operators such as
+/// [`normal_op`](rayspin_linop::LinearOp::normal_op)s); an empty list means W = 1 (Tikhonov). With λ = 0
+/// nothing is added.
 ///
 /// The iteration begins at `start` (a ρ), or at 0.
 ///
-/// λ is relative and has no unit: it means the same at any scanner gain, matrix size, number of coils and samples, and
-/// scaling of F. The solver iterates (FᴴF/L + λ Σ W_iᴴW_i) u = Fᴴd / ‖Fᴴd‖, whose numbers are near 1. Then ρ = u ‖Fᴴd‖ / L.
+/// λ is relative and has no unit: it means the same at any scanner gain, matrix size, number of coils and
+/// samples, and scaling of F. The solver iterates (FᴴF/L + λ Σ W_iᴴW_i) u = Fᴴd / ‖Fᴴd‖, whose numbers are
+/// near 1. Then ρ = u ‖Fᴴd‖ / L.
 ///
 /// Errors: a λ that is negative or not finite; shapes; an FᴴF that is 0; errors of [`cg`](crate::cg) and
 /// [`largest_eigenvalue_from`].

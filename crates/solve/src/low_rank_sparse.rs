@@ -17,14 +17,14 @@ pub struct LowRankSparseOptions {
     pub sparse: f64,
     /// The most iterations, each one application of the operator.
     pub max_iterations: usize,
-    /// Stop when an iteration moves L + S by at most this share of its norm. With 0 only `max_iterations` and the precision of
-    /// the numbers stop it.
+    /// Stop when an iteration moves L + S by at most this share of its norm. With 0 only `max_iterations` and
+    /// the precision of the numbers stop it.
     pub tolerance: f64,
 }
 
 impl Default for LowRankSparseOptions {
-    /// λ_L of 0.004 and λ_S of 0.01, 50 iterations, relative step 1e-3. These λ were best or nearly best for series of 20
-    /// and 60 frames with and without noise (see the table in the crate's README).
+    /// λ_L of 0.004 and λ_S of 0.01, 50 iterations, relative step 1e-3. These λ were best or nearly best for
+    /// series of 20 and 60 frames with and without noise (see the table in the crate's README).
     fn default() -> Self {
         Self { low_rank: 0.004, sparse: 0.01, max_iterations: 50, tolerance: 1e-3 }
     }
@@ -53,15 +53,16 @@ pub struct LowRankSparseResult {
     pub largest_singular_value: f64,
 }
 
-/// Minimises 1/(2Λ) ‖F(L + S) − d‖² + λ_L σ ‖L‖_* + λ_S s ‖TS‖₁ over series L and S `[frame, image…]`. L is a background of
-/// low rank, and S is sparse in temporal frequency.
+/// Minimises 1/(2Λ) ‖F(L + S) − d‖² + λ_L σ ‖L‖_* + λ_S s ‖TS‖₁ over series L and S `[frame, image…]`. L is a
+/// background of low rank, and S is sparse in temporal frequency.
 ///
-/// `problem` holds FᴴF, Fᴴd and Λ, the largest eigenvalue of FᴴF. ‖L‖_* is the sum of the singular values of L as a matrix
-/// `[frame, voxel]` ([`NuclearNorm`]). T is the Fourier transform of the frames and their mirror image ([`TemporalFourier`]). The scale σ is
-/// the largest singular value of Fᴴd/Λ as such a matrix, and s the 99th percentile of the magnitudes of Fᴴd/Λ. Both λ have
-/// no unit: one pair means the same at any gain of scanner and transform. At λ_L = 1 nothing of Fᴴd/Λ itself would be left.
-/// The static part costs less in L than in S if λ_S is larger than about λ_L √frames. With a smaller λ_S the iteration moves
-/// it to S, and L vanishes.
+/// `problem` holds FᴴF, Fᴴd and Λ, the largest eigenvalue of FᴴF. ‖L‖_* is the sum of the singular values of
+/// L as a matrix `[frame, voxel]` ([`NuclearNorm`]). T is the Fourier transform of the frames and their
+/// mirror image ([`TemporalFourier`]). The scale σ is the largest singular value of Fᴴd/Λ as such a matrix,
+/// and s the 99th percentile of the magnitudes of Fᴴd/Λ. Both λ have
+/// no unit: one pair means the same at any gain of scanner and transform. At λ_L = 1 nothing of Fᴴd/Λ itself
+/// would be left. The static part costs less in L than in S if λ_S is larger than about λ_L √frames. With a
+/// smaller λ_S the iteration moves it to S, and L vanishes.
 ///
 /// ```text
 /// G = (FᴴF(L + S) − Fᴴd)/Λ at the place the last steps lead to,  step τ = ½
@@ -69,20 +70,22 @@ pub struct LowRankSparseResult {
 /// S ← Tᴴ soft(T(S − τG), τ λ_S s)
 /// ```
 ///
-/// Both parts are updated together, as in the paper's Algorithm 1, from L = Fᴴd/Λ and S = 0. The paper uses the step τ = 1.
-/// The gradient of the data term changes by at most 2 ‖(ΔL, ΔS)‖, because both parts share the data. At τ = 1 the objective
-/// therefore does not rise, but the iterates need not converge. At τ = ½ they converge. Momentum (A. Beck, M. Teboulle, SIAM
-/// J Imaging Sci 2:183, 2009) makes up for the shorter step. If the objective would rise, L and S stay as they are and the
-/// next step has no momentum (B. O'Donoghue, E. Candès, Found Comput Math 15:715, 2015). If a step meets a curvature above
-/// 2Λ, because the estimate of Λ is too small, τ becomes as small as that curvature requires.
+/// Both parts are updated together, as in the paper's Algorithm 1, from L = Fᴴd/Λ and S = 0. The paper uses
+/// the step τ = 1. The gradient of the data term changes by at most 2 ‖(ΔL, ΔS)‖, because both parts share
+/// the data. At τ = 1 the objective therefore does not rise, but the iterates need not converge. At τ = ½
+/// they converge. Momentum (A. Beck, M. Teboulle, SIAM J Imaging Sci 2:183, 2009) makes up for the shorter
+/// step. If the objective would rise, L and S stay as they are and the next step has no momentum (B.
+/// O'Donoghue, E. Candès, Found Comput Math 15:715, 2015). If a step meets a curvature above 2Λ, because the
+/// estimate of Λ is too small, τ becomes as small as that curvature requires.
 ///
 /// An observer sees L + S. [`low_rank_plus_sparse_memory`] states the allocated memory.
 ///
-/// Errors: shapes; series of 2³² numbers or more; λ or a tolerance that is negative or not finite; Λ that is not positive;
-/// [`Error::NotFinite`] for Fᴴd; [`Error::Numerical`] when the series leaves the range of the numbers; [`Error::Interrupted`]; memory.
+/// Errors: shapes; series of 2³² numbers or more; λ or a tolerance that is negative or not finite; Λ that is
+/// not positive; [`Error::NotFinite`] for Fᴴd; [`Error::Numerical`] when the series leaves the range of the
+/// numbers; [`Error::Interrupted`]; memory.
 ///
-/// R. Otazo, E. Candès, D. K. Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic MRI with separation of
-/// background and dynamic components*, Magn Reson Med 73:1125, 2015.
+/// R. Otazo, E. Candès, D. K. Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic
+/// MRI with separation of background and dynamic components*, Magn Reson Med 73:1125, 2015.
 ///
 /// ```
 /// use rayspin_core::{Monitor, Result};
@@ -124,10 +127,10 @@ pub fn low_rank_plus_sparse<'w>(
     Split::new(&unit, options)?.run(watch.into())
 }
 
-/// Bytes of host memory and of GPU memory that [`low_rank_plus_sparse`] allocates for series of `frames` frames of `voxels`
-/// voxels, in addition to the operator and Fᴴd. These are 68 bytes for each number of the series, on the device that holds
-/// it, and matrices over frames. The GPU's bytes are exact except for the rounding of its allocations and the partial sums
-/// of scalars. The host's bytes are an upper estimate.
+/// Bytes of host memory and of GPU memory that [`low_rank_plus_sparse`] allocates for series of `frames`
+/// frames of `voxels` voxels, in addition to the operator and Fᴴd. These are 68 bytes for each number of the
+/// series, on the device that holds it, and matrices over frames. The GPU's bytes are exact except for the
+/// rounding of its allocations and the partial sums of scalars. The host's bytes are an upper estimate.
 ///
 /// ```
 /// use rayspin_device::Device;
@@ -148,7 +151,8 @@ pub fn low_rank_plus_sparse_memory(device: &Device, frames: usize, voxels: usize
     }
 }
 
-/// Number of series in memory: Fᴴd/(Λs), two parts each of x and y, their images under the operator, and one scratch series.
+/// Number of series in memory: Fᴴd/(Λs), two parts each of x and y, their images under the operator, and one
+/// scratch series.
 const SERIES: usize = 8;
 
 /// The step τ over 1/Λ: the gradient of the data term in both parts has the Lipschitz constant 2Λ.
@@ -287,8 +291,8 @@ impl<'a> Split<'a> {
                 }
                 (objective, rank) = (found, self.values.rank());
             }
-            // A step that is short enough and without momentum can raise the objective only by rounding: the precision is
-            // spent.
+            // A step that is short enough and without momentum can raise the objective only by rounding: the
+            // precision is spent.
             let spent = rises && plain && !grown;
             residuals.push(residual);
             objectives.push(objective);

@@ -22,10 +22,12 @@ pub struct Term<'a, S: Scalar> {
 pub struct PdhgOptions {
     /// The most iterations. Each applies every K and its adjoint once.
     pub max_iterations: usize,
-    /// Stop when a step moves x and every y by at most this share of their norms. With 0 only `max_iterations` stops it.
+    /// Stop when a step moves x and every y by at most this share of their norms. With 0 only
+    /// `max_iterations` stops it.
     pub tolerance: f64,
-    /// Multiplies the step of x and divides the steps of y: about the size of x over the size of y for the fewest iterations. When
-    /// absent, the steps follow from the norms of the operators, for a first term that is the distance to data; see [`pdhg`].
+    /// Multiplies the step of x and divides the steps of y: about the size of x over the size of y for the
+    /// fewest iterations. When absent, the steps follow from the norms of the operators, for a first term
+    /// that is the distance to data; see [`pdhg`].
     pub balance: Option<f64>,
 }
 
@@ -43,8 +45,8 @@ pub struct PdhgResult<S: Scalar> {
     pub solution: Array<S>,
     /// The largest relative step of x and of every y, of each iteration.
     pub residuals: Vec<f64>,
-    /// g(x) + Σ λ_i f_i(K_i x) after each iteration. Constraints count 0. A penalty without a [value](Proximal::value) of its own counts at
-    /// the result of its proximal map, which tends to K_i x.
+    /// g(x) + Σ λ_i f_i(K_i x) after each iteration. Constraints count 0. A penalty without a
+    /// [value](Proximal::value) of its own counts at the result of its proximal map, which tends to K_i x.
     pub objective: Vec<f64>,
     /// Whether the last residual met the tolerance.
     pub converged: bool,
@@ -57,18 +59,20 @@ pub struct PdhgResult<S: Scalar> {
 /// y_i⁺ = prox_{σ_i (λ_i f_i)*}(y_i + σ_i K_i (2x⁺ − x)) = v − σ_i prox_{λ_i f_i / σ_i}(v / σ_i)
 /// ```
 ///
-/// With L_i the norm of K_i and a balance β, σ_i = 1/(β L_i) and τ = 0.99 β / Σ L_i, so that τ Σ σ_i L_i² < 1. Without a balance σ_1 = λ_1,
-/// which suits λ_1 ½‖K_1 x − d‖² whatever the scales of K_1, d and x. The n − 1 other terms together step as far: σ_i = λ_1 L_1² / ((n − 1) L_i²).
-/// Then τ = 0.99 / Σ σ_i L_i². Without `g` the first proximal map is left out. The method wants no smooth term and inverts nothing. Where one term is ½‖Fx − d‖² and one other has a proximal map,
-/// [`fista`](crate::fista) needs far fewer applications of F.
+/// With L_i the norm of K_i and a balance β, σ_i = 1/(β L_i) and τ = 0.99 β / Σ L_i, so that τ Σ σ_i L_i²
+/// < 1. Without a balance σ_1 = λ_1, which suits λ_1 ½‖K_1 x − d‖² whatever the scales of K_1, d and x. The n −
+/// 1 other terms together step as far: σ_i = λ_1 L_1² / ((n − 1) L_i²). Then τ = 0.99 / Σ σ_i L_i². Without
+/// `g` the first proximal map is left out. The method wants no smooth term and inverts nothing. Where one
+/// term is ½‖Fx − d‖² and one other has a proximal map, [`fista`](crate::fista) needs far fewer applications
+/// of F.
 ///
 /// Errors: no terms; shapes; a weight, a largest eigenvalue or a balance that is not positive; a tolerance
 /// that is negative or not a number. Also [`Error::NotFinite`] for `start`, [`Error::Numerical`] when the
 /// image leaves the range of the numbers, [`Error::Interrupted`], and errors of the proximal maps, the
 /// operators and the observer.
 ///
-/// A. Chambolle, T. Pock, *A first-order primal-dual algorithm for convex problems with applications to imaging*, J Math Imaging Vis
-/// 40:120, 2011, algorithm 1.
+/// A. Chambolle, T. Pock, *A first-order primal-dual algorithm for convex problems with applications to
+/// imaging*, J Math Imaging Vis 40:120, 2011, algorithm 1.
 ///
 /// ```
 /// use rayspin_core::Monitor;

@@ -92,8 +92,8 @@ impl<S: Scalar> Proximal<S> for Magnitudes<S> {
     }
 }
 
-/// g(x) = Σ_i √Σ_a |x_a(i)|², where a is the first axis of x: isotropic total variation where x are an image's differences. Its
-/// proximal map shortens each group by t.
+/// g(x) = Σ_i √Σ_a |x_a(i)|², where a is the first axis of x: isotropic total variation where x are an
+/// image's differences. Its proximal map shortens each group by t.
 ///
 /// ```
 /// use rayspin_device::{Array, Device};

@@ -53,11 +53,12 @@ impl<S: Scalar> Problem<'_, S> {
     }
 }
 
-/// The share of voxels whose magnitude in Fᴴd is at most s. Small bright spots do not change s. An object that fills a
-/// hundredth of the field of view does.
+/// The share of voxels whose magnitude in Fᴴd is at most s. Small bright spots do not change s. An object
+/// that fills a hundredth of the field of view does.
 pub const SCALE_PERCENTILE: f64 = 0.99;
 
-/// The problem for u = x/s, whose numbers are near 1: A/Λ and b/(Λs), where s is the 99th percentile of |b|/Λ.
+/// The problem for u = x/s, whose numbers are near 1: A/Λ and b/(Λs), where s is the 99th percentile
+/// of |b|/Λ.
 pub(crate) struct Unit<'a, S: Scalar> {
     normal: Regularised<'a, S>,
     rhs: Array<S>,
@@ -82,7 +83,8 @@ impl<'a, S: Scalar> Unit<'a, S> {
     }
 }
 
-/// The magnitude that [`SCALE_PERCENTILE`] of the voxels do not exceed, or the largest magnitude if that is 0.
+/// The magnitude that [`SCALE_PERCENTILE`] of the voxels do not exceed, or the largest magnitude if that is
+/// 0.
 fn percentile<S: Scalar>(x: &Array<S>) -> Result<f64> {
     if x.is_empty() {
         return Ok(0.0);

@@ -34,20 +34,22 @@ pub trait Proximal<S: Scalar> {
     /// x ← argmin_u ½‖u − x‖² + t g(u), exactly or to the penalty's accuracy. Returns g of the result.
     fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64>;
 
-    /// g(x), where the penalty tells it without its proximal map. It may overwrite x. A constraint is 0 everywhere.
+    /// g(x), where the penalty tells it without its proximal map. It may overwrite x. A constraint is 0
+    /// everywhere.
     fn value(&mut self, _x: &mut Array<S>) -> Result<Option<f64>> {
         Ok(None)
     }
 }
 
-/// g(x) = Σ |(Wx)_i| over the details of an orthogonal wavelet transform. Coefficients that are low-pass along every axis
-/// cost nothing.
+/// g(x) = Σ |(Wx)_i| over the details of an orthogonal wavelet transform. Coefficients that are low-pass
+/// along every axis cost nothing.
 ///
-/// The proximal map is exact: W, a soft threshold, Wᴴ. With a seed, every application first shifts the image on a torus, so
-/// that the grid of the wavelets leaves no mark (A. K. Fletcher, K. Ramchandran, V. K. Goyal, *Wavelet denoising by
-/// recursive cycle spinning*, ICIP 2002). g then differs a little between applications. Shifts are fractions of the image's
-/// sides. They start at a random shift and follow an additive recurrence that fills the torus evenly, so that a few
-/// applications in a row cover all of it (M. Roberts, *The unreasonable effectiveness of quasirandom sequences*, 2018).
+/// The proximal map is exact: W, a soft threshold, Wᴴ. With a seed, every application first shifts the image
+/// on a torus, so that the grid of the wavelets leaves no mark (A. K. Fletcher, K. Ramchandran, V. K. Goyal,
+/// *Wavelet denoising by recursive cycle spinning*, ICIP 2002). g then differs a little between applications.
+/// Shifts are fractions of the image's sides. They start at a random shift and follow an additive recurrence
+/// that fills the torus evenly, so that a few applications in a row cover all of it (M. Roberts, *The
+/// unreasonable effectiveness of quasirandom sequences*, 2018).
 ///
 /// ```
 /// use rayspin_core::C32;
@@ -130,13 +132,15 @@ impl<R: Real> Proximal<Complex<R>> for WaveletSparsity<R> {
     }
 }
 
-/// Isotropic total variation of a real or complex image, g(x) = Σ_i √Σ_a |(Dx)_a(i)|² for plain or weighted differences D.
+/// Isotropic total variation of a real or complex image, g(x) = Σ_i √Σ_a |(Dx)_a(i)|² for plain or weighted
+/// differences D.
 ///
-/// The proximal map is x − Dᴴp, where p minimises ½‖x − Dᴴp‖² over |p(i)| ≤ t. Accelerated projected gradient steps find p.
-/// They start where the last application stopped, so a few steps per application are enough within an outer iteration.
+/// The proximal map is x − Dᴴp, where p minimises ½‖x − Dᴴp‖² over |p(i)| ≤ t. Accelerated projected gradient
+/// steps find p. They start where the last application stopped, so a few steps per application are enough
+/// within an outer iteration.
 ///
-/// A. Beck, M. Teboulle, *Fast gradient-based algorithms for constrained total variation image denoising and deblurring
-/// problems*, IEEE Trans Image Process 18:2419, 2009.
+/// A. Beck, M. Teboulle, *Fast gradient-based algorithms for constrained total variation image denoising and
+/// deblurring problems*, IEEE Trans Image Process 18:2419, 2009.
 ///
 /// ```
 /// use rayspin_core::C32;
@@ -165,8 +169,9 @@ pub struct TotalVariation<'a, S: Scalar> {
 }
 
 impl<'a, S: Scalar> TotalVariation<'a, S> {
-    /// `differences` is D, image → `[axis, image…]`. `bound` is an upper bound of the largest eigenvalue of DᴴD (4 per axis
-    /// for differences with weights of at most 1). `steps` is the number of steps per application.
+    /// `differences` is D, image → `[axis, image…]`. `bound` is an upper bound of the largest eigenvalue of
+    /// DᴴD (4 per axis for differences with weights of at most 1). `steps` is the number of steps per
+    /// application.
     ///
     /// Errors: no axis of components; a bound that is not positive; no steps; memory.
     pub fn new(device: &Device, differences: &'a dyn LinearOp<S>, bound: f64, steps: usize) -> Result<Self> {
@@ -207,7 +212,8 @@ impl<'a, S: Scalar> TotalVariation<'a, S> {
 
 impl<S: Scalar> Proximal<S> for TotalVariation<'_, S> {
     fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64> {
-        // p lies within the balls of radius t of the last application and must lie within the balls of the present t.
+        // p lies within the balls of radius t of the last application and must lie within the balls of the
+        // present t.
         shrink::clip(t, &mut self.dual)?;
         self.place.copy_from(&self.dual)?;
         let mut momentum = 1.0f64;

@@ -2,15 +2,16 @@ use rayspin_core::Result;
 use rayspin_device::cuda::{Recorded, Recording};
 use rayspin_device::{Backend, Cuda, Device};
 
-/// Maximum number of recordings. After these, memory is assumed to be freed between any two repetitions, and the work runs
-/// unrecorded.
+/// Maximum number of recordings. After these, memory is assumed to be freed between any two repetitions, and
+/// the work runs unrecorded.
 const MOST_RECORDINGS: usize = 3;
 
-/// Repeats the same work. On a GPU it records the work once and then launches the recording, if the work can be recorded.
+/// Repeats the same work. On a GPU it records the work once and then launches the recording, if the work can
+/// be recorded.
 ///
-/// The first repetition runs unrecorded, which loads programs and makes workspaces. Work that allocates, or reads from the
-/// host, is never recorded. Nor is work if graphs are not allowed, or if fewer than [`Cuda::graphs_from`] repetitions are
-/// left. The results are the same.
+/// The first repetition runs unrecorded, which loads programs and makes workspaces. Work that allocates, or
+/// reads from the host, is never recorded. Nor is work if graphs are not allowed, or if fewer than
+/// [`Cuda::graphs_from`] repetitions are left. The results are the same.
 pub(crate) struct Repeat {
     device: Device,
     done: usize,

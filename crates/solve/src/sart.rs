@@ -64,7 +64,8 @@ pub struct Subset<'a, R: Positive> {
     pub data: &'a Array<R>,
 }
 
-/// Solves A_s x = p_s for all subsets s of the data by simultaneous algebraic reconstruction, one subset after another.
+/// Solves A_s x = p_s for all subsets s of the data by simultaneous algebraic reconstruction, one subset
+/// after another.
 ///
 /// ```text
 /// x ← x + ω C_s A_sᵀ R_s (p_s − A_s x),   R_s = 1/(A_s 1),  C_s = 1/(A_sᵀ 1)
@@ -77,11 +78,12 @@ pub struct Subset<'a, R: Positive> {
 ///
 /// The memory holds x, one more array of this size for each subset and for the step, and twice the data.
 ///
-/// Errors: no subsets; shapes; data or a start that are not finite; a relaxation or a tolerance out of range; a residual that
-/// leaves the range of the numbers; interruption.
+/// Errors: no subsets; shapes; data or a start that are not finite; a relaxation or a tolerance out of range;
+/// a residual that leaves the range of the numbers; interruption.
 ///
-/// A. H. Andersen, A. C. Kak, *Simultaneous algebraic reconstruction technique (SART)*, Ultrason Imaging 6:81, 1984; M. Jiang,
-/// G. Wang, *Convergence of the simultaneous algebraic reconstruction technique*, IEEE Trans Image Process 12:957, 2003.
+/// A. H. Andersen, A. C. Kak, *Simultaneous algebraic reconstruction technique (SART)*, Ultrason Imaging
+/// 6:81, 1984; M. Jiang, G. Wang, *Convergence of the simultaneous algebraic reconstruction technique*, IEEE
+/// Trans Image Process 12:957, 2003.
 ///
 /// ```
 /// use rayspin_core::{Detector, Monitor, Orbit, ProjectionGeometry, VolumeGrid};
@@ -143,7 +145,8 @@ pub fn sart<'w, R: Positive>(
     Ok(state.into_result())
 }
 
-/// Minimises the Kullback–Leibler distance of Ax from p by expectation maximisation, for data that are not negative:
+/// Minimises the Kullback–Leibler distance of Ax from p by expectation maximisation, for data that are not
+/// negative:
 ///
 /// ```text
 /// x ← x / (Aᵀ1) ⊙ Aᵀ(p / (Ax))
@@ -154,7 +157,8 @@ pub fn sart<'w, R: Positive>(
 ///
 /// Errors: as [`sart`]; a start with negative numbers.
 ///
-/// L. A. Shepp, Y. Vardi, *Maximum likelihood reconstruction for emission tomography*, IEEE Trans Med Imaging 1:113, 1982.
+/// L. A. Shepp, Y. Vardi, *Maximum likelihood reconstruction for emission tomography*, IEEE Trans Med Imaging
+/// 1:113, 1982.
 ///
 /// ```
 /// use rayspin_core::{Detector, Monitor, Orbit, ProjectionGeometry, VolumeGrid};

@@ -14,12 +14,12 @@ pub struct SparseResult<S: Scalar> {
     pub scale: f64,
 }
 
-/// Minimises 1/(2L) ‖Fρ − d‖² + λ s g(ρ), where L is the largest eigenvalue of FᴴF and s the 99th percentile of the
-/// magnitudes of Fᴴd / L.
+/// Minimises 1/(2L) ‖Fρ − d‖² + λ s g(ρ), where L is the largest eigenvalue of FᴴF and s the 99th percentile
+/// of the magnitudes of Fᴴd / L.
 ///
-/// `problem` holds FᴴF, Fᴴd and L. `penalty` is g with g(αρ) = |α| g(ρ). λ has no unit: L removes the scaling of F, and s,
-/// which is near the image's brightness, removes the scaling of the data. The solver iterates u = ρ/s, whose numbers are
-/// near 1, from `start` (a ρ) or from 0.
+/// `problem` holds FᴴF, Fᴴd and L. `penalty` is g with g(αρ) = |α| g(ρ). λ has no unit: L removes the scaling
+/// of F, and s, which is near the image's brightness, removes the scaling of the data. The solver iterates u
+/// = ρ/s, whose numbers are near 1, from `start` (a ρ) or from 0.
 ///
 /// Errors: a λ that is negative or not finite; an L that is not positive; shapes; errors of [`fista`].
 ///

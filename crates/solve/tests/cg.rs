@@ -125,7 +125,8 @@ fn the_objective_is_the_one_of_every_iterate() {
             expected.push(terms.map(|((x, ax), b)| (x.conj() * (0.5 * ax - b)).re).sum::<f64>());
             Ok(())
         };
-        // The tolerance is met several times before rounding is all that is left: the residual is then computed anew.
+        // The tolerance is met several times before rounding is all that is left: the residual is then
+        // computed anew.
         let options = CgOptions { max_iterations: 200, tolerance: 0.0 };
         let watch = Watch::from(&silent).with_observer(&mut observe);
         let found = cg(&system, &b, start, &options, watch).unwrap();
@@ -147,7 +148,8 @@ fn a_zero_right_hand_side_has_the_solution_zero() {
     assert!(found.converged && found.iterations == 0);
 }
 
-/// On a singular system with a solution CG finds the one of least norm; without a solution it stops where A vanishes.
+/// On a singular system with a solution CG finds the one of least norm; without a solution it stops where A
+/// vanishes.
 #[test]
 fn singular_systems_stop_without_blowing_up() {
     fn run<R: Real>(allowed: f64) {

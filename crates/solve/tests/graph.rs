@@ -1,4 +1,5 @@
-//! Conjugate gradients on every device, with and without recorded iterations: the same numbers, few calls, the same errors.
+//! Conjugate gradients on every device, with and without recorded iterations: the same numbers, few calls,
+//! the same errors.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -172,7 +173,8 @@ fn runs_end_where_they_would_without_looking_ahead() {
         assert!(found.converged && found.iterations == needed && needed > 5, "{what}: {needed}");
         assert_eq!(found.residuals, residuals[..=needed]);
         assert_eq!(found.solution.to_vec().unwrap(), plain(&diagonal(&values), &rhs, needed).0);
-        // Beyond the precision: residuals are computed anew and iteration goes on from there, as long as that helps.
+        // Beyond the precision: residuals are computed anew and iteration goes on from there, as long as that
+        // helps.
         let found = both(&diagonal(&values), &rhs, options(500, 0.0)).unwrap();
         assert!(!found.converged && found.iterations < 200, "{what}: {}", found.iterations);
         // A vanishes along a direction that b has.
@@ -229,7 +231,8 @@ fn regularised_least_squares_are_recorded_whole() {
     }
 }
 
-/// Spectra that come to the GPU one after another are copied: no recording, the same image, and nothing is lost.
+/// Spectra that come to the GPU one after another are copied: no recording, the same image, and nothing is
+/// lost.
 #[test]
 fn spectra_that_come_and_go_are_not_recorded() {
     let (n, count) = (8, 4);
@@ -301,8 +304,8 @@ fn an_iteration_is_two_calls_and_a_wait_and_allocates_nothing() {
     assert!(launches > 50, "{launches}");
 }
 
-/// Whichever call fails, while work is recorded or repeated or otherwise: an error that names it, or the right image; and the
-/// right image afterwards.
+/// Whichever call fails, while work is recorded or repeated or otherwise: an error that names it, or the
+/// right image; and the right image afterwards.
 #[test]
 fn a_call_that_fails_ends_the_recording_and_is_told() {
     let (driver, device) = rig();

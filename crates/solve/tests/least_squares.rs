@@ -103,8 +103,8 @@ fn lambda_means_the_same_at_any_gain() {
     gains::<f64>(1e-9);
 }
 
-/// Voxels are the unit of differences: a wave of the same length in voxels is damped alike in images of any size,
-/// although the transform here is not scaled and FᴴF grows with the number of voxels.
+/// Voxels are the unit of differences: a wave of the same length in voxels is damped alike in images of any
+/// size, although the transform here is not scaled and FᴴF grows with the number of voxels.
 #[test]
 fn lambda_means_the_same_at_any_matrix_size() {
     let device = Device::cpu_with_threads(2).unwrap();

@@ -1,4 +1,5 @@
-//! Low rank plus sparse: proximal maps and the solver against plain f64 references, optimality conditions, a phantom, memory.
+//! Low rank plus sparse: proximal maps and the solver against plain f64 references, optimality conditions, a
+//! phantom, memory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod common;
@@ -49,8 +50,9 @@ fn lowered(frames: usize, x: &[C64], t: f64) -> (Vec<C64>, f64, Vec<f64>) {
     ((0..x.len()).map(|at| out[(at / voxels, at % voxels)]).collect(), sum, values)
 }
 
-/// The Fourier transform of each voxel's frames and their mirror image, `[frequency, voxel]`: of 2T frequencies those below T, which
-/// tell the others, from the mirror's plane at −½, and scaled to the frames' own norm.
+/// The Fourier transform of each voxel's frames and their mirror image, `[frequency, voxel]`: of 2T
+/// frequencies those below T, which tell the others, from the mirror's plane at −½, and scaled to the frames'
+/// own norm.
 fn spectrum(frames: usize, x: &[C64]) -> Vec<C64> {
     let voxels = x.len() / frames;
     let at = |f: usize, v: usize| -> C64 {
@@ -160,7 +162,8 @@ fn temporal_spectra_are_thresholded_as_by_sums_in_f64() {
     }
 }
 
-/// p = prox(x) exactly where x − p lies in the dual ball of radius t and ⟨p, x − p⟩ = t g(p); and such maps are firmly nonexpansive.
+/// p = prox(x) exactly where x − p lies in the dual ball of radius t and ⟨p, x − p⟩ = t g(p); and such maps
+/// are firmly nonexpansive.
 #[test]
 fn both_maps_meet_their_optimality_conditions_and_are_firmly_nonexpansive() {
     let device = Device::cpu_with_threads(2).unwrap();
@@ -218,7 +221,8 @@ impl LinearOp<C32> for Series {
     }
 }
 
-/// The iteration of the paper's Algorithm 1 with step ½ in f64, everything over Λ and s: L, S and the objective.
+/// The iteration of the paper's Algorithm 1 with step ½ in f64, everything over Λ and s: L, S and the
+/// objective.
 fn plain(
     normal: &Dense<f32>,
     frames: usize,
@@ -392,7 +396,8 @@ fn an_undersampled_series_is_recovered_and_what_pulsates_is_in_the_sparse_part()
             found.rank,
             found.residuals.len()
         );
-        // With the momentum the objective is lower after as many iterations than by the paper's step or half of it.
+        // With the momentum the objective is lower after as many iterations than by the paper's step or half
+        // of it.
         for tau in [0.5, 1.0] {
             let (steps, x) = paper(&problem, &found, &options, tau, 40);
             let (ours, theirs) = (found.objective[39], steps[39]);

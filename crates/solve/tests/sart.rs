@@ -121,7 +121,8 @@ fn sirt_tends_to_weighted_least_squares() {
     assert!(found.solution.to_vec().unwrap().iter().all(|v| *v >= 0.0));
 }
 
-/// MLEM increases the likelihood Σ p ln(Ax) − Ax in each step, and ends at a positive solution where there is one.
+/// MLEM increases the likelihood Σ p ln(Ax) − Ax in each step, and ends at a positive solution where there is
+/// one.
 #[test]
 fn mlem_increases_the_likelihood() {
     let device = Device::cpu().unwrap();

@@ -80,7 +80,8 @@ fn denoising_by_wavelets_is_a_soft_threshold_of_details() {
     assert!(relative(&wide(&found.solution), &wide(&expected)) < 1e-12);
 }
 
-/// x = b − Dᴴp with |p| ≤ λ everywhere and ⟨Dx, p⟩ = λ g(x): the conditions of the minimum of ½‖x − b‖² + λ g(x).
+/// x = b − Dᴴp with |p| ≤ λ everywhere and ⟨Dx, p⟩ = λ g(x): the conditions of the minimum of ½‖x − b‖² + λ
+/// g(x).
 #[test]
 fn denoising_by_total_variation_closes_the_duality_gap() {
     let device = device();
@@ -259,7 +260,8 @@ fn means_of_iterates_hold_still_under_changing_shifts() {
     assert!(relative(&solve(1, 16, &mut |_| {}), &expected) < 1e-12);
 }
 
-/// Random shifts keep the image moving, by a residual that no tolerance can be, while the objective has settled.
+/// Random shifts keep the image moving, by a residual that no tolerance can be, while the objective has
+/// settled.
 #[test]
 fn iterations_end_where_the_objective_no_longer_falls() {
     let device = device();

@@ -120,7 +120,8 @@ pub struct Published {
 }
 
 impl Published {
-    /// The table of kernels on GPUs and multicore processors: seconds of C on a CPU, of the CUDA source there, and on a GPU.
+    /// The table of kernels on GPUs and multicore processors: seconds of C on a CPU, of the CUDA source
+    /// there, and on a GPU.
     pub const fn on_processors(seconds: [f64; 3]) -> [Self; 3] {
         const fn row(row: &'static str, seconds: f64) -> Published {
             let document = documents::APPLICATION_DEVELOPMENT;
@@ -131,7 +132,8 @@ impl Published {
     }
 }
 
-/// A row of the literature's application table: what limited an application on a GPU, and how much faster than one core of a CPU it was.
+/// A row of the literature's application table: what limited an application on a GPU, and how much faster
+/// than one core of a CPU it was.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PublishedApplication {
     /// The document that has the table: one of [`documents`].
@@ -146,8 +148,8 @@ pub struct PublishedApplication {
     pub kernel: f64,
     /// How much faster the application was, transfers included.
     pub application: f64,
-    /// The cases that stand beside it, each with the case on which one core is timed. That is a smaller case where one core would take
-    /// a minute; its rate then counts.
+    /// The cases that stand beside it, each with the case on which one core is timed. That is a smaller case
+    /// where one core would take a minute; its rate then counts.
     pub cases: &'static [(&'static str, &'static str)],
 }
 
@@ -175,8 +177,8 @@ pub struct Counts {
     pub flow: Flow,
     /// What [`Unit::Items`] counts.
     pub items: f64,
-    /// What [`Unit::Flops`] counts where variants do less than the literature counts; `None`: what each variant's
-    /// [`Work::flops`](crate::variant::Work::flops) counts.
+    /// What [`Unit::Flops`] counts where variants do less than the literature counts; `None`: what each
+    /// variant's [`Work::flops`](crate::variant::Work::flops) counts.
     pub flops: Option<f64>,
 }
 
@@ -192,7 +194,8 @@ pub type Row<A> = Variant<<A as Algorithm>::Problem, Run<<A as Algorithm>::Probl
 
 /// An algorithm with its problems, its variants and its oracle.
 ///
-/// Conformance tests run every variant on every trial; ladders run every variant of a case; the tuner searches the spaces.
+/// Conformance tests run every variant on every trial; ladders run every variant of a case; the tuner
+/// searches the spaces.
 pub trait Algorithm: Send + Sync + 'static {
     /// Sizes, types and kind of input.
     type Problem: Clone + Display + Send + Sync + 'static;
@@ -205,7 +208,8 @@ pub trait Algorithm: Send + Sync + 'static {
     /// Problems by name: the first is the default, unless [`Algorithm::default_case`] names another.
     fn cases(&self) -> Vec<Case<Self::Problem>>;
 
-    /// The default case for one kind of processor, where it is not the first: a GPU may need more work than a CPU to show differences.
+    /// The default case for one kind of processor, where it is not the first: a GPU may need more work than a
+    /// CPU to show differences.
     fn default_case(&self, _kind: BackendKind) -> Option<&'static str> {
         None
     }
@@ -216,8 +220,8 @@ pub trait Algorithm: Send + Sync + 'static {
     /// `problem` in another size. Errors: too many or too few numbers, a size that is not possible.
     fn sized(&self, problem: &Self::Problem, size: &[usize]) -> Result<Self::Problem>;
 
-    /// What tuning results of a problem belong to: its kind and its sizes. As it stands, the words and the whole numbers of its
-    /// text, with `x` between numbers left out: `8192 x 100 f32` is `f32` and 8192, 100.
+    /// What tuning results of a problem belong to: its kind and its sizes. As it stands, the words and the
+    /// whole numbers of its text, with `x` between numbers left out: `8192 x 100 f32` is `f32` and 8192, 100.
     fn key(&self, problem: &Self::Problem) -> (String, Vec<usize>) {
         let text = problem.to_string();
         let (mut kind, mut sizes) = (Vec::new(), Vec::new());
@@ -261,7 +265,8 @@ pub trait Algorithm: Send + Sync + 'static {
     /// Writes into all outputs what no variant would: NaN, or all bits set.
     fn poison(&self, data: &mut Self::Data) -> Result<()>;
 
-    /// How far the outputs are from the f64 oracle: the relative error that [`tolerance`](crate::variant::Variant::tolerance)
-    /// bounds, infinite for NaN; of large problems at random outputs. For exact variants 0 or the share of wrong outputs.
+    /// How far the outputs are from the f64 oracle: the relative error that
+    /// [`tolerance`](crate::variant::Variant::tolerance) bounds, infinite for NaN; of large problems at
+    /// random outputs. For exact variants 0 or the share of wrong outputs.
     fn error(&self, problem: &Self::Problem, data: &Self::Data) -> Result<f64>;
 }

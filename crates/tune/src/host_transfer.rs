@@ -12,7 +12,8 @@ pub trait TransferArray {
     fn bytes(&self) -> u64;
     /// The values in memory of the host that the system may move.
     fn fetch(&self) -> Result<Box<dyn Any>>;
-    /// Takes new memory and copies values into it that [`TransferArray::fetch`] gave. Errors: values of another array, memory.
+    /// Takes new memory and copies values into it that [`TransferArray::fetch`] gave. Errors: values of
+    /// another array, memory.
     fn receive(&mut self, values: &dyn Any) -> Result<()>;
     /// Takes new memory, as somebody does who keeps the result of the run before. Errors: memory.
     fn renew(&mut self) -> Result<()>;
@@ -69,7 +70,8 @@ pub struct HostTransfer<'a> {
 pub type Arrays<'a, I, O> = (Vec<&'a Array<I>>, Vec<&'a mut Array<O>>);
 
 impl<'a> HostTransfer<'a> {
-    /// The inputs, whose elements are all `I`, and the outputs, whose elements are all `O`. Errors: elements of another type.
+    /// The inputs, whose elements are all `I`, and the outputs, whose elements are all `O`. Errors: elements
+    /// of another type.
     pub fn arrays<I: Element, O: Element>(self) -> Result<Arrays<'a, I, O>> {
         let inputs = self.inputs.into_iter().map(|input| Ok(&*typed(input)?));
         let outputs = self.outputs.into_iter().map(typed);

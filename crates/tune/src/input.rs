@@ -4,7 +4,8 @@ use rayon::prelude::*;
 use rayspin_core::Result;
 use rayspin_device::{Cpu, cpu};
 
-/// 64 mixed bits of a counter and a seed (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// 64 mixed bits of a counter and a seed (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014).
 pub fn bits(seed: u64, at: u64) -> u64 {
     let mut z = seed.wrapping_add(at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -38,14 +38,16 @@ pub trait Ladder: Send + Sync {
     fn published_application(&self) -> Option<PublishedApplication>;
     /// Every program in every form that the variants of its cases and trials may launch.
     fn programs(&self) -> Vec<Build>;
-    /// Name and declaration of the kernel that a user may write for a problem; `None` where one kernel cannot compute it. Errors: an unknown
-    /// case, an impossible size.
+    /// Name and declaration of the kernel that a user may write for a problem; `None` where one kernel cannot
+    /// compute it. Errors: an unknown case, an impossible size.
     fn signature(&self, which: Which<'_>) -> Result<Option<(&'static str, &'static str)>>;
-    /// [`Ladder::open`] with a kernel of the user's own as the last row. Errors: those, a problem that one kernel cannot compute.
+    /// [`Ladder::open`] with a kernel of the user's own as the last row. Errors: those, a problem that one
+    /// kernel cannot compute.
     fn open_with(&self, which: Which<'_>, device: &Device, seed: u64, own: Own) -> Result<Box<dyn Session>>;
     /// A problem and its variants without their data. Errors: an unknown case, an impossible size.
     fn outline(&self, which: Which<'_>) -> Result<Outline>;
-    /// A problem with its data on a device. Errors: an unknown case (the nearest is named), an impossible size, memory.
+    /// A problem with its data on a device. Errors: an unknown case (the nearest is named), an impossible
+    /// size, memory.
     fn open(&self, which: Which<'_>, device: &Device, seed: u64) -> Result<Box<dyn Session>>;
 }
 

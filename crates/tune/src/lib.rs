@@ -1,9 +1,10 @@
-//! Ladders: an algorithm's variants from naive to best, what each of them is, and the parameters that it runs with.
+//! Ladders: an algorithm's variants from naive to best, what each of them is, and the parameters that it runs
+//! with.
 //!
-//! [`variant::Variant`] is the table row that every variant is. An algorithm that implements [`Algorithm`] is a [`Ladder`]: its
-//! problems, its rows, their tuning [`Space`]s and its f64 oracle, whatever its types. [`tuned()`] gives the library the best
-//! parameters that [`wisdom`] holds. `rayspin-lab` verifies, times and tunes variants through [`Session`]s,
-//! which are opened problems.
+//! [`variant::Variant`] is the table row that every variant is. An algorithm that implements [`Algorithm`] is
+//! a [`Ladder`]: its problems, its rows, their tuning [`Space`]s and its f64 oracle, whatever its types.
+//! [`tuned()`] gives the library the best parameters that [`wisdom`] holds. `rayspin-lab` verifies, times and
+//! tunes variants through [`Session`]s, which are opened problems.
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, Cuda, Device};

@@ -1,7 +1,8 @@
-//! What a processor can do at most, as measured before: the rates that `rayspin info` tells, read from where `rayspin-ladder` keeps them.
+//! What a processor can do at most, as measured before: the rates that `rayspin info` tells, read from where
+//! `rayspin-ladder` keeps them.
 //!
-//! A JSON file for each processor, driver and version of the probes lies in the folder of compiled kernels. `rayspin-lab` measures and
-//! writes it.
+//! A JSON file for each processor, driver and version of the probes lies in the folder of compiled kernels.
+//! `rayspin-lab` measures and writes it.
 
 use std::path::{Path, PathBuf};
 

@@ -19,7 +19,8 @@ pub struct Signature<P: 'static, D: 'static> {
     pub threads: fn(&P) -> usize,
     /// Macros that the problem fixes.
     pub defines: fn(&P) -> Vec<Define>,
-    /// Calls its argument with the kernel's arguments, in the order of the declaration, once outputs hold what the declaration says.
+    /// Calls its argument with the kernel's arguments, in the order of the declaration, once outputs hold
+    /// what the declaration says.
     pub call: fn(&mut D, &mut Call<'_>) -> Result<()>,
 }
 
@@ -42,7 +43,8 @@ pub struct Own {
 }
 
 impl Own {
-    /// A user's source, which is kept until the process ends, as kernels are: `file` is its name in the compiler's messages.
+    /// A user's source, which is kept until the process ends, as kernels are: `file` is its name in the
+    /// compiler's messages.
     pub fn new(name: &str, file: &str, text: String, threads: u32) -> Self {
         let keep = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
         let files: &'static [(&'static str, &'static str)] =
@@ -90,9 +92,11 @@ impl Own {
     /// GPU. It takes its work and its host transfers from the last such variant. Where no variant is for a
     /// GPU, it takes them from the variants for the CPU.
     ///
-    /// The row does not name its programs: [`Variant::forms`] does that, for rows that stay in an algorithm's table ([`crate::With`]).
+    /// The row does not name its programs: [`Variant::forms`] does that, for rows that stay in an algorithm's
+    /// table ([`crate::With`]).
     ///
-    /// Errors: the algorithm has no [`Signature`] for this problem; the source has no such kernel, or one of other parameters.
+    /// Errors: the algorithm has no [`Signature`] for this problem; the source has no such kernel, or one of
+    /// other parameters.
     pub fn row<A: Algorithm>(self, algorithm: &A, problem: &A::Problem) -> Result<Row<A>> {
         let name = algorithm.about().name;
         let Signature { kernel, declaration, threads, defines, call } = self.called(algorithm, problem)?;
@@ -116,8 +120,9 @@ impl Own {
                     None => Launch::covering(elements, self.threads),
                 };
                 let launch = Launch { shared: self.shared, ..launch };
-                // SAFETY: the kernel is the user's own program, run because the user said so; that it stays inside its arrays is the
-                // contract that the declaration states. Number and types of its arguments are compared with its own declaration.
+                // SAFETY: the kernel is the user's own program, run because the user said so; that it stays
+                // inside its arrays is the contract that the declaration states. Number and types of its
+                // arguments are compared with its own declaration.
                 unsafe { kernel.launch(launch, arguments) }
             })
         });

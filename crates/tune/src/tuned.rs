@@ -13,7 +13,8 @@ use crate::space::{Config, Space};
 use crate::variant::Variant;
 use crate::wisdom::{self, Basis, Key, Wisdom};
 
-/// The hash that results belong to, of the programs that a variant launches; without any, of this version of Rayspin.
+/// The hash that results belong to, of the programs that a variant launches; without any, of this version of
+/// Rayspin.
 pub fn source_of(sources: &[&'static Source]) -> String {
     if sources.is_empty() {
         return format!("rayspin {}", env!("CARGO_PKG_VERSION"));
@@ -46,8 +47,8 @@ static KNOWN: LazyLock<HashSet<(&'static str, &'static str)>> = LazyLock::new(||
 /// Configurations by device, algorithm, variant and problem.
 type Chosen = HashMap<(String, &'static str, &'static str, String), Option<Config>>;
 
-/// The configuration of a row of an algorithm for a problem: the best of what `rayspin-ladder tune` measured on this device, else the
-/// default of the row's space.
+/// The configuration of a row of an algorithm for a problem: the best of what `rayspin-ladder tune` measured
+/// on this device, else the default of the row's space.
 ///
 /// The file of results is read once a process. Results of a GPU belong to the sources of the row's programs.
 pub fn tuned<A: Algorithm, L>(
@@ -61,8 +62,8 @@ pub fn tuned<A: Algorithm, L>(
         .unwrap_or_else(|| space().default_config())
 }
 
-/// The same by the name of the algorithm, what [`Algorithm::key`] gives and a space, for who has no problem at hand; `None` where nothing
-/// was measured that says anything.
+/// The same by the name of the algorithm, what [`Algorithm::key`] gives and a space, for who has no problem
+/// at hand; `None` where nothing was measured that says anything.
 pub fn tuned_as<P, L>(
     ladder: &'static str,
     row: &Variant<P, L>,

@@ -9,11 +9,11 @@ use crate::build::Build;
 use crate::host_transfer::HostTransfer;
 use crate::space::{Config, Space};
 
-/// One way of computing an algorithm whose problems are `P`. `L` is how it is run: [`Run`] in a ladder, a function pointer in the
-/// tables of plain functions.
+/// One way of computing an algorithm whose problems are `P`. `L` is how it is run: [`Run`] in a ladder, a
+/// function pointer in the tables of plain functions.
 ///
-/// Conformance tests, the tuner, tables and the list of compiled programs iterate over an algorithm's rows. Nothing else knows a variant,
-/// so adding one is a source file and a row:
+/// Conformance tests, the tuner, tables and the list of compiled programs iterate over an algorithm's rows.
+/// Nothing else knows a variant, so adding one is a source file and a row:
 ///
 /// ```
 /// use rayspin_device::BackendKind;
@@ -29,7 +29,8 @@ use crate::space::{Config, Space};
 /// ```
 #[derive(Clone)]
 pub struct Variant<P: 'static, L> {
-    /// Short name, unique within the algorithm: what people ask for and what tuning results belong to. No code depends on it.
+    /// Short name, unique within the algorithm: what people ask for and what tuning results belong to. No
+    /// code depends on it.
     pub name: &'static str,
     /// The kind of processor it runs on.
     pub backend: BackendKind,
@@ -37,7 +38,8 @@ pub struct Variant<P: 'static, L> {
     pub summary: &'static str,
     /// The entry point.
     pub launch: L,
-    /// What any implementation of this form must move and compute: this variant's own work, not what the literature counts.
+    /// What any implementation of this form must move and compute: this variant's own work, not what the
+    /// literature counts.
     pub work: fn(&P) -> Work,
     /// The units that do its operations, where these are not the problem's ([`crate::Counts::peak`]).
     pub peak: Option<Peak>,
@@ -53,17 +55,19 @@ pub struct Variant<P: 'static, L> {
     pub forms: fn() -> Vec<Build>,
     /// Error against the f64 oracle that conformance tests demand.
     pub tolerance: f64,
-    /// Whether it gives the algorithm's result, so that it may be the best of them; false for a row to compare with.
+    /// Whether it gives the algorithm's result, so that it may be the best of them; false for a row to
+    /// compare with.
     pub competes: bool,
-    /// Whether [`Variant::work`] and the instructions of its kernels tell how fast it can be: not where it computes on units that
-    /// the cost model leaves out, such as tensor cores.
+    /// Whether [`Variant::work`] and the instructions of its kernels tell how fast it can be: not where it
+    /// computes on units that the cost model leaves out, such as tensor cores.
     pub predictable: bool,
     /// The published row that it reproduces, if any.
     pub reproduces: Option<&'static str>,
 }
 
 impl<P, L> Variant<P, L> {
-    /// A row that runs every problem on every device, leaves nothing open, launches no program, is exact and may be the best.
+    /// A row that runs every problem on every device, leaves nothing open, launches no program, is exact and
+    /// may be the best.
     pub const fn new(
         name: &'static str,
         backend: BackendKind,
@@ -174,8 +178,9 @@ impl<P, L> Variant<P, L> {
 }
 
 impl<P: 'static, D: 'static> Variant<P, Run<P, D>> {
-    /// Another row for the same problems, with this one's work and tolerance: `launch` gets the arrays of this row's transfer
-    /// ([`Run::host_transfer`]). So a crate that cannot see an algorithm's data adds a variant to it. This row's result must lie in these arrays.
+    /// Another row for the same problems, with this one's work and tolerance: `launch` gets the arrays of
+    /// this row's transfer ([`Run::host_transfer`]). So a crate that cannot see an algorithm's data adds a
+    /// variant to it. This row's result must lie in these arrays.
     ///
     /// Errors of a run: this row names no arrays; `launch` fails.
     pub fn beside(
@@ -210,8 +215,8 @@ impl<P, D> Run<P, D> {
         Self { launch: Box::new(launch), host_transfer: |_| None, set_up: |_, _| Ok(()) }
     }
 
-    /// Names the arrays whose values come from the host before a run that begins there, and those whose values go back. Without it, nobody
-    /// would ask for such a run.
+    /// Names the arrays whose values come from the host before a run that begins there, and those whose
+    /// values go back. Without it, nobody would ask for such a run.
     pub fn host_transfer(mut self, host_transfer: fn(&mut D) -> Option<HostTransfer<'_>>) -> Self {
         self.host_transfer = host_transfer;
         self

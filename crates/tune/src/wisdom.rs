@@ -1,8 +1,8 @@
 //! What was measured, kept: one line of JSON a result in a file that only grows.
 //!
-//! A result belongs to the source that was compiled, the device, its driver, the kind of problem and its size, rounded to powers
-//! of two. A line that cannot be read, of another version or of a space that has changed is passed over and counted, never
-//! trusted.
+//! A result belongs to the source that was compiled, the device, its driver, the kind of problem and its
+//! size, rounded to powers of two. A line that cannot be read, of another version or of a space that has
+//! changed is passed over and counted, never trusted.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -97,7 +97,8 @@ pub struct CostEstimate {
     pub utilisation: f64,
     /// Seconds that it takes at least: the work's floor, or issuing its instructions.
     pub least: f64,
-    /// Whether memory, not instructions, sets that bound: the metrics say nothing of such a kernel, as their authors state.
+    /// Whether memory, not instructions, sets that bound: the metrics say nothing of such a kernel, as their
+    /// authors state.
     pub by_memory: bool,
 }
 
@@ -137,8 +138,8 @@ pub fn identity(device: &Device) -> (String, String) {
     }
 }
 
-/// The file: `RAYSPIN_WISDOM`, else `wisdom.jsonl` beside the compiled kernels. `None` where it is set to nothing, or there is no
-/// home.
+/// The file: `RAYSPIN_WISDOM`, else `wisdom.jsonl` beside the compiled kernels. `None` where it is set to
+/// nothing, or there is no home.
 pub fn file() -> Option<PathBuf> {
     if let Some(set) = std::env::var_os("RAYSPIN_WISDOM") {
         return (!set.is_empty()).then(|| PathBuf::from(set));
@@ -214,8 +215,8 @@ impl Wisdom {
         found
     }
 
-    /// The configuration of `space` to use for `key`, and why: the fastest that was measured for the same size rounded to powers
-    /// of two, else for the nearest size, else the default.
+    /// The configuration of `space` to use for `key`, and why: the fastest that was measured for the same
+    /// size rounded to powers of two, else for the nearest size, else the default.
     pub fn best(&self, key: &Key, space: &Space) -> (Config, Basis) {
         let mut best: Option<(f64, f64, &Config)> = None;
         for record in &self.records {

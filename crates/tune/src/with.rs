@@ -6,14 +6,16 @@ use rayspin_device::{BackendKind, Device};
 use crate::algorithm::{About, Algorithm, Case, Counts, Published, PublishedApplication, Row};
 use crate::own::Signature;
 
-/// An algorithm with more rows: a variant of your own stands in the table of an algorithm that you did not write.
+/// An algorithm with more rows: a variant of your own stands in the table of an algorithm that you did not
+/// write.
 ///
-/// Such a ladder replaces the algorithm's own one in a list of ladders, and everything that goes over rows has the new ones: tables, runs,
-/// the tuner, the list of programs, conformance. The library goes on with the variants that it knows.
+/// Such a ladder replaces the algorithm's own one in a list of ladders, and everything that goes over rows
+/// has the new ones: tables, runs, the tuner, the list of programs, conformance. The library goes on with the
+/// variants that it knows.
 ///
 /// A row for a CPU, or for a GPU with a launch of its own, is made beside one that is there
-/// ([`Variant::beside`](crate::variant::Variant::beside)); a CUDA source that has the algorithm's [`Signature`] is a row by
-/// [`Own::row`](crate::Own::row).
+/// ([`Variant::beside`](crate::variant::Variant::beside)); a CUDA source that has the algorithm's
+/// [`Signature`] is a row by [`Own::row`](crate::Own::row).
 ///
 /// ```
 /// use rayspin_device::BackendKind;
@@ -43,7 +45,8 @@ pub struct With<A, F> {
 }
 
 impl<A: Algorithm, F: Fn(&A::Problem) -> Vec<Row<A>>> With<A, F> {
-    /// `algorithm` with the rows that `rows` gives for a problem: each after the rows for the same kind of processor.
+    /// `algorithm` with the rows that `rows` gives for a problem: each after the rows for the same kind of
+    /// processor.
     pub fn new(algorithm: A, rows: F) -> Self {
         Self { algorithm, rows }
     }

@@ -208,7 +208,8 @@ impl Outline {
         Err("a function that calls itself".to_owned())
     }
 
-    /// The first statement that is a call of a function with a barrier, and whether it stands in a list of statements.
+    /// The first statement that is a call of a function with a barrier, and whether it stands in a list of
+    /// statements.
     fn first_call(
         &self,
         tokens: &[Token],
@@ -382,8 +383,8 @@ impl Outline {
         Ok(before)
     }
 
-    /// Whether a function's result depends only on its arguments, and the function changes only arguments passed by
-    /// reference.
+    /// Whether a function's result depends only on its arguments, and the function changes only arguments
+    /// passed by reference.
     pub(super) fn plain(&self, name: &str) -> bool {
         self.functions.get(name).is_none_or(|list| {
             list.iter().all(|f| {

@@ -1,8 +1,10 @@
-//! MCUDA's loop fission: a kernel with barriers as loops over the threads of a block, one between each two barriers.
+//! MCUDA's loop fission: a kernel with barriers as loops over the threads of a block, one between each two
+//! barriers.
 //!
-//! A statement that has a barrier inside is taken apart and runs once a block, its condition being the same for all threads; what
-//! stands between barriers becomes a loop over threads. A variable that is the same for all threads stays one; one that follows
-//! from a thread's number is made again in each loop; one that lives across a barrier otherwise becomes an array over threads.
+//! A statement that has a barrier inside is taken apart and runs once a block, its condition being the same
+//! for all threads; what stands between barriers becomes a loop over threads. A variable that is the same for
+//! all threads stays one; one that follows from a thread's number is made again in each loop; one that lives
+//! across a barrier otherwise becomes an array over threads.
 
 mod effects;
 mod emit;

@@ -230,7 +230,8 @@ impl Body {
         shared
     }
 
-    /// Whether a statement without a barrier leaves the loop that it is in by a way that all threads of a block must take.
+    /// Whether a statement without a barrier leaves the loop that it is in by a way that all threads of a
+    /// block must take.
     fn leaves(&mut self, of: &Statement, around: Option<&Around>) -> Result<bool, Refusal> {
         let mut found = Vec::new();
         unbound(&self.tokens, of, &mut found);

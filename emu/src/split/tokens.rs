@@ -85,7 +85,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     out
 }
 
-/// A wish for the compiler in GCC's words. A loop that is unrolled altogether is one over a thread's registers.
+/// A wish for the compiler in GCC's words. A loop that is unrolled altogether is one over a thread's
+/// registers.
 fn wish(line: &str) -> String {
     let Some(times) = line.trim_start_matches('#').trim_start().strip_prefix("pragma unroll") else {
         return line.to_owned();

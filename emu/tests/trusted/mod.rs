@@ -11,7 +11,8 @@ pub(crate) trait Trusted {
 impl Trusted for Kernel {
     #[allow(unsafe_code)]
     fn go(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
-        // SAFETY: the tests' kernels stay inside the arrays that the tests give them, or the emulator reports that they do not.
+        // SAFETY: the tests' kernels stay inside the arrays that the tests give them, or the emulator reports
+        // that they do not.
         unsafe { self.launch(launch, arguments) }
     }
 }

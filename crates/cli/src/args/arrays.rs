@@ -9,7 +9,8 @@ use rayspin::job::rows::expect_fov;
 
 use rayspin_shell::args::numbers;
 
-/// How arrays are read, from what `--traj-units`, `--matrix` and `--fov` say. Errors: what is no unit or no number.
+/// How arrays are read, from what `--traj-units`, `--matrix` and `--fov` say. Errors: what is no unit or no
+/// number.
 pub(crate) fn array_options(
     trajectory: Option<PathBuf>,
     [units, matrix, fov]: [Option<&str>; 3],

@@ -48,7 +48,8 @@ pub(crate) struct Batch {
     pub(crate) scans: Vec<PathBuf>,
     /// Image of each scan: {stem} is the scan's name without its ending, {folder} its folder's name
     ///
-    /// Folders are made where they are missing. Two scans cannot have one image. Repeat -o to write several images of each scan.
+    /// Folders are made where they are missing. Two scans cannot have one image. Repeat -o to write several
+    /// images of each scan.
     #[arg(long = "output", short, value_name = "IMAGE", required = true)]
     pub(crate) outputs: Vec<String>,
     /// Part I of N of the list of scans, for arrays of jobs: 3/16 takes scans 3, 19, 35 …

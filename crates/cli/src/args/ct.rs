@@ -10,7 +10,8 @@ use super::{Run, ScanRecord};
 use crate::methods::{CorrectionArgs, Ct, MethodArgs};
 use crate::options::OptionArgs;
 
-/// What to do about quantities of a simulation that no option has for its name, and of those that a reconstruction has, too.
+/// What to do about quantities of a simulation that no option has for its name, and of those that a
+/// reconstruction has, too.
 pub(crate) const REMEDIES: &[Remedy] = &[
     (
         &["views"],
@@ -195,7 +196,8 @@ Examples:
   acquire | rayspin recon ct - -o volume.nii.gz --arc 360 --source-to-axis 500 --preview now.png
   rayspin recon ct scan.h5 --dry-run --gpu-memory 4G")]
 pub(crate) struct ReconCt {
-    /// CT scan ({ct scans read}), line integrals or counts as an array ({arrays read}), a .tif or another image, or - (.npy on standard input)
+    /// CT scan ({ct scans read}), line integrals or counts as an array ({arrays read}), a .tif or another
+    /// image, or - (.npy on standard input)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scan: PathBuf,
     /// Volume, in the format of its name, or - (stdout); repeat for several

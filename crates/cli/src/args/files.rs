@@ -1,4 +1,5 @@
-//! The files of a command line: what a run reads, and what it writes. Each command lists them once; checks, records, `rerun` and `-` take the list.
+//! The files of a command line: what a run reads, and what it writes. Each command lists them once; checks,
+//! records, `rerun` and `-` take the list.
 
 use std::path::PathBuf;
 

@@ -64,7 +64,8 @@ pub(crate) struct Filter {
     pub(crate) steps: Vec<String>,
     /// Picture of a slice before (left) and after (right), with one window (.png)
     ///
-    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit, so that each side has a window of its own unless `--grey` states one.
+    /// Both sides have the same size, whatever the size of a voxel. sobel changes the unit, so that each side
+    /// has a window of its own unless `--grey` states one.
     #[arg(long, value_name = "PNG", value_hint = ValueHint::FilePath)]
     pub(crate) compare: Option<PathBuf>,
     /// Slice of the image that `--compare` shows, counted from 0 [default: the middle one]

@@ -1,4 +1,5 @@
-//! What help shows and in which order. `-h` fits a screen: options of every day, a line each. `--help` shows all, with details.
+//! What help shows and in which order. `-h` fits a screen: options of every day, a line each. `--help` shows
+//! all, with details.
 
 use clap::{Arg, Command};
 use rayspin::job::rows::{Kind, Table};
@@ -284,7 +285,8 @@ fn change(command: Command, path: &[&str], by: &dyn Fn(Command) -> Command) -> C
 }
 
 impl Page {
-    /// The command with its options in the order of the groups: titles stand in the order in which options bring them.
+    /// The command with its options in the order of the groups: titles stand in the order in which options
+    /// bring them.
     fn arrange(&self, mut command: Command, shared: &[Arg]) -> Command {
         let rows = (self.rows)();
         let is_rare = |name: &str| self.rare.contains(&name) || rows.iter().any(|row| row.0 == name && row.2);

@@ -57,7 +57,8 @@ pub(crate) struct ReconMri {
     pub(crate) scan: PathBuf,
     /// Image, in the format of its name, or - (stdout); repeat for several
     ///
-    /// - writes .npy to standard output; Python reads it with numpy.load(io.BytesIO(sys.stdin.buffer.read())).
+    /// - writes .npy to standard output; Python reads it with
+    ///   numpy.load(io.BytesIO(sys.stdin.buffer.read())).
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]

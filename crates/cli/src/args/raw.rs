@@ -10,7 +10,8 @@ use clap::{Args, ValueHint};
 pub(crate) struct Raw {
     /// Make a raw scan of k-space, or of samples with `--traj` ({arrays read})
     ///
-    /// k-space on a grid and samples are understood as recon mri understands them. Each line or spoke is a readout.
+    /// k-space on a grid and samples are understood as recon mri understands them. Each line or spoke is a
+    /// readout.
     #[arg(long)]
     pub(crate) raw: bool,
     /// Trajectory of the samples ({arrays read})

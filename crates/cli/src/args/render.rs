@@ -133,10 +133,12 @@ pub(crate) struct Render {
     /// Pixels of the picture
     #[arg(long, value_name = "COLUMNS[,ROWS]", default_value = "512")]
     pub(crate) size: String,
-    /// Largest distance of samples along a ray's main axis in mm; each voxel has at least one [default: the smallest side of a voxel]
+    /// Largest distance of samples along a ray's main axis in mm; each voxel has at least one [default: the
+    /// smallest side of a voxel]
     #[arg(long, value_name = "MM", allow_negative_numbers = true)]
     pub(crate) step: Option<f64>,
-    /// Grey values of xray, mip and pages, black to white [default: smallest to largest value, for pages 0.5th to 99.5th percentile]
+    /// Grey values of xray, mip and pages, black to white [default: smallest to largest value, for pages
+    /// 0.5th to 99.5th percentile]
     #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) grey: Option<String>,
     /// Show xray and mip dark where the numbers are large, as X-ray film does

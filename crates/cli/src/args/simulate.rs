@@ -110,8 +110,8 @@ pub(crate) struct Mri {
     pub(crate) output: PathBuf,
     /// Write the object's voxel means
     ///
-    /// An object at rest has one volume, for all repetitions. An object that changes (`--dynamics`) has a volume for each
-    /// repetition, at its mean time, or for each `--window`.
+    /// An object at rest has one volume, for all repetitions. An object that changes (`--dynamics`) has a
+    /// volume for each repetition, at its mean time, or for each `--window`.
     #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub(crate) truth: Option<PathBuf>,
     /// Write the coil sensitivities [coil, z, y, x] ({arrays written})
@@ -133,8 +133,8 @@ pub(crate) struct Mri {
     pub(crate) trajectory: TrajectoryArg,
     /// Spokes, interleaves, trains or readouts [default: full sampling]
     ///
-    /// In stacks, the number in each partition. The default is 16 interleaves for spirals, 1 train for echo-planar imaging, and
-    /// otherwise enough to sample fully.
+    /// In stacks, the number in each partition. The default is 16 interleaves for spirals, 1 train for
+    /// echo-planar imaging, and otherwise enough to sample fully.
     #[arg(long, value_name = "N")]
     pub(crate) shots: Option<usize>,
     /// Samples of each readout of `--trajectory random`
@@ -145,8 +145,8 @@ pub(crate) struct Mri {
     pub(crate) angles: AnglesArg,
     /// Undersampling (cartesian, poisson, spirals)
     ///
-    /// Cartesian: every R-th line along y (and z). Poisson disc: R times fewer lines than the full grid has. Spirals: R times
-    /// fewer interleaves than full sampling needs.
+    /// Cartesian: every R-th line along y (and z). Poisson disc: R times fewer lines than the full grid has.
+    /// Spirals: R times fewer interleaves than full sampling needs.
     #[arg(long, value_name = "R[,RZ]")]
     pub(crate) acceleration: Option<String>,
     /// Width of the fully sampled centre [default: 24, or less]
@@ -168,8 +168,9 @@ pub(crate) struct Mri {
     pub(crate) noise_correlation: Option<f64>,
     /// Off-resonance: its largest frequency, of either sign
     ///
-    /// The samples then come from an object in an inhomogeneous field. Times count from the centre of each readout in steps of `--dwell`.
-    /// Echo-planar trains take no field; volumes take `--field-shape linear` alone.
+    /// The samples then come from an object in an inhomogeneous field. Times count from the centre of each
+    /// readout in steps of `--dwell`. Echo-planar trains take no field; volumes take `--field-shape linear`
+    /// alone.
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     pub(crate) field_map_hz: Option<f64>,
     /// How the field runs
@@ -193,8 +194,8 @@ pub(crate) struct Mri {
     /// Time from one readout to the next in ms, for time stamps [default: 5 with `--dynamics`]
     #[arg(long, value_name = "MS")]
     pub(crate) tr: Option<f64>,
-    /// The truth of a changing object at the middle of every N readouts, as rayspin recon mri --window takes them, instead of
-    /// each repetition
+    /// The truth of a changing object at the middle of every N readouts, as rayspin recon mri --window takes
+    /// them, instead of each repetition
     #[arg(long, value_name = "N", requires = "dynamics", requires = "truth")]
     pub(crate) window: Option<usize>,
     /// Readouts from one window to the next [default: the window]

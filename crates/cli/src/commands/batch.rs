@@ -41,7 +41,8 @@ enum Outcome {
 
 /// Reconstructs every scan.
 ///
-/// Errors: no scan, outputs that would be one file, options that `recon mri` refuses; a scan that failed, once all others are done.
+/// Errors: no scan, outputs that would be one file, options that `recon mri` refuses; a scan that failed,
+/// once all others are done.
 pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     let scans = scans(&args.scans)?;
     let outputs = outputs(&scans, &args.outputs)?;
@@ -202,7 +203,8 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
 }
 
 impl Item {
-    /// Whether the record tells of the same scan, command and version, and the images are those that it tells of.
+    /// Whether the record tells of the same scan, command and version, and the images are those that it tells
+    /// of.
     fn is_there(&self) -> bool {
         let same = |entries: &[FileEntry]| {
             let same =

@@ -23,8 +23,8 @@ use rayspin_shell::{BadInput, Context, say};
 use crate::args::files::{Named, RECORD};
 use crate::args::{self, Command};
 
-/// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses, missing folder, a
-/// folder in its place.
+/// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses,
+/// missing folder, a folder in its place.
 pub(crate) fn check_output(path: &Path, of: fn(&Format) -> bool) -> Result<()> {
     io::expect_ending(path, of)?;
     check_writable(path)
@@ -47,8 +47,8 @@ pub(crate) struct RunFiles {
 impl RunFiles {
     /// Those that the command line names, and the record where it names none: beside the first output.
     ///
-    /// Errors: an output that is an input or another output as well, or that is there and no file; a record that cannot be written, or in the place of a file
-    /// that is no record.
+    /// Errors: an output that is an input or another output as well, or that is there and no file; a record
+    /// that cannot be written, or in the place of a file that is no record.
     pub(crate) fn of(command: &mut Command) -> Result<Self> {
         let args::files::Files { named, record_of } = command.files();
         let (mut files, mut folders) = (Self::default(), Vec::new());
@@ -125,7 +125,8 @@ impl RunFiles {
         }
     }
 
-    /// Begins to hash the inputs, beside the run. What arrives through a pipe can be read once, and has no hash.
+    /// Begins to hash the inputs, beside the run. What arrives through a pipe can be read once, and has no
+    /// hash.
     pub(crate) fn hashing(&self) -> Hashing {
         let stream = |file: &PathBuf| file.as_os_str() == "-" || (file.exists() && !file.is_file());
         let files: Vec<PathBuf> = self.inputs.iter().flat_map(sources).filter(|file| !stream(file)).collect();
@@ -140,7 +141,8 @@ impl RunFiles {
     }
 }
 
-/// The number of each file and its parts in the file system: a file that takes the name of another has one of its own.
+/// The number of each file and its parts in the file system: a file that takes the name of another has one of
+/// its own.
 fn numbers(files: &[PathBuf]) -> BTreeMap<PathBuf, u64> {
     let all = files.iter().flat_map(|file| parts(file).into_iter().chain([file.clone()]));
     all.filter_map(|file| std::fs::metadata(&file).ok().map(|found| (file, found.ino()))).collect()
@@ -160,7 +162,8 @@ impl Hashing {
     }
 }
 
-/// The record of an image: image.nii.gz → image.json, or image.nii.gz.json where image.json is there and is something else: the record of another output, a file of another program.
+/// The record of an image: image.nii.gz → image.json, or image.nii.gz.json where image.json is there and is
+/// something else: the record of another output, a file of another program.
 ///
 /// Errors: both are there and something else.
 pub(crate) fn record_path(image: &Path) -> Result<PathBuf> {
@@ -229,7 +232,8 @@ fn tells_of(record: &RunRecord, output: &std::ffi::OsStr) -> bool {
     outputs.any(|path| path.iter().any(|part| part == output))
 }
 
-/// Whether there is something that is not the record of a run with an output `image`, or with its stacks of slices.
+/// Whether there is something that is not the record of a run with an output `image`, or with its stacks of
+/// slices.
 fn is_of_another(file: &Path, image: &str) -> bool {
     let mut names = io::stack_paths(image, 2).unwrap_or_default();
     names.push(image.into());
@@ -245,8 +249,9 @@ pub(crate) fn say_made(line: String) {
     atomic::once_named(move || say!("{line}"));
 }
 
-/// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a BART array.
-/// `values` are what is written of complex numbers, by the format when absent. The numbers are no Hounsfield units.
+/// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a
+/// BART array. `values` are what is written of complex numbers, by the format when absent. The numbers are no
+/// Hounsfield units.
 pub(crate) fn write_image<T: io::Pixel>(
     path: &Path,
     image: &Image<T>,
@@ -286,8 +291,8 @@ pub(crate) fn record_stages(recorder: &mut RunRecorder, monitor: &Monitor<'_>) {
     }
 }
 
-/// Gives all outputs that `work` writes their names in one step: an image and its record, and both files of an array. Those that are whole get theirs also
-/// where another one fails.
+/// Gives all outputs that `work` writes their names in one step: an image and its record, and both files of
+/// an array. Those that are whole get theirs also where another one fails.
 pub(crate) fn together<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     atomic::together(|| Ok::<_, io::Error>(work()))?
 }
@@ -320,8 +325,8 @@ pub(crate) fn write_record(path: &Path, record: &RunRecord) -> Result<()> {
     write_text(path, &text)
 }
 
-/// The files that arguments name: each file itself, a folder that is one image too, and of other folders the files that are
-/// wanted.
+/// The files that arguments name: each file itself, a folder that is one image too, and of other folders the
+/// files that are wanted.
 pub(crate) struct Inputs {
     pub(crate) files: Vec<PathBuf>,
     /// Whether they were several from the start: a folder counts as such.
@@ -329,7 +334,8 @@ pub(crate) struct Inputs {
     left_out: Vec<PathBuf>,
 }
 
-/// The files that `paths` name; those in folders in the order of their names, hidden ones and folders in folders aside.
+/// The files that `paths` name; those in folders in the order of their names, hidden ones and folders in
+/// folders aside.
 ///
 /// Errors: a folder that cannot be read, or that holds none that is `wanted`.
 pub(crate) fn inputs(paths: &[PathBuf], wanted: impl Fn(&Path) -> bool) -> Result<Inputs> {

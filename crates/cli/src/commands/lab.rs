@@ -1,4 +1,5 @@
-//! `rayspin ladder` and `rayspin tune`: they start `rayspin-ladder`, a program of its own. Reconstruction needs nothing of what it links.
+//! `rayspin ladder` and `rayspin tune`: they start `rayspin-ladder`, a program of its own. Reconstruction
+//! needs nothing of what it links.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,8 +28,9 @@ impl std::fmt::Display for NotInstalled {
 
 impl std::error::Error for NotInstalled {}
 
-/// Gives way to `rayspin-ladder`, with the arguments of this command: `rayspin ladder NAME` is `rayspin-ladder NAME`, and `rayspin tune
-/// NAME` is `rayspin-ladder tune NAME`. Its exit code becomes this program's. Errors: it is not there, it cannot be started.
+/// Gives way to `rayspin-ladder`, with the arguments of this command: `rayspin ladder NAME` is
+/// `rayspin-ladder NAME`, and `rayspin tune NAME` is `rayspin-ladder tune NAME`. Its exit code becomes this
+/// program's. Errors: it is not there, it cannot be started.
 pub(crate) fn start() -> anyhow::Result<()> {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some(word) = arguments.iter().position(|argument| argument == "ladder" || argument == "tune")

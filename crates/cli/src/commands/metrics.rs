@@ -263,8 +263,8 @@ impl<T: Sample> Comparison<'_, T> {
     }
 }
 
-/// Compares an image with a reference, which may be one image for all repetitions. What is compared follows from the images'
-/// kinds, unless `numbers` says otherwise.
+/// Compares an image with a reference, which may be one image for all repetitions. What is compared follows
+/// from the images' kinds, unless `numbers` says otherwise.
 pub(crate) fn judge<T: Sample, U: Sample>(
     image: &Image<T>,
     reference: &Image<U>,
@@ -282,7 +282,8 @@ pub(crate) fn judge<T: Sample, U: Sample>(
 }
 
 impl Judgement {
-    /// What would compare the images better; of images without `coils`, whose shading has other reasons, nothing of that.
+    /// What would compare the images better; of images without `coils`, whose shading has other reasons,
+    /// nothing of that.
     pub(crate) fn hint(&self, coils: bool) -> Option<String> {
         Some(match self.better? {
             Better::Magnitudes(of) => format!(

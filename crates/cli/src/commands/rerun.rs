@@ -37,13 +37,14 @@ const MEASURED: [&str; 13] = [
     "coil fit error",
     "noise standard deviation",
 ];
-/// Images that are nearer to each other than this differ by rounding: in the order of sums, on another processor.
+/// Images that are nearer to each other than this differ by rounding: in the order of sums, on another
+/// processor.
 const ROUNDING: f64 = 1e-5;
 
 /// Repeats the run of a record in a folder of its own, and names the differences.
 ///
-/// Errors: a file that is no record of a repeatable run, inputs that are gone or have changed, whatever the run refuses, an image
-/// that differs.
+/// Errors: a file that is no record of a repeatable run, inputs that are gone or have changed, whatever the
+/// run refuses, an image that differs.
 pub(crate) fn run(args: &Rerun, common: &Common, given: &Given) -> Result<()> {
     let before = read(&args.record)?;
     let changed = check_inputs(&before, args.changed_inputs)?;
@@ -102,7 +103,8 @@ fn folder(args: &Rerun) -> PathBuf {
     files::argument(args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}-rerun"))))
 }
 
-/// That each input is the file that the record has seen. Returns rows of those that are not, where these are allowed.
+/// That each input is the file that the record has seen. Returns rows of those that are not, where these are
+/// allowed.
 fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<[String; 3]>> {
     let mut rows = Vec::new();
     for input in &record.inputs {
@@ -240,7 +242,8 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
 }
 
-/// An argument that names an output, alone or after an option (`--truth=a.npy`, `-oa.npy`, `-o=a.npy`), with the output's new place.
+/// An argument that names an output, alone or after an option (`--truth=a.npy`, `-oa.npy`, `-o=a.npy`), with
+/// the output's new place.
 fn elsewhere(argument: &str, moved: &[(String, String)]) -> String {
     for (from, to) in moved {
         match argument.strip_suffix(from.as_str()) {

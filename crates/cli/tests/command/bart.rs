@@ -17,8 +17,8 @@ pub(crate) fn dims(folder: &Path, name: &str) -> Vec<usize> {
     dims[..used].to_vec()
 }
 
-/// The same k-space as `[coil, y, x]` in `plane.npy`, as BART's `x y 1 coil` in `plane.cfl`, and as a slice across the readout,
-/// `1 y x coil`, in `cut.cfl`.
+/// The same k-space as `[coil, y, x]` in `plane.npy`, as BART's `x y 1 coil` in `plane.cfl`, and as a slice
+/// across the readout, `1 y x coil`, in `cut.cfl`.
 fn with_planes() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();

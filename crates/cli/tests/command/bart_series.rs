@@ -1,4 +1,5 @@
-//! Series along BART's dimensions: every image of an array laid out by hand has a factor of its own, which shows where it went.
+//! Series along BART's dimensions: every image of an array laid out by hand has a factor of its own, which
+//! shows where it went.
 
 use std::path::Path;
 

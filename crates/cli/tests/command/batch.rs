@@ -176,7 +176,8 @@ fn a_batch_that_was_interrupted_or_killed_goes_on_where_it_ended() {
         assert!(done(f) < 10);
         for file in names(&f.join("out")) {
             let whole = file.ends_with(".npy") || file.ends_with(".json");
-            // A process that is killed leaves its temporary file, which one that writes the same file later removes.
+            // A process that is killed leaves its temporary file, which one that writes the same file later
+            // removes.
             assert!(whole || was_killed && file.ends_with(".part"), "{signal}: {file}");
         }
     }

@@ -425,8 +425,8 @@ fn bins_and_parts_keep_the_object_in_its_place() {
     }
 }
 
-/// A detector that does not see the whole head: rows go on beyond it, of a scan as a whole and as it arrives, and the run says so. `--axis`
-/// corrects a scan that states its rays.
+/// A detector that does not see the whole head: rows go on beyond it, of a scan as a whole and as it arrives,
+/// and the run says so. `--axis` corrects a scan that states its rays.
 #[test]
 fn truncated_rows_and_a_stated_axis_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -459,7 +459,8 @@ fn truncated_rows_and_a_stated_axis_are_told() {
     );
 }
 
-/// The mean square of differences between neighbouring pixels along a circle's radius, in the air around a tooth: rings.
+/// The mean square of differences between neighbouring pixels along a circle's radius, in the air around a
+/// tooth: rings.
 fn rings(path: &Path, radii: std::ops::Range<usize>) -> f64 {
     let image = volume(path);
     let middle = 0.5 * (image.shape()[2] - 1) as f64;

@@ -73,7 +73,8 @@ fn an_interrupted_run_leaves_nothing_half_written() {
         let pid = child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
         let status = child.wait().unwrap();
-        // Before the handler is installed the signal itself ends the process; a fast machine may have finished.
+        // Before the handler is installed the signal itself ends the process; a fast machine may have
+        // finished.
         assert!(
             status.code().is_none_or(|code| code == 130 || code == 0),
             "after {milliseconds} ms: {status:?}"

@@ -31,7 +31,8 @@ fn commands(path: Vec<String>, found: &mut Vec<Vec<String>>) {
     found.push(path);
 }
 
-/// A help text with names for its lists of formats, so that a format more changes no snapshot. A line that is wrapped because of a list becomes one line again.
+/// A help text with names for its lists of formats, so that a format more changes no snapshot. A line that is
+/// wrapped because of a list becomes one line again.
 fn without_lists(text: &str) -> String {
     let lists: [List; 8] = [
         ("{images read}", Format::reads_images),

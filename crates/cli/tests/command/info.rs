@@ -214,7 +214,8 @@ fn a_name_that_a_file_does_not_hold_is_refused_with_those_that_it_holds() {
     refused(&command("info two.npz:nope"), folder.path(), &["two.npz", "kspace, maps", "nope"]);
 }
 
-/// Every name of an object anywhere in a value, but for keys that follow the file: header labels, counters and purposes.
+/// Every name of an object anywhere in a value, but for keys that follow the file: header labels, counters
+/// and purposes.
 fn names(value: &Value, found: &mut std::collections::BTreeSet<String>) {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,5 @@
-//! Sizes beyond the address space, and too little memory: one line and an exit code, never a panic or an abort.
+//! Sizes beyond the address space, and too little memory: one line and an exit code, never a panic or an
+//! abort.
 
 use crate::program::{least, refusals};
 use crate::{refused, simulated};

@@ -109,7 +109,8 @@ fn a_run_fits_its_memory_or_is_refused_with_the_number() {
     let last = scan.acquisitions.len() - 1;
     scan.acquisitions[last].counters.step_1 = 5000;
     rayspin::io::ismrmrd::write(f.join("written.h5"), &scan, rayspin::io::ismrmrd::Identity::Keep).unwrap();
-    // HDF5 locks the file that it writes. A process that another test starts meanwhile keeps the lock until it runs its program.
+    // HDF5 locks the file that it writes. A process that another test starts meanwhile keeps the lock until
+    // it runs its program.
     std::fs::copy(f.join("written.h5"), f.join("wrong.h5")).unwrap();
     let (named, limit) = (format!("acquisition {last} "), limit.to_string());
     let run = "recon mri wrong.h5 -o a.npy --method cartesian --threads 2".split(' ').collect::<Vec<_>>();

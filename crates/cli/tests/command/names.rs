@@ -1,4 +1,5 @@
-//! Files that hold several arrays, image series or scans: a name after a colon chooses one, wherever an input is named.
+//! Files that hold several arrays, image series or scans: a name after a colon chooses one, wherever an input
+//! is named.
 
 use std::path::Path;
 
@@ -9,8 +10,8 @@ use rayspin::io::npy;
 use crate::arrays::{command, frame, write_npz};
 use crate::{ok, rayspin, refused};
 
-/// `all.npz` and its arrays as `.npy` files, and `both.h5`: the scans `one.h5` and `two.h5`, and the images `one.npy` and
-/// `two.npy`.
+/// `all.npz` and its arrays as `.npy` files, and `both.h5`: the scans `one.h5` and `two.h5`, and the images
+/// `one.npy` and `two.npy`.
 fn with_several() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();

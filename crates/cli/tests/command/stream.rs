@@ -101,7 +101,8 @@ fn memory_does_not_grow_with_the_number_of_images_and_is_stated() {
         assert!((0.9..most).contains(&ratio), "{frames}: {ratio} of {peak}");
         peaks.push(peak);
     }
-    // A hundred images of 128 × 128 take 13 MB, and their samples 10 MB. What grows at first are HDF5's own caches.
+    // A hundred images of 128 × 128 take 13 MB, and their samples 10 MB. What grows at first are HDF5's own
+    // caches.
     assert!(peaks[1] < peaks[0] + 6e6, "{peaks:?}");
 }
 

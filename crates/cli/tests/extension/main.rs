@@ -1,5 +1,5 @@
-//! A method of another crate, through public interfaces alone: the command's options, help, dry run, plan, record and images pick
-//! it up, and it obeys what every method obeys.
+//! A method of another crate, through public interfaces alone: the command's options, help, dry run, plan,
+//! record and images pick it up, and it obeys what every method obeys.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -33,15 +33,16 @@ pub struct View {
     pub detector_mm: [f64; 3],
     /// The unit vector along which columns are numbered.
     pub u: [f64; 3],
-    /// The unit vector along which rows are numbered; at right angles to `u`, but for a detector that is skewed.
+    /// The unit vector along which rows are numbered; at right angles to `u`, but for a detector that is
+    /// skewed.
     pub v: [f64; 3],
 }
 
 /// The pixels of a detector.
 ///
-/// On a flat detector the centre of pixel (row, column) lies at `detector + (column − (columns − 1)/2) · pitch_u · u + (row −
-/// (rows − 1)/2) · pitch_v · v`. A curved one is bent around a line along v, at its radius in front of its middle, and lengths
-/// along u are lengths of arc.
+/// On a flat detector the centre of pixel (row, column) lies at `detector + (column − (columns − 1)/2) ·
+/// pitch_u · u + (row − (rows − 1)/2) · pitch_v · v`. A curved one is bent around a line along v, at its
+/// radius in front of its middle, and lengths along u are lengths of arc.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Detector {
     /// Number of rows, along v.
@@ -50,13 +51,13 @@ pub struct Detector {
     pub columns: usize,
     /// Distance between the centres of neighbouring pixels along u and v, mm.
     pub pitch_mm: [f64; 2],
-    /// Radius of a curved detector, mm; none where it is flat. The middle line of a detector that is curved around the source
-    /// lies one radius from it.
+    /// Radius of a curved detector, mm; none where it is flat. The middle line of a detector that is curved
+    /// around the source lies one radius from it.
     pub radius_mm: Option<f64>,
 }
 
-/// The rays of a CT scan: a [`Detector`] and its place in each [`View`]. Flying focal spots, tilted and shifted detectors,
-/// helices and any other path are views like others.
+/// The rays of a CT scan: a [`Detector`] and its place in each [`View`]. Flying focal spots, tilted and
+/// shifted detectors, helices and any other path are views like others.
 ///
 /// Projections are arrays `[view, row, column]`.
 ///
@@ -79,7 +80,8 @@ pub struct ProjectionGeometry {
 
 /// How far vectors may be from unit length and from a right angle.
 const UNIT: f64 = 1e-6;
-/// The least sine of the angle between rows and columns of pixels: of less than a degree, places along them lose their meaning.
+/// The least sine of the angle between rows and columns of pixels: of less than a degree, places along them
+/// lose their meaning.
 const LEAST_SINE: f64 = 0.017;
 
 impl ProjectionGeometry {
@@ -89,7 +91,8 @@ impl ProjectionGeometry {
     ///
     /// - No views or pixels, or more pixels than an array may have.
     /// - Lengths that are not positive, or numbers that are not finite.
-    /// - Vectors that are not of unit length, lie along one line, or are not at right angles on a curved detector.
+    /// - Vectors that are not of unit length, lie along one line, or are not at right angles on a curved
+    ///   detector.
     /// - Parallel and diverging rays in one scan.
     /// - A source in the plane of its detector, or rays along the detector.
     /// - A detector that is bent by a full turn or more.
@@ -187,8 +190,8 @@ impl ProjectionGeometry {
         }
     }
 
-    /// The ends of the ray that a pixel measures, mm: the source, and the centre of the pixel. A ray of a parallel beam starts
-    /// anywhere on its line, here 1 mm before the pixel.
+    /// The ends of the ray that a pixel measures, mm: the source, and the centre of the pixel. A ray of a
+    /// parallel beam starts anywhere on its line, here 1 mm before the pixel.
     pub fn ray(&self, view: usize, row: usize, column: usize) -> ([f64; 3], [f64; 3]) {
         let pixel = self.pixel_mm(view, row as f64, column as f64);
         match self.views[view].source {
@@ -197,9 +200,9 @@ impl ProjectionGeometry {
         }
     }
 
-    /// The row and column at which the ray through a point meets the detector; none where the point lies beside or behind the
-    /// source, or where its ray does not meet a curved detector. `project` of a point of a ray of
-    /// [`pixel_mm`](Self::pixel_mm) is its pixel.
+    /// The row and column at which the ray through a point meets the detector; none where the point lies
+    /// beside or behind the source, or where its ray does not meet a curved detector. `project` of a point of
+    /// a ray of [`pixel_mm`](Self::pixel_mm) is its pixel.
     pub fn project(&self, view: usize, point_mm: [f64; 3]) -> Option<[f64; 2]> {
         let Detector { rows, columns, pitch_mm, radius_mm } = self.detector;
         let pose = &self.views[view];
@@ -275,8 +278,8 @@ impl View {
         ))
     }
 
-    /// What measures places on the detector: of a point p in its plane, (p − detector)·measure are the lengths along u and v that
-    /// lead to p. These are u and v themselves where they are at right angles.
+    /// What measures places on the detector: of a point p in its plane, (p − detector)·measure are the
+    /// lengths along u and v that lead to p. These are u and v themselves where they are at right angles.
     pub fn measures(&self) -> [[f64; 3]; 2] {
         if self.is_square() {
             return [self.u, self.v];

@@ -59,15 +59,16 @@ impl Orbit {
         self.arc(0.0, TAU, views)
     }
 
-    /// Sets `views` angles, evenly from `start` over `span` (radian). The end of the span is the place of the view after the last.
+    /// Sets `views` angles, evenly from `start` over `span` (radian). The end of the span is the place of the
+    /// view after the last.
     #[must_use]
     pub fn arc(mut self, start: f64, span: f64, views: usize) -> Self {
         self.angles = (0..views).map(|view| start + span * view as f64 / views as f64).collect();
         self
     }
 
-    /// The angles that a short scan covers at least, for all points within `radius_mm` of the axis: π plus the full angle of their fan,
-    /// radian; π for a parallel beam.
+    /// The angles that a short scan covers at least, for all points within `radius_mm` of the axis: π plus
+    /// the full angle of their fan, radian; π for a parallel beam.
     ///
     /// Errors: a radius that reaches the source.
     pub fn short_scan(&self, radius_mm: f64) -> Result<f64> {

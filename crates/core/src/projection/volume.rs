@@ -23,10 +23,11 @@ pub struct VolumeGrid {
 }
 
 impl VolumeGrid {
-    /// A grid of `shape_zyx` voxels of `spacing_mm` (x, y, z), whose box has its middle at `centre_mm` (x, y, z).
+    /// A grid of `shape_zyx` voxels of `spacing_mm` (x, y, z), whose box has its middle at `centre_mm` (x, y,
+    /// z).
     ///
-    /// Errors: an axis without voxels, more voxels than an array may have, a spacing that is not positive, numbers that are
-    /// not finite.
+    /// Errors: an axis without voxels, more voxels than an array may have, a spacing that is not positive,
+    /// numbers that are not finite.
     pub fn new(shape_zyx: [usize; 3], spacing_mm: [f64; 3], centre_mm: [f64; 3]) -> Result<Self> {
         if voxels(&shape_zyx)? == 0 {
             return Err(Error::value(

@@ -1,7 +1,7 @@
 //! Rows that end inside the object go on beyond the detector before they are filtered.
 //!
-//! The ramp takes what a detector does not see for air: at the rim of the field of view the volume is several times too bright. An extension
-//! e(j) of a row beyond its end adds to the filtered row
+//! The ramp takes what a detector does not see for air: at the rim of the field of view the volume is several
+//! times too bright. An extension e(j) of a row beyond its end adds to the filtered row
 //!
 //! ```text
 //! (ramp ∗ w e)(i) = a (ramp ∗ c)(i)
@@ -44,14 +44,16 @@ choices! {
     }
 }
 
-/// Rows end inside the object where the mean of their outer columns is above this part of the view's largest value, and this many times as
-/// large as its noise. In air a tooth and a fan beam of the Helsinki challenge have 0.013 at most, and noise alone 4.2 times itself in 720 views; a
-/// region of interest has 0.93 and 235 (`benches/results/2026-11-27-epyc-2/truncated.txt`).
+/// Rows end inside the object where the mean of their outer columns is above this part of the view's largest
+/// value, and this many times as large as its noise. In air a tooth and a fan beam of the Helsinki challenge
+/// have 0.013 at most, and noise alone 4.2 times itself in 720 views; a region of interest has 0.93 and 235
+/// (`benches/results/2026-11-27-epyc-2/truncated.txt`).
 const PART: f64 = 0.05;
 const NOISE: f64 = 5.0;
 /// Rows of a view that are looked at, at most.
 const ROWS: usize = 64;
-/// The outermost 1/END of the columns give the value at an end, and the outer 1/FIT the cylinder's outline, of at least FITTED columns.
+/// The outermost 1/END of the columns give the value at an end, and the outer 1/FIT the cylinder's outline,
+/// of at least FITTED columns.
 const END: usize = 64;
 const FIT: usize = 4;
 const FITTED: usize = 8;
@@ -87,7 +89,8 @@ impl Ends {
         [0, 1].map(|side| self.0.iter().filter(|ends| ends[side].is_some()).count())
     }
 
-    /// The weighted value between rows, given with their shares, at a side of a view; 0 where it is not continued.
+    /// The weighted value between rows, given with their shares, at a side of a view; 0 where it is not
+    /// continued.
     pub(super) fn value(&self, view: usize, side: usize, rows: impl Iterator<Item = (usize, f32)>) -> f32 {
         let end = self.0[view][side].as_ref();
         end.map_or(0.0, |end| rows.map(|(row, share)| share * end.values[row]).sum())
@@ -98,7 +101,8 @@ impl Ends {
     }
 }
 
-/// The sides on which rows end inside the object: `count` is the number of views with such rows on either side. None if both are 0.
+/// The sides on which rows end inside the object: `count` is the number of views with such rows on either
+/// side. None if both are 0.
 fn sides(count: [usize; 2]) -> Option<&'static str> {
     match count {
         [0, 0] => None,
@@ -108,7 +112,8 @@ fn sides(count: [usize; 2]) -> Option<&'static str> {
     }
 }
 
-/// What people should know of rows that an iterative method takes as they are, `[view, row, column]`. None where all end in air.
+/// What people should know of rows that an iterative method takes as they are, `[view, row, column]`. None
+/// where all end in air.
 pub(crate) fn note_of_truncated(geometry: &ProjectionGeometry, lines: &[f32]) -> Option<String> {
     let [views, rows, columns] = geometry.shape();
     if columns < LEAST {
@@ -135,7 +140,8 @@ pub(crate) fn note_of_truncated(geometry: &ProjectionGeometry, lines: &[f32]) ->
     ))
 }
 
-/// What people should know of rows that were extended in `count` of `views` views on either side. None where none was.
+/// What people should know of rows that were extended in `count` of `views` views on either side. None where
+/// none was.
 pub(crate) fn note(extend: Extend, count: [usize; 2], views: usize) -> Option<String> {
     let sides = sides(count)?;
     let most = count[0].max(count[1]);
@@ -178,7 +184,8 @@ impl FilteredBackprojection {
 
     /// The ends of rows that lie inside the object, of line integrals `[view, row, column]` of these views.
     ///
-    /// Both sides are judged apart. The side of a shifted detector at the axis is no end: the other half of the turn continues it.
+    /// Both sides are judged apart. The side of a shifted detector at the axis is no end: the other half of
+    /// the turn continues it.
     ///
     /// Errors: another number of line integrals.
     pub fn ends(&self, lines: &[f32], views: Range<usize>) -> Result<Ends> {
@@ -239,8 +246,9 @@ impl FilteredBackprojection {
         (square(u).max(0.0) / square(edge)).sqrt()
     }
 
-    /// The cylinder's radius: where the line through p² of the outer columns over the square of their distance from the axis meets 0. It is
-    /// between a column beyond the edge and the end of the extension, or the end of the detector's other side where that sees more.
+    /// The cylinder's radius: where the line through p² of the outer columns over the square of their
+    /// distance from the axis meets 0. It is between a column beyond the edge and the end of the extension,
+    /// or the end of the detector's other side where that sees more.
     fn radius(&self, view: usize, side: usize, lines: &[f32], means: &[f64]) -> f64 {
         let detector = self.measured.detector();
         let outwards = if side == 0 { -1.0 } else { 1.0 };
@@ -269,11 +277,13 @@ impl FilteredBackprojection {
         }
         let slope = (n * xy - x * y) / (n * xx - x * x);
         let root = (x - y / slope) / n;
-        // A rising line, and one that meets 0 far outside, belong to an object that is much wider than the detector.
+        // A rising line, and one that meets 0 far outside, belong to an object that is much wider than the
+        // detector.
         if slope < 0.0 && root.is_finite() { root.max(0.0).sqrt().clamp(least, most) } else { most }
     }
 
-    /// The filtered outlines of the ends of a view, on both sides, and `more` columns beyond the filtered row: `[view, side, column]`.
+    /// The filtered outlines of the ends of a view, on both sides, and `more` columns beyond the filtered
+    /// row: `[view, side, column]`.
     pub(super) fn responses(
         &self,
         ends: &Ends,
@@ -423,7 +433,8 @@ fn ends_inside(means: &[f64], side: usize, outer: usize) -> bool {
     // Second differences: a slope is no noise.
     let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).powi(2) / 6.0;
     let noise = around.windows(3).map(second).sum::<f64>() / (wide - 2) as f64;
-    // On a narrow detector the outer columns may reach into an object that ends before them: the outermost column must show it too.
+    // On a narrow detector the outer columns may reach into an object that ends before them: the outermost
+    // column must show it too.
     let inside = end.min(outermost) > PART * largest && end > NOISE * (noise / outer as f64).sqrt();
     let beside = inwards(outer..wide).iter().copied().fold(0.0, f64::max);
     inside && end <= BROKEN * beside + PART * largest

@@ -22,9 +22,10 @@ use super::{Ends, Filter, FilteredBackprojection, ramp};
 /// f(x) = Σ_v Δθ_v Σ_m Q_v(m) exp(i2π m s_v(x)/L),   Q_v = H DFT(w p_v)
 /// ```
 ///
-/// with the symbols of [`FilteredBackprojection`], H the spectrum of the ramp over L pixels, at least twice as many as a row has, and
-/// s_v(x) the column on which a voxel falls. Each view is a line through the volume's Fourier space, and the sum over views and frequencies is a
-/// transform of type 1. It needs V N log N + N² log N operations for N² voxels, back-projection V N². Projections are sinc-interpolated between
+/// with the symbols of [`FilteredBackprojection`], H the spectrum of the ramp over L pixels, at least twice
+/// as many as a row has, and s_v(x) the column on which a voxel falls. Each view is a line through the
+/// volume's Fourier space, and the sum over views and frequencies is a transform of type 1. It needs V N log
+/// N + N² log N operations for N² voxels, back-projection V N². Projections are sinc-interpolated between
 /// pixels, and linearly between rows. The highest frequency is left out.
 ///
 /// ```
@@ -57,9 +58,11 @@ pub struct FourierBackprojection {
 }
 
 impl FourierBackprojection {
-    /// A method for the rays of a scan and the voxels of a grid. `tolerance` is the relative error of the transform.
+    /// A method for the rays of a scan and the voxels of a grid. `tolerance` is the relative error of the
+    /// transform.
     ///
-    /// Errors: rays that are not parallel; as [`FilteredBackprojection::new`]; a tolerance out of range; memory.
+    /// Errors: rays that are not parallel; as [`FilteredBackprojection::new`]; a tolerance out of range;
+    /// memory.
     pub fn new(
         device: &Device,
         geometry: &rayspin_core::ProjectionGeometry,

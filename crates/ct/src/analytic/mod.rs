@@ -60,7 +60,8 @@ impl Window {
 /// How far the source of a scan turns on its circle around z.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn {
-    /// From the first to the last view, radian; 2π where the circle is closed, at least π where parallel rays cover half a turn.
+    /// From the first to the last view, radian; 2π where the circle is closed, at least π where parallel rays
+    /// cover half a turn.
     pub span: f64,
 }
 
@@ -141,7 +142,8 @@ impl Default for Filter {
     }
 }
 
-/// Filtered back-projection of parallel and fan beams, and the method of Feldkamp, Davis and Kress for cone beams.
+/// Filtered back-projection of parallel and fan beams, and the method of Feldkamp, Davis and Kress for cone
+/// beams.
 ///
 /// ```text
 /// f(x) = Σ_v Δθ_v (R/D) m_v(x)² q_v(row(x), column(x)),   q = ramp ∗ (w cos(ray) p)
@@ -155,16 +157,16 @@ impl Default for Filter {
 ///
 /// - ½ for a full turn, 1 for parallel rays over half a turn, where opposite directions count as one;
 /// - Parker's weights for a short scan (D. L. Parker, Med Phys 9:254, 1982);
-/// - Wang's weights for a full turn with a detector that is shifted to one side (G. Wang, Med Phys 29:1634, 2002). Its rows are
-///   continued to the other side.
+/// - Wang's weights for a full turn with a detector that is shifted to one side (G. Wang, Med Phys 29:1634,
+///   2002). Its rows are continued to the other side.
 ///
 /// If the detector is narrower than the object, rows end inside it. They are continued as the rows of a
 /// cylinder before they are filtered ([`Extend`]).
 ///
 /// Voxels beyond [`seen_radius_mm`](Self::seen_radius_mm) lack some of their rays. They are 0.
 ///
-/// The ramp is the one of A. C. Kak, M. Slaney, *Principles of Computerized Tomographic Imaging*, 1988, ch. 3, exact for samples at
-/// the pixels. L. A. Feldkamp, L. C. Davis, J. W. Kress, J Opt Soc Am A 1:612, 1984.
+/// The ramp is the one of A. C. Kak, M. Slaney, *Principles of Computerized Tomographic Imaging*, 1988, ch.
+/// 3, exact for samples at the pixels. L. A. Feldkamp, L. C. Davis, J. W. Kress, J Opt Soc Am A 1:612, 1984.
 ///
 /// ```
 /// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
@@ -309,7 +311,8 @@ impl FilteredBackprojection {
         Ok(filtered)
     }
 
-    /// The slices `planes` of the volume, `[z, y, x]` in C order. A GPU takes `views` filtered projections at a time.
+    /// The slices `planes` of the volume, `[z, y, x]` in C order. A GPU takes `views` filtered projections at
+    /// a time.
     ///
     /// Errors: another shape; slices beyond the volume; memory.
     pub fn backproject(&self, filtered: &Array<f32>, planes: Range<usize>, views: usize) -> Result<Vec<f32>> {

@@ -5,8 +5,8 @@ use std::f64::consts::PI;
 use super::path::{Course, Coverage, Gaps, WIDE};
 use super::{FilteredBackprojection, sides};
 
-/// A note tells of a detector that is shifted by more than this part of half its width. Smaller shifts are usual, and leave the edge of the
-/// field of view dark.
+/// A note tells of a detector that is shifted by more than this part of half its width. Smaller shifts are
+/// usual, and leave the edge of the field of view dark.
 const TOLD: f64 = 0.2;
 /// A note tells of repeated views that are more than this part of the directions.
 const REPEATED: f64 = 0.1;

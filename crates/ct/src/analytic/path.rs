@@ -4,18 +4,21 @@ use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
 use rayspin_core::{Error, ProjectionGeometry, RaySource, Result};
 
-/// How far, in radian, directions may be from where a circle has them, and how far heights may differ in pixels.
+/// How far, in radian, directions may be from where a circle has them, and how far heights may differ in
+/// pixels.
 const TOLERANCE: f64 = 1e-3;
 /// A gap between directions is unusual above this multiple of the usual gap.
 const GAP: f64 = 3.0;
-/// The largest gap stands out above this multiple of the next one. It is the end of the path; of several that are alike none is.
+/// The largest gap stands out above this multiple of the next one. It is the end of the path; of several that
+/// are alike none is.
 const SECOND: f64 = 1.5;
 /// Angles count as one direction up to this part of the gaps beside them: the noise of an encoder.
 const SAME: f64 = 0.05;
 /// Larger gaps are no steps of a scan, radian.
 pub(super) const WIDE: f64 = PI / 12.0;
-/// The largest gap, radian, that a shifted detector may leave: the views beside it then stand for it. Such a scan needs the whole turn. In
-/// FBP of ellipses a gap of 30° makes the error twice as large, 60° 6 times, 90° 10 times, and leaving out the margin 13 times.
+/// The largest gap, radian, that a shifted detector may leave: the views beside it then stand for it. Such a
+/// scan needs the whole turn. In FBP of ellipses a gap of 30° makes the error twice as large, 60° 6 times,
+/// 90° 10 times, and leaving out the margin 13 times.
 const FILLED_SHIFTED: f64 = PI / 3.0;
 
 /// Where a view is on its path.
@@ -36,7 +39,8 @@ pub(super) struct Place {
 pub(super) enum Coverage {
     /// All of it: every line is measured twice.
     Turn,
-    /// Parallel rays over half a turn, each line as if it were measured once. Views beside a gap stand for it.
+    /// Parallel rays over half a turn, each line as if it were measured once. Views beside a gap stand for
+    /// it.
     HalfTurn,
     /// A part of it, from this angle on over this span.
     Arc {
@@ -118,9 +122,11 @@ pub(super) fn places(geometry: &ProjectionGeometry) -> Result<Vec<Place>> {
 #[derive(Debug, Clone)]
 pub(super) struct Course {
     pub(super) coverage: Coverage,
-    /// The angle that the views cover, at most a turn; of parallel rays that do not cover half a turn, the part of it.
+    /// The angle that the views cover, at most a turn; of parallel rays that do not cover half a turn, the
+    /// part of it.
     pub(super) span: f64,
-    /// Δθ of each view: half of the gaps on both sides of its direction, shared by the views in this direction.
+    /// Δθ of each view: half of the gaps on both sides of its direction, shared by the views in this
+    /// direction.
     pub(super) shares: Vec<f64>,
     /// Directions around the whole turn that differ.
     pub(super) directions: usize,
@@ -140,7 +146,8 @@ pub(super) struct Gaps {
     pub(super) widest: [f64; 2],
 }
 
-/// The directions of the places; `shifted` says that the detector sees one side of the axis alone, so that the whole turn is needed.
+/// The directions of the places; `shifted` says that the detector sees one side of the axis alone, so that
+/// the whole turn is needed.
 pub(super) fn course(places: &[Place], shifted: bool) -> Course {
     let turn = Circle::new(places, TAU);
     let directions = turn.directions.len();
@@ -168,7 +175,8 @@ fn half_turn_or_arc(places: &[Place], turn: Circle, span: f64) -> Course {
     let half = Circle::new(places, PI);
     match half.end() {
         None => half.closed(Coverage::HalfTurn, span.max(PI)),
-        // In FBP of ellipses the error is smaller where the views beside the gap stand for it, up to half of the half turn.
+        // In FBP of ellipses the error is smaller where the views beside the gap stand for it, up to half of
+        // the half turn.
         Some(end) if end <= FRAC_PI_2 => half.closed(Coverage::HalfTurn, PI - end),
         Some(end) => half.open(PI - end),
     }
@@ -225,7 +233,8 @@ impl Circle {
         gap > GAP * self.usual
     }
 
-    /// The gap that is no part of the path: one that stands out among the others, or more than half of the circle.
+    /// The gap that is no part of the path: one that stands out among the others, or more than half of the
+    /// circle.
     fn end(&self) -> Option<f64> {
         let gap = self.largest;
         let stands_out = self.is_unusual(gap) && gap > SECOND * self.second;
@@ -260,7 +269,8 @@ impl Circle {
         self.course(coverage, span, count, |gaps, at| 0.5 * (gaps[at] + gaps[(at + count - 1) % count]))
     }
 
-    /// The last gap is no part of the path. Its ends stand for as much outside as a usual gap, but for no more than inside.
+    /// The last gap is no part of the path. Its ends stand for as much outside as a usual gap, but for no
+    /// more than inside.
     fn open(self, span: f64) -> Course {
         let (count, usual) = (self.gaps.len(), self.usual);
         let (start, span) = (self.directions[0].first, span.max(0.0));
@@ -283,7 +293,8 @@ impl Circle {
     }
 }
 
-/// Ascending angles of views, whose largest gap is at the end, as directions. Views are of one direction if they differ by `most`, and by a
+/// Ascending angles of views, whose largest gap is at the end, as directions. Views are of one direction if
+/// they differ by `most`, and by a
 /// small part of the gaps beside them: where steps are small, small differences are steps.
 fn directions(angles: &[(f64, usize)], period: f64, most: f64) -> Vec<Direction> {
     let Some(&(least, _)) = angles.first() else { return Vec::new() };
@@ -313,8 +324,9 @@ fn directions(angles: &[(f64, usize)], period: f64, most: f64) -> Vec<Direction>
     directions
 }
 
-/// The median gap by length, of all but the largest: half of the path lies in gaps that are no larger. Gaps between views that repeat a
-/// direction have next to no length. Gaps beyond [`WIDE`] count where there are no others.
+/// The median gap by length, of all but the largest: half of the path lies in gaps that are no larger. Gaps
+/// between views that repeat a direction have next to no length. Gaps beyond [`WIDE`] count where there are
+/// no others.
 pub(crate) fn usual(gaps: &[f64]) -> f64 {
     let mut sorted = gaps.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -11,7 +11,8 @@ struct Case {
     phantom: Phantom,
 }
 
-/// Mean magnitude of the error, and the peak signal-to-noise ratio in dB against reference 2, as RTK's tests have them.
+/// Mean magnitude of the error, and the peak signal-to-noise ratio in dB against reference 2, as RTK's tests
+/// have them.
 fn quality(found: &[f32], wanted: &[f32]) -> (f64, f64) {
     let differences = found.iter().zip(wanted).map(|(f, w)| f64::from(f - w));
     let count = found.len() as f64;
@@ -30,7 +31,8 @@ fn reconstruct(case: &Case, filter: Filter) -> (Vec<f32>, Vec<f32>, Vec<String>)
     (volume.to_vec().unwrap(), truth, method.notes().to_vec())
 }
 
-/// RTK's cases: Shepp–Logan of radius 128 mm in a volume of 128³ voxels of 2 mm, source to axis 600, to detector 1200 mm.
+/// RTK's cases: Shepp–Logan of radius 128 mm in a volume of 128³ voxels of 2 mm, source to axis 600, to
+/// detector 1200 mm.
 fn cone(views: usize, span: f64) -> Case {
     let orbit = Orbit { source_to_axis_mm: Some(600.0), axis_to_detector_mm: 600.0, ..Orbit::default() };
     Case {
@@ -69,8 +71,9 @@ fn a_shifted_detector_gives_the_head_from_either_side() {
     }
 }
 
-/// RTK's case of a FORBILD phantom: parallel rays, 45 views of 30 × 30 pixels, a volume of 30³ voxels that the phantom nearly fills. RTK
-/// takes the thorax, whose definition it does not publish with its tests; this is the head, at a size that fills as much.
+/// RTK's case of a FORBILD phantom: parallel rays, 45 views of 30 × 30 pixels, a volume of 30³ voxels that
+/// the phantom nearly fills. RTK takes the thorax, whose definition it does not publish with its tests; this
+/// is the head, at a size that fills as much.
 #[test]
 fn parallel_rays_give_the_forbild_head() {
     let orbit = Orbit { source_to_axis_mm: None, axis_to_detector_mm: 600.0, ..Orbit::default() };

@@ -5,8 +5,9 @@
 //! p' = q   where s(q) = p                     with a tube's voltage
 //! ```
 //!
-//! s(q) is what water whose line integral at 60 keV is q attenuates of the spectrum of [`Spectrum::tube`]: the correction makes an object of water exact, in
-//! units of 60 keV. Bone hardens the beam more than water does, and stays corrected in part.
+//! s(q) is what water whose line integral at 60 keV is q attenuates of the spectrum of [`Spectrum::tube`]:
+//! the correction makes an object of water exact, in units of 60 keV. Bone hardens the beam more than water
+//! does, and stays corrected in part.
 //!
 //! G. T. Herman, *Correction for beam hardening in computed tomography*, Phys Med Biol 24:81, 1979.
 

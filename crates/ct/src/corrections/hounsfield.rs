@@ -4,7 +4,8 @@
 //! HU = 1000 (μ − μ_water) / (μ_water − μ_air)
 //! ```
 //!
-//! with the attenuations that the user states in 1/mm, or their means over the voxels of an image that marks water or air.
+//! with the attenuations that the user states in 1/mm, or their means over the voxels of an image that marks
+//! water or air.
 //!
 //! G. N. Hounsfield, *Computerized transverse axial scanning (tomography)*, Br J Radiol 46:1016, 1973.
 

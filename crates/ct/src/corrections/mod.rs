@@ -1,8 +1,10 @@
-//! Corrections between what a detector measured and a volume. Each is a value, a struct of its parameters, in a file of its own that opens
-//! with its equation; [`Table::default`] lists them in the order in which they act.
+//! Corrections between what a detector measured and a volume. Each is a value, a struct of its parameters, in
+//! a file of its own that opens with its equation; [`Table::default`] lists them in the order in which they
+//! act.
 //!
-//! Some act on what was [measured](Place::Measured), counts with their flat and dark fields; then [`Scan::into_lines`] makes line
-//! integrals of the counts, and others act on [these](Place::Lines) or on the [volume](Place::Volume).
+//! Some act on what was [measured](Place::Measured), counts with their flat and dark fields; then
+//! [`Scan::into_lines`] makes line integrals of the counts, and others act on [these](Place::Lines) or on the
+//! [volume](Place::Volume).
 
 mod bin;
 mod hardening;
@@ -77,7 +79,8 @@ pub trait Correction: Parameters + CopyCorrection {
         Ok(())
     }
 
-    /// Whether it corrects a view with `rows` rows without the others, so that views may arrive one after another.
+    /// Whether it corrects a view with `rows` rows without the others, so that views may arrive one after
+    /// another.
     fn alone(&self, _rows: usize) -> bool {
         true
     }
@@ -123,7 +126,8 @@ table! {
     /// # Ok::<(), rayspin_core::Error>(())
     /// ```
     pub struct Table of dyn Correction, copied by CopyCorrection, checked by Correction::check:
-        // Stripes are narrow until the phase is retrieved, and a hot pixel is one pixel until pixels are binned.
+        // Stripes are narrow until the phase is retrieved, and a hot pixel is one pixel until pixels are
+        // binned.
         Outliers, Bin, Rings, RingsWavelet, Phase, Hardening, Hounsfield;
 }
 
@@ -215,8 +219,8 @@ impl Corrections {
         most
     }
 
-    /// The corrected line integrals of a scan, with the angles and rays of the views that it has then. Pixels are `pixel_mm` apart
-    /// where the scan's own rays do not say it.
+    /// The corrected line integrals of a scan, with the angles and rays of the views that it has then. Pixels
+    /// are `pixel_mm` apart where the scan's own rays do not say it.
     ///
     /// Errors: as [`Scan::into_lines`] and each correction; interruption.
     pub fn lines(

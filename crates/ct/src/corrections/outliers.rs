@@ -1,12 +1,15 @@
-//! Outliers: single pixels that a stray X-ray or a defect of the detector makes far brighter or darker than their neighbours.
+//! Outliers: single pixels that a stray X-ray or a defect of the detector makes far brighter or darker than
+//! their neighbours.
 //!
 //! ```text
 //! x ← m   where |x − m| > t max(d, d̄) and few are beyond (x + m)/2,    m = median(x),   d = 1.4826 median |x − m|
 //! ```
 //!
-//! Medians are taken over a window around the pixel in its view; d̄ is the median of d over the view. The factor makes d the standard deviation of normal
-//! noise, so that t counts standard deviations. A hit is a pixel or a few, which fewer pixels of the window share than it is wide; an edge or a crack goes on
-//! through the window, and stays. A detector of few rows shows neither: there the window is three views high, and a hit has two pixels at most.
+//! Medians are taken over a window around the pixel in its view; d̄ is the median of d over the view. The
+//! factor makes d the standard deviation of normal noise, so that t counts standard deviations. A hit is a
+//! pixel or a few, which fewer pixels of the window share than it is wide; an edge or a crack goes on through
+//! the window, and stays. A detector of few rows shows neither: there the window is three views high, and a
+//! hit has two pixels at most.
 //!
 //! P. J. Rousseeuw, C. Croux, *Alternatives to the median absolute deviation*, J Am Stat Assoc 88:1273, 1993.
 

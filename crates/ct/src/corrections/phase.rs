@@ -1,14 +1,16 @@
-//! Phase retrieval from one distance: X-rays of a coherent source interfere on their way to the detector, which makes edges bright and dark.
+//! Phase retrieval from one distance: X-rays of a coherent source interfere on their way to the detector,
+//! which makes edges bright and dark.
 //!
 //! ```text
 //! p' = −ln F⁻¹[ F[e^(−p)] / (1 + π z λ (δ/β) |f|²) ]
 //! ```
 //!
-//! z is the distance from the object to the detector, λ the wavelength, and f the frequency on the detector in 1/mm. The object is made of one material,
-//! whose refractive index has the decrement δ and the imaginary part β. p' is the line integral of its attenuation. The rays are parallel.
+//! z is the distance from the object to the detector, λ the wavelength, and f the frequency on the detector
+//! in 1/mm. The object is made of one material, whose refractive index has the decrement δ and the imaginary
+//! part β. p' is the line integral of its attenuation. The rays are parallel.
 //!
-//! D. Paganin, S. C. Mayo, T. E. Gureyev, P. R. Miller, S. W. Wilkins, *Simultaneous phase and amplitude extraction from a single defocused image of a
-//! homogeneous object*, J Microsc 206:33, 2002.
+//! D. Paganin, S. C. Mayo, T. E. Gureyev, P. R. Miller, S. W. Wilkins, *Simultaneous phase and amplitude
+//! extraction from a single defocused image of a homogeneous object*, J Microsc 206:33, 2002.
 
 use std::f64::consts::PI;
 
@@ -31,7 +33,8 @@ const MARGIN: f64 = 6.0;
 const LEAST: f32 = 1e-30;
 
 params! {
-    /// Phase retrieval from one distance, of an object of one material and parallel rays (Paganin et al., J Microsc 206:33, 2002).
+    /// Phase retrieval from one distance, of an object of one material and parallel rays (Paganin et al., J
+    /// Microsc 206:33, 2002).
     pub struct Phase {
         /// Energy of the X-rays, keV.
         energy: Option<f64> = None => Param::new(GROUP, "Energy of the X-rays in keV").title("energy")

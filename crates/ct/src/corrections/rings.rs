@@ -1,6 +1,7 @@
 //! Rings by sorting: columns of a sinogram whose pixels respond in their own way.
 //!
-//! Sorted along the views, neighbouring columns look alike whatever the object; then, with M a median over neighbouring columns,
+//! Sorted along the views, neighbouring columns look alike whatever the object; then, with M a median over
+//! neighbouring columns,
 //!
 //! ```text
 //! T(σ_c(i), c) ← M_small[ M_large or T / f ](i, c),      f_c = mean_i T_sorted(i, c) / mean_i M_large[T_sorted](i, c)
@@ -8,14 +9,17 @@
 //!
 //! where σ_c(i) is the view of the i-th smallest transmission T = e^(−p) in column c. In this order:
 //!
-//! 1. Columns that do not respond or that fluctuate, which Σ_v |T − mean of 10 views| tells, are interpolated between their neighbours.
+//! 1. Columns that do not respond or that fluctuate, which Σ_v |T − mean of 10 views| tells, are interpolated
+//!   between their neighbours.
 //! 2. Columns whose f stands out take M_large; the others are divided by f.
 //! 3. M_small removes what is left.
 //!
-//! A column stands out where its sorted place among all columns is further than `ring_snr` times the noise level from the line through the middle half.
+//! A column stands out where its sorted place among all columns is further than `ring_snr` times the noise
+//! level from the line through the middle half.
 //!
-//! N. T. Vo, R. C. Atwood, M. Drakopoulos, *Superior techniques for eliminating ring artifacts in X-ray micro-tomography*, Opt Express
-//! 26:28396, 2018, algorithms 3 to 6, as `remove_all_stripe` of sarepy, tomopy and algotom combines them.
+//! N. T. Vo, R. C. Atwood, M. Drakopoulos, *Superior techniques for eliminating ring artifacts in X-ray
+//! micro-tomography*, Opt Express 26:28396, 2018, algorithms 3 to 6, as `remove_all_stripe` of sarepy, tomopy
+//! and algotom combines them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,8 +34,8 @@ use rayspin_run::{About, Param, Value, params};
 
 use super::{Correction, GROUP, Place, Views, odd};
 
-/// The parts of the columns that medians are wide without the user's word: 51 and 21 of 2048 columns, as the authors have it. So many of 640 columns, of a
-/// tooth, smear its edges, and 17 and 7 do not.
+/// The parts of the columns that medians are wide without the user's word: 51 and 21 of 2048 columns, as the
+/// authors have it. So many of 640 columns, of a tooth, smear its edges, and 17 and 7 do not.
 const LARGE: usize = 40;
 const SMALL: usize = 96;
 /// Views of the mean that tells columns that fluctuate.
@@ -299,7 +303,8 @@ impl Run<'_> {
         })
     }
 
-    /// Columns that stand out take the medians, which leaves them sorted; the others are scaled. Which columns stand out.
+    /// Columns that stand out take the medians, which leaves them sorted; the others are scaled. Which
+    /// columns stand out.
     fn wide(&self, sorted: &mut [f32], medians: &mut [f32]) -> Result<Vec<bool>> {
         let views = self.shape[0];
         self.median(sorted, self.large, medians)?;

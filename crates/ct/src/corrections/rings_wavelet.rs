@@ -1,15 +1,18 @@
-//! Rings by wavelets and Fourier transforms: stripes of a sinogram are narrow along columns and long along views.
+//! Rings by wavelets and Fourier transforms: stripes of a sinogram are narrow along columns and long along
+//! views.
 //!
 //! ```text
 //! p ← p − Σ_l R_l[ F⁻¹ e^(−k²/2σ²) F v_l ]
 //! ```
 //!
-//! v_l are the wavelet coefficients of level l: high frequencies along columns, low ones along views. R_l makes a sinogram of them alone. F is the Fourier
-//! transform along views, and k counts oscillations over the views of v_l.
+//! v_l are the wavelet coefficients of level l: high frequencies along columns, low ones along views. R_l
+//! makes a sinogram of them alone. F is the Fourier transform along views, and k counts oscillations over the
+//! views of v_l.
 //!
-//! B. Münch, P. Trtik, F. Marone, M. Stampanoni, *Stripe and ring artifact removal with combined wavelet–Fourier filtering*, Opt Express 17:8567, 2009. Their
-//! coefficients are damped by 1 − e^(−k²/2σ²) and put together again; the transform is linear and orthogonal, so that this is the difference above. It needs no
-//! coefficients but v_l.
+//! B. Münch, P. Trtik, F. Marone, M. Stampanoni, *Stripe and ring artifact removal with combined
+//! wavelet–Fourier filtering*, Opt Express 17:8567, 2009. Their coefficients are damped by 1 − e^(−k²/2σ²)
+//! and put together again; the transform is linear and orthogonal, so that this is the difference above. It
+//! needs no coefficients but v_l.
 
 use std::f64::consts::TAU;
 
@@ -24,7 +27,8 @@ use rayspin_run::{About, Param, Value, params};
 
 use super::{Correction, GROUP, Place, Views};
 
-/// Daubechies' filter of five vanishing moments. `kernels::wavelet` has filters of two at most, which do not keep narrow stripes and wide structures apart.
+/// Daubechies' filter of five vanishing moments. `kernels::wavelet` has filters of two at most, which do not
+/// keep narrow stripes and wide structures apart.
 const LOW: [f64; 10] = [
     0.160_102_397_974_125,
     0.603_829_269_797_473,
@@ -96,7 +100,8 @@ impl Correction for RingsWavelet {
     }
 }
 
-/// A length that can be halved `levels` times, and the elements before the first one that it has beside `count`.
+/// A length that can be halved `levels` times, and the elements before the first one that it has beside
+/// `count`.
 fn padded(count: usize, levels: usize) -> (usize, usize) {
     let margin = (count / 8).min(150) + LOW.len();
     let length = (count + 2 * margin).next_multiple_of(1 << levels);
@@ -163,7 +168,8 @@ fn halved_rows(from: &Matrix) -> Matrix {
     to
 }
 
-/// The same along columns, through a filter. Even and odd columns apart, neighbours of the sums are neighbours in memory.
+/// The same along columns, through a filter. Even and odd columns apart, neighbours of the sums are
+/// neighbours in memory.
 #[inline(always)]
 fn halved_columns(from: &Matrix, filter: Filter) -> Matrix {
     let half = from.columns / 2;
@@ -257,7 +263,8 @@ impl RingsWavelet {
         }
     }
 
-    /// F⁻¹ e^(−k²/2σ²) F along rows' numbers. Few frequencies have a weight, so that sums over these are quicker than a transform.
+    /// F⁻¹ e^(−k²/2σ²) F along rows' numbers. Few frequencies have a weight, so that sums over these are
+    /// quicker than a transform.
     #[inline(always)]
     fn keep_slow(&self, values: &mut Matrix) {
         let (rows, columns) = (values.rows, values.columns);

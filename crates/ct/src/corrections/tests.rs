@@ -61,7 +61,8 @@ fn stack(views: usize, rows: usize, columns: usize, seed: u64) -> Array3<f32> {
     all
 }
 
-/// Algorithms 6, 5 and 3 of Vo, Atwood and Drakopoulos on a transmission `[view, column]`, as plain as their text.
+/// Algorithms 6, 5 and 3 of Vo, Atwood and Drakopoulos on a transmission `[view, column]`, as plain as their
+/// text.
 mod vo {
     use super::*;
 
@@ -300,7 +301,8 @@ fn hits_are_removed_and_cracks_stay() {
 
 #[test]
 fn the_phase_is_retrieved_of_an_object_whose_intensity_is_known() {
-    // I = (1 − (z δ/μ) ∇²) e^(−μt): its inverse is the method's filter. A bump that is smooth over a few pixels.
+    // I = (1 − (z δ/μ) ∇²) e^(−μt): its inverse is the method's filter. A bump that is smooth over a few
+    // pixels.
     let (rows, columns, pitch) = (41, 60, [0.001, 0.0015]);
     let phase = Phase { energy: Some(20.0), distance: Some(100.0), delta_beta: Some(20.0) };
     let area = 100.0 * 1.239_841_984e-6 / 20.0 * 20.0 / (4.0 * PI);

@@ -32,7 +32,8 @@ pub(super) const EXTEND: Param = Param::new(
 )
 .title("extension of rows");
 
-/// Weights and filters all views, then projects them back, some slices at a time. A GPU that cannot hold all views filters some at a time.
+/// Weights and filters all views, then projects them back, some slices at a time. A GPU that cannot hold all
+/// views filters some at a time.
 pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'a, Solving<'a>>>> {
     let method = Arc::new(FilteredBackprojection::new(spec.device(), spec.geometry(), spec.grid(), filter)?);
     let sizes = Sizes::of(spec, &method)?;

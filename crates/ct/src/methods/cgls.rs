@@ -6,7 +6,8 @@
 //!
 //! Noise grows with the number of iterations, which is what regularises.
 //!
-//! M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems*, J Res Natl Bur Stand 49:409, 1952.
+//! M. R. Hestenes, E. Stiefel, *Methods of conjugate gradients for solving linear systems*, J Res Natl Bur
+//! Stand 49:409, 1952.
 
 use rayspin_core::{Monitor, Result};
 use rayspin_linop::LinearOp;

@@ -4,8 +4,9 @@
 //! f(x) = Σ_v Δθ_v (R/D) m_v(x)² q_v(row(x), column(x)),   q = ramp ∗ (w cos(ray) p)
 //! ```
 //!
-//! with the symbols of [`FilteredBackprojection`](crate::analytic::FilteredBackprojection). It is exact in the plane of the circle.
-//! Away from it, edges that lie across the axis blur, as the circle does not measure them.
+//! with the symbols of [`FilteredBackprojection`](crate::analytic::FilteredBackprojection). It is exact in
+//! the plane of the circle. Away from it, edges that lie across the axis blur, as the circle does not measure
+//! them.
 //!
 //! L. A. Feldkamp, L. C. Davis, J. W. Kress, *Practical cone-beam algorithm*, J Opt Soc Am A 1:612, 1984.
 

@@ -6,7 +6,8 @@
 //!
 //! with the symbols of [`FourierBackprojection`].
 //!
-//! J. D. O'Sullivan, *A fast sinc function gridding algorithm for Fourier inversion in computer tomography*, IEEE Trans Med Imaging 4:200, 1985.
+//! J. D. O'Sullivan, *A fast sinc function gridding algorithm for Fourier inversion in computer tomography*,
+//! IEEE Trans Med Imaging 4:200, 1985.
 
 use rayspin_core::{C32, Error, Monitor, Result, voxels};
 use rayspin_device::cpu::zeroed;

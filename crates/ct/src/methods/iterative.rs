@@ -78,8 +78,8 @@ pub(super) fn finish(
     Ok(())
 }
 
-/// Views of each of `count` subsets: every `count`-th one. The subsets follow one another by the golden section, so that neighbours in
-/// time look from directions far apart.
+/// Views of each of `count` subsets: every `count`-th one. The subsets follow one another by the golden
+/// section, so that neighbours in time look from directions far apart.
 pub(super) fn subsets(views: usize, count: usize) -> Vec<Vec<usize>> {
     let count = count.clamp(1, views.max(1));
     let mut order: Vec<usize> = (0..count).collect();
@@ -90,8 +90,8 @@ pub(super) fn subsets(views: usize, count: usize) -> Vec<Vec<usize>> {
     order.into_iter().map(|first| (first..views).step_by(count).collect()).collect()
 }
 
-/// What a method takes that holds `volumes` volumes and `lines` times the line integrals on the device, with `iterations` of a projection
-/// and its transpose each.
+/// What a method takes that holds `volumes` volumes and `lines` times the line integrals on the device, with
+/// `iterations` of a projection and its transpose each.
 pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize) -> Result<Needs> {
     let (volume, line) = (REAL * spec.voxels()?, REAL * spec.pixels()?);
     let views = spec.geometry().views().len() as u64;

@@ -4,7 +4,8 @@
 //! x ← x / (Aᵀ1) ⊙ Aᵀ(p / (A x))
 //! ```
 //!
-//! L. A. Shepp, Y. Vardi, *Maximum likelihood reconstruction for emission tomography*, IEEE Trans Med Imaging 1:113, 1982.
+//! L. A. Shepp, Y. Vardi, *Maximum likelihood reconstruction for emission tomography*, IEEE Trans Med Imaging
+//! 1:113, 1982.
 
 use rayspin_core::{Monitor, Result};
 use rayspin_run::{About, Step, params};
@@ -14,7 +15,8 @@ use super::{Method, iterative};
 use crate::solving::{Solve, Solving, Spec};
 
 params! {
-    /// Expectation maximisation: a volume without negative numbers, for any path. Negative line integrals count as 0.
+    /// Expectation maximisation: a volume without negative numbers, for any path. Negative line integrals
+    /// count as 0.
     pub struct Mlem {
         /// Iterations.
         iterations: usize = 50 => iterative::ITERATIONS,

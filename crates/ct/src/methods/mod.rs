@@ -1,8 +1,8 @@
-//! Methods: how a volume is made of line integrals. Each is a value, a struct of its parameters, in a file of its own that opens
-//! with its equation; [`Methods`] lists them.
+//! Methods: how a volume is made of line integrals. Each is a value, a struct of its parameters, in a file of
+//! its own that opens with its equation; [`Methods`] lists them.
 //!
-//! A method is written over a [`Spec`], which knows rays, voxels and device before anything is allocated, and a [`Solving`], which
-//! has the line integrals while the method runs. The same steps are planned and run.
+//! A method is written over a [`Spec`], which knows rays, voxels and device before anything is allocated, and
+//! a [`Solving`], which has the line integrals while the method runs. The same steps are planned and run.
 
 mod analytic;
 mod cgls;
@@ -69,13 +69,14 @@ pub trait Method: Parameters + CopyMethod {
         Vec::new()
     }
 
-    /// Why this method suits a scan, in a few words; none where another one does. The first of a table of methods that answers is
-    /// taken where the user names none.
+    /// Why this method suits a scan, in a few words; none where another one does. The first of a table of
+    /// methods that answers is taken where the user names none.
     fn suits(&self, _facts: &Facts) -> Option<String> {
         None
     }
 
-    /// The filter of a method that adds the views up one after another, so that they may arrive while it runs.
+    /// The filter of a method that adds the views up one after another, so that they may arrive while it
+    /// runs.
     fn filter(&self) -> Option<Filter> {
         None
     }

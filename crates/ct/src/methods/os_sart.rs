@@ -4,8 +4,9 @@
 //! x ← x + ω C_s A_sᵀ R_s (p_s − A_s x) for each subset s,   R_s = 1/(A_s 1),  C_s = 1/(A_sᵀ 1)
 //! ```
 //!
-//! With a subset for each view it is SART (A. H. Andersen, A. C. Kak, Ultrason Imaging 6:81, 1984). G. Wang, M. Jiang, *Ordered-subset
-//! simultaneous algebraic reconstruction techniques (OS-SART)*, J X-Ray Sci Technol 12:169, 2004.
+//! With a subset for each view it is SART (A. H. Andersen, A. C. Kak, Ultrason Imaging 6:81, 1984). G. Wang,
+//! M. Jiang, *Ordered-subset simultaneous algebraic reconstruction techniques (OS-SART)*, J X-Ray Sci Technol
+//! 12:169, 2004.
 
 use rayspin_core::{Monitor, Result};
 use rayspin_device::Array;
@@ -17,8 +18,8 @@ use rayspin_solve::{SartOptions, Subset, sart};
 use super::{Method, iterative};
 use crate::solving::{Solve, Solving, Spec};
 
-// 10 passes with 15 full steps each: on seven kinds of simulated scans the error is at most 14 % above the least one of fbp, cgls and sirt, and
-// mostly within 8 % (benches/results/2026-11-26-defaults/os-sart.txt).
+// 10 passes with 15 full steps each: on seven kinds of simulated scans the error is at most 14 % above the
+// least one of fbp, cgls and sirt, and mostly within 8 % (benches/results/2026-11-26-defaults/os-sart.txt).
 params! {
     /// Subsets of views update the volume one after another: few passes over all views, for any path.
     pub struct OsSart {
@@ -72,7 +73,8 @@ impl Method for OsSart {
         };
         let needs = move || {
             let count = self.subsets.clamp(1, views) as f64;
-            // C of each subset, x, the step and the scaled step; data, at first twice, then with R, and of a subset two residuals.
+            // C of each subset, x, the step and the scaled step; data, at first twice, then with R, and of a
+            // subset two residuals.
             iterative::needs(spec, count + 3.0, 2.0 + 2.0 / count, self.iterations)
         };
         Ok(vec![Step::new("OS-SART", solve).progress(self.iterations).needs(needs)])

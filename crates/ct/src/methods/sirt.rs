@@ -4,7 +4,8 @@
 //! x ← x + ω C Aᵀ R (p − A x),   R = 1/(A 1),  C = 1/(Aᵀ 1)
 //! ```
 //!
-//! P. Gilbert, *Iterative methods for the three-dimensional reconstruction of an object from projections*, J Theor Biol 36:105, 1972.
+//! P. Gilbert, *Iterative methods for the three-dimensional reconstruction of an object from projections*, J
+//! Theor Biol 36:105, 1972.
 
 use rayspin_core::{Monitor, Result};
 use rayspin_run::{About, Step, params};

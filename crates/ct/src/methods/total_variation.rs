@@ -6,8 +6,8 @@
 //!
 //! by FISTA, with L the largest eigenvalue of AᵀA and s the volume's brightness (99th percentile of |Aᵀp|/L).
 //!
-//! E. Y. Sidky, X. Pan, *Image reconstruction in circular cone-beam computed tomography by constrained, total-variation minimization*,
-//! Phys Med Biol 53:4777, 2008.
+//! E. Y. Sidky, X. Pan, *Image reconstruction in circular cone-beam computed tomography by constrained,
+//! total-variation minimization*, Phys Med Biol 53:4777, 2008.
 
 use rayspin_core::{Monitor, Result};
 use rayspin_linop::{FiniteDifference, LinearOp};
@@ -66,7 +66,8 @@ impl Method for TotalVariation {
             let solve = Solve { solver: "FISTA", residuals: found.residuals, converged: found.converged };
             iterative::finish(spec, state, found.solution, solve, monitor)
         };
-        // FISTA's six, right-hand side twice, three dual fields of three components, and an image; data, and later a projection.
+        // FISTA's six, right-hand side twice, three dual fields of three components, and an image; data, and
+        // later a projection.
         let needs =
             move || iterative::needs(spec, 18.0, 1.0, self.iterations + EIGENVALUE.max_iterations + 1);
         Ok(vec![Step::new("FISTA", solve).progress(self.iterations).needs(needs)])

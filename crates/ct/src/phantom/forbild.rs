@@ -16,11 +16,12 @@ fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
 }
 
 impl Phantom {
-    /// The FORBILD head with both ears, 479 solids, whose density 1 attenuates by `attenuation` (1/mm; water at 60 keV has 0.0206). It is
-    /// 192 mm wide (x), 240 mm long (y) and 250 mm high (z). The front of the head is at positive y.
+    /// The FORBILD head with both ears, 479 solids, whose density 1 attenuates by `attenuation` (1/mm; water
+    /// at 60 keV has 0.0206). It is 192 mm wide (x), 240 mm long (y) and 250 mm high (z). The front of the
+    /// head is at positive y.
     ///
-    /// G. Lauritsch, H. Bruder, *FORBILD head phantom*, Institute of Medical Physics, Erlangen; in two dimensions Z. Yu et al., Phys Med
-    /// Biol 57:N237, 2012.
+    /// G. Lauritsch, H. Bruder, *FORBILD head phantom*, Institute of Medical Physics, Erlangen; in two
+    /// dimensions Z. Yu et al., Phys Med Biol 57:N237, 2012.
     ///
     /// Errors: an attenuation that is not finite.
     pub fn forbild_head(attenuation: f64) -> Result<Self> {
@@ -44,7 +45,8 @@ impl Phantom {
             sphere([-1.08, -9.0, 0.0], 0.4, 1.0525),
             sphere([1.08, -9.0, 0.0], 0.4, 1.0475),
         ];
-        // Bones between the eyes and at the forehead: cylinders whose axis of half length c is given, and then the axis of b.
+        // Bones between the eyes and at the forehead: cylinders whose axis of half length c is given, and
+        // then the axis of b.
         for (centre, half, axis, b) in [
             ([0.0, 3.6, 0.0], [1.2, 4.0, 0.25 * c15], [0.0, -c30, s30], [0.0, s30, c30]),
             ([0.0, 9.6, 0.0], [0.525561, 2.0, 0.2], [1.0, 0.0, 0.0], [0.0, -s30, c30]),
@@ -85,7 +87,8 @@ impl Phantom {
     }
 }
 
-/// The first bubble of each row of the right ear and their number, by the distance of its layer and row from the middle.
+/// The first bubble of each row of the right ear and their number, by the distance of its layer and row from
+/// the middle.
 const ROWS: [[(f64, usize); 4]; 4] = [
     [(8.8, 9), (8.6, 8), (8.8, 8), (8.6, 6)],
     [(8.6, 8), (8.8, 8), (8.6, 7), (8.8, 6)],

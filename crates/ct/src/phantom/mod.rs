@@ -135,7 +135,8 @@ impl Phantom {
 
     /// The integral over t of the attenuation at `start + t·along`, where later solids replace earlier ones.
     fn replaced(&self, start: [f64; 3], along: [f64; 3], range: [f64; 2]) -> f64 {
-        // Ends of chords with the index of their solid. Between two of them the last solid that is entered counts.
+        // Ends of chords with the index of their solid. Between two of them the last solid that is entered
+        // counts.
         let mut ends: Vec<(f64, usize)> = Vec::new();
         for (index, solid) in self.solids.iter().enumerate() {
             if let Some([low, high]) = solid.chord(start, along) {

@@ -6,8 +6,8 @@ use rayspin_imaging::phantom::{Contrast, Ellipsoid, shepp_logan_2d, shepp_logan_
 use super::{Form, Phantom, Solid};
 
 impl Phantom {
-    /// The Shepp–Logan head `width_mm` wide (its field of view), whose intensity 1 attenuates by `attenuation` (1/mm). `dims` is 2 for a
-    /// head that is the same at all heights, or 3.
+    /// The Shepp–Logan head `width_mm` wide (its field of view), whose intensity 1 attenuates by
+    /// `attenuation` (1/mm). `dims` is 2 for a head that is the same at all heights, or 3.
     ///
     /// Errors: other dimensions; a width that is not positive; numbers that are not finite.
     pub fn shepp_logan(dims: usize, width_mm: f64, contrast: Contrast, attenuation: f64) -> Result<Self> {
@@ -31,9 +31,9 @@ impl Phantom {
         Self::new(parts.into_iter().map(solid).collect())
     }
 
-    /// Flat discs at different heights, within a field of view of `width_mm`: seven discs of 0.9 of its diameter and a fortieth of its
-    /// height, a tenth apart (M. Defrise, R. Clack, IEEE Trans Med Imaging 13:186, 1994). Where the orbit is a circle, cone-beam
-    /// reconstructions smear discs away from its plane.
+    /// Flat discs at different heights, within a field of view of `width_mm`: seven discs of 0.9 of its
+    /// diameter and a fortieth of its height, a tenth apart (M. Defrise, R. Clack, IEEE Trans Med Imaging
+    /// 13:186, 1994). Where the orbit is a circle, cone-beam reconstructions smear discs away from its plane.
     ///
     /// Errors: a width that is not positive, an attenuation that is not finite.
     pub fn defrise(width_mm: f64, attenuation: f64) -> Result<Self> {

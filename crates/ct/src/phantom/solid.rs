@@ -9,7 +9,8 @@ pub enum Form {
     Cylinder,
     /// |x| ≤ a, |y| ≤ b and |z| ≤ c
     Box,
-    /// (x/a)² + (y/b)² ≤ r(z)² and |z| ≤ c, with r growing linearly from 1 at z = −c to this number, not negative, at z = c.
+    /// (x/a)² + (y/b)² ≤ r(z)² and |z| ≤ c, with r growing linearly from 1 at z = −c to this number, not
+    /// negative, at z = c.
     Cone(f64),
 }
 
@@ -179,7 +180,8 @@ impl Solid {
     }
 }
 
-/// The part of `range` in which at² + 2bt + c ≤ 0, for a cone within its ends: it is convex, so that this is one interval.
+/// The part of `range` in which at² + 2bt + c ≤ 0, for a cone within its ends: it is convex, so that this is
+/// one interval.
 fn cone([a, b, c]: [f64; 3], range: [f64; 2]) -> Option<[f64; 2]> {
     let clip = |low: f64, high: f64| {
         let part = [range[0].max(low), range[1].min(high)];

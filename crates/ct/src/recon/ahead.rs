@@ -10,10 +10,12 @@ use rayspin_run::decisive;
 use super::{ReconOptions, reconstruct};
 use crate::methods::Facts;
 
-/// Compiles on all cores the GPU kernels that a reconstruction of these rays needs, where the cache lacks them.
+/// Compiles on all cores the GPU kernels that a reconstruction of these rays needs, where the cache lacks
+/// them.
 ///
-/// It rehearses the reconstruction on a device that runs nothing ([`Device::compile_ahead`]), without certificates. Kernels that the
-/// rehearsal does not load are compiled when they are needed. Nothing happens on a CPU.
+/// It rehearses the reconstruction on a device that runs nothing ([`Device::compile_ahead`]), without
+/// certificates. Kernels that the rehearsal does not load are compiled when they are needed. Nothing happens
+/// on a CPU.
 ///
 /// ```
 /// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
@@ -31,11 +33,12 @@ pub fn compile_ahead(device: &Device, geometry: &ProjectionGeometry, options: &R
     device.compile_ahead(&name(geometry, options), |device| rehearse(device, geometry, options));
 }
 
-/// Does what a reconstruction of these rays does, on a device that runs nothing and records the programs that are loaded
-/// ([`rayspin_device::cuda::NullDriver`]).
+/// Does what a reconstruction of these rays does, on a device that runs nothing and records the programs that
+/// are loaded ([`rayspin_device::cuda::NullDriver`]).
 pub fn rehearse(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) {
     let options = ReconOptions { certify: None, finish_on_cpu: false, ..options.clone() };
-    // Zeros take no memory until something reads them. What a method refuses as line integrals ends the list of programs.
+    // Zeros take no memory until something reads them. What a method refuses as line integrals ends the list
+    // of programs.
     let [views, rows, columns] = geometry.shape();
     let lines = rayspin_core::voxels(&geometry.shape()).and_then(|count| zeroed("line integrals", count));
     let lines = lines.map(|lines| Array3::from_shape_vec((views, rows, columns), lines));

@@ -84,7 +84,8 @@ pub fn arriving_budget(
     let part = REAL * (views.min(geometry.views().len()) * rows * columns) as u64;
     let needs = move || {
         let projector = spec.backproject_bytes(views as u64, slices as u64);
-        // Views that are read while others are added; a copy of these if the detector is shifted; a volume of them beside the sum.
+        // Views that are read while others are added; a copy of these if the detector is shifted; a volume of
+        // them beside the sum.
         let memory = match spec.on_gpu() {
             true => Bytes {
                 host: volume + 2 * part + extensions,

@@ -68,9 +68,11 @@ pub fn budget(device: &Device, geometry: &ProjectionGeometry, options: &ReconOpt
 
 /// Makes a volume of line integrals `[view, row, column]`.
 ///
-/// Where the memory of a GPU runs out, the work is cut further; where a GPU fails, the CPU takes over if it may.
+/// Where the memory of a GPU runs out, the work is cut further; where a GPU fails, the CPU takes over if it
+/// may.
 ///
-/// Errors: shapes; a method that does not take these rays; a volume that no ray meets, or whose voxels are not finite; memory; interruption.
+/// Errors: shapes; a method that does not take these rays; a volume that no ray meets, or whose voxels are
+/// not finite; memory; interruption.
 ///
 /// ```
 /// use ndarray::Array3;

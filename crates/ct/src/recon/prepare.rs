@@ -25,8 +25,8 @@ pub enum AxisOn {
 pub struct RayOptions {
     /// The distance between pixels along columns and rows, mm. When absent it is what the scan states, or 1.
     pub pixel_mm: Option<[f64; 2]>,
-    /// Where the axis falls, which corrects rays that the scan states. When absent it is found in counts of parallel rays whose scan states
-    /// none, and is in the middle of others.
+    /// Where the axis falls, which corrects rays that the scan states. When absent it is found in counts of
+    /// parallel rays whose scan states none, and is in the middle of others.
     pub axis: Option<AxisOn>,
     /// Distance from the source to the axis, mm; none for parallel rays.
     pub source_to_axis_mm: Option<f64>,
@@ -64,8 +64,8 @@ impl RayOptions {
         format!("pixels of {} mm{reason}", sizes(self.pitch_mm(stated).unwrap_or([1.0; 2])))
     }
 
-    /// A circle with these angles, whose axis falls on the column `axis`, or on the middle one. The scan may `state` the size of a
-    /// pixel. `notes` says what is taken.
+    /// A circle with these angles, whose axis falls on the column `axis`, or on the middle one. The scan may
+    /// `state` the size of a pixel. `notes` says what is taken.
     ///
     /// Errors: an axis beyond the detector; else as [`ProjectionGeometry::orbit`].
     pub fn orbit(
@@ -99,7 +99,8 @@ impl RayOptions {
     }
 }
 
-/// Rays whose axis falls on `column`: the detector is shifted along its columns. Returns the column before as well, the mean of all views.
+/// Rays whose axis falls on `column`: the detector is shifted along its columns. Returns the column before as
+/// well, the mean of all views.
 ///
 /// Errors: a column beyond the detector; a curved detector; an axis that the rays do not meet.
 pub fn with_axis(rays: &ProjectionGeometry, column: f64) -> Result<(ProjectionGeometry, f64)> {
@@ -157,11 +158,11 @@ pub struct Prepared {
     pub axis: Option<f64>,
 }
 
-/// Makes line integrals of a scan, and finds the rays that it does not state. `scan` is `part` of a scan whose detector has
-/// `whole` rows and columns. `notes` says what was assumed.
+/// Makes line integrals of a scan, and finds the rays that it does not state. `scan` is `part` of a scan
+/// whose detector has `whole` rows and columns. `notes` says what was assumed.
 ///
-/// Errors: counts that cannot be corrected; an axis that is to be found in fan or cone beams, or is not found; as
-/// [`RayOptions::orbit`].
+/// Errors: counts that cannot be corrected; an axis that is to be found in fan or cone beams, or is not
+/// found; as [`RayOptions::orbit`].
 ///
 /// ```
 /// use ndarray::Array3;

@@ -108,7 +108,8 @@ fn rays_that_a_method_does_not_take_are_refused() {
     assert!(reconstruct(&device, lines, &fewer, &options(), &Monitor::silent()).is_err());
 }
 
-/// Mean magnitude of the error, and the peak signal-to-noise ratio in dB against reference 2, as RTK's tests have them.
+/// Mean magnitude of the error, and the peak signal-to-noise ratio in dB against reference 2, as RTK's tests
+/// have them.
 fn quality(found: &Array3<f32>, wanted: &[f32]) -> (f64, f64) {
     let differences = found.iter().zip(wanted).map(|(f, w)| f64::from(f - w));
     let count = found.len() as f64;
@@ -156,7 +157,8 @@ fn conjugate_gradients_meet_what_rtk_demands_of_its_own() {
     assert!(mean < 0.08 && psnr > 23.0, "{mean} {psnr}");
 }
 
-/// Iterative methods on few noisy views of a head: each comes near the truth, total variation nearest, on the CPU and in the emulator.
+/// Iterative methods on few noisy views of a head: each comes near the truth, total variation nearest, on the
+/// CPU and in the emulator.
 #[test]
 fn every_iterative_method_finds_the_head() {
     let cpu = Device::cpu().unwrap();

@@ -49,7 +49,8 @@ impl Around {
         next.zip(&half).map(|(next, one)| next - one).fold(0.0, f64::max)
     }
 
-    /// What stands for an angle: a view, or those on both sides of it if the gap between them is not larger than `most`.
+    /// What stands for an angle: a view, or those on both sides of it if the gap between them is not larger
+    /// than `most`.
     fn between(&self, angle: f64, most: f64) -> Option<Between> {
         let angle = angle.rem_euclid(TAU);
         let count = self.angles.len();

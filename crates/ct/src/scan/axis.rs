@@ -34,30 +34,33 @@ const CHANCE: f64 = 4.0;
 pub struct FoundAxis {
     /// Counted from 0 at the middle of the first column.
     pub column: f64,
-    /// The column about which the first and last views of half a turn are mirror images, if it is another one.
+    /// The column about which the first and last views of half a turn are mirror images, if it is another
+    /// one.
     pub other: Option<f64>,
 }
 
-/// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]` of parallel rays, counted from 0
-/// at the middle of the first column. `angles` are the angles of the views, radian. Where no view looks from an angle, the views beside it are
-/// interpolated.
+/// The column on which the axis of rotation falls in the middle row of line integrals `[view, row, column]`
+/// of parallel rays, counted from 0 at the middle of the first column. `angles` are the angles of the views,
+/// radian. Where no view looks from an angle, the views beside it are interpolated.
 ///
-/// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images differ least, in the sum of
-/// squares over the columns that both have, relative to the variance there. It may be near an end of the detector, as in half acquisition:
-/// a tenth of the columns must be on either side.
+/// **A whole turn**: the view at θ + π is the mirror image of the view at θ. The axis is where mirror images
+/// differ least, in the sum of squares over the columns that both have, relative to the variance there. It
+/// may be near an end of the detector, as in half acquisition: a tenth of the columns must be on either side.
 ///
-/// **Half a turn**: views and their mirror images about the axis make up a whole turn, whose two-dimensional transform is small where
+/// **Half a turn**: views and their mirror images about the axis make up a whole turn, whose two-dimensional
+/// transform is small where
 /// |frequency along columns| is less than |frequency along views| over the object's radius. The axis is where it is smallest
 /// (N. T. Vo, M. Drakopoulos, R. C. Atwood, C. Reinhard, Opt Express 22:19078, 2014).
 ///
-/// Columns and half columns are tried, of half a turn in the middle half of the detector; a parabola through the best three gives the rest.
-/// The first and last views of half a turn are nearly mirror images, too. Where they match elsewhere and not on the column that was found, the
-/// axis is sought around their match.
+/// Columns and half columns are tried, of half a turn in the middle half of the detector; a parabola through
+/// the best three gives the rest. The first and last views of half a turn are nearly mirror images, too.
+/// Where they match elsewhere and not on the column that was found, the axis is sought around their match.
 ///
 /// Dead columns, and single pixels that are far from all around them, are mended first.
 ///
-/// Errors: fewer than 8 views or columns; less than half a turn; views that do not show the axis. Their mirror images then differ
-/// everywhere, match on several columns, or match best at the end of the columns that are tried.
+/// Errors: fewer than 8 views or columns; less than half a turn; views that do not show the axis. Their
+/// mirror images then differ everywhere, match on several columns, or match best at the end of the columns
+/// that are tried.
 ///
 /// ```
 /// use ndarray::Array3;
@@ -148,7 +151,8 @@ fn tried(columns: usize) -> std::ops::RangeInclusive<usize> {
     columns / 2..=(3 * (columns - 1)).div_ceil(2)
 }
 
-/// The place of the least of values at integers from `first` on, by the parabola through it and its neighbours.
+/// The place of the least of values at integers from `first` on, by the parabola through it and its
+/// neighbours.
 fn least(first: usize, values: &[f64]) -> f64 {
     let at = (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
     let place = (first + at) as f64;
@@ -160,7 +164,8 @@ fn least(first: usize, values: &[f64]) -> f64 {
     if bend > 0.0 && bend.is_finite() { place + 0.5 * (before - after) / bend } else { place }
 }
 
-/// How much views differ from mirror images about columns and half columns that leave a tenth of the columns on either side.
+/// How much views differ from mirror images about columns and half columns that leave a tenth of the columns
+/// on either side.
 ///
 /// ```text
 /// Σ (a − b)² / (Σ (a − ā)² + Σ (b − b̄)²)
@@ -186,7 +191,8 @@ impl Mirrored {
         for value in row.iter().map(|&value| f64::from(value)) {
             (count, sum, square) = (count + 1.0, sum + value, square + value * value);
         }
-        // Of a pixel. Overlaps of air alone, or of a detector that is saturated, tell nothing; nor do numbers that differ by their rounding.
+        // Of a pixel. Overlaps of air alone, or of a detector that is saturated, tell nothing; nor do numbers
+        // that differ by their rounding.
         let spread = square / count - (sum / count) * (sum / count);
         let enough = (FLAT * spread).max(1e-10 * square / count);
         let difference = |sum: usize| {
@@ -345,7 +351,8 @@ impl<'a> Wedge<'a> {
             let (view, column) = (at / columns, at % columns);
             let value = match view.checked_sub(views) {
                 None => self.row[[view, column]],
-                // Beyond the detector the views themselves, in the opposite order, which make no step to the first one.
+                // Beyond the detector the views themselves, in the opposite order, which make no step to the
+                // first one.
                 Some(view) => match sum.checked_sub(column).filter(|&mirrored| mirrored < columns) {
                     Some(mirrored) => self.row[[view, mirrored]],
                     None => self.row[[views - 1 - view, column]],

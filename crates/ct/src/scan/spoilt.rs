@@ -2,15 +2,16 @@
 
 use ndarray::{Array2, ArrayView2};
 
-/// The part of the range of values by which a pixel differs from all around it, or a column from those beside it.
+/// The part of the range of values by which a pixel differs from all around it, or a column from those beside
+/// it.
 const APART: f32 = 0.5;
 /// Pixels that are looked at for the range, at most.
 const SAMPLES: usize = 1 << 16;
 /// A column does not vary if its standard deviation is below this part of the largest one.
 const STILL: f64 = 1e-3;
 
-/// Line integrals `[view, column]` without dead columns and without single pixels that are far from all others around them. Others stay as
-/// they are.
+/// Line integrals `[view, column]` without dead columns and without single pixels that are far from all
+/// others around them. Others stay as they are.
 pub(super) fn mended(row: ArrayView2<'_, f32>) -> Array2<f32> {
     let mut values = row.to_owned();
     let apart = APART * range(row);

@@ -25,9 +25,11 @@ pub struct DetectorOptions {
     pub electronic: f64,
     /// The dark signal, in photons.
     pub dark: f64,
-    /// Standard deviation of the gain between pixels, as a part of it. The flat fields show the gains, so that this alone makes no rings.
+    /// Standard deviation of the gain between pixels, as a part of it. The flat fields show the gains, so
+    /// that this alone makes no rings.
     pub gain: f64,
-    /// Standard deviation of the change of the gains after the flat fields, as a part of them: this makes rings.
+    /// Standard deviation of the change of the gains after the flat fields, as a part of them: this makes
+    /// rings.
     pub drift: f64,
     /// Number of flat fields, and of dark fields.
     pub frames: usize,
@@ -39,14 +41,16 @@ pub struct DetectorOptions {
 const MOST_FRAMES: usize = 1_000_000;
 
 impl Default for DetectorOptions {
-    /// 10⁵ photons, electronic noise of 10, a dark signal of 100, gains that differ by 2 % and do not change, 10 flat and dark fields.
+    /// 10⁵ photons, electronic noise of 10, a dark signal of 100, gains that differ by 2 % and do not change,
+    /// 10 flat and dark fields.
     fn default() -> Self {
         Self { photons: 1e5, electronic: 10.0, dark: 100.0, gain: 0.02, drift: 0.0, frames: 10, seed: 1 }
     }
 }
 
 impl DetectorOptions {
-    /// Fails where a number is out of range. [`counted`] checks it too; who simulates line integrals first need not wait for that.
+    /// Fails where a number is out of range. [`counted`] checks it too; who simulates line integrals first
+    /// need not wait for that.
     pub fn check(&self) -> Result<()> {
         let Self { photons, electronic, dark, gain, drift, frames, .. } = *self;
         if !(photons.is_finite() && photons > 0.0 && photons <= 1e15) {
@@ -117,7 +121,8 @@ pub struct Beam<'a> {
     pub motion: Option<&'a Motion>,
     /// The energies of the X-rays; 60 keV alone when absent.
     pub spectrum: Option<&'a Spectrum>,
-    /// Rays along each side of a pixel. A detector measures what all of them leave of the photons; a single ray goes to the centre.
+    /// Rays along each side of a pixel. A detector measures what all of them leave of the photons; a single
+    /// ray goes to the centre.
     pub rays: usize,
 }
 
@@ -128,7 +133,8 @@ impl Default for Beam<'_> {
     }
 }
 
-/// The line integrals of a phantom that moves, or that X-rays of many energies cross: −ln of the part of the signal that is left.
+/// The line integrals of a phantom that moves, or that X-rays of many energies cross: −ln of the part of the
+/// signal that is left.
 ///
 /// A spectrum crosses the phantom's [materials](Phantom::materials).
 ///
@@ -219,8 +225,8 @@ pub fn beam_lines(
 /// counts = gain (1 + drift) · Poisson(N₀ e^(−p)) + dark + electronic noise
 /// ```
 ///
-/// Flat fields are the same with p = 0 and without the drift, dark fields with N₀ = 0. Every view draws its own random numbers, so that
-/// they do not depend on the number of threads.
+/// Flat fields are the same with p = 0 and without the drift, dark fields with N₀ = 0. Every view draws its
+/// own random numbers, so that they do not depend on the number of threads.
 ///
 /// Errors: a scan that is counted already; options out of range; memory.
 pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan> {

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 /// Energies of the tables, keV.
 const ENERGIES: [f64; 9] = [15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 80.0, 100.0, 150.0];
-/// Mass attenuation coefficients μ/ρ in cm²/g of water, cortical bone (ICRU-44) and aluminium at [`ENERGIES`].
+/// Mass attenuation coefficients μ/ρ in cm²/g of water, cortical bone (ICRU-44) and aluminium at
+/// [`ENERGIES`].
 const WATER: [f64; 9] = [1.673, 0.8096, 0.3756, 0.2683, 0.2269, 0.2059, 0.1837, 0.1707, 0.1505];
 const BONE: [f64; 9] = [9.032, 4.001, 1.331, 0.6655, 0.4242, 0.3148, 0.2229, 0.1855, 0.1480];
 const ALUMINIUM: [f64; 9] = [7.955, 3.441, 1.128, 0.5685, 0.3681, 0.2778, 0.2018, 0.1704, 0.1378];
@@ -18,17 +19,19 @@ pub const REFERENCE_KEV: f64 = 60.0;
 
 /// The energies of an X-ray tube, and how water and bone attenuate each.
 ///
-/// The tube's radiation is Kramers's law behind 6 mm of aluminium, S(E) ∝ (V/E − 1) exp(−μ_Al(E) 6 mm), and the detector counts energy:
+/// The tube's radiation is Kramers's law behind 6 mm of aluminium, S(E) ∝ (V/E − 1) exp(−μ_Al(E) 6 mm), and
+/// the detector counts energy:
 ///
 /// ```text
 /// I/I₀ = Σ_E E S(E) exp(−p_w w(E) − p_b b(E)) / Σ_E E S(E),   w(E) = μ_water(E)/μ_water(60 keV),  b alike for bone
 /// ```
 ///
-/// where p_w and p_b are the line integrals of what tissue and bone attenuate at 60 keV. A detector's −ln(I/I₀) is then less than p_w +
+/// where p_w and p_b are the line integrals of what tissue and bone attenuate at 60 keV. A detector's
+/// −ln(I/I₀) is then less than p_w +
 /// p_b behind thick objects: the beam becomes harder.
 ///
-/// Coefficients: J. H. Hubbell, S. M. Seltzer, *Tables of X-ray mass attenuation coefficients*, NISTIR 5632, 1995, interpolated in
-/// logarithms of both.
+/// Coefficients: J. H. Hubbell, S. M. Seltzer, *Tables of X-ray mass attenuation coefficients*, NISTIR 5632,
+/// 1995, interpolated in logarithms of both.
 ///
 /// ```
 /// use rayspin_ct::simulate::Spectrum;

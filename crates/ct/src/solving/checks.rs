@@ -60,7 +60,8 @@ impl Means {
         let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).abs();
         let mut seconds: Vec<f64> = self.sums.windows(3).map(second).collect();
         seconds.sort_by(f64::total_cmp);
-        // The median of |x| of a normal distribution is 0.6745 σ; a second difference has 6 times the variance of a sum.
+        // The median of |x| of a normal distribution is 0.6745 σ; a second difference has 6 times the
+        // variance of a sum.
         seconds.get(seconds.len() / 2).map_or(0.0, |median| median / (0.6745 * 6f64.sqrt()))
     }
 }

@@ -1,5 +1,6 @@
-//! What a method gets and what it leaves: rays, voxels and device before anything is allocated ([`Spec`]), line integrals and
-//! what becomes of them while its steps run ([`Solving`]), and the volume ([`Reconstruction`]).
+//! What a method gets and what it leaves: rays, voxels and device before anything is allocated ([`Spec`]),
+//! line integrals and what becomes of them while its steps run ([`Solving`]), and the volume
+//! ([`Reconstruction`]).
 
 pub(crate) mod checks;
 mod spec;
@@ -36,8 +37,9 @@ const SLICES: &str = "slices";
 const VIEWS: &str = "views";
 
 impl BatchSizes {
-    /// Every size that may be reduced, for `[view, row, column]` projections and `[z, y, x]` voxels. They save memory of a GPU; of views
-    /// that arrive as often as they are needed, slices save memory of the host as well.
+    /// Every size that may be reduced, for `[view, row, column]` projections and `[z, y, x]` voxels. They
+    /// save memory of a GPU; of views that arrive as often as they are needed, slices save memory of the host
+    /// as well.
     pub fn list(&self, [views, ..]: [usize; 3], [slices, ..]: [usize; 3]) -> Vec<BatchSize> {
         let of = |name, now: Option<usize>, all: usize, describe| {
             let now = now.unwrap_or(all).min(all);

@@ -6,8 +6,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Whether the allocation under way returns an error when it is refused. Without destructor, so that a thread may read it
-    /// until its end.
+    /// Whether the allocation under way returns an error when it is refused. Without destructor, so that a
+    /// thread may read it until its end.
     static ANSWERED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -25,9 +25,10 @@ pub(super) fn answered<T>(request: impl FnOnce() -> T) -> T {
 
 /// The system's allocator. If it refuses a request, the process ends with one line on stderr and exit code 1.
 ///
-/// The standard library cannot return an error for most requests: lists that grow, strings, threads. The process would end with a
-/// signal. [`try_with_capacity`](super::try_with_capacity) and similar functions return an error instead, and the process goes on.
-/// Only programs should install this allocator; a library must leave the choice to its programs.
+/// The standard library cannot return an error for most requests: lists that grow, strings, threads. The
+/// process would end with a signal. [`try_with_capacity`](super::try_with_capacity) and similar functions
+/// return an error instead, and the process goes on. Only programs should install this allocator; a library
+/// must leave the choice to its programs.
 ///
 /// ```
 /// use rayspin_device::cpu::{Allocator, try_with_capacity};

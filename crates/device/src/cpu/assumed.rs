@@ -1,7 +1,8 @@
-//! Another machine in the place of this one, for tests: its processor's name, its number of cores, and its best instruction set.
+//! Another machine in the place of this one, for tests: its processor's name, its number of cores, and its
+//! best instruction set.
 //!
-//! Results do not depend on any of them. A switch that names nothing sensible does nothing, and no instruction set is assumed that the
-//! processor lacks.
+//! Results do not depend on any of them. A switch that names nothing sensible does nothing, and no
+//! instruction set is assumed that the processor lacks.
 
 /// `RAYSPIN_TEST_PROCESSOR`: the processor's name.
 pub(super) fn processor() -> Option<String> {

@@ -8,8 +8,8 @@ use rayspin_core::{Error, Result};
 
 use super::allocator::answered;
 
-/// Bytes of physical memory and bytes that this process may take now; `None` if the system does not report them. A limit of
-/// the address space (`ulimit -v`) counts.
+/// Bytes of physical memory and bytes that this process may take now; `None` if the system does not report
+/// them. A limit of the address space (`ulimit -v`) counts.
 pub fn memory() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let field = |name: &str| -> Option<u64> {
@@ -20,8 +20,8 @@ pub fn memory() -> Option<(u64, u64)> {
     Some((field("MemTotal:")?, addresses_left().map_or(available, |left| left.min(available))))
 }
 
-/// Bytes of address space that arrays leave to small allocations and stacks. If one of those fails, the process ends
-/// ([`super::Allocator`]).
+/// Bytes of address space that arrays leave to small allocations and stacks. If one of those fails, the
+/// process ends ([`super::Allocator`]).
 const SPARE: u64 = 16 << 20;
 /// Allocations of at least this size leave the [`SPARE`] bytes free, and fail with an error.
 const LARGE: u64 = 1 << 20;
@@ -84,8 +84,8 @@ pub fn copied<T: Copy>(what: impl Display, values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// Checks that this process may take `bytes` more. Call this before many small allocations, so that they fail together with
-/// one error.
+/// Checks that this process may take `bytes` more. Call this before many small allocations, so that they fail
+/// together with one error.
 ///
 /// Errors: as [`try_with_capacity`].
 pub fn expect_memory(what: impl Display, bytes: u64) -> Result<()> {
@@ -96,8 +96,8 @@ pub fn expect_memory(what: impl Display, bytes: u64) -> Result<()> {
     try_with_capacity::<u8>(what, len).map(drop)
 }
 
-/// The error of threads that cannot start because a limit of the address space leaves no room for their stacks; none without such
-/// a limit.
+/// The error of threads that cannot start because a limit of the address space leaves no room for their
+/// stacks; none without such a limit.
 pub(super) fn no_stacks(threads: usize) -> Option<Error> {
     /// What the standard library gives a thread.
     const STACK: usize = 2 << 20;
@@ -105,8 +105,8 @@ pub(super) fn no_stacks(threads: usize) -> Option<Error> {
     Some(refused::<u8>(format_args!("stacks of {threads} threads"), threads.saturating_mul(STACK)))
 }
 
-/// Checks that a limit of the address space, if there is one, leaves `bytes`. Call this before code that reserves more
-/// memory than it touches.
+/// Checks that a limit of the address space, if there is one, leaves `bytes`. Call this before code that
+/// reserves more memory than it touches.
 ///
 /// Errors: as [`try_with_capacity`].
 pub fn expect_addresses(what: impl Display, bytes: impl FnOnce() -> u64) -> Result<()> {
@@ -142,12 +142,13 @@ pub fn peak_memory() -> Option<u64> {
     own_memory("VmHWM:")
 }
 
-/// The memory in bytes that this process takes in addition to the arrays that it will allocate; `None` if the system does
-/// not report it. It counts the memory held now and the code of the program and its libraries. The call brings that code
-/// into memory. Otherwise code is loaded when it first runs, and the amount depends on the run.
+/// The memory in bytes that this process takes in addition to the arrays that it will allocate; `None` if the
+/// system does not report it. It counts the memory held now and the code of the program and its libraries.
+/// The call brings that code into memory. Otherwise code is loaded when it first runs, and the amount depends
+/// on the run.
 ///
-/// Linux before 5.14 cannot load the code in advance. The result then counts three quarters of the code that is not loaded
-/// yet (reconstructions on and off the grid load 0.65 to 0.9 of it, the shortest ones less).
+/// Linux before 5.14 cannot load the code in advance. The result then counts three quarters of the code that
+/// is not loaded yet (reconstructions on and off the grid load 0.65 to 0.9 of it, the shortest ones less).
 pub fn process_memory() -> Option<u64> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let mut absent = 0;
@@ -178,8 +179,8 @@ fn populate(from: usize, bytes: usize) -> bool {
                 advice: std::ffi::c_int,
             ) -> std::ffi::c_int;
         }
-        // SAFETY: madvise(2) with this advice reads the pages of a range and changes nothing. It fails if the range is no
-        // longer mapped or the advice is unknown.
+        // SAFETY: madvise(2) with this advice reads the pages of a range and changes nothing. It fails if the
+        // range is no longer mapped or the advice is unknown.
         unsafe { madvise(std::ptr::with_exposed_provenance_mut(from), bytes, POPULATE_READ) == 0 }
     }
     #[cfg(not(target_os = "linux"))]
@@ -199,8 +200,8 @@ fn own_memory(field: &str) -> Option<u64> {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const RETURNED_BYTES: std::ffi::c_int = 1 << 20;
 
-/// Gives empty pages of the heap back to the system. This helps after many small arrays were freed between others that stay.
-/// It acts on the GNU allocator only.
+/// Gives empty pages of the heap back to the system. This helps after many small arrays were freed between
+/// others that stay. It acts on the GNU allocator only.
 #[allow(unsafe_code)]
 pub fn trim_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -215,8 +216,9 @@ pub fn trim_memory() {
     }
 }
 
-/// Makes the memory of freed arrays go back to the system at once. Otherwise the GNU allocator keeps up to 64 MiB, more
-/// after larger arrays, and the peak of a process depends on its past. With other allocators this does nothing.
+/// Makes the memory of freed arrays go back to the system at once. Otherwise the GNU allocator keeps up to 64
+/// MiB, more after larger arrays, and the peak of a process depends on its past. With other allocators this
+/// does nothing.
 #[allow(unsafe_code)]
 pub fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -226,7 +228,8 @@ pub fn return_freed_memory() {
         unsafe extern "C" {
             fn mallopt(parameter: std::ffi::c_int, value: std::ffi::c_int) -> std::ffi::c_int;
         }
-        // SAFETY: mallopt(3) takes any integers and may be called at any time; these parameters exist since glibc 2.0.
+        // SAFETY: mallopt(3) takes any integers and may be called at any time; these parameters exist since
+        // glibc 2.0.
         unsafe {
             mallopt(MMAP_THRESHOLD, RETURNED_BYTES);
             mallopt(TRIM_THRESHOLD, RETURNED_BYTES);
@@ -234,9 +237,9 @@ pub fn return_freed_memory() {
     }
 }
 
-/// Requests large pages (2 MiB instead of 4 KiB) for memory that will be written for the first time in no particular order.
-/// This causes fewer page faults and fewer misses in address translation. It acts on Linux only, and only on more than a few
-/// MiB.
+/// Requests large pages (2 MiB instead of 4 KiB) for memory that will be written for the first time in no
+/// particular order. This causes fewer page faults and fewer misses in address translation. It acts on Linux
+/// only, and only on more than a few MiB.
 #[allow(unsafe_code)]
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
@@ -255,8 +258,8 @@ pub fn prefer_huge_pages<T>(memory: &mut [T]) {
         let start = memory.as_mut_ptr().cast::<u8>();
         let before = start.align_offset(PAGE);
         if bytes >= LEAST_BYTES && before < bytes {
-            // SAFETY: the range lies within `memory`. The advice changes no contents. A system without large pages, or with
-            // larger normal pages, refuses it.
+            // SAFETY: the range lies within `memory`. The advice changes no contents. A system without large
+            // pages, or with larger normal pages, refuses it.
             unsafe {
                 madvise(start.add(before).cast(), bytes - before, MADV_HUGEPAGE);
             }

@@ -38,7 +38,8 @@ impl Cpu {
             .thread_name(|i| format!("rayspin-{i}"))
             .build()
             .map_err(|e| {
-                // A limit of addresses leaves no room for a stack: a failure of the machine, and not of the option.
+                // A limit of addresses leaves no room for a stack: a failure of the machine, and not of the
+                // option.
                 memory::no_stacks(threads).unwrap_or_else(|| {
                     Error::value("threads", "a number that the system can start", format!("{threads} ({e})"))
                 })
@@ -46,8 +47,8 @@ impl Cpu {
         Ok(Self { pool, alone: OnceLock::new(), taken: AtomicBool::new(false), level })
     }
 
-    /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads. A caller that is
-    /// [`listening`] is asked meanwhile whether it still wants the result.
+    /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads. A
+    /// caller that is [`listening`] is asked meanwhile whether it still wants the result.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         // Small work goes on in its own thread.
         let alone = self.alone.get().and_then(Option::as_ref);
@@ -55,8 +56,8 @@ impl Cpu {
         stop::on_pool(pool, work)
     }
 
-    /// [`Cpu::run`] on one thread, for work of some microseconds: to wake other threads takes longer. While another caller has that
-    /// thread, the work runs in the pool.
+    /// [`Cpu::run`] on one thread, for work of some microseconds: to wake other threads takes longer. While
+    /// another caller has that thread, the work runs in the pool.
     ///
     /// ```
     /// let device = rayspin_device::Device::cpu()?;
@@ -83,7 +84,8 @@ impl Cpu {
         stop::on_pool(self.alone.get_or_init(alone).as_ref().unwrap_or(&self.pool), work)
     }
 
-    /// [`Cpu::run`] on new threads, as many as the pool has, which end with the work. The memory that libraries keep for
+    /// [`Cpu::run`] on new threads, as many as the pool has, which end with the work. The memory that
+    /// libraries keep for
     /// each thread is freed with them: a matrix product leaves tens of megabytes of packed panels behind.
     pub fn run_on_new_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match rayon::ThreadPoolBuilder::new().num_threads(self.threads()).build() {
@@ -132,7 +134,8 @@ pub fn available_threads() -> usize {
     assumed::cores().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
-/// The most threads that a program starts on request. More than a few for each core only cost memory, and each has a stack.
+/// The most threads that a program starts on request. More than a few for each core only cost memory, and
+/// each has a stack.
 pub fn most_threads() -> usize {
     4 * available_threads()
 }

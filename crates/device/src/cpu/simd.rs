@@ -1,13 +1,15 @@
-//! SIMD with run-time dispatch. This is the one module that names the SIMD library. It adds vector functions that the
-//! library lacks.
+//! SIMD with run-time dispatch. This is the one module that names the SIMD library. It adds vector functions
+//! that the library lacks.
 //!
-//! A kernel is a function over `S: Simd`, marked `#[inline(always)]`. It is called once, inside [`dispatch!`] with the level
-//! of [`super::Cpu::level`]. Its whole call tree is inlined into a body compiled for that instruction set. Code that serves
-//! both precisions is generic over `T:` [`SimdReal`] and works on [`Lanes<S, T>`](Lanes).
+//! A kernel is a function over `S: Simd`, marked `#[inline(always)]`. It is called once, inside [`dispatch!`]
+//! with the level of [`super::Cpu::level`]. Its whole call tree is inlined into a body compiled for that
+//! instruction set. Code that serves both precisions is generic over `T:` [`SimdReal`] and works on
+//! [`Lanes<S, T>`](Lanes).
 //!
-//! A closure inside a kernel is a function of its own. A closure that is an argument of a kernel's function needs
-//! `#[inline(always)]` too. A closure given to a library function such as `std::array::from_fn` is compiled for the baseline
-//! instruction set, where every vector operation becomes a call. Write a loop instead.
+//! A closure inside a kernel is a function of its own. A closure that is an argument of a kernel's function
+//! needs `#[inline(always)]` too. A closure given to a library function such as `std::array::from_fn` is
+//! compiled for the baseline instruction set, where every vector operation becomes a call. Write a loop
+//! instead.
 
 pub use fearless_simd::prelude;
 pub use fearless_simd::{Level, Simd, dispatch};
@@ -27,7 +29,8 @@ pub fn best() -> Level {
     }
 }
 
-/// All instruction sets that this machine has and kernels are compiled for, the baseline first, the best last.
+/// All instruction sets that this machine has and kernels are compiled for, the baseline first, the best
+/// last.
 pub fn levels() -> Vec<Level> {
     let levels = [Level::baseline()].into_iter();
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -55,9 +58,9 @@ pub trait SimdReal: Real + SimdFloatElement {
     fn add_to_f64<S: Simd>(simd: S, values: Lanes<S, Self>, sums: &mut [f64]);
 }
 
-// Minimax (Remez) in h², absolute error weighted as it appears in the result; each coefficient was rounded to the type
-// before the next ones were fitted, so the rounding of the leading ones is absorbed. Fit errors: 8e-9 (sine) and 1e-9
-// (cosine) for f32, 4e-18 and 1e-18 for f64, all below the rounding of the evaluation.
+// Minimax (Remez) in h², absolute error weighted as it appears in the result; each coefficient was rounded to
+// the type before the next ones were fitted, so the rounding of the leading ones is absorbed. Fit errors:
+// 8e-9 (sine) and 1e-9 (cosine) for f32, 4e-18 and 1e-18 for f64, all below the rounding of the evaluation.
 impl SimdReal for f32 {
     #[expect(clippy::approx_constant, reason = "a fitted coefficient, one unit from the nearest f32 to 2π")]
     const SIN_2PI: &'static [f32] = &[6.283185, -41.341618, 81.59865, -76.49605, 39.13411];
@@ -116,9 +119,10 @@ impl SimdReal for f64 {
 
 /// `(sin 2πx, cos 2πx)` of every lane, x in turns.
 ///
-/// The reduction x − round(x) is exact for every finite x. A large phase therefore loses only the accuracy that its own
-/// rounding has lost. Form k·x in double precision and pass its fractional part. Measured absolute error, given x as it is:
-/// 1.2e-7 for f32 (1.6e-7 without fused multiply-add), 4e-16 for f64. Whole turns give exactly (0, 1). NaN for NaN and ±∞.
+/// The reduction x − round(x) is exact for every finite x. A large phase therefore loses only the accuracy
+/// that its own rounding has lost. Form k·x in double precision and pass its fractional part. Measured
+/// absolute error, given x as it is: 1.2e-7 for f32 (1.6e-7 without fused multiply-add), 4e-16 for f64. Whole
+/// turns give exactly (0, 1). NaN for NaN and ±∞.
 #[inline(always)]
 pub fn sincos_2pi<S: Simd, T: SimdReal>(simd: S, x: Lanes<S, T>) -> (Lanes<S, T>, Lanes<S, T>) {
     let splat = Lanes::<S, T>::splat;
@@ -178,7 +182,8 @@ pub fn store_complex<S: Simd, T: SimdReal>(re: Lanes<S, T>, im: Lanes<S, T>, out
 mod tests {
     use super::*;
 
-    /// The largest absolute error of both functions over `turns`, against f64 on the exactly reduced argument.
+    /// The largest absolute error of both functions over `turns`, against f64 on the exactly reduced
+    /// argument.
     fn worst<T: SimdReal>(level: Level, turns: &[T]) -> f64 {
         #[inline(always)]
         fn run<S: Simd, T: SimdReal>(simd: S, turns: &[T], out: &mut [(T, T)]) {

@@ -1,7 +1,7 @@
 //! The end of a computation before its time, where its caller no longer wants the result.
 //!
-//! A caller wraps its call in [`listening`]. Threads that wait for a [`Cpu`](super::Cpu) then ask the caller several times a second,
-//! and loops that take long look at [`Stop`].
+//! A caller wraps its call in [`listening`]. Threads that wait for a [`Cpu`](super::Cpu) then ask the caller
+//! several times a second, and loops that take long look at [`Stop`].
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -66,7 +66,8 @@ impl Stop {
         CALLER.with_borrow(|caller| caller.as_ref().map(|caller| caller.stop.clone())).unwrap_or_default()
     }
 
-    /// Whether the computation is to end: a loop leaves out what it has not begun, and its function fails by [`check`](Self::check).
+    /// Whether the computation is to end: a loop leaves out what it has not begun, and its function fails by
+    /// [`check`](Self::check).
     pub fn is_set(&self) -> bool {
         self.0.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
@@ -77,8 +78,8 @@ impl Stop {
     }
 }
 
-/// Does `work` in this thread for a caller that may want it to end: `flag` says so. `ask` is called in this thread several times a second
-/// while threads of a CPU compute, and may set the flag.
+/// Does `work` in this thread for a caller that may want it to end: `flag` says so. `ask` is called in this
+/// thread several times a second while threads of a CPU compute, and may set the flag.
 pub fn listening<T>(flag: &Arc<AtomicBool>, ask: impl Fn() + 'static, work: impl FnOnce() -> T) -> T {
     let question = Question { ask: Box::new(ask), asked: Cell::new(Instant::now()) };
     let caller = Caller { stop: Stop(Some(flag.clone())), question: Some(Rc::new(question)) };

@@ -1,12 +1,15 @@
-//! The format of precompiled kernels: machine code for some processors, and PTX, which drivers compile for the others.
+//! The format of precompiled kernels: machine code for some processors, and PTX, which drivers compile for
+//! the others.
 //!
-//! Programs of one source compile to nearly the same bytes. So a block holds many of them and is compressed (zstd) as one. A
-//! search unpacks one block, and the archive keeps it.
+//! Programs of one source compile to nearly the same bytes. So a block holds many of them and is compressed
+//! (zstd) as one. A search unpacks one block, and the archive keeps it.
 //!
 //! The format of an archive:
 //!
-//! - the bytes `RSPKRN01`, the compiler's version (2 × u32), the number of blocks and the number of programs (u32).
-//! - a record for each block: its packed and its unpacked length (2 × u64), the hash of the packed bytes (32 bytes).
+//! - the bytes `RSPKRN01`, the compiler's version (2 × u32), the number of blocks and the number of programs
+//!   (u32).
+//! - a record for each block: its packed and its unpacked length (2 × u64), the hash of the packed bytes (32
+//!   bytes).
 //! - a record for each program, in order. It starts with the hash of the program's text and macros (16
 //!   bytes), its form (0 PTX, 1 machine code) and the compute capability (2 × u32). The program's block, its
 //!   first byte there and its length follow (3 × u32).
@@ -106,8 +109,8 @@ fn key(program: &Program) -> [u8; KEY] {
     key
 }
 
-/// The bytes of an archive of these programs. A block has programs of one source for one processor, and about `block` bytes;
-/// `compress` packs it (zstd).
+/// The bytes of an archive of these programs. A block has programs of one source for one processor, and about
+/// `block` bytes; `compress` packs it (zstd).
 ///
 /// Errors: of `compress`; more than 2³² bytes.
 pub fn pack(
@@ -253,7 +256,8 @@ impl Precompiled {
         blake3::hash(self.index()).to_hex().to_string()
     }
 
-    /// Where the code of `program` for a processor of this capability lies: the newest of those that serve it.
+    /// Where the code of `program` for a processor of this capability lies: the newest of those that serve
+    /// it.
     pub(super) fn find(&self, program: &Program, form: Form, (major, minor): (u32, u32)) -> Option<Place> {
         let (key, index) = (key(program), self.index());
         let (mut first, mut end) = (0, self.programs);

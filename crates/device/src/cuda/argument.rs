@@ -229,14 +229,14 @@ impl Kernel {
         self.function.resources()
     }
 
-    /// Number of blocks that one multiprocessor holds at once, for blocks of `threads` threads with `shared` bytes of shared
-    /// memory.
+    /// Number of blocks that one multiprocessor holds at once, for blocks of `threads` threads with `shared`
+    /// bytes of shared memory.
     pub fn occupancy(&self, threads: u32, shared: u32) -> Result<u32> {
         self.function.occupancy(threads, shared)
     }
 
-    /// The most blocks of a launch that may wait for each other: all that the multiprocessors hold at once. On a device that runs blocks
-    /// one after another, such as the emulated GPU, 1.
+    /// The most blocks of a launch that may wait for each other: all that the multiprocessors hold at once.
+    /// On a device that runs blocks one after another, such as the emulated GPU, 1.
     ///
     /// It counts on an idle device: work of the same device comes in order, and blocks of other programs end.
     pub fn blocks_that_meet(&self, threads: u32, shared: u32) -> Result<u32> {
@@ -246,29 +246,30 @@ impl Kernel {
         Ok(self.occupancy(threads, shared)?.saturating_mul(self.limits.multiprocessors))
     }
 
-    /// Queues the kernel. Errors: arguments whose types differ from the kernel's declaration or that belong to another
-    /// device; a launch beyond a limit of the device (the error names the limit); an error of the device.
+    /// Queues the kernel. Errors: arguments whose types differ from the kernel's declaration or that belong
+    /// to another device; a launch beyond a limit of the device (the error names the limit); an error of the
+    /// device.
     ///
-    /// Views are borrowed until the call returns. The device works in order, so later work sees the values that this kernel
-    /// writes.
+    /// Views are borrowed until the call returns. The device works in order, so later work sees the values
+    /// that this kernel writes.
     ///
     /// # Safety
-    /// No check here can know how the kernel uses its arguments, so the caller answers for its source. Given the arguments,
-    /// blocks, threads and bytes of shared memory of this launch, the kernel reads and writes only the elements of its
-    /// views, its shared memory and its own variables, and it terminates. This holds for any values in memory that safe code
-    /// may have left there.
+    /// No check here can know how the kernel uses its arguments, so the caller answers for its source. Given
+    /// the arguments, blocks, threads and bytes of shared memory of this launch, the kernel reads and writes
+    /// only the elements of its views, its shared memory and its own variables, and it terminates. This holds
+    /// for any values in memory that safe code may have left there.
     #[allow(unsafe_code)]
     pub unsafe fn launch(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.queue(launch, arguments, false) }
     }
 
-    /// [`Kernel::launch`] as a programmatic dependent launch: on devices that support it, the kernel may start while the
-    /// previous launch ends.
+    /// [`Kernel::launch`] as a programmatic dependent launch: on devices that support it, the kernel may
+    /// start while the previous launch ends.
     ///
     /// # Safety
-    /// As for [`Kernel::launch`]. If the kernel is compiled for compute capability 9.0 or newer, all its threads execute
-    /// `griddepcontrol.wait` before they touch memory.
+    /// As for [`Kernel::launch`]. If the kernel is compiled for compute capability 9.0 or newer, all its
+    /// threads execute `griddepcontrol.wait` before they touch memory.
     #[allow(unsafe_code)]
     pub unsafe fn launch_early(&self, launch: Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
         // SAFETY: as the caller promises.
@@ -287,8 +288,8 @@ impl Kernel {
         let mut pointers: Vec<*mut c_void> =
             arguments.iter_mut().map(|a| a.bits.as_mut_ptr().cast::<c_void>()).collect();
         let pass = self.memory.gate.pass();
-        // SAFETY: the number and types of the arguments match the kernel's declaration. The caller promises that the kernel
-        // stays inside its arrays, and that a kernel that starts early waits.
+        // SAFETY: the number and types of the arguments match the kernel's declaration. The caller promises
+        // that the kernel stays inside its arrays, and that a kernel that starts early waits.
         let queued = match early {
             false => unsafe { self.function.launch(launch, &mut pointers) },
             true => unsafe { self.function.launch_early(launch, &mut pointers) },

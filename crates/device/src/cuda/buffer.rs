@@ -12,8 +12,8 @@ use crate::{Element, ForeignStream, Lent};
 /// How values are copied between a GPU and pageable host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostCopy {
-    /// Through pinned buffers that several threads fill or empty. Each thread has two: it fills one while the other is
-    /// copied.
+    /// Through pinned buffers that several threads fill or empty. Each thread has two: it fills one while the
+    /// other is copied.
     Staged,
     /// By the driver's own copy of pageable memory.
     Unstaged,
@@ -65,7 +65,8 @@ impl Buffer {
         bytes: u64,
         what: &str,
     ) -> Result<Self> {
-        // Frees the memory that an earlier failure left behind. If that fails, the allocation below reports it.
+        // Frees the memory that an earlier failure left behind. If that fails, the allocation below reports
+        // it.
         let _ = memory.settle(&**driver);
         let _pass = memory.gate.pass_now(&format!("allocating {what} on the GPU"))?;
         let used = memory.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -96,7 +97,8 @@ impl Buffer {
         Ok(Self { driver: driver.clone(), memory: memory.clone(), address, bytes, lender: None })
     }
 
-    /// `bytes` bytes of memory that another library owns. Work that is queued from now on waits for what its stream has queued.
+    /// `bytes` bytes of memory that another library owns. Work that is queued from now on waits for what its
+    /// stream has queued.
     ///
     /// # Safety
     /// As for [`Array::lent`](crate::Array::lent).
@@ -256,7 +258,8 @@ fn ones_for_zeros<T: Element>(values: &mut [T]) {
 /// `to` begins as many allocated bytes as `from` has.
 #[allow(unsafe_code)]
 pub(super) unsafe fn upload(driver: &dyn Driver, to: u64, from: &[u8], way: HostCopy) -> Result<()> {
-    // The device would read these few bytes after this call returns. A copy of them in ordinary memory is read at once.
+    // The device would read these few bytes after this call returns. A copy of them in ordinary memory is
+    // read at once.
     let own = driver.reads_late(from).then(|| from.to_vec());
     let from = own.as_deref().unwrap_or(from);
     // SAFETY: as the caller promises.

@@ -1,7 +1,7 @@
-//! The cache of compiled kernels on disk. The name of a file is the hash of everything that its kernel was compiled from.
-//! The file also holds a hash of its name and content, so that a damaged file is compiled again. Kernels are code: a folder
-//! or a file that another user may write to is not read. Two processes may share the folder, because a file is written
-//! completely and then renamed.
+//! The cache of compiled kernels on disk. The name of a file is the hash of everything that its kernel was
+//! compiled from. The file also holds a hash of its name and content, so that a damaged file is compiled
+//! again. Kernels are code: a folder or a file that another user may write to is not read. Two processes may
+//! share the folder, because a file is written completely and then renamed.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,9 @@ use crate::private;
 const MAGIC: &[u8; 8] = b"RSPCUB02";
 const HASH: usize = 32;
 
-/// The cache folder: `RAYSPIN_KERNEL_CACHE`, or else `kernels` in [`private::cache`]. `None` if the variable is empty or the
-/// user has no cache. Kernels are stored only if no other user may write to the folder ([`private::make`]).
+/// The cache folder: `RAYSPIN_KERNEL_CACHE`, or else `kernels` in [`private::cache`]. `None` if the variable
+/// is empty or the user has no cache. Kernels are stored only if no other user may write to the folder
+/// ([`private::make`]).
 pub fn folder() -> Option<PathBuf> {
     match std::env::var_os("RAYSPIN_KERNEL_CACHE") {
         Some(set) => (!set.is_empty()).then(|| PathBuf::from(set)),
@@ -43,8 +44,8 @@ pub(super) fn read(folder: &Path, key: &str) -> Option<Vec<u8>> {
     (hash(key, content).as_bytes() == found).then(|| content.to_vec())
 }
 
-/// Stores `content`. If the folder cannot be written, or others may write to it, the next start compiles again; this run
-/// goes on.
+/// Stores `content`. If the folder cannot be written, or others may write to it, the next start compiles
+/// again; this run goes on.
 pub(super) fn write(folder: &Path, key: &str, content: &[u8]) -> std::io::Result<()> {
     private::make(folder)?;
     let part = private::temporary(folder, "part");

@@ -93,14 +93,15 @@ fn number_before(text: &str, unit: &str) -> Option<u32> {
 
 /// The compiler's name of the architecture for a processor of this capability: `sm_80`, `sm_90a`.
 pub fn architecture((major, minor): (u32, u32)) -> String {
-    // The `a` allows instructions that exist in one generation only. Such machine code serves no later processor.
+    // The `a` allows instructions that exist in one generation only. Such machine code serves no later
+    // processor.
     format!("sm_{major}{minor}{}", if (major, minor) == (9, 0) { "a" } else { "" })
 }
 
 /// Why this driver cannot load this compiler's machine code or PTX, if it cannot.
 pub(super) fn newer_than_driver(compiler: (u32, u32), driver: (u32, u32), ptx: bool) -> Option<String> {
-    // Machine code of a major version runs on every driver of that major version. PTX needs a driver that is at least as
-    // new.
+    // Machine code of a major version runs on every driver of that major version. PTX needs a driver that is
+    // at least as new.
     let newer = if ptx { compiler > driver } else { compiler.0 > driver.0 };
     let kind = if ptx { "PTX of CUDA" } else { "NVRTC" };
     newer.then(|| {
@@ -137,8 +138,8 @@ fn precompiled_only() -> bool {
     std::env::var_os("RAYSPIN_PRECOMPILED_ONLY").is_some_and(|v| v != "0")
 }
 
-/// Compiles for one architecture: `sm_90` for machine code, `compute_80` for PTX. With `verbose` the log lists the resources
-/// of each kernel.
+/// Compiles for one architecture: `sm_90` for machine code, `compute_80` for PTX. With `verbose` the log
+/// lists the resources of each kernel.
 ///
 /// Errors: [`Error::Device`] if the compiler is missing, or with the compiler's message.
 pub fn compile(program: &Program, architecture: &str, verbose: bool) -> Result<Compiled> {

@@ -1,4 +1,5 @@
-//! Memory that is dropped while the device may still use it: freeing it is deferred until the device is known to be idle.
+//! Memory that is dropped while the device may still use it: freeing it is deferred until the device is known
+//! to be idle.
 
 #![allow(unsafe_code)]
 
@@ -37,22 +38,23 @@ impl DeferredFrees {
 }
 
 impl Memory {
-    /// Defers the drop of `value`, whose copy could not be waited for. The value is dropped, and waits again, once this
-    /// thread does not record and the device is known to be idle.
+    /// Defers the drop of `value`, whose copy could not be waited for. The value is dropped, and waits again,
+    /// once this thread does not record and the device is known to be idle.
     pub(super) fn defer(&self, value: impl Send + 'static) {
         self.gate.note_free();
         lock(&self.deferred.gone).values.push(Box::new(value));
     }
 
-    /// Waits for the device after the wait for a single copy failed. Returns whether nothing is under way any more, so that
-    /// the memory may be freed. If the device fails or this thread records, the caller [defers](Memory::defer) the memory.
+    /// Waits for the device after the wait for a single copy failed. Returns whether nothing is under way any
+    /// more, so that the memory may be freed. If the device fails or this thread records, the caller
+    /// [defers](Memory::defer) the memory.
     pub(super) fn idle(&self, driver: &dyn Driver) -> bool {
         if self.gate.records() {
             return false;
         }
         let _pass = self.gate.pass();
-        // The lock keeps another thread from finding the device idle at the same time, because a failure after this point
-        // would escape it.
+        // The lock keeps another thread from finding the device idle at the same time, because a failure
+        // after this point would escape it.
         let _gone = lock(&self.deferred.gone);
         let idle = driver.idle().is_ok();
         if !idle {
@@ -61,8 +63,9 @@ impl Memory {
         idle
     }
 
-    /// Waits for the device after a failure that may have left a copy under way, and frees the deferred memory. Without such
-    /// a failure this costs one read of a flag. Errors: the device is still not known to be idle; work is being recorded.
+    /// Waits for the device after a failure that may have left a copy under way, and frees the deferred
+    /// memory. Without such a failure this costs one read of a flag. Errors: the device is still not known to
+    /// be idle; work is being recorded.
     pub(super) fn settle(&self, driver: &dyn Driver) -> Result<()> {
         if !self.deferred.unsettled() {
             return Ok(());
@@ -77,8 +80,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes the memory that was deferred during this thread's recording. [`Memory::give_back`] frees it when other threads
-    /// may go on.
+    /// Takes the memory that was deferred during this thread's recording. [`Memory::give_back`] frees it when
+    /// other threads may go on.
     pub(super) fn take_deferred(&self) -> Deferred {
         let mut gone = lock(&self.deferred.gone);
         if self.deferred.unsettled() { Deferred::default() } else { std::mem::take(&mut *gone) }
@@ -87,8 +90,8 @@ impl Memory {
     pub(super) fn give_back(&self, driver: &dyn Driver, gone: Deferred) {
         let pass = self.gate.pass();
         for (address, bytes) in gone.pieces {
-            // SAFETY: the buffer that owned the memory is gone. No recording that names it is kept, and no copy is under
-            // way.
+            // SAFETY: the buffer that owned the memory is gone. No recording that names it is kept, and no
+            // copy is under way.
             unsafe { driver.free(address, bytes) };
         }
         drop(pass);
@@ -103,7 +106,8 @@ impl std::fmt::Debug for DeferredFrees {
     }
 }
 
-/// A copy on a stream of its own. Like all other work it cannot be joined or waited for while this thread records.
+/// A copy on a stream of its own. Like all other work it cannot be joined or waited for while this thread
+/// records.
 #[derive(Clone)]
 pub(crate) struct Copying {
     pub(super) driver: Arc<dyn Driver>,

@@ -1,5 +1,5 @@
-//! The calls to a CUDA processor. [`super::machine`] implements them with the driver of the machine. The emulator implements
-//! them too, so that the same kernels and the same host code run in tests without a GPU.
+//! The calls to a CUDA processor. [`super::machine`] implements them with the driver of the machine. The
+//! emulator implements them too, so that the same kernels and the same host code run in tests without a GPU.
 
 // Addresses of a device's memory cannot be checked here. Each call states its contract under `Safety`.
 #![allow(unsafe_code)]
@@ -111,7 +111,8 @@ pub trait Ticket: Send + Sync {
     fn wait(&self) -> Result<()>;
 }
 
-/// A CUDA stream: the device does the work queued on one stream in order, and concurrently with the other streams.
+/// A CUDA stream: the device does the work queued on one stream in order, and concurrently with the other
+/// streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Kernels, and all work that the other two do not take.
@@ -144,19 +145,20 @@ pub trait Graph: Send + Sync {
 /// What compiles a program, on any thread.
 pub type Compile<'a> = dyn Fn(&Program) + Sync + 'a;
 
-/// A processor with its own memory. Addresses refer to that memory. The device does all work in the order of the calls.
-/// Errors name the call. A kernel's failure may appear at a later call.
+/// A processor with its own memory. Addresses refer to that memory. The device does all work in the order of
+/// the calls. Errors name the call. A kernel's failure may appear at a later call.
 ///
 /// # Safety
-/// Safe code frees and reads memory because of the promises below. An implementation keeps them, and so do the [`Ticket`],
-/// [`TextureMemory`], [`Graph`], [`Module`] and [`Function`] that it returns:
+/// Safe code frees and reads memory because of the promises below. An implementation keeps them, and so do
+/// the [`Ticket`], [`TextureMemory`], [`Graph`], [`Module`] and [`Function`] that it returns:
 ///
-/// - [`Driver::allocate`], [`Driver::pin`], [`Driver::texture`] and [`Module::variable`] return memory of the stated size.
-///   Nothing else uses it until it is freed.
-/// - The device touches only the memory that a call names. It does not touch that memory any more after a call that waits
-///   for the work has returned without an error. After [`Driver::idle`] it touches no memory at all.
-/// - [`Driver::upload`] and [`Driver::download`] do not touch host memory after they return, even with an error, unless
-///   [`Driver::reads_late`] says otherwise.
+/// - [`Driver::allocate`], [`Driver::pin`], [`Driver::texture`] and [`Module::variable`] return memory of the
+///   stated size. Nothing else uses it until it is freed.
+/// - The device touches only the memory that a call names. It does not touch that memory any more after a
+///   call that waits for the work has returned without an error. After [`Driver::idle`] it touches no memory
+///   at all.
+/// - [`Driver::upload`] and [`Driver::download`] do not touch host memory after they return, even with an
+///   error, unless [`Driver::reads_late`] says otherwise.
 /// - [`Driver::properties`] and [`Function::resources`] state limits that the device has.
 pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// The processor's properties.
@@ -174,11 +176,11 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// late](Driver::reads_late).
     ///
     /// # Safety
-    /// As many bytes are allocated at `to` as `from` has. If `from` is read late, it does not change until the caller has
-    /// waited for all work queued so far.
+    /// As many bytes are allocated at `to` as `from` has. If `from` is read late, it does not change until
+    /// the caller has waited for all work queued so far.
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()>;
-    /// Whether [`Driver::upload`] and [`Driver::upload_unstaged`] of these bytes may return before the device has read them.
-    /// Drivers do so for short copies from memory that the device can reach by itself.
+    /// Whether [`Driver::upload`] and [`Driver::upload_unstaged`] of these bytes may return before the device
+    /// has read them. Drivers do so for short copies from memory that the device can reach by itself.
     fn reads_late(&self, from: &[u8]) -> bool;
     /// Whether zeros become ones when arrays are read, as of a [`NullDriver`](super::NullDriver).
     fn answers_ones(&self) -> bool {
@@ -196,32 +198,33 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// # Safety
     /// `at` and `bytes` come from one call of [`Driver::pin`], and nothing uses the memory any more.
     unsafe fn unpin(&self, at: *mut u8, bytes: u64);
-    /// Queues a copy to the device on a stream of its own. The copy starts when all work queued so far is done.
+    /// Queues a copy to the device on a stream of its own. The copy starts when all work queued so far is
+    /// done.
     ///
     /// # Safety
-    /// `bytes` bytes are allocated at `to`, and nothing uses them before the ticket is joined. `bytes` bytes are pinned at
-    /// `from`, and nothing changes them before the ticket is waited for.
+    /// `bytes` bytes are allocated at `to`, and nothing uses them before the ticket is joined. `bytes` bytes
+    /// are pinned at `from`, and nothing changes them before the ticket is waited for.
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
     /// Queues a copy to the host on a stream of its own. The copy starts when all work queued so far is done.
     ///
     /// # Safety
-    /// `bytes` bytes are allocated at `from`, and nothing changes them before the ticket is joined. `bytes` bytes are pinned
-    /// at `to`, and nothing uses them before the ticket is waited for.
+    /// `bytes` bytes are allocated at `from`, and nothing changes them before the ticket is joined. `bytes`
+    /// bytes are pinned at `to`, and nothing uses them before the ticket is waited for.
     unsafe fn download_async(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
     /// Queues a copy to the host in the order of the device's work, and does not wait for it.
     ///
     /// # Safety
-    /// `bytes` bytes are allocated at `from`. `bytes` bytes are pinned at `to`, and nothing uses them before the ticket is
-    /// waited for.
+    /// `bytes` bytes are allocated at `from`. `bytes` bytes are pinned at `to`, and nothing uses them before
+    /// the ticket is waited for.
     unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>>;
     /// Makes work that is queued on `to` from now on wait for all work queued on `from` so far.
     fn order_streams(&self, from: Stream, to: Stream) -> Result<()>;
     /// Queues a copy to the device on a stream, and does not wait for it.
     ///
     /// # Safety
-    /// `bytes` bytes are allocated at `to`. Another stream uses them only after [`Driver::order_streams`] from this stream
-    /// to it. `bytes` bytes are pinned at `from`, and nothing changes them before the host has waited for a stream that was
-    /// ordered after this one.
+    /// `bytes` bytes are allocated at `to`. Another stream uses them only after [`Driver::order_streams`]
+    /// from this stream to it. `bytes` bytes are pinned at `from`, and nothing changes them before the host
+    /// has waited for a stream that was ordered after this one.
     unsafe fn queue_upload(&self, stream: Stream, to: u64, from: *const u8, bytes: u64) -> Result<()>;
     /// Queues a copy to the host on a stream, and does not wait for it.
     ///
@@ -267,7 +270,8 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     fn offers(&self, _program: &Program) -> bool {
         true
     }
-    /// Calls `rehearse` with what compiles a program into the cache, once for each `job`. Drivers without a cache call nothing.
+    /// Calls `rehearse` with what compiles a program into the cache, once for each `job`. Drivers without a
+    /// cache call nothing.
     fn compile_ahead(&self, _job: &str, _rehearse: &mut dyn FnMut(&Compile<'_>)) {}
     /// Loads a program. Compiles it first if it is neither in a cache nor precompiled.
     fn load(&self, program: &Program) -> Result<Arc<dyn Module>>;
@@ -286,8 +290,8 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     fn end_recording(&self) -> Result<Option<Box<dyn Graph>>>;
     /// Waits until all work is done. Errors: a failure since the last wait.
     fn synchronize(&self) -> Result<()>;
-    /// Waits until nothing is under way on any stream. Used for memory whose copy could not be waited for. Errors: the
-    /// driver does not know whether anything is under way; work is being recorded.
+    /// Waits until nothing is under way on any stream. Used for memory whose copy could not be waited for.
+    /// Errors: the driver does not know whether anything is under way; work is being recorded.
     fn idle(&self) -> Result<()>;
 }
 
@@ -305,8 +309,8 @@ pub trait Function: Send + Sync {
     fn resources(&self) -> Resources;
     /// Number of blocks that one multiprocessor holds at once.
     fn occupancy(&self, threads: u32, shared: u32) -> Result<u32>;
-    /// Whether blocks run at the same time, and so may wait for each other, if multiprocessors hold them all at once. Blocks that
-    /// run one after another would wait for ever.
+    /// Whether blocks run at the same time, and so may wait for each other, if multiprocessors hold them all
+    /// at once. Blocks that run one after another would wait for ever.
     fn blocks_meet(&self) -> bool {
         false
     }
@@ -318,8 +322,8 @@ pub trait Function: Send + Sync {
     /// [`Function::launch`] that may start while the previous launch ends.
     ///
     /// # Safety
-    /// As for [`Function::launch`]. If the kernel is compiled for compute capability 9.0 or newer, all its threads execute
-    /// `griddepcontrol.wait` before they touch memory.
+    /// As for [`Function::launch`]. If the kernel is compiled for compute capability 9.0 or newer, all its
+    /// threads execute `griddepcontrol.wait` before they touch memory.
     unsafe fn launch_early(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.launch(launch, arguments) }

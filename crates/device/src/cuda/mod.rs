@@ -1,8 +1,8 @@
 //! NVIDIA GPUs: memory, compiled kernels, launches. The one place that knows CUDA bindings.
 //!
-//! Work is queued in order on one stream. A call that returns values to the host waits for it. Kernels are CUDA C++. They
-//! are compiled at run time for the processor at hand and cached on disk. Building this crate needs neither a GPU nor a
-//! toolkit.
+//! Work is queued in order on one stream. A call that returns values to the host waits for it. Kernels are
+//! CUDA C++. They are compiled at run time for the processor at hand and cached on disk. Building this crate
+//! needs neither a GPU nor a toolkit.
 
 mod archive;
 mod argument;
@@ -131,8 +131,9 @@ impl Cuda {
         self.driver.properties()
     }
 
-    /// Whether a program of `source` with the macros `defines` can be loaded. On a machine without a compiler only the programs
-    /// of [`Precompiled`] can. An algorithm whose kernels depend on the problem has general kernels in that list for the others.
+    /// Whether a program of `source` with the macros `defines` can be loaded. On a machine without a compiler
+    /// only the programs of [`Precompiled`] can. An algorithm whose kernels depend on the problem has general
+    /// kernels in that list for the others.
     pub fn offers(&self, source: &'static Source, defines: &[Define]) -> bool {
         let address = std::ptr::from_ref(source).addr();
         if let Some(&offered) = lock(&self.offered).get(&address).and_then(|forms| forms.get(defines)) {
@@ -255,7 +256,8 @@ impl Cuda {
         Ok(modules.entry(address).or_default().entry(defines.to_vec()).or_insert(loaded).clone())
     }
 
-    /// Writes a `__constant__` or `__device__` variable of a program. Errors: no such variable, or more bytes than it has.
+    /// Writes a `__constant__` or `__device__` variable of a program. Errors: no such variable, or more bytes
+    /// than it has.
     #[allow(unsafe_code)]
     pub fn set_variable(
         &self,
@@ -280,8 +282,8 @@ impl Cuda {
         bytes: impl FnOnce() -> Vec<u8>,
     ) -> Result<()> {
         let loaded = self.load(source, defines)?;
-        // The lock is not held during the copy, because a recording on another thread may wait for it. Two concurrent first
-        // calls write the same values.
+        // The lock is not held during the copy, because a recording on another thread may wait for it. Two
+        // concurrent first calls write the same values.
         let there = lock(&loaded.tables).contains(name);
         if !there {
             self.set_variable(source, defines, name, &bytes())?;
@@ -290,8 +292,8 @@ impl Cuda {
         Ok(())
     }
 
-    /// Writes a `__constant__` variable of a program from the device's memory, in the order of the device's work. The host
-    /// does not wait. Errors: no such variable, or more bytes than it has.
+    /// Writes a `__constant__` variable of a program from the device's memory, in the order of the device's
+    /// work. The host does not wait. Errors: no such variable, or more bytes than it has.
     #[allow(unsafe_code)]
     pub fn fill_variable<T: crate::Element>(
         &self,
@@ -318,8 +320,9 @@ impl Cuda {
         Ok(address)
     }
 
-    /// A complex Fourier transform of lines, planes or volumes by the vendor's library (cuFFT), in place and without
-    /// scaling. It serves only as a yardstick for Rayspin's own kernels. Plans are cached and share one workspace.
+    /// A complex Fourier transform of lines, planes or volumes by the vendor's library (cuFFT), in place and
+    /// without scaling. It serves only as a yardstick for Rayspin's own kernels. Plans are cached and share
+    /// one workspace.
     ///
     /// Errors: the plan does not lie inside `values`; the library is missing.
     #[allow(unsafe_code)]
@@ -359,9 +362,9 @@ impl Cuda {
         self.driver.seconds(from.as_ref(), to.as_ref())
     }
 
-    /// The kernels that `work` launches, in order, with their resources. A tuner learns from them about a variant without
-    /// reading its source. The list includes launches by other threads during `work`. A [recording](Cuda::record) appears
-    /// where it is recorded, not where it is launched.
+    /// The kernels that `work` launches, in order, with their resources. A tuner learns from them about a
+    /// variant without reading its source. The list includes launches by other threads during `work`. A
+    /// [recording](Cuda::record) appears where it is recorded, not where it is launched.
     pub fn launches(&self, work: impl FnOnce() -> Result<()>) -> Result<Vec<Launched>> {
         self.trace.begin();
         let done = work();
@@ -377,7 +380,8 @@ impl Cuda {
     }
 }
 
-/// Maximum bytes of pinned host memory that stage copies from and to pageable memory, for this number of threads.
+/// Maximum bytes of pinned host memory that stage copies from and to pageable memory, for this number of
+/// threads.
 pub fn staging_bytes(threads: usize) -> u64 {
     machine::staging::bytes(threads)
 }

@@ -1,4 +1,5 @@
-//! A GPU that has memory for small arrays alone and runs no kernel. It records the programs that code loads, without doing the work.
+//! A GPU that has memory for small arrays alone and runs no kernel. It records the programs that code loads,
+//! without doing the work.
 
 #![allow(unsafe_code)]
 
@@ -18,9 +19,9 @@ use super::{Program, TextureLayout, lock};
 use crate::Device;
 use rayspin_core::{Error, Result};
 
-/// Records the programs that are loaded. Arrays of up to 4 KiB have memory, which keeps copied values. Copies of other arrays move nothing. Where code waits
-/// for numbers from the GPU, zeros become ones (complex ones 0.001 + i): sums and counts that kernels would have written are positive then, as code
-/// expects them.
+/// Records the programs that are loaded. Arrays of up to 4 KiB have memory, which keeps copied values. Copies
+/// of other arrays move nothing. Where code waits for numbers from the GPU, zeros become ones (complex ones
+/// 0.001 + i): sums and counts that kernels would have written are positive then, as code expects them.
 #[derive(Debug)]
 pub struct NullDriver {
     properties: Properties,
@@ -63,7 +64,8 @@ impl NullDriver {
         std::mem::take(&mut lock(&self.programs))
     }
 
-    /// The place of `bytes` bytes at `address` in the host's memory; none of a large array. Errors: they are not allocated.
+    /// The place of `bytes` bytes at `address` in the host's memory; none of a large array. Errors: they are
+    /// not allocated.
     fn at(&self, address: u64, bytes: u64) -> Result<Option<*mut u8>> {
         let outside =
             || Error::value("null GPU memory", "an allocated range", format!("{bytes} at {address:#x}"));
@@ -144,7 +146,8 @@ impl Graph for Now {
     }
 }
 
-// SAFETY: memory of small arrays is the host's, looked up before it is touched. Every copy is done when its call returns.
+// SAFETY: memory of small arrays is the host's, looked up before it is touched. Every copy is done when its
+// call returns.
 unsafe impl Driver for NullDriver {
     fn properties(&self) -> &Properties {
         &self.properties
@@ -326,8 +329,9 @@ impl Function for Empty {
     }
 }
 
-/// Calls `work` on `threads` threads with each program that `job` loads on a device of these properties that runs nothing, while `job` goes on. A
-/// device that `job` keeps, and a panic of either, ends nothing but itself.
+/// Calls `work` on `threads` threads with each program that `job` loads on a device of these properties that
+/// runs nothing, while `job` goes on. A device that `job` keeps, and a panic of either, ends nothing but
+/// itself.
 pub(super) fn for_each_loaded(
     properties: &Properties,
     host: &Device,

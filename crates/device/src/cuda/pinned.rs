@@ -53,7 +53,8 @@ impl PinnedBytes {
         Ok(())
     }
 
-    /// Prepares the bytes for work that is queued in order. Only a copy on another stream has to be waited for.
+    /// Prepares the bytes for work that is queued in order. Only a copy on another stream has to be waited
+    /// for.
     pub(super) fn ask(&mut self) -> Result<()> {
         if let Some(Busy::Copy(_)) = self.busy {
             self.settle()?;
@@ -65,7 +66,8 @@ impl PinnedBytes {
     /// The values. Waits for the last copy. Errors: the errors of that copy.
     pub(crate) fn values<T: Element>(&mut self) -> Result<&mut [T]> {
         self.settle()?;
-        // SAFETY: the memory is this value's own, was set to 0 when it was made, is aligned to a page, and nothing touches it.
+        // SAFETY: the memory is this value's own, was set to 0 when it was made, is aligned to a page, and
+        // nothing touches it.
         Ok(unsafe {
             std::slice::from_raw_parts_mut(self.at.cast::<T>(), self.bytes as usize / size_of::<T>().max(1))
         })
@@ -111,8 +113,8 @@ impl Cuda {
         Ok(PinnedBytes { driver: self.driver.clone(), memory: self.memory.clone(), at, bytes, busy: None })
     }
 
-    /// Begins a copy of all values on a stream of its own. The caller ensures that nothing uses or frees `to` before the
-    /// ticket is joined.
+    /// Begins a copy of all values on a stream of its own. The caller ensures that nothing uses or frees `to`
+    /// before the ticket is joined.
     pub(crate) fn upload_async<T: Element>(
         &self,
         to: ViewMut<'_, T>,
@@ -129,8 +131,8 @@ impl Cuda {
         })
     }
 
-    /// Begins a copy of all values on a stream of its own. The caller ensures that nothing writes or frees `from` before the
-    /// ticket is joined.
+    /// Begins a copy of all values on a stream of its own. The caller ensures that nothing writes or frees
+    /// `from` before the ticket is joined.
     pub(crate) fn download_async<T: Element>(
         &self,
         from: View<'_, T>,
@@ -186,8 +188,8 @@ impl Cuda {
             return Ok(());
         }
         let begun = self.beside(to, "copying from the GPU", |driver, to| {
-            // SAFETY: both have this number of bytes. Work that changes or frees `from` comes later in the order of work.
-            // The host does not touch `to` before it has waited for the ticket.
+            // SAFETY: both have this number of bytes. Work that changes or frees `from` comes later in the
+            // order of work. The host does not touch `to` before it has waited for the ticket.
             unsafe { driver.download_in_order(from.address, to, bytes) }
         });
         begun.map(drop)

@@ -10,8 +10,8 @@ use super::{Cuda, PinnedBytes, Stream, View, ViewMut};
 use crate::Element;
 
 impl Cuda {
-    /// Queues a copy of the values of `from` starting at `at`, in the order of the device's work. The caller has checked the
-    /// range.
+    /// Queues a copy of the values of `from` starting at `at`, in the order of the device's work. The caller
+    /// has checked the range.
     pub(crate) fn queue_upload<T: Element>(
         &self,
         to: ViewMut<'_, T>,
@@ -20,12 +20,13 @@ impl Cuda {
     ) -> Result<()> {
         self.memory.gate.pass_now("copying to the GPU").map(drop)?;
         from.ask()?;
-        // SAFETY: after `ask` the host waits before it touches `from`. Work that uses `to` comes later in the order of work.
+        // SAFETY: after `ask` the host waits before it touches `from`. Work that uses `to` comes later in the
+        // order of work.
         unsafe { self.put(Stream::Work, to, from, at) }
     }
 
-    /// Queues a copy to the values of `to` starting at `at`, in the order of the device's work. The caller has checked the
-    /// range.
+    /// Queues a copy to the values of `to` starting at `at`, in the order of the device's work. The caller
+    /// has checked the range.
     pub(crate) fn queue_download<T: Element>(
         &self,
         from: View<'_, T>,
@@ -96,8 +97,8 @@ impl Cuda {
         let parts = parts(whole.len(), part)?;
         let streams = ForkedStreams::fork(self, [&mut *from, &mut *to])?;
         for range in parts {
-            // SAFETY: work that uses the part is ordered after its upload, and all later work after both copy streams before
-            // the borrows end.
+            // SAFETY: work that uses the part is ordered after its upload, and all later work after both copy
+            // streams before the borrows end.
             unsafe { self.put(Stream::Upload, part_mut(&mut whole, &range)?, from, range.start) }?;
             self.order(Stream::Upload, Stream::Work)?;
             work(part_mut(&mut whole, &range)?)?;
@@ -145,7 +146,8 @@ struct ForkedStreams<'a> {
 }
 
 impl<'a> ForkedStreams<'a> {
-    /// Orders both copy streams after all work queued so far. The host waits for them before it touches `ends`.
+    /// Orders both copy streams after all work queued so far. The host waits for them before it touches
+    /// `ends`.
     fn fork(cuda: &'a Cuda, ends: [&mut PinnedBytes; 2]) -> Result<Self> {
         cuda.memory.gate.pass_now("copying beside the GPU's work").map(drop)?;
         for end in ends {
@@ -161,8 +163,8 @@ impl<'a> ForkedStreams<'a> {
         self.end()
     }
 
-    /// Makes later work wait for both streams, because the arrays and host values are only borrowed. If that fails, waits
-    /// for the device. If that fails too, no memory is freed before a wait succeeds.
+    /// Makes later work wait for both streams, because the arrays and host values are only borrowed. If that
+    /// fails, waits for the device. If that fails too, no memory is freed before a wait succeeds.
     fn end(&self) -> Result<()> {
         let both = [Stream::Upload, Stream::Download].map(|stream| self.cuda.order(stream, Stream::Work));
         let passed: Result<()> = both.into_iter().collect();

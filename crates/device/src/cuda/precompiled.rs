@@ -12,11 +12,11 @@ use crate::private;
 /// The archive that the program carries.
 static CARRIED: OnceLock<&[u8]> = OnceLock::new();
 
-/// Makes the bytes of an archive that the program carries the archive of this process. Call this before the first GPU is used.
-/// Only the first call counts. The archive is trusted like the program itself.
+/// Makes the bytes of an archive that the program carries the archive of this process. Call this before the
+/// first GPU is used. Only the first call counts. The archive is trusted like the program itself.
 ///
-/// The feature `precompiled` of the command and of the Python package calls this with the file that `RAYSPIN_KERNELS_EMBED` names
-/// when they are built.
+/// The feature `precompiled` of the command and of the Python package calls this with the file that
+/// `RAYSPIN_KERNELS_EMBED` names when they are built.
 pub fn carry(archive: &'static [u8]) {
     let _ = CARRIED.set(archive);
 }

@@ -53,8 +53,8 @@ impl Program {
         list.join(", ")
     }
 
-    /// The names and parameters of the program's kernels. Macros in types are replaced. Errors: a declaration that cannot be
-    /// parsed.
+    /// The names and parameters of the program's kernels. Macros in types are replaced. Errors: a declaration
+    /// that cannot be parsed.
     pub fn signatures(&self) -> Result<HashMap<String, Vec<Parameter>>> {
         signatures(self.name, &self.text, &self.defines)
     }

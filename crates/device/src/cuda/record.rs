@@ -8,8 +8,8 @@ use rayspin_core::{Error, Result};
 use super::driver::Graph;
 use super::{Cuda, Memory};
 
-/// The lock that every call to the driver takes. While one thread records, the others wait, so that their work is no part of
-/// the recording.
+/// The lock that every call to the driver takes. While one thread records, the others wait, so that their
+/// work is no part of the recording.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     turn: RwLock<()>,
@@ -59,8 +59,8 @@ impl Gate {
 }
 
 impl Memory {
-    /// Whether dropped memory may be freed now. If not, the free is deferred, because recorded work or a copy that could not
-    /// be waited for may use the memory.
+    /// Whether dropped memory may be freed now. If not, the free is deferred, because recorded work or a copy
+    /// that could not be waited for may use the memory.
     pub(super) fn may_free(&self, address: u64, bytes: u64) -> bool {
         self.gate.note_free();
         let may = !self.gate.records() && !self.deferred.unsettled();
@@ -82,8 +82,8 @@ pub enum Recording {
 
 /// Recorded work (a CUDA graph), which can be launched any number of times.
 ///
-/// The recording holds the addresses of arrays. If device memory was freed since, one of these arrays may be gone. The
-/// recording is then no longer [current](Recorded::current), and launching it is an error.
+/// The recording holds the addresses of arrays. If device memory was freed since, one of these arrays may be
+/// gone. The recording is then no longer [current](Recorded::current), and launching it is an error.
 pub struct Recorded {
     graph: Box<dyn Graph>,
     memory: Arc<Memory>,
@@ -113,13 +113,15 @@ impl std::fmt::Debug for Recorded {
     }
 }
 
-/// On an H100 a recording of a CG iteration costs the host 0.3 to 0.9 ms and a repetition gains 23 µs (64², 4 coils) to 5 µs (256²,
-/// 12 coils): `benches/results/2026-11-21-h100/cg_graph.txt`.
+/// On an H100 a recording of a CG iteration costs the host 0.3 to 0.9 ms and a repetition gains 23 µs (64², 4
+/// coils) to 5 µs (256², 12 coils): `benches/results/2026-11-21-h100/cg_graph.txt`.
 pub(super) const MIN_REPETITIONS: usize = 100;
 
 impl Cuda {
-    /// The number of remaining repetitions from which a loop records its work and launches the recording. `usize::MAX` if
-    /// loops must not record: `RAYSPIN_CUDA_GRAPHS=0` and `RAYSPIN_CUDA_WAIT=1` forbid it. Recording changes no result.
+    /// The number of remaining repetitions from which a loop records its work and launches the recording.
+    /// `usize::MAX` if
+    /// loops must not record: `RAYSPIN_CUDA_GRAPHS=0` and `RAYSPIN_CUDA_WAIT=1` forbid it. Recording changes
+    /// no result.
     pub fn graphs_from(&self) -> usize {
         self.graphs_from.load(Ordering::Relaxed)
     }
@@ -129,16 +131,17 @@ impl Cuda {
         self.graphs_from.store(if yes && !self.wait { 3 } else { usize::MAX }, Ordering::Relaxed);
     }
 
-    /// Checks that this thread does not record, before work of several calls that cannot be recorded. The work has then
-    /// touched nothing and waited for no thread. Errors: this thread records.
+    /// Checks that this thread does not record, before work of several calls that cannot be recorded. The
+    /// work has then touched nothing and waited for no thread. Errors: this thread records.
     pub fn expect_not_recording(&self, what: &str) -> Result<()> {
         self.memory.gate.pass_now(what).map(drop)
     }
 
-    /// Records the launches of `work` without doing them. `work` must not allocate or free memory, load programs, or copy
-    /// from or to the host.
+    /// Records the launches of `work` without doing them. `work` must not allocate or free memory, load
+    /// programs, or copy from or to the host.
     ///
-    /// Errors: errors of `work`; a call of `work` that cannot be recorded. The recording ends with the call in every case.
+    /// Errors: errors of `work`; a call of `work` that cannot be recorded. The recording ends with the call
+    /// in every case.
     pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Recorded> {
         match self.try_record(work)? {
             Recording::Ready(recorded) => Ok(recorded),

@@ -22,9 +22,10 @@ pub(super) struct ScratchPool {
 const MAX_BYTES: u64 = 8;
 
 impl Cuda {
-    /// Returns the number that the kernels of `work` compute. `work` gets `words` words of device memory, all 0, and a place
-    /// for the number in pinned host memory. The first call of a `kind`, and a call that needs more words, allocates. The
-    /// call copies nothing and waits once, for `work` to finish. Calls of one kind take turns.
+    /// Returns the number that the kernels of `work` compute. `work` gets `words` words of device memory, all
+    /// 0, and a place for the number in pinned host memory. The first call of a `kind`, and a call that needs
+    /// more words, allocates. The call copies nothing and waits once, for `work` to finish. Calls of one kind
+    /// take turns.
     ///
     /// `work` leaves all words 0 again. If it fails, the words are allocated anew.
     ///

@@ -32,8 +32,8 @@ impl TexelKind {
     }
 }
 
-/// Elements that a texture can hold. Copies to and from a texture rely on the size of [`Texel::KIND`], so other crates
-/// cannot implement this trait:
+/// Elements that a texture can hold. Copies to and from a texture rely on the size of [`Texel::KIND`], so
+/// other crates cannot implement this trait:
 ///
 /// ```compile_fail
 /// use rayspin_device::cuda::{Texel, TexelKind};
@@ -73,8 +73,9 @@ impl Texel for u8 {
 pub enum Filter {
     /// The texel that the coordinate lies in.
     Point,
-    /// (1 − α) T\[i\] + α T\[i + 1\] along every axis, with i = ⌊x − ½⌋ and α = x − ½ − i rounded to 1/256. Along several
-    /// axes the hardware also rounds each texel's product of weights to 1/256 (seen on an H100).
+    /// (1 − α) T\[i\] + α T\[i + 1\] along every axis, with i = ⌊x − ½⌋ and α = x − ½ − i rounded to 1/256.
+    /// Along several axes the hardware also rounds each texel's product of weights to 1/256 (seen on an
+    /// H100).
     Linear,
 }
 
@@ -111,7 +112,8 @@ impl Sampling {
 /// The description of a texture, for a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextureLayout {
-    /// Texels along x, y and z; 0 for an axis that is missing. z is the number of layers if the texture has layers.
+    /// Texels along x, y and z; 0 for an axis that is missing. z is the number of layers if the texture has
+    /// layers.
     pub size: [usize; 3],
     /// Whether z counts layers. Nothing is interpolated between layers.
     pub layered: bool,
@@ -133,8 +135,8 @@ impl TextureLayout {
     }
 }
 
-/// Maximum texels along x, y and z for 1, 2 and 3 axes on every processor since capability 8.0, and the maximum number of
-/// layers.
+/// Maximum texels along x, y and z for 1, 2 and 3 axes on every processor since capability 8.0, and the
+/// maximum number of layers.
 const MOST: [[usize; 3]; 3] = [[131_072, 0, 0], [131_072, 65_536, 0], [16_384; 3]];
 const MOST_LAYERED: [usize; 3] = [32_768, 32_768, 2048];
 
@@ -213,7 +215,8 @@ impl Memory {
 }
 
 impl Texture {
-    /// Replaces the values, in the order of the device's work. Errors: another number of values, kind of texel or device.
+    /// Replaces the values, in the order of the device's work. Errors: another number of values, kind of
+    /// texel or device.
     #[allow(unsafe_code)]
     pub(crate) fn fill<T: Texel>(&mut self, values: View<'_, T>) -> Result<()> {
         rayspin_core::expect_shape("texture", &[self.layout.texels()], &[values.len()])?;

@@ -49,8 +49,9 @@ pub(super) fn scalar(p: &Problem, start: &[f32], out: &mut [f32]) {
 /// Some planes (rows in two dimensions) of all components; in two dimensions Ex, Ey and Hz are empty.
 type Slab<'a> = [&'a mut [f32]; 6];
 
-/// Row after row, E of a row right after its H: a row of H needs the old E ahead of it, and a row of E the new H behind it. So a step passes
-/// once over memory. On one thread, or with a slab for each thread of `cpu`.
+/// Row after row, E of a row right after its H: a row of H needs the old E ahead of it, and a row of E the
+/// new H behind it. So a step passes once over memory. On one thread, or with a slab for each thread of
+/// `cpu`.
 pub(super) fn rows(level: Level, cpu: Option<&Cpu>, p: &Problem, start: &[f32], out: &mut [f32]) {
     let ([nz, ny, nx], cells) = (p.shape, p.cells());
     out.copy_from_slice(start);
@@ -58,7 +59,8 @@ pub(super) fn rows(level: Level, cpu: Option<&Cpu>, p: &Problem, start: &[f32], 
     let (layer, layers) = if p.flat() { (nx, ny) } else { (nx * ny, nz) };
     let thick = layers.div_ceil(cpu.map_or(1, Cpu::threads));
     for _ in 0..p.steps {
-        // New H of the last layer of each slab but the last one needs E of the next slab, so it is made before E changes.
+        // New H of the last layer of each slab but the last one needs E of the next slab, so it is made
+        // before E changes.
         let old = &*out;
         let between = |slab: usize| {
             let first = ((slab + 1) * thick - 1) * layer;
@@ -94,7 +96,8 @@ pub(super) fn rows(level: Level, cpu: Option<&Cpu>, p: &Problem, start: &[f32], 
     }
 }
 
-/// A slab from row `first` of the box on. `before` is the new H behind it, `last` the new H of its own last layer, if made already.
+/// A slab from row `first` of the box on. `before` is the new H behind it, `last` the new H of its own last
+/// layer, if made already.
 #[inline(always)]
 fn sweep<S: Simd>(
     simd: S,

@@ -96,7 +96,8 @@ pub(super) fn passes(
     Ok(())
 }
 
-/// `launches` launches of `launch`(arguments of the arrays, number): from the start, between room and result, to the result.
+/// `launches` launches of `launch`(arguments of the arrays, number): from the start, between room and result,
+/// to the result.
 fn between(
     (start, room, out): (&Array<f32>, &mut Array<f32>, &mut Array<f32>),
     launches: usize,
@@ -154,7 +155,8 @@ pub(super) fn blocked(
         let blocks = [nx.div_ceil(tx - 2 * steps), ny.div_ceil(ty - 2 * steps), nz.div_ceil(planes)];
         let shape = Launch { blocks, threads: [tx, ty, 1], shared: 0 };
         let arguments = &mut [&arrays[..], &sizes, &[planes.min(nz).cast_signed().into()]].concat();
-        // SAFETY: all arrays hold all components of all cells; threads read and write cells inside the box alone.
+        // SAFETY: all arrays hold all components of all cells; threads read and write cells inside the box
+        // alone.
         unsafe { kernel.launch(shape, arguments) }
     })
 }

@@ -2,8 +2,8 @@
 
 use super::{COURANT, Problem};
 
-/// Ex, Ey, Ez, Hx, Hy, Hz after all steps in a window of `size` cells from `low` on (z, y, x). Cells at an end of the window that is no
-/// wall are wrong, by one cell more after each step.
+/// Ex, Ey, Ez, Hx, Hy, Hz after all steps in a window of `size` cells from `low` on (z, y, x). Cells at an
+/// end of the window that is no wall are wrong, by one cell more after each step.
 pub fn window(p: &Problem, start: &[f32], low: [isize; 3], size: [usize; 3]) -> Vec<[f64; 6]> {
     let count = size.iter().product::<usize>();
     let place = |at: usize| [at / size[2] / size[1], at / size[2] % size[1], at % size[2]];

@@ -16,8 +16,8 @@ fn after(device: &Device, shape: &[usize], steps: usize, start: &[f32]) -> Vec<f
     out.into_vec().unwrap()
 }
 
-/// Phase of a step in a mode with `half` half waves in `n` cells along each axis: sin²(ωΔt/2) = S² Σ sin²(k/2) (Taflove, "Computational
-/// electrodynamics", section 4.3), and of the wave itself, S |k|.
+/// Phase of a step in a mode with `half` half waves in `n` cells along each axis: sin²(ωΔt/2) = S² Σ
+/// sin²(k/2) (Taflove, "Computational electrodynamics", section 4.3), and of the wave itself, S |k|.
 fn phases(half: &[usize], n: &[usize]) -> (f64, f64) {
     let k: Vec<f64> = half.iter().zip(n).map(|(&m, &n)| PI * m as f64 / n as f64).collect();
     let sines: f64 = k.iter().map(|k| (0.5 * k).sin().powi(2)).sum();
@@ -25,8 +25,9 @@ fn phases(half: &[usize], n: &[usize]) -> (f64, f64) {
     (2.0 * (s * sines.sqrt()).asin(), s * k.iter().map(|k| k * k).sum::<f64>().sqrt())
 }
 
-/// The spectrum of Ez at a point after a pulse has its lines where a cavity of perfect conductor resonates. They agree with the resonances of
-/// the scheme within a part in 10⁵. They agree with the resonances of Maxwell's equations within a part in 200, as 24 and 30 cells allow.
+/// The spectrum of Ez at a point after a pulse has its lines where a cavity of perfect conductor resonates.
+/// They agree with the resonances of the scheme within a part in 10⁵. They agree with the resonances of
+/// Maxwell's equations within a part in 200, as 24 and 30 cells allow.
 #[test]
 fn a_cavity_rings_at_its_resonances() {
     let cpu = Device::cpu_with_threads(2).unwrap();
@@ -64,7 +65,8 @@ fn a_cavity_rings_at_its_resonances() {
     }
 }
 
-/// A mode of a box keeps its form: E(n) = E(0) cos(n ωΔt), if H half a step earlier is minus H half a step later.
+/// A mode of a box keeps its form: E(n) = E(0) cos(n ωΔt), if H half a step earlier is minus H half a step
+/// later.
 #[test]
 fn a_mode_of_a_box_turns_with_its_phase() {
     for device in rayspin_emu::devices().unwrap() {

@@ -99,7 +99,8 @@ fn passes(config: &Config, d: &mut Data, strided: bool) -> Result<()> {
     cuda::passes(gpu(&device)?, config, &d.problem, strided, (&d.start, &mut d.out))
 }
 
-/// Threads of a tile, steps of a pass, planes that a block writes. In two dimensions a thread has few registers, and a large tile wastes less.
+/// Threads of a tile, steps of a pass, planes that a block writes. In two dimensions a thread has few
+/// registers, and a large tile wastes less.
 fn tiles(p: &Problem) -> Space {
     let (ty, steps) = if p.flat() { (32, 4) } else { (16, 2) };
     let planes: &[i64] = if p.flat() { &[1] } else { &[16, 32, 64, 128] };

@@ -60,7 +60,8 @@ pub(super) fn rows(m: &Matrix, d: &[f32], q: &mut [f32]) {
     }
 }
 
-/// A node after another, its eight elements each: 4 d less d at the corners that differ along two or three axes.
+/// A node after another, its eight elements each: 4 d less d at the corners that differ along two or three
+/// axes.
 pub(super) fn nodes(p: &Problem, kappa: &[f32], d: &[f32], q: &mut [f32]) {
     let [_, ny, nx] = p.shape;
     for (at, q) in q.iter_mut().enumerate() {

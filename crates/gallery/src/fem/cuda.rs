@@ -95,7 +95,8 @@ impl Steps<'_> {
     /// A kernel on vectors of all nodes, whose number is its last argument.
     fn launch(&self, kernel: &Kernel, arguments: &[Argument<'_>]) -> Result<()> {
         let arguments = &mut [arguments, &[self.nodes]].concat();
-        // SAFETY: `new` has checked that all vectors have this number of nodes, and that sums have room for one of each block.
+        // SAFETY: `new` has checked that all vectors have this number of nodes, and that sums have room for
+        // one of each block.
         unsafe { kernel.launch(self.vector, arguments) }
     }
 }
@@ -215,7 +216,8 @@ pub(super) fn fused(
         let rest = [curvature.cuda_mut().into()];
         let planes = [planes.cast_signed().into()];
         let arguments = &mut [&vectors[..], &made, &beta, &rest, &steps.sizes, &planes].concat();
-        // SAFETY: coefficients and vectors have the elements and nodes of these sizes, and there is room for a sum of each block.
+        // SAFETY: coefficients and vectors have the elements and nodes of these sizes, and there is room for
+        // a sum of each block.
         unsafe { product.launch(shape, arguments) }?;
         // The sums of the step before are read no more.
         let vectors = [u.cuda_mut().into(), r.cuda_mut().into(), next.cuda().into(), q.cuda().into()];

@@ -69,10 +69,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// u\[z, y, x\] on the nodes after `iterations` steps of conjugate gradients from 0, for −∇·(κ ∇u) = f with u = 0 on the boundary.
+/// u\[z, y, x\] on the nodes after `iterations` steps of conjugate gradients from 0, for −∇·(κ ∇u) = f with u
+/// = 0 on the boundary.
 ///
-/// κ `[nz, ny, nx]` is positive, one number an element; elements are cubes of side h. `b` `[nz + 1, ny + 1, nx + 1]` is h² f at the
-/// nodes, which stands for ∫ f φ / h; on the boundary it is not read. Errors of u are O(h²) once the steps have converged.
+/// κ `[nz, ny, nx]` is positive, one number an element; elements are cubes of side h. `b` `[nz + 1, ny + 1,
+/// nx + 1]` is h² f at the nodes, which stands for ∫ f φ / h; on the boundary it is not read. Errors of u are
+/// O(h²) once the steps have converged.
 ///
 /// Errors: other shapes, arrays on different devices, no steps, memory.
 pub fn solve(kappa: &Array<f32>, b: &Array<f32>, iterations: usize, u: &mut Array<f32>) -> Result<()> {

@@ -1,11 +1,12 @@
-//! The oracle: the same number of steps of conjugate gradients in f64, with the stiffness matrix of an element as it is defined.
+//! The oracle: the same number of steps of conjugate gradients in f64, with the stiffness matrix of an
+//! element as it is defined.
 
 use rayon::prelude::*;
 
 use super::Problem;
 
-/// 12 times the stiffness ∫ ∇φ_a · ∇φ_b of trilinear φ between two corners of a cube of side 1. The index is the number of axes along which
-/// the corners differ.
+/// 12 times the stiffness ∫ ∇φ_a · ∇φ_b of trilinear φ between two corners of a cube of side 1. The index is
+/// the number of axes along which the corners differ.
 pub const STIFFNESS: [f64; 4] = [4.0, 0.0, -1.0, -1.0];
 
 /// u after all steps, on all nodes.

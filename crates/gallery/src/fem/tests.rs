@@ -46,7 +46,8 @@ fn errors_fall_with_the_square_of_the_elements_size() {
     }
 }
 
-/// Eight cubes have one inner node, and κ / 3 is the stiffness of a corner with itself: u = 3 b / Σ κ after one step, and after many.
+/// Eight cubes have one inner node, and κ / 3 is the stiffness of a corner with itself: u = 3 b / Σ κ after
+/// one step, and after many.
 #[test]
 fn one_unknown_takes_one_step() {
     for device in rayspin_emu::devices().unwrap() {

@@ -114,7 +114,8 @@ fn row(
         .tolerance(TOLERANCE)
 }
 
-/// A row that needs the assembled matrix, which a run from the host makes anew: 21 numbers and columns a node, and where its row begins.
+/// A row that needs the assembled matrix, which a run from the host makes anew: 21 numbers and columns a
+/// node, and where its row begins.
 fn assembled(name: &'static str, backend: BackendKind, summary: &'static str, launch: Launch) -> Row<Fem> {
     let run = Run::new(launch).host_transfer(host_transfer).set_up(|p, d| {
         d.matrix = Some(sparse::Matrix::new(p, &d.host[0], d.u.device())?);

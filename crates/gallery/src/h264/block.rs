@@ -5,8 +5,9 @@ use rayspin_core::{Error, Result};
 /// The largest quantiser parameter.
 pub const MOST_QP: u32 = 51;
 
-/// What a coefficient is multiplied by, by QP mod 6 and [`class`], in units of 2⁻¹⁵: the reciprocal of the step over the gain of both
-/// transforms. The standard leaves it to encoders; these are the reference encoder's.
+/// What a coefficient is multiplied by, by QP mod 6 and [`class`], in units of 2⁻¹⁵: the reciprocal of the
+/// step over the gain of both transforms. The standard leaves it to encoders; these are the reference
+/// encoder's.
 const FORWARD: [[i32; 3]; 6] = [
     [13107, 5243, 8066],
     [11916, 4660, 7490],
@@ -21,7 +22,8 @@ const BACK: [[i32; 3]; 6] =
 /// Places in the order in which levels are coded, from low to high frequencies: the zig-zag scan of 8.5.6.
 pub const ZIGZAG: [usize; 16] = [0, 1, 4, 8, 5, 2, 3, 6, 9, 12, 13, 10, 7, 11, 14, 15];
 
-/// Rows and columns 0 and 2 of the transform have another norm than 1 and 3: 0 where both are even, 1 where both are odd, else 2.
+/// Rows and columns 0 and 2 of the transform have another norm than 1 and 3: 0 where both are even, 1 where
+/// both are odd, else 2.
 pub const fn class(at: usize) -> usize {
     match (at / 4 % 2, at % 2) {
         (0, 0) => 0,
@@ -39,7 +41,8 @@ pub struct Quantizer {
     pub back: [i32; 3],
     /// A level is (factor · |coefficient| + `rounding`) / 2^`shift`.
     pub shift: u32,
-    /// A sixth of 2^`shift`, as the reference encoder has it for predictions from other frames: more becomes zero than by rounding.
+    /// A sixth of 2^`shift`, as the reference encoder has it for predictions from other frames: more becomes
+    /// zero than by rounding.
     pub rounding: i32,
 }
 
@@ -90,7 +93,8 @@ fn both(block: &[i32; 16], four: impl Fn([i32; 4]) -> [i32; 4]) -> [i32; 16] {
     made
 }
 
-/// C X Cᵀ with the rows (1, 1, 1, 1), (2, 1, −1, −2), (1, −1, −1, 1), (1, −2, 2, −1) of C: additions and shifts.
+/// C X Cᵀ with the rows (1, 1, 1, 1), (2, 1, −1, −2), (1, −1, −1, 1), (1, −2, 2, −1) of C: additions and
+/// shifts.
 #[inline(always)]
 fn forward(block: &[i32; 16]) -> [i32; 16] {
     both(block, |[a, b, c, d]| {
@@ -99,7 +103,8 @@ fn forward(block: &[i32; 16]) -> [i32; 16] {
     })
 }
 
-/// The inverse that decoders make, 8.5.12.2: halves are rounded down, and the sum's 64ths rounded to the nearest.
+/// The inverse that decoders make, 8.5.12.2: halves are rounded down, and the sum's 64ths rounded to the
+/// nearest.
 #[inline(always)]
 pub(super) fn inverse(coefficients: &[i32; 16]) -> [i32; 16] {
     let sums = both(coefficients, |[a, b, c, d]| {

@@ -58,8 +58,8 @@ pub(super) fn whole(
         width,
         (p.radius as i32).into(),
     ];
-    // SAFETY: frames and displacements have these sizes, and the kernel holds places to the frames; shared memory has room for the window,
-    // and a word of it beyond each group of four displacements.
+    // SAFETY: frames and displacements have these sizes, and the kernel holds places to the frames; shared
+    // memory has room for the window, and a word of it beyond each group of four displacements.
     unsafe { search?.launch(Launch::linear(macroblocks, threads).with_shared(window), arguments) }?;
     let [height, width]: [Argument<'_>; 2] = [p.height, p.width].map(|side| (side as i32).into());
     let mut arguments: Vec<Argument<'_>> = vec![
@@ -75,6 +75,7 @@ pub(super) fn whole(
     let numbers = q.forward.into_iter().chain(q.back).chain([q.shift as i32, q.rounding]);
     arguments.extend(numbers.map(Argument::from));
     let coders = ((p.down() * p.across()) as u32).div_ceil(CODERS);
-    // SAFETY: all arrays have these sizes; a thread takes a block that begins in the frame, and writes pixels that lie in it.
+    // SAFETY: all arrays have these sizes; a thread takes a block that begins in the frame, and writes pixels
+    // that lie in it.
     unsafe { code?.launch(Launch::linear(coders, CODERS), &mut arguments) }
 }

@@ -1,4 +1,5 @@
-//! A motion-compensated predictor as video coders have it: block matching, transform, quantiser and reconstruction of H.264.
+//! A motion-compensated predictor as video coders have it: block matching, transform, quantiser and
+//! reconstruction of H.264.
 
 pub mod block;
 mod cpu;
@@ -31,7 +32,8 @@ pub struct Coded {
     pub vectors: Array<[i16; 2]>,
     /// Quantised coefficients, `[⌈height/4⌉, ⌈width/4⌉, 16]`, from low to high frequencies of each block.
     pub levels: Array<i16>,
-    /// Bits of the code of each block, `[⌈height/4⌉, ⌈width/4⌉]`. The first block of a macroblock counts its displacement too.
+    /// Bits of the code of each block, `[⌈height/4⌉, ⌈width/4⌉]`. The first block of a macroblock counts its
+    /// displacement too.
     pub bits: Array<u32>,
     /// What a decoder shows, and the reference of the next frame: `[height, width]`.
     pub reconstruction: Array<u8>,
@@ -61,11 +63,14 @@ impl Coded {
 
 /// Codes `current` as its difference from displaced macroblocks of `reference`, both `[height, width]`:
 ///
-/// v = argmin Σ |C(x) − R(x + v)|, levels = Q(T(C(x) − R(x + v))), reconstruction = clip(R(x + v) + T⁻¹(Q⁻¹(levels))).
+/// v = argmin Σ |C(x) − R(x + v)|, levels = Q(T(C(x) − R(x + v))), reconstruction = clip(R(x + v) +
+/// T⁻¹(Q⁻¹(levels))).
 ///
-/// The displacements are −radius … radius along each axis. Where sums are equal the least |v| + |u| counts, then the first. T is the transform
-/// and Q the quantiser of ITU-T H.264, `qp` the quantiser's parameter: see [`block`]. Beyond its edges a frame goes on as its edge. Pass the reconstruction as
-/// the reference of the next frame. Errors: shapes, arrays on different devices, a radius above [`MOST_RADIUS`], a parameter above 51.
+/// The displacements are −radius … radius along each axis. Where sums are equal the least |v| + |u| counts,
+/// then the first. T is the transform and Q the quantiser of ITU-T H.264, `qp` the quantiser's parameter: see
+/// [`block`]. Beyond its edges a frame goes on as its edge. Pass the reconstruction as the reference of the
+/// next frame. Errors: shapes, arrays on different devices, a radius above [`MOST_RADIUS`], a parameter above
+/// 51.
 pub fn encode(
     current: &Array<u8>,
     reference: &Array<u8>,
@@ -192,7 +197,8 @@ fn displacement(p: &Problem, key: u64) -> [i16; 2] {
     [at / p.side(), at % p.side()].map(|d| d as i16 - p.radius as i16)
 }
 
-/// Frame `t` of a scene, `[height, width]`: a background that moves by (1, −2) a frame, six things that move on their own, and noise of ±2.
+/// Frame `t` of a scene, `[height, width]`: a background that moves by (1, −2) a frame, six things that move
+/// on their own, and noise of ±2.
 ///
 /// Errors: memory.
 pub fn scene(cpu: &Cpu, [height, width]: [usize; 2], t: i64, seed: u64) -> Result<Vec<u8>> {

@@ -12,7 +12,8 @@ pub struct Macroblock {
     pub blocks: Vec<([i16; 16], u32, [u8; 16])>,
 }
 
-/// The displacement of the least sum of absolute differences; of equal sums the least |v| + |u|, then the first.
+/// The displacement of the least sum of absolute differences; of equal sums the least |v| + |u|, then the
+/// first.
 pub fn vector([current, reference]: [&[u8]; 2], p: &Problem, macroblock: [usize; 2]) -> [i16; 2] {
     let ([rows, columns], r) = (p.pixels(macroblock), p.radius as isize);
     let mut best = (u32::MAX, 0, [0, 0]);

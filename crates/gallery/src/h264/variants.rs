@@ -66,8 +66,9 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
     })
 }
 
-/// Two frames read; a frame, levels of two bytes a pixel and a number of bits a block written. Four differences of the search are a shift and
-/// an instruction that takes and adds them, each at the rate of multiply-adds, which count as two operations.
+/// Two frames read; a frame, levels of two bytes a pixel and a number of bits a block written. Four
+/// differences of the search are a shift and an instruction that takes and adds them, each at the rate of
+/// multiply-adds, which count as two operations.
 fn work(p: &Problem) -> Work {
     let pixels = 16.0 * (p.down() * p.across()) as f64;
     Work { bytes: (2.0 + 1.0 + 2.0 + 0.25) * pixels, flops: p.differences() }

@@ -38,7 +38,8 @@ fn arrived(p: &Problem, [z, y, x]: [usize; 3], value: impl Fn(usize, usize) -> f
 /// Density less 1 and momentum.
 #[inline(always)]
 fn moments<V: Copy + Add<Output = V> + Sub<Output = V>>(g: &[V; 19]) -> [V; 4] {
-    // No closures here: they would be functions of their own, without the vectors of the caller's instruction set.
+    // No closures here: they would be functions of their own, without the vectors of the caller's instruction
+    // set.
     let (mut sum, mut less) = ([g[0]; 9], [g[0]; 9]);
     for k in 0..9 {
         sum[k] = g[2 * k + 1] + g[2 * k + 2];
@@ -194,7 +195,8 @@ fn over_rows(
     }
 }
 
-/// A row: its ends by themselves, the cells between them in vectors. The last vector may overlap the one before.
+/// A row: its ends by themselves, the cells between them in vectors. The last vector may overlap the one
+/// before.
 #[inline(always)]
 fn one_row<S: Simd>(simd: S, p: &Problem, from: &[f32], row: usize, to: &mut [&mut [f32]]) {
     let ([nz, ny, nx], cells, lanes) = (p.shape, p.cells(), S::f32s::LEN);

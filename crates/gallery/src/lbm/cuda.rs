@@ -102,7 +102,8 @@ pub(super) fn run(
     let kernel = |name| cuda.kernel(form.build.source, &form.build.defines, name);
     let launch = |name, arrays: [Argument<'_>; 2], rest: &[Argument<'_>]| {
         let arguments = &mut [&arrays[..], &sizes, rest].concat();
-        // SAFETY: start and result have four numbers a cell and the populations 19 (or 38), of at most 4 bytes; threads beyond the box end.
+        // SAFETY: start and result have four numbers a cell and the populations 19 (or 38), of at most 4
+        // bytes; threads beyond the box end.
         unsafe { kernel(name)?.launch(shape, arguments) }
     };
     launch("start", [start.cuda().into(), f.cuda_mut().into()], &[lid, force])?;

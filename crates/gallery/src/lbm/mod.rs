@@ -62,7 +62,8 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A closed box whose upper wall moves. Along axes of one cell it is periodic: such a flow has fewer dimensions.
+    /// A closed box whose upper wall moves. Along axes of one cell it is periodic: such a flow has fewer
+    /// dimensions.
     pub fn cavity(shape: [usize; 3], omega: f32, lid: f32) -> Self {
         Self { name: "cavity", walls: shape.map(|n| n > 1), omega, lid, force: 0.0 }
     }
@@ -108,13 +109,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Density less 1 and velocity (x, y, z), `[4, z, y, x]`, after `steps` steps from an equilibrium with the density and velocity
-/// `start`, in lattice units ([`Flow`]).
+/// Density less 1 and velocity (x, y, z), `[4, z, y, x]`, after `steps` steps from an equilibrium with the
+/// density and velocity `start`, in lattice units ([`Flow`]).
 ///
-/// ∂f/∂t + c·∇f = ω (f_eq − f) on 19 velocities; at low speeds its moments obey the equations of Navier and Stokes. Populations are f32.
-/// Sound needs |u| ≲ 0.1.
+/// ∂f/∂t + c·∇f = ω (f_eq − f) on 19 velocities; at low speeds its moments obey the equations of Navier and
+/// Stokes. Populations are f32. Sound needs |u| ≲ 0.1.
 ///
-/// Errors: shapes other than `[4, z, y, x]`, arrays on different devices, no steps, memory for the populations.
+/// Errors: shapes other than `[4, z, y, x]`, arrays on different devices, no steps, memory for the
+/// populations.
 pub fn advance(flow: &Flow, steps: usize, start: &Array<f32>, out: &mut Array<f32>) -> Result<()> {
     let &[4, nz, ny, nx] = start.shape() else {
         return Err(Error::shape("density and velocity", &[4, 0, 0, 0], start.shape()));

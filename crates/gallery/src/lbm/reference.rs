@@ -2,8 +2,9 @@
 
 use super::{DIRECTIONS, Problem, opposite, weight};
 
-/// Density less 1 and velocity after all steps in a window of `size` cells from `low` on (z, y, x; beyond a periodic axis' ends it is
-/// counted round). Cells at an end of the window that is no wall are wrong, by one cell more after each step.
+/// Density less 1 and velocity after all steps in a window of `size` cells from `low` on (z, y, x; beyond a
+/// periodic axis' ends it is counted round). Cells at an end of the window that is no wall are wrong, by one
+/// cell more after each step.
 pub fn window(p: &Problem, start: &[f32], low: [isize; 3], size: [usize; 3]) -> Vec<[f64; 4]> {
     let count = size.iter().product::<usize>();
     let place = |at: usize| [at / size[2] / size[1], at / size[2] % size[1], at % size[2]];
@@ -49,7 +50,8 @@ pub fn window(p: &Problem, start: &[f32], low: [isize; 3], size: [usize; 3]) -> 
     arrived.iter().map(finished).collect()
 }
 
-/// The cell one step along (z, y, x) inside the window; `None` where the step meets a wall or leaves the window.
+/// The cell one step along (z, y, x) inside the window; `None` where the step meets a wall or leaves the
+/// window.
 fn beside(p: &Problem, at: [usize; 3], size: [usize; 3], by: [i32; 3]) -> Option<[usize; 3]> {
     let mut to = at;
     for axis in 0..3 {

@@ -36,8 +36,9 @@ fn a_closed_box_keeps_its_mass() {
     }
 }
 
-/// Between plates H apart u = F y (H − y) / 2ν. Where (1/ω − 1/2)² = 3/16 walls lie exactly halfway between cells (Ginzbourg and
-/// Adler, "Boundary flow condition analysis for the three-dimensional lattice Boltzmann model", 1994).
+/// Between plates H apart u = F y (H − y) / 2ν. Where (1/ω − 1/2)² = 3/16 walls lie exactly halfway between
+/// cells (Ginzbourg and Adler, "Boundary flow condition analysis for the three-dimensional lattice Boltzmann
+/// model", 1994).
 #[test]
 fn a_channel_has_the_profile_of_poiseuille() {
     let omega = 1.0 / (0.5 + (3.0f64 / 16.0).sqrt());
@@ -54,9 +55,10 @@ fn a_channel_has_the_profile_of_poiseuille() {
     }
 }
 
-/// (place, velocity) along the lines through the centre at Re = 1000 for a lid of velocity 1 and a box of side 1: u at heights, then v
-/// at distances from the left (U. Ghia, K. N. Ghia and C. T. Shin, "High-Re solutions for incompressible flow using the
-/// Navier-Stokes equations and a multigrid method", J. Comput. Phys. 48, 1982, tables I and II). Where the paper's points crowd, every second.
+/// (place, velocity) along the lines through the centre at Re = 1000 for a lid of velocity 1 and a box of
+/// side 1: u at heights, then v at distances from the left (U. Ghia, K. N. Ghia and C. T. Shin, "High-Re
+/// solutions for incompressible flow using the Navier-Stokes equations and a multigrid method", J. Comput.
+/// Phys. 48, 1982, tables I and II). Where the paper's points crowd, every second.
 const GHIA: [&[(f64, f64)]; 2] = [
     &[
         (0.9531, 0.46604),

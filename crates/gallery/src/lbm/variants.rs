@@ -99,7 +99,8 @@ fn blocks(p: &Problem) -> Space {
     })
 }
 
-/// Populations read and written once a step, `bytes` each; density and velocity read before and written after. 210 operations a cell.
+/// Populations read and written once a step, `bytes` each; density and velocity read before and written
+/// after. 210 operations a cell.
 fn work(p: &Problem, bytes: f64) -> Work {
     let (cells, steps) = (p.cells() as f64, p.steps as f64);
     Work { bytes: cells * (steps * 2.0 * 19.0 * bytes + 32.0), flops: 210.0 * cells * steps }

@@ -88,8 +88,8 @@ impl Room {
     }
 }
 
-/// Panels of columns. The matrix on the right of a panel is updated once for all columns of the panel, by sums in registers. One thread does the
-/// work, or all threads of `cpu`.
+/// Panels of columns. The matrix on the right of a panel is updated once for all columns of the panel, by
+/// sums in registers. One thread does the work, or all threads of `cpu`.
 pub(super) fn blocked(
     level: Level,
     cpu: Option<&Cpu>,
@@ -176,7 +176,8 @@ fn step<S: Simd>(_: S, n: usize, row: &[f64], k: usize, below: &mut [f64]) {
     }
 }
 
-/// The numbers of a row from column `begin` to `end`, less its numbers from column `from` to `to` times the rows of U, which begin with row `from`.
+/// The numbers of a row from column `begin` to `end`, less its numbers from column `from` to `to` times the
+/// rows of U, which begin with row `from`.
 #[inline(always)]
 fn rest<S: Simd>(_: S, n: usize, [from, to, begin, end]: [usize; 4], u: &[f64], row: &mut [f64]) {
     let (left, right) = row.split_at_mut(begin);

@@ -93,7 +93,8 @@ pub(super) struct Room {
     words: Array<u64>,
 }
 
-/// 64-bit words of two sets of messages: of each block a header of four and a row, and the row that the pivot's displaces.
+/// 64-bit words of two sets of messages: of each block a header of four and a row, and the row that the
+/// pivot's displaces.
 const fn words(blocks: usize) -> usize {
     2 * (blocks * (4 + 2 * WIDE) + 2 * WIDE)
 }
@@ -175,7 +176,8 @@ impl Update {
             [columns.len().div_ceil(self.tile[1]) as u32, rows.len().div_ceil(self.tile[0]) as u32, 1];
         let ranges = [rows, columns, inner].map(|range| [int(range.start), int(range.end)]).concat();
         let arguments = &mut [&[lu.cuda_mut().into(), int(n)], &ranges[..]].concat();
-        // SAFETY: the ranges lie in the matrix of n x n numbers, and threads beyond them end. What is written is not what is read.
+        // SAFETY: the ranges lie in the matrix of n x n numbers, and threads beyond them end. What is written
+        // is not what is read.
         unsafe { self.kernel.launch(Launch { blocks, threads: [self.threads, 1, 1], shared: 0 }, arguments) }
     }
 }
@@ -195,8 +197,8 @@ const STRIP_THREADS: u32 = 256;
 const ROW_BYTES: usize = (WIDE + 4) * size_of::<f64>();
 
 impl Strip {
-    /// The most blocks of a whole strip: the configuration's number, or more if its shared memory does not hold all rows. `None` if the shared
-    /// memory of all blocks that run at once does not hold them.
+    /// The most blocks of a whole strip: the configuration's number, or more if its shared memory does not
+    /// hold all rows. `None` if the shared memory of all blocks that run at once does not hold them.
     fn blocks(cuda: &Cuda, config: &Config, n: usize) -> Result<Option<usize>> {
         // The kernel's own shared memory takes less than a kibibyte.
         let held = (cuda.properties().shared_per_block as usize).saturating_sub(1024) / ROW_BYTES;
@@ -233,8 +235,8 @@ impl Strip {
                     let kept = [sizes.cuda_mut().into(), rows.cuda_mut().into(), ticket.cuda_mut().into()];
                     let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into()];
                     let arguments = &mut [&arrays[..], &kept, &[int(n)], &of_strip, &[int(j)]].concat();
-                    // SAFETY: the strip lies in the matrix of n x n numbers, there are n pivots, and there is room for what each block
-                    // leaves.
+                    // SAFETY: the strip lies in the matrix of n x n numbers, there are n pivots, and there is
+                    // room for what each block leaves.
                     unsafe { kernel.launch(shape, arguments) }?;
                 }
                 Ok(())
@@ -317,7 +319,8 @@ pub(super) fn blocked(
             let of_strip = [int(strip.start), int(strip.end)];
             let arguments =
                 &mut [&[lu.cuda_mut().into(), pivots.cuda().into(), int(n)], &of_strip[..]].concat();
-            // SAFETY: as above; the pivots of the strip are rows of the matrix, as a kernel has just written them.
+            // SAFETY: as above; the pivots of the strip are rows of the matrix, as a kernel has just written
+            // them.
             unsafe { exchange.launch(Launch::covering(n, 64), arguments) }?;
             solve(lu, &strip, strip.end..panel.end)?;
             update.launch(n, lu, [strip.end..n, strip.end..panel.end, strip])?;

@@ -54,11 +54,12 @@ pub fn saxpy(a: f32, x: &Array<f32>, y: &Array<f32>, z: &mut Array<f32>) -> Resu
     }
 }
 
-/// P A = L U of a square matrix `[n, n]`: `lu` holds U, and below its diagonal L without its ones. Step k changed rows k and `pivots[k]`, the
-/// row with the largest |number| of the column; so no |number| of L exceeds 1. [`reference::solve`] solves a system with them.
+/// P A = L U of a square matrix `[n, n]`: `lu` holds U, and below its diagonal L without its ones. Step k
+/// changed rows k and `pivots[k]`, the row with the largest |number| of the column; so no |number| of L
+/// exceeds 1. [`reference::solve`] solves a system with them.
 ///
-/// A singular matrix gives a 0 on the diagonal of U, and then numbers that are not finite. Errors: other shapes, arrays on different devices,
-/// memory, more than 65,536 rows.
+/// A singular matrix gives a 0 on the diagonal of U, and then numbers that are not finite. Errors: other
+/// shapes, arrays on different devices, memory, more than 65,536 rows.
 pub fn factorize(a: &Array<f64>, lu: &mut Array<f64>, pivots: &mut Array<i32>) -> Result<()> {
     let &[n, columns] = a.shape() else {
         return Err(Error::shape("matrix", &[0, 0], a.shape()));
@@ -245,7 +246,8 @@ impl Algorithm for Linpack {
         }
     }
 
-    /// SAXPY: the largest |error| over |a x| + |y|. LU: Linpack's residual, infinite where L has a number beyond 1 or a pivot lies above its step.
+    /// SAXPY: the largest |error| over |a x| + |y|. LU: Linpack's residual, infinite where L has a number
+    /// beyond 1 or a pivot lies above its step.
     fn error(&self, _: &Problem, data: &Data) -> Result<f64> {
         match data {
             Data::Saxpy(vectors) => {

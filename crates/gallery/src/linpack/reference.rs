@@ -2,7 +2,8 @@
 
 use std::iter::zip;
 
-/// x with A x = b, from L (without its diagonal of ones) and U, row by row in one matrix, and the row that each step changed places with.
+/// x with A x = b, from L (without its diagonal of ones) and U, row by row in one matrix, and the row that
+/// each step changed places with.
 pub fn solve(lu: &[f64], pivots: &[i32], b: &[f64]) -> Vec<f64> {
     let (n, mut x) = (b.len(), b.to_vec());
     for (k, &p) in pivots.iter().enumerate() {
@@ -18,7 +19,8 @@ pub fn solve(lu: &[f64], pivots: &[i32], b: &[f64]) -> Vec<f64> {
     x
 }
 
-/// ‖A x − b‖ / (ε (‖A‖ ‖x‖ + ‖b‖) n) with ∞-norms: High Performance Linpack's residual, which calls 16 enough. ε is 2⁻⁵³. Infinite for NaN.
+/// ‖A x − b‖ / (ε (‖A‖ ‖x‖ + ‖b‖) n) with ∞-norms: High Performance Linpack's residual, which calls 16
+/// enough. ε is 2⁻⁵³. Infinite for NaN.
 pub fn residual(a: &[f64], x: &[f64], b: &[f64]) -> f64 {
     let n = b.len();
     let norm = |v: &mut dyn Iterator<Item = f64>| {

@@ -46,7 +46,8 @@ fn a_permutation_is_undone() {
     }
 }
 
-/// Wilkinson's matrix: ones on the diagonal and in the last column, -1 below. Its last column doubles with every step.
+/// Wilkinson's matrix: ones on the diagonal and in the last column, -1 below. Its last column doubles with
+/// every step.
 #[test]
 fn the_last_pivot_grows_as_wilkinson_says() {
     let n = 40;

@@ -137,7 +137,8 @@ fn on_gpu(config: &Config, m: &mut Matrix, form: cuda::Form) -> Result<()> {
     cuda::blocked(gpu(&device)?, config, form, m.n, (&mut m.lu, &mut m.pivots, room))
 }
 
-/// SAXPY: two reads and a write. LU: the matrix read and the factors written once, whatever else a form moves; 2/3 n³ operations.
+/// SAXPY: two reads and a write. LU: the matrix read and the factors written once, whatever else a form
+/// moves; 2/3 n³ operations.
 fn work(p: &Problem) -> Work {
     match *p {
         Problem::Saxpy(n) => Work { bytes: 12.0 * n as f64, flops: 2.0 * n as f64 },

@@ -11,7 +11,8 @@ use super::{Data, Problem, TOGETHER};
 
 static SOURCE: Source = Source { name: "pns", files: &[PHILOX, ("pns.cu", include_str!("cuda/pns.cu"))] };
 
-/// Shared memory that a block may take on a GPU of compute capability 8.6, 8.9 or 12.0, less what kernels declare themselves.
+/// Shared memory that a block may take on a GPU of compute capability 8.6, 8.9 or 12.0, less what kernels
+/// declare themselves.
 const SHARED: usize = (99 << 10) - 256;
 
 fn form(words: u32) -> Build {
@@ -106,7 +107,8 @@ pub(super) fn by_runs(name: &str, config: &Config, data: &mut Data) -> Result<()
     let shape = Launch::covering(problem.runs, threads(config, 256)?);
     let rest = [(*seed).into(), state.cuda_mut().into(), sums.cuda_mut().into()];
     let arguments = &mut [&net(problem, marking, problem.runs)?[..], &rest].concat();
-    // SAFETY: marking and sums have the problem's sizes, and the state a byte for each place of each run. Threads beyond the runs end.
+    // SAFETY: marking and sums have the problem's sizes, and the state a byte for each place of each run.
+    // Threads beyond the runs end.
     unsafe { kernel.launch(shape, arguments) }
 }
 
@@ -125,7 +127,8 @@ pub(super) fn bits(
     let rest = [seed.into(), tokens.cuda_mut().into()];
     let arguments = &mut [&net(problem, marking, words)?[..], &rest].concat();
     let [bits, count] = ["bits", "count"].map(|name| kernel(problem, marking, sums, 1, name));
-    // SAFETY: the marking has the problem's size, and the state a word for each place of 32 runs. Threads beyond the words end.
+    // SAFETY: the marking has the problem's size, and the state a word for each place of 32 runs. Threads
+    // beyond the words end.
     unsafe { bits?.launch(shape, arguments) }?;
     let sizes = [Argument::count(problem.rows)?, Argument::count(words)?];
     let arguments = &mut [&[tokens.cuda().into()], &sizes[..], &[sums.cuda_mut().into()]].concat();
@@ -140,7 +143,8 @@ pub(super) fn bits_of(config: &Config, data: &mut Data) -> Result<()> {
     bits(config, problem, marking, *seed, state, sums)
 }
 
-/// The kernels that have `words` words of runs a block in shared memory; `random` is the seed or the keys that come of it.
+/// The kernels that have `words` words of runs a block in shared memory; `random` is the seed or the keys
+/// that come of it.
 fn by_blocks(
     (name, words): (&str, u32),
     random: &[Argument<'_>],
@@ -157,7 +161,8 @@ fn by_blocks(
     let shape = Launch { blocks: [blocks, 1, 1], threads: [along, threads / along, 1], shared: 0 };
     let net = net(problem, marking, problem.words())?;
     let arguments = &mut [&net[..], random, &[sums.cuda_mut().into()]].concat();
-    // SAFETY: marking and sums have the problem's sizes; shared memory has a word for each place of each word of runs of a block.
+    // SAFETY: marking and sums have the problem's sizes; shared memory has a word for each place of each word
+    // of runs of a block.
     unsafe { kernel.launch(shape.with_shared(bytes(problem, words as usize)), arguments) }
 }
 

@@ -1,4 +1,5 @@
-//! A stochastic Petri net: tokens move at random on a tube of n × 2n places. Mean and variance of tokens over many independent runs.
+//! A stochastic Petri net: tokens move at random on a tube of n × 2n places. Mean and variance of tokens over
+//! many independent runs.
 
 mod cpu;
 mod cuda;
@@ -21,14 +22,17 @@ pub const TOGETHER: usize = 32;
 
 /// A net, its runs and their steps.
 ///
-/// Places are `[n, 2n]`, n even. Columns form a ring; row n − 1 is the lowest. A place holds at most one token. A transition moves a token
-/// to a neighbouring place. It is enabled where the place holds a token and the neighbour holds none. A step is two half steps. Half step h
-/// cuts the places into tiles of 2 × 2. Tile (i, j) has rows 2i − o and 2i − o + 1 and columns 2j + o and 2j + o + 1, where o = h mod 2. Row −1
-/// is row n − 1, and column 2n is column 0. In a tile first the transitions along its rows fire, then those between its rows. An enabled transition
-/// fires with probability 1/2 along a row and upwards; downwards it fires always. No transition joins row n − 1 and row 0.
+/// Places are `[n, 2n]`, n even. Columns form a ring; row n − 1 is the lowest. A place holds at most one
+/// token. A transition moves a token to a neighbouring place. It is enabled where the place holds a token and
+/// the neighbour holds none. A step is two half steps. Half step h cuts the places into tiles of 2 × 2. Tile
+/// (i, j) has rows 2i − o and 2i − o + 1 and columns 2j + o and 2j + o + 1, where o = h mod 2. Row −1 is row
+/// n − 1, and column 2n is column 0. In a tile first the transitions along its rows fire, then those between
+/// its rows. An enabled transition fires with probability 1/2 along a row and upwards; downwards it fires
+/// always. No transition joins row n − 1 and row 0.
 ///
-/// Block (h, i·n + j) of Philox's stream w has the random bits of tile (i, j) for runs 32w … 32w + 31. Its words are for the upper row, the
-/// lower row, the left column and the right column. Bit j belongs to run 32w + j; a transition of probability 1/2 fires where it is 1.
+/// Block (h, i·n + j) of Philox's stream w has the random bits of tile (i, j) for runs 32w … 32w + 31. Its
+/// words are for the upper row, the lower row, the left column and the right column. Bit j belongs to run
+/// 32w + j; a transition of probability 1/2 fires where it is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
     /// Rows n of the net, half its columns.
@@ -92,13 +96,15 @@ impl fmt::Display for Problem {
     }
 }
 
-/// sums\[w, y, k\] = Σ tᵏ⁺¹ over runs 32w … 32w + 31, where t is the number of tokens in row y after `steps` steps of a run.
-/// Row n is the whole net.
+/// sums\[w, y, k\] = Σ tᵏ⁺¹ over runs 32w … 32w + 31, where t is the number of tokens in row y after `steps`
+/// steps of a run. Row n is the whole net.
 ///
-/// `marking` is the number of tokens of each place before the first step, 0 or 1, `[n, 2n]`. `sums` has the shape `[runs / 32, n + 1, 2]`. [`Problem`]
-/// defines the net; [`moments`] makes mean and variance of the sums. All devices give the same sums.
+/// `marking` is the number of tokens of each place before the first step, 0 or 1, `[n, 2n]`. `sums` has the
+/// shape `[runs / 32, n + 1, 2]`. [`Problem`] defines the net; [`moments`] makes mean and variance of the
+/// sums. All devices give the same sums.
 ///
-/// Errors: other shapes, arrays on different devices, a marking of other numbers, an odd number of rows or more than [`MOST_ROWS`], no steps, memory.
+/// Errors: other shapes, arrays on different devices, a marking of other numbers, an odd number of rows or
+/// more than [`MOST_ROWS`], no steps, memory.
 pub fn simulate(marking: &Array<u32>, steps: usize, seed: u64, sums: &mut Array<u64>) -> Result<()> {
     let (&[rows, _], &[words, ..]) = (marking.shape(), sums.shape()) else {
         return Err(Error::shape("tokens of places", &[1, 2], marking.shape()));
@@ -138,7 +144,8 @@ pub struct Moments {
 
 /// Mean and variance over all runs for each row, and last for the whole net, from the sums of [`simulate`].
 ///
-/// Sums are integers, so that a variance of the whole net other than 0 shows a run that gained or lost a token.
+/// Sums are integers, so that a variance of the whole net other than 0 shows a run that gained or lost a
+/// token.
 pub fn moments(sums: &[u64], problem: &Problem) -> Vec<Moments> {
     let runs = problem.runs as u128;
     let of = |at: usize| {
@@ -161,7 +168,8 @@ pub struct Data {
     /// The same for the oracle.
     host: Vec<u32>,
     sums: Array<u64>,
-    /// On a GPU: tokens of every place and run, a byte each, or a bit each where bytes are more than [`variants::MOST_BYTES`].
+    /// On a GPU: tokens of every place and run, a byte each, or a bit each where bytes are more than
+    /// [`variants::MOST_BYTES`].
     state: Option<Array<u32>>,
     seed: u64,
 }
@@ -250,7 +258,8 @@ impl Algorithm for Pns {
         data.sums.fill(u64::MAX)
     }
 
-    /// The share of wrong sums: of the whole net in all words of runs, where tokens are conserved, and of rows in the words that the oracle repeats.
+    /// The share of wrong sums: of the whole net in all words of runs, where tokens are conserved, and of
+    /// rows in the words that the oracle repeats.
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
         let (sums, words) = (data.sums.read()?, problem.words());
         let tokens: u64 = data.host.iter().map(|&tokens| u64::from(tokens)).sum();

@@ -1,4 +1,5 @@
-//! Statistics: small nets after some steps as their Markov chain has them, nets at rest as detailed balance has them, and conservation.
+//! Statistics: small nets after some steps as their Markov chain has them, nets at rest as detailed balance
+//! has them, and conservation.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -27,8 +28,8 @@ fn central(probabilities: &[f64]) -> [f64; 3] {
     [mean, about(mean, 2), about(mean, 4)]
 }
 
-/// How many standard errors the mean and the variance of a row's tokens are off, at most, over all rows. Of R runs the mean's squared
-/// error is σ²/R, the variance's (μ₄ − σ⁴ (R − 3)/(R − 1))/R.
+/// How many standard errors the mean and the variance of a row's tokens are off, at most, over all rows. Of R
+/// runs the mean's squared error is σ²/R, the variance's (μ₄ − σ⁴ (R − 3)/(R − 1))/R.
 fn off(found: &[Moments], runs: usize, rows: &[Vec<f64>]) -> f64 {
     let of_row = |(found, probabilities): (&Moments, &Vec<f64>)| {
         let [mean, variance, fourth] = central(probabilities);
@@ -61,7 +62,8 @@ fn fire(p: &Distribution, [from, to]: [usize; 2], [forth, back]: [f64; 2]) -> Di
     after
 }
 
-/// For each row the probabilities of 0, 1, … tokens after half steps: the Markov chain over all markings that have as many tokens.
+/// For each row the probabilities of 0, 1, … tokens after half steps: the Markov chain over all markings that
+/// have as many tokens.
 fn chain(n: usize, start: &[u32], halves: usize) -> Vec<Vec<f64>> {
     let (places, columns) = (2 * n * n, 2 * n);
     let marking = start.iter().enumerate().map(|(i, &tokens)| u64::from(tokens) << i).sum();
@@ -114,8 +116,9 @@ fn choose(n: usize, k: usize) -> f64 {
     (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
 }
 
-/// For each row the probabilities of 0, 1, … tokens at rest. A transition downwards is `ratio` times as probable as its reverse, so that
-/// by detailed balance a marking has the probability Π ratio^(row of a token) / Z.
+/// For each row the probabilities of 0, 1, … tokens at rest. A transition downwards is `ratio` times as
+/// probable as its reverse, so that by detailed balance a marking has the probability Π ratio^(row of a
+/// token) / Z.
 fn at_rest(n: usize, tokens: usize, ratio: f64) -> Vec<Vec<f64>> {
     let weight = |y: usize, t: usize| choose(2 * n, t) * ratio.powi((y * t) as i32);
     // The weight of all markings of the rows but one with 0, 1, … tokens.

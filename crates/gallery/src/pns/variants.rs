@@ -95,7 +95,8 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
 /// Instructions of a tile, at least: the README counts them.
 const INSTRUCTIONS: f64 = 44.0;
 
-/// A marking and the sums; a half step reads every place of each of the `lanes` nets and writes it, `bytes` each.
+/// A marking and the sums; a half step reads every place of each of the `lanes` nets and writes it, `bytes`
+/// each.
 fn work(p: &Problem, lanes: usize, bytes: f64) -> Work {
     let shape: f64 = p.shape().iter().map(|&n| n as f64).product();
     let (places, lanes) = (p.places() as f64, lanes as f64);
@@ -111,7 +112,8 @@ fn large(p: &Problem) -> Option<String> {
     (bytes > MOST_BYTES).then(|| format!("{p}: {bytes} bytes, a byte for each place and run"))
 }
 
-/// Words of [`Data::state`](super::Data): a byte for each place and run as far as rows run that want it, a bit otherwise.
+/// Words of [`Data::state`](super::Data): a byte for each place and run as far as rows run that want it, a
+/// bit otherwise.
 pub(super) fn state_words(p: &Problem) -> usize {
     let words = p.places() * p.words();
     if large(p).is_some() { words } else { 8 * words }

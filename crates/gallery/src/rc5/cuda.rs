@@ -59,7 +59,8 @@ fn launch(
         found.cuda_mut().into(),
         room,
     ];
-    // SAFETY: the kernel stores candidates as far as there is room, and `room` is the array's length, at least 1 for their number.
+    // SAFETY: the kernel stores candidates as far as there is room, and `room` is the array's length, at
+    // least 1 for their number.
     unsafe { kernel.launch(shape, arguments) }
 }
 

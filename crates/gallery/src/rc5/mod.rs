@@ -19,8 +19,9 @@ pub const MOST_KEYS: usize = (1 << 31) - 1;
 
 /// Which keys to try on which block.
 ///
-/// A key's nine bytes are a number, the first byte the highest; keys follow each other as these numbers do. So they differ in the last byte, which is a
-/// word of its own to the cipher, 256 times before another word changes.
+/// A key's nine bytes are a number, the first byte the highest; keys follow each other as these numbers do.
+/// So they differ in the last byte, which is a word of its own to the cipher, 256 times before another word
+/// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Search {
     /// The first key: its bytes 0 to 3 as a number.
@@ -33,8 +34,8 @@ pub struct Search {
     pub plain: [u32; 2],
     /// The block after encryption.
     pub cipher: [u32; 2],
-    /// How many bits of the first word must agree for a key to be a candidate: 32 when only the key is of interest, fewer to see that all keys
-    /// were tried.
+    /// How many bits of the first word must agree for a key to be a candidate: 32 when only the key is of
+    /// interest, fewer to see that all keys were tried.
     pub bits: u32,
 }
 
@@ -208,7 +209,8 @@ impl Algorithm for Rc5 {
         data.found.fill(u32::MAX)
     }
 
-    /// Missing and wrong candidates over all candidates. Where keys are many, every candidate found is checked; missing ones are looked for in some windows.
+    /// Missing and wrong candidates over all candidates. Where keys are many, every candidate found is
+    /// checked; missing ones are looked for in some windows.
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
         let Data { search, found, secret, seed } = data;
         let cpu = found.device().cpu_side();
@@ -249,7 +251,8 @@ mod tests {
 
     use super::*;
 
-    /// The key of RSA Data Security's test contest, its first block, and the block's ciphertext (see `reference`).
+    /// The key of RSA Data Security's test contest, its first block, and the block's ciphertext (see
+    /// `reference`).
     const CONTEST: [u8; 9] = [0xc9, 0x0c, 0x03, 0x53, 0xc0, 0xd4, 0xe1, 0xfe, 0x85];
     const BLOCK: [u32; 2] = [0x2065_6854 ^ 0x1f59_ce07, 0x6e6b_6e75 ^ 0x419a_1486];
     const CIPHER: [u32; 2] = [0x562d_285a, 0x2fb7_852a];
@@ -278,7 +281,8 @@ mod tests {
 
     #[test]
     fn keys_are_found_after_bytes_overflow() {
-        // As in cases 2 to 6 of distributed.net's self-test: bytes before the last are zero, so that the search gets to them by a carry.
+        // As in cases 2 to 6 of distributed.net's self-test: bytes before the last are zero, so that the
+        // search gets to them by a carry.
         for device in rayspin_emu::devices().unwrap() {
             for zeros in 0..=8 {
                 let mut key = CONTEST;

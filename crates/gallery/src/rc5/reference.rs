@@ -75,8 +75,9 @@ mod tests {
 
     #[test]
     fn the_messages_of_the_contests() {
-        // Cipher block chaining: RSA Data Security's secret-key challenges. The first is the test contest of RC5-32/12/9, which is also the first
-        // self-test of distributed.net's client (`rc5-72/gentests72.cpp`); the others were solved in 1997 and 2002.
+        // Cipher block chaining: RSA Data Security's secret-key challenges. The first is the test contest of
+        // RC5-32/12/9, which is also the first self-test of distributed.net's client
+        // (`rc5-72/gentests72.cpp`); the others were solved in 1997 and 2002.
         for (key, iv, message, cipher) in [
             (
                 "c90c0353c0d4e1fe85",

@@ -163,8 +163,8 @@ fn places(p: usize) -> &'static [[usize; 3]] {
     }
 }
 
-/// All quartets of the pair `bra` and as many pairs from `first` on as `out` has integrals of, W at a time. Plain loops over lanes, which the compiler
-/// makes vectors of.
+/// All quartets of the pair `bra` and as many pairs from `first` on as `out` has integrals of, W at a time.
+/// Plain loops over lanes, which the compiler makes vectors of.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "lanes, of several arrays at once")]
 fn quartets<S: Simd, const W: usize, const LA: usize, const LB: usize, const LC: usize, const LD: usize>(

@@ -79,7 +79,8 @@ pub(super) fn naive(config: &Config, data: &mut Data) -> Result<()> {
         integrals.cuda_mut().into(),
     ];
     let shape = Launch::covering(pairs * (pairs + 1) / 2, threads);
-    // SAFETY: pairs and their order are the layout's, pairs name shells, and integrals have a place for each function of all quartets of pairs.
+    // SAFETY: pairs and their order are the layout's, pairs name shells, and integrals have a place for each
+    // function of all quartets of pairs.
     unsafe { kernel.launch(shape, arguments) }
 }
 
@@ -128,7 +129,8 @@ fn classes<R: Element>(
             integrals.cuda_mut().into(),
             from.into(),
         ];
-        // SAFETY: the kernel makes quartets below `all` of pairs of this class, which the layout has, and their integrals lie behind `from`.
+        // SAFETY: the kernel makes quartets below `all` of pairs of this class, which the layout has, and
+        // their integrals lie behind `from`.
         unsafe { kernel.launch(shape, arguments) }?;
     }
     Ok(())

@@ -19,7 +19,8 @@ use rayspin_tune::{About, Algorithm, Case, Counts, Peak, PublishedApplication, R
 pub const PRIMITIVES: usize = 3;
 /// Shells of a molecule, at most.
 pub const MOST_SHELLS: usize = 128;
-/// Numbers that describe a pair: six of each of 9 pairs of primitives, the first centre, and how far the second is from it.
+/// Numbers that describe a pair: six of each of 9 pairs of primitives, the first centre, and how far the
+/// second is from it.
 const ROWS: usize = 60;
 
 /// Functions of one centre: Σ c_i e^(−a_i r²) (s), or these times x, y and z (p).
@@ -51,8 +52,8 @@ const FUNCTIONS: [usize; 3] = [1, 3, 9];
 /// Classes of quartets: the types of the first and the second pair.
 const CLASSES: [[usize; 2]; 6] = [[0, 0], [1, 0], [1, 1], [2, 0], [2, 1], [2, 2]];
 
-/// Where integrals lie. Pairs of shells are sorted by type; quartets are pairs of pairs, the later one first. A class of quartets has all its
-/// integrals side by side, and a quartet its own.
+/// Where integrals lie. Pairs of shells are sorted by type; quartets are pairs of pairs, the later one first.
+/// A class of quartets has all its integrals side by side, and a quartet its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Shells of a pair, p before s, the later before the earlier.
@@ -121,7 +122,8 @@ pub struct Integrals {
 }
 
 impl Integrals {
-    /// How many functions there are: one of an s shell, three (x, y, z) of a p shell, in the order of the shells.
+    /// How many functions there are: one of an s shell, three (x, y, z) of a p shell, in the order of the
+    /// shells.
     pub fn functions(&self) -> usize {
         self.functions.len()
     }
@@ -155,7 +157,8 @@ impl Integrals {
 
 /// All integrals of these shells.
 ///
-/// Errors: no shells or more than [`MOST_SHELLS`], exponents that are not positive, numbers that are not finite, memory, errors of the device.
+/// Errors: no shells or more than [`MOST_SHELLS`], exponents that are not positive, numbers that are not
+/// finite, memory, errors of the device.
 pub fn repulsion(shells: &[Shell], device: &Device) -> Result<Integrals> {
     let mut data = Data::new(shells, device, 0)?;
     match device.backend() {
@@ -190,7 +193,8 @@ impl Problem {
     }
 }
 
-/// Atoms on a cubic lattice, about 3 bohr apart, each with the outer shells of oxygen in the basis STO-3G (Hehre, Stewart and Pople, 1969).
+/// Atoms on a cubic lattice, about 3 bohr apart, each with the outer shells of oxygen in the basis STO-3G
+/// (Hehre, Stewart and Pople, 1969).
 fn molecule(atoms: usize, seed: u64) -> Vec<Shell> {
     let side = (1..).find(|side| side * side * side >= atoms).unwrap_or(1);
     let mut shells = Vec::with_capacity(2 * atoms);

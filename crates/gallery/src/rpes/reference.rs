@@ -1,5 +1,6 @@
-//! The oracle: integrals by Hermite functions and Boys' function (McMurchie and Davidson, "One- and two-electron integrals over Cartesian Gaussian functions",
-//! 1978), which shares nothing with Rys' quadrature.
+//! The oracle: integrals by Hermite functions and Boys' function (McMurchie and Davidson, "One- and
+//! two-electron integrals over Cartesian Gaussian functions", 1978), which shares nothing with Rys'
+//! quadrature.
 
 use std::f64::consts::PI;
 
@@ -27,7 +28,8 @@ pub fn boys(most: usize, x: f64) -> Vec<f64> {
     f
 }
 
-/// The coefficient of the Hermite function of order t in the product of powers i and j around A and B: `pa`, `pb` lead from these to the product's centre.
+/// The coefficient of the Hermite function of order t in the product of powers i and j around A and B: `pa`,
+/// `pb` lead from these to the product's centre.
 pub(super) fn hermite(i: i32, j: i32, t: i32, p: f64, pa: f64, pb: f64) -> f64 {
     if t < 0 || t > i + j {
         return 0.0;
@@ -43,7 +45,8 @@ pub(super) fn hermite(i: i32, j: i32, t: i32, p: f64, pa: f64, pb: f64) -> f64 {
     }
 }
 
-/// The derivative of order `of` of the Coulomb potential of a Gaussian distribution with exponent ρ, `from` its centre.
+/// The derivative of order `of` of the Coulomb potential of a Gaussian distribution with exponent ρ, `from`
+/// its centre.
 pub(super) fn coulomb(of: [i32; 3], n: usize, rho: f64, from: [f64; 3], f: &[f64]) -> f64 {
     match of.iter().position(|&order| order > 0) {
         None => (-2.0 * rho).powi(n as i32) * f[n],

@@ -1,11 +1,13 @@
-//! Rys quadrature: points and weights for ∫ f(t²) e^(−X t²) dt from 0 to 1. They are exact for polynomials f of degree 2n − 1 (Dupuis, Rys and King,
-//! "Evaluation of molecular integrals over Gaussian basis functions", 1976).
+//! Rys quadrature: points and weights for ∫ f(t²) e^(−X t²) dt from 0 to 1. They are exact for polynomials f
+//! of degree 2n − 1 (Dupuis, Rys and King, "Evaluation of molecular integrals over Gaussian basis functions",
+//! 1976).
 
 use std::sync::LazyLock;
 
 /// Most points: integrals of four p shells need three.
 pub const MOST: usize = 3;
-/// Intervals of X have this width. From the last on, the upper end of the integral makes no difference in `f64`.
+/// Intervals of X have this width. From the last on, the upper end of the integral makes no difference in
+/// `f64`.
 pub const INTERVALS: usize = 80;
 const WIDTH: f64 = 0.5;
 /// Where constants begin.
@@ -13,8 +15,8 @@ pub const LARGE: f64 = INTERVALS as f64 * WIDTH;
 /// Coefficients of a polynomial of an interval.
 pub const TERMS: usize = 10;
 
-/// Points t² and weights of n points, by the recurrence of the polynomials that are orthogonal under the weight (Stieltjes' procedure). Sums over
-/// 48 points of Gauss and Legendre stand for integrals.
+/// Points t² and weights of n points, by the recurrence of the polynomials that are orthogonal under the
+/// weight (Stieltjes' procedure). Sums over 48 points of Gauss and Legendre stand for integrals.
 pub fn quadrature(n: usize, x: f64) -> ([f64; MOST], [f64; MOST]) {
     static LEGENDRE: LazyLock<Vec<[f64; 2]>> = LazyLock::new(|| legendre(48));
     let measure: Vec<[f64; 2]> = LEGENDRE.iter().map(|[t, w]| [t * t, w * (-x * t * t).exp()]).collect();
@@ -80,8 +82,8 @@ pub const fn start(n: usize) -> usize {
     n * (n - 1) * (INTERVALS * TERMS + 1)
 }
 
-/// For n = 1, 2, 3 and every interval: the polynomials of n points and n weights in y = 4 X − (2 interval + 1) from −1 to 1, the highest
-/// coefficient first. Then X t² and √X w for large X.
+/// For n = 1, 2, 3 and every interval: the polynomials of n points and n weights in y = 4 X − (2 interval +
+/// 1) from −1 to 1, the highest coefficient first. Then X t² and √X w for large X.
 pub fn table() -> &'static [f64] {
     static TABLE: LazyLock<Vec<f64>> = LazyLock::new(make_table);
     &TABLE

@@ -1,5 +1,6 @@
-//! The energy of water in the basis STO-3G, by a self-consistent field of closed shells (Roothaan, "New developments in molecular orbital theory", 1951). Each
-//! device makes the repulsion integrals; the oracle's Hermite functions make all others.
+//! The energy of water in the basis STO-3G, by a self-consistent field of closed shells (Roothaan, "New
+//! developments in molecular orbital theory", 1951). Each device makes the repulsion integrals; the oracle's
+//! Hermite functions make all others.
 
 #![allow(clippy::unwrap_used, clippy::needless_range_loop, reason = "tests; matrices by their indices")]
 
@@ -10,8 +11,8 @@ use super::{Integrals, Shell, repulsion};
 
 type Matrix = Vec<Vec<f64>>;
 
-/// Charges and places in bohr, and energy in hartree: "Project 3" of Crawford's programming projects in quantum chemistry
-/// (<https://github.com/CrawfordGroup/ProgrammingProjects>).
+/// Charges and places in bohr, and energy in hartree: "Project 3" of Crawford's programming projects in
+/// quantum chemistry (<https://github.com/CrawfordGroup/ProgrammingProjects>).
 const ATOMS: [(f64, [f64; 3]); 3] = [
     (8.0, [0.0, -0.143225816552, 0.0]),
     (1.0, [1.638036840407, 1.136548822547, 0.0]),

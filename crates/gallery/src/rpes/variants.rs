@@ -69,8 +69,9 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
     })
 }
 
-/// Integrals written. Operations of the 81 quartets of primitives of a quartet: 40 for exponents and distances, and polynomials of degree 9 for each
-/// point and weight. At each point come the powers of three axes (the README counts them), and two multiplications and an addition a function.
+/// Integrals written. Operations of the 81 quartets of primitives of a quartet: 40 for exponents and
+/// distances, and polynomials of degree 9 for each point and weight. At each point come the powers of three
+/// axes (the README counts them), and two multiplications and an addition a function.
 fn work(problem: &Problem) -> Work {
     let layout = problem.layout();
     let of = |&[bra, ket]: &[usize; 2]| {

@@ -40,8 +40,8 @@ pub(super) fn search(points: &[f32], counts: &mut [u32], p: &Problem) {
     pairs(points, counts, p, |square| edges.partition_point(|&edge| edge <= square));
 }
 
-/// What an edge's neighbourhood is found by: the exponent of a number and the first bit of its mantissa. An interval of
-/// numbers that are alike in these has at most one edge.
+/// What an edge's neighbourhood is found by: the exponent of a number and the first bit of its mantissa. An
+/// interval of numbers that are alike in these has at most one edge.
 const DROPPED: u32 = 22;
 /// Smaller squared chords are below the first edge like this one.
 const LEAST: f32 = 1.0 / (1 << 24) as f32;
@@ -90,7 +90,8 @@ fn part(level: Level, points: &[f32], p: &Problem, row: usize, of: std::ops::Ran
     dispatch!(level, simd => part_of(simd, points, p, row, of.clone()))
 }
 
-/// Counts how many squared chords are below each edge, the farthest edge first. It ends where none is below: most pairs are far apart.
+/// Counts how many squared chords are below each edge, the farthest edge first. It ends where none is below:
+/// most pairs are far apart.
 #[inline(always)]
 fn part_of<S: Simd>(
     _: S,

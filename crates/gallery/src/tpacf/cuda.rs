@@ -81,7 +81,8 @@ fn launch<T: Element>(
         table.into(),
         counts.cuda_mut().into(),
     ];
-    // SAFETY: points and counts have these sizes, to which the kernel holds; shared memory has a column of counts for each thread.
+    // SAFETY: points and counts have these sizes, to which the kernel holds; shared memory has a column of
+    // counts for each thread.
     unsafe { kernel.launch(shape.with_shared(shared), arguments) }
 }
 

@@ -1,4 +1,5 @@
-//! Two-point angular correlation of points on the sky: how many pairs are an angle apart, against random points.
+//! Two-point angular correlation of points on the sky: how many pairs are an angle apart, against random
+//! points.
 
 mod cpu;
 mod cuda;
@@ -24,7 +25,8 @@ pub const MOST_SETS: usize = 10_000;
 
 /// Edge k as the square of a chord of the unit sphere, 4 sin²(θ/2) with θ = 10^(k/5) arc minutes.
 ///
-/// The angle between unit vectors a and b grows with |a − b|². In `f32` this keeps 6 digits at the smallest angles, where
+/// The angle between unit vectors a and b grows with |a − b|². In `f32` this keeps 6 digits at the smallest
+/// angles, where
 /// the dot product keeps none: at 1 arc minute 1 − a·b is 4 · 10⁻⁸, less than the spacing of `f32` below 1.
 pub fn edge(k: usize) -> f64 {
     let minutes = 10f64.powf(k as f64 / A_DECADE as f64);
@@ -37,8 +39,9 @@ fn edges() -> [f32; EDGES] {
 
 /// counts\[row, k\]: the pairs of a row of sets whose angle is in bin k.
 ///
-/// `points` are unit vectors, `[1 + sets, 3, n]`: the observed set, then random ones. Row 0 counts pairs of the observed set (DD), rows 1 …
-/// sets pairs of an observed and a random point (DR), the others pairs of one random set (RR): `[1 + 2·sets, 22]`.
+/// `points` are unit vectors, `[1 + sets, 3, n]`: the observed set, then random ones. Row 0 counts pairs of
+/// the observed set (DD), rows 1 … sets pairs of an observed and a random point (DR), the others pairs of one
+/// random set (RR): `[1 + 2·sets, 22]`.
 ///
 /// Errors: shapes, arrays on different devices, more than [`MOST_POINTS`] points or [`MOST_SETS`] sets.
 pub fn pair_counts(points: &Array<f32>, counts: &mut Array<u32>) -> Result<()> {
@@ -67,13 +70,15 @@ pub fn pair_counts(points: &Array<f32>, counts: &mut Array<u32>) -> Result<()> {
 /// The correlation of a bin, and the standard error that its counts alone give it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correlation {
-    /// (DD − 2 DR + RR) / RR of normalised counts (Landy and Szalay, "Bias and variance of angular correlation functions", 1993).
+    /// (DD − 2 DR + RR) / RR of normalised counts (Landy and Szalay, "Bias and variance of angular
+    /// correlation functions", 1993).
     pub w: f64,
     /// 1 / √(pairs of the observed set that uniform points would have here).
     pub error: f64,
 }
 
-/// w(θ) of the bins between edges, from the counts of [`pair_counts`]. NaN where the random sets have no pair.
+/// w(θ) of the bins between edges, from the counts of [`pair_counts`]. NaN where the random sets have no
+/// pair.
 pub fn correlation(counts: &[u32], problem: &Problem) -> [Correlation; EDGES - 1] {
     let (n, sets) = (problem.points as f64, problem.sets as f64);
     std::array::from_fn(|bin| {
@@ -166,8 +171,8 @@ pub fn on_sphere(u: f64, v: f64) -> [f64; 3] {
     [r * phi.cos(), r * phi.sin(), z]
 }
 
-/// Sets of points, `[1 + sets, 3, n]`: uniform ones, but every other point of the observed set, where it is `clustered`, is 0.3 to 3000
-/// arc minutes from the point before it.
+/// Sets of points, `[1 + sets, 3, n]`: uniform ones, but every other point of the observed set, where it is
+/// `clustered`, is 0.3 to 3000 arc minutes from the point before it.
 pub fn sky(problem: &Problem, clustered: bool, seed: u64) -> Vec<f32> {
     let n = problem.points;
     let unit =
@@ -259,7 +264,8 @@ impl Algorithm for Tpacf {
         data.counts.fill(u32::MAX)
     }
 
-    /// The share of wrong sums of counts up to an edge: those that a relative change of the edge by 10⁻⁶ does not explain.
+    /// The share of wrong sums of counts up to an edge: those that a relative change of the edge by 10⁻⁶ does
+    /// not explain.
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
         let (points, counts) = (data.points.read()?, data.counts.read()?);
         let rows = problem.rows();
@@ -302,7 +308,8 @@ mod tests {
             let of =
                 |clustered| correlation(&counted(&device, &problem, sky(&problem, clustered, 5)), &problem);
             let (uniform, clustered) = (of(false), of(true));
-            // Uniform points have 23 pairs in bin 7 and 200000 in bin 18; a bin of the smaller angles has 37 pairs of clusters.
+            // Uniform points have 23 pairs in bin 7 and 200000 in bin 18; a bin of the smaller angles has 37
+            // pairs of clusters.
             for (bin, flat) in uniform.iter().enumerate().skip(7) {
                 assert!(flat.w.abs() < 4.0 * flat.error, "bin {bin}: {flat:?}");
             }

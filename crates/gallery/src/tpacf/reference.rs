@@ -5,7 +5,8 @@ use rayspin_device::Cpu;
 
 use super::{BINS, EDGES, Problem, edge};
 
-/// How far an edge may seem to be moved: rounding of edges and of squared chords in `f32`. Their sum is below 4 · 10⁻⁷.
+/// How far an edge may seem to be moved: rounding of edges and of squared chords in `f32`. Their sum is below
+/// 4 · 10⁻⁷.
 const ROUNDING: f64 = 1e-6;
 
 /// The pairs of a row whose |a − b|² in f64 is less than each of `edges`.
@@ -35,8 +36,8 @@ pub fn below(cpu: &Cpu, points: &[f32], problem: &Problem, row: usize, edges: &[
     below
 }
 
-/// How many sums of a row's counts up to an edge are wrong: not between the sums up to slightly smaller and slightly larger edges. The last sum
-/// counts all pairs.
+/// How many sums of a row's counts up to an edge are wrong: not between the sums up to slightly smaller and
+/// slightly larger edges. The last sum counts all pairs.
 pub(super) fn wrong(cpu: &Cpu, points: &[f32], counts: &[u32], problem: &Problem, row: usize) -> usize {
     // Two edges around each edge: bins are wider.
     let edges: Vec<f64> =

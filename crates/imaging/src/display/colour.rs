@@ -7,15 +7,16 @@ use super::Limits;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColourMap {
-    /// Black, violet, orange, pale yellow, for error maps. Lightness rises evenly, so that equal steps in value look equal.
+    /// Black, violet, orange, pale yellow, for error maps. Lightness rises evenly, so that equal steps in
+    /// value look equal.
     #[default]
     Inferno,
     /// Black to white.
     Grey,
 }
 
-/// Every fifteenth entry of the 256-entry map `inferno` by N. J. Smith and S. van der Walt (CC0). Linear interpolation
-/// between these entries differs from the map by at most 5 of 255.
+/// Every fifteenth entry of the 256-entry map `inferno` by N. J. Smith and S. van der Walt (CC0). Linear
+/// interpolation between these entries differs from the map by at most 5 of 255.
 const INFERNO: [[u8; 3]; 18] = [
     [0, 0, 4],
     [10, 7, 34],
@@ -57,7 +58,8 @@ impl ColourMap {
     }
 }
 
-/// An 8-bit RGB picture `[y, x, 3]` of a `[y, x]` image: `limits.low` has the first colour, `limits.high` the last.
+/// An 8-bit RGB picture `[y, x, 3]` of a `[y, x]` image: `limits.low` has the first colour, `limits.high` the
+/// last.
 pub fn to_colour(values: ArrayView2<'_, f32>, limits: Limits, map: ColourMap) -> Array3<u8> {
     let (ny, nx) = values.dim();
     let mut picture = Array3::zeros((ny, nx, 3));

@@ -38,11 +38,11 @@ pub fn montage<T: Copy + Default>(volume: ArrayView3<'_, T>, layout: &Montage) -
     montage_filled(volume, layout, T::default())
 }
 
-/// The slices of a `[z, y, x]` volume in rows, left to right and downwards, in one `[y, x]` picture. Gaps and unused places
-/// hold `fill`. For values that are windowed afterwards, NaN shows as the lowest value.
+/// The slices of a `[z, y, x]` volume in rows, left to right and downwards, in one `[y, x]` picture. Gaps and
+/// unused places hold `fill`. For values that are windowed afterwards, NaN shows as the lowest value.
 ///
-/// Errors: an empty volume; no slice, or a slice that does not exist; zero columns; a picture that exceeds the address
-/// space.
+/// Errors: an empty volume; no slice, or a slice that does not exist; zero columns; a picture that exceeds
+/// the address space.
 pub fn montage_filled<T: Copy>(volume: ArrayView3<'_, T>, layout: &Montage, fill: T) -> Result<Array2<T>> {
     let (nz, ny, nx) = volume.dim();
     if volume.is_empty() {
@@ -78,7 +78,8 @@ pub fn montage_filled<T: Copy>(volume: ArrayView3<'_, T>, layout: &Montage, fill
     Ok(picture)
 }
 
-/// The number of columns that makes `count` slices of `ny` × `nx` most nearly square, the wider of two equals.
+/// The number of columns that makes `count` slices of `ny` × `nx` most nearly square, the wider of two
+/// equals.
 fn square_columns(count: usize, ny: usize, nx: usize) -> usize {
     let elongation = |columns: usize| {
         let (height, width) = (count.div_ceil(columns) * ny, columns * nx);
@@ -87,23 +88,23 @@ fn square_columns(count: usize, ny: usize, nx: usize) -> usize {
     (1..=count).rev().min_by(|&a, &b| elongation(a).total_cmp(&elongation(b))).unwrap_or(1)
 }
 
-/// Enlarges every pixel to a block of `factor` × `factor` pixels. Errors: factor 0, or a picture that exceeds the address
-/// space.
+/// Enlarges every pixel to a block of `factor` × `factor` pixels. Errors: factor 0, or a picture that exceeds
+/// the address space.
 pub fn upscale_nearest<T: Copy>(image: ArrayView2<'_, T>, factor: usize) -> Result<Array2<T>> {
     let shape = upscaled(image.dim(), factor)?;
     Ok(Array2::from_shape_fn(shape, |(y, x)| image[[y / factor, x / factor]]))
 }
 
-/// Bilinear enlargement by a whole `factor`. Pixel centres keep their places. Values beyond the outer centres repeat the
-/// border. Errors: factor 0, or a picture that exceeds the address space.
+/// Bilinear enlargement by a whole `factor`. Pixel centres keep their places. Values beyond the outer centres
+/// repeat the border. Errors: factor 0, or a picture that exceeds the address space.
 pub fn upscale_bilinear(image: ArrayView2<'_, f32>, factor: usize) -> Result<Array2<f32>> {
     let shape = upscaled(image.dim(), factor)?;
     resample(image, shape, true)
 }
 
-/// Resamples a picture to square pixels, as large as the smaller side of `spacing` = \[y, x\]. The other axis is
-/// interpolated linearly, or by the nearest pixel if intermediate values make no sense (phase). Sides that differ by less
-/// than 1 % count as equal.
+/// Resamples a picture to square pixels, as large as the smaller side of `spacing` = \[y, x\]. The other axis
+/// is interpolated linearly, or by the nearest pixel if intermediate values make no sense (phase). Sides that
+/// differ by less than 1 % count as equal.
 ///
 /// Errors: a spacing that is not positive; sides that differ more than 64-fold.
 pub fn square_pixels(
@@ -123,8 +124,8 @@ pub fn square_pixels(
     resample(image, (side(ny, ratio[0]), side(nx, ratio[1])), interpolate)
 }
 
-/// Resamples a picture to `shape` pixels over the same extent, linearly or by the nearest pixel. Errors: a picture without pixels, or one
-/// that exceeds the address space.
+/// Resamples a picture to `shape` pixels over the same extent, linearly or by the nearest pixel. Errors: a
+/// picture without pixels, or one that exceeds the address space.
 pub fn resample(image: ArrayView2<'_, f32>, shape: (usize, usize), interpolate: bool) -> Result<Array2<f32>> {
     let (ny, nx) = image.dim();
     if image.is_empty() {

@@ -1,7 +1,7 @@
 //! From image to picture: one real part, a window, 8-bit grey or colour, montages and enlargement.
 //!
-//! Pictures are `[row, column]` (grey) or `[row, column, 3]` (RGB). Rows run along y downwards and columns along x to the
-//! right, as arrays are stored. Nothing is flipped or rotated.
+//! Pictures are `[row, column]` (grey) or `[row, column, 3]` (RGB). Rows run along y downwards and columns
+//! along x to the right, as arrays are stored. Nothing is flipped or rotated.
 //!
 //! ```
 //! use ndarray::Array3;

@@ -15,9 +15,9 @@ pub enum Window {
         /// Percentile shown white.
         high: f64,
     },
-    /// For any image: from the lowest value, or from the 0.5th percentile where values below 0 occur, to the 99.5th percentile, but at most
-    /// to twice the level of the brightest tissue away from the edge. Neither a few voxels far below the others, as in images with
-    /// streaks, nor a bright rim hide the rest.
+    /// For any image: from the lowest value, or from the 0.5th percentile where values below 0 occur, to the
+    /// 99.5th percentile, but at most to twice the level of the brightest tissue away from the edge. Neither
+    /// a few voxels far below the others, as in images with streaks, nor a bright rim hide the rest.
     Preview,
     /// Given values.
     Range {
@@ -48,8 +48,8 @@ impl Limits {
     /// −π … π, for phase.
     pub const PHASE: Self = Self { low: -std::f32::consts::PI, high: std::f32::consts::PI };
 
-    /// Where `value` lies between the limits, clamped to 0 … 1. NaN is 0. Equal limits map values above them to 1 and all
-    /// others to 0.
+    /// Where `value` lies between the limits, clamped to 0 … 1. NaN is 0. Equal limits map values above them
+    /// to 1 and all others to 0.
     pub fn fraction(self, value: f32) -> f32 {
         let (low, high) = (f64::from(self.low), f64::from(self.high));
         let value = f64::from(value);
@@ -104,8 +104,8 @@ impl Window {
 
     /// The limits of this window for `values`. NaN and infinities do not count.
     ///
-    /// Errors: percentiles outside 0 … 100 or a range that is not finite, bounds out of order, or, for percentiles, no
-    /// finite value.
+    /// Errors: percentiles outside 0 … 100 or a range that is not finite, bounds out of order, or, for
+    /// percentiles, no finite value.
     pub fn limits<D: Dimension>(self, values: ArrayView<'_, f32, D>) -> Result<Limits> {
         match self {
             Self::Range { low, high } => {
@@ -155,7 +155,8 @@ const EVEN: f32 = 0.25;
 /// The part of the blocks that are tissue, at least.
 const PART: f64 = 0.05;
 
-/// The lowest level of tissue, and the highest one away from the edge: medians of blocks that are no noise. None where there is hardly any.
+/// The lowest level of tissue, and the highest one away from the edge: medians of blocks that are no noise.
+/// None where there is hardly any.
 fn tissue<D: Dimension>(values: &ArrayView<'_, f32, D>) -> Option<[f32; 2]> {
     let values = values.view().into_dyn();
     let &[.., ny, nx] = values.shape() else { return None };

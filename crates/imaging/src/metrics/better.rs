@@ -22,8 +22,8 @@ pub enum Better {
     Shading(Shading),
 }
 
-/// Whether images whose `quality` was found with `options` differ in scale, phase or shading more than in anything else: another way
-/// to compare them has less than half the error.
+/// Whether images whose `quality` was found with `options` differ in scale, phase or shading more than in
+/// anything else: another way to compare them has less than half the error.
 ///
 /// Errors: as [`compare`].
 ///

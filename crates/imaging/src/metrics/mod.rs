@@ -1,10 +1,12 @@
 //! Metrics of an image against a reference.
 //!
-//! One rule chooses the numbers to compare ([`Numbers::ByKind`]). Two real images are compared with their signs, two complex
-//! images with their phases. If one image is complex and the other real, magnitudes are compared. An image is complex if any
-//! value has an imaginary part. All metrics of a [`Quality`] compare the same numbers.
+//! One rule chooses the numbers to compare ([`Numbers::ByKind`]). Two real images are compared with their
+//! signs, two complex images with their phases. If one image is complex and the other real, magnitudes are
+//! compared. An image is complex if any value has an imaginary part. All metrics of a [`Quality`] compare the
+//! same numbers.
 //!
-//! I is the image, I₀ the reference, and N the number of voxels compared (all voxels, or the voxels of a mask):
+//! I is the image, I₀ the reference, and N the number of voxels compared (all voxels, or the voxels of a
+//! mask):
 //!
 //! - MSE = Σ|I − I₀|² / N.
 //! - PSNR = 20 log₁₀(max|I₀| / √MSE).
@@ -33,7 +35,8 @@ pub use shading::Shading;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Numbers {
-    /// The values as they are where both images are real or both complex; magnitudes where only one is complex.
+    /// The values as they are where both images are real or both complex; magnitudes where only one is
+    /// complex.
     #[default]
     ByKind,
     /// |I| and |I₀|.
@@ -70,9 +73,9 @@ impl Compared {
 pub struct CompareOptions<'a> {
     /// The numbers that are compared.
     pub numbers: Numbers,
-    /// Whether the image is first multiplied by α = Σ I* I₀ / Σ|I|², which minimises Σ|αI − I₀|² over the compared voxels.
-    /// Use it for images without a meaningful scale. For complex numbers α is complex and removes a global phase. For an
-    /// image of zeros α is 1.
+    /// Whether the image is first multiplied by α = Σ I* I₀ / Σ|I|², which minimises Σ|αI − I₀|² over the
+    /// compared voxels. Use it for images without a meaningful scale. For complex numbers α is complex and
+    /// removes a global phase. For an image of zeros α is 1.
     pub fit: bool,
     /// The voxels that count, in the shape of the images or of their trailing axes; `None` counts all.
     pub mask: Option<ArrayViewD<'a, bool>>,
@@ -80,9 +83,9 @@ pub struct CompareOptions<'a> {
 
 /// The metrics of one image against its reference.
 ///
-/// A zero reference has defined results: NRMSE is 0 for an equal image and +∞ for any other, PSNR and SNR are +∞ for an
-/// equal image and −∞ for any other. Infinite values are serialised as the texts `"inf"` and `"-inf"`, since JSON has no
-/// infinity.
+/// A zero reference has defined results: NRMSE is 0 for an equal image and +∞ for any other, PSNR and SNR are
+/// +∞ for an equal image and −∞ for any other. Infinite values are serialised as the texts `"inf"` and
+/// `"-inf"`, since JSON has no infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// The numbers that all metrics compare.
@@ -103,8 +106,8 @@ pub struct Quality {
     /// 100 · NRMSE.
     #[serde(with = "serial")]
     pub error_percent: f64,
-    /// Mean structural similarity of real numbers. `None` if complex values are compared, for which it is not defined, or if
-    /// no window centre lies inside the mask.
+    /// Mean structural similarity of real numbers. `None` if complex values are compared, for which it is not
+    /// defined, or if no window centre lies inside the mask.
     pub ssim: Option<f64>,
     /// The largest |I − I₀|.
     pub max_error: f64,
@@ -117,7 +120,8 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Says which numbers were compared and whether a scale was fitted: `magnitudes compared, scale fitted: ×1.230`.
+    /// Says which numbers were compared and whether a scale was fitted: `magnitudes compared, scale fitted:
+    /// ×1.230`.
     pub fn rule(&self) -> String {
         let compared = self.compared.name();
         if !self.fitted {
@@ -134,10 +138,11 @@ impl Quality {
     }
 }
 
-/// Compares `image` with `reference`, which have the same shape: `[y, x]`, or any leading axes before those two.
+/// Compares `image` with `reference`, which have the same shape: `[y, x]`, or any leading axes before those
+/// two.
 ///
-/// Errors: shapes that differ; an empty array; a mask that fits neither the images nor their trailing axes, or that holds no
-/// voxel; a value anywhere that is not finite; sums that leave the range of f64.
+/// Errors: shapes that differ; an empty array; a mask that fits neither the images nor their trailing axes,
+/// or that holds no voxel; a value anywhere that is not finite; sums that leave the range of f64.
 ///
 /// ```
 /// use ndarray::array;
@@ -232,12 +237,14 @@ pub fn nrmse<T: Sample, U: Sample, D: Dimension>(
 ///
 /// SSIM = (2μₓμᵧ + C₁)(2σₓᵧ + C₂) / ((μₓ² + μᵧ² + C₁)(σₓ² + σᵧ² + C₂)), C₁ = (0.01 L)², C₂ = (0.03 L)²,
 ///
-/// moments weighted by an 11 × 11 Gaussian window of σ = 1.5, the data range L = max I₀ − min I₀ of the whole reference.
-/// Each 2-D slice (the last two axes) is treated on its own; the result is the mean over every position where the window
-/// lies inside the slice. Along an axis shorter than 11 the window is the largest odd length that fits. A constant
-/// reference has L = 0; a fraction 0/0 then counts as 1, so that an equal image scores 1.
+/// moments weighted by an 11 × 11 Gaussian window of σ = 1.5, the data range L = max I₀ − min I₀ of the whole
+/// reference. Each 2-D slice (the last two axes) is treated on its own; the result is the mean over every
+/// position where the window lies inside the slice. Along an axis shorter than 11 the window is the largest
+/// odd length that fits. A constant reference has L = 0; a fraction 0/0 then counts as 1, so that an equal
+/// image scores 1.
 ///
-/// Complex types enter as magnitudes; two images of real types enter with their signs. Errors: as [`compare`].
+/// Complex types enter as magnitudes; two images of real types enter with their signs. Errors: as
+/// [`compare`].
 pub fn ssim<T: Sample, U: Sample, D: Dimension>(
     image: ArrayView<'_, T, D>,
     reference: ArrayView<'_, U, D>,
@@ -276,8 +283,8 @@ impl<T: Sample, U: Sample> Pairs<'_, T, U> {
         if self.compared == Compared::Magnitudes { C64::new(value.norm(), 0.0) } else { value }
     }
 
-    /// Folds `step` over the voxels of every chunk. Partial results are in order, so that sums do not depend on the number
-    /// of threads.
+    /// Folds `step` over the voxels of every chunk. Partial results are in order, so that sums do not depend
+    /// on the number of threads.
     fn fold<A: Default + Send>(&self, step: impl Fn(A, C64, C64) -> A + Sync) -> Vec<A> {
         (0..self.image.len().div_ceil(CHUNK))
             .into_par_iter()

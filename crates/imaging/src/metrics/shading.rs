@@ -18,8 +18,8 @@ pub struct Shading {
     pub factor: [f64; 2],
 }
 
-/// Fits the polynomial b(x) that minimises Σ |b I − I₀|² over voxels of the last three axes, on an even part of many. None where
-/// voxels are too few, or where the factor is not positive within the object.
+/// Fits the polynomial b(x) that minimises Σ |b I − I₀|² over voxels of the last three axes, on an even part
+/// of many. None where voxels are too few, or where the factor is not positive within the object.
 pub(super) fn fitted(
     image: &[f64],
     reference: &[f64],

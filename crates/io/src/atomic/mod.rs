@@ -1,8 +1,9 @@
 //! Output files that are either whole or absent.
 //!
-//! A file is written under a temporary name, flushed to disk, and renamed. One lock orders all that happens to names: whoever makes a temporary
-//! file, gives it its name or removes it has the lock meanwhile. [`hold`] takes it, so that an interrupted process can end between two
-//! such steps and never within one. Outputs that belong together get their names in one such step ([`together`]).
+//! A file is written under a temporary name, flushed to disk, and renamed. One lock orders all that happens
+//! to names: whoever makes a temporary file, gives it its name or removes it has the lock meanwhile. [`hold`]
+//! takes it, so that an interrupted process can end between two such steps and never within one. Outputs that
+//! belong together get their names in one such step ([`together`]).
 
 mod name;
 mod pending;
@@ -25,14 +26,17 @@ fn in_flight() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While this lives, no output of the process gets its name, and no temporary file is made or removed by another thread: such threads wait.
+/// While this lives, no output of the process gets its name, and no temporary file is made or removed by
+/// another thread: such threads wait.
 ///
-/// A handler of signals takes it and keeps it until the process has ended. What is complete under its name then stays as it is. A write that fails because
-/// its temporary file is gone waits as well, so that it cannot end the process with an error of its own.
+/// A handler of signals takes it and keeps it until the process has ended. What is complete under its name
+/// then stays as it is. A write that fails because its temporary file is gone waits as well, so that it
+/// cannot end the process with an error of its own.
 #[must_use = "names are held only while this lives"]
 pub struct Hold(MutexGuard<'static, BTreeSet<PathBuf>>);
 
-/// Waits until no output is between two of its steps, and holds all names from then on. The thread that holds them must not write.
+/// Waits until no output is between two of its steps, and holds all names from then on. The thread that holds
+/// them must not write.
 ///
 /// ```
 /// use rayspin_io::atomic::{hold, write_stream_atomically};
@@ -51,7 +55,8 @@ pub fn hold() -> Hold {
 }
 
 impl Hold {
-    /// Removes every temporary file that a write in progress has made, in any thread. Returns those that could not be removed.
+    /// Removes every temporary file that a write in progress has made, in any thread. Returns those that
+    /// could not be removed.
     pub fn remove_in_flight(&mut self) -> Vec<PathBuf> {
         let files = std::mem::take(&mut *self.0);
         files.into_iter().filter(|file| remove(file).is_err() && file.exists()).collect()
@@ -60,8 +65,9 @@ impl Hold {
 
 /// Removes every temporary file that a write in progress has made, in any thread; returns how many.
 ///
-/// A write that is under way and goes on afterwards fails with [`Error::Write`]; the file it was to replace stays as it was. A handler that ends the process
-/// uses [`hold`], so that nothing happens between the removal and the end.
+/// A write that is under way and goes on afterwards fails with [`Error::Write`]; the file it was to replace
+/// stays as it was. A handler that ends the process uses [`hold`], so that nothing happens between the
+/// removal and the end.
 ///
 /// ```
 /// use rayspin_io::atomic::{remove_in_flight, write_stream_atomically};
@@ -81,8 +87,8 @@ pub fn remove_in_flight() -> usize {
     count - held.remove_in_flight().len()
 }
 
-/// A folder for files that the process needs for a while, in the system's folder for temporary files. It is gone with all it holds when this is
-/// dropped, and when the process is interrupted.
+/// A folder for files that the process needs for a while, in the system's folder for temporary files. It is
+/// gone with all it holds when this is dropped, and when the process is interrupted.
 ///
 /// ```
 /// use rayspin_io::atomic::ScratchFolder;
@@ -108,11 +114,13 @@ impl ScratchFolder {
     }
 }
 
-/// Writes `path` through a temporary file `.NAME.HOST-PROCESS.RANDOM.part` in the same folder: `write` fills the file at the path that it is given, which
-/// is then flushed to disk and renamed to `path`. When anything fails, `path` is as it was and the temporary file is gone.
+/// Writes `path` through a temporary file `.NAME.HOST-PROCESS.RANDOM.part` in the same folder: `write` fills
+/// the file at the path that it is given, which is then flushed to disk and renamed to `path`. When anything
+/// fails, `path` is as it was and the temporary file is gone.
 ///
-/// What a killed process left of an earlier write to `path` is removed. A link at `path` is followed, also one to a file that is not there yet. Errors: [`Error::Write`] when the folder does not exist or may not be written, or when
-/// `path` is not a regular file; whatever `write` returns.
+/// What a killed process left of an earlier write to `path` is removed. A link at `path` is followed, also
+/// one to a file that is not there yet. Errors: [`Error::Write`] when the folder does not exist or may not be
+/// written, or when `path` is not a regular file; whatever `write` returns.
 ///
 /// ```
 /// use rayspin_io::{Error, atomic::write_atomically};
@@ -134,7 +142,8 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&Path) -> Result<T>) 
     Ok(value)
 }
 
-/// [`write_atomically`] for a writer that takes a stream: `write` gets a buffered file, errors become [`Error::Write`].
+/// [`write_atomically`] for a writer that takes a stream: `write` gets a buffered file, errors become
+/// [`Error::Write`].
 ///
 /// ```
 /// use std::io::Write;
@@ -164,7 +173,8 @@ pub fn write_stream_atomically<T>(
 /// Links that lead from one to the next, as many as Linux follows.
 const LINKS: usize = 40;
 
-/// Where a file or folder of this name is written: a link is followed, also one to a file that is not there yet.
+/// Where a file or folder of this name is written: a link is followed, also one to a file that is not there
+/// yet.
 ///
 /// ```
 /// use rayspin_io::atomic::place;
@@ -186,7 +196,8 @@ pub fn place(path: impl AsRef<Path>) -> PathBuf {
     path
 }
 
-/// Lets `create` make or truncate the temporary file `path`. A library that opens files by name would make one anew that an interruption has removed.
+/// Lets `create` make or truncate the temporary file `path`. A library that opens files by name would make
+/// one anew that an interruption has removed.
 ///
 /// Errors: the file was removed by [`remove_in_flight`].
 pub(crate) fn creating<T>(path: &Path, create: impl FnOnce() -> T) -> io::Result<T> {

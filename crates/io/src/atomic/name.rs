@@ -32,12 +32,14 @@ thread_local! {
     static WAITING: RefCell<Vec<Waiting>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Gives all files that `work` writes on this thread their names in one step, once `work` is done: an interruption leaves all old ones or all new ones. Each file is
-/// on the disk by then, under its temporary name. Where `work` fails none gets its name, and the old ones stay.
+/// Gives all files that `work` writes on this thread their names in one step, once `work` is done: an
+/// interruption leaves all old ones or all new ones. Each file is on the disk by then, under its temporary
+/// name. Where `work` fails none gets its name, and the old ones stay.
 ///
 /// A call within another one adds its files to the outer call's.
 ///
-/// Errors: whatever `work` returns; [`Error::Write`] of the first file that cannot be renamed, after the others have their names.
+/// Errors: whatever `work` returns; [`Error::Write`] of the first file that cannot be renamed, after the
+/// others have their names.
 ///
 /// ```
 /// use rayspin_io::atomic::{together, write_stream_atomically};
@@ -77,7 +79,8 @@ pub fn together<T, E: From<Error>>(
     Ok(value)
 }
 
-/// Does this once all files that wait in [`together`] on this thread have their names, and never where one of them does not get its; at once outside of it.
+/// Does this once all files that wait in [`together`] on this thread have their names, and never where one of
+/// them does not get its; at once outside of it.
 ///
 /// ```
 /// use rayspin_io::{Error, atomic::{once_named, together, write_stream_atomically}};
@@ -109,7 +112,8 @@ pub fn at_once<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The file to read for `path`: the temporary one where it waits for its name in [`together`] on this thread, else `path`. In a folder that waits likewise.
+/// The file to read for `path`: the temporary one where it waits for its name in [`together`] on this thread,
+/// else `path`. In a folder that waits likewise.
 ///
 /// ```
 /// use rayspin_io::{Error, atomic::{staged, together, write_stream_atomically}};

@@ -8,8 +8,8 @@ use super::name::{self, Ready};
 use super::{expect_listed, in_flight, place, remove};
 use crate::error::{Error, Result, parent_folder};
 
-/// A file in the making: a temporary one as of [`super::write_atomically`], which is filled over a longer time. It is gone when this is
-/// dropped unfinished.
+/// A file in the making: a temporary one as of [`super::write_atomically`], which is filled over a longer
+/// time. It is gone when this is dropped unfinished.
 pub(crate) struct Pending {
     wanted: PathBuf,
     temporary: Temporary,
@@ -45,8 +45,8 @@ impl Pending {
         self.temporary.cause(&self.wanted, error)
     }
 
-    /// Flushes the file to disk and renames it: to the name that it was made for, or another in the same folder. Within [`super::together`]
-    /// it is renamed at the end of that.
+    /// Flushes the file to disk and renames it: to the name that it was made for, or another in the same
+    /// folder. Within [`super::together`] it is renamed at the end of that.
     pub(crate) fn finish_as(self, path: &Path) -> Result<()> {
         let fail = |source| Error::write(path, source);
         let target = Target::of(path).map_err(fail)?;
@@ -60,8 +60,8 @@ impl Pending {
     }
 }
 
-/// A folder in the making, under a temporary name as a file of [`super::write_atomically`] has one. It is gone when this is dropped
-/// unfinished.
+/// A folder in the making, under a temporary name as a file of [`super::write_atomically`] has one. It is
+/// gone when this is dropped unfinished.
 pub(crate) struct PendingFolder {
     wanted: PathBuf,
     temporary: Temporary,
@@ -93,7 +93,8 @@ impl PendingFolder {
         self.temporary.cause(&self.wanted, Error::write(&self.wanted, source))
     }
 
-    /// A new file in it. Errors: [`Error::Write`] where there is one of this name, or an interruption has removed the folder.
+    /// A new file in it. Errors: [`Error::Write`] where there is one of this name, or an interruption has
+    /// removed the folder.
     pub(crate) fn file(&self, name: &str) -> Result<File> {
         let path = self.path().join(name);
         let files = in_flight();
@@ -103,9 +104,10 @@ impl PendingFolder {
         made.map_err(|source| Error::write(&self.wanted, source))
     }
 
-    /// Renames it: to the name that it was made for, or another in the same folder. A folder of this name is replaced, the caller
-    /// having looked at what it holds: the two are exchanged in one step, and the old one is removed. Returns a sentence for people where
-    /// the file system takes two steps.
+    /// Renames it: to the name that it was made for, or another in the same folder. A folder of this name is
+    /// replaced, the caller
+    /// having looked at what it holds: the two are exchanged in one step, and the old one is removed. Returns
+    /// a sentence for people where the file system takes two steps.
     pub(crate) fn finish_as(self, path: &Path) -> Result<Option<String>> {
         let fail = |source| Error::write(path, source);
         name::sync(self.path());

@@ -1,4 +1,5 @@
-//! A series that is written volume by volume. The `.hdr` file is written at the end, and both get their names in one step.
+//! A series that is written volume by volume. The `.hdr` file is written at the end, and both get their names
+//! in one step.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};

@@ -13,7 +13,8 @@ pub enum Axes {
     ReadIsZ,
     /// READ is x, SLICE is z: the slices of a 2-D scan, PHS2 being 1. Images and maps have it.
     SliceIsZ,
-    /// PHS2 is x, SLICE is z: slices that were cut from a 3-D scan across its readout, READ being 1. Images and maps have it.
+    /// PHS2 is x, SLICE is z: slices that were cut from a 3-D scan across its readout, READ being 1. Images
+    /// and maps have it.
     SliceIsZOfCut,
 }
 
@@ -72,7 +73,8 @@ impl Axes {
     }
 }
 
-/// How the dimensions of a BART array lie in Rayspin's arrays: what it takes to write such an array as it was read.
+/// How the dimensions of a BART array lie in Rayspin's arrays: what it takes to write such an array as it was
+/// read.
 ///
 /// The default is x, y, z in READ, PHS1, PHS2, and one frame.
 ///
@@ -90,7 +92,8 @@ impl Axes {
 pub struct Layout {
     /// Which image axis each BART dimension is.
     pub axes: Axes,
-    /// Sizes of BART's dimensions from MAPS (4) up, less the one that is z; their product is the number of frames.
+    /// Sizes of BART's dimensions from MAPS (4) up, less the one that is z; their product is the number of
+    /// frames.
     pub frames: [usize; DIMS - dim::MAPS],
 }
 
@@ -101,7 +104,8 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// The same axes for `count` frames: in the dimensions that they came in where those hold as many, else all along `dim`.
+    /// The same axes for `count` frames: in the dimensions that they came in where those hold as many, else
+    /// all along `dim`.
     pub fn with_frames(self, count: usize, dim: usize) -> Self {
         if self.frames.iter().product::<usize>() == count { self } else { self.with_all_along(count, dim) }
     }
@@ -113,8 +117,8 @@ impl Layout {
         Self { frames, ..self }
     }
 
-    /// An array `[frame, coil, z, y, x]` in BART's order, all sixteen dimensions. Errors: `frames` that do not multiply to the
-    /// number of frames, or another number of axes.
+    /// An array `[frame, coil, z, y, x]` in BART's order, all sixteen dimensions. Errors: `frames` that do
+    /// not multiply to the number of frames, or another number of axes.
     pub fn to_bart<'a>(&self, data: ArrayViewD<'a, C32>) -> Result<CowArray<'a, C32, IxDyn>> {
         let found = data.shape().to_vec();
         let frames = rayspin_core::voxels(&self.frames)?;
@@ -180,8 +184,8 @@ pub struct Cartesian {
 }
 
 impl Cartesian {
-    /// Turns a BART array `[READ, PHS1, PHS2, COIL, MAPS, …]` into `[frame, coil, z, y, x]`. Errors: more than sixteen
-    /// axes, or an empty one.
+    /// Turns a BART array `[READ, PHS1, PHS2, COIL, MAPS, …]` into `[frame, coil, z, y, x]`. Errors: more
+    /// than sixteen axes, or an empty one.
     pub fn from_bart(array: ArrayViewD<'_, C32>) -> Result<Self> {
         let axes = Axes::of(array.shape());
         Self::with_axes(array, axes)

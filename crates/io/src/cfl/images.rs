@@ -18,8 +18,8 @@ const MOST: usize = 1 << 24;
 
 /// The images of an array, and where each lies in it.
 ///
-/// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases and SLICE slices, as
-/// the labels of a scan do; echoes can count as repetitions. All other dimensions are 1.
+/// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases and
+/// SLICE slices, as the labels of a scan do; echoes can count as repetitions. All other dimensions are 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Images {
     path: PathBuf,
@@ -67,7 +67,8 @@ impl Images {
         self.echoes_in_time
     }
 
-    /// The dimensions of contrasts, cardiac phases, repetitions and slices, the slowest of a scan's labels first.
+    /// The dimensions of contrasts, cardiac phases, repetitions and slices, the slowest of a scan's labels
+    /// first.
     fn counters(&self) -> [usize; 4] {
         match self.echoes_in_time {
             true => [dim::TIME, dim::TIME2, dim::TE, dim::SLICE],
@@ -178,7 +179,8 @@ impl Images {
             .map_err(|e| Error::field(&header, "Dimensions", "a shape", e))
     }
 
-    /// Where the image axes of some of them go, when they are written as one array: slices along SLICE, repetitions where they were.
+    /// Where the image axes of some of them go, when they are written as one array: slices along SLICE,
+    /// repetitions where they were.
     pub(crate) fn layout(&self, labels: &[Label], along_trajectory: bool) -> Layout {
         let distinct = |of: fn(&Label) -> u16| labels.iter().map(of).collect::<BTreeSet<u16>>().len();
         let cut = if along_trajectory { Axes::default() } else { Axes::of(&self.dims) };
@@ -192,8 +194,8 @@ impl Images {
     }
 }
 
-/// All points of the trajectories of a file, image after image in the order of [`Images::place`], and the sizes
-/// `[spoke, readout]` of what those of one image run through.
+/// All points of the trajectories of a file, image after image in the order of [`Images::place`], and the
+/// sizes `[spoke, readout]` of what those of one image run through.
 ///
 /// Errors: another shape, numbers that are not real.
 pub(crate) fn points(path: &Path) -> Result<(Array2<f64>, [usize; 2], Images)> {

@@ -1,10 +1,11 @@
-//! BART's `.cfl` arrays: complex single-precision numbers in a `.cfl` file, their dimensions in a `.hdr` file beside it.
+//! BART's `.cfl` arrays: complex single-precision numbers in a `.cfl` file, their dimensions in a `.hdr` file
+//! beside it.
 //!
-//! An array has [`DIMS`] dimensions of fixed meaning ([`dim`]), the first varying fastest. In memory it is an `ArrayD` with
-//! these sixteen axes in BART's order, in Fortran layout. [`Cartesian`] turns Cartesian k-space, coil images and images into
-//! Rayspin's `[coil, z, y, x]`. Its [`Layout`] turns them back. [`trajectory_from_bart`] and [`samples_from_bart`] do so for
-//! non-Cartesian data. Along TE, TIME, TIME2 and SLICE lie the images of a series
-//! ([`ArraySeries`](crate::ArraySeries)).
+//! An array has [`DIMS`] dimensions of fixed meaning ([`dim`]), the first varying fastest. In memory it is an
+//! `ArrayD` with these sixteen axes in BART's order, in Fortran layout. [`Cartesian`] turns Cartesian
+//! k-space, coil images and images into Rayspin's `[coil, z, y, x]`. Its [`Layout`] turns them back.
+//! [`trajectory_from_bart`] and [`samples_from_bart`] do so for non-Cartesian data. Along TE, TIME, TIME2 and
+//! SLICE lie the images of a series ([`ArraySeries`](crate::ArraySeries)).
 //!
 //! `.cfl` files hold no geometry.
 
@@ -143,8 +144,9 @@ fn parse_dims(path: &Path, text: &str) -> Result<[usize; DIMS]> {
 
 /// Reads an array by the name of its `.cfl` file, its `.hdr` file or what both have in common.
 ///
-/// Errors: either file missing, a header without dimensions or with numbers that are no sizes, dimensions whose product
-/// exceeds the address space, and a `.cfl` file whose size is not eight bytes times their product.
+/// Errors: either file missing, a header without dimensions or with numbers that are no sizes, dimensions
+/// whose product exceeds the address space, and a `.cfl` file whose size is not eight bytes times their
+/// product.
 ///
 /// ```
 /// use ndarray::ArrayD;
@@ -206,8 +208,8 @@ fn values(file: &mut File, data: &Path, count: usize, dims: &[usize; DIMS]) -> R
     })
 }
 
-/// Writes an array of at most sixteen axes in BART's order; missing ones are 1. `path` is as for [`read`]; both files are on the
-/// disk before they get their names, one right after the other.
+/// Writes an array of at most sixteen axes in BART's order; missing ones are 1. `path` is as for [`read`];
+/// both files are on the disk before they get their names, one right after the other.
 ///
 /// Errors: more than sixteen axes, an empty axis, or files that cannot be written.
 ///

@@ -5,9 +5,9 @@ use super::{DIMS, dim};
 
 /// A BART trajectory `[3, readout, spoke]` as points in cycles per field of view, BART's own unit.
 ///
-/// Samples run along each readout, spoke after spoke. A third component that is zero throughout is dropped: the
-/// trajectory is then two-dimensional. Errors: another shape, an imaginary part that is not zero, a value that is not
-/// finite.
+/// Samples run along each readout, spoke after spoke. A third component that is zero throughout is dropped:
+/// the trajectory is then two-dimensional. Errors: another shape, an imaginary part that is not zero, a value
+/// that is not finite.
 ///
 /// ```
 /// use ndarray::ArrayD;
@@ -42,8 +42,8 @@ pub fn trajectory_from_bart(array: ArrayViewD<'_, C32>) -> Result<Trajectory> {
     Trajectory::from_cycles_per_fov(points)
 }
 
-/// A trajectory as BART has it, `[3, readout, spoke]`, missing components zero. Errors: samples that do not divide into
-/// readouts of this length.
+/// A trajectory as BART has it, `[3, readout, spoke]`, missing components zero. Errors: samples that do not
+/// divide into readouts of this length.
 ///
 /// ```
 /// use ndarray::Array2;

@@ -10,11 +10,12 @@
 //! | size of a pixel on the detector | `x_pixel_size`, `y_pixel_size` there, or `pixel_size_x`, `pixel_size_y`, with `units` | |
 //! | rays | `rayspin_geometry/vectors`, mm | `[view, 12]` |
 //!
-//! The format has no place for the pose of each view. The vectors are those of [`rayspin_scan::ct::geometry::to_vectors`], which are ASTRA's
-//! too; the attributes `beam` (`parallel` or `cone`) and, for a curved detector, `radius_mm` stand beside them.
+//! The format has no place for the pose of each view. The vectors are those of
+//! [`rayspin_scan::ct::geometry::to_vectors`], which are ASTRA's too; the attributes `beam` (`parallel` or
+//! `cone`) and, for a curved detector, `radius_mm` stand beside them.
 //!
-//! F. De Carlo et al., *Scientific data exchange: a schema for HDF5-based storage of raw and analyzed data*, J Synchrotron Rad
-//! 21:1224, 2014.
+//! F. De Carlo et al., *Scientific data exchange: a schema for HDF5-based storage of raw and analyzed data*,
+//! J Synchrotron Rad 21:1224, 2014.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -54,9 +55,11 @@ const PLACES: Places = Places {
 /// The description of projections that are line integrals.
 const LINES: &str = "line integrals";
 
-/// Reads a scan. Projections that are described as line integrals are taken as such; others are counts and need flat fields.
+/// Reads a scan. Projections that are described as line integrals are taken as such; others are counts and
+/// need flat fields.
 ///
-/// Errors: no Data Exchange file; damage; counts without flat fields; no angles; sizes that do not fit together; memory.
+/// Errors: no Data Exchange file; damage; counts without flat fields; no angles; sizes that do not fit
+/// together; memory.
 ///
 /// ```
 /// use ndarray::Array3;
@@ -154,7 +157,8 @@ fn pixel(path: &Path, file: &File, notes: &mut Vec<String>) -> Result<Option<Pix
     Ok(None)
 }
 
-/// The sizes of a pixel along columns and rows, mm, in data sets of these names; one that is missing is as the other.
+/// The sizes of a pixel along columns and rows, mm, in data sets of these names; one that is missing is as
+/// the other.
 pub(crate) fn pixel_sizes(
     path: &Path,
     group: &Group,

@@ -123,7 +123,8 @@ fn a_tooth_is_read() {
     assert_eq!((counts.flats.dim().0, counts.darks.dim().0), (10, 10));
 }
 
-/// With the axis where it is (column 296) the air around the tooth is dark; beside it edges become bows that reach far into the air.
+/// With the axis where it is (column 296) the air around the tooth is dark; beside it edges become bows that
+/// reach far into the air.
 #[test]
 fn a_tooth_is_reconstructed() {
     let Some(scan) = tooth() else { return };
@@ -160,7 +161,8 @@ fn a_tooth_is_reconstructed() {
     assert!(at < 0.05 && beside > 1.15 * at, "{at} {beside}");
 }
 
-/// The HDF5 library hands on text that is no Unicode, and Rust code that walks through it may read beyond its end.
+/// The HDF5 library hands on text that is no Unicode, and Rust code that walks through it may read beyond its
+/// end.
 #[test]
 fn text_that_is_no_unicode_is_refused() {
     let folder = tempfile::tempdir().unwrap();

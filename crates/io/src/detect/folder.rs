@@ -11,11 +11,11 @@ use crate::formats::FORMATS;
 use crate::{Error, Result, dicom};
 
 impl Folder {
-    /// Looks at the regular files in the folder; hidden files, indices (`DICOMDIR`) and folders in it do not count. Where it holds no
-    /// other file of a known format, the files that its index names count.
+    /// Looks at the regular files in the folder; hidden files, indices (`DICOMDIR`) and folders in it do not
+    /// count. Where it holds no other file of a known format, the files that its index names count.
     ///
-    /// Errors: a folder or a file that cannot be read; files of several formats; no file, or files of another format; a file of
-    /// no known format that is named like those of the image.
+    /// Errors: a folder or a file that cannot be read; files of several formats; no file, or files of another
+    /// format; a file of no known format that is named like those of the image.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let entries = std::fs::read_dir(path).map_err(|e| Error::open(path, e))?;
         let entries: std::io::Result<Vec<_>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
@@ -92,7 +92,8 @@ impl Folder {
         Ok((folder, others))
     }
 
-    /// Errors: a file of no known format that is named like the files of the image. It is one of them, and damaged.
+    /// Errors: a file of no known format that is named like the files of the image. It is one of them, and
+    /// damaged.
     fn expect_whole(self) -> Result<Self> {
         let endings: HashSet<String> = self.files.iter().filter_map(|file| ending(file)).collect();
         let shapes: HashSet<String> = self.files.iter().map(|file| shape(file)).collect();
@@ -132,7 +133,8 @@ fn shape(file: &Path) -> String {
     shape
 }
 
-/// Whether an output of this name is a folder that exists and may be replaced: its format writes folders, and wrote this one.
+/// Whether an output of this name is a folder that exists and may be replaced: its format writes folders, and
+/// wrote this one.
 ///
 /// Errors: a folder of such a name that holds anything else, or that cannot be read.
 ///

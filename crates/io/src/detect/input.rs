@@ -8,8 +8,8 @@ use crate::{Error, Format, Result};
 
 /// A file, and the name of one of its arrays, series or scans where it holds several: `archive.npz:kspace`.
 ///
-/// A path of an existing file is that file, colons included. Otherwise what follows the colon after a file's name is the name
-/// in the file. A folder of files that are one image counts as a file.
+/// A path of an existing file is that file, colons included. Otherwise what follows the colon after a file's
+/// name is the name in the file. A folder of files that are one image counts as a file.
 ///
 /// ```
 /// let input = rayspin_io::Input::of("scans/both.npz:kspace");
@@ -43,7 +43,8 @@ impl Input {
         }
     }
 
-    /// The file's format. Errors: as [`detect`](super::detect); a name in a file of a format that holds one thing.
+    /// The file's format. Errors: as [`detect`](super::detect); a name in a file of a format that holds one
+    /// thing.
     pub(crate) fn format(&self) -> Result<&'static Format> {
         self.found().map(|found| found.format())
     }

@@ -57,8 +57,8 @@ pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Re
     })
 }
 
-/// The files that a path stands for: both files of a BART array for either name or the common one; every file of a folder that
-/// is one image; otherwise the file itself ([`Input::file`]).
+/// The files that a path stands for: both files of a BART array for either name or the common one; every file
+/// of a folder that is one image; otherwise the file itself ([`Input::file`]).
 ///
 /// ```
 /// use ndarray::ArrayD;
@@ -84,8 +84,8 @@ pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
     }
 }
 
-/// The files that are read for an input: its [`parts`], and the files that an HDF5 file leads to by external links, virtual data sets and
-/// external storage.
+/// The files that are read for an input: its [`parts`], and the files that an HDF5 file leads to by external
+/// links, virtual data sets and external storage.
 ///
 /// ```
 /// use rayspin_io::sources;
@@ -117,12 +117,13 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
     FORMATS.iter().filter(|_| !path.exists()).find(complete)
 }
 
-/// The format of a file, told by its first bytes; the name decides only where these do not tell it (`.cfl`, `.dat`). The common
-/// name of several files that make up an array is recognised too, and a folder whose files are one image
-/// ([`Format::reads_folders`]). A name after a colon ([`Input`]) is no part of the file's.
+/// The format of a file, told by its first bytes; the name decides only where these do not tell it (`.cfl`,
+/// `.dat`). The common name of several files that make up an array is recognised too, and a folder whose
+/// files are one image ([`Format::reads_folders`]). A name after a colon ([`Input`]) is no part of the
+/// file's.
 ///
-/// Errors: a file that cannot be opened or read, or of no format that Rayspin knows; a folder without such files, or with files of
-/// several formats.
+/// Errors: a file that cannot be opened or read, or of no format that Rayspin knows; a folder without such
+/// files, or with files of several formats.
 ///
 /// ```
 /// use ndarray::array;
@@ -199,7 +200,8 @@ fn of_file(path: &Path) -> Result<&'static Format> {
     FORMATS.iter().find(guessed).ok_or_else(|| unknown(path, found))
 }
 
-/// The earliest magic decides: bytes farther on may be anything in another format. A format with a preamble comes first.
+/// The earliest magic decides: bytes farther on may be anything in another format. A format with a preamble
+/// comes first.
 fn of_content(start: &[u8]) -> Option<&'static Format> {
     let after_preamble = |format: &&Format| format.preamble && format.has_magic(start).is_some();
     if let Some(format) = FORMATS.iter().find(after_preamble) {

@@ -1,7 +1,7 @@
 //! The elements of a file, PS3.5 and PS3.10.
 //!
-//! A parser of our own: it takes every length from the bytes that are there. The parser of dicom-rs 0.10 allocates what a length
-//! states, up to 4 GiB of a file of a few bytes.
+//! A parser of our own: it takes every length from the bytes that are there. The parser of dicom-rs 0.10
+//! allocates what a length states, up to 4 GiB of a file of a few bytes.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -121,7 +121,8 @@ impl<'p> File<'p> {
 /// Elements of a deflated file before its pixels that are read, in bytes.
 const MOST_BEFORE_PIXELS: usize = 16 << 20;
 
-/// Inflates elements up to the end of the pixels, as long as the header says that these are: a byte may stand for a thousand.
+/// Inflates elements up to the end of the pixels, as long as the header says that these are: a byte may stand
+/// for a thousand.
 fn inflated(path: &Path, deflated: &[u8], syntax: Syntax) -> Result<Vec<u8>> {
     let mut stream = DeflateDecoder::new(deflated);
     let (mut bytes, mut most) = (Vec::new(), MOST_BEFORE_PIXELS);
@@ -362,7 +363,8 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Where the pixels end; the bytes hold the first ones. Errors: pixels that begin later; more of them than the header says.
+    /// Where the pixels end; the bytes hold the first ones. Errors: pixels that begin later; more of them
+    /// than the header says.
     fn end_of_pixels(&mut self) -> Result<usize> {
         let mut elements = Vec::new();
         loop {

@@ -1,10 +1,12 @@
-//! Slices that are missing before the first or behind the last: no gap shows them, but the numbers of images may.
+//! Slices that are missing before the first or behind the last: no gap shows them, but the numbers of images
+//! may.
 
 use std::collections::BTreeMap;
 
 use super::plane::Plane;
 
-/// Sentences on slices that seem to be missing at an end of a series, whose slices are in the order of their places.
+/// Sentences on slices that seem to be missing at an end of a series, whose slices are in the order of their
+/// places.
 pub(super) fn missing(planes: &[Plane]) -> Vec<String> {
     // Frames of one file are all there.
     match planes.iter().all(|plane| plane.frame.1 == 1) {
@@ -13,7 +15,8 @@ pub(super) fn missing(planes: &[Plane]) -> Vec<String> {
     }
 }
 
-/// Images are numbered from 1, along the slices or against them. Numbers that are further apart tell nothing: other images lie between.
+/// Images are numbered from 1, along the slices or against them. Numbers that are further apart tell nothing:
+/// other images lie between.
 fn before(planes: &[Plane]) -> Option<String> {
     let numbers = planes.iter().map(|plane| plane.number).collect::<Option<Vec<i64>>>()?;
     let step = numbers.get(1)?.checked_sub(numbers[0])?;
@@ -29,7 +32,8 @@ fn before(planes: &[Plane]) -> Option<String> {
     })
 }
 
-/// Fewer slices than the files say there are. Some files count the images of one acquisition, and some the images of the whole series.
+/// Fewer slices than the files say there are. Some files count the images of one acquisition, and some the
+/// images of the whole series.
 fn of_stated(planes: &[Plane]) -> Vec<String> {
     let mut found = BTreeMap::new();
     for stated in planes.iter().filter_map(|plane| plane.of) {

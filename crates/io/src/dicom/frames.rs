@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use super::dataset::Pixels;
 
-/// The compressed bytes of frame `frame` of `frames`. `tables` are the basic offset table, of 32 bits, and the extended one, of 64.
+/// The compressed bytes of frame `frame` of `frames`. `tables` are the basic offset table, of 32 bits, and
+/// the extended one, of 64.
 ///
-/// One fragment is one frame where there are as many. Else a table tells where frames begin, or the code itself does.
+/// One fragment is one frame where there are as many. Else a table tells where frames begin, or the code
+/// itself does.
 ///
 /// Errors: fragments that do not tell their frames, in words for people.
 pub(super) fn encoded<'a>(

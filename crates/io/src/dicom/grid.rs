@@ -15,8 +15,9 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// A grid for the slices at their even distance. Uneven slices get one distance from the first to the last: the one nearest to
-    /// the lower quartile of the distances, so that thick slices are divided and thin ones are kept. The plane holds all slices.
+    /// A grid for the slices at their even distance. Uneven slices get one distance from the first to the
+    /// last: the one nearest to the lower quartile of the distances, so that thick slices are divided and
+    /// thin ones are kept. The plane holds all slices.
     pub(super) fn of(stack: &Stack) -> Self {
         let [rows, columns] = stack.planes[0].size;
         let count = stack.planes.len();
@@ -41,8 +42,8 @@ impl Grid {
         Self { shape: [depth, ny, nx], step, start: [left, top] }
     }
 
-    /// Writes slice `at` of the grid, by linear interpolation between the two nearest slices and within them. What no slice
-    /// covers is `outside`.
+    /// Writes slice `at` of the grid, by linear interpolation between the two nearest slices and within them.
+    /// What no slice covers is `outside`.
     pub(super) fn fill(
         &self,
         stack: &Stack,
@@ -78,7 +79,8 @@ impl Grid {
     }
 }
 
-/// Adds `weight` times the slice, read at `[x, y]` pixels beside each pixel of `to`, by bilinear interpolation.
+/// Adds `weight` times the slice, read at `[x, y]` pixels beside each pixel of `to`, by bilinear
+/// interpolation.
 fn add_shifted(
     slice: ArrayView2<'_, f32>,
     [x, y]: [f64; 2],

@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use super::{dataset, tag};
 use crate::{Error, Result};
 
-/// The files that an index names. Names on a medium are in capitals; the files of a copy may be in small letters.
+/// The files that an index names. Names on a medium are in capitals; the files of a copy may be in small
+/// letters.
 ///
 /// Errors: no DICOM file; a name that leads out of the folder; no names.
 pub(crate) fn indexed(index: &Path) -> Result<Vec<PathBuf>> {

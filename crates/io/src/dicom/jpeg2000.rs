@@ -1,17 +1,20 @@
-//! What a JPEG 2000 frame asks its decoder to allocate, told by its headers (ISO/IEC 15444-1, annexes A and I).
+//! What a JPEG 2000 frame asks its decoder to allocate, told by its headers (ISO/IEC 15444-1, annexes A and
+//! I).
 //!
-//! The decoder takes this memory without asking. A stream of some hundred bytes may promise thousands of components, millions of tiles, or
-//! a block for each pixel.
+//! The decoder takes this memory without asking. A stream of some hundred bytes may promise thousands of
+//! components, millions of tiles, or a block for each pixel.
 
 /// Bytes of a tile-part without data: a stream has at least one for each tile.
 const TILE_PART: u64 = 14;
-/// Bytes that the decoder keeps for a precinct of a sub-band, a code block, and a layer of it, with room to grow.
+/// Bytes that the decoder keeps for a precinct of a sub-band, a code block, and a layer of it, with room to
+/// grow.
 const PRECINCT: u64 = 512;
 const BLOCK: u64 = 288;
 const LAYER: u64 = 48;
 /// Bytes of each pixel in the decoder's buffers and in the result.
 const PIXEL: u64 = 24;
-/// Bytes for blocks and precincts that are accepted in any frame, and for each of its pixels: blocks of 4 x 4 pixels in 32 layers.
+/// Bytes for blocks and precincts that are accepted in any frame, and for each of its pixels: blocks of 4 x 4
+/// pixels in 32 layers.
 const TABLES: u64 = 16 << 20;
 const TABLES_A_PIXEL: u64 = 128;
 
@@ -231,7 +234,8 @@ impl Bytes<'_> {
 mod tests {
     use super::*;
 
-    /// A stream of one tile, without data: sizes, components, tile sides, and what follows the components of SIZ.
+    /// A stream of one tile, without data: sizes, components, tile sides, and what follows the components of
+    /// SIZ.
     fn stream([rows, columns]: [u32; 2], components: u16, tile: [u32; 2], cod: &[u8]) -> Vec<u8> {
         let mut bytes = START.to_vec();
         bytes.extend((38 + 3 * components).to_be_bytes());

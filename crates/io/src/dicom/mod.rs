@@ -1,8 +1,9 @@
 //! DICOM images: one series in a file or a folder of files.
 //!
-//! Slices are sorted by their places along the normal of their planes (`ImagePositionPatient`, `ImageOrientationPatient`), never
-//! by a number. Rows, columns and the normal are the axes x, y and z of the image. Numbers are rescaled slice by slice to
-//! `RescaleSlope` · stored + `RescaleIntercept`, which are Hounsfield units in CT, or as the file says otherwise ([`values`]).
+//! Slices are sorted by their places along the normal of their planes (`ImagePositionPatient`,
+//! `ImageOrientationPatient`), never by a number. Rows, columns and the normal are the axes x, y and z of the
+//! image. Numbers are rescaled slice by slice to `RescaleSlope` · stored + `RescaleIntercept`, which are
+//! Hounsfield units in CT, or as the file says otherwise ([`values`]).
 
 mod dataset;
 mod encode;

@@ -1,7 +1,8 @@
 //! Mosaics of Siemens: the slices of a volume as tiles of one large slice.
 //!
-//! The private header (CSA) tells how many slices there are, and in which direction they follow each other. The image position is of the
-//! corner of a slice as large as the mosaic, around the same centre as the first slice.
+//! The private header (CSA) tells how many slices there are, and in which direction they follow each other.
+//! The image position is of the corner of a slice as large as the mosaic, around the same centre as the first
+//! slice.
 
 use std::path::Path;
 
@@ -24,9 +25,9 @@ pub(super) struct Mosaic {
 }
 
 impl Mosaic {
-    /// The mosaic of a file, if it is one: `ImageType` says so, or the private header. Other programs take slices out of mosaics and keep that
-    /// header, or lose words of `ImageType`. So the header alone counts if its tiles fit into a single frame, and none is smaller than what was
-    /// acquired.
+    /// The mosaic of a file, if it is one: `ImageType` says so, or the private header. Other programs take
+    /// slices out of mosaics and keep that header, or lose words of `ImageType`. So the header alone counts
+    /// if its tiles fit into a single frame, and none is smaller than what was acquired.
     ///
     /// Errors: a mosaic without a header that tells its slices, or that does not hold them.
     pub(super) fn of(
@@ -115,9 +116,10 @@ fn csa(header: &[u8], name: &str) -> Vec<f64> {
     entry(header, name).unwrap_or_default().iter().filter_map(|text| text.trim().parse().ok()).collect()
 }
 
-/// The texts of an entry: 64 bytes of name, the number of values, the type, and the number of items; each item has four numbers, the
-/// length among them, and its bytes up to a multiple of four. A header that begins with `SV10` states the length in the second number,
-/// an older one in the first, increased by the number of items of the first entry.
+/// The texts of an entry: 64 bytes of name, the number of values, the type, and the number of items; each
+/// item has four numbers, the length among them, and its bytes up to a multiple of four. A header that begins
+/// with `SV10` states the length in the second number, an older one in the first, increased by the number of
+/// items of the first entry.
 fn entry(header: &[u8], name: &str) -> Option<Vec<String>> {
     let new = header.starts_with(b"SV10");
     let mut rest = &header[if new { 8 } else { 0 }..];

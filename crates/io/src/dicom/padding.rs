@@ -8,9 +8,10 @@ use super::plane::Plane;
 /// Scanners give the pixels that they measure no lower number, in Hounsfield units.
 const LOWEST_MEASURED: f32 = -1024.0;
 
-/// Gives pixels that a CT scanner did not measure the lowest of the other values. Such pixels have a number below all measured ones. Elsewhere
-/// the number of the padding has a meaning, as the background of labels and the zeros of MRI have, and stays. Returns a sentence on what
-/// was done, or on padding that lies above other values.
+/// Gives pixels that a CT scanner did not measure the lowest of the other values. Such pixels have a number
+/// below all measured ones. Elsewhere the number of the padding has a meaning, as the background of labels
+/// and the zeros of MRI have, and stays. Returns a sentence on what was done, or on padding that lies above
+/// other values.
 pub(super) fn filled(planes: &[Plane], slices: &mut Array3<f32>) -> Option<String> {
     let (first, last) = planes.iter().find_map(|plane| plane.padding)?;
     let ranges: Vec<Option<[f32; 2]>> = planes.iter().map(range).collect();

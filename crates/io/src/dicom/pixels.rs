@@ -15,7 +15,8 @@ use super::tag::{self, Tag};
 use crate::element::Element;
 use crate::{Error, Result};
 
-/// Pixels that one byte of a compressed frame may stand for. A blank JPEG 2000 image of 4096² pixels has 300 bytes.
+/// Pixels that one byte of a compressed frame may stand for. A blank JPEG 2000 image of 4096² pixels has 300
+/// bytes.
 const MOST_PIXELS_A_BYTE: usize = 1 << 16;
 
 /// The elements that hold pixels.
@@ -26,7 +27,8 @@ pub(super) fn holder(all: &Dataset<'_>) -> Option<Tag> {
     HOLDERS.into_iter().find(|&tag| all.get(tag).is_some())
 }
 
-/// Why the images of a file are no slices of numbers: colours, or the marks of a segmentation. Nothing where they are.
+/// Why the images of a file are no slices of numbers: colours, or the marks of a segmentation. Nothing where
+/// they are.
 pub(super) fn aside(all: &Dataset<'_>) -> Option<String> {
     let samples = all.short(tag::SAMPLES).unwrap_or(1);
     match all.text(tag::PHOTOMETRIC) {
@@ -206,7 +208,8 @@ impl Layout {
         unstated.then(|| "the file states no PixelRepresentation: numbers without a sign are assumed".into())
     }
 
-    /// Writes the numbers of a slice, rescaled, to `to`. Returns whether a stored number needs more digits than single precision has.
+    /// Writes the numbers of a slice, rescaled, to `to`. Returns whether a stored number needs more digits
+    /// than single precision has.
     pub(super) fn read(&self, all: &Dataset<'_>, plane: &Plane, to: &mut [f32]) -> Result<bool> {
         let (mut beyond, mut rounded) = (None, false);
         let mut put = |at: usize, stored: f64| {
@@ -261,7 +264,8 @@ impl Layout {
         }
     }
 
-    /// Where the pixel `at` of a frame lies in slice `slice` of the file; nowhere if it belongs to another one.
+    /// Where the pixel `at` of a frame lies in slice `slice` of the file; nowhere if it belongs to another
+    /// one.
     fn place(&self, slice: usize, at: usize) -> Option<usize> {
         let Some(mosaic) = self.mosaic else { return Some(at) };
         let [rows, columns] = self.slice_size();

@@ -102,7 +102,8 @@ pub(super) enum Found {
 
 /// The slices of a file.
 ///
-/// Errors: no DICOM file, or damaged; an image without its pixels; pixels of a kind that is not read; numbers that no valid file has.
+/// Errors: no DICOM file, or damaged; an image without its pixels; pixels of a kind that is not read; numbers
+/// that no valid file has.
 pub(super) fn found(path: &Path) -> Result<Found> {
     let file = File::read(path)?;
     let all = file.dataset()?;
@@ -207,7 +208,8 @@ fn plane(
     })
 }
 
-/// How many images a file says there are with this one, and the element that says so. A number that cannot be read says nothing.
+/// How many images a file says there are with this one, and the element that says so. A number that cannot be
+/// read says nothing.
 fn stated_count(all: &Dataset<'_>) -> Option<(usize, &'static str)> {
     let text = |tag: Tag| Some((all.text(tag)?.trim().parse().ok()?, tag.name));
     let slices = all.short(tag::SLICES).map(|count| (count.into(), tag::SLICES.name));
@@ -221,7 +223,8 @@ const OTHER_SPACINGS: [(Tag, &str); 3] = [
     (tag::IMAGE_PLANE_SPACING, "in the plane of the image receptor"),
 ];
 
-/// The distances between rows and between columns, mm. Without `PixelSpacing` another element states them, which a sentence tells.
+/// The distances between rows and between columns, mm. Without `PixelSpacing` another element states them,
+/// which a sentence tells.
 ///
 /// Errors: distances that are not positive.
 fn spacing(path: &Path, groups: &Scopes<'_>, notes: &mut Vec<String>) -> Result<Option<[f64; 2]>> {
@@ -246,8 +249,8 @@ fn spacing(path: &Path, groups: &Scopes<'_>, notes: &mut Vec<String>) -> Result<
     Ok(None)
 }
 
-/// Unit vectors along a row and a column; none where the cosines are not orthonormal within 1e-3. The column is turned into the
-/// right angle exactly.
+/// Unit vectors along a row and a column; none where the cosines are not orthonormal within 1e-3. The column
+/// is turned into the right angle exactly.
 fn unit_axes([a, b, c, d, e, f]: [f64; 6]) -> Option<[[f64; 3]; 2]> {
     let (row, column) = ([a, b, c], [d, e, f]);
     let (along, across, mixed) = (dot(row, row), dot(column, column), dot(row, column));

@@ -30,7 +30,8 @@ pub(super) struct Series {
     pub(super) planes: Vec<Plane>,
 }
 
-/// The series of some files, in the order of their names: a series' number, or its UID where another has that number.
+/// The series of some files, in the order of their names: a series' number, or its UID where another has that
+/// number.
 pub(super) fn all(planes: Vec<Plane>) -> Vec<Series> {
     let mut series: Vec<Series> = Vec::new();
     for plane in planes {
@@ -80,8 +81,8 @@ impl Series {
     }
 }
 
-/// The series that a name chooses, by its number or UID. Without a name it is the only one, or the only one beside localizers, which a
-/// sentence tells. Errors: no such series, or several.
+/// The series that a name chooses, by its number or UID. Without a name it is the only one, or the only one
+/// beside localizers, which a sentence tells. Errors: no such series, or several.
 pub(super) fn chosen(
     path: &Path,
     mut all: Vec<Series>,
@@ -112,7 +113,8 @@ pub(super) struct Stack {
     pub(super) planes: Vec<Plane>,
     /// Along the normal of the slices, from the first, mm.
     pub(super) heights: Vec<f64>,
-    /// How far each slice is shifted along x and y from the first, in pixels; 0 where all lie behind each other.
+    /// How far each slice is shifted along x and y from the first, in pixels; 0 where all lie behind each
+    /// other.
     pub(super) shifts: Vec<[f64; 2]>,
     /// The centre of the first pixel of the first slice, LPS, mm.
     pub(super) origin: [f64; 3],
@@ -126,8 +128,8 @@ pub(super) struct Stack {
 impl Stack {
     /// Sorts the slices of a series by their places along their normal.
     ///
-    /// Errors: slices of several sizes, orientations or pixel spacings; a slice without a place among several; two in one place;
-    /// missing slices.
+    /// Errors: slices of several sizes, orientations or pixel spacings; a slice without a place among
+    /// several; two in one place; missing slices.
     pub(super) fn of(mut planes: Vec<Plane>) -> Result<Self> {
         let mut notes = Vec::new();
         let localizers = planes.iter().filter(|plane| plane.localizer).count();
@@ -189,7 +191,8 @@ impl Stack {
         self.shifts.iter().all(|shift| *shift == [0.0; 2])
     }
 
-    /// What the numbers are stored as: of the first slice, with slope and intercept where all slices have the same.
+    /// What the numbers are stored as: of the first slice, with slope and intercept where all slices have the
+    /// same.
     pub(super) fn stored(&self) -> NumberType {
         let first = &self.planes[0];
         let line = |plane: &Plane| match plane.values.scale {
@@ -210,7 +213,8 @@ impl Stack {
         }
     }
 
-    /// How many slices seem to be missing: all distances are multiples of the least, and some are not the least.
+    /// How many slices seem to be missing: all distances are multiples of the least, and some are not the
+    /// least.
     pub(super) fn seem_missing(&self) -> Option<usize> {
         let steps = || self.heights.windows(2).map(|pair| pair[1] - pair[0]);
         let least = steps().fold(f64::MAX, f64::min);
@@ -357,7 +361,8 @@ fn expect_scaled_alike(planes: &[Plane]) -> Result<()> {
     Ok(())
 }
 
-/// Errors: two sorted slices in one place, or slices that are missing between two. Slices of one thickness have one usual
+/// Errors: two sorted slices in one place, or slices that are missing between two. Slices of one thickness
+/// have one usual
 /// distance, their median: a series may change from thin to thick slices.
 fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
     let steps: Vec<f64> = heights.windows(2).map(|pair| pair[1] - pair[0]).collect();

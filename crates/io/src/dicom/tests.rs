@@ -377,7 +377,8 @@ fn what_is_not_read_is_refused_by_its_name() {
     expect_refused(&[Slice { pixels: Pixels::Fragments(vec![]), ..one }], &["PixelData"]);
 }
 
-/// JPEG Lossless with the left neighbour as prediction (process 14, selection value 1); each category has a code of 5 bits.
+/// JPEG Lossless with the left neighbour as prediction (process 14, selection value 1); each category has a
+/// code of 5 bits.
 fn lossless(rows: u16, columns: u16, numbers: &[u16]) -> Vec<u8> {
     let mut out = b"\xff\xd8\xff\xc3\x00\x0b\x10".to_vec();
     out.extend(rows.to_be_bytes());

@@ -1,5 +1,5 @@
-//! What the stored numbers of a frame mean: PS3.3 C.11.1 (Modality LUT), C.7.6.16.2.9 (Pixel Value Transformation), C.7.6.16.2.11 (Real
-//! World Value Mapping), C.8.8.3 (RT Dose) and C.8.20.2 (Segmentation).
+//! What the stored numbers of a frame mean: PS3.3 C.11.1 (Modality LUT), C.7.6.16.2.9 (Pixel Value
+//! Transformation), C.7.6.16.2.11 (Real World Value Mapping), C.8.8.3 (RT Dose) and C.8.20.2 (Segmentation).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -119,8 +119,8 @@ impl Values {
         Ok(rescaled.mapped((m, b), groups.items(tag::REAL_VALUES), is_said))
     }
 
-    /// These values, slope · stored + intercept, beside mappings to real-world values. With `is_said` the slope or the type states the
-    /// values; else a single mapping does.
+    /// These values, slope · stored + intercept, beside mappings to real-world values. With `is_said` the
+    /// slope or the type states the values; else a single mapping does.
     fn mapped(self, own: (f64, f64), mappings: &[Dataset<'_>], is_said: bool) -> Self {
         let line = |one: &Dataset<'_>| one.double(tag::REAL_SLOPE).zip(one.double(tag::REAL_INTERCEPT));
         let agrees = |one: &Dataset<'_>| line(one).is_some_and(|line| same(line, own));
@@ -186,7 +186,8 @@ fn same(one: (f64, f64), other: (f64, f64)) -> bool {
     (one.0 - other.0).abs() <= SAME * other.0.abs() && (one.1 - other.1).abs() <= SAME * size
 }
 
-/// The table of a file's values, if it has one. `signed` says how the first stored number is to be understood.
+/// The table of a file's values, if it has one. `signed` says how the first stored number is to be
+/// understood.
 ///
 /// Errors: fewer numbers than the descriptor promises.
 pub(super) fn table(path: &Path, all: &Dataset<'_>, signed: bool) -> Result<Option<Arc<Table>>> {

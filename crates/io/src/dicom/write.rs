@@ -22,8 +22,8 @@ const VALUES: &str = "values";
 /// Volumes that reach down to air in Hounsfield units are taken to be in these.
 const AIR_HU: f32 = -500.0;
 
-/// Starts a folder for the table of formats. Errors: a series of volumes, an axis that is too long, a folder that may not be
-/// replaced or cannot be written.
+/// Starts a folder for the table of formats. Errors: a series of volumes, an axis that is too long, a folder
+/// that may not be replaced or cannot be written.
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let path = target.path;
     if let Some(repetitions) = target.repetitions() {
@@ -96,8 +96,8 @@ struct Scale {
 }
 
 impl Scale {
-    /// Whole numbers that fit are stored as they are, or moved where the range alone fits. Others are rounded to the finest
-    /// step at which the range fits.
+    /// Whole numbers that fit are stored as they are, or moved where the range alone fits. Others are rounded
+    /// to the finest step at which the range fits.
     fn of(range: &Range) -> Self {
         let (low, high) = (f64::from(range.low), f64::from(range.high));
         let (least, most) = (f64::from(i16::MIN), f64::from(i16::MAX));

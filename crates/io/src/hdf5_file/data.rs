@@ -1,5 +1,6 @@
-//! Data sets of a file: where their numbers lie, and reading them. A data set may lie in another file, behind a link, or be put together
-//! from data sets of other files (virtual data sets, raw files beside the HDF5 file).
+//! Data sets of a file: where their numbers lie, and reading them. A data set may lie in another file, behind
+//! a link, or be put together from data sets of other files (virtual data sets, raw files beside the HDF5
+//! file).
 
 use std::fs::File;
 use std::ops::Range;
@@ -41,8 +42,8 @@ const FILTERS: [(i32, &str); 12] = [
 
 /// The data set of that name below a group. Links are followed, into other files too.
 ///
-/// Errors: no such data set; a link, virtual data set or external storage that names a missing file; a filter that Rayspin lacks; numbers
-/// that were never written.
+/// Errors: no such data set; a link, virtual data set or external storage that names a missing file; a filter
+/// that Rayspin lacks; numbers that were never written.
 pub(crate) fn dataset(path: &Path, group: &Group, name: &str) -> Result<Dataset> {
     expect_data(path, group, name, true)
 }
@@ -58,13 +59,14 @@ fn expect_data(path: &Path, group: &Group, name: &str, complete: bool) -> Result
     Ok(data)
 }
 
-/// Whether HDF5 compresses or otherwise changes the numbers on their way into the file. Filters that cannot be told count.
+/// Whether HDF5 compresses or otherwise changes the numbers on their way into the file. Filters that cannot
+/// be told count.
 pub(crate) fn is_filtered(data: &Dataset) -> bool {
     data.dcpl().and_then(|plist| plist.get_filters()).map_or(true, |filters| !filters.is_empty())
 }
 
-/// Where the numbers of a data set lie one after another: in which file, and from which byte on. None where they do not, or where
-/// only the HDF5 library knows it.
+/// Where the numbers of a data set lie one after another: in which file, and from which byte on. None where
+/// they do not, or where only the HDF5 library knows it.
 pub(crate) fn place(data: &Dataset) -> Option<(PathBuf, u64)> {
     let plain = data.layout() == Layout::Contiguous && !is_filtered(data);
     // Numbers that were never written lie nowhere.
@@ -82,7 +84,8 @@ pub(crate) fn file_bytes(path: &Path, data: &Dataset) -> Result<Option<u64>> {
     Ok(Some(holder.map_err(|e| Error::read(path, e))?.len()))
 }
 
-/// Errors: more numbers than the file can hold, where one file holds the data set. `bytes` is the size of one.
+/// Errors: more numbers than the file can hold, where one file holds the data set. `bytes` is the size of
+/// one.
 pub(crate) fn expect_within(path: &Path, data: &Dataset, name: &str, bytes: usize) -> Result<()> {
     let shape = data.shape();
     let wanted = shape.iter().fold(bytes as u128, |all, &size| all.saturating_mul(size as u128));
@@ -160,8 +163,9 @@ pub(crate) fn list(path: &Path, data: &Dataset, name: &str) -> Result<Array1<f64
     Ok(Array1::from(values.into_raw_vec_and_offset().0))
 }
 
-/// Errors: filters that Rayspin lacks; files that hold the numbers and are missing or too short, for which HDF5 would read zeros; where the
-/// numbers should be `complete`, also some that were never written. `depth` counts virtual data sets, one within the other.
+/// Errors: filters that Rayspin lacks; files that hold the numbers and are missing or too short, for which
+/// HDF5 would read zeros; where the numbers should be `complete`, also some that were never written. `depth`
+/// counts virtual data sets, one within the other.
 pub(super) fn expect_readable(
     path: &Path,
     data: &Dataset,

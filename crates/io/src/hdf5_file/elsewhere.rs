@@ -1,5 +1,5 @@
-//! Other files that an HDF5 file leads to: where HDF5 seeks them, and a check that each is a regular file. HDF5 opens what a name stands for,
-//! and would wait for ever where that is a pipe.
+//! Other files that an HDF5 file leads to: where HDF5 seeks them, and a check that each is a regular file.
+//! HDF5 opens what a name stands for, and would wait for ever where that is a pipe.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::env::{split_paths, var_os};
@@ -19,7 +19,8 @@ use crate::opening::{self, expect_regular};
 /// Bytes read at a time where links are sought, and the bytes of the longest link.
 const STRETCH: usize = 1 << 20;
 const LONGEST: usize = 1 << 18;
-/// The kind of an external link, and bits of the flags of a link: the kind, the order and the alphabet are stated.
+/// The kind of an external link, and bits of the flags of a link: the kind, the order and the alphabet are
+/// stated.
 const EXTERNAL: u8 = 64;
 const HAS_KIND: u8 = 8;
 const HAS_ORDER: u8 = 4;
@@ -49,8 +50,9 @@ fn from_origin(holder: &Path, prefix: &Path) -> PathBuf {
     prefix.to_string_lossy().replace("${ORIGIN}", &parent_folder(holder).to_string_lossy()).into()
 }
 
-/// A file where HDF5 seeks it (`H5F_prefix_open_file`). It tries a path from the root as it stands. Then it tries the folders that the
-/// environment names, the folder of the file that names it, the working directory, and the folder to which links in the file system lead.
+/// A file where HDF5 seeks it (`H5F_prefix_open_file`). It tries a path from the root as it stands. Then it
+/// tries the folders that the environment names, the folder of the file that names it, the working directory,
+/// and the folder to which links in the file system lead.
 fn sought(holder: &Path, name: &str, variable: &str) -> Result<Option<PathBuf>> {
     let name = Path::new(name);
     let rest = if name.is_absolute() { name.file_name().map_or(name, Path::new) } else { name };
@@ -77,7 +79,8 @@ fn first(holder: &Path, files: impl IntoIterator<Item = PathBuf>) -> Result<Opti
     Ok(None)
 }
 
-/// Checks the files to which links, virtual data sets and external storage lead, in this file and in the files to which it leads.
+/// Checks the files to which links, virtual data sets and external storage lead, in this file and in the
+/// files to which it leads.
 ///
 /// Errors: a file that is no regular one, as a pipe or a device; a heap that HDF5 would read for ever.
 pub(super) fn expect_regular_files(path: &Path) -> Result<()> {
@@ -166,9 +169,9 @@ fn files_of(path: &Path, sources: &[Source]) -> Result<Vec<PathBuf>> {
 
 /// The files that external links of these names lead to, as the links state them.
 ///
-/// A link has the same form in a header and in the heap of a group with many links: version 1, flags, the kind, the link's name, a length,
-/// and a value of that length. The value is a zero, the name of the file, and the name in the file; a zero ends each name (HDF5 File Format
-/// Specification 3.0, IV.A.2.g).
+/// A link has the same form in a header and in the heap of a group with many links: version 1, flags, the
+/// kind, the link's name, a length, and a value of that length. The value is a zero, the name of the file,
+/// and the name in the file; a zero ends each name (HDF5 File Format Specification 3.0, IV.A.2.g).
 fn targets(file: &File, names: &BTreeSet<String>) -> io::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     let mut buffer = vec![0; STRETCH + LONGEST];

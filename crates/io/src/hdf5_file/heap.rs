@@ -20,7 +20,8 @@ const TOGETHER: usize = 16;
 /// The smallest collection, as HDF5 has it.
 const SMALLEST: u64 = 4096;
 
-/// The byte at which a heap lies that HDF5 would read for ever, if there is one. `start` is where the superblock is.
+/// The byte at which a heap lies that HDF5 would read for ever, if there is one. `start` is where the
+/// superblock is.
 pub(super) fn endless(file: &File, start: u64) -> io::Result<Option<u64>> {
     let Some(width) = length_width(file, start)? else {
         return Ok(None);

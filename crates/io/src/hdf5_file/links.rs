@@ -1,4 +1,5 @@
-//! The other files that reading an HDF5 file reads: links lead to them, and the numbers of data sets may lie in them.
+//! The other files that reading an HDF5 file reads: links lead to them, and the numbers of data sets may lie
+//! in them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,15 @@ use super::sources::sources;
 use super::{is_text, open};
 use crate::error::parent_folder;
 
-/// Objects that are looked at, those near the root first: a file may have a group for each of many images, and links in a circle have no end.
+/// Objects that are looked at, those near the root first: a file may have a group for each of many images,
+/// and links in a circle have no end.
 pub(super) const MOST: usize = 10_000;
 /// Virtual data sets that are made of virtual data sets, one within the other.
 const DEEPEST: usize = 8;
 
-/// The files that an HDF5 file leads to: targets of external links, files of virtual data sets and raw files of data sets (external
-/// storage), and the files that these lead to in turn. Only files that exist are listed. A file that is not HDF5 leads to none.
+/// The files that an HDF5 file leads to: targets of external links, files of virtual data sets and raw files
+/// of data sets (external storage), and the files that these lead to in turn. Only files that exist are
+/// listed. A file that is not HDF5 leads to none.
 pub(crate) fn linked(path: &Path) -> Vec<PathBuf> {
     let Ok(file) = open(path, "an HDF5 file") else { return Vec::new() };
     let mut walk = Walk { known: path.canonicalize().into_iter().collect(), ..Walk::default() };
@@ -29,7 +32,8 @@ pub(crate) fn linked(path: &Path) -> Vec<PathBuf> {
     walk.found.into_iter().map(|found| seen_from(path, found)).collect()
 }
 
-/// A file below the folder of `path` is named from where `path` is named from, so that a record of both can be used elsewhere.
+/// A file below the folder of `path` is named from where `path` is named from, so that a record of both can
+/// be used elsewhere.
 fn seen_from(path: &Path, found: PathBuf) -> PathBuf {
     let folder = parent_folder(path).canonicalize().ok();
     let rest = folder.and_then(|folder| Some(path.with_file_name(found.strip_prefix(folder).ok()?)));

@@ -38,7 +38,8 @@ const DRIVER_WITHIN: usize = 1 << 14;
 /// What HDF5 and the checks of a file work in, beside its data.
 const WORK_BYTES: u64 = 16 << 20;
 
-/// Opens `path` as HDF5, or says what it is instead of what was `expected`. All files to which it leads are regular ones.
+/// Opens `path` as HDF5, or says what it is instead of what was `expected`. All files to which it leads are
+/// regular ones.
 pub(crate) fn open(path: &Path, expected: &str) -> Result<hdf5::File> {
     check(path, expected)?;
     let file = hdf5::File::open(path)
@@ -83,7 +84,8 @@ fn check(path: &Path, expected: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where HDF5 begins in a file: behind a block of other programs, whose length is a power of two. None in other files.
+/// Where HDF5 begins in a file: behind a block of other programs, whose length is a power of two. None in
+/// other files.
 pub(crate) fn start(file: &File) -> io::Result<Option<u64>> {
     let mut offset = 0u64;
     loop {
@@ -98,7 +100,8 @@ pub(crate) fn start(file: &File) -> io::Result<Option<u64>> {
     }
 }
 
-/// Checks the file that holds an attribute or a data set as [`open`] does, where a link leads to another file than the one at `path`.
+/// Checks the file that holds an attribute or a data set as [`open`] does, where a link leads to another file
+/// than the one at `path`.
 pub(crate) fn check_holder(path: &Path, held: &hdf5::Location) -> Result<()> {
     let holder = PathBuf::from(held.filename());
     if same_file(path, &holder) { Ok(()) } else { check(&holder, "an HDF5 file") }
@@ -163,7 +166,8 @@ fn describe(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// A new file in place of the temporary one at `path`. It does not hold the time of day, so that the same scan makes the same bytes.
+/// A new file in place of the temporary one at `path`. It does not hold the time of day, so that the same
+/// scan makes the same bytes.
 pub(crate) fn create(path: &Path) -> hdf5::Result<hdf5::File> {
     atomic::creating(path, || hdf5::File::with_options().with_fcpl(|p| p.obj_track_times(false)).create(path))
         .unwrap_or_else(|error| Err(error.to_string().into()))

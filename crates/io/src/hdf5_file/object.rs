@@ -1,9 +1,10 @@
-//! What the header of an object says of other files. The HDF5 library tells it too late, or not at all: it opens files of virtual data sets
-//! to tell a shape, and the binding cannot tell the selections that most programs write.
+//! What the header of an object says of other files. The HDF5 library tells it too late, or not at all: it
+//! opens files of virtual data sets to tell a shape, and the binding cannot tell the selections that most
+//! programs write.
 //!
-//! An object header is a list of messages, in blocks that lead to each other. Message 7 lists raw files (external storage), whose names lie in
-//! a local heap. Message 8 states the layout; for a virtual data set it names an object of a global heap (HDF5 File Format Specification 3.0,
-//! III.D, III.E, IV.A).
+//! An object header is a list of messages, in blocks that lead to each other. Message 7 lists raw files
+//! (external storage), whose names lie in a local heap. Message 8 states the layout; for a virtual data set
+//! it names an object of a global heap (HDF5 File Format Specification 3.0, III.D, III.E, IV.A).
 
 use std::fs::File;
 use std::io;
@@ -138,7 +139,8 @@ impl Metadata {
         Some((kind, Bytes(bytes.take(size)?)))
     }
 
-    /// The list of a virtual data set, which tells what it is made of. The outer none is a header that cannot be read; the inner one, another layout.
+    /// The list of a virtual data set, which tells what it is made of. The outer none is a header that cannot
+    /// be read; the inner one, another layout.
     pub(super) fn virtual_list(&self, object: u64) -> Option<Option<Vec<u8>>> {
         let mut place = None;
         self.messages(object, |kind, mut message| {

@@ -1,8 +1,8 @@
 //! What a virtual data set is made of: parts of data sets, in this file or in others.
 //!
-//! The list is a version (0 or 1), the number of entries, and the entries. An entry names a file and a data set, and states the selection in
-//! that data set and the selection in the virtual one (HDF5 File Format Specification 3.0, VII.C and VIII.B). HDF5 2.0 leaves out names that
-//! entries share.
+//! The list is a version (0 or 1), the number of entries, and the entries. An entry names a file and a data
+//! set, and states the selection in that data set and the selection in the virtual one (HDF5 File Format
+//! Specification 3.0, VII.C and VIII.B). HDF5 2.0 leaves out names that entries share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +12,15 @@ use hdf5::Dataset;
 use super::object::{Bytes, Metadata, address};
 use crate::error::{Error, Result};
 
-/// Flags of an entry of version 1: the file and the data set that an earlier entry names, and the file of the virtual data set itself.
+/// Flags of an entry of version 1: the file and the data set that an earlier entry names, and the file of the
+/// virtual data set itself.
 const FILE_SHARED: u64 = 1;
 const DATASET_SHARED: u64 = 2;
 const SAME_FILE: u64 = 4;
 /// The most axes that HDF5 has.
 const MOST_AXES: u64 = 32;
-/// The most files that names with `%b` stand for, and the longest such name: a damaged shape may ask for any number of them.
+/// The most files that names with `%b` stand for, and the longest such name: a damaged shape may ask for any
+/// number of them.
 const MOST_BLOCKS: u64 = 1 << 16;
 const LONGEST: usize = 4096;
 /// A count or a length of a block without an end.
@@ -176,8 +178,8 @@ impl Source {
         (0..count).take_while(move |_| is_short).map(|block| named(&self.file, block))
     }
 
-    /// The sources that an entry stands for in a data set of this shape: names with `%b` stand for one of each block. None where these are too
-    /// many.
+    /// The sources that an entry stands for in a data set of this shape: names with `%b` stand for one of
+    /// each block. None where these are too many.
     fn expanded(self, shape: &[usize]) -> Option<Vec<Self>> {
         let is_pattern = [&self.file, &self.dataset].iter().any(|name| has_blocks(name));
         let unlimited = self.to.unlimited().filter(|_| is_pattern);

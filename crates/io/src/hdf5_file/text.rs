@@ -1,4 +1,5 @@
-//! Small things beside the data: attributes and data sets of one text or number, in whatever type a program wrote them.
+//! Small things beside the data: attributes and data sets of one text or number, in whatever type a program
+//! wrote them.
 
 use std::path::Path;
 
@@ -115,7 +116,8 @@ fn one<T: PartialEq>(values: &[T]) -> Option<&T> {
     values.iter().all(|value| value == first).then_some(first)
 }
 
-/// Text up to the first NUL, without white space around it. Bytes that are not UTF-8 are Latin-1, as older programs write ° and µ.
+/// Text up to the first NUL, without white space around it. Bytes that are not UTF-8 are Latin-1, as older
+/// programs write ° and µ.
 fn decoded(bytes: &[u8]) -> String {
     let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = match std::str::from_utf8(bytes) {

@@ -1,4 +1,5 @@
-//! Numbers of a data set that no program wrote, for which HDF5 makes up others: zeros, unless the file says which.
+//! Numbers of a data set that no program wrote, for which HDF5 makes up others: zeros, unless the file says
+//! which.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,8 @@ use crate::error::{Error, Result, one_line};
 /// Virtual data sets that are made of virtual data sets, one within the other.
 const DEEPEST: usize = 8;
 
-/// Errors: numbers that were never written. A data set without a single number whose fill value the file states holds that value on purpose.
+/// Errors: numbers that were never written. A data set without a single number whose fill value the file
+/// states holds that value on purpose.
 pub(super) fn expect_written(path: &Path, data: &Dataset, name: &str) -> Result<()> {
     let shape = data.shape();
     if is_empty(data, &shape) {
@@ -48,7 +50,8 @@ fn is_filled(path: &Path, data: &Dataset, name: &str) -> Result<bool> {
     Ok(plist.fill_value_defined() == FillValue::UserDefined)
 }
 
-/// The error of a data set whose numbers were never written: none of them, or not those from one place of the first axis up to another.
+/// The error of a data set whose numbers were never written: none of them, or not those from one place of the
+/// first axis up to another.
 fn missing(path: &Path, name: &str, shape: &[usize], places: Option<[usize; 2]>) -> Error {
     let all = shape.first().copied().unwrap_or(1);
     let found = match places.map(|[start, end]| (start, end.min(all).saturating_sub(1))) {
@@ -91,8 +94,9 @@ fn chunks(path: &Path, data: &Dataset, name: &str, (shape, is_filled): (&[usize]
     Err(missing(path, name, shape, Some([first, end].map(|at| at.saturating_mul(chunk[0])))))
 }
 
-/// Errors: a source of a virtual data set that is not there or is smaller than the virtual data set says. Where the numbers should be
-/// `complete`, also numbers that no source gives, or that were never written in a source.
+/// Errors: a source of a virtual data set that is not there or is smaller than the virtual data set says.
+/// Where the numbers should be `complete`, also numbers that no source gives, or that were never written in a
+/// source.
 pub(super) fn expect_sources(
     path: &Path,
     data: &Dataset,
@@ -122,7 +126,8 @@ pub(super) fn expect_sources(
                         "put {stated} where {holder} seeks it: beside it, or where HDF5_VDS_PREFIX says"
                     )));
                 };
-                // Acquisitions lie in heaps; a file of virtual data sets was checked as the first file was opened.
+                // Acquisitions lie in heaps; a file of virtual data sets was checked as the first file was
+                // opened.
                 if !complete && !same_file(path, &file) && checked.insert(stated) {
                     check(&file, "an HDF5 file")?;
                 }
@@ -186,8 +191,8 @@ fn expect_large(path: &Path, name: &str, source: &Source, found: &[usize], shape
     }
 }
 
-/// Errors: places of the first axis for which a virtual data set names no source. Gaps within a place, as between the modules of a
-/// detector, may be filled on purpose.
+/// Errors: places of the first axis for which a virtual data set names no source. Gaps within a place, as
+/// between the modules of a detector, may be filled on purpose.
 fn covered<'a>(
     path: &Path,
     name: &str,

@@ -40,7 +40,8 @@ pub(super) struct Acquisitions {
     pub(super) missing: Vec<&'static str>,
     /// How many there are, at least 1.
     pub(super) count: usize,
-    /// Where the trajectory and the samples state their lengths, within an element of the file; the former may be absent.
+    /// Where the trajectory and the samples state their lengths, within an element of the file; the former
+    /// may be absent.
     references: (Option<usize>, usize),
     /// The file, and its length in bytes when it was opened.
     file: File,
@@ -128,8 +129,8 @@ impl Acquisitions {
         self.direct.is_some()
     }
 
-    /// Every head; past the HDF5 library where that is allowed and the layout is known. A file cannot hold more samples than it has
-    /// bytes, so heads that promise more are refused.
+    /// Every head; past the HDF5 library where that is allowed and the layout is known. A file cannot hold
+    /// more samples than it has bytes, so heads that promise more are refused.
     pub(super) fn heads(&mut self, past_library: bool) -> Result<Vec<Head>> {
         let bytes = self.count.saturating_mul(size_of::<HeadOnly>() + size_of::<Head>()) as u64;
         expect_memory("heads of acquisitions", bytes).map_err(|e| Error::core(&self.path, e))?;
@@ -152,8 +153,8 @@ impl Acquisitions {
         Ok(heads)
     }
 
-    /// Whether the HDF5 library reads the first, the middle and the last acquisition as `direct` does: types may state numbers of
-    /// other kinds than their sizes tell.
+    /// Whether the HDF5 library reads the first, the middle and the last acquisition as `direct` does: types
+    /// may state numbers of other kinds than their sizes tell.
     fn confirms(&self, heads: &[Head], direct: &Direct) -> bool {
         [0, self.count / 2, self.count - 1].into_iter().all(|at| {
             let mut arrays = Arrays::default();
@@ -242,7 +243,8 @@ impl Acquisitions {
         done
     }
 
-    /// Whether the file has a trajectory of acquisition `index`, whatever its head states. One that cannot be read counts.
+    /// Whether the file has a trajectory of acquisition `index`, whatever its head states. One that cannot be
+    /// read counts.
     pub(super) fn has_trajectory(&self, index: usize) -> bool {
         let mut found = false;
         let read = self.block(index..index + 1, |_, points, _| {
@@ -272,8 +274,8 @@ impl Acquisitions {
         }
     }
 
-    /// Where a block cannot be read, its acquisitions are read one by one: the error then names the first bad acquisition, however
-    /// the blocks are cut.
+    /// Where a block cannot be read, its acquisitions are read one by one: the error then names the first bad
+    /// acquisition, however the blocks are cut.
     fn block_of<S: Samples>(&self, range: std::ops::Range<usize>, take: &mut Take<'_>) -> Result<()> {
         let (traj, data) = match self.arrays_of::<S>(range.clone()) {
             Err(_) if range.len() > 1 => {

@@ -120,8 +120,8 @@ impl Checked {
         Label::of(self.encoding, &self.counters)
     }
 
-    /// Whether this image needs it. Noise and calibration belong to every image, and other readouts that corrections learn from to all
-    /// images of their slice.
+    /// Whether this image needs it. Noise and calibration belong to every image, and other readouts that
+    /// corrections learn from to all images of their slice.
     pub(super) fn serves(&self, flags: Flags, image: Label) -> bool {
         let (Sources { of_image, of_scan }, own) = (Sources::all(), self.counted());
         let same = (own.encoding, own.slice) == (image.encoding, image.slice);
@@ -164,8 +164,8 @@ impl Checked {
         self.samples * self.dims
     }
 
-    /// The acquisition of a head and its arrays, which begin at these indices of the arrays of all acquisitions: samples `[coil, sample]`,
-    /// and points `[sample, dim]` where it has any.
+    /// The acquisition of a head and its arrays, which begin at these indices of the arrays of all
+    /// acquisitions: samples `[coil, sample]`, and points `[sample, dim]` where it has any.
     pub(super) fn acquisition(
         &self,
         head: &Head,
@@ -195,8 +195,9 @@ impl Checked {
         })
     }
 
-    /// Checks the arrays against the head, and settles what the head leaves open or states wrongly. Samples are copied to the first of
-    /// `to`, which has [`Self::values`] elements, and points to the second, which has [`Self::components`].
+    /// Checks the arrays against the head, and settles what the head leaves open or states wrongly. Samples
+    /// are copied to the first of `to`, which has [`Self::values`] elements, and points to the second, which
+    /// has [`Self::components`].
     pub(super) fn settle(
         &self,
         path: &Path,
@@ -268,8 +269,9 @@ impl Checked {
         Ok(true)
     }
 
-    /// The sample at the k-space centre. Writers leave it 0 or garbage; a Cartesian line as long as the encoded matrix
-    /// has its centre in the middle. The centre of a partial line is found later, from its samples.
+    /// The sample at the k-space centre. Writers leave it 0 or garbage; a Cartesian line as long as the
+    /// encoded matrix has its centre in the middle. The centre of a partial line is found later, from its
+    /// samples.
     pub(super) fn centre(
         &self,
         header: &ScanHeader,

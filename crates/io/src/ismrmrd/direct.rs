@@ -1,11 +1,13 @@
 //! Acquisitions read by positioned reads on all threads. The HDF5 library reads one at a time.
 //!
-//! HDF5 tells where the records lie. A record has the head, and for each array of variable length 16 bytes: the number of elements (4),
-//! the address of a collection in the global heap (8), and the number of an object in it (4). A collection starts with `GCOL`, version 1
-//! and its size in 8 bytes at 8. Objects follow, each behind 16 bytes: its number (2), references (2), 4 unused, its size (8); they
-//! are padded to multiples of 8. Number 0 is free space. (HDF5 File Format Specification 3.0, III.E and VIII.)
+//! HDF5 tells where the records lie. A record has the head, and for each array of variable length 16 bytes:
+//! the number of elements (4), the address of a collection in the global heap (8), and the number of an
+//! object in it (4). A collection starts with `GCOL`, version 1 and its size in 8 bytes at 8. Objects follow,
+//! each behind 16 bytes: its number (2), references (2), 4 unused, its size (8); they are padded to multiples
+//! of 8. Number 0 is free space. (HDF5 File Format Specification 3.0, III.E and VIII.)
 //!
-//! Only this layout is read here. Whatever differs, however little, is left to the library, whose errors users then see.
+//! Only this layout is read here. Whatever differs, however little, is left to the library, whose errors
+//! users then see.
 
 use std::fs::File;
 use std::ops::Range;
@@ -69,7 +71,8 @@ pub(super) struct Direct {
     arrays: Vec<[Reference; 2]>,
 }
 
-/// The arrays of some acquisitions. The memory serves again for others: fresh memory costs as much as reading it does.
+/// The arrays of some acquisitions. The memory serves again for others: fresh memory costs as much as reading
+/// it does.
 #[derive(Default)]
 pub(super) struct Arrays {
     bytes: Bytes,
@@ -145,7 +148,8 @@ impl Direct {
             return None;
         }
         let descriptor = ty.to_descriptor().ok()?;
-        // A descriptor knows no bits: a number of four bytes may have 24 of them, and the library masks the others.
+        // A descriptor knows no bits: a number of four bytes may have 24 of them, and the library masks the
+        // others.
         if Datatype::from_descriptor(&descriptor).ok()? != ty {
             return None;
         }
@@ -336,7 +340,8 @@ impl Direct {
                 if place.len() != bytes_of(array, reference) || place.end > read.used {
                     return None;
                 }
-                // Free space of an odd length moves the objects behind it, and numbers are taken where they lie.
+                // Free space of an odd length moves the objects behind it, and numbers are taken where they
+                // lie.
                 if !place.start.is_multiple_of(align_of::<f32>()) {
                     return None;
                 }
@@ -347,7 +352,8 @@ impl Direct {
         (read.all.as_ptr() as usize).is_multiple_of(4).then_some(())
     }
 
-    /// Names every object of a collection of `size` bytes, whose first are `known`, and checks all that the library checks.
+    /// Names every object of a collection of `size` bytes, whose first are `known`, and checks all that the
+    /// library checks.
     fn walk(
         &self,
         address: u64,
@@ -418,8 +424,8 @@ fn numbers_of(ty: &TypeDescriptor) -> Option<usize> {
     }
 }
 
-/// Lists the bytes of a compound that become each number of another one. Members are found by name. No number becomes narrower or changes
-/// its kind.
+/// Lists the bytes of a compound that become each number of another one. Members are found by name. No number
+/// becomes narrower or changes its kind.
 fn copies(
     from: &CompoundType,
     to: &CompoundType,

@@ -4,7 +4,8 @@ use rayspin_scan::mri::ScanHeader;
 
 use super::xml;
 
-/// The echo times in s, in the order of the header's `sequenceParameters/TE` (ms); none where it states none, or one that is no number.
+/// The echo times in s, in the order of the header's `sequenceParameters/TE` (ms); none where it states none,
+/// or one that is no number.
 ///
 /// ```
 /// use rayspin_io::ismrmrd::{echo_times, parse_header};

@@ -8,7 +8,8 @@ use rayspin_scan::mri::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKi
 use super::xml::{self, Node};
 use crate::error::{Error, Result, one_line};
 
-/// ¹H resonance in Hz per tesla (shielded proton, CODATA 2018, is 42.576 MHz; scanners use the free proton's).
+/// ¹H resonance in Hz per tesla (shielded proton, CODATA 2018, is 42.576 MHz; scanners use the free
+/// proton's).
 pub(super) const HYDROGEN_HZ_PER_T: f64 = 42_577_478.518;
 /// A field stronger than this is taken for an error in the header, tesla.
 const STRONGEST_T: f64 = 30.0;

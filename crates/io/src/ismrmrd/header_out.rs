@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 /// Codes that the schema allows.
 const PATIENT_POSITIONS: [&str; 8] = ["HFP", "HFS", "HFDR", "HFDL", "FFP", "FFS", "FFDR", "FFDL"];
 
-/// The XML to write: as it was found when the header's fields still say the same, else made from the fields; and the elements
-/// that are left out with the identity.
+/// The XML to write: as it was found when the header's fields still say the same, else made from the fields;
+/// and the elements that are left out with the identity.
 pub(super) fn xml_of(path: &Path, scan: &Scan, identity: Identity) -> Result<(String, Vec<String>)> {
     if let Some(found) = &scan.header.xml
         && let Ok(parsed) = header_in::parse(path, found.clone(), &mut Vec::new())
@@ -198,8 +198,8 @@ pub(super) fn kind_name(kind: TrajectoryKind) -> &'static str {
     }
 }
 
-/// `xml` with characters beyond ASCII as character references, which mean the same: readers differ in the character set
-/// that they give the string.
+/// `xml` with characters beyond ASCII as character references, which mean the same: readers differ in the
+/// character set that they give the string.
 pub(super) fn ascii(xml: &str) -> String {
     let mut out = String::with_capacity(xml.len());
     for c in xml.chars() {

@@ -6,7 +6,8 @@ use super::header_out::Xml;
 use super::xml::{self, Node};
 pub use crate::identity::Identity;
 
-/// Elements that do not tell whose scan it is, as paths below the root. Everything within them is kept except comments and user
+/// Elements that do not tell whose scan it is, as paths below the root. Everything within them is kept except
+/// comments and user
 /// parameters that are text or encoded data: converters put headers of scanners there, names included.
 const HARMLESS: [&str; 20] = [
     "version",
@@ -34,8 +35,9 @@ const HARMLESS: [&str; 20] = [
 /// User parameters that are text and that Rayspin reads, by name.
 const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
 
-/// User parameters that are numbers and that a reconstruction needs, by the names that converters write: echo planar and spiral
-/// trajectories, the gradient system, the lines of a reference. Only known names are kept, since no list names all harmful ones, such as MRN.
+/// User parameters that are numbers and that a reconstruction needs, by the names that converters write: echo
+/// planar and spiral trajectories, the gradient system, the lines of a reference. Only known names are kept,
+/// since no list names all harmful ones, such as MRN.
 const READ_NUMBERS: [&str; 19] = [
     "acqDelayTime",
     "dwellTime",
@@ -58,7 +60,8 @@ const READ_NUMBERS: [&str; 19] = [
     "SamplingTime_ns",
 ];
 
-/// Whether a numeric user parameter of this name is kept. The names of a list end in a number: `MaxwellCoefficient_3`.
+/// Whether a numeric user parameter of this name is kept. The names of a list end in a number:
+/// `MaxwellCoefficient_3`.
 fn is_read(name: &str) -> bool {
     let digits = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let list = digits.strip_suffix('_').filter(|_| digits.len() < name.len()).unwrap_or(name);
@@ -88,8 +91,8 @@ pub fn identity_of(header: &ScanHeader) -> Vec<(String, String)> {
     removed.map(|(_, removed)| removed).unwrap_or_default()
 }
 
-/// A header without what may tell whose scan it is, and that as the paths and the texts of its elements. A header that tells
-/// nothing comes back as it is.
+/// A header without what may tell whose scan it is, and that as the paths and the texts of its elements. A
+/// header that tells nothing comes back as it is.
 pub(super) fn without_identity(xml: &str) -> Result<(String, Vec<(String, String)>), String> {
     let root = xml::parse(xml)?;
     let mut removed = Vec::new();

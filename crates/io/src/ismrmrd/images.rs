@@ -40,8 +40,8 @@ impl Default for ImageOptions {
     }
 }
 
-/// Writes `image` to a new file as an ISMRMRD image series, one image a repetition: `header`, `attributes` and `data`
-/// `[repetition, channel, z, y, x]`, as the reference implementation lays them out.
+/// Writes `image` to a new file as an ISMRMRD image series, one image a repetition: `header`, `attributes`
+/// and `data` `[repetition, channel, z, y, x]`, as the reference implementation lays them out.
 ///
 /// `position` is the position of the voxel at index n/2, as everywhere in Rayspin; lengths in mm, directions
 /// LPS.
@@ -205,7 +205,8 @@ fn dataset<T: H5Type>(series: &Group, frames: usize, [nz, ny, nx]: [usize; 3]) -
         .create("data")
 }
 
-/// The standard's codes: data types 1 (unsigned short) to 5 (float) and 7 (complex float), image types 1 (magnitude) to 5 (complex).
+/// The standard's codes: data types 1 (unsigned short) to 5 (float) and 7 (complex float), image types 1
+/// (magnitude) to 5 (complex).
 fn kind(values: Values, integers: Option<NumberType>) -> (u16, u16) {
     let data_type = match integers.map(|integers| integers.element) {
         Some(Element::U16) => 1,

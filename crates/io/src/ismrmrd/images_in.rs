@@ -33,7 +33,8 @@ struct ImageHead {
     repetition: u32,
 }
 
-/// The image series of `path`, as `group/series`: groups with a dataset `header` and a dataset `data` of five axes.
+/// The image series of `path`, as `group/series`: groups with a dataset `header` and a dataset `data` of five
+/// axes.
 ///
 /// Errors: not HDF5, or cut short.
 ///
@@ -53,11 +54,12 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
     Ok(series_of(path, &open(path)?))
 }
 
-/// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions. Those that share a
-/// repetition are slices, in the order of their places. Slices that no single geometry describes form several stacks,
-/// named `series/1`, `series/2`, ….
+/// Reads an ISMRMRD image series, `[image, 1, z, y, x]`, and what was assumed of it. Images are repetitions.
+/// Those that share a repetition are slices, in the order of their places. Slices that no single geometry
+/// describes form several stacks, named `series/1`, `series/2`, ….
 ///
-/// Errors: no series or stack, or several and none named, more than one channel, arrays that contradict the headers.
+/// Errors: no series or stack, or several and none named, more than one channel, arrays that contradict the
+/// headers.
 ///
 /// ```
 /// use rayspin_core::{C32, Geometry, Image};

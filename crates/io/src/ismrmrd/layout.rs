@@ -1,5 +1,5 @@
-//! How the structures of the ISMRMRD standard look in memory. HDF5 matches members by name and converts widths, so these
-//! read any order, packing and width that a file has.
+//! How the structures of the ISMRMRD standard look in memory. HDF5 matches members by name and converts
+//! widths, so these read any order, packing and width that a file has.
 
 use hdf5::H5Type;
 use hdf5::types::VarLenArray;

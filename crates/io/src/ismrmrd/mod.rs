@@ -1,10 +1,10 @@
 //! Raw scans and images in ISMRMRD (MRD 1.x), the vendor-neutral format of MRI raw data
 //! (Inati et al., Magn Reson Med 77:411, 2017), stored in HDF5.
 //!
-//! A scan is a group with `xml` (the header) and `data` (one compound an acquisition: `head`, `traj`, `data`). Members
-//! are read by name, so that the order, packing and width of any version and any writer are understood. The
-//! reader checks everything that a file states against what the file holds before it allocates memory. It
-//! notes its assumptions in [`Scan::notes`](rayspin_scan::mri::Scan::notes).
+//! A scan is a group with `xml` (the header) and `data` (one compound an acquisition: `head`, `traj`,
+//! `data`). Members are read by name, so that the order, packing and width of any version and any writer are
+//! understood. The reader checks everything that a file states against what the file holds before it
+//! allocates memory. It notes its assumptions in [`Scan::notes`](rayspin_scan::mri::Scan::notes).
 
 mod arrays;
 mod check;

@@ -21,7 +21,8 @@ use super::references;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{check_holder, opened, reading};
 
-/// Samples are read in blocks of at most this many bytes and acquisitions, one a thread at a time: a block stays in the second cache.
+/// Samples are read in blocks of at most this many bytes and acquisitions, one a thread at a time: a block
+/// stays in the second cache.
 const BLOCK_BYTES: u64 = 1 << 20;
 const BLOCK_COUNT: usize = 256;
 /// HDF5's own tables.
@@ -59,8 +60,8 @@ pub struct Contents {
 
 /// Reads the scan in `path`: every acquisition, in file order.
 ///
-/// Memory: 8 bytes a sample and 4 a trajectory component, plus about 64 MiB while reading ([`contents`] gives the number
-/// beforehand).
+/// Memory: 8 bytes a sample and 4 a trajectory component, plus about 64 MiB while reading ([`contents`] gives
+/// the number beforehand).
 ///
 /// Errors name the file, the field, the expected and the found. Each of these is an error:
 ///
@@ -217,7 +218,8 @@ impl Raw {
         let arrays = self.heads.iter().fold(0u64, |sum, h| sum.saturating_add(Self::resident(h)));
         let stored = self.heads.iter().map(|h| self.acquisitions.stored(h));
         let (all, largest) = stored.fold((0u64, 0), |(sum, most), h| (sum.saturating_add(h), h.max(most)));
-        // A thread's block is in memory twice where HDF5 reads it: as it hands the block out and as it converts it.
+        // A thread's block is in memory twice where HDF5 reads it: as it hands the block out and as it
+        // converts it.
         let threads = rayon::current_num_threads() as u64;
         let block = 2 * all.min(largest.max(BLOCK_BYTES).saturating_mul(threads));
         let heads = size_of::<Head>() + size_of::<Checked>() + size_of::<bool>() + direct::EACH_BYTES;
@@ -248,7 +250,8 @@ impl Raw {
         let values = |block: &Range<usize>| checked[block.clone()].iter().map(Checked::values).sum::<usize>();
         let components =
             |block: &Range<usize>| checked[block.clone()].iter().map(Checked::components).sum::<usize>();
-        // Acquisitions that stay together share memory. Fresh large pages cost a quarter of fresh small pages.
+        // Acquisitions that stay together share memory. Fresh large pages cost a quarter of fresh small
+        // pages.
         let mut memory = Vec::new();
         for some in blocks.chunks(if together { blocks.len().max(1) } else { 1 }) {
             let fail = |e| Error::core(path, e);
@@ -366,8 +369,8 @@ pub fn header(path: impl AsRef<Path>, group: Option<&str>) -> Result<ScanHeader>
 
 /// A scan that stays open. [`Self::read`] reads the acquisitions that the caller names.
 ///
-/// HDF5 works for one thread at a time: a reader on a thread of its own waits while another thread writes a file of that
-/// format.
+/// HDF5 works for one thread at a time: a reader on a thread of its own waits while another thread writes a
+/// file of that format.
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -396,7 +399,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens `path`, reads the header and the heads of all acquisitions, and checks these; `group` as in [`ReadOptions`].
+    /// Opens `path`, reads the header and the heads of all acquisitions, and checks these; `group` as in
+    /// [`ReadOptions`].
     ///
     /// Errors: as [`read`], as far as they concern these.
     pub fn open(path: impl AsRef<Path>, group: Option<&str>) -> Result<Self> {
@@ -465,8 +469,8 @@ impl Reader {
         &self.raw.header
     }
 
-    /// The place of every acquisition, in file order. A calibration readout whose head states a trajectory is read, since the file
-    /// may hold none.
+    /// The place of every acquisition, in file order. A calibration readout whose head states a trajectory is
+    /// read, since the file may hold none.
     pub fn places(&self) -> Vec<Place> {
         let places = self.raw.heads.iter().zip(&self.checked).enumerate();
         let place = |(index, (head, checked)): (usize, (&Head, &Checked))| {

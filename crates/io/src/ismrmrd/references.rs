@@ -1,5 +1,5 @@
-//! The lengths that variable-length members state, read before HDF5 sees them: it clears a buffer of the stated length
-//! before it looks at what is there, 16 GiB for a damaged one.
+//! The lengths that variable-length members state, read before HDF5 sees them: it clears a buffer of the
+//! stated length before it looks at what is there, 16 GiB for a damaged one.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ pub(super) struct Piece {
 /// Calls `check` with the index of each element of the one-dimensional `dataset` and the lengths that its
 /// variable-length members at the byte offsets `members` state.
 ///
-/// Elements in compressed chunks (which carry checksums) and in the header of the dataset itself are passed over.
+/// Elements in compressed chunks (which carry checksums) and in the header of the dataset itself are passed
+/// over.
 pub(super) fn lengths<const N: usize>(
     path: &Path,
     dataset: &Dataset,

@@ -199,7 +199,8 @@ impl SeriesSource {
         Ok(Some(StreamItem::Image(label, image)))
     }
 
-    /// The image that [`SeriesSource::next`] gives next; none while maps come first, and after the last image.
+    /// The image that [`SeriesSource::next`] gives next; none while maps come first, and after the last
+    /// image.
     pub fn upcoming(&self) -> Option<Label> {
         (self.maps == self.series.slices()).then(|| self.series.labels().nth(self.next)).flatten()
     }

@@ -147,8 +147,8 @@ pub fn summarise(scan: &Scan) -> ScanSummary {
 }
 
 impl ScanSummary {
-    /// As label and text, in the order in which to show it: system, encodings, acquisitions by purpose, coils, ranges of the counters
-    /// that vary, trajectory extent and the units that fit it.
+    /// As label and text, in the order in which to show it: system, encodings, acquisitions by purpose,
+    /// coils, ranges of the counters that vary, trajectory extent and the units that fit it.
     pub fn rows(&self) -> Vec<(String, String)> {
         let mut rows = Vec::new();
         let mut row = |label: &str, text: String| rows.push((label.to_owned(), text));
@@ -271,7 +271,8 @@ fn encoding(encoding: &Encoding) -> EncodingSummary {
     }
 }
 
-/// The extent of the trajectory of the first image encoding that has one, and the units it states or seems to be in.
+/// The extent of the trajectory of the first image encoding that has one, and the units it states or seems to
+/// be in.
 fn trajectory(scan: &Scan, image: &[&Acquisition]) -> Option<TrajectorySummary> {
     let first = image.iter().find(|a| a.trajectory.is_some())?;
     let space = &scan.header.encodings.get(first.encoding)?.encoded;

@@ -59,7 +59,8 @@ pub(super) fn files(path: &Path, header: &Header, shape: &[usize]) -> Result<Vec
     Ok(vec![Part { file: beside(name), count: parts(shape.len()).1 }])
 }
 
-/// `count` names of a pattern `name%03d.raw first last step`, as ITK understands it; the numbers may be left out from the end.
+/// `count` names of a pattern `name%03d.raw first last step`, as ITK understands it; the numbers may be left
+/// out from the end.
 fn numbered(pattern: &str, count: usize) -> Option<Vec<String>> {
     let words: Vec<&str> = pattern.split_whitespace().collect();
     // Names may have spaces, if all three numbers are there.

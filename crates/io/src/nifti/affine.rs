@@ -50,7 +50,8 @@ pub(super) fn geometry(
     Ok((geometry, notes))
 }
 
-/// Says how far the corners of the image by `qform` are from those by `sform`, where this is more than a tenth of a voxel.
+/// Says how far the corners of the image by `qform` are from those by `sform`, where this is more than a
+/// tenth of a voxel.
 fn other_place(
     path: &Path,
     raw: &NiftiHeader,
@@ -113,8 +114,8 @@ fn spacing(path: &Path, raw: &NiftiHeader, notes: &mut Vec<String>) -> Result<[f
     Ok(spacing)
 }
 
-/// The affine of the quaternion b, c, d (a ≥ 0 completes it to unit length), voxel sizes, and qfac = pixdim[0], which turns
-/// the third axis when it is negative.
+/// The affine of the quaternion b, c, d (a ≥ 0 completes it to unit length), voxel sizes, and qfac =
+/// pixdim[0], which turns the third axis when it is negative.
 fn qform(path: &Path, raw: &NiftiHeader, spacing: [f64; 3]) -> Result<Affine> {
     let [mut b, mut c, mut d] = [raw.quatern_b, raw.quatern_c, raw.quatern_d].map(f64::from);
     let squares = b * b + c * c + d * d;
@@ -140,10 +141,11 @@ fn qform(path: &Path, raw: &NiftiHeader, spacing: [f64; 3]) -> Result<Affine> {
     }))
 }
 
-/// Components b, c, d of the unit quaternion (a ≥ 0) of an affine's rotation, and qfac: −1 when the axes are left-handed.
+/// Components b, c, d of the unit quaternion (a ≥ 0) of an affine's rotation, and qfac: −1 when the axes are
+/// left-handed.
 ///
-/// The component of largest magnitude is found first, from the diagonal, and the others from it, which loses no accuracy
-/// near half turns.
+/// The component of largest magnitude is found first, from the diagonal, and the others from it, which loses
+/// no accuracy near half turns.
 pub(super) fn quaternion(affine: Affine, spacing: [f64; 3]) -> ([f64; 3], f32) {
     let mut r: [[f64; 3]; 3] =
         std::array::from_fn(|row| std::array::from_fn(|axis| affine[row][axis] / spacing[axis]));

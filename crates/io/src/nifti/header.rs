@@ -167,7 +167,8 @@ fn sizes(path: &Path, raw: &NiftiHeader) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
-/// Slope and intercept, absent when the header sets none: a slope of 0, or, as other readers have it, one that is not finite.
+/// Slope and intercept, absent when the header sets none: a slope of 0, or, as other readers have it, one
+/// that is not finite.
 fn scale(path: &Path, raw: &NiftiHeader) -> Result<Option<(f64, f64)>> {
     let (slope, intercept) = (f64::from(raw.scl_slope), f64::from(raw.scl_inter));
     if slope == 0.0 || !slope.is_finite() || (slope, intercept) == (1.0, 0.0) {

@@ -1,8 +1,8 @@
 //! NIfTI-1 images, `.nii` and `.nii.gz`.
 //!
-//! NIfTI's x varies fastest, then y, z and time, which is the C order of Rayspin's `[z, y, x]` and `[repetition, z, y, x]`:
-//! values pass through unchanged. NIfTI coordinates are RAS, Rayspin's LPS; the affine is converted, the values are never
-//! flipped.
+//! NIfTI's x varies fastest, then y, z and time, which is the C order of Rayspin's `[z, y, x]` and
+//! `[repetition, z, y, x]`: values pass through unchanged. NIfTI coordinates are RAS, Rayspin's LPS; the
+//! affine is converted, the values are never flipped.
 
 mod affine;
 mod header;
@@ -56,12 +56,13 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 
 /// Reads a NIfTI-1 file, compressed or not (told by its content, not its name).
 ///
-/// Integers of 8 to 64 bits, floats of 32 and 64 bits and complex numbers of 64 and 128 bits are read, in either byte
-/// order, scaled as the header says. The affine is `sform`, else `qform`, else the voxel size alone, which is noted. A sheared `sform`
+/// Integers of 8 to 64 bits, floats of 32 and 64 bits and complex numbers of 64 and 128 bits are read, in
+/// either byte order, scaled as the header says. The affine is `sform`, else `qform`, else the voxel size
+/// alone, which is noted. A sheared `sform`
 /// has no direction cosines: `qform` is taken instead when the file has one.
 ///
-/// Errors: NIfTI-2, header and values in two files, more than four axes, colour values, a sheared affine, a size that the
-/// file does not have.
+/// Errors: NIfTI-2, header and values in two files, more than four axes, colour values, a sheared affine, a
+/// size that the file does not have.
 ///
 /// ```
 /// use ndarray::ArrayD;
@@ -185,7 +186,8 @@ fn stream_error(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Writes an image as NIfTI-1, compressed when the name ends in `.gz`; `sform` and `qform` both hold its geometry, in mm.
+/// Writes an image as NIfTI-1, compressed when the name ends in `.gz`; `sform` and `qform` both hold its
+/// geometry, in mm.
 ///
 /// Errors: an axis longer than 32767, or a file that cannot be written.
 ///

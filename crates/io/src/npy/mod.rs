@@ -65,10 +65,11 @@ pub fn describe(path: impl AsRef<Path>) -> Result<Description> {
     Ok(read_header(path, "header", &mut file)?.description)
 }
 
-/// Reads a `.npy` file of real or complex numbers as complex ones; an array in Fortran order keeps that layout in memory.
+/// Reads a `.npy` file of real or complex numbers as complex ones; an array in Fortran order keeps that
+/// layout in memory.
 ///
-/// Errors: another format, a number type that is none of the above, a file shorter or longer than its header promises, or a
-/// value beyond single precision.
+/// Errors: another format, a number type that is none of the above, a file shorter or longer than its header
+/// promises, or a value beyond single precision.
 ///
 /// ```
 /// use ndarray::array;
@@ -130,7 +131,8 @@ pub fn write<T: WritableElement + Copy, D: Dimension>(
     })
 }
 
-/// Names of the arrays in an `.npz` archive, in its order, without their `.npy` ending. Errors: another format.
+/// Names of the arrays in an `.npz` archive, in its order, without their `.npy` ending. Errors: another
+/// format.
 ///
 /// ```
 /// use ndarray::array;
@@ -172,7 +174,8 @@ pub fn read_npz_complex(path: impl AsRef<Path>, name: Option<&str>) -> Result<Ar
     read_entry(path.as_ref(), name, Numbers::Any)
 }
 
-/// Reads one array of an `.npz` archive as real numbers. Errors: complex numbers, and as [`read_npz_complex`].
+/// Reads one array of an `.npz` archive as real numbers. Errors: complex numbers, and as
+/// [`read_npz_complex`].
 ///
 /// ```
 /// use ndarray::array;
@@ -239,7 +242,8 @@ fn of_entry<R>(
     }
 }
 
-/// The error of an entry of an archive: its numbers cannot be unpacked, or are others than its checksum was made of.
+/// The error of an entry of an archive: its numbers cannot be unpacked, or are others than its checksum was
+/// made of.
 fn damaged(path: &Path, what: &str, error: std::io::Error) -> Error {
     use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {

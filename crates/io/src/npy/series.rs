@@ -17,7 +17,8 @@ fn header_bytes(descr: &str, shape: &[usize], longest: &[usize]) -> Vec<u8> {
         let comma = if shape.len() == 1 { "," } else { "" };
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma})}}", sizes.join(", "))
     };
-    // Ten bytes before the dictionary, at least one space and a newline after it, in a multiple of 64: as `write` has it.
+    // Ten bytes before the dictionary, at least one space and a newline after it, in a multiple of 64: as
+    // `write` has it.
     let length = (text(longest).len() + 12).next_multiple_of(64) - 10;
     let mut bytes = MAGIC.to_vec();
     bytes.extend([1, 0]);

@@ -8,7 +8,8 @@ use super::{Checked, read_header};
 use crate::element::{self, Origin, Stop};
 use crate::{Error, Result};
 
-/// A `.npy` array of real numbers that is read piece by piece, from a file or from a pipe that another program writes to.
+/// A `.npy` array of real numbers that is read piece by piece, from a file or from a pipe that another
+/// program writes to.
 ///
 /// ```
 /// use ndarray::array;
@@ -72,7 +73,8 @@ impl NpyStream {
 
     /// The next `count` numbers in C order, or as many as are left. Waits for a pipe.
     ///
-    /// Errors: a stream that ends before the last number, or a file that goes on behind it; a number beyond single precision; memory.
+    /// Errors: a stream that ends before the last number, or a file that goes on behind it; a number beyond
+    /// single precision; memory.
     pub fn read(&mut self, count: usize) -> Result<Vec<f32>> {
         let (path, header) = (&self.path, &self.header);
         let count = count.min(header.count - self.done);

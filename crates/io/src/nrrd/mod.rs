@@ -4,8 +4,8 @@
 //! backwards, the axes are in the C order of Rayspin's `[repetition, z, y, x]`. The reader takes numbers
 //! of 8 to 64 bits in either byte order: raw, compressed by gzip, as text or as hexadecimal digits. Axes are
 //! two or three of space, one of repetitions (`list`, `time`) in any place, and a first one of complex
-//! numbers. Written: 32-bit floats, complex numbers, and integers that were read as such, in LPS, compressed by
-//! gzip.
+//! numbers. Written: 32-bit floats, complex numbers, and integers that were read as such, in LPS, compressed
+//! by gzip.
 //!
 //! Source: <http://teem.sourceforge.net/nrrd/format.html>.
 

@@ -1,4 +1,5 @@
-//! The size of a voxel that a TIFF file states: in OME's XML, in ImageJ's description, or by the tags of the resolution.
+//! The size of a voxel that a TIFF file states: in OME's XML, in ImageJ's description, or by the tags of the
+//! resolution.
 
 use std::io::{Read, Seek};
 
@@ -71,7 +72,8 @@ impl Stated {
         Self { note, ..Self::default() }
     }
 
-    /// Voxels of this size at the isocentre, of 1 mm where the file states none. `notes` says what was not taken, and what is assumed.
+    /// Voxels of this size at the isocentre, of 1 mm where the file states none. `notes` says what was not
+    /// taken, and what is assumed.
     pub(super) fn geometry(self, pages: usize, notes: &mut Vec<String>) -> Geometry {
         notes.extend(self.note);
         let Some([u, v]) = self.pixel else { return Geometry::default() };

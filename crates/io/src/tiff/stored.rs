@@ -55,8 +55,8 @@ impl<R: Seek> Seek for Patched<R> {
 
 /// Lets the decoder return the numbers of its page, the `index`-th of the file, as they are stored.
 ///
-/// WhiteIsZero says how a page is shown, and the decoder changes the numbers for it: u to 65535 − u, floats to 1 − v. It finds
-/// BlackIsZero in the file instead.
+/// WhiteIsZero says how a page is shown, and the decoder changes the numbers for it: u to 65535 − u, floats
+/// to 1 − v. It finds BlackIsZero in the file instead.
 pub(super) fn keep<R: Read + Seek>(decoder: &mut Decoder<Patched<R>>, index: usize) -> TiffResult<()> {
     if !is_white_zero(decoder)? {
         return Ok(());
@@ -167,7 +167,8 @@ fn shape(text: &str) -> Option<Vec<usize>> {
     list.split(',').map(|size| size.trim().parse().ok()).collect()
 }
 
-/// The pages of `[rows, columns]` that a file has by the description of its first, where it may describe that one alone.
+/// The pages of `[rows, columns]` that a file has by the description of its first, where it may describe that
+/// one alone.
 pub(super) fn stated_pages(text: &str, [rows, columns]: [usize; 2]) -> Option<usize> {
     if let Some(images) = imagej(text, "images") {
         return Some(images);
@@ -179,8 +180,8 @@ pub(super) fn stated_pages(text: &str, [rows, columns]: [usize; 2]) -> Option<us
     (all % page == 0).then_some(all / page)
 }
 
-/// A note if the description says that several axes count the pages. A single axis counts the slices, whatever its name: programs write
-/// plain stacks as channels.
+/// A note if the description says that several axes count the pages. A single axis counts the slices,
+/// whatever its name: programs write plain stacks as channels.
 fn axes_note(text: &str) -> Option<String> {
     let ome = |name: &str| text.split_once(&format!(" {name}=\""))?.1.split_once('"')?.0.parse().ok();
     let counts: [Option<usize>; 3] = match text.contains("<OME") {

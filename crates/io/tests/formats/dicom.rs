@@ -123,7 +123,8 @@ fn the_real_head_comes_onto_a_rectangular_grid() {
     assert!(read.notes[2].contains("sheared by 18.5°"), "{:?}", read.notes);
     let volume = read.image;
     assert_eq!(volume.data().shape(), [37, 611, 512]);
-    // What pydicom says of 01.dcm: ImagePositionPatient, PixelSpacing; the rows above are for the shift of the others.
+    // What pydicom says of 01.dcm: ImagePositionPatient, PixelSpacing; the rows above are for the shift of
+    // the others.
     let affine = volume.geometry().affine_lps([37, 611, 512]);
     let at = |x: f64, y: f64, z: f64| affine.map(|row| row[0] * x + row[1] * y + row[2] * z + row[3]);
     let near = |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-3);

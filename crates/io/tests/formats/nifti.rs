@@ -339,8 +339,9 @@ proptest! {
     }
 }
 
-/// How far single precision of b, c and d alone may move a corner of the image. They are rounded by 2⁻²⁵, so a² = 1 − b² − c² − d²
-/// is off by up to 2√3·2⁻²⁵; near a half turn a is 0, and its root turns the image by 6·10⁻⁴ rad.
+/// How far single precision of b, c and d alone may move a corner of the image. They are rounded by 2⁻²⁵, so
+/// a² = 1 − b² − c² − d² is off by up to 2√3·2⁻²⁵; near a half turn a is 0, and its root turns the image by
+/// 6·10⁻⁴ rad.
 fn quaternion_error_mm(geometry: &Geometry, shape_zyx: [usize; 3]) -> f64 {
     let affine = geometry.affine_ras(shape_zyx);
     let r: [[f64; 3]; 3] =

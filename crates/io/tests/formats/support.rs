@@ -11,7 +11,8 @@ pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Runs a script of `tests/interop` with the Python that RAYSPIN_PYTHON names; false, with a printed word, without one.
+/// Runs a script of `tests/interop` with the Python that RAYSPIN_PYTHON names; false, with a printed word,
+/// without one.
 pub(crate) fn python(script: &str, action: &str, folder: &Path) -> bool {
     let Ok(python) = std::env::var("RAYSPIN_PYTHON") else {
         println!("skipped: RAYSPIN_PYTHON is not set");

@@ -220,7 +220,8 @@ fn named(of: fn(&Format) -> bool) -> String {
     FORMATS.iter().filter(|format| of(format)).map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Compares what stands in a document between `<!-- formats: WHAT -->` and `<!-- end -->`; writes it where RAYSPIN_WRITE_DOCUMENTS is set.
+/// Compares what stands in a document between `<!-- formats: WHAT -->` and `<!-- end -->`; writes it where
+/// RAYSPIN_WRITE_DOCUMENTS is set.
 fn expect_written(file: &str, what: &str, wanted: &str) {
     let text = document(file);
     let (start, end) = (format!("<!-- formats: {what} -->"), "<!-- end -->");
@@ -265,7 +266,8 @@ fn documents_list_the_formats_of_the_table() {
     expect("../../docs/reading.md", "| array |", Format::reads_arrays);
 }
 
-/// Axes that a BART array came in are the axes that it is written in, also where the slices do not lie one behind the other.
+/// Axes that a BART array came in are the axes that it is written in, also where the slices do not lie one
+/// behind the other.
 #[test]
 fn bart_images_are_written_in_the_dimensions_of_their_layout() {
     use rayspin_io::cfl::{self, Axes, dim};

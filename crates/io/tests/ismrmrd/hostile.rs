@@ -1,5 +1,5 @@
-//! Files that are broken, cut short or lie. Every one must end in an error or a scan; none may panic, hang or take memory
-//! that it does not have.
+//! Files that are broken, cut short or lie. Every one must end in an error or a scan; none may panic, hang or
+//! take memory that it does not have.
 
 use std::fs;
 use std::path::Path;
@@ -180,7 +180,8 @@ fn a_heap_that_never_ends_is_refused() {
     }
 }
 
-/// A free block of an odd length moves the objects behind it to places where numbers cannot be taken as they lie.
+/// A free block of an odd length moves the objects behind it to places where numbers cannot be taken as they
+/// lie.
 #[test]
 fn objects_at_odd_places_of_a_heap_are_refused_or_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What ismrmrd-python writes is read, and what is written it reads. `RAYSPIN_PYTHON` names a Python that has ismrmrd and
-//! h5py; without it these tests say so and pass over.
+//! What ismrmrd-python writes is read, and what is written it reads. `RAYSPIN_PYTHON` names a Python that has
+//! ismrmrd and h5py; without it these tests say so and pass over.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +43,8 @@ fn files_of_ismrmrd_python_are_read() {
     if !python("ismrmrd_write.py", &[folder.path()]) {
         return;
     }
-    // Two encodings, two noise readouts, 3 slices × 2 repetitions × 6 lines, every other line reversed, no trajectory.
+    // Two encodings, two noise readouts, 3 slices × 2 repetitions × 6 lines, every other line reversed, no
+    // trajectory.
     let path = folder.path().join("epi.h5");
     let scan = read(&path).unwrap();
     // h5py writes one record a chunk.
@@ -81,7 +82,8 @@ fn files_of_ismrmrd_python_are_read() {
             assert_eq!(a.position, [1.5, -2.5, 10.0 * (line / 6 % 3) as f32]);
         }
     }
-    // Spokes with a trajectory in 1/m, written one by one with h5py in an aligned layout without `traj` padding.
+    // Spokes with a trajectory in 1/m, written one by one with h5py in an aligned layout without `traj`
+    // padding.
     let scan = read(folder.path().join("radial.h5")).unwrap();
     assert_eq!(scan.header.trajectory_units, Some(TrajectoryUnits::CyclesPerMetre));
     assert_eq!(scan.acquisitions.len(), 5);

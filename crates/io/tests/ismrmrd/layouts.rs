@@ -131,7 +131,8 @@ fn order_width_and_precision_do_not_matter() {
 }
 
 fn least<T: H5Type + Copy>(path: &std::path::Path, values: &[T]) {
-    // A process that another test starts meanwhile inherits the lock of the file before, so that this is a new file.
+    // A process that another test starts meanwhile inherits the lock of the file before, so that this is a
+    // new file.
     let _ = std::fs::remove_file(path);
     let file = hdf5::File::create(path).unwrap();
     let group = file.create_group("dataset").unwrap();

@@ -1,5 +1,6 @@
-//! Reads a file in every way there is: whole, by the HDF5 library alone, acquisition by acquisition, and image by image as a stream does.
-//! All must give the same scan or the same error. The tests and the fuzzer of `fuzz/` call it with altered files.
+//! Reads a file in every way there is: whole, by the HDF5 library alone, acquisition by acquisition, and
+//! image by image as a stream does. All must give the same scan or the same error. The tests and the fuzzer
+//! of `fuzz/` call it with altered files.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -143,8 +144,9 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// The images of a series, or the error of the first that cannot be made. `counted`: whether the images are those of the file's
-    /// counters, which the whole scan holds too. `maps`: whether frames for maps come first.
+    /// The images of a series, or the error of the first that cannot be made. `counted`: whether the images
+    /// are those of the file's counters, which the whole scan holds too. `maps`: whether frames for maps come
+    /// first.
     fn images(&self, series: &Series, counted: bool, maps: bool) {
         let monitor = Monitor::silent();
         let options = FrameOptions { times: true, ..FrameOptions::default() };

@@ -19,7 +19,8 @@ use crate::Result;
 
 /// Bytes of the views that are added at a time, at most.
 const BATCH: usize = 32 << 20;
-/// Parts in which views are added at least, so that a picture grows; each but the first takes a pass over the volume.
+/// Parts in which views are added at least, so that a picture grows; each but the first takes a pass over the
+/// volume.
 const PARTS: usize = 16;
 /// Views of a part, at least.
 const LEAST: usize = 8;
@@ -71,8 +72,8 @@ pub(super) fn at_a_time(geometry: &ProjectionGeometry) -> usize {
 }
 
 impl Stream<'_> {
-    /// Makes the volume slab by slab, each of all views, and gives each part to `deliver` with its first slice. Returns
-    /// what was assumed or changed, for people.
+    /// Makes the volume slab by slab, each of all views, and gives each part to `deliver` with its first
+    /// slice. Returns what was assumed or changed, for people.
     ///
     /// Errors: as [`Stream::slab`], errors of `deliver`.
     pub(super) fn run<E: From<crate::Error> + From<Error>>(

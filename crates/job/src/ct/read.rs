@@ -117,8 +117,8 @@ pub(super) fn kind(request: &Request) -> Result<Kind> {
 
 /// Reads a scan. The file states the rays, or the options do.
 ///
-/// Errors: a file that cannot be read; rays that neither the file nor the options state; views, rows or columns that the scan lacks;
-/// corrections that it does not take.
+/// Errors: a file that cannot be read; rays that neither the file nor the options state; views, rows or
+/// columns that the scan lacks; corrections that it does not take.
 pub(super) fn read(request: &Arc<Request>, kind: Kind, device: &Device) -> Result<Lines> {
     let mut notes = Vec::new();
     if kind.stream {
@@ -156,7 +156,8 @@ pub(super) fn read(request: &Arc<Request>, kind: Kind, device: &Device) -> Resul
     }
     let made = prepare(device, scan, (&part, [rows, columns]), &request.corrections, &options, &mut notes);
     let Prepared { lines, geometry, axis } = made.map_err(of_scan)?;
-    // The owner of a scan in memory holds its samples already. Line integrals are made of a copy, which is counted.
+    // The owner of a scan in memory holds its samples already. Line integrals are made of a copy, which is
+    // counted.
     let owners = 4 * whole.iter().product::<usize>() as u64;
     let bytes = if own { bytes } else { bytes.saturating_sub(owners) };
     Ok(Lines { values: Source::Whole(lines), geometry, axis, notes, bytes, pixel_mm, stated })
@@ -332,7 +333,8 @@ fn with_fields(projections: Projections, request: &Request) -> Result<Projection
     Ok(projections.with_fields(field(flat, "`--flat`")?, dark))
 }
 
-/// The rays of a geometry file of RTK. Pixels are `pitch_mm` apart, and the middle of the detector is at `middle` of its images.
+/// The rays of a geometry file of RTK. Pixels are `pitch_mm` apart, and the middle of the detector is at
+/// `middle` of its images.
 fn rtk(
     request: &Request,
     [views, rows, columns]: [usize; 3],

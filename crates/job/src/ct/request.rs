@@ -89,8 +89,8 @@ pub struct Request {
     pub row: Option<Ranges>,
     /// Only these columns.
     pub column: Option<Ranges>,
-    /// The options that the user gave, by the fields of [`options`](super::options) and the names of parameters. One that does nothing is
-    /// refused.
+    /// The options that the user gave, by the fields of [`options`](super::options) and the names of
+    /// parameters. One that does nothing is refused.
     pub given: Given,
     /// The files that the volume will be written to, whose writers take memory.
     pub outputs: Vec<PathBuf>,

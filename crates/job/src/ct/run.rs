@@ -28,7 +28,8 @@ pub struct Finished<'a> {
     pub device: Device,
     /// What was told. The running stage of the record is the reconstruction.
     pub told: Told<'a>,
-    /// The volume, how the iterations went, and what was measured of the transforms. The volume is empty where its slabs went to the sink.
+    /// The volume, how the iterations went, and what was measured of the transforms. The volume is empty
+    /// where its slabs went to the sink.
     pub made: Reconstruction,
     /// The rays that were used.
     pub geometry: ProjectionGeometry,
@@ -37,8 +38,8 @@ pub struct Finished<'a> {
 }
 
 impl<'a> Planned<'a> {
-    /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the slabs of a run that [is cut](Self::is_cut); of
-    /// other runs the volume is part of the result.
+    /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the slabs of a run
+    /// that [is cut](Self::is_cut); of other runs the volume is part of the result.
     ///
     /// Errors: memory; whatever reading, reconstructing and the sink come to.
     pub fn run<E: From<Error> + From<rayspin_core::Error>>(
@@ -57,8 +58,8 @@ impl<'a> Planned<'a> {
         recorder.parameter("slices at a time", serde_json::json!(options.batch_sizes.slices));
         recorder.parameter("views at a time", serde_json::json!(options.batch_sizes.views));
         recorder.parameter("budget", serde_json::to_value(&plan.budget).map_err(Error::from)?);
-        // A memory limit does not count compilers: with it, a kernel is compiled when it is needed. A rehearsal holds the whole scan, of
-        // views that arrive there may be no room for.
+        // A memory limit does not count compilers: with it, a kernel is compiled when it is needed. A
+        // rehearsal holds the whole scan, of views that arrive there may be no room for.
         let whole = matches!(lines.values, Source::Whole(_));
         if place.device.kind() == BackendKind::Cuda && place.memory.is_none() && whole {
             recorder.stage("compile kernels");

@@ -75,8 +75,8 @@ impl<'a> Begun<'a> {
 
     /// Reads the scan and makes line integrals of it, or opens views that arrive.
     ///
-    /// Errors: a scan that cannot be read; rays that neither the scan nor the request states; views, rows or columns that the scan lacks;
-    /// corrections that it does not take; an option that does nothing.
+    /// Errors: a scan that cannot be read; rays that neither the scan nor the request states; views, rows or
+    /// columns that the scan lacks; corrections that it does not take; an option that does nothing.
     pub fn read(self) -> Result<Understood<'a>> {
         let Self { mut session, kind } = self;
         if let Some(path) = session.request.input.file() {

@@ -63,7 +63,8 @@ pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) ->
     Ok((Source::Arrays { series, labels, slices, notes }, shape))
 }
 
-/// How arrays are read. Over a temporal basis the echoes of a BART array are the series, as BART's own tools have it.
+/// How arrays are read. Over a temporal basis the echoes of a BART array are the series, as BART's own tools
+/// have it.
 fn options(request: &Request) -> ScanOptions {
     let echoes_in_time =
         request.basis.is_some() && request.selection.contrast.is_none() && request.selection.window.is_none();

@@ -34,7 +34,8 @@ impl BasisOf {
 
 /// The temporal basis that a request names, for a series of this many images.
 ///
-/// Errors: a file that cannot be read; an array of other axes; echo times that are not known; a basis for another number of images.
+/// Errors: a file that cannot be read; an array of other axes; echo times that are not known; a basis for
+/// another number of images.
 pub(super) fn of(request: &Request, images: usize) -> Result<Option<Basis>> {
     let Some(named) = &request.basis else { return Ok(None) };
     let basis = match named {
@@ -55,7 +56,8 @@ pub(super) fn of(request: &Request, images: usize) -> Result<Option<Basis>> {
     Ok(Some(basis))
 }
 
-/// `[frame, coefficient]` of a file. A BART array has frames in TE and coefficients in COEFF, the next dimension.
+/// `[frame, coefficient]` of a file. A BART array has frames in TE and coefficients in COEFF, the next
+/// dimension.
 fn read(path: &Path) -> Result<Array2<C64>> {
     let array = io::read_array(path, "a temporal basis")?.mapv(|v| C64::new(v.re.into(), v.im.into()));
     let of_bart = path.extension().is_some_and(|ending| ending == "cfl" || ending == "hdr");

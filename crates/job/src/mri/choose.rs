@@ -231,8 +231,8 @@ impl<'a> Understood<'a> {
         })
     }
 
-    /// Takes the method that the user named, or else one that suits the scan, with what its rules and its images say. Maps of a stream are
-    /// learned for it.
+    /// Takes the method that the user named, or else one that suits the scan, with what its rules and its
+    /// images say. Maps of a stream are learned for it.
     ///
     /// Errors: an option that does nothing; a value out of range; a file of an image that cannot be read.
     pub fn choose(mut self) -> Result<Chosen<'a>> {
@@ -298,8 +298,8 @@ impl<'a> Understood<'a> {
         Ok(Chosen(Self { session, source, shape, process }))
     }
 
-    /// The method that suits the scan, and why. The images of a series are solved for together only if that method has the parameters
-    /// that were given, and fits the memory.
+    /// The method that suits the scan, and why. The images of a series are solved for together only if that
+    /// method has the parameters that were given, and fits the memory.
     fn suited(&mut self, facts: &Facts) -> Result<(&'static dyn Method, String)> {
         let field = self.session.request.field_map.is_some();
         let none = || rayspin_core::Error::value("method", "one that suits the scan", "none");

@@ -7,7 +7,8 @@ use rayspin_run::{Need, Value};
 use super::methods;
 use super::request::{Input, Request};
 
-/// What is known of a reconstruction: the request and where its scan lies at once, the method and the scan later.
+/// What is known of a reconstruction: the request and where its scan lies at once, the method and the scan
+/// later.
 pub struct Run<'a> {
     pub(super) request: &'a Request,
     pub(super) known: Known,

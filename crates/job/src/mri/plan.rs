@@ -76,7 +76,8 @@ impl Job for PlanJob<'_> {
         budget.stages.extend(core.stages);
         let (images, result) = (8 * image * shape.images(source) as u64, budget.result);
         let process = self.process + shape.kept;
-        // Images that are handed over together are held until the end. Writers of volumes count their own memory.
+        // Images that are handed over together are held until the end. Writers of volumes count their own
+        // memory.
         let together = match source {
             Source::Stream(_) => request.collects,
             Source::Series { .. } => true,

@@ -216,7 +216,8 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     Ok((Source::Parts { labels, slices, notes }, shape))
 }
 
-/// One image of a scan that does not fit in memory. Its acquisitions keep their numbers in the file, which errors state.
+/// One image of a scan that does not fit in memory. Its acquisitions keep their numbers in the file, which
+/// errors state.
 pub(super) fn read_part(
     path: &Path,
     label: Label,

@@ -28,7 +28,8 @@ pub(super) fn parameters(recorder: &mut RunRecorder, request: &Request, options:
     rows::record(options::options(), request, recorder);
 }
 
-/// The corrections in the order in which they act, each with the reason where it does nothing, and their parameters by their names.
+/// The corrections in the order in which they act, each with the reason where it does nothing, and their
+/// parameters by their names.
 pub(super) fn corrections(recorder: &mut RunRecorder, corrections: &Corrections, scan: &Known<'_>) {
     let one = |one: &dyn Correction| {
         let idle = one.idle(scan).map(|reason| as_options(&reason).into_owned());
@@ -43,7 +44,8 @@ pub(super) fn corrections(recorder: &mut RunRecorder, corrections: &Corrections,
     }
 }
 
-/// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are estimated, where they are.
+/// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are
+/// estimated, where they are.
 pub(super) fn used(recorder: &mut RunRecorder, frame: &Frame, options: &ReconOptions, estimates_maps: bool) {
     let sizes = || frame.matrix.iter().rev();
     let fov: Vec<f64> =

@@ -90,8 +90,8 @@ pub struct Request {
     pub field_map: Option<Beside<f32>>,
     /// The covariance of the coils' noise `[coil, coil]`, in place of the scan's.
     pub noise_covariance: Option<Beside<C64>>,
-    /// The options that the user gave, by the fields of [`options`](super::options) and the names of parameters. One that does nothing is
-    /// refused.
+    /// The options that the user gave, by the fields of [`options`](super::options) and the names of
+    /// parameters. One that does nothing is refused.
     pub given: Given,
     /// The files that images will be written to, whose writers take memory.
     pub outputs: Vec<PathBuf>,
@@ -138,7 +138,8 @@ impl Request {
 
     /// Begins a run: checks what can be checked before the scan is read, and reads maps.
     ///
-    /// Errors: an option out of range, or one that does nothing; a file that an option names and that cannot be read.
+    /// Errors: an option out of range, or one that does nothing; a file that an option names and that cannot
+    /// be read.
     pub fn begin(self, place: Place, monitor: Monitor<'_>, recorder: RunRecorder) -> Result<Begun<'_>> {
         Begun::new(self, place, monitor, recorder)
     }

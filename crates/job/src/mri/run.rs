@@ -62,8 +62,8 @@ pub struct Finished<'a> {
 }
 
 impl<'a> Planned<'a> {
-    /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the volumes of a [stream](Self::stream) as soon as
-    /// each is done; of other runs the image is part of the result.
+    /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the volumes of a
+    /// [stream](Self::stream) as soon as each is done; of other runs the image is part of the result.
     ///
     /// Errors: memory; whatever reading, reconstructing and the sink come to.
     pub fn run<E: From<Error> + From<rayspin_core::Error> + Send>(
@@ -141,8 +141,8 @@ impl<'a> Planned<'a> {
         })
     }
 
-    /// What [`Self::run`] does first: it opens what the run keeps from others, records the plan, and compiles kernels. A program that is to
-    /// be interrupted at once until the images begin calls it before.
+    /// What [`Self::run`] does first: it opens what the run keeps from others, records the plan, and compiles
+    /// kernels. A program that is to be interrupted at once until the images begin calls it before.
     ///
     /// Errors: memory; a folder of kernels that cannot be opened; an option out of range.
     pub fn ready(&mut self) -> Result<()> {
@@ -173,8 +173,8 @@ impl<'a> Planned<'a> {
         Ok(())
     }
 
-    /// Compiles the kernels of a GPU together. A memory limit counts no compilers, so that they then run one at a time, when a kernel is
-    /// needed.
+    /// Compiles the kernels of a GPU together. A memory limit counts no compilers, so that they then run one
+    /// at a time, when a kernel is needed.
     fn compile_ahead(&mut self) {
         let Self { session, source, shape, .. } = self;
         if session.place.device.kind() == BackendKind::Cuda
@@ -188,7 +188,8 @@ impl<'a> Planned<'a> {
 }
 
 impl Finished<'_> {
-    /// Records what decided the images, how the iterations went, and what was told; says what stopped above its tolerance.
+    /// Records what decided the images, how the iterations went, and what was told; says what stopped above
+    /// its tolerance.
     pub fn record(&mut self) -> Result<()> {
         let tolerance = self.request.method.has("tolerance");
         if let Some(note) = stopped::note(&self.solves, &*self.options.method, tolerance) {
@@ -290,7 +291,8 @@ fn taken(made: &mut Option<Made>, label: Label, notes: &mut Vec<String>) -> Opti
     Some(frame)
 }
 
-/// Reconstructs the frames of a reader. An error of the reader is returned as it is, and not as one of the reconstruction.
+/// Reconstructs the frames of a reader. An error of the reader is returned as it is, and not as one of the
+/// reconstruction.
 fn of_reader(
     device: &Device,
     frames: Frames<'_>,

@@ -23,7 +23,8 @@ pub(super) enum Source {
         slices: Vec<u16>,
         only: Option<Box<Frame>>,
     },
-    /// Repetitions or windows of a scan in memory: how many, of how many slices, and another image of the slice that is looked at.
+    /// Repetitions or windows of a scan in memory: how many, of how many slices, and another image of the
+    /// slice that is looked at.
     Series { scan: Arc<Scan>, repetitions: usize, slices: usize, another: Option<Box<Frame>> },
     /// A scan on disk, read image by image; the notes are the first image's.
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
@@ -66,7 +67,8 @@ impl Source {
     }
 }
 
-/// A frame that was made to be looked at, and what was noted of making it. Where its image comes, it is not made again.
+/// A frame that was made to be looked at, and what was noted of making it. Where its image comes, it is not
+/// made again.
 pub(super) type Made = (Frame, Vec<String>);
 
 /// A frame like all others, what is held beside it, and how often it comes.

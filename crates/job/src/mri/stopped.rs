@@ -3,14 +3,17 @@
 use rayspin_mri::methods::{Method, Value};
 use rayspin_mri::recon::Solve;
 
-/// The largest distance from the minimiser at which an image is called close to it: of conjugate gradients in the norm of the normal
-/// operator, relative to the image, else the relative residual. The noise of a scan with a signal-to-noise ratio below 100 is larger.
+/// The largest distance from the minimiser at which an image is called close to it: of conjugate gradients in
+/// the norm of the normal operator, relative to the image, else the relative residual. The noise of a scan
+/// with a signal-to-noise ratio below 100 is larger.
 const NEAR: f64 = 1e-2;
 
-/// The note on solves that ended above the tolerance: what happened, what it means, what to do. None if all solves met it.
+/// The note on solves that ended above the tolerance: what happened, what it means, what to do. None if all
+/// solves met it.
 ///
-/// Unless the tolerance was `asked` for, there is no note in three more cases: conjugate gradients came close to the minimiser; there is
-/// no penalty, so that the number of iterations regularises; random shifts keep the image moving.
+/// Unless the tolerance was `asked` for, there is no note in three more cases: conjugate gradients came close
+/// to the minimiser; there is no penalty, so that the number of iterations regularises; random shifts keep
+/// the image moving.
 pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option<String> {
     let Some(Value::Number(tolerance)) = method.get("tolerance") else { return None };
     let Some(Value::Count(iterations)) = method.get("iterations") else { return None };

@@ -43,8 +43,8 @@ pub(super) struct Stream {
     windows: bool,
 }
 
-/// Opens the scan as a stream where it is to be one: with a window, or where it holds several repetitions. Gives back the reader of
-/// any other scan.
+/// Opens the scan as a stream where it is to be one: with a window, or where it holds several repetitions.
+/// Gives back the reader of any other scan.
 pub(super) fn open(
     path: &Path,
     request: &Request,
@@ -169,8 +169,9 @@ impl Stream {
         self.source.slices()
     }
 
-    /// Reconstructs the stream; `sink` takes each volume as soon as it is done. The frame that was looked at becomes the first image, or
-    /// it is dropped where it shows another one. Notes on acquisitions come last: only then are all read that the images need.
+    /// Reconstructs the stream; `sink` takes each volume as soon as it is done. The frame that was looked at
+    /// becomes the first image, or it is dropped where it shows another one. Notes on acquisitions come last:
+    /// only then are all read that the images need.
     pub(super) fn run<E: From<Error> + From<rayspin_core::Error> + Send>(
         self,
         device: &Device,
@@ -206,7 +207,8 @@ impl Stream {
     }
 }
 
-/// Where the axes of a run's images go in a BART array: coefficients of a temporal basis along COEFF, others as the samples had them.
+/// Where the axes of a run's images go in a BART array: coefficients of a temporal basis along COEFF, others
+/// as the samples had them.
 pub(super) fn layout_of(layout: Layout, options: &ReconOptions) -> Layout {
     match &options.basis {
         Some(basis) => layout.with_all_along(basis.coefficients(), dim::COEFF),

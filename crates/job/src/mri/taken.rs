@@ -47,7 +47,8 @@ impl Part {
 }
 
 impl Taken {
-    /// The images of `labels` among `all` of a scan, in the order of their places; images of another encoding do not count.
+    /// The images of `labels` among `all` of a scan, in the order of their places; images of another encoding
+    /// do not count.
     pub(super) fn of(mut all: Vec<Label>, labels: &[Label]) -> Self {
         let encoding = labels.first().map(|label| label.encoding);
         all.retain(|label| Some(label.encoding) == encoding);
@@ -63,8 +64,8 @@ impl Taken {
         self
     }
 
-    /// The part of a reference of the whole scan that shows what `image` shows, and its name; none where the reference has not
-    /// more slices or repetitions than the image, or others than the scan.
+    /// The part of a reference of the whole scan that shows what `image` shows, and its name; none where the
+    /// reference has not more slices or repetitions than the image, or others than the scan.
     ///
     /// Errors: a reference whose slices are several stacks.
     pub fn of_reference(&self, reference: &Image, image: &Image) -> Result<Option<(Image, String)>> {

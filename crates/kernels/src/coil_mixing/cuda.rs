@@ -57,8 +57,8 @@ pub(super) fn mix<R: Real>(
         (stride as u64).into(),
         (at as u64).into(),
     ];
-    // SAFETY: the part has a matrix row for each coil made; `super::mix` found the points of every coil and, within each row of
-    // `out`, those from `at` on.
+    // SAFETY: the part has a matrix row for each coil made; `super::mix` found the points of every coil and,
+    // within each row of `out`, those from `at` on.
     unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "mix")?.launch(shape, arguments) }
 }
 
@@ -84,6 +84,7 @@ pub(super) fn covariances(
         Argument::count(positions)?,
         i32::from(add).into(),
     ];
-    // SAFETY: `super::covariances` found as many points of every coil, and a matrix of all coils for each position.
+    // SAFETY: `super::covariances` found as many points of every coil, and a matrix of all coils for each
+    // position.
     unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "covariances")?.launch(shape, arguments) }
 }

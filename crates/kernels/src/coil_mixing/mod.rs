@@ -1,9 +1,9 @@
-//! Linear maps of coils: they whiten noise and compress many coils to few, at every sample or at each position along the
-//! readout. Also the covariances from which such maps are found.
+//! Linear maps of coils: they whiten noise and compress many coils to few, at every sample or at each
+//! position along the readout. Also the covariances from which such maps are found.
 //!
-//! Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn Reson
-//! Med 46:638, 2001 (whitening); Huang et al., Magn Reson Imaging 26:133, 2008, and Zhang et al., Magn Reson Med 69:571, 2013
-//! (compression).
+//! Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space
+//! trajectories*, Magn Reson Med 46:638, 2001 (whitening); Huang et al., Magn Reson Imaging 26:133, 2008, and
+//! Zhang et al., Magn Reson Med 69:571, 2013 (compression).
 
 mod cpu;
 mod cuda;
@@ -34,9 +34,9 @@ pub struct Input<'a, R: Real> {
     positions: usize,
 }
 
-/// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s) for the coils i of `rows`. `matrices` is `[kept, coil, n]`, and `samples` is `[coil,
-/// …]` with P points per coil. n divides P. `out` is `[rows, …]`; the call writes the points from `at` to `at` + P of each
-/// row.
+/// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s) for the coils i of `rows`. `matrices` is `[kept, coil, n]`, and
+/// `samples` is `[coil, …]` with P points per coil. n divides P. `out` is `[rows, …]`; the call writes the
+/// points from `at` to `at` + P of each row.
 ///
 /// Errors: shapes that do not fit, rows or points out of range, different devices.
 ///
@@ -99,8 +99,9 @@ pub fn mix<R: Real>(
     }
 }
 
-/// C\[p, i, j\] = Σ_l y_i(l, p) conj(y_j(l, p)), optionally added to the values of `out`. `samples` is `[coil, …]`, and its
-/// last axis holds the n positions; `out` is `[n, coil, coil]`. Sums are in double precision and the same from run to run.
+/// C\[p, i, j\] = Σ_l y_i(l, p) conj(y_j(l, p)), optionally added to the values of `out`. `samples` is
+/// `[coil, …]`, and its last axis holds the n positions; `out` is `[n, coil, coil]`. Sums are in double
+/// precision and the same from run to run.
 ///
 /// Errors: shapes that do not fit, different devices.
 ///
@@ -140,7 +141,8 @@ pub fn covariances(samples: &Array<C32>, out: &mut Array<C64>, add: bool) -> Res
     Ok(())
 }
 
-/// The number of points per coil. Errors: no coils, or a number of points that is no multiple of the positions.
+/// The number of points per coil. Errors: no coils, or a number of points that is no multiple of the
+/// positions.
 fn points_of<R: Real>(samples: &Array<Complex<R>>, coils: usize, positions: usize) -> Result<usize> {
     if samples.shape().first() != Some(&coils) || coils == 0 || positions == 0 {
         let expected = format!("[{coils}, …] of at least one coil and position");

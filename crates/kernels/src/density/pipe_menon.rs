@@ -8,8 +8,9 @@ use crate::nufft::layout::Layout;
 use crate::nufft::{Needs, Nufft};
 use crate::vector::for_chunks;
 
-/// Kernel width and upsampling of the convolution. The transform of φ∗φ falls to 1e-4 of its peak one field of view
-/// away, where the samples of a Cartesian scan repeat, so that the sum over such samples is the integral.
+/// Kernel width and upsampling of the convolution. The transform of φ∗φ falls to 1e-4 of its peak one field
+/// of view away, where the samples of a Cartesian scan repeat, so that the sum over such samples is the
+/// integral.
 const WIDTH: usize = 8;
 const UPSAMPLING: f64 = 2.0;
 
@@ -18,8 +19,9 @@ pub(crate) fn window() -> Kernel {
     Kernel::new(WIDTH, UPSAMPLING)
 }
 
-/// The exponents ω of the last five steps: the inverses of the zeros of Chebyshev's polynomial of degree 5 on [0.125, 1]. Together they leave a
-/// twentieth of each error of the weights that C takes to 0.125 of itself or more. In this order a rounding error grows less than in rising order.
+/// The exponents ω of the last five steps: the inverses of the zeros of Chebyshev's polynomial of degree 5 on
+/// [0.125, 1]. Together they leave a twentieth of each error of the weights that C takes to 0.125 of itself
+/// or more. In this order a rounding error grows less than in rising order.
 const CYCLE: [f64; 5] = [1.778_436_21, 6.849_012_23, 1.021_891_96, 3.278_545_70, 1.220_151_73];
 /// Steps with ω = 1 at least before those: far from the fixed point the exponents are too large.
 const PLAIN: usize = 2;
@@ -33,13 +35,14 @@ fn exponent(at: usize, steps: usize) -> f64 {
 
 /// Repeats w ← w (C w)^−ω, which gives weights `[sample]` whose density, smoothed by C, is 1 at every sample.
 ///
-/// Pipe and Menon's steps have ω = 1. From 7 steps on, the last ones have exponents from Chebyshev's polynomials, so that 7 steps do what 20 do
-/// with ω = 1 (see the module's page).
+/// Pipe and Menon's steps have ω = 1. From 7 steps on, the last ones have exponents from Chebyshev's
+/// polynomials, so that 7 steps do what 20 do with ω = 1 (see the module's page).
 ///
-/// C w at sample i is Σ_j ψ(k_i − k_j) w_j. The kernel ψ = φ∗φ is the NUFFT's kernel convolved with itself, with ∫ψ = 1 in
-/// (cycles per field of view)^d. Spreading to the fine grid and interpolating from it applies ψ. At the fixed point w_j is
-/// the volume of k-space around sample j. The result is that volume over the number of voxels (see the module's page).
-/// Weights level off where samples lie further apart than ψ reaches.
+/// C w at sample i is Σ_j ψ(k_i − k_j) w_j. The kernel ψ = φ∗φ is the NUFFT's kernel convolved with itself,
+/// with ∫ψ = 1 in (cycles per field of view)^d. Spreading to the fine grid and interpolating from it applies
+/// ψ. At the fixed point w_j is the volume of k-space around sample j. The result is that volume over the
+/// number of voxels (see the module's page). Weights level off where samples lie further apart than ψ
+/// reaches.
 ///
 /// Errors: no iterations, a matrix that does not match the trajectory, or no memory for the fine grid.
 /// Source: Pipe & Menon, Magn. Reson. Med. 41 (1999) 179.
@@ -79,8 +82,8 @@ pub fn pipe_menon(
     scaled(&plan, &weights)
 }
 
-/// [`pipe_menon`] with at most `points` points planned at once. The result is the same up to rounding and takes less memory,
-/// but each iteration sorts the points twice.
+/// [`pipe_menon`] with at most `points` points planned at once. The result is the same up to rounding and
+/// takes less memory, but each iteration sorts the points twice.
 ///
 /// Errors: as [`pipe_menon`]; no points at once.
 ///
@@ -210,8 +213,8 @@ fn scaled(plan: &Nufft<f32>, weights: &Array<C32>) -> Result<Array<f32>> {
     }
 }
 
-/// The memory of [`pipe_menon`]'s plan. In addition it takes two complex numbers per sample, and the weights. Errors: as
-/// there.
+/// The memory of [`pipe_menon`]'s plan. In addition it takes two complex numbers per sample, and the weights.
+/// Errors: as there.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -231,7 +234,8 @@ pub fn pipe_menon_needs(device: &Device, trajectory: &Trajectory, matrix: &[usiz
     crate::nufft::needs_of::<f32>(device, trajectory, matrix, UPSAMPLING, &window())
 }
 
-/// Peak bytes of device memory of [`pipe_menon_by_blocks`], including the weights, and of host memory if that is separate.
+/// Peak bytes of device memory of [`pipe_menon_by_blocks`], including the weights, and of host memory if that
+/// is separate.
 /// Errors: as there.
 pub fn pipe_menon_by_blocks_needs(
     device: &Device,

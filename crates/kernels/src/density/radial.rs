@@ -10,16 +10,17 @@ struct Spoke {
 /// Cosine of the largest turn between steps of one spoke.
 const STRAIGHT: f64 = 0.999;
 
-/// w_j = (v(b_j) − v(a_j)) / (n_j N) for spokes through the centre, in 2-D (v(r) = π r|r|) and 3-D (v(r) = 4π/3 r³).
+/// w_j = (v(b_j) − v(a_j)) / (n_j N) for spokes through the centre, in 2-D (v(r) = π r|r|) and 3-D (v(r) =
+/// 4π/3 r³).
 ///
-/// a_j and b_j are halfway to the neighbours along the spoke, signed distances from the centre; n_j is the number of arms
-/// (half spokes) that reach sample j's radius, N the number of voxels. For equal steps Δ and full spokes this is the ramp
-/// 2π|k|Δ/n in 2-D, with Δ/4 in place of |k| at the centre itself, and 4π(k² + Δ²/12)Δ/n in 3-D. Spokes may be full, partial
-/// or centre-out, with equal or unequal steps. Their directions are assumed to be evenly spread. Σ w is the disc's or ball's
-/// volume over N.
+/// a_j and b_j are halfway to the neighbours along the spoke, signed distances from the centre; n_j is the
+/// number of arms (half spokes) that reach sample j's radius, N the number of voxels. For equal steps Δ and
+/// full spokes this is the ramp 2π|k|Δ/n in 2-D, with Δ/4 in place of |k| at the centre itself, and 4π(k² +
+/// Δ²/12)Δ/n in 3-D. Spokes may be full, partial or centre-out, with equal or unequal steps. Their directions
+/// are assumed to be evenly spread. Σ w is the disc's or ball's volume over N.
 ///
-/// Samples of a spoke must follow one another in the trajectory. Errors: another number of dimensions, or samples that
-/// are not on lines through the centre (off by more than half a step).
+/// Samples of a spoke must follow one another in the trajectory. Errors: another number of dimensions, or
+/// samples that are not on lines through the centre (off by more than half a step).
 ///
 /// ```
 /// use ndarray::Array2;
@@ -61,8 +62,8 @@ pub fn radial(trajectory: &Trajectory, matrix: &[usize]) -> Result<Vec<f32>> {
     Ok(weights)
 }
 
-/// Halfway points between positions, and as far beyond the ends; a spoke that starts within a step of the centre starts
-/// at the centre.
+/// Halfway points between positions, and as far beyond the ends; a spoke that starts within a step of the
+/// centre starts at the centre.
 fn edges(positions: &[f64]) -> Vec<f64> {
     let n = positions.len();
     let mut edges = vec![0.0; n + 1];

@@ -1,11 +1,12 @@
-//! Pipe–Menon in f64 with the kernel's own formula instead of its polynomials, one cell at a time, and exponents from Chebyshev's zeros.
+//! Pipe–Menon in f64 with the kernel's own formula instead of its polynomials, one cell at a time, and
+//! exponents from Chebyshev's zeros.
 
 use rayspin_core::Trajectory;
 
 use crate::nufft::kernel::Kernel;
 
-/// w ← w (C w)^−ω on the fine grid `fine` (C order) with a kernel of `width` cells, weights as [`super::pipe_menon`]
-/// scales them.
+/// w ← w (C w)^−ω on the fine grid `fine` (C order) with a kernel of `width` cells, weights as
+/// [`super::pipe_menon`] scales them.
 pub fn pipe_menon(
     trajectory: &Trajectory,
     matrix: &[usize],
@@ -37,8 +38,9 @@ pub fn pipe_menon(
     weights.iter().map(|w| w * integral / voxels).collect()
 }
 
-/// 1, and at the end as many times five exponents as leave two steps before them. An error e that C takes to λ e is Π (1 − ω λ) e after the five
-/// steps. The product is Chebyshev's polynomial of degree 5 on [λ₀, 1], 1 at λ = 0, and at most 1/20 there: arcosh 20 = 5 arcosh((1 + λ₀)/(1 − λ₀)).
+/// 1, and at the end as many times five exponents as leave two steps before them. An error e that C takes to
+/// λ e is Π (1 − ω λ) e after the five steps. The product is Chebyshev's polynomial of degree 5 on [λ₀, 1], 1
+/// at λ = 0, and at most 1/20 there: arcosh 20 = 5 arcosh((1 + λ₀)/(1 − λ₀)).
 fn exponent(step: usize, steps: usize) -> f64 {
     let fast = if steps < 7 { 0 } else { (steps - 2) / 5 * 5 };
     let Some(at) = (step + fast).checked_sub(steps) else { return 1.0 };

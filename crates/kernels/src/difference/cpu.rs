@@ -10,8 +10,8 @@ use crate::vector::{Scalar, for_chunks};
 /// Real numbers a task: they stay in the first-level cache while the axes go by.
 const CHUNK: usize = 4096;
 
-/// Calls `body(from, to, place)` for the stretches of `start..start + len` over which the place along the axis, or
-/// whether it is an edge, does not change; `from..to` counts from `start`.
+/// Calls `body(from, to, place)` for the stretches of `start..start + len` over which the place along the
+/// axis, or whether it is an edge, does not change; `from..to` counts from `start`.
 #[inline(always)]
 fn stretches(axis: Axis, start: usize, len: usize, mut body: impl FnMut(usize, usize, Place)) {
     let Axis { size, step, .. } = axis;

@@ -45,7 +45,7 @@ pub(super) fn run<S: Scalar>(
         ]);
     }
     let shape = Launch::covering(len, THREADS);
-    // SAFETY: the public functions found the image's `len` elements on one side and as many for each axis, or once, on the
-    // other; the sizes and steps of the image's own axes keep neighbours inside.
+    // SAFETY: the public functions found the image's `len` elements on one side and as many for each axis, or
+    // once, on the other; the sizes and steps of the image's own axes keep neighbours inside.
     unsafe { cuda.kernel(&SOURCE, &defines::<S>(), name)?.launch(shape, &mut arguments) }
 }

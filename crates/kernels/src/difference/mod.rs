@@ -1,5 +1,5 @@
-//! Forward differences along chosen axes with the far edge at zero (Neumann): the gradient of total variation and of
-//! smoothness penalties.
+//! Forward differences along chosen axes with the far edge at zero (Neumann): the gradient of total variation
+//! and of smoothness penalties.
 
 mod cpu;
 mod cuda;
@@ -27,8 +27,8 @@ pub struct Axis {
     pub weight: f64,
 }
 
-/// The shape `[axes, image…]` of the differences, and the axes in memory. Errors: an axis that the image lacks or that
-/// is named twice, other weights than axes, a weight that is not finite.
+/// The shape `[axes, image…]` of the differences, and the axes in memory. Errors: an axis that the image
+/// lacks or that is named twice, other weights than axes, a weight that is not finite.
 fn layout(shape: &[usize], axes: &[usize], weights: &[f64]) -> Result<(Vec<usize>, Vec<Axis>)> {
     if weights.len() != axes.len() || weights.iter().any(|w| !w.is_finite()) {
         return Err(Error::value(
@@ -67,13 +67,14 @@ pub fn range(shape: &[usize], axes: &[usize]) -> Result<Vec<usize>> {
     layout(shape, axes, &vec![1.0; axes.len()]).map(|(out, _)| out)
 }
 
-/// d_a(i) = w_a (x(i + e_a) − x(i)) for every axis a of `axes`, with w_a from `weights`, and 0 at the last element of the
-/// axis. `out` is `[axes, image…]`, component by component in the order of `axes`.
+/// d_a(i) = w_a (x(i + e_a) − x(i)) for every axis a of `axes`, with w_a from `weights`, and 0 at the last
+/// element of the axis. `out` is `[axes, image…]`, component by component in the order of `axes`.
 ///
-/// An axis of size 1 has only a last element: its component is 0, so that component a always belongs to axis a.
+/// An axis of size 1 has only a last element: its component is 0, so that component a always belongs to axis
+/// a.
 ///
-/// Errors: an axis that the image lacks or that is named twice, weights that are not one finite number an axis, shapes that
-/// do not fit, different devices.
+/// Errors: an axis that the image lacks or that is named twice, weights that are not one finite number an
+/// axis, shapes that do not fit, different devices.
 ///
 /// ```
 /// use rayspin_core::C32;
@@ -100,7 +101,8 @@ pub fn forward<S: Scalar>(axes: &[usize], weights: &[f64], x: &Array<S>, out: &m
     Ok(())
 }
 
-/// x(i) = Σ_a w_a (d_a(i − e_a) − d_a(i)), terms beyond an edge left out: the adjoint of [`forward`], minus the divergence.
+/// x(i) = Σ_a w_a (d_a(i − e_a) − d_a(i)), terms beyond an edge left out: the adjoint of [`forward`], minus
+/// the divergence.
 ///
 /// Errors: as [`forward`].
 ///

@@ -5,15 +5,16 @@ use rayspin_device::cpu::simd::dispatch;
 
 use super::{MAX_SETS, Problem, weight};
 
-/// Iterations at most; within the object the start from the neighbour needs two or three. The README says what the limit leaves.
+/// Iterations at most; within the object the start from the neighbour needs two or three. The README says
+/// what the limit leaves.
 const MAX_ITERATIONS: usize = 40;
 /// Residual ‖Gv − λv‖ of unit vectors at which iteration ends.
 const CONVERGED: f32 = 1e-4;
 /// Vectors iterated: one beyond those wanted makes the last of them converge too.
 const BLOCK: usize = MAX_SETS + 1;
 
-/// One plane of voxels after another: lags along z are summed once a plane, along y once a row, along x once a voxel.
-/// One row a task.
+/// One plane of voxels after another: lags along z are summed once a plane, along y once a row, along x once
+/// a voxel. One row a task.
 pub(super) fn rows(cpu: &Cpu, problem: &Problem, correlation: &[C32], phase: &[C32], maps: &mut [C32]) {
     let [_, ny, nx] = problem.shape_zyx;
     let (coils, sets, [first_plane, planes]) = (problem.coils, problem.sets, problem.planes);
@@ -146,7 +147,8 @@ impl Row {
         }
     }
 
-    /// Subspace iteration with Rayleigh–Ritz: V ← orthonormal basis of GV, turned to the eigenvectors of VᴴGV.
+    /// Subspace iteration with Rayleigh–Ritz: V ← orthonormal basis of GV, turned to the eigenvectors of
+    /// VᴴGV.
     fn voxel(&mut self, problem: &Problem, phase: &[C32], out: &mut [C32]) {
         let n = self.coils;
         let mut pair = 0;

@@ -87,8 +87,8 @@ pub(crate) fn builds() -> Vec<Build> {
     (1..=MAX_SETS + 1).map(of).collect()
 }
 
-/// Lags summed along z for some planes, along y for their rows, along x for a tile of voxels in shared memory; there a team of
-/// lanes iterates for each voxel.
+/// Lags summed along z for some planes, along y for their rows, along x for a tile of voxels in shared
+/// memory; there a team of lanes iterates for each voxel.
 pub(super) fn maps(
     cuda: &Cuda,
     problem: &Problem,
@@ -132,7 +132,8 @@ fn maps_by(
     let defines = defines(block(problem));
     let kernel = |name: &str| cuda.kernel(&SOURCE, &defines, name);
     let int = |value: usize| Argument::from(value as i32);
-    // The assembler unrolls the loop and reads ahead in fours; without padding memcheck reports a read past a single lag.
+    // The assembler unrolls the loop and reads ahead in fours; without padding memcheck reports a read past a
+    // single lag.
     let shared = |lags: usize| lags.next_multiple_of(4) * size_of::<C32>();
     let pairs = pairs(problem);
     let (all, items) = (wanted * ny, lx * pairs);
@@ -167,7 +168,8 @@ fn maps_by(
                 Argument::count(coils)?,
                 out.into(),
             ];
-            // SAFETY: the correlation has all lags of all pairs; a plane's lags of all pairs are written for `some` planes.
+            // SAFETY: the correlation has all lags of all pairs; a plane's lags of all pairs are written for
+            // `some` planes.
             unsafe { kernel("planes")?.launch(shape, arguments) }?;
         }
         let shape = Launch {
@@ -202,8 +204,8 @@ fn maps_by(
             Argument::count(tile)?,
             Argument::count(team)?,
         ];
-        // SAFETY: sums of `rows` rows are there, a number for each coil, and every voxel of every map; shared memory holds a tile. No
-        // more than BLOCK vectors become maps.
+        // SAFETY: sums of `rows` rows are there, a number for each coil, and every voxel of every map; shared
+        // memory holds a tile. No more than BLOCK vectors become maps.
         unsafe { kernel("solve")?.launch(shape, arguments) }?;
     }
     Ok(())

@@ -1,7 +1,8 @@
-//! Coil sensitivities as eigenvectors of the reproducing operator of a calibration region: the part of ESPIRiT that is
-//! computed for every voxel.
+//! Coil sensitivities as eigenvectors of the reproducing operator of a calibration region: the part of
+//! ESPIRiT that is computed for every voxel.
 //!
-//! Uecker, Lai, Murphy, Virtue, Elad, Pauly, Vasanawala, Lustig, *ESPIRiT — an eigenvalue approach to autocalibrating
+//! Uecker, Lai, Murphy, Virtue, Elad, Pauly, Vasanawala, Lustig, *ESPIRiT — an eigenvalue approach to
+//! autocalibrating
 //! parallel MRI: where SENSE meets GRAPPA*, Magn Reson Med 71:990, 2014.
 
 mod cpu;
@@ -80,17 +81,19 @@ fn served_on_gpu(device: &Device, problem: &Problem) -> bool {
     matches!(device.backend(), Backend::Cuda(_)) && cuda::refuses(problem).is_none()
 }
 
-/// Maps c_s(x): the eigenvectors of the `sets` largest eigenvalues λ_s of the Hermitian G_{ij}(x) = Σ_δ Q_{ij}\[δ\]
-/// e^{−i2πδ·x}, times a weight w(λ_s).
+/// Maps c_s(x): the eigenvectors of the `sets` largest eigenvalues λ_s of the Hermitian G_{ij}(x) = Σ_δ
+/// Q_{ij}\[δ\] e^{−i2πδ·x}, times a weight w(λ_s).
 ///
-/// `correlation` is Q `[coil, coil, lag z, lag y, lag x]`, lags −h..=h (odd sizes), with Q_{ji}\[−δ\] = conj Q_{ij}\[δ\]; x
-/// = (index − ⌊n/2⌋)/n along each axis of `shape_zyx`. The result is `[set, coil, z, y, x]`. The weight is Σ_j |c_j|² =
-/// w(λ)². It is 0 for λ ≤ `crop`, 1 from λ = (1 + `crop`)/2 on, and cos² between. Where G leaves signals nearly unchanged (λ
-/// ≈ 1), the coils see an object; elsewhere they see none. An eigenvector's phase is free: here its component along `phase`
-/// is real and positive. If the next eigenvalue is within a fifth of a wanted one, the iteration may end at its limit. Then
-/// c_s is the eigenvector of a matrix that differs from G by up to 3 % of λ.
+/// `correlation` is Q `[coil, coil, lag z, lag y, lag x]`, lags −h..=h (odd sizes), with Q_{ji}\[−δ\] = conj
+/// Q_{ij}\[δ\]; x = (index − ⌊n/2⌋)/n along each axis of `shape_zyx`. The result is `[set, coil, z, y, x]`.
+/// The weight is Σ_j |c_j|² = w(λ)². It is 0 for λ ≤ `crop`, 1 from λ = (1 + `crop`)/2 on, and cos² between.
+/// Where G leaves signals nearly unchanged (λ ≈ 1), the coils see an object; elsewhere they see none. An
+/// eigenvector's phase is free: here its component along `phase` is real and positive. If the next eigenvalue
+/// is within a fifth of a wanted one, the iteration may end at its limit. Then c_s is the eigenvector of a
+/// matrix that differs from G by up to 3 % of λ.
 ///
-/// Errors: shapes that do not fit, no coils, more than [`MAX_SETS`] sets or more than coils, or a crop beyond 0..1.
+/// Errors: shapes that do not fit, no coils, more than [`MAX_SETS`] sets or more than coils, or a crop beyond
+/// 0..1.
 ///
 /// ```
 /// use rayspin_core::C32;
@@ -173,8 +176,8 @@ pub fn slab(
     Ok(out)
 }
 
-/// Bytes of a GPU's memory that [`maps`] takes beside correlation and maps, for lags −h..=h along z, y, x; 0 on a CPU, and
-/// where the CPU beside the GPU does the work.
+/// Bytes of a GPU's memory that [`maps`] takes beside correlation and maps, for lags −h..=h along z, y, x; 0
+/// on a CPU, and where the CPU beside the GPU does the work.
 pub fn needs_on(
     device: &Device,
     coils: usize,

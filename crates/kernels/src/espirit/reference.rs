@@ -2,7 +2,8 @@ use rayspin_core::{C32, C64};
 
 use super::{Problem, weight};
 
-/// The f64 oracle of [`super::maps`], for all planes: G by the sum over all lags, eigenvectors by power iteration and deflation.
+/// The f64 oracle of [`super::maps`], for all planes: G by the sum over all lags, eigenvectors by power
+/// iteration and deflation.
 pub fn maps(problem: &Problem, correlation: &[C32], phase: &[C32]) -> Vec<C64> {
     let Problem { coils, reach_zyx, shape_zyx, sets, crop, .. } = *problem;
     let voxels: usize = shape_zyx.iter().product();

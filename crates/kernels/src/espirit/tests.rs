@@ -9,8 +9,8 @@ use rayspin_emu::Coverage;
 use super::*;
 use crate::spectra;
 
-/// Q of a random Hermitian operator: (A + Aᴴ)/2 with a strong part along one smooth vector per set, so that its largest
-/// eigenvalues stand apart.
+/// Q of a random Hermitian operator: (A + Aᴴ)/2 with a strong part along one smooth vector per set, so that
+/// its largest eigenvalues stand apart.
 pub(super) fn correlation(problem: &Problem, seed: u64) -> Vec<C32> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut random = || C32::new(rng.random_range(-1.0..1.0), rng.random_range(-1.0..1.0));
@@ -119,8 +119,8 @@ fn slabs_have_the_bits_of_the_whole() {
     }
 }
 
-/// What the limit of the iteration leaves, for eigenvalues that are `apart` from the next ones: the worst of some random matrices whose
-/// other eigenvalues are all the same.
+/// What the limit of the iteration leaves, for eigenvalues that are `apart` from the next ones: the worst of
+/// some random matrices whose other eigenvalues are all the same.
 #[test]
 fn the_limit_of_the_iteration_leaves_a_small_residual() {
     let n = 8;

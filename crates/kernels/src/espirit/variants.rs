@@ -6,11 +6,12 @@ use rayspin_device::{Array, Backend, BackendKind};
 use super::{Problem, cpu, cuda};
 use crate::variant::{Variant, Work};
 
-/// Entry point of a variant: problem, correlation `[coil, coil, lag z, lag y, lag x]`, vector that fixes the phase
-/// `[coil]`, maps `[set, coil, plane, y, x]` of the wanted planes (written).
+/// Entry point of a variant: problem, correlation `[coil, coil, lag z, lag y, lag x]`, vector that fixes the
+/// phase `[coil]`, maps `[set, coil, plane, y, x]` of the wanted planes (written).
 pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
-/// A residual of 1e-4, at which iteration ends, over the 0.2 by which a test's eigenvalues stand apart; 6.9e-5 at most was measured.
+/// A residual of 1e-4, at which iteration ends, over the 0.2 by which a test's eigenvalues stand apart;
+/// 6.9e-5 at most was measured.
 const TOLERANCE: f64 = 5e-4;
 
 /// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.

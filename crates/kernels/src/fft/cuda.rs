@@ -1,5 +1,5 @@
-//! Transforms on a GPU by our own kernels. Along each axis a line of up to [`line::LONGEST`] elements is read once and
-//! written once.
+//! Transforms on a GPU by our own kernels. Along each axis a line of up to [`line::LONGEST`] elements is read
+//! once and written once.
 //!
 //! Other algorithms build on [`PaddedFft`] and [`LinePass`].
 
@@ -71,8 +71,8 @@ impl Lie {
         })
     }
 
-    /// The block and the macros of a program of `source` for lines of `line`: exact, or else general. `defines` takes a block
-    /// and whether the program leaves out the half of a line that holds nothing.
+    /// The block and the macros of a program of `source` for lines of `line`: exact, or else general.
+    /// `defines` takes a block and whether the program leaves out the half of a line that holds nothing.
     pub(crate) fn program<R: Real>(
         self,
         cuda: &Cuda,
@@ -151,7 +151,8 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Elements from the first to the last that a pass over lines of `n` touches; `None` where they are beyond all memory.
+    /// Elements from the first to the last that a pass over lines of `n` touches; `None` where they are
+    /// beyond all memory.
     pub(super) fn len(&self, extent: &Extent, n: usize) -> Option<usize> {
         let Span { shift, count, whole } = self.span;
         if count > n || shift > n {
@@ -252,8 +253,8 @@ impl<R: Real> LinePass<R> {
         table as u64
     }
 
-    /// A pass over lines of `line` in this layout. It reads the first `from` positions and writes the first `to` positions.
-    /// If these are at most half of the line, the other half is 0 or not wanted.
+    /// A pass over lines of `line` in this layout. It reads the first `from` positions and writes the first
+    /// `to` positions. If these are at most half of the line, the other half is 0 or not wanted.
     pub(crate) fn new(
         device: &Device,
         line: &Line,
@@ -282,8 +283,8 @@ impl<R: Real> LinePass<R> {
         })
     }
 
-    /// Transforms lines of `from`, or of `to` itself, into `to`. Errors: sides that do not lie inside the arrays, factors that are
-    /// fewer than a line's elements.
+    /// Transforms lines of `from`, or of `to` itself, into `to`. Errors: sides that do not lie inside the
+    /// arrays, factors that are fewer than a line's elements.
     pub(crate) fn run(
         &self,
         from: Option<View<'_, Complex<R>>>,
@@ -333,8 +334,8 @@ impl<R: Real> LinePass<R> {
             side.push(&mut arguments)?;
         }
         let shape = launch(&self.block, lines, extent.inner)?;
-        // SAFETY: all that both sides touch was just found to lie inside the arrays, and there are as many factors as elements;
-        // the block is the one that the kernel was compiled for.
+        // SAFETY: all that both sides touch was just found to lie inside the arrays, and there are as many
+        // factors as elements; the block is the one that the kernel was compiled for.
         unsafe { self.kernel.launch(shape, &mut arguments) }
     }
 }
@@ -350,8 +351,8 @@ pub(crate) fn launch(block: &Block, lines: usize, inner: usize) -> Result<Launch
     Ok(Launch::linear(blocks, block.threads).with_shared(block.shared))
 }
 
-/// Bytes that kernels limited to 40 registers (f64: 80) per thread may spill. A few spilled bytes cost less than fewer
-/// threads.
+/// Bytes that kernels limited to 40 registers (f64: 80) per thread may spill. A few spilled bytes cost less
+/// than fewer threads.
 pub(crate) const LIGHT_SPILL: u32 = 32;
 
 /// The macros of a pass.
@@ -362,8 +363,8 @@ fn pass<R: Real>(line: &Line, block: &Block, from_lower: bool, to_lower: bool) -
     defines
 }
 
-/// The blocks for rows and columns of `line` without knowledge of the problem, for `shared` bytes of shared memory per
-/// block.
+/// The blocks for rows and columns of `line` without knowledge of the problem, for `shared` bytes of shared
+/// memory per block.
 pub(crate) fn general<R: Real>(line: &Line, shared: u32) -> [Option<Block>; 2] {
     let limits = Properties { shared_per_block: shared, ..limits() };
     Lie::GENERAL.map(|lie| lie.fit::<R>(line, &limits))
@@ -436,7 +437,8 @@ pub(super) struct GpuFft<R: Real> {
 }
 
 impl<R: Real> GpuFft<R> {
-    /// `None` where a length is beyond the kernels: above [`line::LONGEST`], or half of it with prime factors above 7.
+    /// `None` where a length is beyond the kernels: above [`line::LONGEST`], or half of it with prime factors
+    /// above 7.
     pub(super) fn new(device: &Device, shape: &[usize]) -> Result<Option<Self>> {
         let mut axes = Vec::new();
         for (axis, &n) in shape.iter().enumerate() {
@@ -453,8 +455,8 @@ impl<R: Real> GpuFft<R> {
         Ok(Some(Self { shape: shape.to_vec(), axes }))
     }
 
-    /// X\[k\] = scale · Σ_j x\[j\] e^{∓i2πjk/n} along every axis, for a batch of arrays; with `centred`, index ⌊n/2⌋ is
-    /// position and frequency 0.
+    /// X\[k\] = scale · Σ_j x\[j\] e^{∓i2πjk/n} along every axis, for a batch of arrays; with `centred`,
+    /// index ⌊n/2⌋ is position and frequency 0.
     pub(super) fn run(
         &self,
         mut data: ViewMut<'_, Complex<R>>,
@@ -571,7 +573,8 @@ impl<R: Real> Chirp<R> {
             Argument::count(shift)?,
         ];
         let shape = launch(&self.block, count, inner)?;
-        // SAFETY: the lines were just found to lie inside the array; tables and block are those that the kernel was compiled for.
+        // SAFETY: the lines were just found to lie inside the array; tables and block are those that the
+        // kernel was compiled for.
         unsafe { self.kernel.launch(shape, arguments) }
     }
 }

@@ -27,8 +27,8 @@ pub enum Norm {
     Unitary,
 }
 
-/// X\[k\] = s Σ_x x\[x\] e^{−i2π Σ_a k_a x_a / n_a} and its adjoint, where index ⌊n/2⌋ is position 0 and frequency 0 along
-/// every axis, and s is 1 or 1/√N ([`Norm`]).
+/// X\[k\] = s Σ_x x\[x\] e^{−i2π Σ_a k_a x_a / n_a} and its adjoint, where index ⌊n/2⌋ is position 0 and
+/// frequency 0 along every axis, and s is 1 or 1/√N ([`Norm`]).
 ///
 /// Transforms the last axes of an array; all leading axes are a batch. Any sizes: odd, prime and 1 included.
 ///
@@ -86,7 +86,8 @@ impl<R: Real> Fft<R> {
         &self.shape
     }
 
-    /// Image → k-space, e^{−i2πk·x}, in place. Errors: `data` is not `[batch.., shape..]`, or lives on another device.
+    /// Image → k-space, e^{−i2πk·x}, in place. Errors: `data` is not `[batch.., shape..]`, or lives on
+    /// another device.
     pub fn forward(&self, data: &mut Array<Complex<R>>) -> Result<()> {
         self.run(data, Direction::Forward)
     }

@@ -4,8 +4,8 @@ use num_complex::Complex64;
 
 use super::cpu::Direction;
 
-/// X\[k\] = Σ_j x\[j\] e^{∓i2π(j−c)(k−c)/n} along each axis of a batch of C-order arrays of `shape`, c = ⌊n/2⌋ when
-/// `centred`, else 0. O(n) operations an element and axis.
+/// X\[k\] = Σ_j x\[j\] e^{∓i2π(j−c)(k−c)/n} along each axis of a batch of C-order arrays of `shape`, c =
+/// ⌊n/2⌋ when `centred`, else 0. O(n) operations an element and axis.
 pub fn dft(data: &[Complex64], shape: &[usize], direction: Direction, centred: bool) -> Vec<Complex64> {
     let sign = match direction {
         Direction::Forward => -1.0,

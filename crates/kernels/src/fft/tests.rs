@@ -110,7 +110,8 @@ fn every_variant_matches_the_formula() {
     }
 }
 
-/// Every combination of regions that the padded and cropped transforms of NUFFT and Toeplitz use, and ragged ones.
+/// Every combination of regions that the padded and cropped transforms of NUFFT and Toeplitz use, and ragged
+/// ones.
 #[test]
 fn pruned_transforms_read_and_write_their_regions_only() {
     let nan = Complex::new(f64::NAN, f64::NAN);
@@ -191,7 +192,8 @@ fn sound(ranges: Vec<std::ops::Range<usize>>) -> Vec<std::ops::Range<usize>> {
     kept
 }
 
-/// Large enough that planes are transformed locally and the first axis over all cores, columns split between them.
+/// Large enough that planes are transformed locally and the first axis over all cores, columns split between
+/// them.
 #[test]
 fn large_arrays_round_trip_on_every_path() {
     for shape in [&[70, 130, 64][..], &[3, 300, 310], &[520, 515], &[5, 9000]] {

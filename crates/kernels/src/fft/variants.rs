@@ -22,7 +22,8 @@ impl Problem {
     }
 }
 
-/// Entry point of a variant: plan, data (transformed in place, index 0 being position and frequency 0), direction.
+/// Entry point of a variant: plan, data (transformed in place, index 0 being position and frequency 0),
+/// direction.
 pub type Launch = fn(&Cpu, &FftNd<f32>, &mut [C32], Direction) -> Result<()>;
 
 /// Every variant, slowest first; the last is what [`Fft`](super::Fft) runs.

@@ -13,8 +13,8 @@ static SOURCE: Source = Source { name: "gram", files: &[("gram.cu", include_str!
 const THREADS: u32 = 256;
 /// Products of a thread along either axis of a tile, which is 16 times as wide.
 const FORMS: [usize; 3] = [1, 2, 4];
-/// Blocks that are wanted: two of the largest tiles on each multiprocessor of the largest GPU, more of the smaller ones. With the
-/// problem they fix every bit of a sum.
+/// Blocks that are wanted: two of the largest tiles on each multiprocessor of the largest GPU, more of the
+/// smaller ones. With the problem they fix every bit of a sum.
 const BLOCKS: [usize; 3] = [1056, 528, 264];
 /// Rows of a block at least.
 const LEAST: usize = 128;
@@ -57,7 +57,8 @@ pub(super) fn needs(problem: &Problem, listed: bool) -> u64 {
     (matrices + lists) as u64
 }
 
-/// Adds to `gram`, or overwrites it. Rows and columns lie within the values, and the matrix has a column and a row for each of them.
+/// Adds to `gram`, or overwrites it. Rows and columns lie within the values, and the matrix has a column and
+/// a row for each of them.
 pub(super) fn products(
     cuda: &Cuda,
     values: &Array<C32>,
@@ -97,7 +98,8 @@ pub(super) fn products(
         Argument::count(cut.part)?,
         partial.cuda_mut().into(),
     ];
-    // SAFETY: every row and column lies within the values, as the caller found; each block has a tile of its own among the sums.
+    // SAFETY: every row and column lies within the values, as the caller found; each block has a tile of its
+    // own among the sums.
     unsafe { cuda.kernel(&SOURCE, &defines, "products")?.launch(shape, arguments) }?;
     let shape = Launch::linear(blocks((n * n).div_ceil(THREADS as usize))?, THREADS);
     let arguments = &mut [

@@ -1,4 +1,5 @@
-//! Gram matrices AᴴA whose rows are gathered from an array: normal equations of calibration regions, covariances of coils.
+//! Gram matrices AᴴA whose rows are gathered from an array: normal equations of calibration regions,
+//! covariances of coils.
 
 mod cuda;
 mod reference;
@@ -91,9 +92,9 @@ impl Problem {
     }
 }
 
-/// G\[a, b\] = Σ_r conj(v\[r + c_a\]) v\[r + c_b\], optionally added to the values of `gram`. v are the values of an array
-/// on a GPU, r the `rows`, c the `columns`, and G is `[column, column]`. Sums are in double precision and the same from run
-/// to run.
+/// G\[a, b\] = Σ_r conj(v\[r + c_a\]) v\[r + c_b\], optionally added to the values of `gram`. v are the
+/// values of an array on a GPU, r the `rows`, c the `columns`, and G is `[column, column]`. Sums are in
+/// double precision and the same from run to run.
 ///
 /// Errors: an array on a CPU; rows and columns beyond the values; a matrix of another shape.
 ///

@@ -9,7 +9,8 @@ use crate::variant::{Variant, Work};
 /// Entry point of a variant: values, rows, columns, the matrix, and whether it is added to.
 pub type Launch = fn(&Array<C32>, Rows<'_>, &[u32], &mut Array<C64>, bool) -> Result<()>;
 
-/// Every variant: the GPU's. On a CPU a matrix product of the linear algebra library serves, a block of rows at a time.
+/// Every variant: the GPU's. On a CPU a matrix product of the linear algebra library serves, a block of rows
+/// at a time.
 pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant::new(
     "gpu-tiles",
     BackendKind::Cuda,

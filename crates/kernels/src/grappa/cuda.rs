@@ -74,8 +74,8 @@ pub(super) fn lines(
         Argument::count(tiles)?,
         out.cuda_mut().into(),
     ];
-    // SAFETY: k-space, weights and lines have the sizes that are given; sources outside the grid are passed over, and a block
-    // has a line that is listed.
+    // SAFETY: k-space, weights and lines have the sizes that are given; sources outside the grid are passed
+    // over, and a block has a line that is listed.
     unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "lines")?.launch(shape, arguments) }
 }
 

@@ -1,5 +1,5 @@
-//! Missing lines of k-space as weighted sums of measured ones (Griswold et al., *Generalized autocalibrating partially
-//! parallel acquisitions (GRAPPA)*, Magn Reson Med 47:1202, 2002).
+//! Missing lines of k-space as weighted sums of measured ones (Griswold et al., *Generalized autocalibrating
+//! partially parallel acquisitions (GRAPPA)*, Magn Reson Med 47:1202, 2002).
 
 mod cpu;
 mod cuda;
@@ -47,9 +47,9 @@ pub fn fill_bytes(coils: usize, shape: &[usize], lines: usize) -> u64 {
     ((before + lines.min(batch) * coils * nx) * size_of::<C32>()) as u64
 }
 
-/// s_i(k) = Σ_{r,j} w_{i,r,j} s_j(k + r) on the lines of `interpolation`, in place, for every position along x. Samples
-/// beyond the grid count as 0. `kspace` is `[coil, z, y, x]` or `[coil, y, x]`. All lines are computed from the values that
-/// `kspace` held before the call.
+/// s_i(k) = Σ_{r,j} w_{i,r,j} s_j(k + r) on the lines of `interpolation`, in place, for every position along
+/// x. Samples beyond the grid count as 0. `kspace` is `[coil, z, y, x]` or `[coil, y, x]`. All lines are
+/// computed from the values that `kspace` held before the call.
 ///
 /// Errors: another rank, weights that do not fit the sources, or lines beyond the grid.
 ///

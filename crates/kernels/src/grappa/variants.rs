@@ -6,7 +6,8 @@ use rayspin_device::{Array, Backend, BackendKind};
 use super::{Interpolation, Problem, cpu, cuda};
 use crate::variant::{Variant, Work};
 
-/// Entry point of a variant: problem, interpolation, k-space `[coil, z, y, x]`, lines `[line, coil, x]` (written).
+/// Entry point of a variant: problem, interpolation, k-space `[coil, z, y, x]`, lines `[line, coil, x]`
+/// (written).
 pub type Launch = fn(&Problem, &Interpolation, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
 /// Rounding of sums of some hundred products; 9.3e-8 at most was measured.

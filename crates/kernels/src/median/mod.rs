@@ -10,12 +10,12 @@ use rayspin_device::cpu::simd::dispatch;
 /// The most elements of a window.
 pub const LARGEST: usize = 1 << 12;
 
-/// y(i) = median of x(i − r) … x(i + r) along the first axis of an array `[count, inner]`, with 2r + 1 = `width`. The rows of `out`, of
-/// `inner` elements each, are those places from `first` on. Beyond the ends the axis is mirrored, its first and last element twice. The order of
-/// numbers that are NaN is not defined.
+/// y(i) = median of x(i − r) … x(i + r) along the first axis of an array `[count, inner]`, with 2r + 1 =
+/// `width`. The rows of `out`, of `inner` elements each, are those places from `first` on. Beyond the ends
+/// the axis is mirrored, its first and last element twice. The order of numbers that are NaN is not defined.
 ///
-/// The calling thread does all of it: callers take stretches, or whole arrays, in parallel. The first window of a stretch costs as much as
-/// `width` medians.
+/// The calling thread does all of it: callers take stretches, or whole arrays, in parallel. The first window
+/// of a stretch costs as much as `width` medians.
 ///
 /// Errors: an even width, or one above [`LARGEST`]; arrays of another size; places beyond the end.
 ///
@@ -54,8 +54,8 @@ pub fn moving(
     Ok(())
 }
 
-/// The medians of boxes around each voxel of an image `[z, y, x]`, with `radius` voxels on each side along each axis. Beyond the edges the
-/// image is mirrored. The order of numbers that are NaN is not defined.
+/// The medians of boxes around each voxel of an image `[z, y, x]`, with `radius` voxels on each side along
+/// each axis. Beyond the edges the image is mirrored. The order of numbers that are NaN is not defined.
 ///
 /// Errors: boxes of more than [`LARGEST`] voxels; arrays of another size.
 ///

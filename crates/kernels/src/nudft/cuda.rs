@@ -58,8 +58,9 @@ impl<'a> Work<'a> {
         Ok(Self { cuda, device, k: Array::from_vec(device, &[samples * dims], k)?, dims, samples })
     }
 
-    /// Runs the kernel `adjoint` or `forward` between images of `grid` and samples, for the same number of batch entries.
-    /// `launch` has one thread for each output of an entry, and along y one block for each entry.
+    /// Runs the kernel `adjoint` or `forward` between images of `grid` and samples, for the same number of
+    /// batch entries. `launch` has one thread for each output of an entry, and along y one block for each
+    /// entry.
     fn naive<R: Real>(
         &self,
         name: &str,
@@ -78,16 +79,17 @@ impl<'a> Work<'a> {
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
         arguments.extend(grid.axes.map(|axis| Argument::from(axis.n as i32)));
-        // SAFETY: `super::check` found samples and images of the same batch, of this trajectory and this grid; a thread takes one
-        // output that there is.
+        // SAFETY: `super::check` found samples and images of the same batch, of this trajectory and this
+        // grid; a thread takes one output that there is.
         unsafe { self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(launch, &mut arguments) }
     }
 
     /// Makes a table of phases: runs the kernel `name` with the common arguments, then `more`.
     ///
     /// # Safety
-    /// The kernel also takes the arguments `more`. The last array of `more` has an element for each of `width` samples of
-    /// each block along y and z. Values exist for `samples` samples for each block along z.
+    /// The kernel also takes the arguments `more`. The last array of `more` has an element for each of
+    /// `width` samples of each block along y and z. Values exist for `samples` samples for each block along
+    /// z.
     unsafe fn table<R: Real>(
         &self,
         name: &str,
@@ -104,7 +106,8 @@ impl<'a> Work<'a> {
         unsafe { self.cuda.kernel(&TABLES, &[define::<R>()], name)?.launch(launch, &mut arguments) }
     }
 
-    /// Sums of all samples over the outputs of `target`, which lie within each of the `batch` entries of `out`.
+    /// Sums of all samples over the outputs of `target`, which lie within each of the `batch` entries of
+    /// `out`.
     fn product<R: Real>(
         &self,
         chosen: Chosen<'_>,
@@ -122,8 +125,9 @@ impl<'a> Work<'a> {
         let element = if variant == CudaVariant::Double { 16 } else { 8 };
         let column_tiles = shape.columns.next_multiple_of(2).div_ceil(8 * tiles);
         let blocks = shape.nu.div_ceil(tiling.u) * shape.nv.div_ceil(TILE_V) * column_tiles;
-        // With few outputs, parts of the samples are summed separately, so that every multiprocessor has work, and added at
-        // the end. Their tables are read once and need not stay in the cache. No sum has more samples than with few parts.
+        // With few outputs, parts of the samples are summed separately, so that every multiprocessor has
+        // work, and added at the end. Their tables are read once and need not stay in the cache. No sum has
+        // more samples than with few parts.
         let wanted = (tiling.blocks * self.cuda.properties().multiprocessors as usize) / (blocks * batch);
         let chunk = (wanted.max(1) * value(config, "table", 8192)?.max(1) as usize).min(LONG_CHUNK);
         // Tables are cut into whole stages.
@@ -198,8 +202,8 @@ impl<'a> Work<'a> {
                     ("columns_fp16", over(width * 2, strips, 1)?, vec![pairs, b.cuda_mut().into()])
                 }
             };
-            // SAFETY: `width` samples are whole stages, and their columns are `strips` eights; blocks cover them in the way that each
-            // kernel counts.
+            // SAFETY: `width` samples are whole stages, and their columns are `strips` eights; blocks cover
+            // them in the way that each kernel counts.
             unsafe { self.table::<R>(name, part, cover, &shape.x, more) }?;
             let arguments: [Argument<'_>; 3] = match &tables {
                 Tables::Single { p, y, b } => [p.cuda().into(), y.cuda().into(), b.cuda().into()],
@@ -219,8 +223,8 @@ impl<'a> Work<'a> {
                 arguments.push((n as i64).into());
             }
             arguments.push(i32::from(first > 0).into());
-            // SAFETY: the tables have `width` samples; rows past the last are read as the last, and stores end where `target`, a box
-            // within each `stride` outputs, ends.
+            // SAFETY: the tables have `width` samples; rows past the last are read as the last, and stores
+            // end where `target`, a box within each `stride` outputs, ends.
             unsafe { kernel.launch(launch, &mut arguments) }?;
         }
         if parts == 1 {
@@ -237,7 +241,8 @@ impl<'a> Work<'a> {
         }
         arguments.push((whole as i64).into());
         let kernel = self.cuda.kernel(&TABLES, &[define::<R>()], "gather")?;
-        // SAFETY: `parts` sums of the box's points are there for each batch entry; the box lies inside the outputs.
+        // SAFETY: `parts` sums of the box's points are there for each batch entry; the box lies inside the
+        // outputs.
         unsafe { kernel.launch(over(stride, batch, 1)?, &mut arguments) }
     }
 }

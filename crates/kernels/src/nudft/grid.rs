@@ -11,7 +11,8 @@ pub struct Axis {
     pub first: isize,
     /// Number of points.
     pub count: usize,
-    /// Which component of the trajectory belongs to it (0 is x), or `None` where the trajectory has none: k is 0.
+    /// Which component of the trajectory belongs to it (0 is x), or `None` where the trajectory has none: k
+    /// is 0.
     pub component: Option<usize>,
 }
 

@@ -130,7 +130,8 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         ]
     }
 
-    /// On a GPU the smallest case takes as long as its launches, whichever variant runs (benches/results/2026-11-22-h200/ladders.txt).
+    /// On a GPU the smallest case takes as long as its launches, whichever variant runs
+    /// (benches/results/2026-11-22-h200/ladders.txt).
     fn default_case(&self, kind: BackendKind) -> Option<&'static str> {
         (kind == BackendKind::Cuda).then_some("64x64x64")
     }

@@ -1,11 +1,13 @@
-//! Exact non-uniform discrete Fourier transforms by direct summation, and the kernel Q of their normal operator.
+//! Exact non-uniform discrete Fourier transforms by direct summation, and the kernel Q of their normal
+//! operator.
 //!
 //! Image → samples (type 2): d_m = Σ_x ρ(x) e^{−i2πk_m·x}. Samples → image (type 1, its adjoint):
-//! ρ(x) = Σ_m d_m e^{+i2πk_m·x}. Neither is scaled. Q(x) = Σ_m w_m e^{+i2πk_m·x} on the displacements between voxels
-//! turns the normal operator FᴴWF into a convolution. See the folder's README for how they are computed and how fast.
+//! ρ(x) = Σ_m d_m e^{+i2πk_m·x}. Neither is scaled. Q(x) = Σ_m w_m e^{+i2πk_m·x} on the displacements between
+//! voxels turns the normal operator FᴴWF into a convolution. See the folder's README for how they are
+//! computed and how fast.
 //!
-//! Cost is O(MN); [`forward_at`], [`adjoint_at`] and [`q_at`] evaluate chosen outputs of any problem in double precision,
-//! to certify a faster transform's result.
+//! Cost is O(MN); [`forward_at`], [`adjoint_at`] and [`q_at`] evaluate chosen outputs of any problem in
+//! double precision, to certify a faster transform's result.
 
 mod cpu;
 mod cuda;
@@ -82,7 +84,8 @@ impl Problem {
         points * doubled * self.samples as f64 * self.batch as f64
     }
 
-    /// Operations as the literature counts them: 12 a pair, 10 of phase and complex multiply-add and 2 for the sine and cosine.
+    /// Operations as the literature counts them: 12 a pair, 10 of phase and complex multiply-add and 2 for
+    /// the sine and cosine.
     pub fn flops(&self) -> f64 {
         12.0 * self.pairs()
     }
@@ -90,9 +93,9 @@ impl Problem {
 
 /// d\[.., m\] = Σ_x ρ\[.., x\] e^{−i2πk_m·x}: image `[batch.., matrix..]` → samples `[batch.., sample]`.
 ///
-/// x = (index − n/2)/n along each axis, and k is in cycles per field of view. The matrix has as many axes as the trajectory
-/// has dimensions. The relative error is 1e-6 for f32 and 1e-12 for f64. The call takes as much memory again as the image.
-/// For arrays on a GPU the CPU does the work.
+/// x = (index − n/2)/n along each axis, and k is in cycles per field of view. The matrix has as many axes as
+/// the trajectory has dimensions. The relative error is 1e-6 for f32 and 1e-12 for f64. The call takes as
+/// much memory again as the image. For arrays on a GPU the CPU does the work.
 ///
 /// Errors: shapes that do not match, arrays on different devices.
 ///
@@ -159,10 +162,11 @@ pub fn adjoint<R: Real>(
     }
 }
 
-/// Q\[x\] = Σ_m w_m e^{+i2πk_m·x} at the displacements between the voxels of `matrix`: real weights `[sample]` (or 1) →
-/// `[2nz, 2ny, 2nx]`.
+/// Q\[x\] = Σ_m w_m e^{+i2πk_m·x} at the displacements between the voxels of `matrix`: real weights
+/// `[sample]` (or 1) → `[2nz, 2ny, 2nx]`.
 ///
-/// Spacing is 1/n along each axis and index n is displacement 0. Conventions, accuracy and errors as [`forward`].
+/// Spacing is 1/n along each axis and index n is displacement 0. Conventions, accuracy and errors as
+/// [`forward`].
 ///
 /// ```
 /// use ndarray::array;
@@ -268,7 +272,8 @@ fn is_single<R: Real>() -> bool {
     TypeId::of::<R>() == TypeId::of::<f32>()
 }
 
-// R and T below are the same type, under the bounds that callers above this crate have (R) and kernels need (T).
+// R and T below are the same type, under the bounds that callers above this crate have (R) and kernels need
+// (T).
 
 fn run_forward<R: Real, T: SimdReal>(
     (launch, config): (&Launch<T>, &Config),

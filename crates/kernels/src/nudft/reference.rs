@@ -1,4 +1,5 @@
-//! The oracle: the formulas in double precision, term by term; and exact values at chosen outputs of large problems.
+//! The oracle: the formulas in double precision, term by term; and exact values at chosen outputs of large
+//! problems.
 
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
@@ -6,7 +7,8 @@ use rayspin_device::cpu::try_with_capacity;
 
 use super::grid::Grid;
 
-/// d\[b, m\] = Σ_x ρ\[b, x\] e^{−i2πk_m·x}. `image` is `[batch, matrix..]` flat; the result `[batch, sample]`.
+/// d\[b, m\] = Σ_x ρ\[b, x\] e^{−i2πk_m·x}. `image` is `[batch, matrix..]` flat; the result `[batch,
+/// sample]`.
 pub fn forward(trajectory: &Trajectory, matrix: &[usize], image: &[C64]) -> Result<Vec<C64>> {
     let grid = Grid::image(matrix)?;
     let mut samples = try_with_capacity("exact samples", image.len() / grid.points() * trajectory.samples())?;
@@ -20,7 +22,8 @@ pub fn forward(trajectory: &Trajectory, matrix: &[usize], image: &[C64]) -> Resu
     Ok(samples)
 }
 
-/// ρ\[b, x\] = Σ_m d\[b, m\] e^{+i2πk_m·x}. `samples` is `[batch, sample]` flat; the result `[batch, matrix..]`.
+/// ρ\[b, x\] = Σ_m d\[b, m\] e^{+i2πk_m·x}. `samples` is `[batch, sample]` flat; the result `[batch,
+/// matrix..]`.
 pub fn adjoint(trajectory: &Trajectory, matrix: &[usize], samples: &[C64]) -> Result<Vec<C64>> {
     adjoint_on(trajectory, &Grid::image(matrix)?, samples)
 }
@@ -52,9 +55,9 @@ pub(super) fn phase(k: [f64; 3], x: [f64; 3]) -> C64 {
 
 /// Exact values of the forward transform at `indices`, flat into `[batch.., sample]`, in double precision.
 ///
-/// `image` is `[batch.., matrix..]` flat. One output costs a complex product a voxel, so that a random handful of a
-/// large transform's outputs can be certified in seconds. Errors: a matrix that is not the trajectory's rank, an image
-/// that is not whole, an index out of range.
+/// `image` is `[batch.., matrix..]` flat. One output costs a complex product a voxel, so that a random
+/// handful of a large transform's outputs can be certified in seconds. Errors: a matrix that is not the
+/// trajectory's rank, an image that is not whole, an index out of range.
 ///
 /// ```
 /// use ndarray::array;

@@ -23,7 +23,8 @@ pub(super) fn sums() -> Space {
 
 /// Samples that are summed in working precision before they join a double-precision sum.
 const SAMPLES: i64 = 256;
-/// Elements of double-precision sums that a task keeps, so that they and a panel stay in its second-level cache.
+/// Elements of double-precision sums that a task keeps, so that they and a panel stay in its second-level
+/// cache.
 const SUMS: i64 = 16 * 1024;
 
 /// How the CPU's variants cut their work.

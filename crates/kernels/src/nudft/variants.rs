@@ -41,8 +41,9 @@ pub struct CpuLaunch<T: SimdReal> {
 /// Pairs that one thread's rows take on: a few seconds of them.
 const MOST_OF_ONE_THREAD: f64 = 2e9;
 
-/// Every variant: the CPU's, then the GPU's, each slowest first. [`forward`](super::forward), [`adjoint`](super::adjoint)
-/// and [`q`](super::q) run the CPU's last variant. The README lists the variants that they run on a GPU.
+/// Every variant: the CPU's, then the GPU's, each slowest first. [`forward`](super::forward),
+/// [`adjoint`](super::adjoint) and [`q`](super::q) run the CPU's last variant. The README lists the variants
+/// that they run on a GPU.
 pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
     let double = is_double::<T>();
     let mut rows = vec![
@@ -113,7 +114,8 @@ fn on_cpu<T: SimdReal>(
         .unpredictable()
 }
 
-/// The row of a variant. The first four compute each pair by itself; the others share products between voxels, most of them on tensor cores.
+/// The row of a variant. The first four compute each pair by itself; the others share products between
+/// voxels, most of them on tensor cores.
 pub(super) fn on_gpu<T: SimdReal>(variant: CudaVariant) -> Variant<Problem, Launch<T>> {
     let row = |summary, single, forms: fn() -> Vec<Build>, space| {
         let row = Variant::new(variant.name(), BackendKind::Cuda, summary, Launch::Cuda(variant), work::<T>);
@@ -180,8 +182,9 @@ pub(super) fn on_gpu<T: SimdReal>(variant: CudaVariant) -> Variant<Problem, Laun
     }
 }
 
-/// Rows of 1e-5 add up all samples in one f32: 2.2e-6 of a ladder's case (benches/results/2026-11-21-h100/ladders.json), others round
-/// phases and parts of sums. In f64 phases of hundreds of turns leave 4.6e-14.
+/// Rows of 1e-5 add up all samples in one f32: 2.2e-6 of a ladder's case
+/// (benches/results/2026-11-21-h100/ladders.json), others round phases and parts of sums. In f64 phases of
+/// hundreds of turns leave 4.6e-14.
 fn tolerance<T: SimdReal>(single: f64) -> f64 {
     if is_double::<T>() { 1e-12 } else { single }
 }

@@ -9,7 +9,8 @@ use rayspin_device::{Array, Device, Element};
 
 use crate::concrete::{other_type, same_ref};
 
-/// One component of all points: k_j = unit · values\[first + j · stride\] in cycles per field of view, j = 0 … count − 1.
+/// One component of all points: k_j = unit · values\[first + j · stride\] in cycles per field of view, j = 0
+/// … count − 1.
 ///
 /// The values are numbers of either precision, in memory of the host or of a GPU. A plan reads them there.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +74,8 @@ impl<'a> Component<'a> {
         self
     }
 
-    /// Cells of the field of view's inverse per number of this component: 1/n of its unit, for an axis of n voxels.
+    /// Cells of the field of view's inverse per number of this component: 1/n of its unit, for an axis of n
+    /// voxels.
     pub(super) fn inverse(&self, n: usize) -> f64 {
         self.unit / n as f64
     }

@@ -1,11 +1,13 @@
-//! The tuned form of transforms of several items on a GPU: the number of items that share a block, and the block's threads.
+//! The tuned form of transforms of several items on a GPU: the number of items that share a block, and the
+//! block's threads.
 
 use rayspin_device::Device;
 use rayspin_tune::{Config, Space, tuned_as};
 
 use super::variants::gpu_batched;
 
-/// The items of a batch per block, and the threads of a block in type 2. In type 1 the tiles determine the threads.
+/// The items of a batch per block, and the threads of a block in type 2. In type 1 the tiles determine the
+/// threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) coils: usize,
@@ -25,8 +27,8 @@ pub(super) fn ladder(to_image: bool) -> &'static str {
     if to_image { "nufft-type1" } else { "nufft-type2" }
 }
 
-/// The key of tuning results. The kernel's width decides how much fits in shared memory, and the sizes decide how many
-/// points a tile has.
+/// The key of tuning results. The kernel's width decides how much fits in shared memory, and the sizes decide
+/// how many points a tile has.
 pub(super) fn key(width: usize, matrix: &[usize], samples: usize, coils: usize) -> (String, Vec<usize>) {
     (format!("f32, kernels of {width} cells, {}-D", matrix.len()), [matrix, &[samples, coils]].concat())
 }

@@ -13,16 +13,17 @@ pub(crate) struct Kernel {
     peak: f64,
 }
 
-/// Relative l2 error of a d-dimensional transform by aliasing alone, for random points and coefficients: √d · 5.5g ·
-/// e^{−πW√g} · (1 + 0.3g^{−1.6}e^{−W}), g = 1 − 1/σ. It is fitted to sums over aliases, within 12 % for W = 2 … 12.
+/// Relative l2 error of a d-dimensional transform by aliasing alone, for random points and coefficients: √d ·
+/// 5.5g · e^{−πW√g} · (1 + 0.3g^{−1.6}e^{−W}), g = 1 − 1/σ. It is fitted to sums over aliases, within 12 %
+/// for W = 2 … 12.
 pub(crate) fn aliasing(width: usize, upsampling: f64, dims: usize) -> f64 {
     let gap = 1.0 - 1.0 / upsampling;
     let narrow = 1.0 + 0.3 * gap.powf(-1.6) * (-(width as f64)).exp();
     (dims as f64).sqrt() * 5.5 * gap * (-PI * gap.sqrt() * width as f64).exp() * narrow
 }
 
-/// Number of coefficients of the piecewise polynomials. Their error stays a tenth of the kernel's aliasing at upsampling 2,
-/// which is the largest upsampling and has the steepest kernel.
+/// Number of coefficients of the piecewise polynomials. Their error stays a tenth of the kernel's aliasing at
+/// upsampling 2, which is the largest upsampling and has the steepest kernel.
 pub(crate) const fn terms(width: usize) -> usize {
     match width {
         0..=3 => width + 3,
@@ -32,8 +33,8 @@ pub(crate) const fn terms(width: usize) -> usize {
 }
 
 impl Kernel {
-    /// The narrowest kernel whose aliasing and rounding are at most `tolerance` each, or the least tolerance that any
-    /// kernel reaches.
+    /// The narrowest kernel whose aliasing and rounding are at most `tolerance` each, or the least tolerance
+    /// that any kernel reaches.
     pub(crate) fn for_tolerance(
         tolerance: f64,
         upsampling: f64,
@@ -52,8 +53,8 @@ impl Kernel {
         Err(least)
     }
 
-    /// Relative l2 error by rounding. The FFT's error, about unit round-off, spreads evenly over the modes and is divided by
-    /// φ̂. It grows by rms φ̂ · rms 1/φ̂ over the kept modes along every axis.
+    /// Relative l2 error by rounding. The FFT's error, about unit round-off, spreads evenly over the modes
+    /// and is divided by φ̂. It grows by rms φ̂ · rms 1/φ̂ over the kept modes along every axis.
     pub(crate) fn rounding(&self, upsampling: f64, dims: usize, epsilon: f64) -> f64 {
         let nodes = 32;
         let (mut square, mut inverse) = (0.0, 0.0);
@@ -65,8 +66,8 @@ impl Kernel {
         epsilon * (square * inverse).sqrt().powi(dims as i32)
     }
 
-    /// The kernel of a width. Its shape parameter is β = γπW(1 − 1/2σ) with γ = 1 − 0.37 / (W²√(1 − 1/σ)), fitted for the
-    /// least root-mean-square aliasing over the kept modes.
+    /// The kernel of a width. Its shape parameter is β = γπW(1 − 1/2σ) with γ = 1 − 0.37 / (W²√(1 − 1/σ)),
+    /// fitted for the least root-mean-square aliasing over the kept modes.
     pub(crate) fn new(width: usize, upsampling: f64) -> Self {
         let w = width as f64;
         let gamma = 1.0 - 0.37 / (w * w * (1.0 - 1.0 / upsampling).sqrt());
@@ -95,8 +96,8 @@ impl Kernel {
         w * ratio / self.peak
     }
 
-    /// Coefficients `[term][tap]`, highest power first, of polynomials in z ∈ \[−1, 1). They give the kernel at the W grid
-    /// cells of a footprint. Cell t lies (z − W + 1)/2 + t cells from the point.
+    /// Coefficients `[term][tap]`, highest power first, of polynomials in z ∈ \[−1, 1). They give the kernel
+    /// at the W grid cells of a footprint. Cell t lies (z − W + 1)/2 + t cells from the point.
     ///
     /// Interpolation at Chebyshev nodes, whose error is within a small factor of the best polynomial's.
     pub(crate) fn polynomials(&self) -> Vec<Vec<f64>> {

@@ -31,9 +31,10 @@ pub(crate) struct Part {
     pub(crate) first: bool,
 }
 
-/// Cells of a tile along z, y, x. Tiles are large compared with their halo, and fit the first-level cache in 2-D and the
-/// second-level cache in 3-D. Measured in benches/results/2026-11-22-xeon-2/nufft_tiles.txt. Wide tiles also have fewer
-/// starts and ends of rows, which are slow to add and copy. Higher tiles leave too few slabs for 16 cores.
+/// Cells of a tile along z, y, x. Tiles are large compared with their halo, and fit the first-level cache in
+/// 2-D and the second-level cache in 3-D. Measured in benches/results/2026-11-22-xeon-2/nufft_tiles.txt. Wide
+/// tiles also have fewer starts and ends of rows, which are slow to add and copy. Higher tiles leave too few
+/// slabs for 16 cores.
 fn tile_cells(dims: usize) -> [usize; 3] {
     match dims {
         1 => [1, 1, 512],
@@ -77,7 +78,8 @@ impl Layout {
             tiles[axis] = (fine[axis] / cells[axis].max(width)).max(1);
             local[axis] = fine[axis].div_ceil(tiles[axis]) + width - 1;
         }
-        // A row ends with a whole vector, be it one that begins with the footprint, or one of the grid of up to 512 bits.
+        // A row ends with a whole vector, be it one that begins with the footprint, or one of the grid of up
+        // to 512 bits.
         let footprint = (2 * width).next_multiple_of(lanes::<R>()) / 2;
         local[2] = (local[2] + footprint - width).next_multiple_of(lanes::<R>());
         rayspin_core::voxels(&fine)?;
@@ -139,8 +141,8 @@ impl Layout {
         (first, extent)
     }
 
-    /// Cuts each slab's points into parts of about `size` points; every slab has at least one, maybe empty. `slab_start`:
-    /// first point of each slab, and the number of points.
+    /// Cuts each slab's points into parts of about `size` points; every slab has at least one, maybe empty.
+    /// `slab_start`: first point of each slab, and the number of points.
     pub(crate) fn parts(&self, slab_start: &[u32], size: usize) -> Vec<Part> {
         let mut parts = Vec::new();
         for (slab, bounds) in slab_start.windows(2).enumerate() {

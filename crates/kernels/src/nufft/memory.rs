@@ -22,10 +22,11 @@ pub struct Needs {
     pub planning: u64,
     /// Bytes of the fine grid and the spreading buffers, held from the first transform on.
     pub workspace: u64,
-    /// Additional bytes for the items of a batch that type 2 takes together, held from the first such batch on. 0 in 1-D and
-    /// 3-D.
+    /// Additional bytes for the items of a batch that type 2 takes together, held from the first such batch
+    /// on. 0 in 1-D and 3-D.
     pub group: u64,
-    /// Bytes of workspace for each further item of a batch, and the maximum number of items at once. 0 on the CPU.
+    /// Bytes of workspace for each further item of a batch, and the maximum number of items at once. 0 on the
+    /// CPU.
     pub item: (u64, usize),
     /// Work of one transform of one item, either direction.
     pub transform: Work,
@@ -43,8 +44,8 @@ impl Needs {
 }
 
 impl<R: Real> Nufft<R> {
-    /// The memory and work of a plan that [`Nufft::new`] would make. Reads the trajectory once, to count the points of each
-    /// tile or slab of tiles.
+    /// The memory and work of a plan that [`Nufft::new`] would make. Reads the trajectory once, to count the
+    /// points of each tile or slab of tiles.
     ///
     /// Errors: as [`Nufft::new`].
     pub fn needs(
@@ -107,7 +108,8 @@ pub(crate) fn needs_of<R: Real>(
     })
 }
 
-/// Bytes that items taken together need in addition to a single item: their fine grids, and their interleaved samples.
+/// Bytes that items taken together need in addition to a single item: their fine grids, and their interleaved
+/// samples.
 pub(super) fn group_bytes<R: Real>(dims: usize, cells: usize, samples: usize) -> u64 {
     let items = items::<R>(dims);
     if items == 1 {

@@ -1,4 +1,5 @@
-//! Non-uniform fast Fourier transform: type 2 (image → samples) and type 1 (samples → image), to a stated tolerance.
+//! Non-uniform fast Fourier transform: type 2 (image → samples) and type 1 (samples → image), to a stated
+//! tolerance.
 
 mod coordinates;
 mod cpu;
@@ -36,8 +37,8 @@ pub use variants::{Interp, Problem, Spread, interp_variants, spread_variants};
 /// The accuracy of a transform, and the upsampling of its fine grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// The relative l2 error ε for which the kernel is chosen: 1e-6 … 0.1 in f32, 1e-13 … 0.1 in f64. The error is about ε
-    /// or less for points that are spread out, and at most [`BOUND`] · ε for any points.
+    /// The relative l2 error ε for which the kernel is chosen: 1e-6 … 0.1 in f32, 1e-13 … 0.1 in f64. The
+    /// error is about ε or less for points that are spread out, and at most [`BOUND`] · ε for any points.
     pub tolerance: f64,
     /// Fine-grid cells per voxel and axis, 1.25 … 2. `None` chooses the upsampling by its cost.
     pub upsampling: Option<f64>,
@@ -56,7 +57,8 @@ impl Options {
         Self { tolerance, ..Self::default() }
     }
 
-    /// The upsampling and its kernel. Unless the upsampling is given, it is the one with the least cost on this device.
+    /// The upsampling and its kernel. Unless the upsampling is given, it is the one with the least cost on
+    /// this device.
     fn settle<R: Real>(&self, device: &Device, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
         match (self.upsampling, device.backend()) {
             (Some(upsampling), _) => {
@@ -70,8 +72,9 @@ impl Options {
     }
 }
 
-/// A transform's relative l2 error is at most this many times its tolerance ε, for any points and random values. The largest
-/// factor in the tests' sweep over sizes, sets of points, tolerances and upsamplings is 2.7, with all points in one place.
+/// A transform's relative l2 error is at most this many times its tolerance ε, for any points and random
+/// values. The largest factor in the tests' sweep over sizes, sets of points, tolerances and upsamplings is
+/// 2.7, with all points in one place.
 pub const BOUND: f64 = 3.0;
 
 /// The largest tolerance accepted.
@@ -80,12 +83,13 @@ const LOOSEST: f64 = 0.1;
 /// Type 2: s\[j\] = Σ_x f\[x\] e^{−i2πk_j·x}; type 1, its adjoint: f\[x\] = Σ_j s\[j\] e^{+i2πk_j·x};
 /// x = (index − ⌊n/2⌋)/n along each axis, k in cycles per field of view. Neither is scaled.
 ///
-/// The matrix is in C order (`[z, y, x]`, `[y, x]` or `[x]`), trajectory components in the order x, y, z. k is periodic
-/// with period n: points outside ±n/2 are folded. Points are sorted, and their places and kernel arguments computed,
-/// once a trajectory. Results do not vary from run to run or with the number of threads.
+/// The matrix is in C order (`[z, y, x]`, `[y, x]` or `[x]`), trajectory components in the order x, y, z. k
+/// is periodic
+/// with period n: points outside ±n/2 are folded. Points are sorted, and their places and kernel arguments
+/// computed, once a trajectory. Results do not vary from run to run or with the number of threads.
 ///
-/// Sources: Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41 (2019) C479 (structure); Jackson, Meyer, Nishimura
-/// & Macovski, IEEE Trans. Med. Imaging 10 (1991) 473 (Kaiser–Bessel kernel).
+/// Sources: Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41 (2019) C479 (structure); Jackson,
+/// Meyer, Nishimura & Macovski, IEEE Trans. Med. Imaging 10 (1991) 473 (Kaiser–Bessel kernel).
 ///
 /// ```
 /// use rayspin_core::{C32, Trajectory};
@@ -124,11 +128,12 @@ enum Engine<R: Real> {
 }
 
 impl<R: Real> Nufft<R> {
-    /// Plans transforms between images of `matrix` and samples at `points`: a [`&Trajectory`](rayspin_core::Trajectory), or
-    /// [`Coordinates`] in memory of the host or of the plan's GPU.
+    /// Plans transforms between images of `matrix` and samples at `points`: a
+    /// [`&Trajectory`](rayspin_core::Trajectory), or [`Coordinates`] in memory of the host or of the plan's
+    /// GPU.
     ///
-    /// Errors: another number of axes than points have, an empty axis, numbers that are not finite, points on another device,
-    /// a tolerance or upsampling out of range, sizes beyond the address space.
+    /// Errors: another number of axes than points have, an empty axis, numbers that are not finite, points on
+    /// another device, a tolerance or upsampling out of range, sizes beyond the address space.
     pub fn new<'a>(
         device: &Device,
         points: impl Into<Coordinates<'a>>,
@@ -180,14 +185,15 @@ impl<R: Real> Nufft<R> {
         })
     }
 
-    /// Replaces the points. New points are a [`&Trajectory`](rayspin_core::Trajectory) or [`Coordinates`]. The plan keeps its
-    /// tolerance, upsampling and kernel.
+    /// Replaces the points. New points are a [`&Trajectory`](rayspin_core::Trajectory) or [`Coordinates`].
+    /// The plan keeps its tolerance, upsampling and kernel.
     ///
-    /// The fine grid stays, and on the CPU the new points are sorted into the memory of the old ones. This takes less time than a
-    /// new plan. On a GPU the new points are sorted before the memory of the old ones is freed.
+    /// The fine grid stays, and on the CPU the new points are sorted into the memory of the old ones. This
+    /// takes less time than a new plan. On a GPU the new points are sorted before the memory of the old ones
+    /// is freed.
     ///
-    /// Errors: another number of axes than the matrix has; numbers that are not finite; points on another device; sizes beyond
-    /// the address space. The plan then stays as it was.
+    /// Errors: another number of axes than the matrix has; numbers that are not finite; points on another
+    /// device; sizes beyond the address space. The plan then stays as it was.
     pub fn set_points<'a>(&mut self, points: impl Into<Coordinates<'a>>) -> Result<()> {
         let points = points.into();
         check_matrix(points.dims(), &self.matrix)?;
@@ -266,8 +272,8 @@ impl<R: Real> Nufft<R> {
 
     /// Bytes that the plan and its workspace hold while a batch of that many items is transformed.
     ///
-    /// On the CPU in 2-D, type 2 takes groups of four items (f32) or two items (f64) of a batch together, on as many fine
-    /// grids. If memory for these is short, it takes one item after the other.
+    /// On the CPU in 2-D, type 2 takes groups of four items (f32) or two items (f64) of a batch together, on
+    /// as many fine grids. If memory for these is short, it takes one item after the other.
     pub fn bytes(&self, batch: usize) -> u64 {
         match &self.engine {
             Engine::Cpu(engine) => engine.bytes(batch),
@@ -287,8 +293,8 @@ impl<R: Real> Nufft<R> {
         self.kernel.fourier(0.0).powi(self.matrix.len() as i32)
     }
 
-    /// `out` ← interpolation after spreading, without transforms: out_i = Σ_j (φ∗φ)(u_i − u_j) samples_j, as a sum over
-    /// fine-grid cells. Both are `[sample]`.
+    /// `out` ← interpolation after spreading, without transforms: out_i = Σ_j (φ∗φ)(u_i − u_j) samples_j, as
+    /// a sum over fine-grid cells. Both are `[sample]`.
     pub(crate) fn convolve(&self, samples: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
         crate::fft::check_device("NUFFT", &self.device, samples.device())?;
         crate::fft::check_device("NUFFT", &self.device, out.device())?;
@@ -300,7 +306,8 @@ impl<R: Real> Nufft<R> {
         }
     }
 
-    /// Spreads one item and adds the result to a fine grid. The item's samples start at element `first` of `samples`.
+    /// Spreads one item and adds the result to a fine grid. The item's samples start at element `first` of
+    /// `samples`.
     pub(crate) fn spread_onto(
         &self,
         samples: &Array<Complex<R>>,
@@ -422,17 +429,19 @@ fn kernel_for<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Result<K
     Kernel::for_tolerance(tolerance, upsampling, dims, <R as Real>::EPSILON.to_f64()).map_err(refused)
 }
 
-/// The upsamplings to choose from, the one that reaches every tolerance first. A GPU's kernels are compiled for each.
+/// The upsamplings to choose from, the one that reaches every tolerance first. A GPU's kernels are compiled
+/// for each.
 const UPSAMPLINGS: [f64; 3] = [2.0, 1.5, 1.25];
-/// The CPU's upsamplings: a power of two times each has no prime factor above 5. The longer list saves grid cells where the
-/// next upsampling of the shorter list would need a wider kernel.
+/// The CPU's upsamplings: a power of two times each has no prime factor above 5. The longer list saves grid
+/// cells where the next upsampling of the shorter list would need a wider kernel.
 const CPU_UPSAMPLINGS: [f64; 7] = [2.0, 1.875, 1.6875, 1.5625, 1.5, 1.40625, 1.25];
 
 /// Every kernel that a tolerance can lead to with a chosen upsampling.
 fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     let mut all = Vec::new();
     for upsampling in UPSAMPLINGS {
-        // Tolerances that a factor of 1.05 apart lie, between which no width is passed over: each is worth a factor of 5.
+        // Tolerances that a factor of 1.05 apart lie, between which no width is passed over: each is worth a
+        // factor of 5.
         let mut tolerance = LOOSEST;
         let mut widths = Vec::new();
         while let Ok(kernel) = kernel_for::<R>(tolerance, upsampling, dims) {
@@ -445,12 +454,12 @@ fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
     all
 }
 
-/// Nanoseconds of one core that are not worth another thread. On 16 cores a plan of 16² and 4 points took 41 µs with all threads, and
-/// takes 24 µs with one (`benches/results/2026-11-27-h100/small_cpu.txt`).
+/// Nanoseconds of one core that are not worth another thread. On 16 cores a plan of 16² and 4 points took 41
+/// µs with all threads, and takes 24 µs with one (`benches/results/2026-11-27-h100/small_cpu.txt`).
 const SMALL: f64 = 20e3;
 
-/// The cost of an upsampling in nanoseconds of one core: 4 per point, 0.3 for each vector of its footprint, and 3.6 for each
-/// 8 bytes of the fine grid (FFT, padding, adding tiles). Fitted to the measurements of
+/// The cost of an upsampling in nanoseconds of one core: 4 per point, 0.3 for each vector of its footprint,
+/// and 3.6 for each 8 bytes of the fine grid (FFT, padding, adding tiles). Fitted to the measurements of
 /// benches/results/2026-11-22-epyc-2/nufft_upsampling.txt.
 fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
     let vectors = width.pow(matrix.len() as u32 - 1) * (2 * width).div_ceil(layout::lanes::<R>());
@@ -460,14 +469,14 @@ fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize
 
 /// The upsampling of least cost on the CPU, and its kernel.
 fn choose<R: Real>(tolerance: f64, matrix: &[usize], samples: usize) -> Result<(f64, Kernel)> {
-    // Above 1e-2 kernels have two cells. With upsamplings that are only in the longer list, points that lie together then
-    // reach an error of 3.1 ε.
+    // Above 1e-2 kernels have two cells. With upsamplings that are only in the longer list, points that lie
+    // together then reach an error of 3.1 ε.
     let upsamplings = if tolerance > 1e-2 { &UPSAMPLINGS[..] } else { &CPU_UPSAMPLINGS };
     choose_by::<R>(tolerance, matrix, samples, upsamplings, cost::<R>)
 }
 
-/// The cheapest of these upsamplings, and its kernel. The first upsampling reaches every tolerance. `cost` takes a matrix,
-/// an upsampling, a width and a number of samples.
+/// The cheapest of these upsamplings, and its kernel. The first upsampling reaches every tolerance. `cost`
+/// takes a matrix, an upsampling, a width and a number of samples.
 fn choose_by<R: Real>(
     tolerance: f64,
     matrix: &[usize],

@@ -53,7 +53,8 @@ impl Exact {
     }
 }
 
-/// The worst error of a tolerance over problems, in units of the tolerance, where it was, and how many were refused.
+/// The worst error of a tolerance over problems, in units of the tolerance, where it was, and how many were
+/// refused.
 #[derive(Default)]
 struct Worst {
     ratio: f64,
@@ -83,7 +84,8 @@ fn check<R: Real>(
     let plan = match Nufft::<R>::new(device, trajectory, matrix, &Options { tolerance, upsampling }) {
         Ok(plan) => plan,
         Err(error) => {
-            // Refused only where no kernel reaches the tolerance; upsampling 2, and so the choice, reaches all.
+            // Refused only where no kernel reaches the tolerance; upsampling 2, and so the choice, reaches
+            // all.
             let least = upsampling.map(|s| Kernel::for_tolerance(0.0, s, dims, unit).err().unwrap_or(0.0));
             assert!(
                 upsampling != Some(2.0) && least.is_some_and(|least| least > tolerance),

@@ -373,8 +373,8 @@ fn what_a_plan_takes_is_known_before_it_is_made() {
     }
 }
 
-/// In each problem that was measured at every upsampling, the chosen upsampling takes at most a tenth longer than the
-/// fastest.
+/// In each problem that was measured at every upsampling, the chosen upsampling takes at most a tenth longer
+/// than the fastest.
 #[test]
 fn the_upsampling_chosen_is_near_the_fastest() {
     let measured = include_str!("../../../../benches/results/2026-11-22-epyc-2/nufft_upsampling.txt");

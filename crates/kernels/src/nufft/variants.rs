@@ -44,8 +44,8 @@ pub type Spread<R> = fn(&Nufft<R>, &Array<Complex<R>>, &mut Array<Complex<R>>) -
 /// Interpolates the fine grid at the points, to `[sample]`.
 pub type Interp<R> = fn(&Nufft<R>, &Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>;
 
-/// Each sample, place and argument is read once and the grid crosses memory once; every cell of a footprint takes a
-/// complex-by-real multiply-add, and every tap of an axis a polynomial.
+/// Each sample, place and argument is read once and the grid crosses memory once; every cell of a footprint
+/// takes a complex-by-real multiply-add, and every tap of an axis a polynomial.
 pub(super) fn work(problem: &Problem) -> Work {
     let p = problem;
     let a_point = 2 * p.real_bytes + p.dims * p.real_bytes + 8;
@@ -316,7 +316,8 @@ fn work_of_halves(p: &Size) -> Work {
     Work { flops: 12.0 * p.pairs(), ..work_of_sum(p) }
 }
 
-/// The least that any fast transform does: images, samples and trajectory once, 5 n log₂ n operations of an FFT of each image.
+/// The least that any fast transform does: images, samples and trajectory once, 5 n log₂ n operations of an
+/// FFT of each image.
 fn work_of_fft(p: &Size) -> Work {
     Work { bytes: crossing(p), flops: p.coils as f64 * 5.0 * p.voxels() * p.voxels().max(2.0).log2() }
 }

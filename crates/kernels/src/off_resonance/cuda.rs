@@ -63,7 +63,7 @@ pub(super) fn weigh<R: Real>(
         u32::from(add).into(),
     ];
     let shape = Launch::covering(samples, THREADS);
-    // SAFETY: the shapes of both sets of samples were compared, and end in the indices' shape, which `Segments` made for the table's
-    // times.
+    // SAFETY: the shapes of both sets of samples were compared, and end in the indices' shape, which
+    // `Segments` made for the table's times.
     unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "weigh")?.launch(shape, arguments) }
 }

@@ -8,25 +8,28 @@ use rayspin_core::{C64, Error, Result};
 pub const MAX_SEGMENTS: usize = 128;
 /// Maximum of Σ_l |b_l(t)|, the factor by which errors of the segments' transforms grow.
 pub const MAX_GAIN: f64 = 4.0;
-/// Ridge of the least squares, as a part of the squared tolerance: it keeps weights small and hardly moves the residual.
+/// Ridge of the least squares, as a part of the squared tolerance: it keeps weights small and hardly moves
+/// the residual.
 const RIDGE: f64 = 0.25;
 /// Grid points per segment and axis for the largest residual.
 const POINTS: usize = 8;
 
 /// e^{−i2πft} ≈ Σ_l b_l(t) e^{−i2πfτ_l} for frequencies in a range and times in a range.
 ///
-/// The τ_l are the Chebyshev points of the times, t_c + (T/2) cos(π(l + ½)/L). For every t the b_l(t) minimise
+/// The τ_l are the Chebyshev points of the times, t_c + (T/2) cos(π(l + ½)/L). For every t the b_l(t)
+/// minimise
 ///
 /// ```text
 /// ∫ |e^{−i2πft} − Σ_l b_l e^{−i2πfτ_l}|² / √((W/2)² − (f − f_c)²) df + (ε/2)² Σ|b_l|²
 /// ```
 ///
-/// over the range of width W around f_c. The weight at the ends of the range nearly minimises the largest residual. The
-/// solution has a closed form, because the Gram matrix of this weight is J₀(πW(τ_l − τ_m)). L is the smallest number for
-/// which the largest residual, on a grid of 8L × 8L points of f and t, is at most the tolerance ε and Σ|b_l| is at most
-/// [`MAX_GAIN`]. It depends only on the product WT.
+/// over the range of width W around f_c. The weight at the ends of the range nearly minimises the largest
+/// residual. The solution has a closed form, because the Gram matrix of this weight is J₀(πW(τ_l − τ_m)). L
+/// is the smallest number for which the largest residual, on a grid of 8L × 8L points of f and t, is at most
+/// the tolerance ε and Σ|b_l| is at most [`MAX_GAIN`]. It depends only on the product WT.
 ///
-/// Sutton, Noll, Fessler, IEEE Trans Med Imaging 22:178, 2003 (least squares and min–max interpolators of segments).
+/// Sutton, Noll, Fessler, IEEE Trans Med Imaging 22:178, 2003 (least squares and min–max interpolators of
+/// segments).
 ///
 /// ```
 /// use rayspin_core::C64;
@@ -60,10 +63,11 @@ pub struct Interpolator {
 }
 
 impl Interpolator {
-    /// For frequencies `[lowest, highest]` in Hz and times `[first, last]` in s, with a largest residual of `tolerance`.
+    /// For frequencies `[lowest, highest]` in Hz and times `[first, last]` in s, with a largest residual of
+    /// `tolerance`.
     ///
-    /// Errors: ranges that are not finite or reversed; a tolerance outside 1e-6 … 0.5; more than [`MAX_SEGMENTS`] segments
-    /// are needed.
+    /// Errors: ranges that are not finite or reversed; a tolerance outside 1e-6 … 0.5; more than
+    /// [`MAX_SEGMENTS`] segments are needed.
     pub fn new(frequencies: [f64; 2], times: [f64; 2], tolerance: f64) -> Result<Self> {
         for (what, [low, high], unit) in
             [("range of the field map", frequencies, "Hz"), ("range of the samples' times", times, "s")]
@@ -268,8 +272,8 @@ pub(super) fn distinct(times: &[f64]) -> Vec<f64> {
     distinct
 }
 
-/// L with L Lᵀ equal to a symmetric matrix, which its ridge makes positive definite. Pivots that rounding lowers below the
-/// ridge count as rounding.
+/// L with L Lᵀ equal to a symmetric matrix, which its ridge makes positive definite. Pivots that rounding
+/// lowers below the ridge count as rounding.
 fn cholesky(n: usize, matrix: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     let mut factor = vec![0.0; n * n];
     for i in 0..n {

@@ -1,13 +1,13 @@
 //! Off-resonance: encoding in an inhomogeneous field by time segmentation.
 //!
-//! Noll, Meyer, Pauly, Nishimura, Macovski, *A homogeneity correction method for magnetic resonance imaging with time-varying
-//! gradients*, IEEE Trans Med Imaging 10:629, 1991.
+//! Noll, Meyer, Pauly, Nishimura, Macovski, *A homogeneity correction method for magnetic resonance imaging
+//! with time-varying gradients*, IEEE Trans Med Imaging 10:629, 1991.
 //!
-//! Sutton, Noll, Fessler, *Fast, iterative image reconstruction for MRI in the presence of field inhomogeneities*, IEEE Trans Med
-//! Imaging 22:178, 2003.
+//! Sutton, Noll, Fessler, *Fast, iterative image reconstruction for MRI in the presence of field
+//! inhomogeneities*, IEEE Trans Med Imaging 22:178, 2003.
 //!
-//! Fessler, Lee, Olafsson, Shi, Noll, *Toeplitz-based iterative image reconstruction for MRI with correction for magnetic field
-//! inhomogeneity*, IEEE Trans Signal Process 53:3393, 2005.
+//! Fessler, Lee, Olafsson, Shi, Noll, *Toeplitz-based iterative image reconstruction for MRI with correction
+//! for magnetic field inhomogeneity*, IEEE Trans Signal Process 53:3393, 2005.
 
 mod cpu;
 mod cuda;
@@ -30,8 +30,8 @@ use rayspin_device::{Array, Backend};
 use crate::fft::check_trailing;
 use crate::vector::expect_device;
 
-/// y(x) = e^{i2πf(x)τ} x(x), optionally added to y. `field` (Hz) is `[image…]`, `x` and `y` are `[batch.., image…]`, and τ
-/// is in seconds, of either sign. The phase e^{−i2πfτ} of an encoding takes −τ.
+/// y(x) = e^{i2πf(x)τ} x(x), optionally added to y. `field` (Hz) is `[image…]`, `x` and `y` are `[batch..,
+/// image…]`, and τ is in seconds, of either sign. The phase e^{−i2πfτ} of an encoding takes −τ.
 ///
 /// Errors: shapes that do not fit, or different devices.
 ///
@@ -70,8 +70,8 @@ pub fn modulate<R: Real>(
     Ok(())
 }
 
-/// `y[m] = w[segment, index[m]] x[m]`, optionally added to y. `table` is `[segment, time]`, `index` is `[sample]`, and `x`
-/// and `y` are `[batch.., sample]`.
+/// `y[m] = w[segment, index[m]] x[m]`, optionally added to y. `table` is `[segment, time]`, `index` is
+/// `[sample]`, and `x` and `y` are `[batch.., sample]`.
 ///
 /// Every entry of `index` must be below the number of times in the table; [`Segments`] ensures it.
 fn weigh<R: Real>(

@@ -1,4 +1,5 @@
-//! The formulas in double precision: what a segment does, and the exact encoding that all segments approximate.
+//! The formulas in double precision: what a segment does, and the exact encoding that all segments
+//! approximate.
 
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
 
@@ -16,9 +17,11 @@ pub fn weigh(weights: &[C64], index: &[u32], x: &[C64], conjugate: bool) -> Vec<
     x.iter().enumerate().map(|(m, x)| of(m) * x).collect()
 }
 
-/// d\[b, m\] = Σ_x ρ\[b, x\] e^{−i2π(k_m·x + f(x) t_m)}: `image` is `[batch, matrix..]` flat, the result `[batch, sample]`.
+/// d\[b, m\] = Σ_x ρ\[b, x\] e^{−i2π(k_m·x + f(x) t_m)}: `image` is `[batch, matrix..]` flat, the result
+/// `[batch, sample]`.
 ///
-/// Errors: a matrix that is not the trajectory's rank, other voxels than the field has, other times than samples.
+/// Errors: a matrix that is not the trajectory's rank, other voxels than the field has, other times than
+/// samples.
 pub fn forward(
     trajectory: &Trajectory,
     times: &[f64],

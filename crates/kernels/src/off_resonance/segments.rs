@@ -5,8 +5,9 @@ use rayspin_device::{Array, Device};
 use super::interpolator::distinct;
 use super::{Interpolator, modulate, weigh};
 
-/// E ρ = Σ_l B_l F D_l ρ, the encoding in the field f. D_l = diag(e^{−i2πf(x)τ_l}), F is a Fourier transform along the
-/// trajectory, and B_l = diag(b_l(t_m)) holds the interpolators of an [`Interpolator`]. Eᴴ = Σ_l D_lᴴ Fᴴ B_lᴴ exactly.
+/// E ρ = Σ_l B_l F D_l ρ, the encoding in the field f. D_l = diag(e^{−i2πf(x)τ_l}), F is a Fourier transform
+/// along the trajectory, and B_l = diag(b_l(t_m)) holds the interpolators of an [`Interpolator`]. Eᴴ = Σ_l
+/// D_lᴴ Fᴴ B_lᴴ exactly.
 ///
 /// Weights are stored once per distinct time, not once per sample.
 ///
@@ -44,7 +45,8 @@ pub struct Segments<R: Real> {
 pub type Transform<'a, R> = &'a mut dyn FnMut(&Array<Complex<R>>, &mut Array<Complex<R>>) -> Result<()>;
 
 impl<R: Real> Segments<R> {
-    /// For samples at `times` (s), in the order of the trajectory. Errors: as [`Interpolator::table`], memory.
+    /// For samples at `times` (s), in the order of the trajectory. Errors: as [`Interpolator::table`],
+    /// memory.
     pub fn new(device: &Device, interpolator: &Interpolator, times: &[f64]) -> Result<Self> {
         let known = interpolator.table(times)?;
         let (segments, count) = (interpolator.segments(), known.times());
@@ -73,8 +75,8 @@ impl<R: Real> Segments<R> {
         self.index.len()
     }
 
-    /// y ← E x. `field` is `[matrix…]` in Hz, `x` is `[batch.., matrix…]`, and `y` is `[batch.., sample]`. `image` and
-    /// `samples` are scratch arrays with the shapes of `x` and `y`. `transform` is F.
+    /// y ← E x. `field` is `[matrix…]` in Hz, `x` is `[batch.., matrix…]`, and `y` is `[batch.., sample]`.
+    /// `image` and `samples` are scratch arrays with the shapes of `x` and `y`. `transform` is F.
     ///
     /// Errors: shapes that do not fit; different devices; errors of `transform`.
     pub fn forward(

@@ -1,4 +1,5 @@
-//! The two projections of partial Fourier imaging: onto images of a known phase, onto k-space with the measured samples.
+//! The two projections of partial Fourier imaging: onto images of a known phase, onto k-space with the
+//! measured samples.
 
 mod cuda;
 pub mod reference;

@@ -139,14 +139,15 @@ pub(super) fn bytes(projections: [u64; 3], voxels: [u64; 3]) -> u64 {
     projections[0] * (15 + 12) * size_of::<f64>() as u64 + lines::bytes(projections, voxels)
 }
 
-/// From a volume to projections, or back; the output is overwritten. Arrays have the shapes of the plan's scan.
+/// From a volume to projections, or back; the output is overwritten. Arrays have the shapes of the plan's
+/// scan.
 pub(super) type Apply = fn(&Cuda, &Plan, &Array<f32>, &mut Array<f32>) -> Result<()>;
 
 /// From projections to a volume, which is overwritten.
 pub(super) type Backproject = fn(&Cuda, &Plan, Weighting, &Array<f32>, &mut Array<f32>) -> Result<()>;
 
-/// Rows of pixels or slices of voxels from which on lines of them pay: one row by rays takes 0.68 ms and by lines 21 ms for 128 (512 cubed,
-/// 360 views of 512 x 512, H100).
+/// Rows of pixels or slices of voxels from which on lines of them pay: one row by rays takes 0.68 ms and by
+/// lines 21 ms for 128 (512 cubed, 360 views of 512 x 512, H100).
 const LONG: usize = 32;
 
 /// Line integrals by the fastest variant.
@@ -240,7 +241,8 @@ pub(super) fn columns(
     }
 }
 
-/// Back-projection with the texture unit; as [`columns`] where the views are too large or too many for a texture.
+/// Back-projection with the texture unit; as [`columns`] where the views are too large or too many for a
+/// texture.
 pub(super) fn textured_columns(
     cuda: &Cuda,
     plan: &Plan,

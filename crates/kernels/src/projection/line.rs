@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use rayspin_core::{ProjectionGeometry, RaySource, VolumeGrid};
 
-/// The axes of a volume, as indices into (x, y, z): the main axis of a ray first, then the axes `b` and `c` of its planes. `c` is
-/// the axis along which columns of voxels are taken together.
+/// The axes of a volume, as indices into (x, y, z): the main axis of a ray first, then the axes `b` and `c`
+/// of its planes. `c` is the axis along which columns of voxels are taken together.
 pub(super) const AXES: [[usize; 3]; 3] = [[0, 1, 2], [1, 0, 2], [2, 1, 0]];
 
-/// A ray as Joseph's method sees it. It crosses plane i of voxels along its main axis at (b + i·db, c + i·dc).
+/// A ray as Joseph's method sees it. It crosses plane i of voxels along its main axis at (b + i·db, c +
+/// i·dc).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Line {
     /// The main axis, along which the ray passes voxels fastest: 0, 1 or 2 for x, y or z.
@@ -60,7 +61,8 @@ impl Line {
         }
     }
 
-    /// The planes of `0..count` where both indices are in (−1, n) for n = `sizes`, and which the ray does not end before.
+    /// The planes of `0..count` where both indices are in (−1, n) for n = `sizes`, and which the ray does not
+    /// end before.
     pub(super) fn planes(&self, count: usize, sizes: [usize; 2]) -> Range<usize> {
         let mut range = [self.ends[0] - 0.5, self.ends[1] + 0.5];
         for ((at, gain), size) in [(self.b, self.db), (self.c, self.dc)].into_iter().zip(sizes) {

@@ -8,7 +8,8 @@ use rayspin_core::{ProjectionGeometry, RaySource, VolumeGrid};
 /// (U, V, W) = rows · (i, j, k, 1)        column = U / W,  row = V / W,  magnification = 1 / W
 /// ```
 ///
-/// W is the distance of the voxel from the source, along the detector's normal, in distances of the detector; 1 for parallel beams.
+/// W is the distance of the voxel from the source, along the detector's normal, in distances of the detector;
+/// 1 for parallel beams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Matrix {
     pub(super) u: [f64; 4],
@@ -27,7 +28,8 @@ impl Matrix {
         let dot = |a: [f64; 3], b: [f64; 3]| -> f64 { (0..3).map(|axis| a[axis] * b[axis]).sum() };
         let minus = |a: [f64; 3], b: [f64; 3]| -> [f64; 3] { std::array::from_fn(|axis| a[axis] - b[axis]) };
         let normal = pose.towards_source();
-        // The detector's coordinates of a point p, in mm: (p − middle)·axis, moved along the ray to the detector.
+        // The detector's coordinates of a point p, in mm: (p − middle)·axis, moved along the ray to the
+        // detector.
         // Parallel: (p − middle)·axis − ((p − middle)·n / d·n) d·axis. Point: source + (p − source) / W.
         let along = |axis: [f64; 3]| -> ([f64; 3], f64, [f64; 3], f64) {
             match pose.source {

@@ -23,8 +23,9 @@ pub use variants::{CpuLaunch, CudaLaunch, Launch, Operation, Problem, variants};
 pub enum Weighting {
     /// Every view counts alike.
     Even,
-    /// Rays from a point: the square of the magnification, (source to detector / source to voxel)², both along the normal of the
-    /// detector. This is the weight of filtered back-projection of fan and cone beams with a flat detector. Parallel beams: 1.
+    /// Rays from a point: the square of the magnification, (source to detector / source to voxel)², both
+    /// along the normal of the detector. This is the weight of filtered back-projection of fan and cone beams
+    /// with a flat detector. Parallel beams: 1.
     Magnification,
 }
 
@@ -34,7 +35,8 @@ pub trait Number: Resample + rayspin_device::Element {}
 impl Number for f32 {}
 impl Number for f64 {}
 
-/// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's method.
+/// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's
+/// method.
 ///
 /// ```text
 /// p(ray) = ℓ Σ_i w_i f(i, b_i, c_i)
@@ -45,10 +47,12 @@ impl Number for f64 {}
 /// the ray's length between two planes in mm. The weight w_i is the part of the interval around plane i that
 /// lies between source and pixel: 1 except at the ray's ends. If f is an attenuation in 1/mm, p has no unit.
 ///
-/// [`adjoint`](Self::adjoint) is the transpose with the same weights. [`backproject`](Self::backproject) is not: each voxel reads the
-/// place of the detector on which its centre falls, as filtered back-projection does.
+/// [`adjoint`](Self::adjoint) is the transpose with the same weights. [`backproject`](Self::backproject) is
+/// not: each voxel reads the place of the detector on which its centre falls, as filtered back-projection
+/// does.
 ///
-/// P. M. Joseph, *An improved algorithm for reprojecting rays through pixel images*, IEEE Trans Med Imaging 1:192, 1982.
+/// P. M. Joseph, *An improved algorithm for reprojecting rays through pixel images*, IEEE Trans Med Imaging
+/// 1:192, 1982.
 ///
 /// ```
 /// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
@@ -86,7 +90,8 @@ impl Projector {
         Ok(Self { device: device.clone(), geometry: geometry.clone(), grid: *grid, on_gpu })
     }
 
-    /// Bytes on the device, beside arrays, of a projector that runs on `[view, row, column]` projections and `[z, y, x]` voxels.
+    /// Bytes on the device, beside arrays, of a projector that runs on `[view, row, column]` projections and
+    /// `[z, y, x]` voxels.
     pub fn device_bytes(device: &Device, projections: [u64; 3], voxels: [u64; 3]) -> u64 {
         match device.backend() {
             Backend::Cpu(_) => cpu::bytes(projections, voxels),
@@ -158,8 +163,9 @@ impl Projector {
         self.run(volume, projections, on_cpu, cuda::forward)
     }
 
-    /// Writes the transpose of [`forward`](Self::forward) of projections to a volume. On a GPU the order of sums may differ
-    /// from run to run where the columns of the detector are not parallel to z, or there are few slices.
+    /// Writes the transpose of [`forward`](Self::forward) of projections to a volume. On a GPU the order of
+    /// sums may differ from run to run where the columns of the detector are not parallel to z, or there are
+    /// few slices.
     ///
     /// Errors: as [`forward`](Self::forward).
     pub fn adjoint<R: Number>(&self, projections: &Array<R>, volume: &mut Array<R>) -> Result<()> {
@@ -170,8 +176,8 @@ impl Projector {
         self.run(projections, volume, on_cpu, cuda::adjoint)
     }
 
-    /// Writes to each voxel Σ over views of the weight times the projection at the place on which the voxel's centre falls. Projections
-    /// are linear between pixels and 0 beyond the detector.
+    /// Writes to each voxel Σ over views of the weight times the projection at the place on which the voxel's
+    /// centre falls. Projections are linear between pixels and 0 beyond the detector.
     ///
     /// Errors: as [`forward`](Self::forward); a curved detector on a GPU.
     pub fn backproject<R: Number>(

@@ -31,7 +31,8 @@ fn length(ray: &Ray, grid: &VolumeGrid) -> f64 {
     ray.along.iter().zip(grid.spacing_mm()).map(|(d, s)| (d * s) * (d * s)).sum::<f64>().sqrt()
 }
 
-/// Calls `visit(voxel, weight)` for every voxel that Joseph's method reads along the ray of pixel `[view, row, column]`.
+/// Calls `visit(voxel, weight)` for every voxel that Joseph's method reads along the ray of pixel `[view,
+/// row, column]`.
 pub(super) fn joseph(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
@@ -75,8 +76,8 @@ pub(super) fn joseph(
     }
 }
 
-/// Calls `visit(voxel, length)` for every voxel that the ray of pixel `[view, row, column]` passes through, with the length in
-/// mm (R. L. Siddon, Med Phys 12:252, 1985).
+/// Calls `visit(voxel, length)` for every voxel that the ray of pixel `[view, row, column]` passes through,
+/// with the length in mm (R. L. Siddon, Med Phys 12:252, 1985).
 pub(super) fn siddon(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
@@ -222,8 +223,8 @@ pub fn adjoint(
     volume
 }
 
-/// Σ over views of the weighted projection at the place on which a voxel's centre falls, linear between pixels, 0 beyond the
-/// detector.
+/// Σ over views of the weighted projection at the place on which a voxel's centre falls, linear between
+/// pixels, 0 beyond the detector.
 pub fn backproject(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,

@@ -16,8 +16,8 @@ fn narrow(values: &[f64]) -> Vec<f32> {
     values.iter().map(|&v| v as f32).collect()
 }
 
-/// The error relative to the size of the result, or of outputs of 1. A ray that grazes the volume, or a voxel at the edge of the
-/// detector, has a small weight, whose rounding is not small beside it.
+/// The error relative to the size of the result, or of outputs of 1. A ray that grazes the volume, or a voxel
+/// at the edge of the detector, has a small weight, whose rounding is not small beside it.
 fn relative(found: impl Iterator<Item = f64>, wanted: &[f64]) -> f64 {
     let wrong: f64 = found.zip(wanted).map(|(f, w)| (f - w) * (f - w)).sum();
     let whole: f64 = wanted.iter().map(|w| w * w).sum();

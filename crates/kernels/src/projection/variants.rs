@@ -31,7 +31,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What a rate counts: samples on rays, a plane of voxels each; for back-projection voxels of views (updates).
+    /// What a rate counts: samples on rays, a plane of voxels each; for back-projection voxels of views
+    /// (updates).
     pub fn items(&self) -> f64 {
         let [views, rows, columns] = self.geometry.shape().map(|n| n as f64);
         let voxels: f64 = self.grid.shape_zyx().iter().map(|&n| n as f64).product();
@@ -92,7 +93,8 @@ pub(super) fn best<R: Number>() -> CpuLaunch<R> {
 /// Every variant, the CPU's first, slowest first each.
 pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
     let single = size_of::<R>() == 4;
-    // f32 sums of as many terms as a volume has planes, and weights from places that are rounded to f32 in a vector.
+    // f32 sums of as many terms as a volume has planes, and weights from places that are rounded to f32 in a
+    // vector.
     let tolerance = if single { 1e-5 } else { 1e-12 };
     let row = |name, backend, summary, launch| {
         Variant::new(name, backend, summary, launch, work::<R>).tolerance(tolerance)

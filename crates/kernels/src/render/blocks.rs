@@ -10,8 +10,8 @@ use super::{Mode, Transfer};
 /// Voxels along each side of a block.
 pub(super) const SIDE: usize = 8;
 
-/// The smallest and the largest voxel around each block `[z, y, x]`. A block reaches a voxel beyond its sides, so that all samples whose
-/// index is in it lie between the two.
+/// The smallest and the largest voxel around each block `[z, y, x]`. A block reaches a voxel beyond its
+/// sides, so that all samples whose index is in it lie between the two.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks {
     /// Blocks along x, y and z.
@@ -64,8 +64,8 @@ impl Blocks {
         Ok(Self { size: [bx, by, bz], low, high })
     }
 
-    /// A number for each block. A ray may leave out blocks whose number is at most its bar: 0, and in a search for the largest value
-    /// what it has found.
+    /// A number for each block. A ray may leave out blocks whose number is at most its bar: 0, and in a
+    /// search for the largest value what it has found.
     pub(super) fn keys(&self, mode: &Mode) -> Vec<f32> {
         let ends = self.low.iter().copied().zip(self.high.iter().copied());
         ends.map(|(low, high)| key(mode, low, high)).collect()

@@ -24,8 +24,8 @@ pub enum Lens {
 /// start = s₀ + x s₁ + y s₂        direction = d₀ + x d₁ + y d₂
 /// ```
 ///
-/// x and y count columns and rows from the middle of the picture. Pixels are square, and points are in mm in the coordinates of a
-/// [`VolumeGrid`](rayspin_core::VolumeGrid).
+/// x and y count columns and rows from the middle of the picture. Pixels are square, and points are in mm in
+/// the coordinates of a [`VolumeGrid`](rayspin_core::VolumeGrid).
 ///
 /// ```
 /// use rayspin_kernels::render::{Camera, Lens};
@@ -56,10 +56,11 @@ fn unit(what: &str, a: [f64; 3]) -> Result<[f64; 3]> {
 }
 
 impl Camera {
-    /// A camera at `eye` that looks at `target`; `up` is upwards in the picture, as far as it is at right angles to the view.
+    /// A camera at `eye` that looks at `target`; `up` is upwards in the picture, as far as it is at right
+    /// angles to the view.
     ///
-    /// Errors: no pixels; a width that is not positive; a field of view that is not between 0 and half a turn; an eye at the
-    /// target; `up` along the view; numbers that are not finite.
+    /// Errors: no pixels; a width that is not positive; a field of view that is not between 0 and half a
+    /// turn; an eye at the target; `up` along the view; numbers that are not finite.
     pub fn new(
         lens: Lens,
         eye: [f64; 3],
@@ -103,7 +104,8 @@ impl Camera {
         Ok(Self { shape: [rows, columns], start, along, from_point, axes })
     }
 
-    /// The camera with the rays of a view of a scan, row by row as the detector has them. They do not end at the detector.
+    /// The camera with the rays of a view of a scan, row by row as the detector has them. They do not end at
+    /// the detector.
     ///
     /// Errors: a view that does not exist; a curved detector.
     pub fn of_view(geometry: &ProjectionGeometry, view: usize) -> Result<Self> {
@@ -132,8 +134,8 @@ impl Camera {
         self.shape
     }
 
-    /// A point of a pixel's ray in mm, the eye where there is one, and the unit vector along which the ray runs. Rows and columns
-    /// may lie between pixels.
+    /// A point of a pixel's ray in mm, the eye where there is one, and the unit vector along which the ray
+    /// runs. Rows and columns may lie between pixels.
     pub fn ray(&self, row: f64, column: f64) -> ([f64; 3], [f64; 3]) {
         let [x, y] = self.place(row, column);
         let at = |rows: [[f64; 3]; 3]| add(rows[0], add(scaled(rows[1], x), scaled(rows[2], y)));

@@ -41,7 +41,8 @@ fn defines(mode: usize, config: &Config) -> Vec<Define> {
 
 pub(crate) fn builds() -> Vec<Build> {
     let plain = Config::default();
-    // Up to 8 registers are spilled while a ray is set up: the compiler gives kernels with calls, here divisions in f64, fewer than they may have.
+    // Up to 8 registers are spilled while a ray is set up: the compiler gives kernels with calls, here
+    // divisions in f64, fewer than they may have.
     let of_mode = |mode| Build { source: &RENDER, defines: defines(mode, &plain), spill_bytes: 32 };
     (0..4).map(of_mode).chain([Build::plain(&PREPARE)]).collect()
 }
@@ -86,7 +87,8 @@ impl Volume {
             vec![volume.cuda().into(), low.cuda_mut().into(), high.cuda_mut().into()];
         arguments.extend(of_sizes(size));
         let launch = Launch { blocks: [count.div_ceil(4), 1, 1], threads: [32, 4, 1], shared: 0 };
-        // SAFETY: the arrays have the sizes of the volume and of its blocks, and the kernel reads voxels inside the volume only.
+        // SAFETY: the arrays have the sizes of the volume and of its blocks, and the kernel reads voxels
+        // inside the volume only.
         unsafe { cuda.kernel(&PREPARE, &[], "ends_of_blocks")?.launch(launch, &mut arguments)? };
         Ok(Self { size, low, high, texture: OnceLock::new() })
     }
@@ -242,7 +244,8 @@ impl OnCuda {
             shared: 0,
         };
         let kernel = cuda.kernel(&RENDER, &defines(frame.mode, config), self.kernel())?;
-        // SAFETY: the arrays have the sizes of the volume, its blocks and the picture (`Frame::check`), and places are clamped to the volume.
+        // SAFETY: the arrays have the sizes of the volume, its blocks and the picture (`Frame::check`), and
+        // places are clamped to the volume.
         unsafe { kernel.launch(launch, &mut arguments) }
     }
 }

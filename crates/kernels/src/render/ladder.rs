@@ -58,7 +58,8 @@ impl Render {
         })
     }
 
-    /// `pixels` x `pixels` pixels of a cube of n voxels of 1 mm, seen from half a right angle beside the front and a little from above.
+    /// `pixels` x `pixels` pixels of a cube of n voxels of 1 mm, seen from half a right angle beside the
+    /// front and a little from above.
     fn problem(&self, n: usize, pixels: usize) -> Result<Problem> {
         voxels(&[n, n, n])?;
         voxels(&[pixels, pixels, 4])?;
@@ -80,8 +81,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A head: a shell of bone around water in air, with bones inside, smooth over two voxels. A little noise makes every voxel differ
-/// where there is something.
+/// A head: a shell of bone around water in air, with bones inside, smooth over two voxels. A little noise
+/// makes every voxel differ where there is something.
 fn head(grid: &VolumeGrid, seed: u64, at: usize) -> f32 {
     let [nz, ny, nx] = grid.shape_zyx();
     let index = [at % nx, at / nx % ny, at / nx / ny];

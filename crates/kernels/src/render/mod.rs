@@ -26,8 +26,9 @@ use voxels::Spread;
 
 /// Makes pictures of one volume `[z, y, x]`.
 ///
-/// The volume is linear between the centres of voxels. In the outer half voxel of its box it has the value of the nearest point between
-/// centres, and beyond the box there is nothing. A ray crosses planes of voxels across its main axis, along which it passes voxels fastest:
+/// The volume is linear between the centres of voxels. In the outer half voxel of its box it has the value of
+/// the nearest point between centres, and beyond the box there is nothing. A ray crosses planes of voxels
+/// across its main axis, along which it passes voxels fastest:
 ///
 /// ```text
 /// ∫ g(f) ds ≈ ℓ Σ_k w_k g(f(m_k, b_k, c_k)),   m_k = (k + ½)/n − ½
@@ -125,7 +126,8 @@ impl Renderer {
     }
 }
 
-/// The attenuation in 1/mm of a value in Hounsfield units, μ_water (1 + HU / 1000), at least 0. `water` is the attenuation of water in 1/mm.
+/// The attenuation in 1/mm of a value in Hounsfield units, μ_water (1 + HU / 1000), at least 0. `water` is
+/// the attenuation of water in 1/mm.
 ///
 /// ```
 /// use rayspin_kernels::render::attenuation;

@@ -4,12 +4,13 @@ use rayspin_core::VolumeGrid;
 
 use super::Scene;
 
-/// The axes of a volume, as indices into (x, y, z): the main axis of a ray first, then the axes b and c of its planes, b with the
-/// smaller stride.
+/// The axes of a volume, as indices into (x, y, z): the main axis of a ray first, then the axes b and c of
+/// its planes, b with the smaller stride.
 pub(super) const AXES: [[usize; 3]; 3] = [[0, 1, 2], [1, 0, 2], [2, 0, 1]];
 
-/// A ray through the box of the voxels. Its main axis, along which it passes voxels fastest, is cut into cells, `samples` for each voxel.
-/// Cell k reaches from k to k + 1, and the ray is sampled in the cell's middle, where it crosses the plane (b + k·db, c + k·dc).
+/// A ray through the box of the voxels. Its main axis, along which it passes voxels fastest, is cut into
+/// cells, `samples` for each voxel. Cell k reaches from k to k + 1, and the ray is sampled in the cell's
+/// middle, where it crosses the plane (b + k·db, c + k·dc).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ray {
     /// The main axis: 0, 1 or 2 for x, y or z.
@@ -39,7 +40,8 @@ impl Ray {
 /// What rays of a picture have in common.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setup {
-    /// The camera's rows in voxel indices, counted from the corner of the box: voxel i reaches from i to i + 1.
+    /// The camera's rows in voxel indices, counted from the corner of the box: voxel i reaches from i to i +
+    /// 1.
     start: [[f64; 3]; 3],
     along: [[f64; 3]; 3],
     from_point: bool,
@@ -139,8 +141,9 @@ impl Setup {
     }
 }
 
-/// An axis is a ray's main axis instead of an earlier one if the ray passes voxels along it faster by this factor. So every variant takes the
-/// same axis where two differ by rounding alone. The samples of a ray depend on its main axis.
+/// An axis is a ray's main axis instead of an earlier one if the ray passes voxels along it faster by this
+/// factor. So every variant takes the same axis where two differ by rounding alone. The samples of a ray
+/// depend on its main axis.
 pub(super) const MARGIN: f64 = 1.0 + 1e-9;
 
 /// The axis along which a ray passes voxels fastest.
@@ -155,8 +158,8 @@ fn main_axis(along: [f64; 3]) -> usize {
     main
 }
 
-/// The planes of voxels before and after the middle of cell k, and where it lies between them. Beyond the outer planes values
-/// stay as in them.
+/// The planes of voxels before and after the middle of cell k, and where it lies between them. Beyond the
+/// outer planes values stay as in them.
 #[inline(always)]
 pub(super) fn planes(cell: usize, samples: usize, count: usize) -> (usize, usize, f32) {
     if samples == 1 {

@@ -5,7 +5,8 @@ use rayspin_core::VolumeGrid;
 use super::ray::MARGIN;
 use super::{Mode, Scene, Transfer};
 
-/// A volume that is linear between the centres of voxels. In the outer half voxel it has the value of the nearest point between centres.
+/// A volume that is linear between the centres of voxels. In the outer half voxel it has the value of the
+/// nearest point between centres.
 struct Field<'a> {
     volume: &'a [f32],
     size: [usize; 3],

@@ -21,9 +21,11 @@ pub enum Mode {
     /// ∫ c(f) σ(f) T ds,  T(s) = exp(−∫₀ˢ σ(f) ds')
     /// ```
     ///
-    /// Four numbers a pixel: red, green and blue, already multiplied by opacity, and the opacity 1 − T of the whole ray.
+    /// Four numbers a pixel: red, green and blue, already multiplied by opacity, and the opacity 1 − T of the
+    /// whole ray.
     Volume(Transfer),
-    /// The first place at which f reaches a value, lit. Four numbers a pixel: red, green and blue, and 1 where there is such a place.
+    /// The first place at which f reaches a value, lit. Four numbers a pixel: red, green and blue, and 1
+    /// where there is such a place.
     Surface(Surface),
 }
 
@@ -48,7 +50,8 @@ pub struct Knot {
     pub opacity: f32,
 }
 
-/// A transfer function: colour and opacity are linear in the value between knots, and constant beyond the first and the last.
+/// A transfer function: colour and opacity are linear in the value between knots, and constant beyond the
+/// first and the last.
 ///
 /// ```
 /// use rayspin_kernels::render::{Knot, Transfer};
@@ -68,8 +71,8 @@ impl Transfer {
     /// Knots that a function may have.
     pub const MOST: usize = 64;
 
-    /// Errors: no knots or more than 64; values that do not grow; colours outside 0 to 1; a negative opacity; numbers that are not
-    /// finite.
+    /// Errors: no knots or more than 64; values that do not grow; colours outside 0 to 1; a negative opacity;
+    /// numbers that are not finite.
     pub fn new(knots: Vec<Knot>) -> Result<Self> {
         if !(1..=Self::MOST).contains(&knots.len()) {
             return Err(Error::value("transfer function", "1 to 64 points", knots.len()));
@@ -114,8 +117,8 @@ impl Transfer {
         }
     }
 
-    /// The function as a constant and ramps: red, green, blue and opacity are `base + Σ slope · clamp(value − from, 0, width)`. A ramp
-    /// holds `from`, `width` and four slopes.
+    /// The function as a constant and ramps: red, green, blue and opacity are `base + Σ slope · clamp(value −
+    /// from, 0, width)`. A ramp holds `from`, `width` and four slopes.
     pub(super) fn ramps(&self) -> ([f32; 4], Vec<[f32; 6]>) {
         let all = |knot: &Knot| [knot.colour[0], knot.colour[1], knot.colour[2], knot.opacity];
         let base = self.knots.first().map_or([0.0; 4], all);
@@ -135,9 +138,10 @@ impl Transfer {
 /// colour · (ambient + diffuse · max(0, n·l)) + specular · max(0, r·v)^shininess
 /// ```
 ///
-/// The normal n is the direction of the gradient at the surface, on the side of the viewer. Where the value changes by less than 1e-5 of itself
-/// from voxel to voxel, the gradient is rounding, and the surface faces the viewer. v points to the viewer, and r is the reflected light
-/// (B. T. Phong, *Illumination for computer generated pictures*, Commun ACM 18:311, 1975).
+/// The normal n is the direction of the gradient at the surface, on the side of the viewer. Where the value
+/// changes by less than 1e-5 of itself from voxel to voxel, the gradient is rounding, and the surface faces
+/// the viewer. v points to the viewer, and r is the reflected light (B. T. Phong, *Illumination for computer
+/// generated pictures*, Commun ACM 18:311, 1975).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Surface {
     /// The value.
@@ -173,13 +177,15 @@ impl Surface {
         }
     }
 
-    /// The direction to the light, a unit vector in the volume's coordinates. `axes` point to the right, upwards and towards the viewer.
+    /// The direction to the light, a unit vector in the volume's coordinates. `axes` point to the right,
+    /// upwards and towards the viewer.
     pub(super) fn light_from(&self, axes: [[f64; 3]; 3]) -> [f64; 3] {
         let light = (0..3).fold([0.0; 3], |sum, axis| add(sum, scaled(axes[axis], self.light[axis])));
         scaled(light, 1.0 / norm(light))
     }
 
-    /// Red, green, blue and 1 at a place of the surface with this gradient, seen along the unit vector `along`.
+    /// Red, green, blue and 1 at a place of the surface with this gradient, seen along the unit vector
+    /// `along`.
     pub(super) fn lit(
         &self,
         axes: [[f64; 3]; 3],

@@ -118,7 +118,8 @@ fn wanted(case: &Case) -> Vec<f64> {
     (0..rows * columns).flat_map(|at| pixel(at).into_iter().take(channels)).collect()
 }
 
-/// Whether a picture is the reference's within a share of the largest number. Rays that graze a surface may meet it or not.
+/// Whether a picture is the reference's within a share of the largest number. Rays that graze a surface may
+/// meet it or not.
 fn compare(case: &Case, name: &str, found: &[f32], wanted: &[f64], tolerance: f64) {
     let whole = wanted.iter().fold(1.0, |most: f64, w| most.max(w.abs()));
     let channels = case.scene.mode.channels();
@@ -293,7 +294,8 @@ fn line_integrals_of_a_view_are_the_projectors() {
             .turn(5);
     let parallel = ProjectionGeometry::orbit(detector, &Orbit::default().turn(3)).unwrap();
     let grid = VolumeGrid::new([14, 17, 15], [1.1, 0.9, 1.0], [0.5, 1.0, -0.7]).unwrap();
-    // The projector's volume falls to 0 beyond the outer voxels, where a picture's has their value: they are 0 here.
+    // The projector's volume falls to 0 beyond the outer voxels, where a picture's has their value: they are
+    // 0 here.
     let mut volume = waves(grid.shape_zyx(), 3);
     for (at, value) in volume.iter_mut().enumerate() {
         let outer = |at: usize, count: usize| at == 0 || at + 1 == count;

@@ -51,7 +51,8 @@ pub(super) fn best() -> (Draw, cuda::OnCuda) {
 
 /// Every variant for pictures of a mode, the CPU's first, slowest first each.
 pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Launch>> {
-    // Places are f32, and sums have as many terms as a ray has cells. Light is followed until 1/1024 is left. A ray that
+    // Places are f32, and sums have as many terms as a ray has cells. Light is followed until 1/1024 is left.
+    // A ray that
     // grazes a surface may meet or miss it: the error of surfaces is the share of pixels that differ.
     let exact = match mode {
         Mode::XRay | Mode::Maximum { .. } => 2e-5,

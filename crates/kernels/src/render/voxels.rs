@@ -22,8 +22,9 @@ impl<'a> Voxels<'a> {
     }
 }
 
-/// A copy of a volume with gaps between its lines and slices: neighbours along y and z are an odd number of lines of the cache apart. Where
-/// they are a power of two apart, as in 256³, all voxels along an axis share one set of the cache, which holds 8 of them.
+/// A copy of a volume with gaps between its lines and slices: neighbours along y and z are an odd number of
+/// lines of the cache apart. Where they are a power of two apart, as in 256³, all voxels along an axis share
+/// one set of the cache, which holds 8 of them.
 #[derive(Debug)]
 pub(super) struct Spread {
     values: Vec<f32>,

@@ -11,7 +11,8 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_line_fft::plan_f64;
 
-/// q(i) = Σ_j h(i − j) w(j) p(j) for every row p of an array `[…, row]`, with an even kernel h, weights w and zeros beyond the row, in f32.
+/// q(i) = Σ_j h(i − j) w(j) p(j) for every row p of an array `[…, row]`, with an even kernel h, weights w and
+/// zeros beyond the row, in f32.
 ///
 /// ```
 /// use rayspin_device::{Array, Device};
@@ -48,7 +49,8 @@ impl std::fmt::Debug for RowFilter {
 /// w(view, row, column) = table[view, column] / √(1 + (u² + v²)/d²)
 /// ```
 ///
-/// with (u, v) the distance in mm from a place on the detector, and d a length: the cosine between a ray and the detector's normal.
+/// with (u, v) the distance in mm from a place on the detector, and d a length: the cosine between a ray and
+/// the detector's normal.
 #[derive(Debug)]
 pub struct Weights {
     table: Array<f32>,
@@ -57,7 +59,8 @@ pub struct Weights {
     pitch_mm: [f32; 2],
 }
 
-/// A place on the detector: its row and column, from the middle of the first pixel on, and 1/d in 1/mm, 0 for parallel rays.
+/// A place on the detector: its row and column, from the middle of the first pixel on, and 1/d in 1/mm, 0 for
+/// parallel rays.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Place {
     /// The row.
@@ -69,7 +72,8 @@ pub struct Place {
 }
 
 impl Weights {
-    /// `table[view, column]` of detectors with `pitch_mm` between columns and rows, and a place for each view.
+    /// `table[view, column]` of detectors with `pitch_mm` between columns and rows, and a place for each
+    /// view.
     ///
     /// Errors: no view; another number of weights than of views times columns; memory.
     pub fn new(device: &Device, table: Vec<f32>, places: &[Place], pitch_mm: [f64; 2]) -> Result<Self> {
@@ -101,9 +105,9 @@ fn too_long(len: usize) -> Error {
     Error::value("rows of a filter on a GPU", "at most 4096 elements", len)
 }
 
-/// The transform of an even kernel h(0), h(1), … over `size` elements, at least twice as many, divided by their number and multiplied by
-/// `window(f)`, with f from 0 to 1 in units of the highest frequency. Element k belongs to frequency k/size, and to k/size − 1 from the
-/// middle on.
+/// The transform of an even kernel h(0), h(1), … over `size` elements, at least twice as many, divided by
+/// their number and multiplied by `window(f)`, with f from 0 to 1 in units of the highest frequency. Element
+/// k belongs to frequency k/size, and to k/size − 1 from the middle on.
 ///
 /// Errors: a longer kernel, numbers that are not finite.
 pub fn spectrum(kernel: &[f64], size: usize, window: impl Fn(f64) -> f64) -> Result<Vec<f32>> {
@@ -131,10 +135,11 @@ pub fn spectrum(kernel: &[f64], size: usize, window: impl Fn(f64) -> f64) -> Res
 }
 
 impl RowFilter {
-    /// A filter for rows of as many elements as `kernel` has: h(0), h(1), …. The spectrum of h is multiplied by `window(f)`, with f from
-    /// 0 to 1 in units of the highest frequency, half a period per element.
+    /// A filter for rows of as many elements as `kernel` has: h(0), h(1), …. The spectrum of h is multiplied
+    /// by `window(f)`, with f from 0 to 1 in units of the highest frequency, half a period per element.
     ///
-    /// Errors: an empty kernel, numbers that are not finite, rows that are too long for a GPU ([`takes`](Self::takes)).
+    /// Errors: an empty kernel, numbers that are not finite, rows that are too long for a GPU
+    /// ([`takes`](Self::takes)).
     pub fn new(device: &Device, kernel: &[f64], window: impl Fn(f64) -> f64) -> Result<Self> {
         let len = kernel.len();
         if len == 0 || len > 1 << 30 {
@@ -158,7 +163,8 @@ impl RowFilter {
         &self.device
     }
 
-    /// Whether a device filters rows of `len` elements: a GPU takes rows of at most 4096, and without a compiler of kernels needs precompiled ones.
+    /// Whether a device filters rows of `len` elements: a GPU takes rows of at most 4096, and without a
+    /// compiler of kernels needs precompiled ones.
     pub fn takes(device: &Device, len: usize) -> bool {
         match device.backend() {
             Backend::Cpu(_) => true,
@@ -173,8 +179,8 @@ impl RowFilter {
         }
     }
 
-    /// The convolution of every row of `rows`, times weights. Rows may be shorter than the filter's: zeros are added, `before` of them in
-    /// front. On a CPU rows of full length are replaced.
+    /// The convolution of every row of `rows`, times weights. Rows may be shorter than the filter's: zeros
+    /// are added, `before` of them in front. On a CPU rows of full length are replaced.
     ///
     /// Errors: rows that are too long, another device, weights for other rows; memory.
     pub fn apply(

@@ -24,10 +24,11 @@ fn on_cpu<S: Scalar>(x: &Array<S>, rank: usize) -> Result<f64> {
     Ok(*sizes.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
 
-/// The magnitude |x| of the element with exactly `rank` elements before it in the order of magnitudes, NaN last.
+/// The magnitude |x| of the element with exactly `rank` elements before it in the order of magnitudes, NaN
+/// last.
 ///
-/// The squares |x|² are formed in f64. For f32 numbers they take one rounding, so the CPU and a GPU find the same bits. For f64
-/// numbers they must not overflow.
+/// The squares |x|² are formed in f64. For f32 numbers they take one rounding, so the CPU and a GPU find the
+/// same bits. For f64 numbers they must not overflow.
 ///
 /// Errors: no element of that rank.
 ///

@@ -20,7 +20,8 @@ pub type Launch<R> = fn(&Array<Complex<R>>, usize) -> Result<f64>;
 
 /// Every variant: the CPU's and the GPU's.
 pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A sum of two squares and its root, in double precision: exact where a compiler fuses nothing, as it was measured.
+    // A sum of two squares and its root, in double precision: exact where a compiler fuses nothing, as it was
+    // measured.
     let tolerance = 4.0 * f64::EPSILON;
     [
         Variant::new(

@@ -7,8 +7,8 @@ use rayspin_device::cpu::simd::dispatch;
 use super::Launch;
 use crate::vector::{SERIAL, for_chunks};
 
-/// Voxels per task. The one array without coils stays in the second-level cache for all coils, and the stretches are long
-/// enough for prefetching.
+/// Voxels per task. The one array without coils stays in the second-level cache for all coils, and the
+/// stretches are long enough for prefetching.
 const CHUNK: usize = 8192;
 
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Coil sensitivities applied to images: from one image to coil images and back.
 //!
-//! Pruessmann, Weiger, Scheidegger, Boesiger, *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med 42:952, 1999;
-//! Roemer et al., *The NMR phased array*, Magn Reson Med 16:192, 1990 (root sum of squares).
+//! Pruessmann, Weiger, Scheidegger, Boesiger, *SENSE: sensitivity encoding for fast MRI*, Magn Reson Med
+//! 42:952, 1999; Roemer et al., *The NMR phased array*, Magn Reson Med 16:192, 1990 (root sum of squares).
 
 mod cpu;
 mod cuda;
@@ -31,8 +31,8 @@ fn split<'a>(what: &str, shape: &'a [usize]) -> Result<(usize, &'a [usize])> {
     })
 }
 
-/// Checks `maps [coil, image…]`, the coils taken of them, their `images [taken, image…]`, or rows of more images, and `image
-/// [image…]`; returns the stretches of the maps and of the images.
+/// Checks `maps [coil, image…]`, the coils taken of them, their `images [taken, image…]`, or rows of more
+/// images, and `image [image…]`; returns the stretches of the maps and of the images.
 fn check<R: Real>(
     what: &str,
     (maps, coils): (&Array<Complex<R>>, &Range<usize>),
@@ -105,7 +105,8 @@ pub fn expand_coils<R: Real>(
     Ok(())
 }
 
-/// ρ(x) = Σ_j conj(c_j(x)) y_j(x): `maps` and `images` `[coil, image…]`, `out [image…]`. The adjoint of [`expand`].
+/// ρ(x) = Σ_j conj(c_j(x)) y_j(x): `maps` and `images` `[coil, image…]`, `out [image…]`. The adjoint of
+/// [`expand`].
 ///
 /// Errors: shapes that do not fit, or different devices.
 ///
@@ -232,8 +233,8 @@ pub fn sum_of_squares_add<R: Real>(images: &Array<Complex<R>>, sum: &mut Array<R
     }
 }
 
-/// ρ ← ρ / Σ_j |c_j|² for maps `[coil, image…]`, and 0 where no coil has sensitivity. It turns the result of [`combine`]
-/// into an image.
+/// ρ ← ρ / Σ_j |c_j|² for maps `[coil, image…]`, and 0 where no coil has sensitivity. It turns the result of
+/// [`combine`] into an image.
 ///
 /// Errors: other shapes or devices, or memory.
 ///

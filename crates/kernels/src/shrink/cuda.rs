@@ -25,7 +25,8 @@ fn kernel<S: Scalar>(cuda: &Cuda, name: &str) -> Result<Kernel> {
 /// Runs a kernel that ends with a place for partial sums, and adds these.
 ///
 /// # Safety
-/// The kernel is one of a sum over `len` places, and its other arguments have as many elements as it reads and writes then.
+/// The kernel is one of a sum over `len` places, and its other arguments have as many elements as it reads
+/// and writes then.
 unsafe fn summed<S: Scalar>(
     cuda: &Cuda,
     device: &Device,

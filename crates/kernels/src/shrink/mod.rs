@@ -15,8 +15,8 @@ use rayspin_device::{Array, Backend};
 
 use crate::vector::{Scalar, expect_device};
 
-/// x_i ← x_i max(0, 1 − t w_i / |x_i|) for complex x: the proximal map of t Σ w_i |x_i|. Returns Σ w_i |x_i| of the result,
-/// summed in f64 in a fixed order.
+/// x_i ← x_i max(0, 1 − t w_i / |x_i|) for complex x: the proximal map of t Σ w_i |x_i|. Returns Σ w_i |x_i|
+/// of the result, summed in f64 in a fixed order.
 ///
 /// Errors: other shapes or devices; a threshold that is negative or not finite.
 ///
@@ -49,8 +49,9 @@ pub fn soft<S: Scalar>(threshold: f64, weights: &Array<S::Real>, x: &mut Array<S
     }
 }
 
-/// x_a(i) ← x_a(i) min(1, r / √Σ_a |x_a(i)|²), where a is the first axis of x. This projects the groups along that axis onto
-/// balls of radius r. By Moreau's identity, x minus the result is the proximal map of r Σ_i √Σ_a |x_a(i)|².
+/// x_a(i) ← x_a(i) min(1, r / √Σ_a |x_a(i)|²), where a is the first axis of x. This projects the groups along
+/// that axis onto balls of radius r. By Moreau's identity, x minus the result is the proximal map of r Σ_i
+/// √Σ_a |x_a(i)|².
 ///
 /// Errors: no axis; a radius that is negative or not finite.
 ///

@@ -44,7 +44,8 @@ pub struct Launch<R: Real> {
 
 /// Every variant, slowest first.
 pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A magnitude, a quotient and a product; the second term is what long plain f64 sums may lose, the oracle's too.
+    // A magnitude, a quotient and a product; the second term is what long plain f64 sums may lose, the
+    // oracle's too.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64() + 2e-14;
     [
         Variant::new(

@@ -14,9 +14,9 @@ pub type Adjoint<'a, R> = &'a mut dyn FnMut(&Array<Complex<R>>, &mut Array<Compl
 impl<R: Real> Toeplitz<R> {
     /// FᴴF from Fᴴ, the adjoint transform of `trajectory` to images of `matrix`.
     ///
-    /// Q(s + x) = Σ_m e^{i2πk_m·s} e^{i2πk_m·x} at the displacements around s is the adjoint transform of e^{i2πk_m·s}. It
-    /// gives n voxels at a time along each axis, so no plan of the doubled grid is needed. Displacements below 0 along the
-    /// first axis follow from Q(−d) = conj Q(d).
+    /// Q(s + x) = Σ_m e^{i2πk_m·s} e^{i2πk_m·x} at the displacements around s is the adjoint transform of
+    /// e^{i2πk_m·s}. It gives n voxels at a time along each axis, so no plan of the doubled grid is needed.
+    /// Displacements below 0 along the first axis follow from Q(−d) = conj Q(d).
     ///
     /// Errors: axes that do not match the trajectory; errors of `adjoint` and of [`Toeplitz::from_kernel`].
     pub fn from_adjoint(
@@ -29,9 +29,9 @@ impl<R: Real> Toeplitz<R> {
         Self::from_kernel(device, matrix, &q)
     }
 
-    /// Bytes of device memory that [`Toeplitz::from_adjoint`] takes until Q is complete, in addition to the memory of
-    /// `adjoint`: Q, the samples and the image of a transform, and on a GPU the trajectory. Errors: sizes beyond the address
-    /// space.
+    /// Bytes of device memory that [`Toeplitz::from_adjoint`] takes until Q is complete, in addition to the
+    /// memory of `adjoint`: Q, the samples and the image of a transform, and on a GPU the trajectory. Errors:
+    /// sizes beyond the address space.
     pub fn from_adjoint_needs(device: &Device, samples: usize, matrix: &[usize]) -> Result<u64> {
         let complex = size_of::<Complex<R>>() as u64;
         let points = match device.backend() {

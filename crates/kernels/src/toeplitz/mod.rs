@@ -29,9 +29,10 @@ use crate::fft::{check_device, check_trailing};
 
 /// y = FᴴWF x for F: image → samples e^{−i2πk·x} and real weights W, without going through the samples.
 ///
-/// (FᴴWF)\[i, j\] = Q(i − j) with Q(d) = Σ_m w_m e^{+i2πk_m·d}, d in fractions of the field of view. This is a convolution,
-/// computed by FFTs of a grid of at least 2n − 1 points per axis. Q is Hermitian, so its spectrum is real and stored as real
-/// numbers. (Wajer & Pruessmann, ISMRM 2001; Fessler et al., IEEE Trans. Signal Process. 53:3393, 2005.)
+/// (FᴴWF)\[i, j\] = Q(i − j) with Q(d) = Σ_m w_m e^{+i2πk_m·d}, d in fractions of the field of view. This is
+/// a convolution, computed by FFTs of a grid of at least 2n − 1 points per axis. Q is Hermitian, so its
+/// spectrum is real and stored as real numbers. (Wajer & Pruessmann, ISMRM 2001; Fessler et al., IEEE Trans.
+/// Signal Process. 53:3393, 2005.)
 ///
 /// ```
 /// use rayspin_core::{C32, Trajectory};
@@ -91,13 +92,13 @@ fn check_hermitian<'a, R: Real>(
 }
 
 impl<R: Real> Toeplitz<R> {
-    /// From the kernel Q of images of `matrix` (1 to 3 axes), given on the centred doubled grid: `q` is `[2nz, 2ny, 2nx]`
-    /// (for 2 axes `[2ny, 2nx]`, …) and index n along each axis is displacement 0. Displacements −n, at index 0, occur
-    /// between no two voxels and are not read.
+    /// From the kernel Q of images of `matrix` (1 to 3 axes), given on the centred doubled grid: `q` is
+    /// `[2nz, 2ny, 2nx]` (for 2 axes `[2ny, 2nx]`, …) and index n along each axis is displacement 0.
+    /// Displacements −n, at index 0, occur between no two voxels and are not read.
     ///
-    /// The Hermitian part of `q` is used, which drops the rounding of how it was computed. Errors: another rank or shape,
-    /// an empty axis, values that are not finite, a kernel that is not Hermitian within a tenth (weights that are not real,
-    /// or another centre), no memory.
+    /// The Hermitian part of `q` is used, which drops the rounding of how it was computed. Errors: another
+    /// rank or shape, an empty axis, values that are not finite, a kernel that is not Hermitian within a
+    /// tenth (weights that are not real, or another centre), no memory.
     pub fn from_kernel(device: &Device, matrix: &[usize], q: &Array<Complex<R>>) -> Result<Self> {
         if !(1..=3).contains(&matrix.len()) || matrix.contains(&0) {
             return Err(Error::Shape {
@@ -130,11 +131,12 @@ impl<R: Real> Toeplitz<R> {
         })
     }
 
-    /// The order of [`Toeplitz::spectrum`], a number that rises when the order changes. A program that keeps spectra keeps this number with them.
+    /// The order of [`Toeplitz::spectrum`], a number that rises when the order changes. A program that keeps
+    /// spectra keeps this number with them.
     pub const ORDER: u32 = 2;
 
-    /// The spectrum of the padded kernel, for [`Toeplitz::from_spectrum`]. Its order is internal to this library and the
-    /// same on every device.
+    /// The spectrum of the padded kernel, for [`Toeplitz::from_spectrum`]. Its order is internal to this
+    /// library and the same on every device.
     pub fn spectrum(&self) -> Result<Cow<'_, [R]>> {
         match &self.engine {
             Engine::Host(convolution) => Ok(convolution.spectrum().into()),
@@ -149,7 +151,8 @@ impl<R: Real> Toeplitz<R> {
 
     /// From the spectrum of another plan for the same matrix: the same operator, bit by bit.
     ///
-    /// Errors: another number of elements, values that are not finite, a matrix as [`Toeplitz::from_kernel`] refuses it.
+    /// Errors: another number of elements, values that are not finite, a matrix as [`Toeplitz::from_kernel`]
+    /// refuses it.
     pub fn from_spectrum(device: &Device, matrix: &[usize], spectrum: Vec<R>) -> Result<Self> {
         expect_shape("Toeplitz spectrum", &[Self::spectrum_len(matrix)?], &[spectrum.len()])?;
         if let Some((index, value)) = spectrum.iter().enumerate().find(|(_, v)| !v.is_finite()) {
@@ -169,8 +172,8 @@ impl<R: Real> Toeplitz<R> {
 
     /// y = FᴴWF x for every image of a batch; `x` and `y` are `[batch.., z, y, x]`.
     ///
-    /// Errors: shapes that differ or whose last axes are not the matrix, arrays of another device, no memory for the
-    /// work buffer.
+    /// Errors: shapes that differ or whose last axes are not the matrix, arrays of another device, no memory
+    /// for the work buffer.
     pub fn apply(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         check_trailing("Toeplitz input", &self.matrix, x.shape())?;
         expect_shape("Toeplitz output", x.shape(), y.shape())?;
@@ -189,8 +192,9 @@ impl<R: Real> Toeplitz<R> {
         }
     }
 
-    /// y = Σ_c S̄_c · FᴴWF (S_c · x) for one image, the normal operator of sensitivity encoding (Pruessmann et al., MRM
-    /// 46:638, 2001): `x` and `y` are `[z, y, x]`, `maps` `[coil, z, y, x]`. No coil image is stored.
+    /// y = Σ_c S̄_c · FᴴWF (S_c · x) for one image, the normal operator of sensitivity encoding (Pruessmann
+    /// et al., MRM 46:638, 2001): `x` and `y` are `[z, y, x]`, `maps` `[coil, z, y, x]`. No coil image is
+    /// stored.
     ///
     /// Errors: as [`Toeplitz::apply`].
     pub fn apply_sense(
@@ -274,16 +278,17 @@ impl<R: Real> Toeplitz<R> {
         }
     }
 
-    /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made. It holds the real spectrum of the padded
-    /// grid. The buffer is a complex grid, padded along all axes but the first, or half of it where the padded last axis is even.
+    /// Bytes that a plan for images of `matrix` holds with one work buffer, before it is made. It holds the
+    /// real spectrum of the padded grid. The buffer is a complex grid, padded along all axes but the first,
+    /// or half of it where the padded last axis is even.
     pub fn bytes_needed(matrix: &[usize]) -> Result<u64> {
         let (spectrum, work) = cpu::elements(matrix)?;
         Ok(spectrum as u64 * size_of::<R>() as u64 + work as u64 * size_of::<Complex<R>>() as u64)
     }
 
-    /// Bytes that a plan on `device` holds at most after it was applied to `coils` coils or images. On a GPU this is GPU memory: the
-    /// real spectrum and the buffers of the coils that it transforms together. On the CPU it is [`Toeplitz::bytes_needed`], and of small
-    /// images a work buffer for each thread.
+    /// Bytes that a plan on `device` holds at most after it was applied to `coils` coils or images. On a GPU
+    /// this is GPU memory: the real spectrum and the buffers of the coils that it transforms together. On the
+    /// CPU it is [`Toeplitz::bytes_needed`], and of small images a work buffer for each thread.
     pub fn bytes_needed_on(device: &Device, matrix: &[usize], coils: usize) -> Result<u64> {
         match on_gpu(device, matrix)? {
             true => cuda::bytes_needed::<R>(matrix, coils).map(|(spectrum, work)| spectrum + work),

@@ -1,5 +1,5 @@
-//! Several kernels of one matrix, applied one after another. They share buffers, and their spectra lie on the GPU or on the
-//! host.
+//! Several kernels of one matrix, applied one after another. They share buffers, and their spectra lie on the
+//! GPU or on the host.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,9 +10,10 @@ use super::{Engine, Toeplitz, cuda, on_gpu};
 
 /// The operators T_0, T_1, … of one matrix, applied in that order, with one shared set of work buffers.
 ///
-/// A GPU may hold only some of the spectra. The others lie in pinned host memory. Two buffers on the GPU take turns: while
-/// the spectrum in one is applied, the next spectrum is copied to the other. If a GPU holds `n` spectra, the first n − 2
-/// stay. With n = 1 there is one buffer, and copies wait. Results do not depend on n.
+/// A GPU may hold only some of the spectra. The others lie in pinned host memory. Two buffers on the GPU take
+/// turns: while the spectrum in one is applied, the next spectrum is copied to the other. If a GPU holds `n`
+/// spectra, the first n − 2 stay. With n = 1 there is one buffer, and copies wait. Results do not depend on
+/// n.
 ///
 /// ```
 /// use rayspin_core::C64;
@@ -114,10 +115,11 @@ impl<R: Real> Series<R> {
         Ok(())
     }
 
-    /// Calls `work` with each kernel in order, with its spectrum on the device. If spectra are copied, threads take turns.
+    /// Calls `work` with each kernel in order, with its spectrum on the device. If spectra are copied,
+    /// threads take turns.
     ///
-    /// Errors: fewer kernels than `count`; errors of `work` and of the device; spectra are copied while work is being
-    /// recorded.
+    /// Errors: fewer kernels than `count`; errors of `work` and of the device; spectra are copied while work
+    /// is being recorded.
     pub fn each(&self, mut work: impl FnMut(usize, &Toeplitz<R>) -> Result<()>) -> Result<()> {
         let moving = self.moving.len();
         let found = self.kernels.len() + moving;

@@ -476,8 +476,8 @@ fn the_kernel_from_adjoint_transforms_is_the_direct_sum() {
     }
 }
 
-/// Spectra that are copied give the same bits as spectra that stay, in the stated memory. A failure in between harms
-/// nothing.
+/// Spectra that are copied give the same bits as spectra that stay, in the stated memory. A failure in
+/// between harms nothing.
 #[test]
 fn kernels_of_a_series_are_the_same_wherever_their_spectra_lie() {
     let (matrix, count) = ([7, 12], 4);

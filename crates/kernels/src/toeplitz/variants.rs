@@ -56,7 +56,8 @@ const fn row(
 /// Rounding of two fast transforms of the padded grid and of the spectrum; 1.8e-7 at most was measured.
 const TOLERANCE: f64 = 1e-6;
 
-/// Images in and out and the real spectrum once; pruned transforms both ways, one multiplication a grid point.
+/// Images in and out and the real spectrum once; pruned transforms both ways, one multiplication a grid
+/// point.
 pub(super) fn work(problem: &Problem) -> Work {
     let padded: Vec<f64> = problem.matrix.iter().map(|&n| padded_size(n) as f64).collect();
     let image: f64 = problem.matrix.iter().map(|&n| n as f64).product();

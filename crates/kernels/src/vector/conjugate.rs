@@ -1,5 +1,5 @@
-//! The scalars of conjugate gradients on the device of the vectors, so that iterations can be queued without waiting for a
-//! scalar.
+//! The scalars of conjugate gradients on the device of the vectors, so that iterations can be queued without
+//! waiting for a scalar.
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -29,7 +29,8 @@ pub struct CgLimits {
     pub size: f64,
     /// Halts when ‖r‖ is at most this share of ‖b‖.
     pub enough: f64,
-    /// Halts when the curvature ⟨p, Ap⟩ / ‖p‖² of a direction is at most this share of the largest curvature met.
+    /// Halts when the curvature ⟨p, Ap⟩ / ‖p‖² of a direction is at most this share of the largest curvature
+    /// met.
     pub vanishing: f64,
     /// Halts when |Im ⟨p, Ap⟩| exceeds this share of Re ⟨p, Ap⟩.
     pub indefinite: f64,
@@ -40,7 +41,8 @@ pub struct CgLimits {
 pub enum CgHalt {
     /// ⟨p, Ap⟩ is not finite, too small, or not real. x and r keep their values from before the step.
     Curvature,
-    /// ‖r‖ is small enough, or not finite. x and r have their values after the step, and p keeps its direction.
+    /// ‖r‖ is small enough, or not finite. x and r have their values after the step, and p keeps its
+    /// direction.
     Residual,
 }
 
@@ -65,9 +67,10 @@ pub struct CgState {
 /// α = ρ / ⟨p, Ap⟩      x ← x + αp,  r ← r − αAp      ρ⁺ = ‖r‖²,  β = ρ⁺/ρ      p ← r + βp
 /// ```
 ///
-/// [`step_length`](Self::step_length), [`update`](Self::update) and [`update_direction`](Self::update_direction) allocate
-/// nothing and wait for nothing. Many iterations can therefore be queued on a GPU, and one can be recorded. When a limit is
-/// met they [halt](CgHalt): x, r, p and the scalars then stay as they are, and queued iterations change nothing. Sums equal
+/// [`step_length`](Self::step_length), [`update`](Self::update) and
+/// [`update_direction`](Self::update_direction) allocate nothing and wait for nothing. Many iterations can
+/// therefore be queued on a GPU, and one can be recorded. When a limit is met they [halt](CgHalt): x, r, p
+/// and the scalars then stay as they are, and queued iterations change nothing. Sums equal
 /// [`dot`](super::dot) and [`cg_update`](super::cg_update) bit for bit.
 ///
 /// ```
@@ -199,7 +202,8 @@ impl<S: Scalar> CgScalars<S> {
         Pinned::new(self.state.device(), STATE)
     }
 
-    /// Queues a copy of the scalars in the order of the device's work, and does not wait. [`CgState::read`] does.
+    /// Queues a copy of the scalars in the order of the device's work, and does not wait. [`CgState::read`]
+    /// does.
     pub fn send(&self, to: Pinned<f64>) -> Result<Pinned<f64>> {
         self.state.send(to)
     }
@@ -215,8 +219,8 @@ impl<S: Scalar> CgScalars<S> {
 }
 
 /// # Safety
-/// The kernel is one of a sum over `len` elements of every vector among the arguments; they have as many, and there is a partial
-/// sum for each of its blocks.
+/// The kernel is one of a sum over `len` elements of every vector among the arguments; they have as many, and
+/// there is a partial sum for each of its blocks.
 unsafe fn sums<S: Scalar>(cuda: &Cuda, len: usize, name: &str, arguments: &mut [Argument<'_>]) -> Result<()> {
     let blocks = Launch::linear(cuda::blocks(len), cuda::THREADS);
     // SAFETY: as the caller promises.

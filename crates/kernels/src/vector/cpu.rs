@@ -8,8 +8,8 @@ use rayspin_device::cpu::simd::{Level, dispatch};
 
 use super::{Launch, Scalar};
 
-/// Numbers a task. Sums are formed per task and added in order, so this constant, and neither the number of threads
-/// nor the vector width, fixes every bit of a result.
+/// Numbers a task. Sums are formed per task and added in order, so this constant, and neither the number of
+/// threads nor the vector width, fixes every bit of a result.
 const CHUNK: usize = 4096;
 
 /// Independent accumulators: enough that additions of the widest vectors overlap.
@@ -78,7 +78,8 @@ fn norm_squared_chunk<R: Real>(x: &[R]) -> f64 {
 
 #[inline(always)]
 fn dot_chunk<R: Real>(x: &[R], y: &[R]) -> Complex<f64> {
-    // The imaginary part is Σ x_k y_{k^1} over even k less the same over odd k: one shuffle instead of strided loads.
+    // The imaginary part is Σ x_k y_{k^1} over even k less the same over odd k: one shuffle instead of
+    // strided loads.
     let (mut re, mut im) = ([0.0; LANES], [0.0; LANES]);
     let mut add = |x: &[R; LANES], y: &[R; LANES]| {
         let x: [f64; LANES] = std::array::from_fn(|k| x[k].to_f64());

@@ -16,8 +16,8 @@ pub(crate) fn builds() -> Vec<Build> {
 
 pub(super) const THREADS: u32 = 256;
 
-/// Blocks of a sum: enough for the largest GPU, few enough that adding them takes no time. Together with the length this
-/// fixes every bit of a sum.
+/// Blocks of a sum: enough for the largest GPU, few enough that adding them takes no time. Together with the
+/// length this fixes every bit of a sum.
 const BLOCKS: usize = 2048;
 
 pub(super) fn kernel<S: Scalar>(cuda: &Cuda, name: &str) -> Result<Kernel> {
@@ -111,7 +111,8 @@ pub(super) fn scale<S: Scalar>(cuda: &Cuda, alpha: S, x: &mut Array<S>) -> Resul
     unsafe { kernel::<S>(cuda, "scale")?.launch(over(len), arguments) }
 }
 
-/// y ← d ⊙ x, or conj(d) ⊙ x, where d is repeated along x. Errors: x and y of different lengths, no factors for them.
+/// y ← d ⊙ x, or conj(d) ⊙ x, where d is repeated along x. Errors: x and y of different lengths, no factors
+/// for them.
 pub(crate) fn multiply<S: Scalar>(
     cuda: &Cuda,
     d: View<'_, S>,
@@ -155,7 +156,8 @@ pub(super) fn weight<S: Scalar>(
         y.cuda_mut().into(),
         (x.len() as u64).into(),
     ];
-    // SAFETY: the shapes of `x` and `y` were compared; `w` is read modulo its length, which is not 0 where `x` has elements.
+    // SAFETY: the shapes of `x` and `y` were compared; `w` is read modulo its length, which is not 0 where
+    // `x` has elements.
     unsafe { kernel::<S>(cuda, "weight")?.launch(over(x.len()), arguments) }
 }
 
@@ -173,7 +175,8 @@ pub(super) fn gather<S: Scalar>(
         y.cuda_mut().into(),
         (len as u64).into(),
     ];
-    // SAFETY: there are as many places as elements of `y`; the kernel reads no element beyond the length of `x`.
+    // SAFETY: there are as many places as elements of `y`; the kernel reads no element beyond the length of
+    // `x`.
     unsafe { kernel::<S>(cuda, "gather")?.launch(over(len), arguments) }
 }
 

@@ -76,7 +76,8 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
             let n = problem.len;
             let mut vector = || numbers.complex(n);
             let (inputs, out) = match problem.operation {
-                // The product of random vectors is small beside its terms. The product of a vector with itself is not.
+                // The product of random vectors is small beside its terms. The product of a vector with
+                // itself is not.
                 Operation::Dot => {
                     let x = vector()?;
                     (vec![copied("second vector", &x)?, x], Out::Fresh(1))

@@ -1,5 +1,5 @@
-//! Sums and updates of real and complex vectors, for iterative solvers between two applications of an operator. Memory bandwidth
-//! bounds all of them.
+//! Sums and updates of real and complex vectors, for iterative solvers between two applications of an
+//! operator. Memory bandwidth bounds all of them.
 
 mod conjugate;
 mod cpu;
@@ -53,8 +53,8 @@ fn expect_trailing<D: Element, S: Scalar>(what: &str, d: &Array<D>, x: &Array<S>
 
 /// ⟨x, y⟩ = Σ conj(x_i) y_i, summed in f64.
 ///
-/// Fixed chunks are summed and added in a fixed order, so the result has the same bits for any number of threads and any
-/// vector width. Errors: different shapes or devices.
+/// Fixed chunks are summed and added in a fixed order, so the result has the same bits for any number of
+/// threads and any vector width. Errors: different shapes or devices.
 ///
 /// ```
 /// use rayspin_core::{C32, C64};
@@ -309,7 +309,8 @@ pub fn cut_negative<R: Scalar<Real = R> + Real>(x: &mut Array<R>) -> Result<()> 
     Ok(())
 }
 
-/// One step of conjugate gradients in one pass: x ← x + αp, r ← r − αq. Returns ‖r‖² with the bits of [`norm_squared`].
+/// One step of conjugate gradients in one pass: x ← x + αp, r ← r − αq. Returns ‖r‖² with the bits of
+/// [`norm_squared`].
 ///
 /// Errors: different shapes or devices.
 ///
@@ -392,8 +393,8 @@ pub fn copy_part<T: Element>(
     Ok(())
 }
 
-/// Copies a box of `extent` elements from position `from_start` in `from` to position `to_start` in `to`. The arrays have 1
-/// to 4 axes.
+/// Copies a box of `extent` elements from position `from_start` in `from` to position `to_start` in `to`. The
+/// arrays have 1 to 4 axes.
 ///
 /// Errors: other ranks, a box outside its array, different devices.
 ///

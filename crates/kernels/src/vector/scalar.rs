@@ -6,7 +6,8 @@ use rayspin_tune::Build;
 
 use crate::cuda::define;
 
-/// A number that vectors are made of: `f32`, `f64`, or a complex number of them. No other type can implement it.
+/// A number that vectors are made of: `f32`, `f64`, or a complex number of them. No other type can implement
+/// it.
 pub trait Scalar: sealed::Sealed + Element + Default + std::fmt::Display {
     /// The real numbers of its precision.
     type Real: Real;

@@ -42,8 +42,8 @@ type Write<'a, R> = &'a mut [Complex<R>];
 /// The fused step of conjugate gradients, from (α, p, q, x, r).
 pub type CgUpdate<R> = fn(&Cpu, R, Read<R>, Read<R>, Write<R>, Write<R>) -> f64;
 
-/// One implementation of every operation. Vectors of one call have the same length, except that `d` and `w` are
-/// repeated along `x`, whose length is a multiple of theirs.
+/// One implementation of every operation. Vectors of one call have the same length, except that `d` and `w`
+/// are repeated along `x`, whose length is a multiple of theirs.
 pub struct Launch<R: Real> {
     /// Σ conj(x) y, from (x, y).
     pub dot: fn(&Cpu, Read<R>, Read<R>) -> Complex<f64>,
@@ -67,7 +67,8 @@ pub struct Launch<R: Real> {
 
 /// Every variant, slowest first.
 pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
-    // A product of complex numbers and a sum; the second term is what long plain f64 sums may lose, the oracle's too.
+    // A product of complex numbers and a sum; the second term is what long plain f64 sums may lose, the
+    // oracle's too.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64() + 2e-14;
     [
         Variant::new(

@@ -8,14 +8,15 @@ use rayspin_device::cpu::simd::{Level, Simd, dispatch, load_complex, store_compl
 
 use super::{Problem, pairs};
 
-/// Maximum number of power iterations. Calibration data are nearly of rank one, where four or five suffice. The README
-/// states the accuracy at this limit.
+/// Maximum number of power iterations. Calibration data are nearly of rank one, where four or five suffice.
+/// The README states the accuracy at this limit.
 const MAX_ITERATIONS: usize = 40;
 /// Squared change of the unit vector at which power iteration ends.
 const CONVERGED: f32 = 1e-8;
 /// Lanes of the widest vectors.
 const WIDEST: usize = 16;
-/// Parts of an image whose covariances are summed apart: the same on every machine, as are the bits of their sum.
+/// Parts of an image whose covariances are summed apart: the same on every machine, as are the bits of their
+/// sum.
 const PARTS: usize = 64;
 /// Voxels of all coils that stay in the second-level cache while the pairs go over them.
 const RUN: usize = 1024;
@@ -57,8 +58,8 @@ fn rows_together(threads: usize, problem: &Problem) -> usize {
     (64 * threads).min(problem.planes[1] * problem.shape_zyx[1])
 }
 
-/// Bytes that [`rows`] takes beside images and maps: where the rows under way lie, and each thread's window. Before that, the
-/// covariances of [`add`].
+/// Bytes that [`rows`] takes beside images and maps: where the rows under way lie, and each thread's window.
+/// Before that, the covariances of [`add`].
 pub(super) fn scratch_bytes(threads: usize, problem: &Problem) -> u64 {
     let coils = problem.coils;
     let rows = rows_together(threads, problem) * (size_of::<Vec<&mut [C32]>>() + coils * size_of::<&[C32]>());
@@ -271,7 +272,8 @@ impl Block {
         S::f32s::LEN
     }
 
-    /// Unit dominant eigenvectors of Hermitian positive semidefinite matrices, or zeros where the matrix is zero.
+    /// Unit dominant eigenvectors of Hermitian positive semidefinite matrices, or zeros where the matrix is
+    /// zero.
     #[inline(always)]
     fn iterate<S: Simd>(&mut self, simd: S) {
         let zero = S::f32s::splat(simd, 0.0);

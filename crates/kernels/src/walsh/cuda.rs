@@ -23,8 +23,8 @@ pub(crate) fn builds() -> Vec<Build> {
     [single(&SOURCE), forms.map(windows).to_vec()].concat()
 }
 
-/// The window's half-width. A window wider than the image has the same sums as one that just covers it. Small images use the default form,
-/// which is precompiled.
+/// The window's half-width. A window wider than the image has the same sums as one that just covers it. Small
+/// images use the default form, which is precompiled.
 fn reach(problem: &Problem) -> usize {
     let covering = problem.shape_zyx.into_iter().max().map_or(0, |n| n.saturating_sub(1));
     problem.radius.min(covering.max(DEFAULT_RADIUS))
@@ -48,8 +48,8 @@ const ROWS: usize = 16;
 const MOST_RADIUS: usize = 6;
 /// Blocks of the sum over the whole image at most; with the number of voxels they fix its bits.
 const BLOCKS: usize = 256;
-/// Bytes of the windows' sums that are in memory at once: a quarter of the images, within these bounds. A chunk has at least a row. The
-/// next chunk along z adds up 2·radius planes again.
+/// Bytes of the windows' sums that are in memory at once: a quarter of the images, within these bounds. A
+/// chunk has at least a row. The next chunk along z adds up 2·radius planes again.
 const CHUNK_BYTES: [usize; 2] = [256 << 20, 1 << 30];
 /// Bytes of shared memory that a tile of voxels takes, where there is a choice.
 const TILE_BYTES: usize = 48 << 10;
@@ -143,7 +143,8 @@ pub(super) fn add(cuda: &Cuda, coils: usize, images: &Array<C32>, sums: &mut Arr
     let shape = Launch::linear(blocks(voxels) as u32, THREADS as u32).with_shared(tile);
     let count = Argument::count(coils)?;
     let arguments = &mut [images.cuda().into(), count, (voxels as u64).into(), sums.cuda_mut().into()];
-    // SAFETY: the images have `voxels` elements a coil; a block has a sum of its own for each pair, and a tile of shared memory.
+    // SAFETY: the images have `voxels` elements a coil; a block has a sum of its own for each pair, and a
+    // tile of shared memory.
     unsafe { cuda.kernel(&SOURCE, &[define::<f32>()], "whole")?.launch(shape, arguments) }
 }
 
@@ -219,8 +220,9 @@ fn maps_by(
                 int(rows),
                 sums.cuda_mut().into(),
             ];
-            // SAFETY: `maps` checked the images' length. The kernel clamps x and y to the image, and reads planes below `nz` only. It
-            // writes pairs · planes · rows · nx sums, at most what `sums` holds, two at once only if nx is even.
+            // SAFETY: `maps` checked the images' length. The kernel clamps x and y to the image, and reads
+            // planes below `nz` only. It writes pairs · planes · rows · nx sums, at most what `sums` holds,
+            // two at once only if nx is even.
             unsafe { cuda.kernel(&WINDOWS, &windows, "windows")?.launch(shape, arguments) }?;
             let inner = rows * nx;
             let shape =
@@ -238,8 +240,8 @@ fn maps_by(
                 Argument::count(tile)?,
                 Argument::count(team)?,
             ];
-            // SAFETY: the chunk's sums are there; the chunk has rows and planes of the maps, which have `solved` elements a coil; and
-            // shared memory holds a tile.
+            // SAFETY: the chunk's sums are there; the chunk has rows and planes of the maps, which have
+            // `solved` elements a coil; and shared memory holds a tile.
             unsafe { cuda.kernel(&SOURCE, &walsh, "solve")?.launch(shape, arguments) }?;
         }
     }

@@ -74,11 +74,12 @@ fn on_kernels(device: &Device, problem: &Problem) -> bool {
 /// Sensitivities c(x) as the dominant eigenvector of the local coil covariance
 /// R(x) = Σ_{x' ∈ window(x)} m(x') m(x')ᴴ, with Σ_j |c_j(x)|² = 1.
 ///
-/// `images` is `[coil, z, y, x]` or `[coil, y, x]`; the result has its shape. `radius` is the window's half-width in voxels
-/// (windows are cut at the border). An eigenvector's phase is free: here the component along the dominant eigenvector of the
-/// [`Covariance`] of the whole image is real and positive, which keeps maps smooth and leaves the image its own phase. The
-/// maps are 0 where a window holds no signal at all. If the two largest eigenvalues are within a fifth of each other, the
-/// iteration may end at its limit. Then c(x) is the eigenvector of a matrix that differs from R by up to 2 % of λ_max.
+/// `images` is `[coil, z, y, x]` or `[coil, y, x]`; the result has its shape. `radius` is the window's
+/// half-width in voxels (windows are cut at the border). An eigenvector's phase is free: here the component
+/// along the dominant eigenvector of the [`Covariance`] of the whole image is real and positive, which keeps
+/// maps smooth and leaves the image its own phase. The maps are 0 where a window holds no signal at all. If
+/// the two largest eigenvalues are within a fifth of each other, the iteration may end at its limit. Then
+/// c(x) is the eigenvector of a matrix that differs from R by up to 2 % of λ_max.
 ///
 /// Errors: a rank other than 3 or 4, or no coils.
 ///
@@ -105,9 +106,10 @@ pub fn maps(images: &Array<C32>, radius: usize) -> Result<Array<C32>> {
     slab(images, planes, radius, &reference)?.reshape(images.shape())
 }
 
-/// [`maps`] of some planes along z, `[coil, planes, y, x]`, from coil images of a slab `[coil, z, y, x]` that holds these planes
-/// and, on either side, `radius` more or as many as the image has. `reference` `[coil]` fixes the phase: the principal vector of
-/// the whole image's [`Covariance`]. Each plane has the bits that [`maps`] gives it with that reference.
+/// [`maps`] of some planes along z, `[coil, planes, y, x]`, from coil images of a slab `[coil, z, y, x]` that
+/// holds these planes and, on either side, `radius` more or as many as the image has. `reference` `[coil]`
+/// fixes the phase: the principal vector of the whole image's [`Covariance`]. Each plane has the bits that
+/// [`maps`] gives it with that reference.
 ///
 /// Errors: as [`maps`], planes that are not in the slab, a reference of other coils or of another device.
 ///
@@ -215,7 +217,8 @@ impl Covariance {
         }
     }
 
-    /// The dominant eigenvector `[coil]`, of norm 1; zeros if there was no signal. Errors: a failure of the device.
+    /// The dominant eigenvector `[coil]`, of norm 1; zeros if there was no signal. Errors: a failure of the
+    /// device.
     pub fn principal(&self) -> Result<Array<C32>> {
         match (&self.sums, self.device.backend()) {
             (Sums::Gpu(sums), Backend::Cuda(cuda)) => cuda::principal(cuda, self.coils, sums),
@@ -233,20 +236,21 @@ fn pairs(coils: usize) -> usize {
     coils * (coils + 1) / 2
 }
 
-/// Bytes that [`maps`] takes beside the images and the maps, and its work, with the default radius on `threads` threads.
+/// Bytes that [`maps`] takes beside the images and the maps, and its work, with the default radius on
+/// `threads` threads.
 pub fn needs(threads: usize, coils: usize, matrix: &[usize]) -> (u64, Work) {
     let problem = default_problem(coils, matrix);
     (cpu::scratch_bytes(threads, &problem), work(&problem))
 }
 
-/// [`needs`] on a device: on a GPU the bytes of GPU memory, or the host's bytes for a problem that its kernels
-/// refuse or that it has no kernels for.
+/// [`needs`] on a device: on a GPU the bytes of GPU memory, or the host's bytes for a problem that its
+/// kernels refuse or that it has no kernels for.
 pub fn needs_on(device: &Device, coils: usize, matrix: &[usize]) -> (u64, Work) {
     needs_of(device, &default_problem(coils, matrix))
 }
 
-/// [`needs_on`] for [`slab`]s of `planes` planes of an image, or for the [`Covariance`] of the whole image before them, in
-/// addition to the images of the slab and its maps. The work is for one slab.
+/// [`needs_on`] for [`slab`]s of `planes` planes of an image, or for the [`Covariance`] of the whole image
+/// before them, in addition to the images of the slab and its maps. The work is for one slab.
 pub fn slab_needs_on(device: &Device, coils: usize, matrix: &[usize], planes: usize) -> (u64, Work) {
     let mut problem = default_problem(coils, matrix);
     let nz = problem.shape_zyx[0];

@@ -1,7 +1,7 @@
 use rayspin_core::{C32, C64};
 
-/// The f64 oracle of [`super::maps`]: covariance by the plain sum over the window, then many power iterations.
-/// `images` is `[coil, z, y, x]`.
+/// The f64 oracle of [`super::maps`]: covariance by the plain sum over the window, then many power
+/// iterations. `images` is `[coil, z, y, x]`.
 pub fn maps(coils: usize, shape: [usize; 3], radius: usize, images: &[C32]) -> Vec<C64> {
     let voxels: usize = shape.iter().product();
     let at = |j: usize, voxel: usize| {

@@ -154,8 +154,8 @@ fn slabs_have_the_bits_of_the_whole() {
     }
 }
 
-/// What the limit of the iteration leaves, for a second eigenvalue that is `apart` from the first: the worst of some random matrices whose
-/// other eigenvalues are all the same.
+/// What the limit of the iteration leaves, for a second eigenvalue that is `apart` from the first: the worst
+/// of some random matrices whose other eigenvalues are all the same.
 #[test]
 fn the_limit_of_the_iteration_leaves_a_small_residual() {
     let n = 8;

@@ -6,11 +6,12 @@ use rayspin_device::{Array, Backend, BackendKind};
 use super::{Problem, cpu, cuda};
 use crate::variant::{Variant, Work};
 
-/// Entry point of a variant: problem, coil images, vector that fixes the phase `[coil]`, maps of the wanted planes (written).
+/// Entry point of a variant: problem, coil images, vector that fixes the phase `[coil]`, maps of the wanted
+/// planes (written).
 pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
-/// The iteration ends at a change of 1e-4, which bounds the rest where the second eigenvalue is at most half the first. The tests' second
-/// eigenvalues are a few per cent, and leave 1.3e-6.
+/// The iteration ends at a change of 1e-4, which bounds the rest where the second eigenvalue is at most half
+/// the first. The tests' second eigenvalues are a few per cent, and leave 1.3e-6.
 const TOLERANCE: f64 = 1e-4;
 
 /// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.

@@ -157,7 +157,8 @@ fn combine<'a, R: Real>(term: &Term<R>, row: impl Fn(usize) -> &'a [Complex<R>],
     }
 }
 
-/// Filters the rows of `pair`, each with the one behind it: out(k) = Σ_p a_p first(k + p) + b_p second(k + p).
+/// Filters the rows of `pair`, each with the one behind it: out(k) = Σ_p a_p first(k + p) + b_p second(k +
+/// p).
 #[inline(always)]
 fn filter_pair<R: Real>(taps: usize, pair: [&[R]; 2], a: [R; 2], b: [R; 2], out: &mut [R]) {
     let [first, second] = pair;
@@ -168,7 +169,8 @@ fn filter_pair<R: Real>(taps: usize, pair: [&[R]; 2], a: [R; 2], b: [R; 2], out:
     }
 }
 
-/// One level along a row: even and odd elements apart, so that neighbours in memory are neighbours in the sums.
+/// One level along a row: even and odd elements apart, so that neighbours in memory are neighbours in the
+/// sums.
 #[inline(always)]
 fn forward_row<R: Real>(
     f: &Filters<R>,
@@ -201,8 +203,8 @@ fn forward_row<R: Real>(
     }
 }
 
-/// The transpose of [`forward_row`]; `low` and `high` are memory for half a row and one element more, `even` and `odd`
-/// for half a row.
+/// The transpose of [`forward_row`]; `low` and `high` are memory for half a row and one element more, `even`
+/// and `odd` for half a row.
 #[inline(always)]
 fn inverse_row<R: Real>(
     f: &Filters<R>,
@@ -308,7 +310,8 @@ impl<'a, R: Real> Transform<'a, R> {
         }
     }
 
-    /// The passes of a level on the box at the origin of `out` (or, where given, from `input`), through `work` and back.
+    /// The passes of a level on the box at the origin of `out` (or, where given, from `input`), through
+    /// `work` and back.
     fn run_level(
         &self,
         level: &Level,

@@ -55,8 +55,8 @@ struct Levels<'a, R: Real> {
 }
 
 impl<R: Real> Levels<'_, R> {
-    /// Runs one level, from the box at the origin of an array of shape `from_shape` to the box at the origin of an array of
-    /// shape `to_shape`.
+    /// Runs one level, from the box at the origin of an array of shape `from_shape` to the box at the origin
+    /// of an array of shape `to_shape`.
     fn run(
         &self,
         index: usize,
@@ -82,8 +82,9 @@ impl<R: Real> Levels<'_, R> {
         arguments.extend(size.map(|n| Argument::from(n as i32)));
         arguments.extend(split.map(|s| Argument::from(i32::from(s))));
         arguments.extend(shift.map(|s| Argument::from(s as i32)));
-        // SAFETY: a level's box lies inside both arrays, which have the shapes of the plan and of its second level. Every element of
-        // the box is a sum of elements of the box, and the filter has `TAPS` places for either half.
+        // SAFETY: a level's box lies inside both arrays, which have the shapes of the plan and of its second
+        // level. Every element of the box is a sum of elements of the box, and the filter has `TAPS` places
+        // for either half.
         unsafe { self.cuda.kernel(&SOURCE, &[define::<R>()], "level")?.launch(grid(size), &mut arguments) }
     }
 

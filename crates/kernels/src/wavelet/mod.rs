@@ -78,14 +78,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For images of `shape`, 1 to 3 axes, with as many levels as [`MIN_SPLIT_LENGTH`] allows. Errors: another rank, an empty
-    /// axis.
+    /// For images of `shape`, 1 to 3 axes, with as many levels as [`MIN_SPLIT_LENGTH`] allows. Errors:
+    /// another rank, an empty axis.
     pub fn new(shape: &[usize], family: Family) -> Result<Self> {
         Self::with_levels(shape, family, None)
     }
 
-    /// [`Plan::new`] with `wanted` levels, or all if `None`. Errors: as [`Plan::new`]; 0 levels, or more than the shape
-    /// allows.
+    /// [`Plan::new`] with `wanted` levels, or all if `None`. Errors: as [`Plan::new`]; 0 levels, or more than
+    /// the shape allows.
     pub fn with_levels(shape: &[usize], family: Family, wanted: Option<usize>) -> Result<Self> {
         if !(1..=3).contains(&shape.len()) || voxels(shape)? == 0 {
             return Err(Error::Shape {
@@ -131,8 +131,8 @@ impl Plan {
         &self.levels
     }
 
-    /// 1 for every detail, and 0 for coefficients that are low-pass (or set aside) along every axis. A threshold should
-    /// touch the details only.
+    /// 1 for every detail, and 0 for coefficients that are low-pass (or set aside) along every axis. A
+    /// threshold should touch the details only.
     pub fn details<R: Real>(&self) -> Vec<R> {
         let stride = |a: usize| self.shape[a + 1..].iter().product::<usize>();
         let mut out = vec![R::zero(); self.shape.iter().product()];
@@ -160,12 +160,13 @@ impl Plan {
 /// low(k)  = Σ_j h_j x((2k + j) mod m)        high(k) = Σ_j g_j x((2k + j) mod m)
 /// ```
 ///
-/// and for odd n the last element is set aside unchanged. The next level continues with the low-pass box at the array's
-/// origin, and halves every axis of at least [`MIN_SPLIT_LENGTH`] elements. The image is first shifted, x(i + shift) on a
-/// torus, so that random shifts move the grid of the wavelets, its seams, and the elements set aside.
+/// and for odd n the last element is set aside unchanged. The next level continues with the low-pass box at
+/// the array's origin, and halves every axis of at least [`MIN_SPLIT_LENGTH`] elements. The image is first
+/// shifted, x(i + shift) on a torus, so that random shifts move the grid of the wavelets, its seams, and the
+/// elements set aside.
 ///
-/// I. Daubechies, *Orthonormal bases of compactly supported wavelets*, Comm Pure Appl Math 41:909, 1988; S. G. Mallat,
-/// *A theory for multiresolution signal decomposition*, IEEE PAMI 11:674, 1989.
+/// I. Daubechies, *Orthonormal bases of compactly supported wavelets*, Comm Pure Appl Math 41:909, 1988; S.
+/// G. Mallat, *A theory for multiresolution signal decomposition*, IEEE PAMI 11:674, 1989.
 ///
 /// ```
 /// use rayspin_core::C32;

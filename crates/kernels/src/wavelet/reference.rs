@@ -4,7 +4,8 @@ use rayspin_core::C64;
 
 use super::{Family, Plan};
 
-/// The matrix of one level along an axis of `n` elements: rows low, high and, for odd `n`, the element left over.
+/// The matrix of one level along an axis of `n` elements: rows low, high and, for odd `n`, the element left
+/// over.
 pub fn matrix(n: usize, family: Family) -> Vec<Vec<f64>> {
     let (low, high) = (family.low(), family.high());
     let half = n / 2;

@@ -12,10 +12,11 @@ use rayon::prelude::*;
 use rayspin_core::{Real, Result, expect_shape};
 use rayspin_device::{Array, Backend, Device};
 
-/// w\[x\] = Π_a p_a\[x_a\] with one profile p_a for each axis, and 0 where `known` is false. The lengths of the profiles are
-/// the shape of the grid.
+/// w\[x\] = Π_a p_a\[x_a\] with one profile p_a for each axis, and 0 where `known` is false. The lengths of
+/// the profiles are the shape of the grid.
 ///
-/// Products are formed in f64 except for the product with the last axis. The result has the same bits on every device.
+/// Products are formed in f64 except for the product with the last axis. The result has the same bits on
+/// every device.
 ///
 /// Errors: `known` of another shape, or memory.
 ///

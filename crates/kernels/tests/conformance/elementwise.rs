@@ -15,7 +15,8 @@ fn vector() {
         let problems: Vec<_> = [1, 17, 4096, 70_001]
             .into_iter()
             .flat_map(|len| operations.map(|operation| vector::Problem { operation, len }))
-            // The oracle adds one by one in double precision: too inexact to judge long sums that are double too.
+            // The oracle adds one by one in double precision: too inexact to judge long sums that are double
+            // too.
             .filter(|p| {
                 let sums = matches!(p.operation, Dot | NormSquared | CgUpdate);
                 !sums || R::NAME == "f32" || p.len < 100

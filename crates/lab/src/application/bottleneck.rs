@@ -88,7 +88,8 @@ pub struct Known<'a> {
     pub flow: Flow,
     /// What it launched.
     pub launched: &'a [Launched],
-    /// Whether the work and the compiled kernels tell how fast it can be: [`rayspin_tune::Variant::predictable`].
+    /// Whether the work and the compiled kernels tell how fast it can be:
+    /// [`rayspin_tune::Variant::predictable`].
     pub told: bool,
 }
 
@@ -98,7 +99,8 @@ pub struct Known<'a> {
 pub struct Loads {
     /// The limits.
     pub seconds: Vec<(Limit, f64)>,
-    /// Whether the counted work and the compiled kernel tell how fast the run can be: [`rayspin_tune::Variant::predictable`].
+    /// Whether the counted work and the compiled kernel tell how fast the run can be:
+    /// [`rayspin_tune::Variant::predictable`].
     pub told: bool,
 }
 
@@ -128,7 +130,8 @@ impl Loads {
             let all = |of: &dyn Fn(&crate::ptx::Counts) -> f64| -> f64 {
                 counts.iter().zip(launched).map(|(counts, launched)| of(counts) * threads(launched)).sum()
             };
-            // A multiprocessor issues 4 instructions of a warp a clock, and 128 multiply-adds of two operations are 4 of them.
+            // A multiprocessor issues 4 instructions of a warp a clock, and 128 multiply-adds of two
+            // operations are 4 of them.
             loads.push((Limit::Issue, all(&|c| c.instructions) / 32.0 / (limits.rates.f32 / 64.0)));
             if let Some(rate) = limits.rates.special {
                 loads.push((Limit::Special, all(&|c| c.special) / rate));

@@ -107,12 +107,15 @@ pub struct Race<'a> {
     pub bounds: (Peak, Flow),
 }
 
-/// The fastest right variant of those that compete on this device, with the configuration that `wants` gives; `None` leaves a variant out.
+/// The fastest right variant of those that compete on this device, with the configuration that `wants` gives;
+/// `None` leaves a variant out.
 ///
-/// Variants run best last in their table, so they race from the end. One that is far behind is given up after a run. If that run took more
+/// Variants run best last in their table, so they race from the end. One that is far behind is given up after
+/// a run. If that run took more
 /// than a second the race ends: the variants before it take longer still. The fastest is
-/// checked against the oracle, with inputs and outputs on the device and from host to host; where it is wrong, the next one is. Gives
-/// none where no variant is right. Errors: the sets of data cannot be made; the user interrupts.
+/// checked against the oracle, with inputs and outputs on the device and from host to host; where it is
+/// wrong, the next one is. Gives none where no variant is right. Errors: the sets of data cannot be made; the
+/// user interrupts.
 pub fn best(
     session: &mut dyn Session,
     device: &Device,
@@ -175,8 +178,8 @@ fn raced(
         // The first one may have compiled.
         first = seconds(device, &mut || session.run(variant, config, 0))?;
     }
-    // Short runs say little of themselves: caches and threads that slept. Another program may have held the processor too, so
-    // that a second run decides.
+    // Short runs say little of themselves: caches and threads that slept. Another program may have held the
+    // processor too, so that a second run decides.
     let behind = BEHIND * fastest.max(1e-3);
     if first > behind && first < DISTURBED {
         first = seconds(device, &mut || session.run(variant, config, 0))?;
@@ -211,8 +214,8 @@ pub struct OneCore {
     pub amount: f64,
 }
 
-/// Times the first variant of a CPU that takes the problem. A run of more than a second is made once, from host to host; shorter ones as
-/// `protocol` says. Errors: no variant takes the problem, its result is wrong.
+/// Times the first variant of a CPU that takes the problem. A run of more than a second is made once, from
+/// host to host; shorter ones as `protocol` says. Errors: no variant takes the problem, its result is wrong.
 pub fn one_core(session: &mut dyn Session, device: &Device, protocol: &Protocol) -> Result<OneCore> {
     let plain = |v: &VariantInfo| v.backend == BackendKind::Cpu && v.competes && v.refuses.is_none();
     let found = session.variants().iter().position(plain).map(|at| (at, session.variants()[at].clone()));

@@ -1,5 +1,5 @@
-//! The application table: what limits an algorithm on a GPU, how many of its threads are there at once, and how much faster
-//! than a CPU it is, the kernel alone and the whole with its transfers.
+//! The application table: what limits an algorithm on a GPU, how many of its threads are there at once, and
+//! how much faster than a CPU it is, the kernel alone and the whole with its transfers.
 
 mod bottleneck;
 mod measure;

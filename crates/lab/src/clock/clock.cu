@@ -1,4 +1,5 @@
-// How often a multiprocessor's clock ticks in a time: both registers are read where the timer ticks, which it does every 32 ns to 1 µs.
+// How often a multiprocessor's clock ticks in a time: both registers are read where the timer ticks, which it
+// does every 32 ns to 1 µs.
 
 #ifdef RAYSPIN_EMULATED
 

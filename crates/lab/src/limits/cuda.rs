@@ -23,7 +23,8 @@ pub(super) fn programs() -> Vec<Build> {
 }
 
 const THREADS: u32 = 256;
-/// Where the median of a probe's times is longer than the shortest by this factor, something else ran on the GPU.
+/// Where the median of a probe's times is longer than the shortest by this factor, something else ran on the
+/// GPU.
 const UNEVEN: f64 = 1.15;
 /// Seconds from which on a probe's times are comparable.
 const LONG: f64 = 1e-3;
@@ -140,7 +141,8 @@ pub(super) fn launch(device: &Device) -> Result<f64> {
     Ok(timing.median)
 }
 
-/// Bytes a second of pinned memory to the GPU and from it, one long copy at a time; none where the host has no memory to pin.
+/// Bytes a second of pinned memory to the GPU and from it, one long copy at a time; none where the host has
+/// no memory to pin.
 fn link(device: &Device, cuda: &Cuda, effort: &Effort) -> Result<Option<(f64, f64)>> {
     let bytes = (cuda.memory_left()? / 2).min(effort.bytes as u64) as usize;
     let mut pinned = match Pinned::<u8>::new(device, bytes) {
@@ -169,7 +171,8 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     fn best(&mut self, arguments: &mut [Argument<'_>]) -> Result<f64> {
-        // SAFETY: of kernels that compute, which are all that these calls are of, a thread writes to the first element at most.
+        // SAFETY: of kernels that compute, which are all that these calls are of, a thread writes to the
+        // first element at most.
         let times =
             unsafe { times(self.cuda, self.effort, (self.source, self.name), self.launch, arguments) }?;
         self.uneven = times[times.len() / 2] > UNEVEN * times[0];

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayspin_tune::limits::{Limits, place};
 
-/// Keeps limits for [`rayspin_tune::limits::stored`], whole or not at all. Errors: the folder cannot be written.
+/// Keeps limits for [`rayspin_tune::limits::stored`], whole or not at all. Errors: the folder cannot be
+/// written.
 pub fn keep(folder: &Path, limits: &Limits) -> std::io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     std::fs::create_dir_all(folder)?;

@@ -38,7 +38,8 @@ pub fn programs() -> Vec<Build> {
     cuda::programs()
 }
 
-/// Measures a processor. [`Limits::measured`] is left to the caller, who knows the time. Errors: memory, a device that fails.
+/// Measures a processor. [`Limits::measured`] is left to the caller, who knows the time. Errors: memory, a
+/// device that fails.
 pub fn measure(device: &Device, effort: &Effort) -> Result<Limits> {
     let (rates, busy) = match device.backend() {
         Backend::Cpu(cpu) => cpu::measure(cpu, effort)?,
@@ -47,7 +48,8 @@ pub fn measure(device: &Device, effort: &Effort) -> Result<Limits> {
     Ok(Limits { of: key(device), measured: None, busy, rates })
 }
 
-/// Seconds of a launch of a kernel that does next to nothing, among many of them; 0 on a CPU. Errors: a device that fails.
+/// Seconds of a launch of a kernel that does next to nothing, among many of them; 0 on a CPU. Errors: a
+/// device that fails.
 pub fn launch(device: &Device) -> Result<f64> {
     match device.backend() {
         Backend::Cpu(_) => Ok(0.0),
@@ -59,10 +61,11 @@ pub fn launch(device: &Device) -> Result<f64> {
 pub trait Floors {
     /// The roof over operations, where it was measured.
     fn peak(&self, peak: Peak) -> Option<f64>;
-    /// The roof over bytes, where it was measured. Both ways at once a link has twice the bandwidth of its slower one.
+    /// The roof over bytes, where it was measured. Both ways at once a link has twice the bandwidth of its
+    /// slower one.
     fn bandwidth(&self, flow: Flow) -> Option<f64>;
-    /// The seconds that work takes at least: the larger of bytes over their bandwidth and operations over their peak; none where
-    /// one of these rates was not measured.
+    /// The seconds that work takes at least: the larger of bytes over their bandwidth and operations over
+    /// their peak; none where one of these rates was not measured.
     fn floor(&self, bytes: f64, flops: f64, peak: Peak, flow: Flow) -> Option<f64>;
     /// Writes the floors into a benchmark run's steps.
     fn apply(&self, run: &mut BenchmarkRun, peak: Peak, flow: Flow);

@@ -43,10 +43,12 @@ Examples:
 /// `rayspin-ladder applications`
 #[derive(Debug, Args)]
 pub(crate) struct Applications {
-    /// Algorithms, and reconstructions: recon-gridding, recon-least-squares, recon-cartesian, recon-volume [default: all]
+    /// Algorithms, and reconstructions: recon-gridding, recon-least-squares, recon-cartesian, recon-volume
+    /// [default: all]
     #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) names: Vec<String>,
-    /// Problem by name: rayspin-ladder list NAME lists them [default: those that stand beside the literature's row, else the default of a GPU]
+    /// Problem by name: rayspin-ladder list NAME lists them [default: those that stand beside the
+    /// literature's row, else the default of a GPU]
     #[arg(long, value_name = "NAME", requires = "names")]
     pub(crate) case: Option<String>,
     /// The problem in another size: 8192x8192, 4194304, 2^22; of reconstructions the voxels along each axis
@@ -186,7 +188,8 @@ pub(crate) struct Report {
     /// The problem in another size: 8192x8192, 4194304, 2^22
     #[arg(long, value_name = "AxB")]
     pub(crate) size: Option<String>,
-    /// Emulate, and compile for these: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 [default: the GPU; without one, sm_90]
+    /// Emulate, and compile for these: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 [default: the GPU;
+    /// without one, sm_90]
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub(crate) architecture: Vec<String>,
     /// Write everything as JSON (-: instead of the tables)
@@ -220,9 +223,9 @@ pub(crate) struct Run {
     /// Every value of this parameter, for each variant that has it
     #[arg(long, value_name = "PARAMETER")]
     pub(crate) sweep: Option<String>,
-    /// Run the CUDA sources on the CPU: as written (threads as fibres) and as loops over threads (the method MCUDA); the variants in
-    /// Rust, and the GPU if there is one, stand beside them. In small sizes that every variant takes, unless --case or --size says
-    /// otherwise. Needs a C++ compiler
+    /// Run the CUDA sources on the CPU: as written (threads as fibres) and as loops over threads (the method
+    /// MCUDA); the variants in Rust, and the GPU if there is one, stand beside them. In small sizes that
+    /// every variant takes, unless --case or --size says otherwise. Needs a C++ compiler
     #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "remeasure", "no_limits"])]
     pub(crate) emulate: bool,
     /// Seed of the inputs
@@ -304,7 +307,8 @@ pub(crate) struct Compare {
     pub(crate) width: Width,
 }
 
-/// Takes any text, which the command judges with the nearest name at hand, and tells shells the names there are, with their titles.
+/// Takes any text, which the command judges with the nearest name at hand, and tells shells the names there
+/// are, with their titles.
 #[derive(Debug, Clone)]
 pub(crate) struct Names(pub(crate) Vec<(&'static str, &'static str)>);
 

@@ -155,7 +155,8 @@ pub(super) struct CompileCache {
 }
 
 impl CompileCache {
-    /// What lies there is loaded as code: a folder that no other user may write to. Without one that stays, a new one.
+    /// What lies there is loaded as code: a folder that no other user may write to. Without one that stays, a
+    /// new one.
     pub(super) fn new() -> Result<Self> {
         if let Some(folder) = cuda::cache_folder() {
             return Ok(Self { folder: folder.join("emulator"), _own: None });
@@ -195,8 +196,8 @@ pub(super) fn which<'a>(
     Ok(largest.0)
 }
 
-/// The problems that together run every CUDA variant that is wanted: [`which`], then those trials that most of the variants left take.
-/// Where the user names a case or a size, that is the only problem.
+/// The problems that together run every CUDA variant that is wanted: [`which`], then those trials that most
+/// of the variants left take. Where the user names a case or a size, that is the only problem.
 fn plan<'a>(ladder: &'a dyn Ladder, args: &'a Run, size: Option<&'a [usize]>) -> Result<Vec<Emulation<'a>>> {
     let wanted = |name: &str| args.variant.is_empty() || args.variant.iter().any(|wanted| wanted == name);
     let taking = |which: Which<'_>, left: &[&'static str]| -> Result<Vec<&'static str>> {

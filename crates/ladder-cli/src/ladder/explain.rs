@@ -45,7 +45,8 @@ fn text(ladder: &dyn Ladder) -> Result<String> {
     Ok(text)
 }
 
-/// Markdown as text of at most `width` columns: headings, paragraphs, lists, tables, code. `styled` makes headings bold.
+/// Markdown as text of at most `width` columns: headings, paragraphs, lists, tables, code. `styled` makes
+/// headings bold.
 fn rendered(markdown: &str, width: usize, styled: bool) -> String {
     let mut out = String::new();
     let mut lines = markdown.lines().peekable();

@@ -15,7 +15,8 @@ use crate::args::ladder::Run;
 const SAME: f64 = 1.05;
 /// Bytes below which data may stay in a cache, of a GPU or of a few cores.
 const CACHED: f64 = 64e6;
-/// Shares of a limit up to which another mix of reads, writes and operations than the probe's explains what is above 1.
+/// Shares of a limit up to which another mix of reads, writes and operations than the probe's explains what
+/// is above 1.
 const MIXED: f64 = 1.1;
 
 /// Why a variant is above 100 % of a limit.
@@ -56,8 +57,8 @@ struct Known {
 }
 
 impl MachineLimits {
-    /// Those of a device: of this run, stored from another, or measured now and kept. Limits that were measured while other programs
-    /// ran are measured again.
+    /// Those of a device: of this run, stored from another, or measured now and kept. Limits that were
+    /// measured while other programs ran are measured again.
     pub(crate) fn of(&mut self, context: &Context, device: &Device, anew: bool) -> Result<&Limits> {
         if let Some(at) = self.at(device) {
             return Ok(&self.0[at].limits);
@@ -81,7 +82,8 @@ impl MachineLimits {
         Ok(&self.0[self.0.len() - 1].limits)
     }
 
-    /// Measures the limits again, because `what` exceeds those kept from another run; `None` where this run measured them.
+    /// Measures the limits again, because `what` exceeds those kept from another run; `None` where this run
+    /// measured them.
     fn again(&mut self, context: &Context, device: &Device, what: &str) -> Result<Option<&Limits>> {
         let Some(at) = self.at(device).filter(|&at| !self.0[at].now) else { return Ok(None) };
         let when = date(&self.0[at].limits);

@@ -1,4 +1,5 @@
-//! Maps of what tuning found: the times of a variant over two of its parameters, and of more than two over each.
+//! Maps of what tuning found: the times of a variant over two of its parameters, and of more than two over
+//! each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,8 @@ use rayspin::tune::wisdom::Trial;
 use rayspin::tune::wisdom::{self, Key, Wisdom};
 use rayspin_lab::record::{Entry, Record};
 
-/// The maps of each benchmark run, on devices of these names and drivers: of all results that are kept of its variants.
+/// The maps of each benchmark run, on devices of these names and drivers: of all results that are kept of its
+/// variants.
 pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<Vec<Vec<Block>>> {
     let wisdom = match wisdom::file() {
         Some(path) => Wisdom::open(&path)?,

@@ -18,8 +18,8 @@ const RESERVED: u32 = 1 << 10;
 
 /// What a multiprocessor of one compute capability holds at once.
 ///
-/// CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications per Compute Capability"; units of allocation as in
-/// `cuda_occupancy.h` of the CUDA toolkit.
+/// CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications per Compute
+/// Capability"; units of allocation as in `cuda_occupancy.h` of the CUDA toolkit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) capability: (u32, u32),
@@ -115,7 +115,8 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Blocks that a multiprocessor holds at once, 0 where the launch is refused; and everything that allows no more.
+/// Blocks that a multiprocessor holds at once, 0 where the launch is refused; and everything that allows no
+/// more.
 pub(super) fn held(limits: &Limits, block: Block) -> (u32, Vec<Limit>) {
     let warps = block.threads.div_ceil(WARP).max(1);
     let by_threads = match block.threads {

@@ -1,4 +1,5 @@
-//! `rayspin-ladder try` and `rayspin-ladder source`: a kernel of the user's own between the others, and how the others look.
+//! `rayspin-ladder try` and `rayspin-ladder source`: a kernel of the user's own between the others, and how
+//! the others look.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -41,7 +42,8 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
     emulate::check(&args.variant, &ladders)?;
     let own = own(file, args)?;
     if !gpu && std::env::var_os(APART).is_none() {
-        // In the small sizes of the checks a kernel takes seconds; in a size of the user's it takes what it takes.
+        // In the small sizes of the checks a kernel takes seconds; in a size of the user's it takes what it
+        // takes.
         let small = case.is_none() && size.is_none();
         return apart(own.name, line, small.then_some(LONGEST));
     }
@@ -83,7 +85,8 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
     }
 }
 
-/// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where one can.
+/// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where
+/// one can.
 fn signature(all: &Ladders, ladder: &dyn Ladder, which: Which<'_>) -> Result<(&'static str, &'static str)> {
     if let Some(signature) = ladder.signature(which)? {
         return Ok(signature);

@@ -101,7 +101,8 @@ fn times(entry: &Entry) -> BarChart {
     chart
 }
 
-/// Operations a second over operations a byte, under the roofs of memory and of arithmetic: a point for every variant that was timed.
+/// Operations a second over operations a byte, under the roofs of memory and of arithmetic: a point for every
+/// variant that was timed.
 fn roofline(entry: &Entry, limits: &Limits, bandwidth: f64) -> LineChart {
     let timed = || entry.run.steps.iter().filter_map(|step| Some((step, step.timed()?.timing.median)));
     let mut roofs: Vec<(Peak, f64)> = Vec::new();

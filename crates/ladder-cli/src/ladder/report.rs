@@ -198,7 +198,8 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Report) -> Result
     Ok(())
 }
 
-/// The processors of these names, each once: `sm_90`, or `sm_90a`, which code for it is compiled as. Errors: an unknown one.
+/// The processors of these names, each once: `sm_90`, or `sm_90a`, which code for it is compiled as. Errors:
+/// an unknown one.
 fn architectures(names: &[String]) -> Result<Vec<&'static Limits>> {
     let mut found: Vec<&'static Limits> = Vec::new();
     for name in names {
@@ -400,7 +401,8 @@ impl Reporter<'_> {
         line
     }
 
-    /// What a kernel takes, by the compiler. Errors: it does not compile, with the first of the compiler's words on what is wrong.
+    /// What a kernel takes, by the compiler. Errors: it does not compile, with the first of the compiler's
+    /// words on what is wrong.
     fn usage(
         &mut self,
         program: &Arc<Program>,
@@ -423,7 +425,8 @@ impl Reporter<'_> {
     }
 }
 
-/// The variants that a processor with these limits cannot run, and why: a device that runs nothing is opened for the answer.
+/// The variants that a processor with these limits cannot run, and why: a device that runs nothing is opened
+/// for the answer.
 fn lacking(
     ladder: &dyn Ladder,
     which: Which<'_>,

@@ -1,10 +1,12 @@
-//! Sizes beyond the address space, and too little memory: one line and an exit code, never a panic or an abort.
+//! Sizes beyond the address space, and too little memory: one line and an exit code, never a panic or an
+//! abort.
 
 use crate::program::{least, refusals};
 use crate::refused;
 
-/// For each ladder of primitives and kernels a size whose product overflows, and the options of a run of some ten megabytes. A ladder
-/// without a variant for a CPU has no options; neither has one whose oracle takes its memory without a word. The ladders of pictures share
+/// For each ladder of primitives and kernels a size whose product overflows, and the options of a run of some
+/// ten megabytes. A ladder without a variant for a CPU has no options; neither has one whose oracle takes its
+/// memory without a word. The ladders of pictures share
 /// their arrays: one of them has options.
 const LADDERS: [(&str, &str, Option<&str>); 38] = [
     ("access", "18446744073709551615", Some("--size 4000000 --variant random")),
@@ -82,7 +84,8 @@ fn ladder(name: &str, options: &str) -> String {
 fn too_little_memory_is_one_line_whichever_array_it_is_that_finds_none() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
-    // A ladder without arrays, and room for what the system places elsewhere from run to run: without it a thread may fail to start.
+    // A ladder without arrays, and room for what the system places elsewhere from run to run: without it a
+    // thread may fail to start.
     let least = least(&ladder("pi", "--size 10 --variant threads"), f) + (8 << 10);
     for (name, _, options) in LADDERS {
         let Some(options) = options else { continue };

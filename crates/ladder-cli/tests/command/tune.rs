@@ -108,8 +108,8 @@ fn what_cannot_be_tuned_is_refused() {
     r("tune matrix-product --replay empty.jsonl", &["empty.jsonl", "found none"]);
 }
 
-/// Results as a GPU might have given them: the cost estimates of all 175 configurations, times that have their best at 64 samples of a
-/// launch and 64 threads, and launches of 512 threads that it refuses.
+/// Results as a GPU might have given them: the cost estimates of all 175 configurations, times that have
+/// their best at 64 samples of a launch and 64 threads, and launches of 512 threads that it refuses.
 fn published_space(path: &Path) -> usize {
     let mut lines = String::new();
     let (mut count, mut refused) = (0, 0);
@@ -117,7 +117,8 @@ fn published_space(path: &Path) -> usize {
         for threads in [32, 64, 128, 256, 512] {
             for points in [32, 64, 128, 256, 512, 1024, 2048] {
                 count += 1;
-                // Fewer instructions the longer the launch and the more is unrolled; 32 threads fill half a multiprocessor.
+                // Fewer instructions the longer the launch and the more is unrolled; 32 threads fill half a
+                // multiprocessor.
                 let efficiency = 1e-9 / (1.0 + 40.0 / f64::from(points) + 0.2 / f64::from(unroll));
                 let resident: f64 = if threads == 32 { 0.5 } else { 1.0 };
                 let seconds = resident.recip()

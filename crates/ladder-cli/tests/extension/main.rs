@@ -1,5 +1,6 @@
-//! Variants and an algorithm of another crate, through public interfaces alone: every command of the program has them, their
-//! CUDA sources are among the programs, and the conformance check runs them, and finds those that are wrong.
+//! Variants and an algorithm of another crate, through public interfaces alone: every command of the program
+//! has them, their CUDA sources are among the programs, and the conformance check runs them, and finds those
+//! that are wrong.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -87,7 +88,8 @@ fn command(line: &str) -> ExitCode {
 
 const LINE: &str = "RAYSPIN_TEST_LINE";
 
-/// The program that other tests start, where a line is given: its output cannot be caught in their own process.
+/// The program that other tests start, where a line is given: its output cannot be caught in their own
+/// process.
 #[test]
 fn program() {
     if let Ok(line) = std::env::var(LINE) {

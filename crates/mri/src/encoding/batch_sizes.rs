@@ -11,8 +11,8 @@ use super::LEAST_POINTS;
 pub struct BatchSizes {
     /// Coils that are transformed together where they need not all be.
     pub coils: Option<usize>,
-    /// Coils whose sensitivity maps a GPU holds at once. The others' lie in the host's memory, and are copied while those before
-    /// are applied; maps are then estimated slab by slab.
+    /// Coils whose sensitivity maps a GPU holds at once. The others' lie in the host's memory, and are copied
+    /// while those before are applied; maps are then estimated slab by slab.
     pub maps: Option<usize>,
     /// Time segments, or spectra of a temporal subspace, that a GPU holds at once. The others' are copied
     /// from the host while those before are applied.
@@ -37,8 +37,8 @@ pub struct Extent {
 }
 
 impl BatchSizes {
-    /// The batch sizes that a plan may reduce, the cheapest reduction first: coils, spectra of time segments on a GPU, maps on a
-    /// GPU, points of a trajectory.
+    /// The batch sizes that a plan may reduce, the cheapest reduction first: coils, spectra of time segments
+    /// on a GPU, maps on a GPU, points of a trajectory.
     pub fn list(&self, of: &Extent) -> Vec<BatchSize> {
         let now = |cut: Option<usize>, all: usize| cut.map_or(all, |cut| cut.min(all));
         vec![
@@ -80,7 +80,8 @@ impl BatchSizes {
         ]
     }
 
-    /// Sets the batch size called `name` to `to`. A name that is not on the [list](Self::list) changes nothing.
+    /// Sets the batch size called `name` to `to`. A name that is not on the [list](Self::list) changes
+    /// nothing.
     pub fn set(&mut self, name: &str, to: usize) {
         match name {
             "coils" => self.coils = Some(to),

@@ -19,14 +19,15 @@ pub(crate) fn points(trajectory: &Trajectory, range: Range<usize>) -> Result<Tra
     Trajectory::from_cycles_per_fov(trajectory.points().slice(s![range, ..]).to_owned())
 }
 
-/// Options that a plan of the whole trajectory would choose, for blocks of it: the same kernel on the same fine grid.
+/// Options that a plan of the whole trajectory would choose, for blocks of it: the same kernel on the same
+/// fine grid.
 pub(crate) fn settled(device: &Device, tolerance: f64, matrix: &[usize], samples: usize) -> Result<Options> {
     let upsampling = Some(Nufft::<f32>::upsampling_for(device, tolerance, matrix, samples)?);
     Ok(Options { tolerance, upsampling })
 }
 
-/// What transforming by blocks takes of the device's memory at one moment besides samples and images, and of the host's where
-/// that is another.
+/// What transforming by blocks takes of the device's memory at one moment besides samples and images, and of
+/// the host's where that is another.
 pub(crate) fn needs(
     device: &Device,
     trajectory: &Trajectory,
@@ -55,8 +56,8 @@ pub(crate) fn needs(
 
 /// Both directions of the NUFFT of one trajectory.
 ///
-/// Blocks: Fᴴd = Σ_b F_bᴴ d_b, and F ρ block by block, with the kernel and fine grid of the whole. Each block is planned when
-/// its turn comes, so that no more than one is in memory.
+/// Blocks: Fᴴd = Σ_b F_bᴴ d_b, and F ρ block by block, with the kernel and fine grid of the whole. Each block
+/// is planned when its turn comes, so that no more than one is in memory.
 pub(super) struct Transforms {
     device: Device,
     trajectory: Trajectory,
@@ -141,8 +142,8 @@ impl Transforms {
         Ok(())
     }
 
-    /// The plan for a range of points, in place of the one that is held. On the CPU that goes over to them and keeps its grid; on
-    /// a GPU two sets of points would be in memory at one moment.
+    /// The plan for a range of points, in place of the one that is held. On the CPU that goes over to them
+    /// and keeps its grid; on a GPU two sets of points would be in memory at one moment.
     fn plan<'a>(&self, held: &'a mut Option<Nufft<f32>>, range: Range<usize>) -> Result<&'a Nufft<f32>> {
         let points = points(&self.trajectory, range)?;
         let mut plan = held.take().filter(|_| self.device.kind() == BackendKind::Cpu);

@@ -7,9 +7,10 @@
 //! the outputs of all these images, and equally many are drawn of each. That leaves the statement true:
 //! Π(1 − x_c)^(m/c) ≤ (1 − x)^m for shares x_c of mean x. A NUFFT of tolerance ε is off by at most 3ε
 //! ([`nufft::BOUND`](rayspin_kernels::nufft::BOUND)), and that bound is what it must meet. The normal
-//! operator stands for a forward and an adjoint transform, so its bound is twice as large. In an inhomogeneous
-//! field the exact sums include the phases e^{−i2πft}, and the tolerance of the time segments is added to the
-//! bound. Over a temporal subspace the outputs are outputs of all coefficients, with the bound of one frame: the transforms are linear in Φ.
+//! operator stands for a forward and an adjoint transform, so its bound is twice as large. In an
+//! inhomogeneous field the exact sums include the phases e^{−i2πft}, and the tolerance of the time segments
+//! is added to the bound. Over a temporal subspace the outputs are outputs of all coefficients, with the
+//! bound of one frame: the transforms are linear in Φ.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -20,8 +20,8 @@ pub(super) fn part(data: &Array<C32>, range: &Range<usize>) -> Result<Array<C32>
     Ok(out)
 }
 
-/// Adds up coil images: Σ_j conj(c_j) y_j / Σ_j |c_j|² with maps, else √Σ_j |y_j|²; a single coil keeps its phase. With
-/// [`Combine::None`] the images stay `[coil, image…]`.
+/// Adds up coil images: Σ_j conj(c_j) y_j / Σ_j |c_j|² with maps, else √Σ_j |y_j|²; a single coil keeps its
+/// phase. With [`Combine::None`] the images stay `[coil, image…]`.
 pub(crate) struct Combiner<'a> {
     device: Device,
     coils: usize,

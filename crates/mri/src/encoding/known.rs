@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use rayspin_core::Result;
 
-/// What planning found of a frame's trajectory on a device, for plans of the same frame with other batch sizes: sorting millions
-/// of points takes a good part of a second.
+/// What planning found of a frame's trajectory on a device, for plans of the same frame with other batch
+/// sizes: sorting millions of points takes a good part of a second.
 #[derive(Default)]
 pub struct Known(RefCell<BTreeMap<Part, Box<dyn Any>>>);
 

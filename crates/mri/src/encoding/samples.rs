@@ -16,8 +16,8 @@ pub(super) type HostSamples<'a> = CowArray<'a, C32, IxDyn>;
 
 /// The prepared coils of a frame, `[coil, …]`, for the device: whitened and compressed on it.
 ///
-/// All of them are there at once, except where a GPU takes some coils at a time: then the samples stay on the host, and each
-/// run of coils is made of them when its turn comes.
+/// All of them are there at once, except where a GPU takes some coils at a time: then the samples stay on the
+/// host, and each run of coils is made of them when its turn comes.
 pub(super) struct CoilSamples<'a> {
     device: Device,
     /// `[coil, …]` of the prepared coils.
@@ -34,7 +34,8 @@ enum Place<'a> {
 }
 
 impl<'a> CoilSamples<'a> {
-    /// Samples that stay on the host, whatever is taken of them, until they [move to the device](Self::into_device).
+    /// Samples that stay on the host, whatever is taken of them, until they [move to the
+    /// device](Self::into_device).
     pub(super) fn on_host(device: &Device, samples: HostSamples<'a>, mixing: Option<&'a Mixing>) -> Self {
         let coils = mixing.map_or(samples.shape()[0], Mixing::kept);
         let shape = [&[coils], &samples.shape()[1..]].concat();

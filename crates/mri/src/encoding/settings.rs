@@ -1,4 +1,5 @@
-//! What an encoding takes of a run: what the method asks, and those options that act on samples, maps and transforms.
+//! What an encoding takes of a run: what the method asks, and those options that act on samples, maps and
+//! transforms.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ pub enum Density {
     Radial,
 }
 
-/// What an encoding takes of a run. An encoding knows neither methods nor runs, so that both can be written over encodings.
+/// What an encoding takes of a run. An encoding knows neither methods nor runs, so that both can be written
+/// over encodings.
 ///
 /// A field with the name of an option has its meaning.
 #[derive(Clone, Copy)]

@@ -142,7 +142,8 @@ pub(crate) struct Context {
     pub(crate) maps_alone: bool,
 }
 
-/// The encoding of one frame as a run will have it: shapes, and the steps that make it, each with what it takes.
+/// The encoding of one frame as a run will have it: shapes, and the steps that make it, each with what it
+/// takes.
 pub struct Spec<'a> {
     device: Device,
     settings: Settings<'a>,
@@ -155,8 +156,8 @@ pub struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    /// The specification of a frame's reconstruction, from its inputs and the run's settings. The method must take
-    /// samples of this encoding.
+    /// The specification of a frame's reconstruction, from its inputs and the run's settings. The method must
+    /// take samples of this encoding.
     ///
     /// Errors: a field map without times, or of another matrix.
     pub(crate) fn new(
@@ -263,7 +264,8 @@ impl<'a> Spec<'a> {
         self.kind.coefficients()
     }
 
-    /// The shape of one image that is solved for: the grid, which may be larger than the image's matrix, or the matrix.
+    /// The shape of one image that is solved for: the grid, which may be larger than the image's matrix, or
+    /// the matrix.
     pub fn domain(&self) -> &[usize] {
         self.kind.domain()
     }
@@ -404,8 +406,8 @@ impl<'a> Spec<'a> {
         Ok(maps.into())
     }
 
-    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there) or `[set, coil, z, y, x]`, on the grid:
-    /// beyond the matrix the coils see nothing, which confines the image to it.
+    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there) or `[set, coil, z, y,
+    /// x]`, on the grid: beyond the matrix the coils see nothing, which confines the image to it.
     pub(super) fn given_maps(&self, given: &ArrayD<C32>) -> Result<CoilMaps<f32>> {
         let (matrix, grid) = (self.voxels.matrix(), self.domain());
         let mut view = given.view();

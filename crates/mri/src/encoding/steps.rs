@@ -1,4 +1,5 @@
-//! The steps from a frame to its samples, plans and maps, and to what methods iterate with; each with what it takes.
+//! The steps from a frame to its samples, plans and maps, and to what methods iterate with; each with what it
+//! takes.
 
 use rayspin_core::Result;
 use rayspin_linop::CoilMaps;
@@ -24,15 +25,16 @@ impl<'a> Spec<'a> {
         steps
     }
 
-    /// The steps of one frame of those that a method solves for together, up to its right-hand side and normal operator.
+    /// The steps of one frame of those that a method solves for together, up to its right-hand side and
+    /// normal operator.
     pub(crate) fn frame_of_series(&'a self) -> Vec<Step<'a, Solving<'a>>> {
         let mut steps = self.encoding_steps();
         steps.extend([self.right_hand_side(), self.normal_operator()]);
         steps
     }
 
-    /// Bytes that each further frame of a series leaves held: its right-hand side and its normal operator. Its plans make room for
-    /// the next one's.
+    /// Bytes that each further frame of a series leaves held: its right-hand side and its normal operator.
+    /// Its plans make room for the next one's.
     pub(crate) fn kept_in_series(&self) -> Result<Bytes> {
         let held = self.image_bytes() + self.kind().normal_bytes(self)?;
         Ok(self.kind().kept_by_normal(self)? + self.arrays(held))
@@ -107,8 +109,8 @@ impl<'a> Spec<'a> {
         Some(maps::Cut { planes: (planes * held).div_ceil(2 * self.coils()), coils: (held / 2).max(1) })
     }
 
-    /// What making cut maps takes, with `images` bytes of arrays while coil images are made: their places on the GPU are taken at the
-    /// end.
+    /// What making cut maps takes, with `images` bytes of arrays while coil images are made: their places on
+    /// the GPU are taken at the end.
     pub(super) fn cut_maps_needs(&self, needs: &maps::CutNeeds, images: u64, beside: u64) -> Result<Needs> {
         let shape = [&[self.coils()], self.domain()].concat();
         let (gpu, pinned) =

@@ -8,7 +8,8 @@ pub use rayspin_run::KernelStore;
 
 use super::blocks::Transforms;
 
-/// What decides a kernel's bits besides the trajectory and its weights: the library's version, the instruction set, the order in memory.
+/// What decides a kernel's bits besides the trajectory and its weights: the library's version, the
+/// instruction set, the order in memory.
 fn key(plan: &Transforms, weights: Option<&[f32]>, tolerance: f64) -> [u8; 32] {
     let (mut hasher, trajectory) = (blake3::Hasher::new(), plan.trajectory());
     let device = match plan.device().backend() {

@@ -60,7 +60,8 @@ pub struct Uses {
     pub normal: bool,
     /// Whether the coefficients of a temporal basis are images to it, `[coefficient, image…]`.
     pub coefficients: bool,
-    /// Whether the step of its iterations depends on the largest eigenvalue, so that another frame's does not do.
+    /// Whether the step of its iterations depends on the largest eigenvalue, so that another frame's does not
+    /// do.
     pub own_eigenvalue: bool,
 }
 

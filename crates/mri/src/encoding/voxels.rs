@@ -5,8 +5,9 @@ pub const LAMBDA_MATRIX: f64 = 256.0;
 
 /// How many voxels an image has along each axis, and how long they are beside one another.
 ///
-/// ‖Fρ − Nd‖²/L is N times an integral over the field of view (𝓔ρ = Fρ/N is the mean (1/N) Σ c ρ e^{−i2πk·x}, and L is N times the
-/// largest eigenvalue of 𝓔ᴴ𝓔). A penalty means the same at any matrix when it is N times an integral as well:
+/// ‖Fρ − Nd‖²/L is N times an integral over the field of view (𝓔ρ = Fρ/N is the mean (1/N) Σ c ρ e^{−i2πk·x},
+/// and L is N times the largest eigenvalue of 𝓔ᴴ𝓔). A penalty means the same at any matrix when it is N times
+/// an integral as well:
 ///
 /// ```text
 /// ∫|ρ|²            N · (1/N) Σ|ρ|²                       1

@@ -1,5 +1,5 @@
-//! GRAPPA: missing lines of regularly undersampled k-space from their neighbours in all coils, with weights learnt from
-//! calibration lines (Griswold et al., Magn Reson Med 47:1202, 2002).
+//! GRAPPA: missing lines of regularly undersampled k-space from their neighbours in all coils, with weights
+//! learnt from calibration lines (Griswold et al., Magn Reson Med 47:1202, 2002).
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +14,8 @@ use rayspin_kernels::grappa::{Interpolation, fill};
 use rayspin_scan::mri::Lattice;
 use rayspin_solve::dense::{BLOCK_BYTES, Matrix, covariance, covariance_memory, panel_bytes, solve};
 
-/// Tikhonov regularisation of the weights, relative to the mean power of a source: little enough to leave noise-free
-/// weights alone, enough to keep them bounded where sources depend on one another.
+/// Tikhonov regularisation of the weights, relative to the mean power of a source: little enough to leave
+/// noise-free weights alone, enough to keep them bounded where sources depend on one another.
 pub const RIDGE: f64 = 1e-4;
 /// Sources along the readout on either side of the target.
 const READOUT: isize = 2;
@@ -149,7 +149,8 @@ fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -
     filled
 }
 
-/// Fills in the lines that a regular pattern leaves out, in the box of what is sampled and up to R − 1 lines around it.
+/// Fills in the lines that a regular pattern leaves out, in the box of what is sampled and up to R − 1 lines
+/// around it.
 ///
 /// Weights minimise Σ |Σ_{r,j} w_{i,r,j} s_j(k + r) − s_i(k)|² + μ‖w‖² over all k where target and sources
 /// are measured. They are learnt in `calibration`, k-space of the same grid and where it was measured, else
@@ -157,7 +158,8 @@ fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -
 /// dimensions these are 4 lines of the lattice. In three they are the 2 nearest lines of the 2 nearest rows
 /// (3 where the target lies on a row or column of it).
 ///
-/// Errors: an irregular pattern, a grid without gaps, readouts sampled in different parts, too few calibration lines.
+/// Errors: an irregular pattern, a grid without gaps, readouts sampled in different parts, too few
+/// calibration lines.
 ///
 /// ```
 /// use rayspin_core::Monitor;

@@ -11,7 +11,8 @@ use rayspin_linop::{CoilMaps, MapsBuilder};
 use super::espirit::Reproducing;
 use super::{EspiritOptions, Sensitivities, centre_of};
 
-/// How maps are made and kept where a GPU has no room for all of them. An image without z, or with one plane, is one slab.
+/// How maps are made and kept where a GPU has no room for all of them. An image without z, or with one plane,
+/// is one slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// Planes of z that are solved at once, at least 1.
@@ -32,8 +33,8 @@ fn slabs(nz: usize, planes: usize) -> impl Iterator<Item = Range<usize>> {
     (0..nz).step_by(planes).map(move |z| z..(z + planes).min(nz))
 }
 
-/// Walsh's maps of the coil images that `maps` holds, which they replace slab by slab: the images that the next slab's windows
-/// reach back to are kept on the device.
+/// Walsh's maps of the coil images that `maps` holds, which they replace slab by slab: the images that the
+/// next slab's windows reach back to are kept on the device.
 pub(super) fn walsh(mut maps: MapsBuilder<f32>, planes: usize) -> Result<CoilMaps<f32>> {
     let (device, coils) = (maps.device().clone(), maps.shape()[0]);
     let [nz, ny, nx] = zyx(&maps.shape()[1..]);
@@ -118,8 +119,8 @@ pub struct CutNeeds {
     pub work: Work,
 }
 
-/// What [`from_grid`](super::from_grid) and [`from_samples`](super::from_samples) take for cut maps of `coils` on a grid of `shape`,
-/// from a centre of `width`.
+/// What [`from_grid`](super::from_grid) and [`from_samples`](super::from_samples) take for cut maps of
+/// `coils` on a grid of `shape`, from a centre of `width`.
 ///
 /// ```
 /// use rayspin_device::Device;

@@ -10,8 +10,8 @@ use super::cut::zyx;
 /// How ESPIRiT maps are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EspiritOptions {
-    /// Width of the k-space neighbourhood; less where the calibration region is narrow, and in three dimensions where it
-    /// would make matrices of more than [`LARGEST_MATRIX`] rows.
+    /// Width of the k-space neighbourhood; less where the calibration region is narrow, and in three
+    /// dimensions where it would make matrices of more than [`LARGEST_MATRIX`] rows.
     pub kernel: usize,
     /// Singular values of the calibration matrix above this part of the largest span the signals.
     pub threshold: f64,
@@ -59,8 +59,9 @@ pub(crate) struct Reproducing {
 
 /// Q from a fully sampled centre of k-space `[coil, z, y, x]` or without z.
 ///
-/// The neighbourhoods of a coil array's k-space span a small space, with projector P; averaged over a neighbourhood of m
-/// points, s_i(k) = Σ_{j,δ} Q_{ij}\[δ\] s_j(k + δ) with Q_{ij}\[δ\] = (1/m) Σ_r P_{(i,r),(j,r+δ)}.
+/// The neighbourhoods of a coil array's k-space span a small space, with projector P; averaged over a
+/// neighbourhood of m points, s_i(k) = Σ_{j,δ} Q_{ij}\[δ\] s_j(k + δ) with Q_{ij}\[δ\] = (1/m) Σ_r
+/// P_{(i,r),(j,r+δ)}.
 pub(crate) fn reproducing(
     device: &Device,
     centre: Array<C32>,
@@ -91,8 +92,8 @@ pub(crate) fn reproducing(
     Ok(Reproducing { correlation, phase: Array::from_vec(device, &[coils], phase)? })
 }
 
-/// Maps `[coil, z, y, x]` (or without z; `[set, coil, …]` for several sets) on a grid of `shape`. In the image the operator is
-/// G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
+/// Maps `[coil, z, y, x]` (or without z; `[set, coil, …]` for several sets) on a grid of `shape`. In the
+/// image the operator is G(x) c(x) = c(x), which [`rayspin_kernels::espirit`] solves for every voxel.
 pub(super) fn maps(operator: &Reproducing, shape: &[usize], options: &EspiritOptions) -> Result<Array<C32>> {
     let Reproducing { correlation, phase } = operator;
     let coils = phase.len();
@@ -181,8 +182,8 @@ pub(crate) fn needs(
     ((4 * matrix + panel_bytes(columns.len())).max(host), on_gpu, work)
 }
 
-/// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the matrix is too
-/// large.
+/// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the
+/// matrix is too large.
 fn kernel(wished: usize, region: [usize; 3], coils: usize) -> [usize; 3] {
     let of = |width: usize| region.map(|n| if n == 1 { 1 } else { width.min(n.div_ceil(2)) });
     let fits = |k: [usize; 3]| coils * k.iter().product::<usize>() <= LARGEST_MATRIX;
@@ -208,7 +209,8 @@ mod tests {
     use crate::simulate::trajectory::{CartesianPattern, Sampling};
     use crate::simulate::{SimulateOptions, simulate};
 
-    /// Mean over the voxels with signal of 1 − |⟨c, c'⟩|/(‖c‖‖c'‖), and the share of voxels without signal whose map is 0.
+    /// Mean over the voxels with signal of 1 − |⟨c, c'⟩|/(‖c‖‖c'‖), and the share of voxels without signal
+    /// whose map is 0.
     fn compare(found: &[C32], truth: &[C32], image: &[C32], coils: usize) -> (f64, f64) {
         let voxels = image.len();
         let (mut sum, mut inside, mut silent, mut outside) = (0.0, 0, 0, 0);

@@ -29,8 +29,8 @@ pub use crate::scan::MIN_WIDTH;
 pub(crate) use crate::scan::centre_of;
 use crate::scan::{Frame, Samples, sampled_centre};
 
-/// Width of the calibration centre in k-space lines (cycles per field of view) unless asked otherwise. 24 lines are what
-/// scanners acquire for it; more only adds image detail, which is not the coils'.
+/// Width of the calibration centre in k-space lines (cycles per field of view) unless asked otherwise. 24
+/// lines are what scanners acquire for it; more only adds image detail, which is not the coils'.
 pub const DEFAULT_WIDTH: usize = 24;
 /// Axes of several sets of maps, `[set, coil, z, y, x]`.
 pub(crate) const AXES_OF_SETS: usize = 5;
@@ -50,8 +50,9 @@ pub const MIN_ESPIRIT_WIDTH: usize = 12;
 
 impl Sensitivities {
     /// What suits a grid whose centre is sampled over `width` lines: ESPIRiT, unless that is less than
-    /// [`MIN_ESPIRIT_WIDTH`]. On a simulated scan of known maps (128², 8 coils, acceleration 3, SNR 40) its error is 27
-    /// times smaller than Walsh's. With a trajectory the centre must be brought to a grid first, and Walsh's images are as good.
+    /// [`MIN_ESPIRIT_WIDTH`]. On a simulated scan of known maps (128², 8 coils, acceleration 3, SNR 40) its
+    /// error is 27 times smaller than Walsh's. With a trajectory the centre must be brought to a grid first,
+    /// and Walsh's images are as good.
     pub fn for_grid(width: usize) -> Self {
         if width < MIN_ESPIRIT_WIDTH { Self::Walsh } else { Self::Espirit(EspiritOptions::default()) }
     }
@@ -94,7 +95,8 @@ pub struct Centre {
 }
 
 impl Centre {
-    /// The widest fully sampled centred box of a grid up to the wished width, and `how`, chosen by that width unless given.
+    /// The widest fully sampled centred box of a grid up to the wished width, and `how`, chosen by that width
+    /// unless given.
     ///
     /// Errors: the fully sampled centre is narrower than [`MIN_WIDTH`].
     pub fn of_grid(sampled: &ArrayD<bool>, width: Option<usize>, how: Option<Sensitivities>) -> Result<Self> {
@@ -111,8 +113,9 @@ impl Centre {
 }
 
 impl Centre {
-    /// What maps of a frame are estimated from: [`Centre::of_grid`] of its lines, or of its calibration lines where it has any; along a
-    /// trajectory the width given or [`DEFAULT_WIDTH`], and Walsh's method unless another is given.
+    /// What maps of a frame are estimated from: [`Centre::of_grid`] of its lines, or of its calibration lines
+    /// where it has any; along a trajectory the width given or [`DEFAULT_WIDTH`], and Walsh's method unless
+    /// another is given.
     ///
     /// Errors: as [`Centre::of_grid`].
     pub fn of_frame(frame: &Frame, width: Option<usize>, how: Option<Sensitivities>) -> Result<Self> {
@@ -126,9 +129,9 @@ impl Centre {
     }
 }
 
-/// Maps `[coil, z, y, x]` (or without z) on a grid of `shape` from its `region`, the centred box of the centre's width of
-/// k-space `[coil, z, y, x]`. Several sets of maps are `[set, coil, z, y, x]`. With `cut` a GPU holds no more than some coils or some
-/// planes at a time, and the maps lie on the host.
+/// Maps `[coil, z, y, x]` (or without z) on a grid of `shape` from its `region`, the centred box of the
+/// centre's width of k-space `[coil, z, y, x]`. Several sets of maps are `[set, coil, z, y, x]`. With `cut` a
+/// GPU holds no more than some coils or some planes at a time, and the maps lie on the host.
 ///
 /// Errors: a box of zeros, several sets of maps that are cut, memory.
 ///
@@ -268,7 +271,8 @@ pub(crate) fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
     Ok(region)
 }
 
-/// The centred box of a Hann window of `width` along every axis that is longer, on a grid of `shape`; beyond it the window is 0.
+/// The centred box of a Hann window of `width` along every axis that is longer, on a grid of `shape`; beyond
+/// it the window is 0.
 fn taper(device: &Device, shape: &[usize], width: usize) -> Result<Array<f32>> {
     let profile = |&n: &usize| {
         let at = |i: usize| (i as f64 - (n / 2) as f64) / (width as f64 / 2.0);

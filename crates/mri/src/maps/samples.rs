@@ -15,13 +15,14 @@ use super::{
     Centre, Cut, DEFAULT_WIDTH, MIN_WIDTH, Sensitivities, centre_of, espirit_maps, hann, walsh_maps,
 };
 
-/// Iterations of conjugate gradients for the centre of k-space. Maps of a simulated kooshball (64³, 1500 spokes, 8 coils) are wrong by
-/// 1 − |⟨c, c'⟩| = 3.2e-3 inside the object if the centre is gridded, and by 8e-4 after 10 iterations
-/// (`benches/results/2026-11-26-epyc-2/kooshball_maps.txt`).
+/// Iterations of conjugate gradients for the centre of k-space. Maps of a simulated kooshball (64³, 1500
+/// spokes, 8 coils) are wrong by 1 − |⟨c, c'⟩| = 3.2e-3 inside the object if the centre is gridded, and by
+/// 8e-4 after 10 iterations (`benches/results/2026-11-26-epyc-2/kooshball_maps.txt`).
 const ITERATIONS: usize = 10;
-/// Accuracy of the transform between the low-resolution images and their samples. With 1e-4, images of 256² and 16 coils were wrong by
-/// 2.2e-3, and a CPU and a GPU differed by as much: faint voxels turned their phase by up to 0.6. With 1e-6 they differ by 6e-5. Maps of 128³ and 8
-/// coils take 0.33 s instead of 0.31 s on 16 cores (`benches/results/2026-11-27-h100/centre.txt`).
+/// Accuracy of the transform between the low-resolution images and their samples. With 1e-4, images of 256²
+/// and 16 coils were wrong by 2.2e-3, and a CPU and a GPU differed by as much: faint voxels turned their
+/// phase by up to 0.6. With 1e-6 they differ by 6e-5. Maps of 128³ and 8 coils take 0.33 s instead of 0.31 s
+/// on 16 cores (`benches/results/2026-11-27-h100/centre.txt`).
 const TOLERANCE: f64 = 1e-6;
 
 /// The samples of one coil, `[1, sample]`.
@@ -39,17 +40,19 @@ pub struct NonCartesian<'a> {
     pub of_coil: OfCoil<'a>,
     /// Density weights `[sample]`.
     pub density: &'a Array<f32>,
-    /// Whether the host computes the centre of k-space, as for small images: where a GPU has no room for a plan of all points.
+    /// Whether the host computes the centre of k-space, as for small images: where a GPU has no room for a
+    /// plan of all points.
     pub on_host: bool,
 }
 
-/// Maps from non-Cartesian samples: from the low-resolution coil images that fit the samples within the centre, for Walsh's method
-/// tapered by a radial Hann window in k-space.
+/// Maps from non-Cartesian samples: from the low-resolution coil images that fit the samples within the
+/// centre, for Walsh's method tapered by a radial Hann window in k-space.
 ///
-/// The images y_j minimise Σ_s w_s |(F y_j − d_j)_s|² over the samples s of the centre, with density weights w. They are found by
-/// a few iterations of conjugate gradients. Gridding, Fᴴ diag(w) d_j, has the errors of the weights in full, and those at the
-/// centre, where samples are largest, fill the whole image. An inhomogeneous field blurs the images of all coils alike, and is
-/// left out. With `cut` a GPU holds no more than some coils or some planes of the maps at a time, and the maps lie on the host.
+/// The images y_j minimise Σ_s w_s |(F y_j − d_j)_s|² over the samples s of the centre, with density weights
+/// w. They are found by a few iterations of conjugate gradients. Gridding, Fᴴ diag(w) d_j, has the errors of
+/// the weights in full, and those at the centre, where samples are largest, fill the whole image. An
+/// inhomogeneous field blurs the images of all coils alike, and is left out. With `cut` a GPU holds no more
+/// than some coils or some planes of the maps at a time, and the maps lie on the host.
 ///
 /// Errors: a centre that is too narrow or holds no samples; several sets of maps that are cut; errors of the
 /// transform; memory.
@@ -200,19 +203,19 @@ fn region(samples: NonCartesian<'_>, width: usize) -> Result<Array<C32>> {
     region.into_device(density.device())
 }
 
-/// The processor that computes the centre of k-space: the device, or the host where `on_host` says so or the image is not much larger than the
-/// centre.
+/// The processor that computes the centre of k-space: the device, or the host where `on_host` says so or the
+/// image is not much larger than the centre.
 fn place(device: &Device, matrix: &[usize], extent: &[usize], on_host: bool) -> Device {
-    /// Voxels of an image for each of its centre, for which a GPU computes the centre: 128³ and 8 coils take 0.02 s on an H100 and 0.13 s
-    /// on 16 cores. The arrays of the centre are then smaller than those of the image, and do not decide how much memory a run
-    /// takes.
+    /// Voxels of an image for each of its centre, for which a GPU computes the centre: 128³ and 8 coils take
+    /// 0.02 s on an H100 and 0.13 s on 16 cores. The arrays of the centre are then smaller than those of the
+    /// image, and do not decide how much memory a run takes.
     const VOXELS: usize = 64;
     let voxels = |sizes: &[usize]| sizes.iter().product::<usize>();
     if on_host || voxels(matrix) < VOXELS * voxels(extent) { device.host() } else { device.clone() }
 }
 
-/// Bytes of the device's memory that the centre of k-space on the grid takes while it is made, and the host's where that is another.
-/// `on_host` is as in [`NonCartesian`].
+/// Bytes of the device's memory that the centre of k-space on the grid takes while it is made, and the host's
+/// where that is another. `on_host` is as in [`NonCartesian`].
 pub(crate) fn region_needs(
     device: &Device,
     trajectory: &Trajectory,

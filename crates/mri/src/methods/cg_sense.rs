@@ -4,11 +4,11 @@
 //! (EᴴE + λ L WᴴW) ρ = Eᴴd,   E = F diag(c_j)
 //! ```
 //!
-//! by conjugate gradients, with coil sensitivities c_j, L the largest eigenvalue of EᴴE, and W the identity or finite
-//! differences.
+//! by conjugate gradients, with coil sensitivities c_j, L the largest eigenvalue of EᴴE, and W the identity
+//! or finite differences.
 //!
-//! Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space trajectories*, Magn Reson
-//! Med 46:638, 2001.
+//! Pruessmann, Weiger, Börnert, Boesiger, *Advances in sensitivity encoding with arbitrary k-space
+//! trajectories*, Magn Reson Med 46:638, 2001.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ use crate::params;
 use crate::scan::Facts;
 
 params! {
-    /// Regularised least squares of one image seen by all coils at once (Pruessmann et al., Magn Reson Med 46:638, 2001).
+    /// Regularised least squares of one image seen by all coils at once (Pruessmann et al., Magn Reson Med
+    /// 46:638, 2001).
     pub struct CgSense {
         /// Weight λ of the penalty, relative to the largest eigenvalue of FᴴF.
         lambda: f64 = 1e-3 => shared::LAMBDA,
@@ -32,8 +33,8 @@ params! {
         regulariser: Regulariser = Regulariser::Identity => shared::REGULARISER,
         /// Reference image `[z, y, x]` or `[y, x]` of the matrix, whose edges the penalty leaves alone.
         anatomy: Option<Arc<ArrayD<f32>>> = None => shared::ANATOMY,
-        /// Difference in the reference image, as a part of its brightness (99th percentile), at which the weight of a squared
-        /// difference is ½.
+        /// Difference in the reference image, as a part of its brightness (99th percentile), at which the
+        /// weight of a squared difference is ½.
         anatomy_edge: f64 = 0.05 => shared::ANATOMY_EDGE,
         /// Iterations at most.
         iterations: usize = 30 => shared::ITERATIONS,

@@ -4,7 +4,8 @@
 //! y_j(x) = Σ_k d_j(k) e^{+i2πk·x},   ρ = √Σ_j |y_j|²  or  Σ_j c̄_j y_j / Σ_j |c_j|²
 //! ```
 //!
-//! Where k-space was measured on one side of its centre farther than on the other, [`crate::partial`] fills the rest.
+//! Where k-space was measured on one side of its centre farther than on the other, [`crate::partial`] fills
+//! the rest.
 
 use rayspin_core::Result;
 use rayspin_run::Step;
@@ -20,8 +21,8 @@ params! {
     pub struct Cartesian {
         /// How coil images become one; by what is given when absent.
         combine: Option<Combine> = None => shared::COMBINE,
-        /// How the missing side of k-space is filled in (partial Fourier). By default [`PartialFourier::Pocs`] if one side of the
-        /// centre is measured farther than the other.
+        /// How the missing side of k-space is filled in (partial Fourier). By default
+        /// [`PartialFourier::Pocs`] if one side of the centre is measured farther than the other.
         partial_fourier: Option<PartialFourier> = None => shared::PARTIAL_FOURIER,
     }
 }

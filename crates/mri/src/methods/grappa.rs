@@ -4,8 +4,8 @@
 //! s_j(k) = Σ_{i,δ} w_{jiδ} s_i(k + δ),   w from calibration lines by least squares
 //! ```
 //!
-//! Griswold et al., *Generalized autocalibrating partially parallel acquisitions (GRAPPA)*, Magn Reson Med 47:1202, 2002;
-//! [`crate::grappa`] does it.
+//! Griswold et al., *Generalized autocalibrating partially parallel acquisitions (GRAPPA)*, Magn Reson Med
+//! 47:1202, 2002; [`crate::grappa`] does it.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -21,12 +21,13 @@ use crate::params;
 use crate::partial::PartialFourier;
 
 params! {
-    /// Missing lines of a regularly undersampled grid from their neighbours ([`crate::grappa`]), then inverse FFT.
+    /// Missing lines of a regularly undersampled grid from their neighbours ([`crate::grappa`]), then inverse
+    /// FFT.
     pub struct Grappa {
         /// How coil images become one; by what is given when absent.
         combine: Option<Combine> = None => shared::COMBINE,
-        /// How the missing side of k-space is filled in (partial Fourier). By default [`PartialFourier::Pocs`] if one side of the
-        /// centre is measured farther than the other.
+        /// How the missing side of k-space is filled in (partial Fourier). By default
+        /// [`PartialFourier::Pocs`] if one side of the centre is measured farther than the other.
         partial_fourier: Option<PartialFourier> = None => shared::PARTIAL_FOURIER,
     }
 }

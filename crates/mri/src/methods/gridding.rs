@@ -6,8 +6,9 @@
 //!
 //! with weights w of the samples ([`Density`](crate::recon::Density)).
 //!
-//! Jackson, Meyer, Nishimura, Macovski, *Selection of a convolution function for Fourier inversion using gridding*, IEEE Trans
-//! Med Imaging 10:473, 1991; Pipe, Menon, *Sampling density compensation in MRI*, Magn Reson Med 41:179, 1999.
+//! Jackson, Meyer, Nishimura, Macovski, *Selection of a convolution function for Fourier inversion using
+//! gridding*, IEEE Trans Med Imaging 10:473, 1991; Pipe, Menon, *Sampling density compensation in MRI*, Magn
+//! Reson Med 41:179, 1999.
 
 use rayspin_core::Result;
 use rayspin_device::Array;

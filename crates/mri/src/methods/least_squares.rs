@@ -32,8 +32,8 @@ params! {
         regulariser: Regulariser = Regulariser::Identity => shared::REGULARISER,
         /// Reference image `[z, y, x]` or `[y, x]` of the matrix, whose edges the penalty leaves alone.
         anatomy: Option<Arc<ArrayD<f32>>> = None => shared::ANATOMY,
-        /// Difference in the reference image, as a part of its brightness (99th percentile), at which the weight of a squared
-        /// difference is ½.
+        /// Difference in the reference image, as a part of its brightness (99th percentile), at which the
+        /// weight of a squared difference is ½.
         anatomy_edge: f64 = 0.05 => shared::ANATOMY_EDGE,
         /// Iterations at most.
         iterations: usize = 30 => shared::ITERATIONS,
@@ -47,8 +47,8 @@ impl LeastSquares {
         Penalty::new(self.regulariser, self.lambda, self.anatomy.as_ref(), self.anatomy_edge)
     }
 
-    /// The coils' systems share their operator and differ in the right-hand side only: one after another, in the memory of
-    /// one.
+    /// The coils' systems share their operator and differ in the right-hand side only: one after another, in
+    /// the memory of one.
     fn solve(
         &self,
         conjugate: Conjugate,

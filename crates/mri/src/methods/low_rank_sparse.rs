@@ -5,12 +5,13 @@
 //! ```
 //!
 //! over all frames of a slice together. The background L has few singular values as a matrix of frames and
-//! voxels. The moving part S has few frequencies in time. T is the Fourier transform of the frames followed by
-//! their mirror image, so the series need not end as it begins. Λ is the largest eigenvalue of EᴴE. σ is the
-//! largest singular value of Eᴴd/Λ, and s the 99th percentile of |Eᴴd|/Λ. Each frame has an encoding of its own.
+//! voxels. The moving part S has few frequencies in time. T is the Fourier transform of the frames followed
+//! by their mirror image, so the series need not end as it begins. Λ is the largest eigenvalue of EᴴE. σ is
+//! the largest singular value of Eᴴd/Λ, and s the 99th percentile of |Eᴴd|/Λ. Each frame has an encoding of
+//! its own.
 //!
-//! Otazo, Candès, Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic MRI with separation of background
-//! and dynamic components*, Magn Reson Med 73:1125, 2015.
+//! Otazo, Candès, Sodickson, *Low-rank plus sparse matrix decomposition for accelerated dynamic MRI with
+//! separation of background and dynamic components*, Magn Reson Med 73:1125, 2015.
 
 use rayspin_core::{Monitor, Result};
 use rayspin_run::{Bytes, Memory, Needs, Step};
@@ -31,22 +32,23 @@ const fn weight(help: &'static str) -> Param {
     })
 }
 
-/// The least and the most λ_S for samples along a trajectory, and the undersampling from which on the most is taken. Below it λ_S falls with
-/// the square of the undersampling. Measured with λ_S of 0.002 and of 0.01: a simulated uptake at 4-fold undersampling (64 × 64, 6 coils,
-/// SNR 60) has an error of 10.8 % and 11.9 %. Its region's first value is off by 3.4 % and 18 %. A beating phantom at 10-fold undersampling
-/// has an error of 37 % and 23 %.
+/// The least and the most λ_S for samples along a trajectory, and the undersampling from which on the most is
+/// taken. Below it λ_S falls with the square of the undersampling. Measured with λ_S of 0.002 and of 0.01: a
+/// simulated uptake at 4-fold undersampling (64 × 64, 6 coils, SNR 60) has an error of 10.8 % and 11.9 %. Its
+/// region's first value is off by 3.4 % and 18 %. A beating phantom at 10-fold undersampling has an error of
+/// 37 % and 23 %.
 const ALONG_TRAJECTORY: ([f64; 2], f64) = ([2e-3, 1e-2], 10.0);
 /// Iterations along a trajectory.
 const MANY: u64 = 120;
 
 params! {
-    /// Images of a series as a background of low rank and what moves with few frequencies in time (Otazo et al., Magn Reson Med
-    /// 73:1125, 2015).
+    /// Images of a series as a background of low rank and what moves with few frequencies in time (Otazo et
+    /// al., Magn Reson Med 73:1125, 2015).
     pub struct LowRankSparse {
         /// Weight λ_L of the background's singular values, relative to the largest one.
         low_rank: f64 = 4e-3 => weight("Weight of the background's nuclear norm (not a rank), relative to its largest singular value"),
-        /// Weight λ_S of frequencies in time, relative to the images' brightness. Below λ_L times the square root of the number of
-        /// frames the background would move to what changes.
+        /// Weight λ_S of frequencies in time, relative to the images' brightness. Below λ_L times the square
+        /// root of the number of frames the background would move to what changes.
         sparse: f64 = 1e-2 => weight("Weight of the moving part's temporal frequencies (L1 norm), relative to the images' brightness (99th percentile)"),
         /// Iterations at most.
         iterations: usize = 50 => shared::ITERATIONS,

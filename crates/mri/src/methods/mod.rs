@@ -1,5 +1,5 @@
-//! Methods: how an image is made of samples. Each is a value, a struct of its parameters, in a file of its own that opens with
-//! its equation; [`Methods`] lists them.
+//! Methods: how an image is made of samples. Each is a value, a struct of its parameters, in a file of its
+//! own that opens with its equation; [`Methods`] lists them.
 //!
 //! A method is written over a [`Spec`], which knows the encoding before anything is allocated, and a
 //! [`Solving`], which has it while the method runs. So a method works alike on a grid and on a trajectory,
@@ -57,19 +57,20 @@ pub trait Method: Parameters + CopyMethod {
         Vec::new()
     }
 
-    /// Why this method suits a scan, in a few words; none where another one does. The first of a table of methods that answers is
-    /// taken where the user names none.
+    /// Why this method suits a scan, in a few words; none where another one does. The first of a table of
+    /// methods that answers is taken where the user names none.
     fn suits(&self, _facts: &Facts) -> Option<String> {
         None
     }
 
-    /// Values of its parameters that suit a scan better than the defaults, by facts that are known before the run.
+    /// Values of its parameters that suit a scan better than the defaults, by facts that are known before the
+    /// run.
     fn rules(&self, _facts: &Facts) -> Vec<Rule> {
         Vec::new()
     }
 
-    /// The penalty's weight relative to the largest eigenvalue of FᴴF; 0 where there is no penalty, and none where the method has
-    /// none.
+    /// The penalty's weight relative to the largest eigenvalue of FᴴF; 0 where there is no penalty, and none
+    /// where the method has none.
     fn penalty(&self) -> Option<f64> {
         None
     }
@@ -88,7 +89,8 @@ pub trait Method: Parameters + CopyMethod {
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;
 }
 
-/// The method with the values of its [rules](Method::rules) but for parameters that are `given`, and the rules that were taken.
+/// The method with the values of its [rules](Method::rules) but for parameters that are `given`, and the
+/// rules that were taken.
 ///
 /// Errors: a rule whose value is out of range.
 pub fn suited_to(
@@ -117,9 +119,9 @@ table! {
 }
 
 impl Methods {
-    /// The method for a scan for which the user names none, and why. `field` says that a map of the field is given, with which samples
-    /// on a grid count as samples of a trajectory. Over a temporal basis it is a method that takes
-    /// coefficients.
+    /// The method for a scan for which the user names none, and why. `field` says that a map of the field is
+    /// given, with which samples on a grid count as samples of a trajectory. Over a temporal basis it is a
+    /// method that takes coefficients.
     pub fn suited(&self, facts: &Facts, field: bool) -> Option<(&dyn Method, String)> {
         let on_grid = facts.on_grid && !field;
         let takes_images = |uses: Uses| facts.coefficients.is_none() || uses.coefficients;

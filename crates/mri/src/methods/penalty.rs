@@ -140,14 +140,15 @@ impl Reference<'_> {
         self.image.is_none().then(|| Idle { name: "anatomy_edge", expected, found: "none".to_owned() })
     }
 
-    /// Arrays of an image that its weights take: they are real, and differences are weighted in an array of their own.
+    /// Arrays of an image that its weights take: they are real, and differences are weighted in an array of
+    /// their own.
     pub(super) fn arrays(&self, axes: usize) -> u64 {
         let axes = axes as u64;
         if self.image.is_some() { axes.div_ceil(2) + axes } else { 0 }
     }
 
-    /// D with the slopes of the voxels, or with a reference image diag(w) D, on images of `shape`, which may be larger than the
-    /// voxels' matrix, which is the reference's.
+    /// D with the slopes of the voxels, or with a reference image diag(w) D, on images of `shape`, which may
+    /// be larger than the voxels' matrix, which is the reference's.
     pub(super) fn differences(
         &self,
         device: &Device,

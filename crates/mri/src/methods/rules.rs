@@ -1,18 +1,20 @@
 //! Rules by which methods choose themselves and their parameters, from facts that are known before a run.
 //!
-//! The constants were fitted to the errors of 1,980 reconstructions of simulated scans (12 sampling patterns, three levels of noise, 11
-//! values of λ): `benches/results/2026-11-23-defaults`, which also shows them beside the best choice on real scans.
+//! The constants were fitted to the errors of 1,980 reconstructions of simulated scans (12 sampling patterns,
+//! three levels of noise, 11
+//! values of λ): `benches/results/2026-11-23-defaults`, which also shows them beside the best choice on real
+//! scans.
 
 use std::ops::RangeInclusive;
 
 use super::{Rule, Value};
 use crate::scan::{Facts, NoiseSource, Pattern};
 
-/// Undersampling without a regular pattern from which an image with few coefficients is better than the least squares of all coils: at
-/// 2.5-fold it is by a tenth to a half.
+/// Undersampling without a regular pattern from which an image with few coefficients is better than the least
+/// squares of all coils: at 2.5-fold it is by a tenth to a half.
 const SPARSE: f64 = 2.5;
-/// Undersampling of a grid from which FISTA needs [`MANY`] iterations; along a trajectory it always does, since k-space is sampled
-/// unevenly.
+/// Undersampling of a grid from which FISTA needs [`MANY`] iterations; along a trajectory it always does,
+/// since k-space is sampled unevenly.
 const UNEVEN: f64 = 4.0;
 const MANY: u64 = 200;
 
@@ -26,12 +28,13 @@ pub(super) fn sparse(facts: &Facts) -> Option<String> {
         .then(|| format!("{:.1}-fold undersampling without a regular pattern", facts.undersampling))
 }
 
-/// Images of a series that are solved for together: fewer hardly have a course, and with more the singular values of matrices over all
-/// of them take longer than the transforms.
+/// Images of a series that are solved for together: fewer hardly have a course, and with more the singular
+/// values of matrices over all of them take longer than the transforms.
 const SERIES: RangeInclusive<usize> = 4..=500;
 
-/// Why the images of a series are better solved for together; none where they are not. On simulated series the error is a third to a half
-/// smaller than image by image where each image has samples of its own, and larger where all have the same.
+/// Why the images of a series are better solved for together; none where they are not. On simulated series
+/// the error is a third to a half smaller than image by image where each image has samples of its own, and
+/// larger where all have the same.
 pub(super) fn series(facts: &Facts) -> Option<String> {
     let why = sparse(facts).filter(|_| SERIES.contains(&facts.series))?;
     Some(format!("{} images of a slice, each with samples of its own, and {why}", facts.series))
@@ -45,7 +48,8 @@ pub(super) struct Law {
     pub(super) factors: [f64; 2],
     /// λ is proportional to this power of the noise.
     pub(super) power: i32,
-    /// The smallest and the largest λ: less than the one leaves ringing at edges and aliasing, more than the other blurs.
+    /// The smallest and the largest λ: less than the one leaves ringing at edges and aliasing, more than the
+    /// other blurs.
     pub(super) range: [[f64; 2]; 2],
 }
 

@@ -71,8 +71,8 @@ impl Conjugate {
         Ok(Found { image: solution, residuals, converged, remaining })
     }
 
-    /// What it takes on images of the encoding, with `penalty` arrays of an image for the penalty, `solves` times over; and `beside`
-    /// in arrays.
+    /// What it takes on images of the encoding, with `penalty` arrays of an image for the penalty, `solves`
+    /// times over; and `beside` in arrays.
     pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64, solves: u64, beside: u64) -> Result<Needs> {
         // Scaled right-hand side, solution, residual, product, direction.
         let arrays = (5 + penalty) * spec.image_bytes();
@@ -87,7 +87,8 @@ impl Conjugate {
     }
 }
 
-/// A vector operation or two on every array, each iteration; sparse methods pass over the image some five times as often.
+/// A vector operation or two on every array, each iteration; sparse methods pass over the image some five
+/// times as often.
 pub(super) fn vector_work(spec: &Spec<'_>, iterations: u64, passes: f64) -> Work {
     let images = spec.coefficients().unwrap_or(1) as f64;
     let n = images * spec.voxels_of_domain() as f64 * iterations as f64 * passes;

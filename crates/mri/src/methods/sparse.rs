@@ -1,4 +1,5 @@
-//! One image seen by all coils, by accelerated proximal gradient steps: what methods with a sum of magnitudes share.
+//! One image seen by all coils, by accelerated proximal gradient steps: what methods with a sum of magnitudes
+//! share.
 
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_run::{Bytes, Memory, Needs};
@@ -7,8 +8,9 @@ use rayspin_solve::{EachOf, FistaOptions, Problem, Proximal, Step, Watch, sparse
 use super::solve::{vector_work, with_eigenvalue, without_sets};
 use crate::encoding::{COMPLEX, Solve, Solving, Spec};
 
-/// Share of the objective's whole fall that no longer counts. Simulated scans had 24 to 32 spokes, or a fifth to an eighth of a grid.
-/// Wavelets ended after 147 to 189 iterations and total variation after 132 to 206. Errors were within 3 % of the errors after 200.
+/// Share of the objective's whole fall that no longer counts. Simulated scans had 24 to 32 spokes, or a fifth
+/// to an eighth of a grid. Wavelets ended after 147 to 189 iterations and total variation after 132 to 206.
+/// Errors were within 3 % of the errors after 200.
 const SETTLED: f64 = 1e-5;
 
 /// FISTA on 1/(2L) ‖Fρ − d‖² + λs w g(ρ).
@@ -80,8 +82,8 @@ impl Fista {
         Ok(())
     }
 
-    /// What it takes, with `penalty` arrays of an image for the penalty: beside them scaled right-hand side, the image shown, three
-    /// images and what FᴴF makes of them, and two to work in.
+    /// What it takes, with `penalty` arrays of an image for the penalty: beside them scaled right-hand side,
+    /// the image shown, three images and what FᴴF makes of them, and two to work in.
     pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64) -> Result<Needs> {
         let iterations = self.iterations as u64;
         // The coefficient in work, of a temporal basis.

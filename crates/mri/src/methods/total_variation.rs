@@ -4,11 +4,11 @@
 //! min_ρ 1/(2L) ‖Eρ − d‖² + λ s w Σ_x |∇ρ(x)|
 //! ```
 //!
-//! by FISTA, with L the largest eigenvalue of EᴴE, s the image's brightness (99th percentile of |Eᴴd|/L) and w the size of the
-//! voxels. Differences across edges of a reference image cost little, where there is one.
+//! by FISTA, with L the largest eigenvalue of EᴴE, s the image's brightness (99th percentile of |Eᴴd|/L) and
+//! w the size of the voxels. Differences across edges of a reference image cost little, where there is one.
 //!
-//! Block, Uecker, Frahm, *Undersampled radial MRI with multiple coils. Iterative image reconstruction using a total variation
-//! constraint*, Magn Reson Med 57:1086, 2007.
+//! Block, Uecker, Frahm, *Undersampled radial MRI with multiple coils. Iterative image reconstruction using a
+//! total variation constraint*, Magn Reson Med 57:1086, 2007.
 
 use std::sync::Arc;
 
@@ -33,8 +33,9 @@ const STEPS: usize = 8;
 params! {
     /// One image seen by all coils with few edges (Block et al., Magn Reson Med 57:1086, 2007).
     pub struct TotalVariation {
-        /// Weight λ of the penalty, relative to the largest eigenvalue of FᴴF and the image's brightness, at a matrix of
-        /// [`LAMBDA_MATRIX`](crate::recon::LAMBDA_MATRIX). The default was chosen by eye on real scans (README of this crate).
+        /// Weight λ of the penalty, relative to the largest eigenvalue of FᴴF and the image's brightness, at
+        /// a matrix of [`LAMBDA_MATRIX`](crate::recon::LAMBDA_MATRIX). The default was chosen by eye on real
+        /// scans (README of this crate).
         lambda: f64 = 2e-3 => shared::LAMBDA,
         /// Iterations at most.
         iterations: usize = 100 => shared::ITERATIONS,
@@ -42,8 +43,8 @@ params! {
         tolerance: f64 = 3e-4 => shared::TOLERANCE,
         /// Reference image `[z, y, x]` or `[y, x]` of the matrix, whose edges the penalty leaves alone.
         anatomy: Option<Arc<ArrayD<f32>>> = None => shared::ANATOMY,
-        /// Difference in the reference image, as a part of its brightness (99th percentile), at which the weight of a squared
-        /// difference is ½.
+        /// Difference in the reference image, as a part of its brightness (99th percentile), at which the
+        /// weight of a squared difference is ½.
         anatomy_edge: f64 = 0.05 => shared::ANATOMY_EDGE,
     }
 }

@@ -4,10 +4,12 @@
 //! min_ρ 1/(2L) ‖Eρ − d‖² + λ s w ‖Wρ‖₁
 //! ```
 //!
-//! by FISTA with random shifts, with L the largest eigenvalue of EᴴE, s the image's brightness (99th percentile of |Eᴴd|/L) and w
-//! the size of the voxels. The image is the mean of the last iterates. Each of them has seen other shifts.
+//! by FISTA with random shifts, with L the largest eigenvalue of EᴴE, s the image's brightness (99th
+//! percentile of |Eᴴd|/L) and w the size of the voxels. The image is the mean of the last iterates. Each of
+//! them has seen other shifts.
 //!
-//! Lustig, Donoho, Pauly, *Sparse MRI: the application of compressed sensing for rapid MR imaging*, Magn Reson Med 58:1182, 2007.
+//! Lustig, Donoho, Pauly, *Sparse MRI: the application of compressed sensing for rapid MR imaging*, Magn
+//! Reson Med 58:1182, 2007.
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
@@ -42,15 +44,18 @@ choices! {
 }
 
 params! {
-    /// One image seen by all coils with few wavelet coefficients (Lustig et al., Magn Reson Med 58:1182, 2007).
+    /// One image seen by all coils with few wavelet coefficients (Lustig et al., Magn Reson Med 58:1182,
+    /// 2007).
     pub struct Wavelet {
-        /// Weight λ of the penalty, relative to the largest eigenvalue of FᴴF and the image's brightness, at a matrix of
-        /// [`LAMBDA_MATRIX`](crate::recon::LAMBDA_MATRIX). The default was chosen by eye on real scans (README of this crate).
+        /// Weight λ of the penalty, relative to the largest eigenvalue of FᴴF and the image's brightness, at
+        /// a matrix of [`LAMBDA_MATRIX`](crate::recon::LAMBDA_MATRIX). The default was chosen by eye on real
+        /// scans (README of this crate).
         lambda: f64 = 3e-3 => shared::LAMBDA,
         /// Iterations at most.
         iterations: usize = 50 => shared::ITERATIONS,
-        /// Relative change of the image at which they end. The random shifts leave a change of their own, which no iteration lowers:
-        /// they end where the objective no longer falls, unless the tolerance is 0.
+        /// Relative change of the image at which they end. The random shifts leave a change of their own,
+        /// which no iteration lowers: they end where the objective no longer falls, unless the tolerance is
+        /// 0.
         tolerance: f64 = 1e-4 => shared::TOLERANCE,
         /// The filter.
         wavelet: WaveletFilter = WaveletFilter::Db2 => Param::new("Wavelets", "Wavelet family"),
@@ -117,8 +122,8 @@ impl Method for Wavelet {
                 WaveletSparsity::new(spec.device(), wavelet, Some(self.wavelet_seed))
             })
         };
-        // Coefficients, what may be shrunk, two boxes and the mean of iterates; a GPU's boxes are the coefficients anew, and a
-        // quarter of an image or less.
+        // Coefficients, what may be shrunk, two boxes and the mean of iterates; a GPU's boxes are the
+        // coefficients anew, and a quarter of an image or less.
         let arrays = 1 + if spec.device().kind() == BackendKind::Cuda { 3 } else { 4 };
         Ok(vec![
             spec.right_hand_side(),

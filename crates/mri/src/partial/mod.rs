@@ -1,7 +1,8 @@
-//! Images from k-space that was measured on one side of its centre farther than on the other (partial Fourier).
+//! Images from k-space that was measured on one side of its centre farther than on the other (partial
+//! Fourier).
 //!
-//! An image without phase has a symmetric k-space, s(−k) = conj s(k), so that half of it says all. A smooth phase is
-//! known from the symmetric centre; with it taken off, the same holds.
+//! An image without phase has a symmetric k-space, s(−k) = conj s(k), so that half of it says all. A smooth
+//! phase is known from the symmetric centre; with it taken off, the same holds.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -14,11 +15,11 @@ use rayspin_kernels::{pocs, vector, window};
 crate::choices! {
     /// What becomes of the side that was not measured.
     pub enum PartialFourier {
-        /// Projection in turn onto images of the known phase and onto the measured samples (Haacke, Lindskog, Lin, J Magn
-        /// Reson 92:126, 1991; Cuppen and van Est, Magn Reson Imaging 5:526, 1987).
+        /// Projection in turn onto images of the known phase and onto the measured samples (Haacke, Lindskog,
+        /// Lin, J Magn Reson 92:126, 1991; Cuppen and van Est, Magn Reson Imaging 5:526, 1987).
         Pocs = "pocs", "Alternating projections onto the low-resolution phase and onto the measured samples";
-        /// The measured side twice, the centre by a ramp, the real part after the phase is taken off (Noll, Nishimura,
-        /// Macovski, IEEE Trans Med Imaging 10:154, 1991). Along one axis.
+        /// The measured side twice, the centre by a ramp, the real part after the phase is taken off (Noll,
+        /// Nishimura, Macovski, IEEE Trans Med Imaging 10:154, 1991). Along one axis.
         Homodyne = "homodyne", "Measured side weighted by 2; real part after removal of the low-resolution phase";
         /// It stays zero.
         None = "none", "Zero filling";
@@ -43,7 +44,8 @@ pub struct PartialAxis {
     pub half: usize,
 }
 
-/// First and last measured index along each axis, where all within them is measured; none where the samples are no such box.
+/// First and last measured index along each axis, where all within them is measured; none where the samples
+/// are no such box.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
@@ -72,8 +74,8 @@ pub fn measured_box(sampled: &ArrayD<bool>) -> Option<Vec<[usize; 2]>> {
     (count > 0 && count == within()).then_some(ends)
 }
 
-/// The axes along which a full box of samples reaches farther on one side of the centre n/2 than on the other; none
-/// where the samples are no full box, or too few on the short side.
+/// The axes along which a full box of samples reaches farther on one side of the centre n/2 than on the
+/// other; none where the samples are no full box, or too few on the short side.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};

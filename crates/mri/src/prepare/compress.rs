@@ -11,8 +11,8 @@ use super::mixing::{Mixing, needs as mixing_needs, pieces};
 use super::{Compression, CompressionKind, PrepareOptions, VirtualCoils, mix};
 use crate::scan::{Frame, Samples};
 
-/// Positions on either side whose samples a position's components are taken from too, as Zhang et al. do: they make
-/// neighbours alike.
+/// Positions on either side whose samples a position's components are taken from too, as Zhang et al. do:
+/// they make neighbours alike.
 const WINDOW: usize = 2;
 
 /// Orthonormal rows: the virtual coils in terms of the coils.
@@ -32,7 +32,8 @@ enum Rows {
 }
 
 impl Basis {
-    /// From a frame's samples, as `whiten` would make them; `kept` virtual coils where an earlier slice has decided.
+    /// From a frame's samples, as `whiten` would make them; `kept` virtual coils where an earlier slice has
+    /// decided.
     pub(super) fn of_frame(
         device: &Device,
         frame: &Frame,
@@ -273,7 +274,8 @@ fn part(energies: &[f64], count: usize) -> f64 {
 /// The stage in which virtual coils are found.
 pub(crate) const STAGE: &str = "virtual coils";
 
-/// What finding the virtual coils of a frame takes: its samples come to the device a piece at a time. Nothing where none are found.
+/// What finding the virtual coils of a frame takes: its samples come to the device a piece at a time. Nothing
+/// where none are found.
 pub(crate) fn finding(
     device: &Device,
     options: &PrepareOptions,

@@ -7,8 +7,8 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::coil_mixing;
 use rayspin_kernels::fft::{Fft, Norm};
 
-/// What coils become before anything else, on their way from the host to a device: y' = M y, one matrix for every sample, or one
-/// at each position along the readout of a grid.
+/// What coils become before anything else, on their way from the host to a device: y' = M y, one matrix for
+/// every sample, or one at each position along the readout of a grid.
 #[derive(Debug, Clone)]
 pub(crate) struct Mixing {
     /// `[coil made, coil, position]`.
@@ -48,8 +48,8 @@ impl Mixing {
         self.along
     }
 
-    /// The coils `rows` of those made, `[row, …]`, from samples `[coil, …]` of the host: of a grid, where there is a matrix for each
-    /// position. They come to the device a piece at a time.
+    /// The coils `rows` of those made, `[row, …]`, from samples `[coil, …]` of the host: of a grid, where
+    /// there is a matrix for each position. They come to the device a piece at a time.
     ///
     /// Errors: samples of other coils, lines of another length, memory.
     pub(crate) fn of(

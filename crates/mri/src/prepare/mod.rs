@@ -1,6 +1,8 @@
-//! What is done to coils before anything else: [corrections](crate::corrections) map them, as whitening does, and they are compressed to fewer.
+//! What is done to coils before anything else: [corrections](crate::corrections) map them, as whitening does,
+//! and they are compressed to fewer.
 //!
-//! Both are linear maps of the coils, y' = C L⁻¹ y for every sample, so they commute with everything that treats coils
+//! Both are linear maps of the coils, y' = C L⁻¹ y for every sample, so they commute with everything that
+//! treats coils
 //! alike: averages, gridding, Fourier transforms.
 
 mod compress;
@@ -29,9 +31,11 @@ pub(crate) use mixing::{Mixing, needs as mixing_needs};
 pub struct PrepareOptions {
     /// Whether noise is whitened when its covariance is known.
     pub prewhiten: bool,
-    /// What the scan's noise readouts say; measured by [`reconstruct_scan`](crate::recon::reconstruct_scan) when absent.
+    /// What the scan's noise readouts say; measured by [`reconstruct_scan`](crate::recon::reconstruct_scan)
+    /// when absent.
     pub noise: Option<Noise>,
-    /// Covariance Ψ of the coils' noise `[coil, coil]`, of any scale, instead of the scan's own noise readouts.
+    /// Covariance Ψ of the coils' noise `[coil, coil]`, of any scale, instead of the scan's own noise
+    /// readouts.
     pub noise_covariance: Option<Array2<C64>>,
     /// Compression to fewer coils.
     pub compression: Option<Compression>,
@@ -66,12 +70,13 @@ pub enum VirtualCoils {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompressionKind {
-    /// The principal components of all samples (Huang, Vijayakumar, Li, Hertel, Duensing, Magn Reson Imaging 26:133, 2008;
-    /// Buehrer et al., Magn Reson Med 57:1131, 2007).
+    /// The principal components of all samples (Huang, Vijayakumar, Li, Hertel, Duensing, Magn Reson Imaging
+    /// 26:133, 2008; Buehrer et al., Magn Reson Med 57:1131, 2007).
     #[default]
     Svd,
-    /// The principal components at each position along the readout, aligned from one position to the next (Zhang, Pauly,
-    /// Vasanawala, Lustig, Magn Reson Med 69:571, 2013): on the grid, with the readout fully sampled.
+    /// The principal components at each position along the readout, aligned from one position to the next
+    /// (Zhang, Pauly, Vasanawala, Lustig, Magn Reson Med 69:571, 2013): on the grid, with the readout fully
+    /// sampled.
     Geometric,
 }
 
@@ -176,11 +181,11 @@ impl Preparation {
         Ok(Self { compression: options.compression, map, kept: None, slices: BTreeMap::new() })
     }
 
-    /// What the coils of a frame become, if they do not stay: found on `device`. The first frame of a slice decides the
-    /// slice's compression.
+    /// What the coils of a frame become, if they do not stay: found on `device`. The first frame of a slice
+    /// decides the slice's compression.
     ///
-    /// Errors: noise of another number of coils; no fewer virtual coils than there are; geometric compression of what has
-    /// no fully sampled readout.
+    /// Errors: noise of another number of coils; no fewer virtual coils than there are; geometric compression
+    /// of what has no fully sampled readout.
     pub(crate) fn mixing(
         &mut self,
         device: &Device,

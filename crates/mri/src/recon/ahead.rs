@@ -10,10 +10,12 @@ use super::{ReconOptions, RunOptions, reconstruct_frame};
 use crate::encoding::repeated;
 use crate::scan::{CalibrationLines, Frame, Samples};
 
-/// Compiles on all cores the GPU kernels that a reconstruction of this frame needs, where the cache lacks them.
+/// Compiles on all cores the GPU kernels that a reconstruction of this frame needs, where the cache lacks
+/// them.
 ///
-/// It rehearses the reconstruction on a device that runs nothing ([`Device::compile_ahead`]), without a search for λ and without certificates.
-/// Kernels that the rehearsal does not load are compiled when they are needed. Nothing happens on a CPU.
+/// It rehearses the reconstruction on a device that runs nothing ([`Device::compile_ahead`]), without a
+/// search for λ and without certificates. Kernels that the rehearsal does not load are compiled when they are
+/// needed. Nothing happens on a CPU.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
@@ -31,8 +33,8 @@ pub fn compile_ahead(device: &Device, frame: &Frame, options: &ReconOptions) {
     device.compile_ahead(&name(frame, options), |device| rehearse(device, frame, options));
 }
 
-/// Does what a reconstruction of this frame does, on a device that runs nothing and records the programs that are loaded
-/// ([`rayspin_device::cuda::NullDriver`]).
+/// Does what a reconstruction of this frame does, on a device that runs nothing and records the programs that
+/// are loaded ([`rayspin_device::cuda::NullDriver`]).
 pub fn rehearse(device: &Device, frame: &Frame, options: &ReconOptions) {
     let run = RunOptions { batch_sizes: options.run.batch_sizes, ..RunOptions::default() };
     let options = ReconOptions { search_lambda: false, certify: None, run, ..options.clone() };
@@ -69,8 +71,8 @@ fn name(frame: &Frame, options: &ReconOptions) -> String {
     )
 }
 
-/// The same samples with values of 0, which take no memory until something reads them. Their number decides programs, too: the NUFFT's grid
-/// depends on it.
+/// The same samples with values of 0, which take no memory until something reads them. Their number decides
+/// programs, too: the NUFFT's grid depends on it.
 fn without_values(frame: &Frame) -> Frame {
     let Frame { label, matrix, geometry, samples, times, calibration } = frame;
     let samples = match samples {

@@ -1,8 +1,8 @@
 //! Whether an object larger than the field of view folds over itself.
 //!
-//! Where it does, a voxel shows two places of the object, which the coils see differently: no single set of maps describes it. The
-//! reproducing operator of the k-space centre then has a second eigenvalue near 1 there. Noise and sharp edges raise eigenvalues as well,
-//! of all sets at once or of few voxels.
+//! Where it does, a voxel shows two places of the object, which the coils see differently: no single set of
+//! maps describes it. The reproducing operator of the k-space centre then has a second eigenvalue near 1
+//! there. Noise and sharp edges raise eigenvalues as well, of all sets at once or of few voxels.
 
 use ndarray::{ArrayD, Slice};
 use rayspin_core::{C32, Result};
@@ -14,22 +14,25 @@ use crate::maps::{Centre, EspiritOptions, Reproducing, Sensitivities, reproducin
 use crate::methods::MapUse;
 use crate::scan::{Frame, MIN_WIDTH, Samples, centre_of, sampled_centre};
 
-/// The object folds if at least this part of it does. A phantom with 4 or 8 coils (SNR 10 to none) shows 0.4 to 1.1 % in a field of view
-/// that holds it. In a field of view that is an eighth smaller it shows 7 %, a quarter smaller 18 %. A real head shows 0 %.
+/// The object folds if at least this part of it does. A phantom with 4 or 8 coils (SNR 10 to none) shows 0.4
+/// to 1.1 % in a field of view that holds it. In a field of view that is an eighth smaller it shows 7 %, a
+/// quarter smaller 18 %. A real head shows 0 %.
 const FOLDED: f64 = 0.03;
 /// Noise makes the second set if a third set has more than this part of its voxels.
 const ALIKE: f64 = 0.25;
 /// Squared weight of a map whose eigenvalue is near 1, at least.
 const CERTAIN: f32 = 0.99;
-/// Voxels along each axis that are looked at: eigenvalues change slowly, by as many lags as neighbourhoods have.
+/// Voxels along each axis that are looked at: eigenvalues change slowly, by as many lags as neighbourhoods
+/// have.
 const GRID: usize = 48;
 /// Rows of the decomposed matrix at most, so that the check takes less time than the maps.
 const ROWS: usize = 512;
 /// Singular values above this part of the largest span the signals. Lower ones of noise would span all.
 const SIGNALS: f64 = 0.03;
 
-/// Two sets of maps for a frame that a run with `options` would give one, and why; none where the frame does not need them. Only maps
-/// that are estimated by ESPIRiT on a grid come in sets, for a method that solves for several images.
+/// Two sets of maps for a frame that a run with `options` would give one, and why; none where the frame does
+/// not need them. Only maps that are estimated by ESPIRiT on a grid come in sets, for a method that solves
+/// for several images.
 ///
 /// Errors: memory; errors of the device.
 pub fn second_set(
@@ -68,7 +71,8 @@ pub fn second_set_bytes(frame: &Frame, options: &ReconOptions) -> Result<u64> {
     Ok((size_of::<C32>() * (voxels * coils * coils + rows * rows)) as u64)
 }
 
-/// The k-space whose centre tells the sets of maps, that centre, and how maps are estimated; none where no second set suits the run.
+/// The k-space whose centre tells the sets of maps, that centre, and how maps are estimated; none where no
+/// second set suits the run.
 fn looked_at<'a>(
     frame: &'a Frame,
     options: &ReconOptions,
@@ -89,8 +93,8 @@ fn looked_at<'a>(
     Ok((one.sets == 1).then_some((kspace, centre, one)))
 }
 
-/// The part of the object's voxels that show two places of it, by the centre of k-space `[coil, z, y, x]` of an image of `shape`; 0 where
-/// noise hides it.
+/// The part of the object's voxels that show two places of it, by the centre of k-space `[coil, z, y, x]` of
+/// an image of `shape`; 0 where noise hides it.
 fn folded(device: &Device, centre: Array<C32>, shape: &[usize]) -> Result<f64> {
     let coils = centre.shape()[0];
     let axes = shape.iter().filter(|&&n| n > 1).count() as u32;

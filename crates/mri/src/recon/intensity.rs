@@ -1,7 +1,8 @@
 //! The intensity of sensitivity maps: I(r) = √(Σ_c |S_c(r)|²).
 //!
-//! The image ρ for maps S is u/I for the image u of the maps S_c/I, as S_c ρ = (S_c/I)(I ρ). Iterations for u converge faster where I
-//! varies, and a penalty weighs all of the image alike. Their quotient has no shading by the coils. Several sets of maps share one I.
+//! The image ρ for maps S is u/I for the image u of the maps S_c/I, as S_c ρ = (S_c/I)(I ρ). Iterations for u
+//! converge faster where I varies, and a penalty weighs all of the image alike. Their quotient has no shading
+//! by the coils. Several sets of maps share one I.
 //!
 //! Source: Pruessmann, Weiger, Börnert, Boesiger, Magn Reson Med 46:638, 2001, whose matrix I is 1/I here.
 
@@ -10,8 +11,8 @@ use rayspin_core::{C32, Error, Result, format_shape};
 
 use super::AXES_OF_SETS;
 
-/// Divides maps `[coil, z, y, x]`, `[coil, y, x]` or `[set, coil, z, y, x]` by their intensity, which is returned: `[z, y, x]` or `[y, x]`.
-/// Where it is 0 the maps stay 0.
+/// Divides maps `[coil, z, y, x]`, `[coil, y, x]` or `[set, coil, z, y, x]` by their intensity, which is
+/// returned: `[z, y, x]` or `[y, x]`. Where it is 0 the maps stay 0.
 ///
 /// Errors: maps of other axes, numbers that are not finite.
 ///
@@ -47,7 +48,8 @@ pub fn take_intensity(maps: &mut ArrayD<C32>) -> Result<ArrayD<f32>> {
     Ok(intensity)
 }
 
-/// Divides images `[.., z, y, x]` or `[.., y, x]` by the intensity of the slice at `position` of the scan's `slices`. Images are 0 where it is.
+/// Divides images `[.., z, y, x]` or `[.., y, x]` by the intensity of the slice at `position` of the scan's
+/// `slices`. Images are 0 where it is.
 ///
 /// Errors: images of another matrix.
 pub(super) fn divide_images(

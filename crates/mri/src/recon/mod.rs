@@ -45,9 +45,10 @@ pub use stream::{StreamEnd, StreamItem, Volume, reconstruct_stream};
 /// One frame's image and how it came about.
 #[derive(Debug, Clone)]
 pub struct FrameImage {
-    /// The image ρ, of the frame's matrix: signal per field of view, d(k) = ∫ c(x) ρ(x) e^{−i2πk·x} dx with x in fields of
-    /// view of the image, or (1/N) Σ over its N voxels. The sample at the centre of k-space is the mean of the image, at any
-    /// matrix. A full grid gives Σ d e^{+i2πk·x}, times the image's part of the encoded field of view where that is larger.
+    /// The image ρ, of the frame's matrix: signal per field of view, d(k) = ∫ c(x) ρ(x) e^{−i2πk·x} dx with x
+    /// in fields of view of the image, or (1/N) Σ over its N voxels. The sample at the centre of k-space is
+    /// the mean of the image, at any matrix. A full grid gives Σ d e^{+i2πk·x}, times the image's part of the
+    /// encoded field of view where that is larger.
     pub image: ArrayD<C32>,
     /// How the iterations went, for methods that iterate.
     pub solve: Option<Solve>,
@@ -55,7 +56,8 @@ pub struct FrameImage {
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed.
     pub notes: Vec<String>,
-    /// What was measured of the transforms, with [`ReconOptions::certify`], where this frame is the first that they make.
+    /// What was measured of the transforms, with [`ReconOptions::certify`], where this frame is the first
+    /// that they make.
     pub certificates: Vec<Certificate>,
 }
 
@@ -154,7 +156,8 @@ impl Reconstructor {
         })
     }
 
-    /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes time).
+    /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes
+    /// time).
     pub fn observe(&mut self, observer: Observer) {
         self.cache.observer = Some(observer);
     }
@@ -165,8 +168,8 @@ impl Reconstructor {
     /// does half as much at once ([`BatchSizes::list`]), for later frames too, and says so in the notes. With
     /// [`RunOptions::finish_on_cpu`] the CPU takes over where that does not help, and where the GPU fails.
     ///
-    /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, a device that fails,
-    /// interruption.
+    /// Errors: a method that does not suit the frame, maps of another shape, no calibration centre, memory, a
+    /// device that fails, interruption.
     pub fn frame(&mut self, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
         self.frame_of(frame, None, monitor)
     }
@@ -273,8 +276,8 @@ impl Reconstructor {
         Ok(maps)
     }
 
-    /// Reconstructs frames that the method solves for together: `[frame, …matrix]`. Errors: as [`Self::frame`]; frames of
-    /// different matrices.
+    /// Reconstructs frames that the method solves for together: `[frame, …matrix]`. Errors: as
+    /// [`Self::frame`]; frames of different matrices.
     fn series(&mut self, frames: &[Frame], monitor: &Monitor<'_>) -> Result<SeriesImage> {
         let Some(first) = frames.first() else { return Err(Error::value("frames", "at least one", 0)) };
         let mut notes = Vec::new();

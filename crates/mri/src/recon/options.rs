@@ -15,8 +15,8 @@ use crate::maps::{AXES_OF_SETS, Sensitivities};
 use crate::methods::{CgSense, Combine, MapUse, Method, Methods, Span};
 use crate::prepare::PrepareOptions;
 
-/// Everything that decides an image besides the scan: a [method](crate::methods) with its parameters, what the samples
-/// encode, and what is done to coils.
+/// Everything that decides an image besides the scan: a [method](crate::methods) with its parameters, what
+/// the samples encode, and what is done to coils.
 ///
 /// ```
 /// use rayspin_mri::methods::CgSense;
@@ -43,7 +43,8 @@ pub struct ReconOptions {
     pub nufft_tolerance: f64,
     /// Density compensation.
     pub density: Density,
-    /// Iterations of [`Density::PipeMenon`]; of 7 or more the last five, ten, ... converge faster than the others.
+    /// Iterations of [`Density::PipeMenon`]; of 7 or more the last five, ten, ... converge faster than the
+    /// others.
     pub density_iterations: usize,
     /// What is done to coils first.
     pub prepare: PrepareOptions,
@@ -51,17 +52,19 @@ pub struct ReconOptions {
     pub calibration: Option<usize>,
     /// How sensitivities are estimated. None lets the scan decide (see [`Sensitivities::for_grid`]).
     pub sensitivities: Option<Sensitivities>,
-    /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones; several sets of them are
-    /// `[set, coil, z, y, x]`. Of a scan with several slices z counts these.
+    /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones; several sets of them
+    /// are `[set, coil, z, y, x]`. Of a scan with several slices z counts these.
     pub maps: Option<Arc<ArrayD<C32>>>,
-    /// The intensity of the given maps before they were divided by it, by which the image is divided: [`take_intensity`](super::take_intensity).
+    /// The intensity of the given maps before they were divided by it, by which the image is divided:
+    /// [`take_intensity`](super::take_intensity).
     pub intensity: Option<Arc<ArrayD<f32>>>,
     /// Whether each repetition of a slice has sensitivity maps of its own, and a λ relative to the largest
-    /// eigenvalue of its own FᴴF. Otherwise the eigenvalue of the first repetition holds for all, and so do its maps, or maps of the first readouts:
-    /// the coils do not move, and a λ that changes with time flickers.
+    /// eigenvalue of its own FᴴF. Otherwise the eigenvalue of the first repetition holds for all, and so do
+    /// its maps, or maps of the first readouts: the coils do not move, and a λ that changes with time
+    /// flickers.
     pub independent: bool,
-    /// Whether the weight λ of the method's penalty is searched for with the first frame, from the method's own λ on
-    /// ([`Searched`](super::Searched)).
+    /// Whether the weight λ of the method's penalty is searched for with the first frame, from the method's
+    /// own λ on ([`Searched`](super::Searched)).
     pub search_lambda: bool,
     /// Whether the result holds the maps in use.
     pub keep_maps: bool,

@@ -182,8 +182,8 @@ pub struct Streaming<'a> {
     pub plans_each: bool,
 }
 
-/// What [`reconstruct_stream`](crate::recon::reconstruct_stream) takes for frames like `frame`: what is in memory does not grow
-/// with their number, unless the method solves for all of them together.
+/// What [`reconstruct_stream`](crate::recon::reconstruct_stream) takes for frames like `frame`: what is in
+/// memory does not grow with their number, unless the method solves for all of them together.
 ///
 /// Errors: a method that does not suit the frame; what planning refuses.
 ///

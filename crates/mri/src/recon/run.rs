@@ -128,8 +128,8 @@ impl Run {
         reconstructor.prepare(preparation, frame, notes, monitor)
     }
 
-    /// The image `[z, y, x]` of a frame; none yet where the method solves for all frames together, whose images
-    /// [`Self::all_together`] gives.
+    /// The image `[z, y, x]` of a frame; none yet where the method solves for all frames together, whose
+    /// images [`Self::all_together`] gives.
     pub(super) fn image(
         &mut self,
         label: Label,
@@ -177,8 +177,8 @@ impl Run {
         self.options.needs_maps() && self.options.maps.is_none() && !has_maps
     }
 
-    /// The image of a slice without signal, from which neither maps nor weights of GRAPPA can be estimated: 0, as its maps are. The other
-    /// slices of the volume have their images.
+    /// The image of a slice without signal, from which neither maps nor weights of GRAPPA can be estimated:
+    /// 0, as its maps are. The other slices of the volume have their images.
     fn nothing(&mut self, frame: &Frame) -> Result<ArrayD<C32>> {
         let dims = frame.matrix.len();
         if self.options.needs_maps() && self.options.keep_maps && self.maps.len() < self.taken {
@@ -402,8 +402,8 @@ pub(super) fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
     Ok((labels.len() / slices, slices))
 }
 
-/// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]` or `[set, coil, slice, y, x]`; others as they
-/// are.
+/// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]` or `[set, coil, slice, y, x]`;
+/// others as they are.
 fn maps_of_slice(
     given: &ArrayD<C32>,
     matrix: &[usize],

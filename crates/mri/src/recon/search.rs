@@ -1,13 +1,14 @@
 //! The weight λ of a penalty, searched for: by how well an image made without some samples predicts them.
 //!
-//! Samples in a few pieces of the scan are held out. For every λ tried an image ρ(λ) is made of the others, and
+//! Samples in a few pieces of the scan are held out. For every λ tried an image ρ(λ) is made of the others,
+//! and
 //!
 //! ```text
 //! e(λ) = ‖E_h ρ(λ) − d_h‖² − ‖d_h‖² = ρᴴ E_hᴴE_h ρ − 2 Re ρᴴ E_hᴴ d_h
 //! ```
 //!
-//! tells how far it is from the samples d_h that it has not seen, with E_h their encoding. Too small a λ fits noise, which predicts
-//! nothing; too large a λ loses what is there. No reference image takes part.
+//! tells how far it is from the samples d_h that it has not seen, with E_h their encoding. Too small a λ fits
+//! noise, which predicts nothing; too large a λ loses what is there. No reference image takes part.
 //!
 //! Stone, *Cross-validatory choice and assessment of statistical predictions*, J R Stat Soc B 36:111, 1974.
 
@@ -36,11 +37,11 @@ const PIECES: usize = 12;
 /// cycle hold nearly the same information. A piece longer than the gaps between readouts could not be
 /// predicted from the other samples.
 const PIECE: f64 = 3.0;
-/// Samples of the pieces of a grid's line that are held out. Few whole lines would say little: of 21 lines a twelfth is two, and their
-/// prediction was off by two powers of ten in λ.
+/// Samples of the pieces of a grid's line that are held out. Few whole lines would say little: of 21 lines a
+/// twelfth is two, and their prediction was off by two powers of ten in λ.
 const LINE_PIECE: usize = 4;
-/// Samples nearer to the centre of k-space than this, in cycles per field of view, are never held out: they carry the contrast of
-/// the image, and the maps come from them.
+/// Samples nearer to the centre of k-space than this, in cycles per field of view, are never held out: they
+/// carry the contrast of the image, and the maps come from them.
 const CENTRE: f64 = 12.0;
 /// Steps of the search, in powers of ten.
 const COARSE: f64 = 1.0;
@@ -78,11 +79,11 @@ impl Held {
 }
 
 impl Reconstructor {
-    /// Searches for the λ of the method with a frame, and takes it from here on. Where the best λ that was tried is the smallest or the
-    /// largest, the search says nothing, and the λ where it began stays.
+    /// Searches for the λ of the method with a frame, and takes it from here on. Where the best λ that was
+    /// tried is the smallest or the largest, the search says nothing, and the λ where it began stays.
     ///
-    /// Errors: a method without λ, over a series, or that combines coil images; sets of maps; a frame too small to hold samples out;
-    /// as [`Self::frame`].
+    /// Errors: a method without λ, over a series, or that combines coil images; sets of maps; a frame too
+    /// small to hold samples out; as [`Self::frame`].
     pub(super) fn search(
         &mut self,
         frame: &Frame,
@@ -202,8 +203,8 @@ impl Reconstructor {
     }
 }
 
-/// Where a function of log₁₀ λ with one valley is least: steps of a power of ten downhill from `first`, half a power beside the least,
-/// and the vertex of the parabola through the least three.
+/// Where a function of log₁₀ λ with one valley is least: steps of a power of ten downhill from `first`, half
+/// a power beside the least, and the vertex of the parabola through the least three.
 fn minimum(first: f64, mut of: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     let mut at = |x: f64, points: &mut Vec<(f64, f64)>| -> Result<()> {
@@ -248,7 +249,8 @@ fn minimum(first: f64, mut of: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
     Ok((x1 - 0.5 * ((x1 - x0) * left - (x1 - x2) * right) / bend).clamp(x0, x2))
 }
 
-/// The pieces that are held out of `candidates`: one of [`PIECES`], in the order of a hash, so that no period of the sampling matches.
+/// The pieces that are held out of `candidates`: one of [`PIECES`], in the order of a hash, so that no period
+/// of the sampling matches.
 fn held_out(candidates: BTreeSet<u64>) -> BTreeSet<u64> {
     let hash = |piece: &u64| {
         let mut x = piece.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -11,8 +11,8 @@ use crate::methods::Span;
 use crate::prepare::Preparation;
 use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan, SeriesFrames, Window};
 
-/// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. An image file has
-/// no axes for encodings and the other counters, so one value of each is taken.
+/// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. An
+/// image file has no axes for encodings and the other counters, so one value of each is taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Encoding; the first that holds images when absent.
@@ -27,7 +27,8 @@ pub struct Selection {
     pub phase: Option<u16>,
     /// Set; the first that the scan holds when absent.
     pub set: Option<u16>,
-    /// One image of each window over the readouts, taken across repetitions; the scan's own images when absent.
+    /// One image of each window over the readouts, taken across repetitions; the scan's own images when
+    /// absent.
     pub window: Option<Window>,
 }
 
@@ -40,23 +41,26 @@ pub struct ScanImage {
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
-    /// Sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]`, when the method used any: of the first repetition, or of the
-    /// first readouts of each slice. They are of the scan's own coils, whatever was done to these.
+    /// Sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]`, when the method used any: of the first
+    /// repetition, or of the first readouts of each slice. They are of the scan's own coils, whatever was
+    /// done to these.
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed, for the user to see.
     pub notes: Vec<String>,
-    /// What was measured of the transforms, once for each plan: of every trajectory, or grid, that the images have.
+    /// What was measured of the transforms, once for each plan: of every trajectory, or grid, that the images
+    /// have.
     pub certificates: Vec<Certificate>,
     /// The λ that was searched for, with [`ReconOptions::search_lambda`].
     pub searched: Option<Searched>,
 }
 
-/// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused while the
-/// trajectory stays the same. Where each of several repetitions has too few samples for maps of its own
-/// ([`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES)), the maps for all come from the first readouts of a slice.
+/// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused
+/// while the trajectory stays the same. Where each of several repetitions has too few samples for maps of its
+/// own ([`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES)), the maps for all come from the first readouts of a
+/// slice.
 ///
-/// Errors: an option out of range; a selection that the scan does not hold; repetitions with different slices; whatever
-/// assembling or reconstructing a frame refuses.
+/// Errors: an option out of range; a selection that the scan does not hold; repetitions with different
+/// slices; whatever assembling or reconstructing a frame refuses.
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -127,7 +131,8 @@ pub struct Frames<'a> {
     pub notes: Vec<String>,
 }
 
-/// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each label, in their order.
+/// [`reconstruct_scan`] of frames that come from anywhere: `source` makes the frame of each label, in their
+/// order.
 ///
 /// Errors: as [`reconstruct_scan`], and errors of `source`.
 ///
@@ -274,7 +279,8 @@ pub(super) fn image_of_frame(
     })
 }
 
-/// Volumes `[z, y, x]` of one shape, one behind the other in one array from the first on; or coil images `[coil, z, y, x]`.
+/// Volumes `[z, y, x]` of one shape, one behind the other in one array from the first on; or coil images
+/// `[coil, z, y, x]`.
 struct Stack {
     count: usize,
     filled: usize,
@@ -317,8 +323,8 @@ impl Stack {
 }
 
 impl Selection {
-    /// The frames of a scan that are selected: repetition slowest, and slices in the order of their places. `notes` names what is
-    /// left out.
+    /// The frames of a scan that are selected: repetition slowest, and slices in the order of their places.
+    /// `notes` names what is left out.
     ///
     /// Errors: a counter that the scan does not hold, or counters that do not occur together.
     pub fn labels(&self, index: &FrameIndex<'_>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
@@ -326,7 +332,8 @@ impl Selection {
         Ok(index.places().sorted(chosen, notes))
     }
 
-    /// The labels that are selected, of labels that are known without a scan; in the order in which they come.
+    /// The labels that are selected, of labels that are known without a scan; in the order in which they
+    /// come.
     pub fn choose(&self, labels: impl Iterator<Item = Label>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
         select(labels, self, notes)
     }

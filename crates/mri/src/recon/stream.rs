@@ -17,7 +17,8 @@ pub struct Volume {
     pub index: usize,
     /// `[z, y, x]`.
     pub data: ArrayD<C32>,
-    /// Where its slices lie: one stack, or several behind each other along z where no single geometry describes them.
+    /// Where its slices lie: one stack, or several behind each other along z where no single geometry
+    /// describes them.
     pub stacks: Vec<Stack>,
 }
 
@@ -38,12 +39,14 @@ pub struct StreamEnd {
     pub times: StreamTimes,
 }
 
-/// Reconstructs frames as they come: `source` gives them in the order of the labels (after maps, where it gives any) and `sink`
-/// takes each volume as soon as it is done, both on threads of their own. No more than a few frames and volumes are in memory at
-/// once, however many there are, unless the method solves for all of them together. The images equal the
-/// images of [`reconstruct_frames`](super::reconstruct_frames), bit for bit.
+/// Reconstructs frames as they come: `source` gives them in the order of the labels (after maps, where it
+/// gives any) and `sink` takes each volume as soon as it is done, both on threads of their own. No more than
+/// a few frames and volumes are in memory at once, however many there are, unless the method solves for all
+/// of them together. The images equal the images of [`reconstruct_frames`](super::reconstruct_frames), bit
+/// for bit.
 ///
-/// Errors: the first that source, reconstruction or sink came to; the sink has had every volume that was complete before.
+/// Errors: the first that source, reconstruction or sink came to; the sink has had every volume that was
+/// complete before.
 ///
 /// ```
 /// use rayspin_core::{Error, Monitor, Result};

@@ -6,7 +6,8 @@ use rayspin_core::{Error, Result};
 
 use super::phantom::{Ellipsoid, Phantom};
 
-/// What changes with time t. Within a readout the object stands still: each readout sees it as it is at its own time.
+/// What changes with time t. Within a readout the object stands still: each readout sees it as it is at its
+/// own time.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dynamics {

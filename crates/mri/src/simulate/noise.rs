@@ -9,11 +9,11 @@ use rayspin_solve::dense::cholesky::unit_covariance_factor;
 
 use super::options::expect_coils;
 
-/// η = σ L w with E[η ηᴴ] = 2σ² Ψ, L Lᴴ = Ψ and w of independent complex numbers whose real and imaginary parts are
-/// standard normal.
+/// η = σ L w with E[η ηᴴ] = 2σ² Ψ, L Lᴴ = Ψ and w of independent complex numbers whose real and imaginary
+/// parts are standard normal.
 ///
-/// σ is the standard deviation of the real (or imaginary) part of a sample, averaged over coils: Ψ is scaled to a mean
-/// diagonal of 1.
+/// σ is the standard deviation of the real (or imaginary) part of a sample, averaged over coils: Ψ is scaled
+/// to a mean diagonal of 1.
 #[derive(Debug, Clone)]
 pub(super) struct Noise {
     sigma: f64,
@@ -31,8 +31,8 @@ impl Noise {
         Ok(Self { sigma, factor, seed })
     }
 
-    /// Adds noise to `[coil, sample]`; `stream` numbers the readout, so that the noise of each is its own and does not
-    /// depend on the order of computation.
+    /// Adds noise to `[coil, sample]`; `stream` numbers the readout, so that the noise of each is its own and
+    /// does not depend on the order of computation.
     pub(super) fn add(&self, mut data: ArrayViewMut2<'_, C32>, stream: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(stream);

@@ -20,10 +20,11 @@ pub struct SimulateOptions {
     pub contrast: Contrast,
     /// 2 for slices, 3 for a volume.
     pub dims: usize,
-    /// Voxels along x, y, z; in 2-D z counts the slices. One slice shows the 2-D phantom, several are infinitely thin cuts
-    /// through the 3-D phantom.
+    /// Voxels along x, y, z; in 2-D z counts the slices. One slice shows the 2-D phantom, several are
+    /// infinitely thin cuts through the 3-D phantom.
     pub matrix: [usize; 3],
-    /// Field of view along x, y, z in mm; the phantom fills it. In 2-D z is the number of slices times their distance.
+    /// Field of view along x, y, z in mm; the phantom fills it. In 2-D z is the number of slices times their
+    /// distance.
     pub fov_mm: [f64; 3],
     /// Receive coils; one is uniform.
     pub coils: usize,
@@ -37,11 +38,13 @@ pub struct SimulateOptions {
     pub repetitions: usize,
     /// How the object changes with time; it stands still when absent.
     pub dynamics: Option<Dynamics>,
-    /// Time from one readout to the next in ms: readouts carry time stamps then, in ticks of 2.5 ms. What changes needs it.
+    /// Time from one readout to the next in ms: readouts carry time stamps then, in ticks of 2.5 ms. What
+    /// changes needs it.
     pub readout_interval_ms: Option<f64>,
     /// What the truth of a changing object is given for; each repetition when absent.
     pub truth_window: Option<TruthWindow>,
-    /// Signal-to-noise ratio of the image; no noise when absent. See [`simulate`](super::simulate) for the definition.
+    /// Signal-to-noise ratio of the image; no noise when absent. See [`simulate`](super::simulate) for the
+    /// definition.
     pub snr: Option<f64>,
     /// Noise covariance Ψ between coils `[coil, coil]`, of any scale; white when absent.
     #[serde(serialize_with = "rows")]
@@ -129,7 +132,8 @@ impl SimulateOptions {
         self.matrix.iter().product::<usize>() as u64 * (images + maps)
     }
 
-    /// Bytes of all readouts that are still to be made, `samples` a repetition and slice, and of one repetition that is kept beside them.
+    /// Bytes of all readouts that are still to be made, `samples` a repetition and slice, and of one
+    /// repetition that is kept beside them.
     pub(super) fn readout_bytes(&self, samples: usize, repetitions: usize) -> u64 {
         let trajectory = 3 * size_of::<f32>();
         let sample = (self.coils * size_of::<C32>() + trajectory) as u64;

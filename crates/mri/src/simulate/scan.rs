@@ -29,7 +29,8 @@ pub struct Simulation {
     pub field: Option<Image>,
     /// Largest relative distance of a sensitivity from the loop field it was fitted to.
     pub coil_fit_error: f64,
-    /// Standard deviation of the real part (and of the imaginary part) of the noise of a sample; 0 without noise.
+    /// Standard deviation of the real part (and of the imaginary part) of the noise of a sample; 0 without
+    /// noise.
     pub noise_std: f64,
     /// What was chosen or derived, one sentence each.
     pub notes: Vec<String>,
@@ -44,8 +45,8 @@ const BATCH: usize = 64;
 
 /// Simulates a scan: d_n(k) = ∫ c_n(x) ρ(x) e^{−i2πk·x} dx + η_n, x in fields of view.
 ///
-/// A sample does not know the matrix: d matches the mean (1/N) Σ_voxels c ρ e^{−i2πk·x} over the N voxels of any matrix, and
-/// Σ_k d(k) e^{+i2πk·x} over the full grid shows the object's own intensities.
+/// A sample does not know the matrix: d matches the mean (1/N) Σ_voxels c ρ e^{−i2πk·x} over the N voxels of
+/// any matrix, and Σ_k d(k) e^{+i2πk·x} over the full grid shows the object's own intensities.
 ///
 /// **Noise.** SNR is the mean of |ρ|·√Σ_n|c_n|² over the voxels inside the object's outline, divided by the
 /// standard deviation of the real part of the noise. It holds for white noise, in the optimally combined
@@ -53,8 +54,8 @@ const BATCH: usize = 64;
 /// per sample, N the voxels (of a slice in 2-D). Other samplings get the same σ, as they would on the same
 /// scanner; a covariance keeps the mean variance over coils.
 ///
-/// **Files.** Trajectory points are rounded to the f32 that files hold *before* the samples are computed. Cartesian
-/// readouts carry counters and no trajectory.
+/// **Files.** Trajectory points are rounded to the f32 that files hold *before* the samples are computed.
+/// Cartesian readouts carry counters and no trajectory.
 ///
 /// Errors: options out of range, each named; memory; [`Error::Interrupted`].
 ///
@@ -448,7 +449,8 @@ fn noise_readouts(options: &SimulateOptions, noise: &Noise) -> Vec<Acquisition> 
         .collect()
 }
 
-/// Errors: more samples than a scan may have; memory for those that are still to be made, from this repetition on.
+/// Errors: more samples than a scan may have; memory for those that are still to be made, from this
+/// repetition on.
 fn expect_samples(layout: &Layout, options: &SimulateOptions, repetition: usize) -> Result<()> {
     let samples: usize = layout.shots.iter().map(|shot: &Shot| shot.points.nrows()).sum();
     let all = [options.slices(), options.repetitions, options.coils]

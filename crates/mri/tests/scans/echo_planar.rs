@@ -16,14 +16,16 @@ struct Delays {
     phase: f64,
 }
 
-/// Line `y` of an object that ends within the field of view, and whose spectrum ends within the readout: a shift loses nothing.
+/// Line `y` of an object that ends within the field of view, and whose spectrum ends within the readout: a
+/// shift loses nothing.
 fn narrow(coil: usize, k: f64, y: usize) -> C32 {
     let size = (-(0.25 * k).powi(2) - (0.12 * (y as f64 - (LINES / 2) as f64)).powi(2)).exp();
     C32::from_polar((1.0 + coil as f64) as f32 * size as f32, (coil as f64 - TAU * 0.1 * k) as f32)
 }
 
-/// Readouts in two directions; echoes lie `shift` samples early or late, and reversed readouts have a phase. Reference readouts, whose
-/// directions alternate from a reversed one on, have no phase encoding, and a phase that grows by `drift` from each to the next.
+/// Readouts in two directions; echoes lie `shift` samples early or late, and reversed readouts have a phase.
+/// Reference readouts, whose directions alternate from a reversed one on, have no phase encoding, and a phase
+/// that grows by `drift` from each to the next.
 fn echo_planar(Delays { shift, phase }: Delays, references: u16, drift: f64) -> Scan {
     let of = |reversed: bool, y: usize, turn: f64, flags: Flags| {
         let (off, turn) = if reversed { (-shift / 2.0, turn + phase) } else { (shift / 2.0, turn) };

@@ -74,7 +74,8 @@ pub(super) fn copy(name: &str, by: u32, pattern: Pattern, data: &mut Data) -> Re
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
     let mut arguments =
         [data.inputs[0].cuda().into(), data.out.cuda_mut().into(), (n as u64).into(), u64::from(by).into()];
-    // SAFETY: input and output have n words; an offset wraps within them, and segments of a power of two stay within themselves.
+    // SAFETY: input and output have n words; an offset wraps within them, and segments of a power of two stay
+    // within themselves.
     unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
 }
 

@@ -54,7 +54,8 @@ impl<T: Pixel> Job<'_, T> {
         }
     }
 
-    /// Rows `first..` of the output, as many as `out` has: the last four rows that are resampled along x are kept.
+    /// Rows `first..` of the output, as many as `out` has: the last four rows that are resampled along x are
+    /// kept.
     ///
     /// Errors: memory for them.
     pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [T]) -> Result<()> {

@@ -47,7 +47,8 @@ impl fmt::Display for Kernel {
 /// rounded to the nearest and held to 0 … 255. Four pixels are weighed along each axis however much the image
 /// shrinks. Smooth an image before it shrinks by more than 2.
 ///
-/// Errors: Keys' parameter out of its range, images on different devices, without pixels, or with 2³⁰ rows or columns; memory.
+/// Errors: Keys' parameter out of its range, images on different devices, without pixels, or with 2³⁰ rows or
+/// columns; memory.
 pub fn resize<T: Pixel>(image: &Array<T>, kernel: Kernel, out: &mut Array<T>) -> Result<()> {
     let (rows, columns) = plane::size("bicubic resampling", image)?;
     let (high, wide) = plane::size("output of bicubic resampling", out)?;

@@ -1,4 +1,5 @@
-//! Rows resampled along x by permutations of vectors, sixteen columns at a time, then combined along y; all of it strip by strip.
+//! Rows resampled along x by permutations of vectors, sixteen columns at a time, then combined along y; all
+//! of it strip by strip.
 
 use std::ops::Range;
 
@@ -20,7 +21,8 @@ const STEP: usize = 64;
 /// Columns of a strip unless asked otherwise: weights and the four kept rows fit a cache of the second level.
 pub(super) const COLUMNS: usize = 4096;
 
-/// Sixteen columns of the output: each one's first pixel, counted from `from` of the strip's row, and the weights of its four.
+/// Sixteen columns of the output: each one's first pixel, counted from `from` of the strip's row, and the
+/// weights of its four.
 #[repr(C, align(64))]
 struct Group {
     first: [i32; 16],
@@ -147,8 +149,8 @@ fn pad<S: Simd, T: Pixel>(simd: S, row: &[T], needs: &Range<isize>, padded: &mut
     padded[before + inside..needs.len()].fill(row[row.len() - 1].single());
 }
 
-/// Columns by four permutations of 32 pixels for sixteen of them; false where the processor has none. A loop of its own: in one with
-/// the other way, its counters would not stay in registers.
+/// Columns by four permutations of 32 pixels for sixteen of them; false where the processor has none. A loop
+/// of its own: in one with the other way, its counters would not stay in registers.
 #[inline(always)]
 fn picked<S: Simd>(simd: S, padded: &[f32], groups: &[Group], out: &mut [f32]) -> bool {
     for (group, out) in groups.iter().zip(out.chunks_exact_mut(16)) {

@@ -77,8 +77,8 @@ pub(super) fn rows() -> Vec<Row<Bicubic>> {
             })
         })
         .refuses(four)
-        // The texture unit rounds weights to 8 bits, by 2⁻⁹ along each of two axes, which sums of magnitudes of weights make larger:
-        // 1.3e-3 at most was measured.
+        // The texture unit rounds weights to 8 bits, by 2⁻⁹ along each of two axes, which sums of magnitudes
+        // of weights make larger: 1.3e-3 at most was measured.
         .tolerance(8e-3),
         gpu_sliding(),
     ]
@@ -145,7 +145,8 @@ fn plane(_: &Problem) -> Space {
         .where_(|c| c.find("x").zip(c.find("y")).is_some_and(|(x, y)| (32..=1024).contains(&(x * y))))
 }
 
-/// Each pixel of both images once; five products of four weights an output where rows are not resampled twice.
+/// Each pixel of both images once; five products of four weights an output where rows are not resampled
+/// twice.
 fn work(problem: &Problem) -> Work {
     let [from, to] = [problem.from, problem.to].map(|[rows, columns]| rows as f64 * columns as f64);
     let along = problem.from[0].min(4 * problem.to[0]) as f64 * problem.to[1] as f64;

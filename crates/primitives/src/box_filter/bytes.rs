@@ -1,4 +1,5 @@
-//! Bytes in integers: sums along y of 16 bits; along x, differences of what enters and leaves, summed by scans in registers.
+//! Bytes in integers: sums along y of 16 bits; along x, differences of what enters and leaves, summed by
+//! scans in registers.
 
 use fearless_simd::{f32x16, i16x32, i32x16, u8x64, u16x32};
 use rayon::prelude::*;
@@ -12,10 +13,11 @@ use super::cpu::{Job, SUMS};
 use super::{Pixel, Problem};
 use crate::simd::upper;
 
-/// The largest radius: a mean in f32 errs by 2 · 2⁻¹⁷, one rounding of a product and one of a sum, and must not by the 1 / (2 area)
-/// that keeps means off a half.
+/// The largest radius: a mean in f32 errs by 2 · 2⁻¹⁷, one rounding of a product and one of a sum, and must
+/// not by the 1 / (2 area) that keeps means off a half.
 pub(super) const MOST: usize = 89;
-/// Windows up to here are added column by column in 16 bits, which hold up to 257 bytes; of wider ones scans take less time.
+/// Windows up to here are added column by column in 16 bits, which hold up to 257 bytes; of wider ones scans
+/// take less time.
 const SMALL: usize = 5;
 /// Differences of sums along y up to here fit 16 bits with a sign.
 const SIGNED: usize = 63;
@@ -105,7 +107,8 @@ fn slide<S: Simd>(simd: S, entering: &[u8], leaving: &[u8], sums: &mut [u16]) {
     }
 }
 
-/// What divides t + area / 2 by the area, and rounds down, for every total t of bytes: a product's upper half, shifted. Areas from 9 to 225.
+/// What divides t + area / 2 by the area, and rounds down, for every total t of bytes: a product's upper
+/// half, shifted. Areas from 9 to 225.
 fn reciprocal(area: u32) -> (u16, u32) {
     let shift = area.ilog2();
     ((1u32 << (16 + shift)).div_ceil(area) as u16, shift)
@@ -148,7 +151,8 @@ fn parts(area: f64) -> [f32; 2] {
     [high, (1.0 / area - f64::from(high)) as f32]
 }
 
-/// Means from scans of what enters the window less what leaves it; sums\[x\] leaves it at x, sums\[x + width\] enters.
+/// Means from scans of what enters the window less what leaves it; sums\[x\] leaves it at x, sums\[x +
+/// width\] enters.
 #[inline(always)]
 fn scanned<S: Simd, const WIDE: bool>(simd: S, sums: &[u16], width: usize, out: &mut [u8]) {
     let [high, low] = parts((width * width) as f64);

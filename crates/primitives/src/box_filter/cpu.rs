@@ -213,7 +213,8 @@ trait Window: Copy + Default + Zeroable {
     fn doubled(values: &mut [Self], by: usize, len: usize) {
         const PIECE: usize = 16;
         let mut at = 0;
-        // Through a piece that is read before it is written, or the compiler fears overlap and adds one by one.
+        // Through a piece that is read before it is written, or the compiler fears overlap and adds one by
+        // one.
         while at + PIECE <= len {
             let mut piece = [Self::default(); PIECE];
             piece.copy_from_slice(&values[at + by..at + by + PIECE]);

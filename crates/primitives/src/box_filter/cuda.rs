@@ -220,8 +220,8 @@ impl<T: Pixel> Job<'_, T> {
             (right as i32).into(),
             inverse.into(),
         ];
-        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; each warp has V totals a lane in
-        // shared memory, and a window reaches no farther than the margins.
+        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; each warp
+        // has V totals a lane in shared memory, and a window reaches no farther than the margins.
         unsafe { kernel.launch(launch, arguments) }
     }
 }

@@ -20,13 +20,17 @@ use cpu::Class;
 /// The largest radius.
 pub const MOST: usize = 65_535;
 
-/// out\[y, x\] = (2r+1)⁻² Σ_{|j|,|i| ≤ r} p\[y+j, x+i\], with p the image and r the radius, which may exceed the image.
+/// out\[y, x\] = (2r+1)⁻² Σ_{|j|,|i| ≤ r} p\[y+j, x+i\], with p the image and r the radius, which may exceed
+/// the image.
 ///
-/// Images `[rows, columns]` of bytes or of f32. Beyond an edge the nearest pixel counts. Means of bytes are exact before they are rounded
-/// to the nearest byte (there are no ties: the area is odd). The work does not depend on the radius, or on a CPU as its logarithm: sums
-/// run, so that a number that is not finite spoils others in its row and column too.
+/// Images `[rows, columns]` of bytes or of f32. Beyond an edge the nearest pixel counts. Means of bytes are
+/// exact before they are rounded
+/// to the nearest byte (there are no ties: the area is odd). The work does not depend on the radius, or on a
+/// CPU as its logarithm: sums run, so that a number that is not finite spoils others in its row and column
+/// too.
 ///
-/// Errors: a radius above [`MOST`], images that differ in shape or device, without pixels, or with 2³⁰ rows or columns; memory.
+/// Errors: a radius above [`MOST`], images that differ in shape or device, without pixels, or with 2³⁰ rows
+/// or columns; memory.
 pub fn box_mean<T: Pixel>(image: &Array<T>, radius: usize, out: &mut Array<T>) -> Result<()> {
     let (rows, columns) = plane::same("box filter", image, out)?;
     let (rows, columns) = plane::asked("box filter", &[rows, columns])?;
@@ -352,7 +356,8 @@ fn error<T: Pixel>(problem: &Problem, set: &Set<T>, wrong: impl Fn(T, f64) -> bo
     let Problem { rows, columns, radius, bytes } = *problem;
     let (image, out) = (set.image.read()?, set.out.read()?);
     let n = rows * columns;
-    // 3e7 pixels of windows take a second at most; a step that shares no factor with the width visits all columns.
+    // 3e7 pixels of windows take a second at most; a step that shares no factor with the width visits all
+    // columns.
     let some = (30_000_000 / (2 * radius + 1).pow(2)).clamp(16, n.max(16));
     let (mut off, mut norm) = (0.0, f64::MIN_POSITIVE);
     for i in 0..some.min(n) {

@@ -1,4 +1,5 @@
-//! Small windows of f32: rows, then columns, added as they are. Sums that run along y in f64 move three times the bytes.
+//! Small windows of f32: rows, then columns, added as they are. Sums that run along y in f64 move three times
+//! the bytes.
 
 use fearless_simd::f32x16;
 use rayon::prelude::*;

@@ -59,7 +59,8 @@ impl Job<'_> {
         }
     }
 
-    /// Rows `first..`, as many as `out` has: the last rows filtered along x stay in the cache until they are no longer needed.
+    /// Rows `first..`, as many as `out` has: the last rows filtered along x stay in the cache until they are
+    /// no longer needed.
     ///
     /// Errors: memory for them.
     pub(super) fn vectors(&self, level: Level, first: usize, out: &mut [f32]) -> Result<()> {

@@ -113,7 +113,8 @@ impl Job<'_> {
             (self.rx as i32).into(),
             (self.ry as i32).into(),
         ];
-        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places, and there are taps of both radii.
+        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places, and there
+        // are taps of both radii.
         unsafe { kernel.launch(launch, arguments) }
     }
 
@@ -132,7 +133,8 @@ impl Job<'_> {
                 (self.rx as i32).into(),
                 (self.ry as i32).into(),
             ];
-            // SAFETY: both images have rows x columns pixels, to which the kernel holds places, and there are taps of both radii.
+            // SAFETY: both images have rows x columns pixels, to which the kernel holds places, and there are
+            // taps of both radii.
             unsafe { kernel.launch(launch, arguments) }
         };
         if self.line {
@@ -170,7 +172,8 @@ impl Job<'_> {
                 (self.rows as i32).into(),
                 (self.columns as i32).into(),
             ];
-            // SAFETY: both images have rows x columns pixels, to which the kernel holds places; the program holds the taps of both radii.
+            // SAFETY: both images have rows x columns pixels, to which the kernel holds places; the program
+            // holds the taps of both radii.
             unsafe { kernel.launch(launch, arguments) }
         };
         if self.line {
@@ -196,8 +199,8 @@ impl Job<'_> {
             (self.ry as i32).into(),
             (height as i32).into(),
         ];
-        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; there are taps of both radii, and
-        // shared memory for them and for both tiles.
+        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; there are
+        // taps of both radii, and shared memory for them and for both tiles.
         unsafe { kernel.launch(launch, arguments) }
     }
 
@@ -219,7 +222,8 @@ impl Job<'_> {
             (each as i32).into(),
             (across as i32).into(),
         ];
-        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places, and there are taps of both radii.
+        // SAFETY: image and output have rows x columns pixels, to which the kernel holds places, and there
+        // are taps of both radii.
         unsafe { kernel.launch(shape, arguments) }
     }
 }

@@ -16,12 +16,13 @@ use crate::plane;
 /// The largest radius of taps.
 pub const MOST: usize = 16_383;
 
-/// out\[y, x\] = Σ_j Σ_i down\[j\] across\[i\] image\[y − j, x − i\], with taps counted from the middle of their slices, −r … r.
+/// out\[y, x\] = Σ_j Σ_i down\[j\] across\[i\] image\[y − j, x − i\], with taps counted from the middle of
+/// their slices, −r … r.
 ///
 /// Images `[rows, columns]`; beyond an edge the nearest pixel counts. Sums are of f32.
 ///
-/// Errors: an even number of taps, or a radius above [`MOST`]; images that differ in shape or device, without pixels, or with 2³⁰ rows or
-/// columns; memory.
+/// Errors: an even number of taps, or a radius above [`MOST`]; images that differ in shape or device, without
+/// pixels, or with 2³⁰ rows or columns; memory.
 pub fn separable(image: &Array<f32>, across: &[f32], down: &[f32], out: &mut Array<f32>) -> Result<()> {
     let (rows, columns) = plane::same("convolution", image, out)?;
     plane::asked("convolution", &[rows, columns])?;
@@ -40,13 +41,15 @@ pub fn line(signal: &Array<f32>, taps: &[f32], out: &mut Array<f32>) -> Result<(
     run(signal, (1, n), taps, &[1.0], out)
 }
 
-/// [`separable`] with the taps of [`gaussian_taps`] along both axes. Errors: as there and as [`gaussian_taps`].
+/// [`separable`] with the taps of [`gaussian_taps`] along both axes. Errors: as there and as
+/// [`gaussian_taps`].
 pub fn gaussian(image: &Array<f32>, sigma: f64, out: &mut Array<f32>) -> Result<()> {
     let taps = gaussian_taps(sigma)?;
     separable(image, &taps, &taps, out)
 }
 
-/// w_i = e^{−i²/2σ²} / Σ_j e^{−j²/2σ²}, |i| ≤ ⌈4σ⌉. Errors: σ (in pixels) that is not positive, or too large for [`MOST`].
+/// w_i = e^{−i²/2σ²} / Σ_j e^{−j²/2σ²}, |i| ≤ ⌈4σ⌉. Errors: σ (in pixels) that is not positive, or too large
+/// for [`MOST`].
 pub fn gaussian_taps(sigma: f64) -> Result<Vec<f32>> {
     if !(sigma > 0.0 && 4.0 * sigma <= MOST as f64) {
         let expected = format!("a number above 0, at most {}", MOST / 4);

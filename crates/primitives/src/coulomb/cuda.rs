@@ -106,7 +106,8 @@ pub(super) fn gather(config: &Config, data: &mut Data) -> Result<()> {
     all_atoms(gpu(&device)?, ("gather", &[]), shape, &data.atoms, &data.grid, &mut data.v)
 }
 
-/// The kernels that read atoms from constant memory: as many as it holds are copied there, and launches add a few of them each.
+/// The kernels that read atoms from constant memory: as many as it holds are copied there, and launches add a
+/// few of them each.
 pub(super) fn pieces(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     let device = data.v.device().clone();
     let cuda = gpu(&device)?;

@@ -34,10 +34,11 @@ impl Grid {
 ///
 /// The unit of V is the unit of charge over the unit of length. There is no other factor.
 ///
-/// At a point where an atom is the potential is ±∞, and NaN where charges of both signs, or none, are; distances below
-/// 10⁻¹⁸ count as 0. Sums are f32, in any order.
+/// At a point where an atom is the potential is ±∞, and NaN where charges of both signs, or none, are;
+/// distances below 10⁻¹⁸ count as 0. Sums are f32, in any order.
 ///
-/// Errors: V of another shape than the grid's, arrays on different devices, a spacing or origin that is not finite.
+/// Errors: V of another shape than the grid's, arrays on different devices, a spacing or origin that is not
+/// finite.
 pub fn potential(atoms: &Array<[f32; 4]>, grid: &Grid, v: &mut Array<f32>) -> Result<()> {
     expect_shape("potential", &grid.shape, v.shape())?;
     expect_shape("atoms", &[atoms.len()], atoms.shape())?;

@@ -7,7 +7,8 @@ use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Coulomb, Data, Problem, cpu, cuda, pairs};
 
-/// Rounding of a sum of tens of thousands of terms, and of places that are rounded to f32; 5.3e-7 at most was measured.
+/// Rounding of a sum of tens of thousands of terms, and of places that are rounded to f32; 5.3e-7 at most was
+/// measured.
 const TOLERANCE: f64 = 2e-6;
 
 pub(super) fn rows() -> Vec<Row<Coulomb>> {
@@ -109,7 +110,8 @@ fn points(problem: &Problem) -> Space {
         .where_(|c| c.find("soft").unwrap_or(0) < c.find("points").unwrap_or(1).max(2))
 }
 
-/// Atoms read, points written; of a pair three differences, three squares in two sums, a root, a quotient, a sum.
+/// Atoms read, points written; of a pair three differences, three squares in two sums, a root, a quotient, a
+/// sum.
 fn work(problem: &Problem) -> Work {
     let points: f64 = problem.shape.iter().map(|&n| n as f64).product();
     Work { bytes: 16.0 * problem.atoms as f64 + 4.0 * points, flops: 11.0 * pairs(problem) }

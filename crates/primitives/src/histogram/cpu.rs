@@ -27,8 +27,8 @@ const fn most(tables: usize) -> usize {
     u16::MAX as usize / (BLOCK / tables) * BLOCK
 }
 
-/// Bytes between the sample that is counted and the one that is asked of memory, a small page: processors fetch ahead by themselves, but
-/// not beyond the end of one.
+/// Bytes between the sample that is counted and the one that is asked of memory, a small page: processors
+/// fetch ahead by themselves, but not beyond the end of one.
 const AHEAD: usize = 4096;
 
 /// Words that a thread counts `bins` bins in, and what lies beyond.
@@ -54,8 +54,8 @@ pub(super) fn scalar<T: Sample>(samples: &[T], table: &mut [u32]) {
     }
 }
 
-/// Neighbours count in tables of their own: an addition to a word that was just written waits for that write. The words of a bin lie
-/// side by side, so that one address does for all tables.
+/// Neighbours count in tables of their own: an addition to a word that was just written waits for that write.
+/// The words of a bin lie side by side, so that one address does for all tables.
 fn interleaved<T: Sample, const TABLES: usize>(samples: &[T], memory: &mut [u32], bins: usize) {
     let memory = &mut memory[..TABLES * bins];
     memory.fill(0);
@@ -95,13 +95,14 @@ fn alike<T: Sample>(block: &[T; BLOCK]) -> Option<T> {
     (maybe && block.iter().fold(true, |same, &v| same & (v == first))).then_some(first)
 }
 
-/// Whether hardly a sample is counted where one close to it was, in what is looked at here and there: then one table is as good, and smaller.
+/// Whether hardly a sample is counted where one close to it was, in what is looked at here and there: then
+/// one table is as good, and smaller.
 fn apart<T: Sample>(samples: &[T], bins: usize) -> bool {
     const PLACES: usize = 8;
     const NEAR: usize = 32;
     const DISTANCES: [usize; 3] = [1, 2, 4];
-    // One pair in 160. Of 1024 values of equal chance one in 1024 is of one bin; of a tomogram in 4096 bins it is one in 80, which many
-    // tables take less time for.
+    // One pair in 160. Of 1024 values of equal chance one in 1024 is of one bin; of a tomogram in 4096 bins
+    // it is one in 80, which many tables take less time for.
     const FEW: usize = PLACES * NEAR * DISTANCES.len() / 160;
     let mut met = 0;
     for place in samples.chunks((samples.len() / PLACES).max(1)).take(PLACES) {
@@ -126,8 +127,9 @@ fn prefetch<T>(samples: &[T; 16]) {
     let _ = samples;
 }
 
-/// Adds the counts of `samples` to the first `bins` words: samples are compared with `bins` many at a time, in vectors, and counted in 16 bits. A function of its own, compiled for the baseline:
-/// where the compiler has vectors of 16 samples it reads samples through them, which takes longer than a load each.
+/// Adds the counts of `samples` to the first `bins` words: samples are compared with `bins` many at a time,
+/// in vectors, and counted in 16 bits. A function of its own, compiled for the baseline: where the compiler
+/// has vectors of 16 samples it reads samples through them, which takes longer than a load each.
 #[inline(never)]
 fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: &mut [u32], bins: usize) {
     let (sums, rest) = memory.split_at_mut(bins);
@@ -153,7 +155,8 @@ fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: 
                 for group in block.as_chunks::<16>().0 {
                     prefetch(group);
                     for (at, &v) in group.iter().enumerate() {
-                        // SAFETY: there are more than `bins` elements, and every sample of the block is less than that.
+                        // SAFETY: there are more than `bins` elements, and every sample of the block is less
+                        // than that.
                         let counts = unsafe { tables.get_unchecked_mut(bin(v)) };
                         counts[at % TABLES] += one;
                     }
@@ -263,7 +266,8 @@ mod tests {
         check(&samples, 3, "one value");
     }
 
-    /// What is looked at is apart, the rest is one value in blocks that are not of one value: one table, many times full.
+    /// What is looked at is apart, the rest is one value in blocks that are not of one value: one table, many
+    /// times full.
     #[test]
     fn one_table_does_not_overflow() {
         let near = PART / 8;

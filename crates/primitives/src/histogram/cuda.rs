@@ -32,7 +32,8 @@ pub(super) fn one_pass_forms(unroll: &[i64]) -> Vec<Build> {
     let build = |(width, unroll)| Build {
         source: &MODERN,
         defines: defines(width, unroll),
-        // Blocks of 1024 threads leave 64 registers each, which 32 samples on their way fill on compute capability 12.
+        // Blocks of 1024 threads leave 64 registers each, which 32 samples on their way fill on compute
+        // capability 12.
         spill_bytes: if unroll == 4 { 16 } else { 0 },
     };
     forms.map(build).collect()
@@ -79,7 +80,8 @@ pub(super) fn private(config: &Config, data: &mut Data) -> Result<()> {
         a.bytes.cuda_mut().into(),
         a.words.cuda_mut().into(),
     ];
-    // SAFETY: the samples are bytes, as many as said; every array has a count for each bin; shared memory has 256 bytes a thread.
+    // SAFETY: the samples are bytes, as many as said; every array has a count for each bin; shared memory has
+    // 256 bytes a thread.
     unsafe { kernel.launch(launch, &mut arguments) }
 }
 
@@ -143,7 +145,8 @@ pub(super) fn single(name: &'static str, threads: u32, shared: bool, data: &mut 
         arguments.push(a.wide.cuda_mut().into());
     }
     arguments.extend::<[Argument<'_>; 2]>([a.bytes.cuda_mut().into(), a.words.cuda_mut().into()]);
-    // SAFETY: the samples are as many as said; every array has a count for each bin, and so has shared memory where they lie there.
+    // SAFETY: the samples are as many as said; every array has a count for each bin, and so has shared memory
+    // where they lie there.
     unsafe { kernel.launch(Launch::linear(1, threads).with_shared(bytes), &mut arguments) }?;
     // The variants of one pass find their counts at zero.
     if shared { Ok(()) } else { clear(data) }
@@ -178,7 +181,8 @@ pub(super) fn added(
         arguments.push(limit.into());
     }
     arguments.push(a.wide.cuda_mut().into());
-    // SAFETY: the samples are as many as said; there is a count for each bin, in the array and in shared memory.
+    // SAFETY: the samples are as many as said; there is a count for each bin, in the array and in shared
+    // memory.
     unsafe { count.launch(grid(config, a.bins)?, &mut arguments) }?;
     clamped(clamp, data)
 }
@@ -225,7 +229,8 @@ pub(super) fn second_pass(name: &'static str, config: &Config, data: &mut Data) 
         return Err(Error::value("counts of blocks", expected, parts.len()));
     }
     let mut arguments = [a.samples.argument(), a.n(), a.bins(), limit.into(), parts.cuda_mut().into()];
-    // SAFETY: the samples are as many as said; every block has a row of its own, and a count for each bin in shared memory.
+    // SAFETY: the samples are as many as said; every block has a row of its own, and a count for each bin in
+    // shared memory.
     unsafe { count.launch(launch, &mut arguments) }?;
     let mut arguments = [
         launch.blocks[0].into(),
@@ -296,8 +301,8 @@ pub(super) fn one_pass(
     let useful = loads.div_ceil(pass.threads as usize);
     let mut blocks = cuda.properties().multiprocessors as usize * pass.blocks as usize;
     if name == "packed" {
-        // A word that all of a row's samples went to must stay below 65536: the threads of a copy, each with its loads and one of
-        // the last samples.
+        // A word that all of a row's samples went to must stay below 65536: the threads of a copy, each with
+        // its loads and one of the last samples.
         let sharing = (pass.threads / pass.copies).max(1) as usize;
         let loads_of_a_thread = (65_535 / sharing).saturating_sub(1) / of_a_load;
         let threads = loads.div_ceil(loads_of_a_thread.max(1));
@@ -317,7 +322,7 @@ pub(super) fn one_pass(
         a.bytes.cuda_mut().into(),
         a.words.cuda_mut().into(),
     ]);
-    // SAFETY: the samples are as many as said; every array has a count for each bin, and shared memory has as many as there are
-    // copies. Blocks are whole warps.
+    // SAFETY: the samples are as many as said; every array has a count for each bin, and shared memory has as
+    // many as there are copies. Blocks are whole warps.
     unsafe { kernel.launch(launch, &mut arguments) }
 }

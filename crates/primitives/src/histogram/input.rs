@@ -13,7 +13,8 @@ const SAMPLES: &str = "samples of a histogram";
 /// Kinds of samples: how alike neighbours are decides what a histogram costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// The lab journal's: from the middle bin in steps of trunc(16 (u − ½)(v − ½)), u and v uniform; reflected at both ends.
+    /// The lab journal's: from the middle bin in steps of trunc(16 (u − ½)(v − ½)), u and v uniform;
+    /// reflected at both ends.
     Walk,
     /// Every bin alike, neighbours independent.
     Uniform,

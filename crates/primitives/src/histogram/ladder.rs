@@ -61,7 +61,8 @@ pub struct Data {
     pub(super) samples: Box<dyn Samples>,
     pub(super) bytes: Array<u8>,
     pub(super) words: Array<u32>,
-    /// On a GPU a count for each bin and the blocks that have ended, all zero between runs; on a CPU the tables of all threads.
+    /// On a GPU a count for each bin and the blocks that have ended, all zero between runs; on a CPU the
+    /// tables of all threads.
     pub(super) wide: Array<u32>,
     /// A row for each block.
     parts: Array<u32>,

@@ -17,7 +17,8 @@ pub use ladder::{Data, Form, Histogram, Problem};
 use sample::Samples;
 pub use sample::{Sample, Width};
 
-/// h\[b\] = number of samples of value b: as many bins as `counts` has elements, samples of larger values are not counted.
+/// h\[b\] = number of samples of value b: as many bins as `counts` has elements, samples of larger values are
+/// not counted.
 ///
 /// Errors: no bins; more than 2³² − 1 samples (a count would not hold them); arrays on different devices;
 /// errors of the device; too little memory on it.

@@ -53,7 +53,8 @@ fn too_many_bins(problem: &Problem) -> Option<String> {
         .then(|| format!("{problem}: a multiprocessor's shared memory holds 57344 bins of 32 bits"))
 }
 
-/// Copies of a block's counts that shared memory of an H100 holds, 4 bytes a bin: powers of two, one at least.
+/// Copies of a block's counts that shared memory of an H100 holds, 4 bytes a bin: powers of two, one at
+/// least.
 pub(super) fn copies(bins: usize) -> Vec<i64> {
     let fit = (0..6).map(|p| 1i64 << p).filter(|&c| 4 * bins * c as usize <= 224 << 10);
     let fit: Vec<_> = fit.collect();

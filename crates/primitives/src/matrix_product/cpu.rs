@@ -196,7 +196,8 @@ struct Panels<'a> {
     first: bool,
 }
 
-/// Some rows of C from packed panels. A panel of B stays in the first-level cache while all of the rows pass by.
+/// Some rows of C from packed panels. A panel of B stays in the first-level cache while all of the rows pass
+/// by.
 #[inline(always)]
 fn rows_of<S: Simd>(simd: S, slab: Panels<'_>, c: &mut [f32], n: usize) {
     // Registers: 12 × 2 sums of 32, or 6 × 2 of 16.

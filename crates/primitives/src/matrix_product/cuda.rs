@@ -146,8 +146,8 @@ fn launch(
         size(problem.n)?.into(),
         size(problem.k)?.into(),
     ];
-    // SAFETY: the matrices have these sizes, beyond which the kernel neither reads nor writes. The callers give it the program's own
-    // blocks, tiles and shared memory.
+    // SAFETY: the matrices have these sizes, beyond which the kernel neither reads nor writes. The callers
+    // give it the program's own blocks, tiles and shared memory.
     unsafe { kernel.launch(launch, &mut arguments) }
 }
 

@@ -14,7 +14,8 @@ use rayspin_tune::{About, Algorithm, Case, Published, Row, Signature, Unit, inpu
 
 /// C = A B, with A `[m, k]`, B `[k, n]` and C `[m, n]` of one device. Sums are f32.
 ///
-/// Errors: shapes that do not fit, arrays on different devices, memory for packed panels (CPU), sides beyond 2³¹ − 1 (GPU).
+/// Errors: shapes that do not fit, arrays on different devices, memory for packed panels (CPU), sides beyond
+/// 2³¹ − 1 (GPU).
 pub fn multiply(a: &Array<f32>, b: &Array<f32>, c: &mut Array<f32>) -> Result<()> {
     let (&[m, k], &[inner, n]) = (a.shape(), b.shape()) else {
         return Err(Error::shape(
@@ -149,7 +150,8 @@ impl Algorithm for MatrixProduct {
         variants::rows()
     }
 
-    /// 4096 × 4096 × 4096 of the lectures; of the tiled kernel they give the speed-up over the naive one, 2.3.
+    /// 4096 × 4096 × 4096 of the lectures; of the tiled kernel they give the speed-up over the naive one,
+    /// 2.3.
     fn published(&self) -> &'static [Published] {
         const { &Published::on_processors([7.84, 10.1, 1.12]) }
     }

@@ -105,7 +105,8 @@ fn tiles(problem: &Problem) -> (Vec<i64>, Vec<i64>, [i64; 2]) {
     (bm, bn, [m, n])
 }
 
-/// What `wide` and `stages` leave open; by default tiles `bk` deep and `rows` rows a thread, which spill no registers.
+/// What `wide` and `stages` leave open; by default tiles `bk` deep and `rows` rows a thread, which spill no
+/// registers.
 fn warp_tiles(problem: &Problem, bk: i64, rows: i64) -> Space {
     let (bm, bn, [m, n]) = tiles(problem);
     let large = problem.m.min(problem.n) >= 256;

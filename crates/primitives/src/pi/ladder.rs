@@ -132,8 +132,8 @@ impl Algorithm for Pi {
     }
 
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
-        // An integer that every point counts in: none can be left out. What is too long for the oracle is counted by all cores,
-        // whose count the oracle confirms in small problems.
+        // An integer that every point counts in: none can be left out. What is too long for the oracle is
+        // counted by all cores, whose count the oracle confirms in small problems.
         let want = *data.want.get_or_init(|| match problem.points {
             points if points <= 1 << 20 => reference::hits(data.stream, points),
             points => cpu::threads(data.device().cpu_side(), data.stream, points),

@@ -1,6 +1,7 @@
 //! π by throwing points at a square: π ≈ 4 h / n, where h of n points lie in the quarter disc.
 //!
-//! h is an integer and its points are a stream of [`crate::random`], so that it is the same on every processor.
+//! h is an integer and its points are a stream of [`crate::random`], so that it is the same on every
+//! processor.
 
 mod cpu;
 mod cuda;
@@ -41,7 +42,8 @@ impl Estimate {
     }
 }
 
-/// Counts the first `points` points of `stream`: coordinates (2 c + 1)/2²⁶, c the upper 25 bits of a word each.
+/// Counts the first `points` points of `stream`: coordinates (2 c + 1)/2²⁶, c the upper 25 bits of a word
+/// each.
 ///
 /// Errors: no points or more than [`MOST`], errors of the device.
 pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate> {

@@ -52,7 +52,8 @@ fn launches(_: &Problem) -> Space {
     space.axis("blocks", &[1, 2, 4, 8, 16, 32], 16)
 }
 
-/// Two points take 20 multiplications of the generator and four of their own: multiply-adds of 32-bit integers, two operations each.
+/// Two points take 20 multiplications of the generator and four of their own: multiply-adds of 32-bit
+/// integers, two operations each.
 fn work(problem: &Problem) -> Work {
     Work { bytes: 0.0, flops: 24.0 * problem.points as f64 }
 }

@@ -89,7 +89,8 @@ where
             arguments.push(out.cuda_mut().into());
             arguments.push(n.into());
             let kernel = cuda.kernel(source, defines, "fill")?;
-            // SAFETY: the output has n numbers; a table that the kernel reads has the columns that `integers` found.
+            // SAFETY: the output has n numbers; a table that the kernel reads has the columns that `integers`
+            // found.
             unsafe { kernel.launch(launch, &mut arguments) }
         }
         Way::States { threads, blocks, states } => {
@@ -105,7 +106,8 @@ where
             arguments.push(out.cuda_mut().into());
             arguments.push(n.into());
             let kernel = cuda.kernel(source, defines, "from_states")?;
-            // SAFETY: there are at least `count` states, the output has n numbers, and a table the columns that `integers` found.
+            // SAFETY: there are at least `count` states, the output has n numbers, and a table the columns
+            // that `integers` found.
             unsafe { kernel.launch(launch, &mut arguments) }
         }
     }
@@ -204,7 +206,8 @@ fn grid<T: rayspin_device::Element>(
     Ok(())
 }
 
-/// What the ten rounds add to a key, four words at a time: arguments of a kernel, and so operands of its instructions.
+/// What the ten rounds add to a key, four words at a time: arguments of a kernel, and so operands of its
+/// instructions.
 pub fn keys(seed: u64) -> [[u32; 4]; 5] {
     let round = |r: u32| {
         let low = (seed as u32).wrapping_add(r.wrapping_mul(0x9E37_79B9));

@@ -1,6 +1,7 @@
-//! Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) and what is made of its words,
-//! for W blocks side by side. Every operation is rounded as written, so that a GPU's numbers are the same bits: the functions of
-//! `cuda/philox.cuh`, `cuda/reals.cu` and `cuda/ziggurat.cu`, line by line.
+//! Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) and what
+//! is made of its words, for W blocks side by side. Every operation is rounded as written, so that a GPU's
+//! numbers are the same bits: the functions of `cuda/philox.cuh`, `cuda/reals.cu` and `cuda/ziggurat.cu`,
+//! line by line.
 
 use rayspin_core::Real;
 
@@ -11,7 +12,8 @@ use super::ziggurat;
 /// Words of W blocks: word i of block l is `[i][l]`.
 pub type Words<const W: usize> = [[u32; W]; 4];
 
-/// The four words of one counter under a key. Inlined, so that a loop over counters becomes vector instructions.
+/// The four words of one counter under a key. Inlined, so that a loop over counters becomes vector
+/// instructions.
 #[inline(always)]
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut c0, mut c1, mut c2, mut c3] = counter;
@@ -35,8 +37,8 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 pub(crate) fn blocks<const W: usize>(block: u64, stream: u64, seed: u64) -> Words<W> {
     let (stream, key) = ([stream as u32, (stream >> 32) as u32], [seed as u32, (seed >> 32) as u32]);
     let mut made = [[0; W]; 4];
-    // All rounds of a block in one turn of the loop: the compiler makes vectors of its turns. The other way round it would keep
-    // the words of all blocks in registers, which there are too few of.
+    // All rounds of a block in one turn of the loop: the compiler makes vectors of its turns. The other way
+    // round it would keep the words of all blocks in registers, which there are too few of.
     for l in 0..W {
         let at = block.wrapping_add(l as u64);
         let block = philox([at as u32, (at >> 32) as u32, stream[0], stream[1]], key);
@@ -88,7 +90,8 @@ fn interleave<T: Copy, const N: usize, const W: usize>(values: &[[T; W]; N], out
     }
 }
 
-/// Block b + 2⁶³, which no array reaches, holds the lower halves of the 64-bit numbers whose upper halves are block b.
+/// Block b + 2⁶³, which no array reaches, holds the lower halves of the 64-bit numbers whose upper halves are
+/// block b.
 pub(crate) const LOWER: u64 = 1 << 63;
 
 /// Poisson numbers: word for word, and a word of another block where 32 bits leave it open.
@@ -168,8 +171,8 @@ fn each<T: Copy, const N: usize, const W: usize>(values: &mut [[T; W]; N], f: im
 #[derive(Debug, Clone, Copy)]
 pub struct Singles {
     shape: Shape<f32>,
-    /// −2 ln(1 + f) s² / f, the highest power first, what an exponent adds of that, and a little more than 0. s is [`SPREAD`], times the
-    /// scale where `narrow`.
+    /// −2 ln(1 + f) s² / f, the highest power first, what an exponent adds of that, and a little more than 0.
+    /// s is [`SPREAD`], times the scale where `narrow`.
     radius: [f32; 7],
     exponent: f32,
     least: f32,
@@ -232,9 +235,9 @@ impl Singles {
         ]
     }
 
-    /// Box and Muller's √(−2 ln u) (cos, sin)(2π v) as products of two, the radius times [`SPREAD`] and a cosine or sine over that.
-    /// 31 bits of the first word are u and one says in which half of the circle the second one's angle is: a half turn, whose sine and
-    /// cosine need no octants.
+    /// Box and Muller's √(−2 ln u) (cos, sin)(2π v) as products of two, the radius times [`SPREAD`] and a
+    /// cosine or sine over that. 31 bits of the first word are u and one says in which half of the circle the
+    /// second one's angle is: a half turn, whose sine and cosine need no octants.
     #[inline(always)]
     #[allow(clippy::excessive_precision, reason = "as in the kernel")]
     fn polar(&self, w0: u32, w1: u32) -> [(f32, f32); 2] {
@@ -403,7 +406,8 @@ pub(crate) fn nearest<T: Real>(v: f64) -> T {
     Real::from_f64(v.clamp(least, most))
 }
 
-/// The largest |z|, rounded up: √(2 · 32 ln 2) for single numbers; for double ones where the tail begins, and 53 ln 2 over that.
+/// The largest |z|, rounded up: √(2 · 32 ln 2) for single numbers; for double ones where the tail begins, and
+/// 53 ln 2 over that.
 pub(crate) const FARTHEST_F32: f64 = 6.8;
 pub(crate) const FARTHEST_F64: f64 = 13.0;
 
@@ -419,7 +423,8 @@ fn power_of_two(x: f32) -> f32 {
     y * f32::from_bits(((half + 127) << 23) as u32) * f32::from_bits(((whole - half + 127) << 23) as u32)
 }
 
-// The logarithm is Sun's fdlibm's. Polynomials of powers of 2 are the least in the largest error, made for this.
+// The logarithm is Sun's fdlibm's. Polynomials of powers of 2 are the least in the largest error, made for
+// this.
 impl Exact for f64 {
     #[inline(always)]
     #[allow(clippy::excessive_precision, reason = "as published")]

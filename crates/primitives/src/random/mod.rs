@@ -1,8 +1,8 @@
 //! Random numbers from counters: number i of a stream is a function of i. So any number of threads can make
 //! any part of a stream anywhere, and CPUs and GPUs give the same bits.
 //!
-//! Block b of a stream is Philox4x32-10 of the counter (b, stream) under the key `seed`: 128 bits, four numbers of 32 bits or two
-//! of 64.
+//! Block b of a stream is Philox4x32-10 of the counter (b, stream) under the key `seed`: 128 bits, four
+//! numbers of 32 bits or two of 64.
 
 pub(crate) mod cpu;
 pub(crate) mod cuda;
@@ -103,8 +103,8 @@ pub fn fill_log_normal<T: Number>(stream: Stream, location: T, scale: T, out: &m
     fill(stream, Shape::LogNormal(location, scale), out)
 }
 
-/// Numbers of events with mean `lambda`, P(k) = λᵏ e^(−λ) / k!, of 64 bits each by an alias table (Walker, 1977); 32 bits decide
-/// but for once in millions.
+/// Numbers of events with mean `lambda`, P(k) = λᵏ e^(−λ) / k!, of 64 bits each by an alias table (Walker,
+/// 1977); 32 bits decide but for once in millions.
 ///
 /// Errors: λ that is not a number from 0 to [`poisson::MOST`], errors of the device.
 pub fn fill_poisson(stream: Stream, lambda: f64, out: &mut Array<u32>) -> Result<()> {

@@ -30,8 +30,8 @@ pub fn normals(u: f64, v: f64) -> [f64; 2] {
     [r * angle.cos(), r * angle.sin()]
 }
 
-/// The two normal numbers of words 0 and 1, or of 2 and 3, in single precision: 31 bits of the radius, and a half turn by the
-/// second word after the first one's uppermost bit.
+/// The two normal numbers of words 0 and 1, or of 2 and 3, in single precision: 31 bits of the radius, and a
+/// half turn by the second word after the first one's uppermost bit.
 pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
     // As rounded numbers, which is what u is of.
     let u = f64::from((w0 << 1 | 1) as f32) / 2f64.powi(32);
@@ -40,8 +40,9 @@ pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
     [if w0 >> 31 == 1 { -x } else { x }, y]
 }
 
-/// The normal number of a block's first or second 64-bit word by the ziggurat, with the exponential and the logarithm of the library.
-/// `edges` are x₀ to x_N of its layers. Every layer has the area of the lowest: x₀ e^(−x₁²/2).
+/// The normal number of a block's first or second 64-bit word by the ziggurat, with the exponential and the
+/// logarithm of the library. `edges` are x₀ to x_N of its layers. Every layer has the area of the lowest: x₀
+/// e^(−x₁²/2).
 ///
 /// The number of a word w is x_(w mod N) · w / 2⁶³, w as a signed integer. Attempt a at slot s of block b
 /// takes its spare words from block b + (2a + s + 1) · 2⁴⁸. One of them replaces a word that is refused.

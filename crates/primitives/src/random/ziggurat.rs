@@ -4,8 +4,8 @@
 //!
 //! N layers of the same area A cover the region under y = e^(−x²/2), x ≥ 0. A layer is the rectangle
 //! \[0, xᵢ\] × \[yᵢ, yᵢ₊₁\]. Only the lowest is the rectangle below y₁ and the tail beyond x₁. A word's lower
-//! bits are a layer, the word itself a place m on [−1, 1). The number is m · xᵢ if that is within xᵢ₊₁, and else
-//! with the probability that it lies under the curve.
+//! bits are a layer, the word itself a place m on [−1, 1). The number is m · xᵢ if that is within xᵢ₊₁, and
+//! else with the probability that it lies under the curve.
 
 use std::sync::LazyLock;
 
@@ -52,8 +52,8 @@ impl Ziggurat {
         (value, value.abs() < within)
     }
 
-    /// The number of a word that leaves it open: of word `slot` of the block `after` after `from`. Attempt a is decided by block
-    /// b + (2a + `slot` + 1) · 2⁴⁸ of the stream, which no array reaches.
+    /// The number of a word that leaves it open: of word `slot` of the block `after` after `from`. Attempt a
+    /// is decided by block b + (2a + `slot` + 1) · 2⁴⁸ of the stream, which no array reaches.
     #[cold]
     pub(crate) fn decide(&self, from: From, after: usize, slot: usize, mut word: u64) -> f64 {
         let mut block = from.block.wrapping_add(after as u64).wrapping_add((slot as u64 + 1) << 48);
@@ -67,7 +67,8 @@ impl Ziggurat {
             let u = open(wide(a, b));
             let layer = word as usize & (LAYERS - 1);
             if layer == 0 {
-                // Marsaglia, 1964: beyond the tail's beginning by an exponential number, if a second one allows.
+                // Marsaglia, 1964: beyond the tail's beginning by an exponential number, if a second one
+                // allows.
                 let beyond = -f64::logarithm(u) * (1.0 / TAIL);
                 if -2.0 * f64::logarithm(open(wide(c, d))) > beyond * beyond {
                     return (TAIL + beyond).copysign(value);

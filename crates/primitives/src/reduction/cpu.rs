@@ -7,8 +7,8 @@ use rayspin_device::cpu::simd::{Lanes, Level, Simd, SimdReal, dispatch};
 
 use super::number::{Operation, Plain};
 
-/// Elements a task without tuning: 128 KB of `f32`, within a core's second-level cache, and hundreds of tasks of what is worth
-/// them.
+/// Elements a task without tuning: 128 KB of `f32`, within a core's second-level cache, and hundreds of tasks
+/// of what is worth them.
 pub(super) const PIECE: usize = 1 << 15;
 /// Elements of the smallest task that tuning tries.
 pub(super) const SMALLEST_PIECE: usize = 1 << 13;
@@ -25,7 +25,8 @@ pub(super) fn simd<T: Plain, O: Operation<T>>(level: Level, a: &[T], b: &[T]) ->
     O::finish(O::vectors(level, a, b), a.len())
 }
 
-/// Pieces of `piece` elements by all threads, joined in their order: the bits do not depend on the number of threads.
+/// Pieces of `piece` elements by all threads, joined in their order: the bits do not depend on the number of
+/// threads.
 pub(super) fn threads<T: Plain, O: Operation<T>>(
     cpu: &Cpu,
     piece: usize,
@@ -45,7 +46,8 @@ pub(super) fn threads<T: Plain, O: Operation<T>>(
     O::finish(parts.iter().fold(O::identity(), |x, &y| O::join(x, y)), a.len())
 }
 
-/// Σ of f64 vectors that `load` makes of as many elements as an f32 or f64 vector has, and of scalars behind them.
+/// Σ of f64 vectors that `load` makes of as many elements as an f32 or f64 vector has, and of scalars behind
+/// them.
 macro_rules! float_sum {
     ($name:ident, $t:ty, $vector:ident, |$simd:ident, $from:ident| $load:expr, $($array:ident),+) => {
         pub(super) fn $name(level: Level, $($array: &[$t]),+) -> f64 {

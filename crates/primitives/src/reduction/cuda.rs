@@ -128,7 +128,8 @@ fn check(a: usize, b: usize, (blocks, room): (usize, usize), out: usize) -> Resu
     Ok(())
 }
 
-/// Blocks that halve themselves down to a warp; `made` are the threads that a program whose steps are written out is for.
+/// Blocks that halve themselves down to a warp; `made` are the threads that a program whose steps are written
+/// out is for.
 fn tree(threads: u32, made: Option<u32>) -> Result<()> {
     if threads.is_power_of_two() && (64..=1024).contains(&threads) && made.is_none_or(|made| made == threads)
     {
@@ -138,7 +139,8 @@ fn tree(threads: u32, made: Option<u32>) -> Result<()> {
     Err(Error::value("threads of a block", expected, threads))
 }
 
-/// A kernel that is launched again on what its blocks have left until that is one number: every thread takes `each` elements.
+/// A kernel that is launched again on what its blocks have left until that is one number: every thread takes
+/// `each` elements.
 pub(super) fn by_levels<T: Plain, O: Operation<T>>(
     cuda: &Cuda,
     (name, form): (&str, Form),
@@ -174,7 +176,8 @@ pub(super) fn by_levels<T: Plain, O: Operation<T>>(
             }
         };
         let [a, b] = from;
-        // SAFETY: there are n elements of both arrays, room for a number of each block, and shared memory for one of each thread.
+        // SAFETY: there are n elements of both arrays, room for a number of each block, and shared memory for
+        // one of each thread.
         unsafe { kernel.launch(launch, &mut [a, b, (n as u64).into(), to, scale.into()]) }?;
         if last {
             return Ok(());
@@ -211,14 +214,16 @@ pub(super) fn in_two<T: Plain, O: Operation<T>>(
         arrays.parts.cuda_mut().into(),
         1.0.into(),
     ];
-    // SAFETY: both arrays have n elements; there is room for a number of each block, and trees have shared memory for one of each thread.
+    // SAFETY: both arrays have n elements; there is room for a number of each block, and trees have shared
+    // memory for one of each thread.
     unsafe { kernel.launch(shape, arguments) }?;
     let parts: Argument<'_> = arrays.parts.cuda().into();
     let scale = O::scale(arrays.a.len());
     let out = arrays.out.cuda_mut().into();
     let shape = Launch::linear(1, threads).with_shared(shared);
     let arguments = &mut [parts, parts, (blocks as u64).into(), out, scale.into()];
-    // SAFETY: the blocks before have left as many numbers as said; there is a result, and shared memory as before.
+    // SAFETY: the blocks before have left as many numbers as said; there is a result, and shared memory as
+    // before.
     unsafe { again.launch(shape, arguments) }
 }
 
@@ -295,14 +300,16 @@ pub(super) fn one_pass<T: Plain, O: Operation<T>>(
         out.cuda_mut().into(),
         O::scale(n).into(),
     ];
-    // SAFETY: both arrays have n elements; there is room for a number of each block, for the ticket and for the result.
+    // SAFETY: both arrays have n elements; there is room for a number of each block, for the ticket and for
+    // the result.
     unsafe { kernel.launch(Launch::linear(blocks as u32, shape.threads), &mut arguments) }
 }
 
 /// Words of 64 bits a block that [`flagged`] takes.
 pub(super) const WORDS: usize = 2;
 
-/// Wide loads, then the number of all blocks by the last one, which waits for the flags of the others. `words` are 0 before and after.
+/// Wide loads, then the number of all blocks by the last one, which waits for the flags of the others.
+/// `words` are 0 before and after.
 pub(super) fn flagged<T: Plain, O: Operation<T>>(
     cuda: &Cuda,
     shape: Shape,
@@ -319,7 +326,7 @@ pub(super) fn flagged<T: Plain, O: Operation<T>>(
     let mut arguments =
         [a.cuda().into(), b.cuda().into(), (n as u64).into(), words.into(), out.into(), O::scale(n).into()];
     let launch = Launch::linear(blocks as u32, shape.threads);
-    // SAFETY: both arrays have n elements; there are words for each block, and a result. The kernel first of all waits for the launch
-    // before it.
+    // SAFETY: both arrays have n elements; there are words for each block, and a result. The kernel first of
+    // all waits for the launch before it.
     unsafe { kernel.launch_early(launch, &mut arguments) }
 }

@@ -58,8 +58,8 @@ fn at_least_one(what: &str, found: usize) -> Result<()> {
     if found == 0 { Err(Error::value(what, "at least one element", 0)) } else { Ok(()) }
 }
 
-/// The best variant. On a GPU it takes memory at the first call; each call is one launch that writes its number to the host's memory, and one
-/// wait for it.
+/// The best variant. On a GPU it takes memory at the first call; each call is one launch that writes its
+/// number to the host's memory, and one wait for it.
 fn reduce<T: Plain, O: Operation<T>>(a: &Array<T>, b: Option<&Array<T>>) -> Result<O::Acc> {
     let b = b.unwrap_or(a);
     let problem = ladder::Problem::of::<T, O>(a.len());

@@ -41,8 +41,9 @@ fn grid(threads: Space) -> Space {
     threads.axis("blocks", &[1, 2, 4, 8, 16, 32], 8)
 }
 
-/// Defaults have some 64 KB under way on a multiprocessor: a bandwidth of 25 GB/s each and a latency of 1 µs ask for less than half of
-/// it. Four loads at once of extremes take more registers of compute capability 12.0 than there are.
+/// Defaults have some 64 KB under way on a multiprocessor: a bandwidth of 25 GB/s each and a latency of 1 µs
+/// ask for less than half of it. Four loads at once of extremes take more registers of compute capability
+/// 12.0 than there are.
 fn wide(problem: &Problem) -> Space {
     match problem.kind {
         Kind::MeanSquareError => Space::none()
@@ -69,8 +70,8 @@ fn row(
 
 pub(super) fn rows(problem: &Problem) -> Vec<Row<Reduction>> {
     use BackendKind::{Cpu, Cuda};
-    // The least and the greatest, and sums of integers, are exact. One accumulator in f64 of the 2²⁸ numbers of a case loses about
-    // 1e-12, of the 20 thousand of a trial 1e-14; sums in parts lose less.
+    // The least and the greatest, and sums of integers, are exact. One accumulator in f64 of the 2²⁸ numbers
+    // of a case loses about 1e-12, of the 20 thousand of a trial 1e-14; sums in parts lose less.
     let exact = matches!((problem.kind, problem.of), (Kind::Min | Kind::Max, _) | (Kind::Sum, Type::I32));
     let tolerance = if exact { 0.0 } else { 1e-12 };
     let step = |name, reproduces, summary, kernel, each| {

@@ -135,7 +135,8 @@ pub(super) fn window(
     let launch = Launch::linear(blocks(count)?, threads).with_shared(shared(problem, group as usize));
     let mut arguments = vec![current.cuda().into(), reference.cuda().into(), sums.cuda_mut().into()];
     arguments.extend(sizes);
-    // SAFETY: frames and sums have these sizes, to which the kernel holds places; shared memory has room for the window and the sums.
+    // SAFETY: frames and sums have these sizes, to which the kernel holds places; shared memory has room for
+    // the window and the sums.
     unsafe { kernel.launch(launch, &mut arguments) }
 }
 

@@ -19,8 +19,8 @@ use rayspin_tune::{About, Algorithm, Case, Counts, Peak, Published, Row, Signatu
 /// The frames are `[height, width]`, the displacements −r … r along y and x. The sums are
 /// `[⌈height/4⌉, ⌈width/4⌉, 2r + 1, 2r + 1]`. Beyond its edges a frame goes on as its edge.
 ///
-/// Sums of larger blocks are sums of these. Errors: shapes, arrays on different devices, a radius whose window does not fit into a
-/// GPU's shared memory (about 100), empty frames.
+/// Sums of larger blocks are sums of these. Errors: shapes, arrays on different devices, a radius whose
+/// window does not fit into a GPU's shared memory (about 100), empty frames.
 pub fn block_match(
     current: &Array<u8>,
     reference: &Array<u8>,

@@ -2,7 +2,8 @@
 
 use super::Problem;
 
-/// Σ |current − reference displaced| of one block and displacement (row, column, each from 0), frames continued by their edges.
+/// Σ |current − reference displaced| of one block and displacement (row, column, each from 0), frames
+/// continued by their edges.
 pub fn sum(current: &[u8], reference: &[u8], p: &Problem, [by, bx, row, column]: [usize; 4]) -> u16 {
     let pixel = |frame: &[u8], y: isize, x: isize| {
         let y = y.clamp(0, p.height as isize - 1) as usize;

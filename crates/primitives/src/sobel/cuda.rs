@@ -125,7 +125,8 @@ pub(super) fn shared_tile(config: &Config, data: &mut Data) -> Result<()> {
         (each as i32).into(),
         scale.into(),
     ];
-    // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; shared memory has room for a tile and its apron.
+    // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; shared memory
+    // has room for a tile and its apron.
     unsafe { kernel.launch(launch, arguments) }
 }
 
@@ -192,6 +193,7 @@ pub(super) fn sliding(
         (form.rows as i32).into(),
         scale.into(),
     ];
-    // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; rows are made of whole loads.
+    // SAFETY: image and output have rows x columns pixels, to which the kernel holds places; rows are made of
+    // whole loads.
     unsafe { kernel.launch(shape, arguments) }
 }

@@ -19,13 +19,15 @@ use crate::plane;
 
 /// out\[y, x\] = min(255, ⌊s (|H| + |V|)⌋), where with p the image
 ///
-/// H = p\[y−1, x+1\] + 2 p\[y, x+1\] + p\[y+1, x+1\] − p\[y−1, x−1\] − 2 p\[y, x−1\] − p\[y+1, x−1\] and V is the same with x and y exchanged.
+/// H = p\[y−1, x+1\] + 2 p\[y, x+1\] + p\[y+1, x+1\] − p\[y−1, x−1\] − 2 p\[y, x−1\] − p\[y+1, x−1\] and V is
+/// the same with x and y exchanged.
 ///
 /// Images `[rows, columns]` of bytes. Beyond an edge the nearest pixel counts. The product with `scale` s is
 /// computed in f32, rounded to nearest, and then cut towards zero: every processor gives the same bytes. At
 /// s = 1 every |H| + |V| above 255 becomes 255. At s = 1/8 all of them fit.
 ///
-/// Errors: a scale that is negative or not finite, images that differ in shape or device, without pixels, or with 2³⁰ rows or columns.
+/// Errors: a scale that is negative or not finite, images that differ in shape or device, without pixels, or
+/// with 2³⁰ rows or columns.
 pub fn sobel(image: &Array<u8>, scale: f32, out: &mut Array<u8>) -> Result<()> {
     let (rows, columns) = plane::same("Sobel", image, out)?;
     let (rows, columns) = plane::asked("Sobel", &[rows, columns])?;

@@ -123,8 +123,8 @@ impl Form {
     }
 }
 
-/// Elements that one load may move: 16 bytes at most, 4 elements at most since bytes are turned one by one, and as many as both
-/// sides are multiples of.
+/// Elements that one load may move: 16 bytes at most, 4 elements at most since bytes are turned one by one,
+/// and as many as both sides are multiples of.
 fn widest<T: Entry>(rows: usize, columns: usize) -> u32 {
     let divides = |v: u32| rows.is_multiple_of(v as usize) && columns.is_multiple_of(v as usize);
     [4, 2].into_iter().find(|&v| v as usize * size_of::<T>() <= 16 && divides(v)).unwrap_or(1)
@@ -147,8 +147,8 @@ fn launch<T: Entry>(
     expect_len("transpose of the matrix", &[columns, rows], b.len())?;
     let mut arguments = [a.cuda().into(), b.cuda_mut().into(), (rows as u64).into(), (columns as u64).into()];
     let kernel = cuda.kernel(&SOURCE, &form.defines::<T>(), kernel)?;
-    // SAFETY: both matrices have rows x columns elements, beyond which no kernel goes; the form has passed `Form::check`, and the
-    // block is the one that it is made for.
+    // SAFETY: both matrices have rows x columns elements, beyond which no kernel goes; the form has passed
+    // `Form::check`, and the block is the one that it is made for.
     unsafe { kernel.launch(launch, &mut arguments) }
 }
 

@@ -11,8 +11,8 @@ use rayspin_tune::tuned;
 
 pub use ladder::{Problem, Transpose, Type, Ways};
 
-/// Elements of matrices that are transposed on every processor: numbers, real or complex. Kernels are made of [`Entry::C`], so that no
-/// other crate says what it is:
+/// Elements of matrices that are transposed on every processor: numbers, real or complex. Kernels are made of
+/// [`Entry::C`], so that no other crate says what it is:
 ///
 /// ```compile_fail
 /// #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]

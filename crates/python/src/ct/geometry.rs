@@ -22,15 +22,17 @@ const THREE: &str = "three numbers (x, y, z)";
 
 /// The rays of a CT scan: a detector and its place in each view.
 ///
-/// The axis of rotation is z and passes through the origin. At angle 0 rays run along +y, columns of the detector are numbered along
-/// +x and rows along +z. The angle grows from x to y. Angles are in radian, lengths in mm, projections are arrays
-/// `[view, row, column]`. `parallel`, `cone` and `helix` turn source and detector together around z:
+/// The axis of rotation is z and passes through the origin. At angle 0 rays run along +y, columns of the
+/// detector are numbered along +x and rows along +z. The angle grows from x to y. Angles are in radian,
+/// lengths in mm, projections are arrays `[view, row, column]`. `parallel`, `cone` and `helix` turn source
+/// and detector together around z:
 ///
 ///     source   = -source_to_axis e2 + h e3            (parallel rays run along e2)
 ///     detector = axis_to_detector e2 + offset_u e1 + (h + offset_v) e3
 ///     u = cos(tilt) e1 + sin(tilt) e3,  v = -sin(tilt) e1 + cos(tilt) e3
 ///
-/// with e1 = (cos, sin, 0), e2 = (-sin, cos, 0), e3 = (0, 0, 1) and the height h. `from_vectors` takes any path.
+/// with e1 = (cos, sin, 0), e2 = (-sin, cos, 0), e3 = (0, 0, 1) and the height h. `from_vectors` takes any
+/// path.
 ///
 /// >>> import numpy as np
 /// >>> from rayspin import ct
@@ -58,7 +60,8 @@ struct Common<'a, 'py> {
 }
 
 impl Common<'_, '_> {
-    /// An orbit with these, its distances from the axis, the height of a turn, and whether the detector is bent around the source.
+    /// An orbit with these, its distances from the axis, the height of a turn, and whether the detector is
+    /// bent around the source.
     fn orbit(&self, distances: Option<[f64; 2]>, advance_mm: f64, curved: bool) -> PyResult<CtGeometry> {
         let angles = doubles::<Ix1>("angles", "[view]", self.angles)?.to_vec();
         warn_of_degrees(self.angles.py(), "angles", &angles)?;
@@ -132,8 +135,8 @@ impl CtGeometry {
     /// axis: the column on which the axis of rotation falls, counted from 0; the middle one unless given.
     /// offset_mm: the shift (u, v) of the detector. tilt: its rotation in its plane in radian. height_mm: h.
     ///
-    /// Returns a `Geometry`. Raises ValueError for numbers out of range or not finite, TypeError for arguments of another type. Warns of
-    /// angles that look like degrees.
+    /// Returns a `Geometry`. Raises ValueError for numbers out of range or not finite, TypeError for
+    /// arguments of another type. Warns of angles that look like degrees.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, axis=None, offset_mm=None, tilt=0.0, height_mm=0.0))]
@@ -154,8 +157,8 @@ impl CtGeometry {
 
     /// A cone beam on a circle; a fan beam with one row.
     ///
-    /// source_to_axis_mm, axis_to_detector_mm: distances in mm. curved: bends the detector around the source. The rest, and what it returns
-    /// and raises, is as for `parallel`.
+    /// source_to_axis_mm, axis_to_detector_mm: distances in mm. curved: bends the detector around the source.
+    /// The rest, and what it returns and raises, is as for `parallel`.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, curved=false, axis=None,
@@ -181,8 +184,8 @@ impl CtGeometry {
 
     /// A cone beam on a helix.
     ///
-    /// advance_mm: the height that the helix gains in a turn; the middle view has the height `height_mm`. The rest, and what it returns and
-    /// raises, is as for `cone`.
+    /// advance_mm: the height that the helix gains in a turn; the middle view has the height `height_mm`. The
+    /// rest, and what it returns and raises, is as for `cone`.
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, advance_mm, curved=false,
@@ -207,12 +210,14 @@ impl CtGeometry {
         common.orbit(Some([source_to_axis_mm, axis_to_detector_mm]), advance_mm, curved)
     }
 
-    /// Any path: the vectors `[view, 12]` of ASTRA's `cone_vec`, or of `parallel3d_vec` if `parallel`. Each row has the source (or the
-    /// direction of the rays), the middle of the detector, the step from a pixel to its neighbour along a row, and along a column. These need
-    /// not be at right angles on a flat detector, whose projections iterative methods take.
+    /// Any path: the vectors `[view, 12]` of ASTRA's `cone_vec`, or of `parallel3d_vec` if `parallel`. Each
+    /// row has the source (or the direction of the rays), the middle of the detector, the step from a pixel
+    /// to its neighbour along a row, and along a column. These need not be at right angles on a flat
+    /// detector, whose projections iterative methods take.
     ///
-    /// rows, columns: the detector's pixels. radius_mm: of a detector that is bent. Returns a `Geometry`, lengths in the vectors' unit, mm.
-    /// Raises ValueError for another shape and for vectors that make no detector.
+    /// rows, columns: the detector's pixels. radius_mm: of a detector that is bent. Returns a `Geometry`,
+    /// lengths in the vectors' unit, mm. Raises ValueError for another shape and for vectors that make no
+    /// detector.
     #[classmethod]
     #[pyo3(signature = (vectors, rows, columns, *, parallel=false, radius_mm=None))]
     fn from_vectors(
@@ -227,9 +232,11 @@ impl CtGeometry {
         from_vectors(vectors.view(), size(rows, columns)?, parallel, radius_mm).map(Self::of).map_err(raised)
     }
 
-    /// The rays of a geometry file of RTK (XML); the middle of the detector is the origin of RTK's projections.
+    /// The rays of a geometry file of RTK (XML); the middle of the detector is the origin of RTK's
+    /// projections.
     ///
-    /// Returns a `Geometry`. Raises FileNotFoundError or another OSError where the system refuses the file, ValueError for another file.
+    /// Returns a `Geometry`. Raises FileNotFoundError or another OSError where the system refuses the file,
+    /// ValueError for another file.
     #[classmethod]
     #[pyo3(signature = (path, rows, columns, pitch_mm=None))]
     fn read_rtk(
@@ -256,8 +263,8 @@ impl CtGeometry {
         Ok(Self { rays: Arc::new(rays), angles: views.iter().map(|&view| self.angles[view]).collect() })
     }
 
-    /// The voxels that the detector resolves at the axis, or as many and as large as `matrix` (x, y, z), `voxel_mm` and `centre_mm`
-    /// (from the axis and the middle of the orbit) say.
+    /// The voxels that the detector resolves at the axis, or as many and as large as `matrix` (x, y, z),
+    /// `voxel_mm` and `centre_mm` (from the axis and the middle of the orbit) say.
     ///
     /// Returns a `Grid`. Raises ValueError for numbers out of range, TypeError for arguments of another type.
     #[pyo3(signature = (matrix=None, voxel_mm=None, centre_mm=None))]
@@ -271,8 +278,8 @@ impl CtGeometry {
         Ok(Grid { grid: grid(&self.rays, &options).map_err(raised)? })
     }
 
-    /// Returns the centre of a pixel, (x, y, z) in mm. Rows and columns are counted from 0 and may lie between pixels. Raises ValueError for a
-    /// view that there is not.
+    /// Returns the centre of a pixel, (x, y, z) in mm. Rows and columns are counted from 0 and may lie
+    /// between pixels. Raises ValueError for a view that there is not.
     fn pixel_mm(
         &self,
         #[pyo3(from_py_with = whole)] view: i64,
@@ -282,8 +289,8 @@ impl CtGeometry {
         Ok(self.rays.pixel_mm(self.view(view)?, row, column).into())
     }
 
-    /// Returns the row and column at which the ray through a point (x, y, z) in mm meets the detector; None where it does not. Raises
-    /// ValueError for a view that there is not.
+    /// Returns the row and column at which the ray through a point (x, y, z) in mm meets the detector; None
+    /// where it does not. Raises ValueError for a view that there is not.
     fn project(
         &self,
         #[pyo3(from_py_with = whole)] view: i64,
@@ -360,7 +367,8 @@ impl CtGeometry {
 }
 
 impl Remade for CtGeometry {
-    /// Numbers of a view: the source or direction, the middle of the detector, unit vectors along rows and columns.
+    /// Numbers of a view: the source or direction, the middle of the detector, unit vectors along rows and
+    ///     columns.
     fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let (py, own) = (object.py(), object.get());
         let Detector { rows, columns, pitch_mm, radius_mm } = *own.rays.detector();
@@ -418,8 +426,8 @@ pub(crate) fn grid_options(
     })
 }
 
-/// The voxels of a volume `[z, y, x]`: their number `shape`, their size `spacing_mm` along (x, y, z), and the middle of their box
-/// `centre_mm` (x, y, z), in the coordinates of `Geometry`.
+/// The voxels of a volume `[z, y, x]`: their number `shape`, their size `spacing_mm` along (x, y, z), and the
+/// middle of their box `centre_mm` (x, y, z), in the coordinates of `Geometry`.
 ///
 /// The centre of voxel `[k, j, i]` lies at centre + ((i, j, k) - (n - 1)/2) spacing.
 ///

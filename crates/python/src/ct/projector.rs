@@ -12,16 +12,18 @@ use crate::processor::Processor;
 use crate::remade::{self, Parts, Reduced, Remade, own};
 use crate::signals::Detached;
 
-/// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's method:
+/// The line integrals of a volume `[z, y, x]` along the rays of a scan, `[view, row, column]`, by Joseph's
+/// method:
 ///
 ///     p(ray) = l sum_i w_i f(i, b_i, c_i)
 ///
-/// The ray crosses plane i of voxels at (b_i, c_i), where f is linear between four voxels; l is its length between two planes in mm. Line
-/// integrals of an attenuation in 1/mm have no unit. `adjoint` is the exact transpose, with the same weights. float64 works on a
-/// CPU only.
+/// The ray crosses plane i of voxels at (b_i, c_i), where f is linear between four voxels; l is its length
+/// between two planes in mm. Line integrals of an attenuation in 1/mm have no unit. `adjoint` is the exact
+/// transpose, with the same weights. float64 works on a CPU only.
 ///
-/// Arrays come from NumPy, CuPy, torch or another library with DLPack. They have C order and the projector's dtype, and are used where
-/// they lie. An array of another shape raises a ValueError, of another dtype or device a TypeError.
+/// Arrays come from NumPy, CuPy, torch or another library with DLPack. They have C order and the projector's
+/// dtype, and are used where they lie. An array of another shape raises a ValueError, of another dtype or
+/// device a TypeError.
 ///
 /// >>> import numpy as np
 /// >>> from rayspin import ct
@@ -80,10 +82,12 @@ impl CtProjector {
 
     /// The line integrals p(ray) of a volume.
     ///
-    /// volume: `[z, y, x]`, for example in 1/mm. out: an array that takes the result and is returned; a new one unless given.
+    /// volume: `[z, y, x]`, for example in 1/mm. out: an array that takes the result and is returned; a new
+    ///     one unless given.
     ///
-    /// Returns `[view, row, column]` of the projector's dtype, an array of the library that `volume` is of. Raises ValueError for another shape
-    /// or order, TypeError for another dtype or device, what is no array, and a tensor of torch that requires a gradient.
+    /// Returns `[view, row, column]` of the projector's dtype, an array of the library that `volume` is of.
+    /// Raises ValueError for another shape or order, TypeError for another dtype or device, what is no array,
+    /// and a tensor of torch that requires a gradient.
     #[pyo3(signature = (volume, out=None))]
     fn forward<'py>(
         &self,
@@ -95,7 +99,8 @@ impl CtProjector {
 
     /// The exact transpose of `forward`: <forward(a), b> = <a, adjoint(b)>.
     ///
-    /// projections: `[view, row, column]`. out: an array that takes the result and is returned; a new one unless given.
+    /// projections: `[view, row, column]`. out: an array that takes the result and is returned; a new one
+    ///     unless given.
     ///
     /// Returns `[z, y, x]` of the projector's dtype, in the projections' unit times mm. Raises as `forward`.
     #[pyo3(signature = (projections, out=None))]

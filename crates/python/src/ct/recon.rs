@@ -57,7 +57,8 @@ pub(crate) struct CtReconstruction {
     /// The relative residuals of the iterations, from 1 on; empty for methods that do not iterate.
     #[pyo3(get)]
     residuals: Vec<f64>,
-    /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error", "largest", "tolerance" and "met".
+    /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error",
+    /// "largest", "tolerance" and "met".
     #[pyo3(get)]
     certificates: Vec<Py<PyDict>>,
     placed: Geometry,
@@ -71,16 +72,19 @@ pub(crate) struct CtReconstruction {
 
 #[pymethods]
 impl CtReconstruction {
-    /// The run record, as the command writes it: program, version, device, parameters, stages, residuals, notes.
+    /// The run record, as the command writes it: program, version, device, parameters, stages, residuals,
+    ///     notes.
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         record::read(py, &self.record)
     }
 
-    /// Writes `volume`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any that `rayspin convert` writes.
+    /// Writes `volume`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any
+    /// that `rayspin convert` writes.
     ///
-    /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds images and for a file from which the
-    /// scan was read, OSError (FileNotFoundError, PermissionError) for a file that cannot be written.
+    /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds
+    /// images and for a file from which the scan was read, OSError (FileNotFoundError, PermissionError) for a
+    /// file that cannot be written.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
         let volume =
             Image::new(host_array::<f32>("volume", self.volume.bind(py))?, self.placed).map_err(raised)?;
@@ -159,7 +163,8 @@ impl Remade for CtReconstruction {
     }
 }
 
-/// The methods of CT and their parameters, which are keywords of `recon`. Returns a dictionary as `rayspin.methods` does.
+/// The methods of CT and their parameters, which are keywords of `recon`. Returns a dictionary as
+/// `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
@@ -169,8 +174,8 @@ pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// The corrections of CT in the order in which they act, and their parameters, which `correct=` takes. Returns a dictionary as
-/// `rayspin.methods` does.
+/// The corrections of CT in the order in which they act, and their parameters, which `correct=` takes.
+/// Returns a dictionary as `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
@@ -202,22 +207,24 @@ fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
     Err(wrong_type("scan", "a rayspin.ct.Scan, or the path of a file", found))
 }
 
-/// The attenuation f of a volume from line integrals p = A f of a scan: by filtered back-projection, or iterations that make |A f - p| small.
-/// `ct.methods()` says what each method computes.
+/// The attenuation f of a volume from line integrals p = A f of a scan: by filtered back-projection, or
+/// iterations that make |A f - p| small. `ct.methods()` says what each method computes.
 ///
-/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file: a scan with a header, or an array of projections with
-///     `arc`.
+/// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file: a scan with a
+///     header, or an array of projections with `arc`.
 /// method: a name of `ct.methods()`; the one that suits the rays unless given, which `notes` say.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 /// grid: the voxels, or `matrix`, `voxel_mm` and `centre_mm`; those that the detector resolves unless given.
 /// correct: names of `ct.corrections()`, or `{name: {parameter: value}}`.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
-/// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as `ct.methods()` lists them.
+/// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
+///     `ct.methods()` lists them.
 ///
 /// Returns a `Reconstruction`: `volume` is float32 `[z, y, x]` in 1/mm.
 ///
-/// Raises TypeError for a keyword that the method has not or a value of another type. Raises ValueError for a method, shape or value that does
-/// not fit the scan. Raises MemoryError where memory is short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
+/// Raises TypeError for a keyword that the method has not or a value of another type. Raises ValueError for a
+/// method, shape or value that does not fit the scan. Raises MemoryError where memory is short,
+/// KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(name = "recon_ct", signature = (scan, method=None, *, device="auto", grid=None, correct=None, progress=None, **options))]
@@ -269,7 +276,8 @@ pub(crate) fn recon_ct(
     })
 }
 
-/// What `ct.recon` will take with the same arguments: its method, and the memory and work of each stage. Nothing is computed.
+/// What `ct.recon` will take with the same arguments: its method, and the memory and work of each stage.
+/// Nothing is computed.
 ///
 /// scan, method, device, grid, correct, options: as `ct.recon` takes them.
 ///
@@ -343,7 +351,8 @@ impl Wanted {
     }
 }
 
-/// Errors: a run that makes the volume slab by slab. The command writes such slabs; here the whole volume is returned.
+/// Errors: a run that makes the volume slab by slab. The command writes such slabs; here the whole volume is
+/// returned.
 fn expect_whole(planned: &Planned<'_>) -> Result<(), RunError> {
     if !planned.is_cut() {
         return Ok(());

@@ -55,9 +55,10 @@ impl CtScan {
 
 #[pymethods]
 impl CtScan {
-    /// A scan of `projections` `[view, row, column]` or `[view, column]`: line integrals, or counts if `flats` are given. Flat fields
-    /// (without the object) and dark fields (without the beam; 0 unless they are given) are one number, or an image or several
-    /// `[frame, row, column]`. Either `geometry` or `angles` (radian) states the views; without rays `recon` assumes some.
+    /// A scan of `projections` `[view, row, column]` or `[view, column]`: line integrals, or counts if
+    /// `flats` are given. Flat fields (without the object) and dark fields (without the beam; 0 unless they
+    /// are given) are one number, or an image or several `[frame, row, column]`. Either `geometry` or
+    /// `angles` (radian) states the views; without rays `recon` assumes some.
     ///
     /// Returns a `Scan`, which has float32 copies of the arrays: line integrals without unit, or counts.
     /// Raises ValueError for shapes that do not fit each other and numbers that are not finite, TypeError for
@@ -115,7 +116,8 @@ impl CtScan {
         self.changed(|scan| Scan::new(scan.measured, angles, Some(rays)))
     }
 
-    /// Some views, and the rows and columns of the detector that lie side by side: slices, ranges or lists of numbers from 0.
+    /// Some views, and the rows and columns of the detector that lie side by side: slices, ranges or lists of
+    /// numbers from 0.
     ///
     /// Returns a `Scan`. Raises ValueError for numbers out of range, TypeError for other arguments.
     #[pyo3(signature = (views=None, rows=None, columns=None))]
@@ -156,10 +158,11 @@ impl CtScan {
         }
     }
 
-    /// The column on which the axis of rotation falls in the middle row of parallel rays, counted from 0 at the middle of the first
-    /// column. Views cover half a turn or more; their steps may be uneven.
+    /// The column on which the axis of rotation falls in the middle row of parallel rays, counted from 0 at
+    /// the middle of the first column. Views cover half a turn or more; their steps may be uneven.
     ///
-    /// Returns a float, in columns. Raises ValueError for a fan or cone beam, for other views, and where the views do not show an axis.
+    /// Returns a float, in columns. Raises ValueError for a fan or cone beam, for other views, and where the
+    /// views do not show an axis.
     #[pyo3(signature = (*, device="auto"))]
     fn find_axis(&self, py: Python<'_>, device: &str) -> PyResult<f64> {
         if self.scan.geometry.as_ref().is_some_and(|rays| !rays.is_parallel()) {
@@ -179,8 +182,8 @@ impl CtScan {
         found?.map_err(raised)
     }
 
-    /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises ValueError for a file from which the scan was
-    /// read, OSError where the system refuses the file.
+    /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises ValueError for
+    /// a file from which the scan was read, OSError where the system refuses the file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let written = py.detached(|| {
             rayspin::io::expect_apart(&self.sources, &[&path])?;
@@ -392,8 +395,9 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
 /// flat and dark fields, as `Scan.from_arrays` takes them; without `darks` its own stay. An array without
 /// `flats` holds line integrals.
 ///
-/// Returns a `Scan`. Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses the file,
-/// ValueError for another file, one that is damaged, and rays that do not fit it.
+/// Returns a `Scan`. Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where
+/// the system refuses the file, ValueError for another file, one that is damaged, and rays that do not fit
+/// it.
 #[pyfunction]
 #[pyo3(signature = (path, *, geometry=None, arc=None, flats=None, darks=None))]
 pub(crate) fn read_ct_scan(

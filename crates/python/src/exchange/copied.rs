@@ -1,4 +1,5 @@
-//! Arrays and numbers of the caller that a call copies: any numeric array of NumPy or list, and arrays of other libraries.
+//! Arrays and numbers of the caller that a call copies: any numeric array of NumPy or list, and arrays of
+//! other libraries.
 
 use ndarray::{ArrayD, Dimension, IxDyn};
 use num_complex::Complex;
@@ -51,8 +52,8 @@ impl Numbers {
     }
 }
 
-/// An array or list as an array of NumPy. Errors: NumPy's. A `ValueError` (a list whose rows differ in length) and a `TypeError` name
-/// the argument.
+/// An array or list as an array of NumPy. Errors: NumPy's. A `ValueError` (a list whose rows differ in
+/// length) and a `TypeError` name the argument.
 pub(crate) fn asarray<'py>(what: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     expect_unmasked(what, object)?;
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
@@ -72,8 +73,8 @@ pub(crate) fn asarray<'py>(what: &str, object: &Bound<'py, PyAny>) -> PyResult<B
     })
 }
 
-/// Complex numbers of a precision, of any array of numbers and any memory order. An array of other numbers is converted: what is copied
-/// anyway may as well be.
+/// Complex numbers of a precision, of any array of numbers and any memory order. An array of other numbers is
+/// converted: what is copied anyway may as well be.
 ///
 /// Errors: a `TypeError` for what is no array of numbers.
 pub(crate) fn complex<R: Real>(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult<ArrayD<Complex<R>>>

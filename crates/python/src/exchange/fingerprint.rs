@@ -17,7 +17,8 @@ impl Bits for f64 {
     }
 }
 
-/// A number that differs where a value of an array differs, but for one case in 2^64. It reads each value once.
+/// A number that differs where a value of an array differs, but for one case in 2^64. It reads each value
+/// once.
 pub(crate) fn fingerprint<T: Bits>(count: usize, value: impl Fn(usize) -> T) -> u64 {
     const LANES: usize = 8;
     // Odd, so that each step is one to one: a single value that changes always shows.

@@ -33,10 +33,11 @@ enum Reals {
 const GPU_ALIGNMENT: usize = 16;
 
 impl Line {
-    /// Numbers of float32 or float64 in their own memory, on the host or on the processor's GPU; a copy on the host of all others.
+    /// Numbers of float32 or float64 in their own memory, on the host or on the processor's GPU; a copy on
+    /// the host of all others.
     ///
-    /// Errors: a `TypeError` for complex numbers, a tensor with a gradient and what is no array; a `ValueError` for another number of axes
-    /// and masked numbers.
+    /// Errors: a `TypeError` for complex numbers, a tensor with a gradient and what is no array; a
+    /// `ValueError` for another number of axes and masked numbers.
     pub(crate) fn new(
         name: &'static str,
         object: &Bound<'_, PyAny>,
@@ -111,8 +112,9 @@ impl Line {
 }
 
 impl<'py> Given<'py> {
-    /// Real numbers along one axis in their own memory, on the host or on the processor's GPU. `None` for every other array: one of another
-    /// element type, another number of axes, no elements, an odd address, or another GPU.
+    /// Real numbers along one axis in their own memory, on the host or on the processor's GPU. `None` for
+    /// every other array: one of another element type, another number of axes, no elements, an odd address,
+    /// or another GPU.
     ///
     /// Errors: a `TypeError` for a tensor with a gradient, a `ValueError` for masked numbers.
     fn line(what: &'static str, object: &Bound<'py, PyAny>, processor: &Processor) -> PyResult<Option<Line>> {
@@ -127,7 +129,8 @@ impl<'py> Given<'py> {
         let back = |reach: usize| if stride < 0 { reach.checked_mul(item) } else { Some(0) };
         let lowest = reach.and_then(back).and_then(|bytes| given.address.checked_sub(bytes));
         let (Some(reach), Some(lowest)) = (reach, lowest) else { return Ok(None) };
-        // A GPU's memory is allocated in pieces that begin at such addresses, so the few elements below lie in the same piece.
+        // A GPU's memory is allocated in pieces that begin at such addresses, so the few elements below lie
+        // in the same piece.
         let below = lowest % if on_gpu { GPU_ALIGNMENT } else { item };
         if below % item != 0 {
             return Ok(None);

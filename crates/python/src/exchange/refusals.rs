@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use crate::error::wrong_type;
 use crate::processor::Place;
 
-/// Errors: a `ValueError` for an array of numpy.ma with masked values, which have no numbers; a `TypeError` for an array of NumPy with a
-/// unit, which the numbers alone have not.
+/// Errors: a `ValueError` for an array of numpy.ma with masked values, which have no numbers; a `TypeError`
+/// for an array of NumPy with a unit, which the numbers alone have not.
 pub(crate) fn expect_unmasked(what: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
     if array.is_exact_instance_of::<PyUntypedArray>() || !array.is_instance_of::<PyUntypedArray>() {
         return Ok(());

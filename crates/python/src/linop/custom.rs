@@ -16,15 +16,17 @@ use crate::processor::Processor;
 
 /// An operator of yours: A x = forward(x), A^H y = adjoint(y).
 ///
-/// forward, adjoint: functions of one array that return an array of the other shape, of the operator's dtype. They get arrays of their own:
-///     NumPy's on the CPU; on a GPU arrays of the library whose array the operator is applied to.
+/// forward, adjoint: functions of one array that return an array of the other shape, of the operator's dtype.
+///     They get arrays of their own: NumPy's on the CPU; on a GPU arrays of the library whose array the
+///     operator is applied to.
 /// ishape, oshape: the shapes of x and A x.
 /// name: what `repr` and errors call it. dtype, device: as for `identity`, complex64 unless given.
 ///
 /// Methods of an object that holds the operator are freed with the object.
 ///
-/// Returns a `LinearOperator`, which raises what the functions raise, ValueError where they return another shape and TypeError for another
-/// dtype. The functions must be linear and adjoint to each other; the operator does not check it.
+/// Returns a `LinearOperator`, which raises what the functions raise, ValueError where they return another
+/// shape and TypeError for another dtype. The functions must be linear and adjoint to each other; the
+/// operator does not check it.
 #[pyfunction]
 #[pyo3(signature = (forward, adjoint, ishape, oshape, *, name="custom", dtype=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -57,10 +59,10 @@ pub(crate) fn custom(
 
 /// The forward and adjoint function of an operator.
 ///
-/// They may be methods of an object that holds the operator, which Python's collector must see. An operator of Rust belongs to several of
-/// Python's, such as A and A.H, so that none of these can tell the collector what it holds. The first of these
-/// holds the functions instead, as an object of Python, the others hold the first, and Rust's operator refers to
-/// the functions weakly.
+/// They may be methods of an object that holds the operator, which Python's collector must see. An operator
+/// of Rust belongs to several of Python's, such as A and A.H, so that none of these can tell the collector
+/// what it holds. The first of these holds the functions instead, as an object of Python, the others hold the
+/// first, and Rust's operator refers to the functions weakly.
 #[pyclass(weakref)]
 pub(crate) struct Functions {
     both: Option<[Py<PyAny>; 2]>,

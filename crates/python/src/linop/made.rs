@@ -128,8 +128,8 @@ impl Made {
         visit.call(&self.functions)
     }
 
-    /// The arguments, with arrays as arrays of NumPy. Errors: an array of the caller's that has changed; functions
-    /// that were freed.
+    /// The arguments, with arrays as arrays of NumPy. Errors: an array of the caller's that has changed;
+    /// functions that were freed.
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = self.arguments.bind(py).copy()?;
         for &(name, print) in &self.prints {

@@ -137,13 +137,14 @@ pub(crate) fn fft(
 ///
 ///     y[j] = sum_x image[x] exp(-2 pi i k_j.x)
 ///
-/// points: k_j, real `[sample, dim]`, components in the order x, y, z, in cycles per field of view. The operator
-/// holds them for pickles, and cannot be pickled once they have changed.
+/// points: k_j, real `[sample, dim]`, components in the order x, y, z, in cycles per field of view. The
+/// operator holds them for pickles, and cannot be pickled once they have changed.
 /// shape: of an image, `(n,)`, `(y, x)` or `(z, y, x)`. batch: of the axes before it.
-/// eps: the relative error, about 1e-5 unless given. dtype: complex64 (the default) or complex128. device: as for `identity`.
+/// eps: the relative error, about 1e-5 unless given. dtype: complex64 (the default) or complex128. device: as
+///     for `identity`.
 ///
-/// Returns a `LinearOperator` from `[batch..., shape...]` to `[batch..., sample]`. Raises ValueError for points of another shape or not
-/// finite and a tolerance out of range, and as `identity`.
+/// Returns a `LinearOperator` from `[batch..., shape...]` to `[batch..., sample]`. Raises ValueError for
+/// points of another shape or not finite and a tolerance out of range, and as `identity`.
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, batch=vec![], eps=None, dtype=None, device="auto"))]
 pub(crate) fn nufft_operator(
@@ -196,9 +197,11 @@ pub(crate) fn nudft(
 ///
 /// points, shape, eps, dtype, device: as for `linop.nufft`.
 /// weights: W, real `[sample]`; 1 unless given.
-/// maps: coil sensitivities m_c, `[coil, shape...]` of the operator's dtype; without maps x has the axes of `batch` before it.
+/// maps: coil sensitivities m_c, `[coil, shape...]` of the operator's dtype; without maps x has the axes of
+///     `batch` before it.
 ///
-/// Returns a `LinearOperator` from images to images, to pass as `normal=` to solvers. Raises as `linop.nufft`.
+/// Returns a `LinearOperator` from images to images, to pass as `normal=` to solvers. Raises as
+/// `linop.nufft`.
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, weights=None, maps=None, batch=vec![], eps=None, dtype=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -248,11 +251,12 @@ pub(crate) fn toeplitz(
 
 /// Sensitivity encoding: y[c] = m_c x, or with points y[c, j] = sum_x m_c(x) x[x] exp(-2 pi i k_j.x).
 ///
-/// maps: coil sensitivities m_c, complex64 or complex128 `[coil, y, x]` or `[coil, z, y, x]`, which the operator copies.
+/// maps: coil sensitivities m_c, complex64 or complex128 `[coil, y, x]` or `[coil, z, y, x]`, which the
+///     operator copies.
 /// points, eps, device: as for `linop.nufft`.
 ///
-/// Returns a `LinearOperator` of the maps' dtype from `[y, x]` or `[z, y, x]` to `[coil, y, x]`, or to `[coil, sample]`. Raises TypeError for
-/// maps of another dtype, and as `linop.nufft`.
+/// Returns a `LinearOperator` of the maps' dtype from `[y, x]` or `[z, y, x]` to `[coil, y, x]`, or to
+/// `[coil, sample]`. Raises TypeError for maps of another dtype, and as `linop.nufft`.
 #[pyfunction]
 #[pyo3(signature = (maps, points=None, *, eps=None, device="auto"))]
 pub(crate) fn sense(
@@ -285,7 +289,8 @@ pub(crate) fn sense(
 /// A x = factors x.
 ///
 /// factors: an array of float32, float64, complex64 or complex128, which the operator copies.
-/// shape: of x, which ends in the axes of the factors; their own shape unless given. device: as for `identity`.
+/// shape: of x, which ends in the axes of the factors; their own shape unless given. device: as for
+///     `identity`.
 ///
 /// Returns a `LinearOperator` of the factors' dtype. Raises as `identity`.
 #[pyfunction]
@@ -351,9 +356,11 @@ pub(crate) fn mask(
 
 /// Differences of neighbours: y[a, i] = x[i + 1 along axis a] - x[i], 0 at the end of an axis.
 ///
-/// shape: of x. axes: numbers of axes from 0; all unless given. dtype: as for `identity`, complex64 unless given. device: as for `identity`.
+/// shape: of x. axes: numbers of axes from 0; all unless given. dtype: as for `identity`, complex64 unless
+///     given. device: as for `identity`.
 ///
-/// Returns a `LinearOperator` from `shape` to `[axis, shape...]`. Raises ValueError for an axis that there is not, and as `identity`.
+/// Returns a `LinearOperator` from `shape` to `[axis, shape...]`. Raises ValueError for an axis that there is
+/// not, and as `identity`.
 #[pyfunction]
 #[pyo3(signature = (shape, axes=None, *, dtype=None, device="auto"))]
 pub(crate) fn differences(
@@ -385,10 +392,12 @@ pub(crate) fn family(name: &str) -> PyResult<WaveletFamily> {
 
 /// The orthogonal wavelet transform of an image, A^H A x = x.
 ///
-/// shape: of the image, 1 to 3 axes. family: "haar" or "db2". levels: the most levels; as many as the shape allows unless given.
+/// shape: of the image, 1 to 3 axes. family: "haar" or "db2". levels: the most levels; as many as the shape
+///     allows unless given.
 /// dtype: complex64 (the default) or complex128. device: as for `identity`.
 ///
-/// Returns a `LinearOperator` from images to coefficients. Raises ValueError for another family, and as `identity`.
+/// Returns a `LinearOperator` from images to coefficients. Raises ValueError for another family, and as
+/// `identity`.
 #[pyfunction]
 #[pyo3(signature = (shape, family="db2", levels=None, *, dtype=None, device="auto"))]
 pub(crate) fn wavelet(
@@ -414,8 +423,8 @@ pub(crate) fn wavelet(
 ///
 /// operators: a list of operators of one input shape, dtype and device.
 ///
-/// Returns a `LinearOperator` to `[sum of the output sizes]`. Raises ValueError for an empty list or shapes that differ, TypeError for other
-/// dtypes or devices.
+/// Returns a `LinearOperator` to `[sum of the output sizes]`. Raises ValueError for an empty list or shapes
+/// that differ, TypeError for other dtypes or devices.
 #[pyfunction]
 pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<LinearOperator> {
     joined(&operators, "stack", |first| {

@@ -105,9 +105,10 @@ pub(crate) use number_type;
 
 /// A linear map A from arrays of `ishape` to arrays of `oshape`, with its adjoint: <Ax, y> = <x, A.H y>.
 ///
-/// `A(x)` and `A @ x` apply it, `A.H` is the adjoint, `A.N` is A^H A. `A @ B`, `A + B`, `A - B`, `2 * A`, `A / 2` and `-A` are operators too.
-/// x is an array of NumPy, CuPy or torch with the operator's dtype, in C order; the result is of the same library. For other libraries with
-/// DLPack, such as JAX, it is NumPy's. Calls record no gradients; `rayspin.torch.apply` does.
+/// `A(x)` and `A @ x` apply it, `A.H` is the adjoint, `A.N` is A^H A. `A @ B`, `A + B`, `A - B`, `2 * A`, `A
+/// / 2` and `-A` are operators too. x is an array of NumPy, CuPy or torch with the operator's dtype, in C
+/// order; the result is of the same library. For other libraries with DLPack, such as JAX, it is NumPy's.
+/// Calls record no gradients; `rayspin.torch.apply` does.
 #[pyclass(frozen, module = "rayspin.linop")]
 pub(crate) struct LinearOperator {
     pub(crate) op: AnyOp,
@@ -216,11 +217,12 @@ impl LinearOperator {
     /// A x.
     ///
     /// x: an array of `ishape` and the operator's dtype, in C order, on the operator's device or NumPy's.
-    /// out: an array that takes the result and is returned: of `oshape`, the same dtype and library, in C order, writable, in memory apart
-    ///     from x; a new one unless given.
+    /// out: an array that takes the result and is returned: of `oshape`, the same dtype and library, in C
+    ///     order, writable, in memory apart from x; a new one unless given.
     ///
-    /// Returns an array of `oshape` of the library that x is of. Raises ValueError for another shape or order, TypeError for another dtype, an
-    /// array of another GPU, what is no array, and a tensor of torch that requires a gradient.
+    /// Returns an array of `oshape` of the library that x is of. Raises ValueError for another shape or
+    /// order, TypeError for another dtype, an array of another GPU, what is no array, and a tensor of torch
+    /// that requires a gradient.
     #[pyo3(signature = (x, out=None))]
     fn __call__<'py>(
         &self,
@@ -319,7 +321,8 @@ impl LinearOperator {
         self.processor.place.to_string()
     }
 
-    /// Returns the operator as SciPy's `LinearOperator` on flat NumPy vectors, for its solvers. Raises ImportError without SciPy.
+    /// Returns the operator as SciPy's `LinearOperator` on flat NumPy vectors, for its solvers. Raises
+    /// ImportError without SciPy.
     fn as_scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._scipy")?.call_method1("as_scipy", (slf,))
     }
@@ -337,7 +340,8 @@ impl LinearOperator {
         slf
     }
 
-    /// The operator itself. One that calls functions is made anew: they may be methods of an object that is copied.
+    /// The operator itself. One that calls functions is made anew: they may be methods of an object that is
+    /// copied.
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().made.calls() { remade::copied_deeply(slf, memo) } else { Ok(slf.clone().into_any()) }
     }

@@ -7,8 +7,9 @@ use crate::number::{short, significant, typeset};
 
 /// A line chart of one or more series over common axes.
 ///
-/// The drawing stretches with the page while its text keeps its size, and it takes the page's colours, light or dark.
-/// Values that have no place on an axis (NaN, infinities, on a log axis whatever is not positive) break the line.
+/// The drawing stretches with the page while its text keeps its size, and it takes the page's colours, light
+/// or dark. Values that have no place on an axis (NaN, infinities, on a log axis whatever is not positive)
+/// break the line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LineChart {
     /// What the chart shows.

@@ -10,7 +10,8 @@ pub enum Colours {
     Gray,
     /// Dark violet through green to yellow, even in lightness (van der Walt and Smith, 2015).
     Viridis,
-    /// Black through purple to pale yellow, even in lightness (van der Walt and Smith, 2015): errors against nothing.
+    /// Black through purple to pale yellow, even in lightness (van der Walt and Smith, 2015): errors against
+    /// nothing.
     Magma,
     /// Blue through pale grey to red (Moreland, 2009): signed errors, zero in the middle.
     Diverging,
@@ -157,8 +158,8 @@ impl ColourScale {
         }
     }
 
-    /// The picture of an image `[y, x]`, row 0 at the top. Values that are not finite are drawn in magenta, which no
-    /// map holds. Errors: an image without pixels.
+    /// The picture of an image `[y, x]`, row 0 at the top. Values that are not finite are drawn in magenta,
+    /// which no map holds. Errors: an image without pixels.
     pub fn picture(&self, image: ArrayView2<'_, f32>) -> Result<Picture> {
         Picture::scaled(image, self)
     }

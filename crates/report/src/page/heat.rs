@@ -1,6 +1,7 @@
 use maud::{Markup, html};
 
-/// Numbers over two parameters as a table whose cells are the stronger the smaller they are: the smallest stands out.
+/// Numbers over two parameters as a table whose cells are the stronger the smaller they are: the smallest
+/// stands out.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HeatMap {
     /// What the map shows.

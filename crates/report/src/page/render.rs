@@ -242,8 +242,8 @@ pub(super) fn table(table: &Table) -> Markup {
     }
 }
 
-/// What each number of a column lacks behind its point, to be drawn unseen so that the points stand in one line.
-/// Columns that mix units or powers of ten end at the right instead.
+/// What each number of a column lacks behind its point, to be drawn unseen so that the points stand in one
+/// line. Columns that mix units or powers of ten end at the right instead.
 fn pads(cells: &[Shown]) -> Vec<String> {
     let plain = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let after: Vec<&str> =

@@ -71,7 +71,8 @@ impl Scale {
         Some(scale)
     }
 
-    /// Where values pass a tick by a hair only, the axis ends with them instead of running on to the next tick.
+    /// Where values pass a tick by a hair only, the axis ends with them instead of running on to the next
+    /// tick.
     fn trim(&mut self, low: f64, high: f64) {
         const HAIR: f64 = 0.04;
         let gap = |scale: &Self, a: f64, b: f64| Some(scale.place(b)? - scale.place(a)?);

@@ -8,8 +8,8 @@ use maud::{Markup, PreEscaped, html};
 const NIIVUE: &str = include_str!("niivue/niivue.umd.js");
 const SCRIPT: &str = include_str!("volume.js");
 
-/// A volume in a browser: slices across three axes, and the volume itself, which the reader turns, cuts and windows. The page carries the
-/// numbers and the script that draws them.
+/// A volume in a browser: slices across three axes, and the volume itself, which the reader turns, cuts and
+/// windows. The page carries the numbers and the script that draws them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VolumeView {
     /// The volume, a NIfTI-1 file.
@@ -22,7 +22,8 @@ pub struct VolumeView {
     pub caption: String,
 }
 
-/// What a page with volumes may do besides, at the end of the list of pictures: the script's font and tables are data in the script.
+/// What a page with volumes may do besides, at the end of the list of pictures: the script's font and tables
+/// are data in the script.
 pub(super) const POLICY: &str = " blob:; connect-src data: blob:; font-src data:; worker-src blob:";
 
 /// The scripts of pages with volumes.

@@ -1,7 +1,7 @@
 //! The run record: everything needed to say what a run did, and to do it again.
 //!
-//! A [`RunRecorder`] collects while the work goes on; [`RunRecorder::finish`] gives the [`RunRecord`], which goes to
-//! JSON and back. Keys keep one order, so two records compare line by line.
+//! A [`RunRecorder`] collects while the work goes on; [`RunRecorder::finish`] gives the [`RunRecord`], which
+//! goes to JSON and back. Keys keep one order, so two records compare line by line.
 
 mod recorder;
 
@@ -15,8 +15,8 @@ use crate::number::{lossless, lossless_list, lossless_map};
 pub use jiff::Timestamp;
 pub use recorder::RunRecorder;
 
-/// The version of the record's layout that this library writes. It rises when a field changes its meaning or goes;
-/// fields that are merely added leave it as it is.
+/// The version of the record's layout that this library writes. It rises when a field changes its meaning or
+/// goes; fields that are merely added leave it as it is.
 pub const SCHEMA: u32 = 2;
 
 /// What a run did: its program, inputs, parameters, times, convergence and quality.

@@ -9,8 +9,8 @@ use super::{Convergence, FileEntry, History, Quality, RecordError, RunRecord, SC
 
 /// Collects a [`RunRecord`] while the run goes on.
 ///
-/// Time is always in exactly one stage: [`stage`](Self::stage) ends the stage before and opens the next, so stages can
-/// neither overlap nor be left open, and they add up to the total.
+/// Time is always in exactly one stage: [`stage`](Self::stage) ends the stage before and opens the next, so
+/// stages can neither overlap nor be left open, and they add up to the total.
 ///
 /// ```
 /// use rayspin_report::RunRecorder;
@@ -86,7 +86,8 @@ impl RunRecorder {
 
     /// Enters a stage; the one before ends here. A name that was used before goes on collecting.
     ///
-    /// Time before the first call counts as `start` where it reaches a millisecond, and to the first stage otherwise.
+    /// Time before the first call counts as `start` where it reaches a millisecond, and to the first stage
+    /// otherwise.
     pub fn stage(&mut self, name: impl Into<String>) {
         let name = name.into();
         let now = Instant::now();
@@ -101,8 +102,8 @@ impl RunRecorder {
         self.current = Some(self.index_of(&name));
     }
 
-    /// Says that `time` of the running stage was spent on `name`, as measured by whoever did the work. The total is
-    /// unchanged; time beyond what the running stage has is cut off.
+    /// Says that `time` of the running stage was spent on `name`, as measured by whoever did the work. The
+    /// total is unchanged; time beyond what the running stage has is cut off.
     pub fn within(&mut self, name: impl Into<String>, time: Duration) {
         let running = self.stage_begun.elapsed().saturating_sub(self.given);
         let time = time.min(running);

@@ -1,4 +1,5 @@
-//! Tables no wider than a terminal: columns beyond the width stand on further lines of each row, and long words wrap.
+//! Tables no wider than a terminal: columns beyond the width stand on further lines of each row, and long
+//! words wrap.
 
 use std::fmt::Write as _;
 
@@ -27,7 +28,8 @@ struct Printed {
 }
 
 impl Table {
-    /// The table as text with lines of `width` characters at most, as far as single numbers allow it: see the module.
+    /// The table as text with lines of `width` characters at most, as far as single numbers allow it: see the
+    /// module.
     pub fn within(&self, width: usize) -> String {
         let mut text = String::new();
         for line in wrapped(&printable(&self.caption), width) {

@@ -8,16 +8,19 @@ use rayspin_core::ProjectionGeometry;
 const VIEWS: usize = 10;
 /// The span of a scan of half a turn to two turns whose angles are radian and count as degrees.
 const NARROW_DEG: std::ops::Range<f64> = 2.9..13.0;
-/// The step of such a scan is smaller than this. Views that were chosen from a scan in degrees lie farther apart.
+/// The step of such a scan is smaller than this. Views that were chosen from a scan in degrees lie farther
+/// apart.
 const FINE_DEG: f64 = 0.12;
-/// Turns, and views in each, of a scan of half a turn to two turns whose angles are degrees and count as radian.
+/// Turns, and views in each, of a scan of half a turn to two turns whose angles are degrees and count as
+/// radian.
 const TURNS: std::ops::Range<f64> = 14.0..116.0;
 const VIEWS_A_TURN: f64 = 100.0;
-/// Steps by the golden section, of half a turn and of a turn, which make many turns on purpose; the smaller one fills half a turn too.
+/// Steps by the golden section, of half a turn and of a turn, which make many turns on purpose; the smaller
+/// one fills half a turn too.
 const GOLDEN_DEG: [f64; 4] = [111.246, 137.508, 68.754, 42.492];
 
-/// The angle of each view about z, radian, from its detector towards its source as [`Orbit`](rayspin_core::Orbit) counts it. Each is less
-/// than half a turn from the one before.
+/// The angle of each view about z, radian, from its detector towards its source as
+/// [`Orbit`](rayspin_core::Orbit) counts it. Each is less than half a turn from the one before.
 pub fn view_angles(geometry: &ProjectionGeometry) -> Vec<f64> {
     let mut angles: Vec<f64> = Vec::with_capacity(geometry.views().len());
     for view in geometry.views() {
@@ -31,8 +34,8 @@ pub fn view_angles(geometry: &ProjectionGeometry) -> Vec<f64> {
     angles
 }
 
-/// What is odd about the angles of a scan's views, radian, for people: one direction for all views, or numbers in another unit than they
-/// are taken in.
+/// What is odd about the angles of a scan's views, radian, for people: one direction for all views, or
+/// numbers in another unit than they are taken in.
 ///
 /// ```
 /// use rayspin_scan::ct::angle_notes;
@@ -69,7 +72,8 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
     vec![note]
 }
 
-/// The number of turns that the angles make, if it suggests that they are degrees which count as radian. None for other angles.
+/// The number of turns that the angles make, if it suggests that they are degrees which count as radian. None
+/// for other angles.
 ///
 /// ```
 /// use rayspin_scan::ct::turns_of_degrees;
@@ -94,8 +98,8 @@ fn is_golden(angles: &[f64]) -> bool {
     2 * angles.windows(2).filter(|pair| golden(pair)).count() > angles.len()
 }
 
-/// Whether a turn is a whole number of steps: many such turns are made on purpose, to follow what changes. Steps in degrees that count as
-/// radian do not divide a turn.
+/// Whether a turn is a whole number of steps: many such turns are made on purpose, to follow what changes.
+/// Steps in degrees that count as radian do not divide a turn.
 fn repeats(angles: &[f64]) -> bool {
     let [Some(first), Some(last)] = [angles.first(), angles.last()] else { return false };
     let steps = TAU * (angles.len() - 1) as f64 / (last - first).abs();

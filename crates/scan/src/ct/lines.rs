@@ -13,9 +13,9 @@ use super::{Counts, Measured, Scan};
 /// p = −ln((counts − dark) / (flat − dark))
 /// ```
 ///
-/// with the means of the flat and dark fields. Pixels whose flat field is no larger than their dark field are dead: they take the mean
-/// of the nearest live pixels of their row. Where no photon arrives the integral has no bound: half of the
-/// smallest signal in its view is taken for it.
+/// with the means of the flat and dark fields. Pixels whose flat field is no larger than their dark field are
+/// dead: they take the mean of the nearest live pixels of their row. Where no photon arrives the integral has
+/// no bound: half of the smallest signal in its view is taken for it.
 ///
 /// ```
 /// use ndarray::array;
@@ -62,8 +62,8 @@ impl Light {
         Ok(Self { dark, light, dead })
     }
 
-    /// Makes line integrals of the counts of views `[view, row, column]`. The first view is number `first` of the scan. Returns how many
-    /// measurements had no photons.
+    /// Makes line integrals of the counts of views `[view, row, column]`. The first view is number `first` of
+    /// the scan. Returns how many measurements had no photons.
     ///
     /// Errors: another size; numbers that are not finite; a view without any signal.
     pub fn lines(&self, cpu: &Cpu, mut views: ArrayViewMut3<'_, f32>, first: usize) -> Result<usize> {

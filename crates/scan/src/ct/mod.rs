@@ -49,15 +49,16 @@ pub struct Scan {
 pub struct PixelSize {
     /// Along columns and rows, mm.
     pub mm: [f64; 2],
-    /// Whether it is the size at the axis of rotation; else on the detector. For parallel rays both are the same.
+    /// Whether it is the size at the axis of rotation; else on the detector. For parallel rays both are the
+    /// same.
     pub at_object: bool,
 }
 
 impl Scan {
     /// A scan, checked.
     ///
-    /// Errors: no views, rows or columns; another number of angles than views; flat or dark fields of another size, or no flat
-    /// field; a geometry of another shape; angles that are not finite.
+    /// Errors: no views, rows or columns; another number of angles than views; flat or dark fields of another
+    /// size, or no flat field; a geometry of another shape; angles that are not finite.
     pub fn new(measured: Measured, angles: Vec<f64>, geometry: Option<ProjectionGeometry>) -> Result<Self> {
         let scan = Self { measured, angles, geometry, pixel: None };
         let shape = scan.shape();

@@ -14,12 +14,12 @@ use super::{
 /// Samples of a readout at most: files count them in 16 bits.
 const LONGEST: usize = u16::MAX as usize;
 
-/// Makes a [`Scan`] of frames: a readout for each line of a grid, or for each run of a trajectory. [`FrameIndex::assemble`] gives
-/// the same frames back.
+/// Makes a [`Scan`] of frames: a readout for each line of a grid, or for each run of a trajectory.
+/// [`FrameIndex::assemble`] gives the same frames back.
 ///
-/// All frames have one matrix and one grid, or trajectories of one number of dimensions; their labels become the counters of
-/// their readouts. A line of a grid that was measured in part holds its measured samples, one readout for each run of them.
-/// Points are stored in cycles per field of view, in single precision.
+/// All frames have one matrix and one grid, or trajectories of one number of dimensions; their labels become
+/// the counters of their readouts. A line of a grid that was measured in part holds its measured samples, one
+/// readout for each run of them. Points are stored in cycles per field of view, in single precision.
 ///
 /// [`FrameIndex::assemble`]: super::FrameIndex::assemble
 ///
@@ -88,11 +88,11 @@ impl ScanBuilder {
         Ok(())
     }
 
-    /// Adds a frame. `readout` is the number of samples of each readout along a trajectory; where it is not known, a readout ends
-    /// where the path breaks off or turns back ([`readouts`]).
+    /// Adds a frame. `readout` is the number of samples of each readout along a trajectory; where it is not
+    /// known, a readout ends where the path breaks off or turns back ([`readouts`]).
     ///
-    /// Errors: a frame of other coils, another matrix or another kind of samples than the ones before; numbers that are not
-    /// finite; nothing measured.
+    /// Errors: a frame of other coils, another matrix or another kind of samples than the ones before;
+    /// numbers that are not finite; nothing measured.
     pub fn frame(&mut self, frame: &Frame, readout: Option<usize>) -> Result<()> {
         self.expect_coils("coils of a frame", frame.coils())?;
         let own = encoding_of(frame);

@@ -29,7 +29,8 @@ pub(super) struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// The lines on the image's grid. Lines of another image or encoding serve an image that has no calibration region of its own.
+    /// The lines on the image's grid. Lines of another image or encoding serve an image that has no
+    /// calibration region of its own.
     ///
     /// Errors: lines of the image's encoding that contradict it.
     pub(super) fn calibration(
@@ -93,7 +94,8 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Lines of another encoding, on the image's grid. Errors: one whose lines and samples do not lie on that grid.
+    /// Lines of another encoding, on the image's grid. Errors: one whose lines and samples do not lie on that
+    /// grid.
     fn of_other_encoding(
         &self,
         lines: &[(usize, &'a Acquisition)],

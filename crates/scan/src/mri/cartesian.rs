@@ -11,7 +11,8 @@ use super::times::Timing;
 use crate::mri::corrections::{Corrections, Readout, Readouts};
 use crate::mri::raw::note;
 
-/// Corrects the readouts of one image and places them on the grid. Lines measured more than once are averaged.
+/// Corrects the readouts of one image and places them on the grid. Lines measured more than once are
+/// averaged.
 pub(super) fn assemble(
     readouts: &mut Readouts<'_>,
     corrections: &Corrections,
@@ -123,7 +124,8 @@ struct Placed<'a> {
     reversed: bool,
 }
 
-/// The grid of all coils: at each place the mean of the samples there. `counts` has the number of samples at each place.
+/// The grid of all coils: at each place the mean of the samples there. `counts` has the number of samples at
+/// each place.
 fn fill(placed: &[Placed<'_>], coils: usize, counts: &[u32]) -> Result<Vec<C32>> {
     // Nothing has touched the memory of these zeros yet, and all threads write it.
     let mut kspace: Vec<C32> = zeroed("k-space", coils * counts.len())?;

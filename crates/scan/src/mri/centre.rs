@@ -37,7 +37,8 @@ pub(super) fn reach(at: usize, n: usize) -> usize {
 /// ```
 pub fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
     let shape = sampled.shape();
-    // The distance of each missing position from the centre bounds the width; -half..half is even, hence the two sides.
+    // The distance of each missing position from the centre bounds the width; -half..half is even, hence the
+    // two sides.
     let mut width = shape.iter().copied().max().unwrap_or(0);
     let Some((&n, outer)) = shape.split_last() else { return width };
     for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {

@@ -28,7 +28,8 @@ pub struct TrajectoryOptions {
 
 /// The number of columns that are components of k-space. Files may have density weights behind them.
 ///
-/// Errors: no column; more than three components; a third one of an image without depth that is neither zero nor a weight.
+/// Errors: no column; more than three components; a third one of an image without depth that is neither zero
+/// nor a weight.
 pub(super) fn components(
     readouts: &[Readout<'_>],
     encoding: &Encoding,
@@ -95,8 +96,9 @@ const FULL: f64 = 0.8;
 /// How far beyond k-space they may reach.
 const BEYOND: f64 = 1.05;
 
-/// The field of view of `points` `[sample, dim]` in these units: the one that is `given`, or else the encoded one, unless points fill the
-/// k-space of the reconstructed one, which is smaller. What is not certain goes to `notes`.
+/// The field of view of `points` `[sample, dim]` in these units: the one that is `given`, or else the encoded
+/// one, unless points fill the k-space of the reconstructed one, which is smaller. What is not certain goes
+/// to `notes`.
 ///
 /// Errors: a field of view that is given for points in another unit.
 pub(super) fn fov_of(

@@ -11,10 +11,12 @@ use super::{Frame, Samples};
 const MOST_COILS: usize = 128;
 /// Positions along an axis from which on its energy is judged.
 const LEAST_POSITIONS: usize = 4;
-/// Energy at the peak over its mean along an axis of k-space, at least. Over simulated scans of every kind and the real ones
-/// the least is 3.3 for 16 positions, 3.5 for 8 and 2.1 for 4; slices, spokes and images have 1.0 to 2.1, coils up to 3.7.
+/// Energy at the peak over its mean along an axis of k-space, at least. Over simulated scans of every kind
+/// and the real ones the least is 3.3 for 16 positions, 3.5 for 8 and 2.1 for 4; slices, spokes and images
+/// have 1.0 to 2.1, coils up to 3.7.
 const PEAK: f64 = 2.0;
-/// The same for coils that are an axis of k-space, and the part of the peak that the outer half of the axis has at most.
+/// The same for coils that are an axis of k-space, and the part of the peak that the outer half of the axis
+/// has at most.
 const COIL_PEAK: f64 = 4.0;
 const COIL_EDGE: f64 = 0.1;
 /// Mean energy of samples near the centre of a trajectory over the mean energy in its outer half, at least.
@@ -23,8 +25,8 @@ const CENTRE: f64 = 2.0;
 const ENOUGH: usize = 8;
 
 impl Frame {
-    /// Facts about the samples that make it doubtful that their axes are what they were taken as, one sentence each. Only
-    /// convention tells the axes of an array without a header: ask this of its frame.
+    /// Facts about the samples that make it doubtful that their axes are what they were taken as, one
+    /// sentence each. Only convention tells the axes of an array without a header: ask this of its frame.
     pub fn doubts(&self) -> Vec<String> {
         match &self.samples {
             Samples::Cartesian { kspace, sampled } => of_grid(kspace, sampled),

@@ -28,10 +28,10 @@ pub struct Frame {
     pub geometry: Geometry,
     /// The measured values.
     pub samples: Samples,
-    /// When they were taken, in s, if [`FrameOptions`](super::FrameOptions) requests it: one time for each sample of a trajectory,
-    /// or for each place of the grid in C order. A place that was measured more than once has the mean of its
-    /// times. 0 is the centre of each readout. A constant shift turns the phase of an image in an
-    /// inhomogeneous field and nothing else.
+    /// When they were taken, in s, if [`FrameOptions`](super::FrameOptions) requests it: one time for each
+    /// sample of a trajectory, or for each place of the grid in C order. A place that was measured more than
+    /// once has the mean of its times. 0 is the centre of each readout. A constant shift turns the phase of
+    /// an image in an inhomogeneous field and nothing else.
     pub times: Option<Vec<f64>>,
     /// Calibration lines that are no part of the image (flag 20), on the same grid.
     pub calibration: Option<CalibrationLines>,
@@ -49,8 +49,9 @@ pub struct CalibrationLines {
 /// Measured values, on the grid or with a trajectory.
 #[derive(Debug, Clone)]
 pub enum Samples {
-    /// On the grid of an image `[coil, z, y, x]` (or `[coil, y, x]`), zero where nothing was measured, centre at n/2.
-    /// The grid's field of view may be larger than the matrix asks (readout oversampling): the image's centre is kept.
+    /// On the grid of an image `[coil, z, y, x]` (or `[coil, y, x]`), zero where nothing was measured, centre
+    /// at n/2. The grid's field of view may be larger than the matrix asks (readout oversampling): the
+    /// image's centre is kept.
     Cartesian {
         /// The grid.
         kspace: ArrayD<C32>,
@@ -75,7 +76,8 @@ impl Frame {
         }
     }
 
-    /// Whether the centre of k-space is among the samples: its place of a grid, or a point within a cycle per field of view.
+    /// Whether the centre of k-space is among the samples: its place of a grid, or a point within a cycle per
+    /// field of view.
     pub fn measures_centre(&self) -> bool {
         match &self.samples {
             Samples::Cartesian { sampled, .. } => {
@@ -87,8 +89,8 @@ impl Frame {
         }
     }
 
-    /// A Cartesian frame from a zero-filled grid `[coil, z, y, x]` or `[coil, y, x]` (z of 1 is dropped): measured
-    /// where any coil is not zero.
+    /// A Cartesian frame from a zero-filled grid `[coil, z, y, x]` or `[coil, y, x]` (z of 1 is dropped):
+    /// measured where any coil is not zero.
     ///
     /// Errors: another rank, an empty axis, values that are not finite, or nothing measured.
     pub fn from_grid(kspace: ArrayD<C32>, geometry: Geometry) -> Result<Self> {
@@ -119,8 +121,8 @@ impl Frame {
         })
     }
 
-    /// The same grid's frame with `matrix` voxels (`[z, y, x]` or `[y, x]`) over the same field of view: k-space is cut or
-    /// zero-padded around its centre. A non-Cartesian frame just takes the matrix.
+    /// The same grid's frame with `matrix` voxels (`[z, y, x]` or `[y, x]`) over the same field of view:
+    /// k-space is cut or zero-padded around its centre. A non-Cartesian frame just takes the matrix.
     ///
     /// Errors: another number of axes, or a matrix that is empty or absurd.
     pub fn with_matrix(mut self, matrix: &[usize]) -> Result<Self> {
@@ -149,7 +151,8 @@ impl Frame {
         Ok(self)
     }
 
-    /// The same image from some of its readouts, counted from 0, as [`readouts`](super::readouts) finds them along the trajectory.
+    /// The same image from some of its readouts, counted from 0, as [`readouts`](super::readouts) finds them
+    /// along the trajectory.
     ///
     /// Errors: a frame on the grid, whose readouts are not known; a readout that the trajectory lacks.
     pub fn with_readouts(mut self, chosen: &Ranges) -> Result<Self> {
@@ -164,11 +167,11 @@ impl Frame {
         Ok(self)
     }
 
-    /// A non-Cartesian frame from samples `[coil, sample]` and their trajectory. `matrix` is `[z, y, x]` or `[y, x]`. Samples
-    /// beyond the matrix's own k-space are left out, which goes to `notes`.
+    /// A non-Cartesian frame from samples `[coil, sample]` and their trajectory. `matrix` is `[z, y, x]` or
+    /// `[y, x]`. Samples beyond the matrix's own k-space are left out, which goes to `notes`.
     ///
-    /// Errors: another shape, values that are not finite, a matrix that is empty or absurd, or fewer than a twentieth of the
-    /// samples within its k-space.
+    /// Errors: another shape, values that are not finite, a matrix that is empty or absurd, or fewer than a
+    /// twentieth of the samples within its k-space.
     ///
     /// ```
     /// use ndarray::{Array2, array};
@@ -203,8 +206,8 @@ impl Frame {
         Ok(Self { samples: Samples::NonCartesian { trajectory, data }, ..whole })
     }
 
-    /// [`Frame::from_samples`] with all samples, to be written. An image of the frame's matrix cannot be made of it where samples
-    /// lie beyond the matrix's own k-space: they would fold into the image.
+    /// [`Frame::from_samples`] with all samples, to be written. An image of the frame's matrix cannot be made
+    /// of it where samples lie beyond the matrix's own k-space: they would fold into the image.
     ///
     /// Errors: as [`Frame::from_samples`], but for samples beyond the matrix.
     pub fn of_all_samples(
@@ -253,7 +256,8 @@ pub fn samples_of(trajectory: &Trajectory, chosen: &Ranges) -> Result<Vec<usize>
     Ok(chosen.below(all.len()).flat_map(|at| all[at].clone()).collect())
 }
 
-/// The largest matrix that is taken at its word: beyond it a header is more likely broken than an image that large.
+/// The largest matrix that is taken at its word: beyond it a header is more likely broken than an image that
+/// large.
 pub const MAX_MATRIX: usize = 16384;
 
 pub(super) fn check_matrix(matrix: [usize; 3]) -> Result<()> {

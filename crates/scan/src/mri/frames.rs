@@ -18,7 +18,8 @@ pub struct FrameOptions {
     pub units: Option<TrajectoryUnits>,
     /// What else is known of trajectories.
     pub trajectory: TrajectoryOptions,
-    /// Matrix to reconstruct instead of the header's over the same field of view: x, y and, where z is to change, z.
+    /// Matrix to reconstruct instead of the header's over the same field of view: x, y and, where z is to
+    /// change, z.
     pub matrix: Option<Vec<usize>>,
     /// Whether [`Frame::times`] are wanted.
     pub times: bool,
@@ -37,8 +38,8 @@ impl FrameOptions {
     }
 }
 
-/// The images a scan holds and the readouts each is made of. They are in label order, but for the slices of a repetition, which are
-/// in the order of their places ([`SlicePlaces`]).
+/// The images a scan holds and the readouts each is made of. They are in label order, but for the slices of a
+/// repetition, which are in the order of their places ([`SlicePlaces`]).
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -62,9 +63,9 @@ pub struct FrameIndex<'a> {
 }
 
 impl Scan {
-    /// Sorts the image readouts by what they are part of. Noise, calibration apart, navigator, phase-correction, feedback and
-    /// dummy readouts are left out; averages stay together. Lines for calibration alone that lie between the lines of an image belong to
-    /// the image.
+    /// Sorts the image readouts by what they are part of. Noise, calibration apart, navigator,
+    /// phase-correction, feedback and dummy readouts are left out; averages stay together. Lines for
+    /// calibration alone that lie between the lines of an image belong to the image.
     ///
     /// Errors: no image readout at all.
     pub fn frames(&self) -> Result<FrameIndex<'_>> {
@@ -105,7 +106,8 @@ impl FrameIndex<'_> {
         &self.heads
     }
 
-    /// What images of these labels have that hold far fewer lines than the fullest one, in words; none where all are sampled alike.
+    /// What images of these labels have that hold far fewer lines than the fullest one, in words; none where
+    /// all are sampled alike.
     pub fn uneven(&self, labels: &[Label]) -> Option<String> {
         self.images.uneven(labels, |index| Head::from(&self.scan.acquisitions[index]))
     }
@@ -118,7 +120,8 @@ impl FrameIndex<'_> {
 
     /// Assembles one image's samples; what had to be assumed goes to `notes` (once each).
     ///
-    /// Errors: an unknown label, an encoding that the header lacks, or samples that contradict the header, each named.
+    /// Errors: an unknown label, an encoding that the header lacks, or samples that contradict the header,
+    /// each named.
     pub fn assemble(&self, label: Label, options: &FrameOptions, notes: &mut Vec<String>) -> Result<Frame> {
         let readouts = self
             .images
@@ -156,7 +159,8 @@ impl FrameIndex<'_> {
     }
 }
 
-/// The images of a dynamic scan in memory, repetitions or windows over the readouts, and the frames that their maps are estimated from.
+/// The images of a dynamic scan in memory, repetitions or windows over the readouts, and the frames that
+/// their maps are estimated from.
 ///
 /// ```
 /// use rayspin_core::Monitor;
@@ -183,9 +187,11 @@ pub struct SeriesFrames<'a> {
 }
 
 impl<'a> FrameIndex<'a> {
-    /// The images of these labels in time order; of each the `chosen` readouts, counted from 0. A window takes readouts across repetitions.
+    /// The images of these labels in time order; of each the `chosen` readouts, counted from 0. A window
+    /// takes readouts across repetitions.
     ///
-    /// Errors: no label; repetitions with different slices; a readout that an image lacks; a window that the readouts do not fill.
+    /// Errors: no label; repetitions with different slices; a readout that an image lacks; a window that the
+    /// readouts do not fill.
     pub fn series(
         &'a self,
         labels: &[Label],
@@ -214,8 +220,8 @@ impl SeriesFrames<'_> {
         self.series.slices()
     }
 
-    /// The number of the image that a run looks at ([`fullest`]), and of another image of the same slice; the first twice where there
-    /// is but one.
+    /// The number of the image that a run looks at ([`fullest`]), and of another image of the same slice; the
+    /// first twice where there is but one.
     pub fn fullest_and_another(&self) -> [usize; 2] {
         let (fullest, slices) = (self.series.fullest(), self.series.slices());
         let another = if fullest < slices { fullest + slices } else { fullest - slices };
@@ -235,8 +241,8 @@ impl SeriesFrames<'_> {
         self.frame(label, self.series.readouts(number), &self.series.calibration(number), options, notes)
     }
 
-    /// The frame that the maps of a slice, by position, are estimated from for all its images; none where a single image has enough samples for maps
-    /// of its own ([`Series::readouts_of_maps`]).
+    /// The frame that the maps of a slice, by position, are estimated from for all its images; none where a
+    /// single image has enough samples for maps of its own ([`Series::readouts_of_maps`]).
     ///
     /// Errors: as [`FrameIndex::assemble`].
     pub fn maps(

@@ -24,7 +24,8 @@ impl Acquisition {
 }
 
 impl SlicePlace {
-    /// The geometry of voxels of this size; none for directions that are not orthonormal, or a position that is not finite.
+    /// The geometry of voxels of this size; none for directions that are not orthonormal, or a position that
+    /// is not finite.
     fn geometry(&self, spacing: [f64; 3]) -> Option<Geometry> {
         let wide = |v: [f32; 3]| v.map(f64::from);
         let [read, phase, slice] = self.directions.map(wide);
@@ -115,8 +116,8 @@ impl SlicePlaces {
         self.of.entry((label.encoding, label.slice)).or_insert(place);
     }
 
-    /// The labels with the slices of each image in the order of their places: from one end of a stack to the other, one stack
-    /// after another. `notes` tells where counters have another order.
+    /// The labels with the slices of each image in the order of their places: from one end of a stack to the
+    /// other, one stack after another. `notes` tells where counters have another order.
     pub fn sorted(&self, mut labels: Vec<Label>, notes: &mut Vec<String>) -> Vec<Label> {
         let mut rank: BTreeMap<(usize, u16), usize> = BTreeMap::new();
         let mut encodings: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
@@ -166,8 +167,8 @@ fn list(numbers: &[u16]) -> String {
     format!("{}{rest}", shown.join(", "))
 }
 
-/// The stacks of slices that were reconstructed in this order; `notes` tells what their places are, where one stack at one distance
-/// is not what they state.
+/// The stacks of slices that were reconstructed in this order; `notes` tells what their places are, where one
+/// stack at one distance is not what they state.
 pub fn stacked(slices: &[(u16, Geometry)], notes: &mut Vec<String>) -> Vec<Stack> {
     let places: Vec<Geometry> = slices.iter().map(|(_, place)| *place).collect();
     let found = stacks(&places);
@@ -197,7 +198,8 @@ pub fn stacked(slices: &[(u16, Geometry)], notes: &mut Vec<String>) -> Vec<Stack
     found
 }
 
-/// How far slices have moved since the first repetition, as a part of a voxel; infinitely far where they have turned.
+/// How far slices have moved since the first repetition, as a part of a voxel; infinitely far where they have
+/// turned.
 pub fn moved(first: &Geometry, now: &Geometry) -> f64 {
     if !same_directions(first, now) {
         return f64::INFINITY;

@@ -40,9 +40,9 @@ impl Head {
 
 /// The readouts of each image in file order, and the readouts that calibrate it.
 ///
-/// A train of echoes may measure an accelerated image and, for calibration, the lines that the image skips (embedded calibration).
-/// Such lines are flagged as calibration alone, and are lines of the image like the others. Calibration apart from the image
-/// measures lines again that the image has.
+/// A train of echoes may measure an accelerated image and, for calibration, the lines that the image skips
+/// (embedded calibration). Such lines are flagged as calibration alone, and are lines of the image like the
+/// others. Calibration apart from the image measures lines again that the image has.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Images {
     readouts: BTreeMap<Label, Vec<usize>>,
@@ -162,10 +162,11 @@ impl Images {
         self.readouts.iter().map(|(label, readouts)| (label, readouts.as_slice()))
     }
 
-    /// Lines that calibrate an image and are no part of it: its own lines for calibration alone, else lines of other images of its
-    /// slice, first the images of the same encoding. Their lines for calibration alone come before their lines that also belong to the
-    /// image; an image with such shared lines of its own takes no shared lines. An image with embedded calibration takes no lines.
-    /// `own` is the image that the lines may be a part of, if the scan's counters number it.
+    /// Lines that calibrate an image and are no part of it: its own lines for calibration alone, else lines
+    /// of other images of its slice, first the images of the same encoding. Their lines for calibration alone
+    /// come before their lines that also belong to the image; an image with such shared lines of its own
+    /// takes no shared lines. An image with embedded calibration takes no lines. `own` is the image that the
+    /// lines may be a part of, if the scan's counters number it.
     pub(super) fn calibration(&self, label: &Label, own: Option<&Label>) -> Vec<usize> {
         let mine = own.and_then(|own| self.marked.get(own));
         match mine {
@@ -197,9 +198,9 @@ impl Images {
         found
     }
 
-    /// The reference readouts from which corrections of an image learn, in file order. They have the counters of the image's readouts. An
-    /// image without such references takes the references of its slice from the nearest repetition. References for calibration serve
-    /// where a scan has no others.
+    /// The reference readouts from which corrections of an image learn, in file order. They have the counters
+    /// of the image's readouts. An image without such references takes the references of its slice from the
+    /// nearest repetition. References for calibration serve where a scan has no others.
     pub(super) fn references(&self, readouts: impl Iterator<Item = Head>) -> Vec<usize> {
         if self.references.is_empty() && self.of_calibration.is_empty() {
             return Vec::new();
@@ -209,8 +210,8 @@ impl Images {
         found.unwrap_or_default()
     }
 
-    /// What the images of these labels that have fewer lines than the fullest one have of them; none where all have about as many. Along
-    /// a trajectory readouts count. `head` is the head of a readout.
+    /// What the images of these labels that have fewer lines than the fullest one have of them; none where
+    /// all have about as many. Along a trajectory readouts count. `head` is the head of a readout.
     pub(super) fn uneven(&self, labels: &[Label], head: impl Fn(usize) -> Head) -> Option<String> {
         let lines = |label: &Label| {
             let heads = self.readouts(label).unwrap_or_default().iter().map(|&index| head(index));
@@ -229,7 +230,8 @@ impl Images {
         listed(labels, fewer.map(|(label, lines)| (*label, format!("{lines} of {most} {unit}"))))
     }
 
-    /// Says that the scan has readouts for calibration alone which serve neither this image nor, as a part of it, any other.
+    /// Says that the scan has readouts for calibration alone which serve neither this image nor, as a part of
+    /// it, any other.
     pub(super) fn unused(&self, label: &Label, own: Option<&Label>) -> Option<String> {
         let apart = self.marked.values().filter(|marked| !marked.embedded);
         let count: usize = apart.map(|marked| marked.alone.len() + marked.along_trajectory.len()).sum();
@@ -256,8 +258,8 @@ impl Marked {
 /// The part of the samples of the fullest image that others have at least, where images are sampled alike.
 const ALIKE: f64 = 0.9;
 
-/// Readouts with these labels, in file order. Without such readouts, the readouts of the same encoding and slice from the nearest
-/// repetition.
+/// Readouts with these labels, in file order. Without such readouts, the readouts of the same encoding and
+/// slice from the nearest repetition.
 fn nearest(all: &BTreeMap<Label, Vec<usize>>, labels: &BTreeSet<Label>) -> Option<Vec<usize>> {
     let own: Vec<usize> = labels.iter().filter_map(|label| all.get(label)).flatten().copied().collect();
     let mut found = match labels.first() {
@@ -280,8 +282,8 @@ pub fn is_uneven(own: usize, most: usize) -> bool {
 /// Images that are named at most.
 const NAMED: usize = 6;
 
-/// Says what images of a run have: `slice 3 has 7 of 9 lines, …`. Their names have the counters that differ among all labels. None of no
-/// image.
+/// Says what images of a run have: `slice 3 has 7 of 9 lines, …`. Their names have the counters that differ
+/// among all labels. None of no image.
 pub fn listed(labels: &[Label], images: impl Iterator<Item = (Label, String)>) -> Option<String> {
     let differs = |of: fn(&Label) -> u16| labels.iter().any(|label| of(label) != of(&labels[0]));
     let (slices, repetitions) = (differs(|label| label.slice), differs(|label| label.repetition));

@@ -18,7 +18,8 @@ impl Lattice {
     /// Largest acceleration along an axis that lines are filled in for.
     pub const LARGEST: usize = 8;
 
-    /// Where a line stands: steps from the row and from the line of the lattice before it; \[0, 0\] on the lattice.
+    /// Where a line stands: steps from the row and from the line of the lattice before it; \[0, 0\] on the
+    /// lattice.
     pub fn class(&self, z: usize, y: usize) -> [usize; 2] {
         let [rz, ry] = self.step;
         let from = z as isize - self.origin[0] as isize;
@@ -49,7 +50,8 @@ impl Lattice {
         out
     }
 
-    /// The coarsest lattice within the box of what is sampled, such that what is sampled beside it is a full block.
+    /// The coarsest lattice within the box of what is sampled, such that what is sampled beside it is a full
+    /// block.
     ///
     /// Errors: an irregular pattern, or one without gaps.
     pub fn of(lines: ArrayView2<'_, bool>) -> Result<Self> {

@@ -10,7 +10,8 @@ use super::{Counters, Encoding, TrajectoryFov, columns, repeats, times};
 use crate::mri::corrections::{Centres, Readout, Readouts, of_points};
 use crate::mri::raw::note;
 
-/// Corrects the readouts of one image and joins them: trajectories to cycles per field of view, samples to `[coil, sample]`.
+/// Corrects the readouts of one image and joins them: trajectories to cycles per field of view, samples to
+/// `[coil, sample]`.
 pub(super) fn assemble(
     readouts: &mut Readouts<'_>,
     (options, stated): (&FrameOptions, Option<TrajectoryUnits>),
@@ -29,7 +30,8 @@ pub(super) fn assemble(
             "2, and no second phase encoding",
         ));
     }
-    // Counters are cycles per field of view whatever the file's unit: only the file's own columns tell it and are converted.
+    // Counters are cycles per field of view whatever the file's unit: only the file's own columns tell it and
+    // are converted.
     let fov = &encoding.encoded.fov_mm[..rows.stated];
     let own = points.slice(s![.., ..rows.stated]);
     let units = options.units.or(stated);
@@ -77,7 +79,8 @@ pub(super) fn assemble(
 /// Points of a trajectory that tell it from others.
 const TELLING: usize = 8;
 
-/// The readouts by their paths: the bits of some of their points, and the counters that stand for the components that the file lacks.
+/// The readouts by their paths: the bits of some of their points, and the counters that stand for the
+/// components that the file lacks.
 fn paths<'a>(
     readouts: &'a [Readout<'_>],
     stated: usize,
@@ -137,8 +140,8 @@ fn scale(points: &mut Array2<f64>, dim: usize, factor: f64) {
 /// Beyond n/2 by this many cycles a sample still belongs to the matrix: files round their trajectories.
 const EDGE: f64 = 0.51;
 
-/// The samples within the matrix's own k-space, where not all are: on n voxels k and k − n are the same, so the others
-/// would fold into the image. `matrix` is in the order x, y, z.
+/// The samples within the matrix's own k-space, where not all are: on n voxels k and k − n are the same, so
+/// the others would fold into the image. `matrix` is in the order x, y, z.
 ///
 /// Errors: fewer than a twentieth of the samples lie within, as with a trajectory in another unit.
 pub(super) fn within_matrix(

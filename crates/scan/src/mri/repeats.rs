@@ -6,15 +6,17 @@ use ndarray::{ArrayView2, Axis};
 use rayon::prelude::*;
 use rayspin_core::C32;
 
-/// The part of the energy of repeated samples that their differences have at most, beside noise. Two samples differ by this part where
-/// one has 1.8 times the size of the other, or phases are 32° apart.
+/// The part of the energy of repeated samples that their differences have at most, beside noise. Two samples
+/// differ by this part where one has 1.8 times the size of the other, or phases are 32° apart.
 const DIFFERENT: f64 = 0.15;
-/// The mean of the same part over samples, each for itself, at most: the centre of k-space outweighs all others in a sum of energies. Noise is
-/// added to the energy this many times, so that noise alone has a fifth of it.
+/// The mean of the same part over samples, each for itself, at most: the centre of k-space outweighs all
+/// others in a sum of energies. Noise is added to the energy this many times, so that noise alone has a fifth
+/// of it.
 const DIFFERENT_EACH: f64 = 0.4;
 const ADDED: f64 = 4.0;
-/// Chunks of each readout and values in each, at least; the energy that this part of all chunks stays below bounds the energy of noise, and
-/// differences may be twice this bound. Of 3200 lines of noise alone, of 64 values and more, none is found to contradict another.
+/// Chunks of each readout and values in each, at least; the energy that this part of all chunks stays below
+/// bounds the energy of noise, and differences may be twice this bound. Of 3200 lines of noise alone, of 64
+/// values and more, none is found to contradict another.
 const CHUNKS: usize = 8;
 const VALUES: usize = 16;
 const WEAK: f64 = 0.1;
@@ -33,7 +35,8 @@ pub(super) struct Readout<'a, K> {
     pub(super) reversed: bool,
 }
 
-/// The first place, in the order of places, where readouts were measured more than once and contradict each other.
+/// The first place, in the order of places, where readouts were measured more than once and contradict each
+/// other.
 pub(super) fn contradicted<K: Ord + Copy + Send + Sync>(readouts: &[Readout<'_, K>]) -> Option<K> {
     let mut groups: BTreeMap<K, Vec<&Readout<'_, K>>> = BTreeMap::new();
     for readout in readouts {
@@ -115,7 +118,8 @@ mod tests {
 
     use super::*;
 
-    /// Readouts at places 4, 7 and 7, the last one `factor` times the one before, with noise of this standard deviation.
+    /// Readouts at places 4, 7 and 7, the last one `factor` times the one before, with noise of this standard
+    /// deviation.
     fn first_contradiction(factor: C32, noise: f32) -> Option<u16> {
         let peak = |s: usize| 20.0 / (1.0 + (s as f32 - 32.0).powi(2));
         let mut state = 1u32;

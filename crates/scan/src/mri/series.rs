@@ -9,8 +9,8 @@ use super::frames::only;
 use super::images::{Head, Images};
 use super::{Acquisition, Counters, Flags, Label};
 
-/// Samples of a coil for each cell of the encoded matrix, from which the sensitivities of a series are estimated at least. Fully sampled
-/// spokes have π/2.
+/// Samples of a coil for each cell of the encoded matrix, from which the sensitivities of a series are
+/// estimated at least. Fully sampled spokes have π/2.
 pub const MAPS_SAMPLES: f64 = 1.5;
 
 /// What the head of a readout says of its place in the experiment.
@@ -57,7 +57,8 @@ impl Place {
     }
 }
 
-/// A window over the readouts of each slice in the order in which they were acquired, one image at each of its steps.
+/// A window over the readouts of each slice in the order in which they were acquired, one image at each of
+/// its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// Readouts of an image.
@@ -71,8 +72,8 @@ pub struct Window {
 impl Window {
     /// The images that `readouts` of a slice give.
     ///
-    /// Errors: a window or stride of 0; fewer readouts than the window has; more images than they give, or than a file can count
-    /// (65 535).
+    /// Errors: a window or stride of 0; fewer readouts than the window has; more images than they give, or
+    /// than a file can count (65 535).
     pub fn images(&self, readouts: usize) -> Result<usize> {
         for (what, value) in [("window", self.readouts), ("stride", self.stride)] {
             if value == 0 {
@@ -100,10 +101,11 @@ impl Window {
     }
 }
 
-/// The images of a dynamic scan in time order, all slices of one after all of the one before. Slices keep the order of the labels.
+/// The images of a dynamic scan in time order, all slices of one after all of the one before. Slices keep the
+/// order of the labels.
 ///
-/// Image i of a window of W readouts and stride S holds readouts iS … iS + W − 1 of each slice; the label's repetition counts
-/// the images then.
+/// Image i of a window of W readouts and stride S holds readouts iS … iS + W − 1 of each slice; the label's
+/// repetition counts the images then.
 ///
 /// ```
 /// use rayspin_scan::mri::{Counters, Flags, Place, Series, Window};
@@ -138,8 +140,9 @@ pub struct Series {
     slices: usize,
 }
 
-/// The number of the image that a run looks at to choose a method and its parameters; `holds` says how much the image of each number holds. It
-/// is the middle slice of the first repetition, among the images that hold the most: outer slices often show little of the object.
+/// The number of the image that a run looks at to choose a method and its parameters; `holds` says how much
+/// the image of each number holds. It is the middle slice of the first repetition, among the images that hold
+/// the most: outer slices often show little of the object.
 pub fn fullest<K: Ord>(labels: &[Label], holds: impl Fn(usize) -> K) -> Option<usize> {
     let most = (0..labels.len()).map(&holds).max()?;
     let mut full = (0..labels.len()).filter(|&number| holds(number) == most).peekable();
@@ -160,8 +163,8 @@ impl Series {
         Self::new(places, images, sequences, frames, false)
     }
 
-    /// Windows over the readouts of all of `labels`, whose repetitions are joined; over the chosen ones of each slice, counted from
-    /// 0.
+    /// Windows over the readouts of all of `labels`, whose repetitions are joined; over the chosen ones of
+    /// each slice, counted from 0.
     ///
     /// Errors: a readout that a slice lacks; as [`Window::images`].
     pub fn of_windows(
@@ -234,7 +237,8 @@ impl Series {
         fullest(&labels, |frame| self.samples(frame)).unwrap_or(0)
     }
 
-    /// What images have that hold far fewer lines than the fullest one, in words; none where all are sampled alike.
+    /// What images have that hold far fewer lines than the fullest one, in words; none where all are sampled
+    /// alike.
     pub fn uneven(&self) -> Option<String> {
         let labels: Vec<Label> = self.labels().collect();
         // Windows have one number of readouts.
@@ -248,15 +252,16 @@ impl Series {
         &self.sequences[*sequence][range.clone()]
     }
 
-    /// The readouts that the maps of slice `slice` (by position) are estimated from, for all its images: none where an image has
-    /// [`MAPS_SAMPLES`] samples for each cell of the matrix that was encoded, and its own maps.
+    /// The readouts that the maps of slice `slice` (by position) are estimated from, for all its images: none
+    /// where an image has [`MAPS_SAMPLES`] samples for each cell of the matrix that was encoded, and its own
+    /// maps.
     pub fn readouts_of_maps(&self, slice: usize, encoded: &[usize; 3]) -> Option<BTreeSet<usize>> {
         let wanted = (MAPS_SAMPLES * encoded.iter().map(|&n| n as f64).product::<f64>()).min(1e15) as usize;
         (self.samples(0) < wanted).then(|| self.first_readouts(slice, wanted))
     }
 
-    /// The first readouts of the images of slice `slice` (by position) that hold at least `samples` samples of a coil, or all
-    /// there are, in file order.
+    /// The first readouts of the images of slice `slice` (by position) that hold at least `samples` samples
+    /// of a coil, or all there are, in file order.
     pub fn first_readouts(&self, slice: usize, samples: usize) -> BTreeSet<usize> {
         let mut taken = BTreeSet::new();
         let mut sum = 0;
@@ -295,7 +300,8 @@ impl Series {
         self.images.references(readouts.iter().map(|&index| Head::from(&self.places[index])))
     }
 
-    /// Every readout that the images of one point in time need, with calibration and what corrections learn from, in file order.
+    /// Every readout that the images of one point in time need, with calibration and what corrections learn
+    /// from, in file order.
     pub fn needed(&self, repetition: usize) -> BTreeSet<usize> {
         let frames = repetition * self.slices..(repetition + 1) * self.slices;
         let of_frame = |frame| {

@@ -108,9 +108,9 @@ fn check_readout(
 impl Frame {
     /// Checks that its parts fit each other.
     ///
-    /// Errors: a matrix that is empty or absurd, or has other axes than the samples; no coils or no samples; another number of
-    /// places or times than of samples; calibration lines on another grid or of other coils; axes that are no axes; numbers
-    /// that are not finite.
+    /// Errors: a matrix that is empty or absurd, or has other axes than the samples; no coils or no samples;
+    /// another number of places or times than of samples; calibration lines on another grid or of other
+    /// coils; axes that are no axes; numbers that are not finite.
     ///
     /// ```
     /// use ndarray::ArrayD;

@@ -14,9 +14,11 @@ pub(super) struct Timing {
 impl Timing {
     /// Times of a readout's samples in s: (sample − centre) · dwell time, 0 at the sample `centre`.
     ///
-    /// Each readout follows an excitation of its own, at the same distance: what is constant turns the image's phase only.
+    /// Each readout follows an excitation of its own, at the same distance: what is constant turns the
+    /// image's phase only.
     ///
-    /// Errors: no dwell time, or two; a readout of an echo train, because ISMRMRD does not state when it is played.
+    /// Errors: no dwell time, or two; a readout of an echo train, because ISMRMRD does not state when it is
+    /// played.
     pub(super) fn of_readout(
         self,
         index: usize,
@@ -51,7 +53,8 @@ impl Timing {
     }
 }
 
-/// The centre of a readout with a trajectory: the one stated, or its first sample where that is none of its samples.
+/// The centre of a readout with a trajectory: the one stated, or its first sample where that is none of its
+/// samples.
 pub(super) fn stated_centre(readout: &Acquisition) -> usize {
     if readout.centre_sample < readout.data.ncols() { readout.centre_sample } else { 0 }
 }

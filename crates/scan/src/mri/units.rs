@@ -4,19 +4,21 @@ use rayspin_core::{Error, Result, TrajectoryUnits};
 
 use crate::mri::raw::{is_known, note};
 
-/// How far beyond n/2 a trajectory may reach and still be taken as sampling the matrix (ramps, rounded limits).
+/// How far beyond n/2 a trajectory may reach and still be taken as sampling the matrix (ramps, rounded
+/// limits).
 const OVERSHOOT: f64 = 1.3;
 /// A unit in which the trajectory covers a smaller part of n/2 than this is ruled out.
 const LEAST_COVER: f64 = 0.02;
-/// A unit that is told by the range alone covers at least this part of n/2. ±1, which some programs call normalised, would be 0.32 in
-/// radians per voxel.
+/// A unit that is told by the range alone covers at least this part of n/2. ±1, which some programs call
+/// normalised, would be 0.32 in radians per voxel.
 const LEAST_TOLD: f64 = 0.4;
 
-/// A trajectory that covers n/2 in another unit but for this part of it may well be in that unit: small matrices make ranges
-/// overlap.
+/// A trajectory that covers n/2 in another unit but for this part of it may well be in that unit: small
+/// matrices make ranges overlap.
 const FULL: f64 = 0.02;
 
-/// Whether a trajectory reaches so little far that it may count in voxels: ±0.5 cycles or ±π radians, with some overshoot.
+/// Whether a trajectory reaches so little far that it may count in voxels: ±0.5 cycles or ±π radians, with
+/// some overshoot.
 ///
 /// A matrix that followed from it would have 10 voxels at most. `points` is `[sample, dim]`.
 ///
@@ -30,10 +32,11 @@ pub fn may_count_voxels(points: ArrayView2<'_, f64>) -> bool {
     points.iter().all(|k| k.abs() <= OVERSHOOT * std::f64::consts::PI)
 }
 
-/// The unit of a trajectory: the one that is `stated`, or else the one that the range tells ([`detect_units`]), which goes to
-/// `notes`. The arguments are as for [`detect_units`].
+/// The unit of a trajectory: the one that is `stated`, or else the one that the range tells
+/// ([`detect_units`]), which goes to `notes`. The arguments are as for [`detect_units`].
 ///
-/// Errors: as [`detect_units`]; a unit per metre where the field of view is unknown; places that count from one end of k-space.
+/// Errors: as [`detect_units`]; a unit per metre where the field of view is unknown; places that count from
+/// one end of k-space.
 ///
 /// ```
 /// use ndarray::array;
@@ -81,7 +84,8 @@ pub fn settle_units(
     Ok(units)
 }
 
-/// Errors: places on one side of 0 alone that reach beyond the matrix's k-space. They count from one end, and no unit mends that.
+/// Errors: places on one side of 0 alone that reach beyond the matrix's k-space. They count from one end, and
+/// no unit mends that.
 fn expect_centred(
     points: ArrayView2<'_, f64>,
     matrix: &[usize],
@@ -105,12 +109,13 @@ fn expect_centred(
 
 /// Finds the unit of a trajectory by its range: the unit in which max |k| comes closest to n/2 from below.
 ///
-/// `points` is `[sample, dim]` as the file holds it, `matrix` and `fov_mm` are in the order x, y, z. A field of view that is
-/// not a positive number is unknown: it rules out units per metre. Cycles per field of view win when they cover at least
-/// 30 % of n/2.
+/// `points` is `[sample, dim]` as the file holds it, `matrix` and `fov_mm` are in the order x, y, z. A field
+/// of view that is
+/// not a positive number is unknown: it rules out units per metre. Cycles per field of view win when they
+/// cover at least 30 % of n/2.
 ///
-/// Errors: no unit explains the range; or, for a matrix below 22, another unit than cycles per field of view covers n/2 exactly
-/// (within 2 %).
+/// Errors: no unit explains the range; or, for a matrix below 22, another unit than cycles per field of view
+/// covers n/2 exactly (within 2 %).
 ///
 /// ```
 /// use ndarray::array;
@@ -185,8 +190,8 @@ fn fitting(cover: impl Fn(TrajectoryUnits) -> f64) -> Vec<(TrajectoryUnits, f64)
     all.filter(|(_, cover)| (LEAST_COVER..=OVERSHOOT).contains(cover)).collect()
 }
 
-/// A trajectory in a stated unit that reaches a smaller part of n/2 than this is doubted where another unit fits, and one that reaches less
-/// than the second in any case.
+/// A trajectory in a stated unit that reaches a smaller part of n/2 than this is doubted where another unit
+/// fits, and one that reaches less than the second in any case.
 const SHORT: [f64; 2] = [0.25, 0.1];
 
 /// Says where a trajectory in a stated unit reaches little of k-space.

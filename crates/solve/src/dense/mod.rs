@@ -1,5 +1,6 @@
-//! Small dense linear algebra in double precision, by `faer`, on as many threads as the device has: covariances, Hermitian
-//! eigenvectors, linear systems and projectors. Covariances of arrays on a GPU are summed there.
+//! Small dense linear algebra in double precision, by `faer`, on as many threads as the device has:
+//! covariances, Hermitian eigenvectors, linear systems and projectors. Covariances of arrays on a GPU are
+//! summed there.
 
 use faer::{Mat, MatRef, Side};
 use rayon::prelude::*;
@@ -12,19 +13,19 @@ use rayspin_kernels::gram::{self, Rows};
 /// A dense complex matrix.
 pub type Matrix = Mat<C64>;
 
-/// Runs `work` on new threads, as many as the device has, because `faer` uses the pool that it is called in. The memory that
-/// `faer` keeps for each thread is freed with them.
+/// Runs `work` on new threads, as many as the device has, because `faer` uses the pool that it is called in.
+/// The memory that `faer` keeps for each thread is freed with them.
 ///
-/// Errors: errors of `work`; a limit of the address space (`ulimit -v`) below the memory that `gemm` reserves for each
-/// thread, twice the last-level cache. `gemm` touches only [`panel_bytes`] of it.
+/// Errors: errors of `work`; a limit of the address space (`ulimit -v`) below the memory that `gemm` reserves
+/// for each thread, twice the last-level cache. `gemm` touches only [`panel_bytes`] of it.
 fn on_threads<T: Send>(device: &Device, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let cpu = device.cpu_side();
     expect_addresses("matrix products", || 2 * largest_cache() * cpu.threads() as u64)?;
     cpu.run_on_new_threads(work)
 }
 
-/// AᴴA of a tall A that is given row by row. It is summed one block of rows at a time, so that A is never in memory as a
-/// whole.
+/// AᴴA of a tall A that is given row by row. It is summed one block of rows at a time, so that A is never in
+/// memory as a whole.
 struct Gram {
     sum: Matrix,
     block: Vec<C64>,
@@ -70,8 +71,8 @@ impl Gram {
     }
 }
 
-/// Σ_r y yᴴ with y_a = v\[r + c_a\] over the rows r, where v are the values of an array and c its `columns`. Arrays on a GPU
-/// are summed there.
+/// Σ_r y yᴴ with y_a = v\[r + c_a\] over the rows r, where v are the values of an array and c its `columns`.
+/// Arrays on a GPU are summed there.
 ///
 /// ```
 /// use rayspin_core::{C32, C64};
@@ -117,7 +118,8 @@ pub fn covariance_memory(device: &Device, rows: Rows<'_>, columns: usize) -> (u6
 
 /// Eigenvalues of a Hermitian matrix, largest first, and their unit eigenvectors as columns.
 ///
-/// Errors: [`Error::Numerical`] if the iteration does not converge, for example because numbers are not finite.
+/// Errors: [`Error::Numerical`] if the iteration does not converge, for example because numbers are not
+/// finite.
 ///
 /// ```
 /// use rayspin_core::C64;
@@ -176,8 +178,8 @@ pub fn projector(device: &Device, v: &Matrix) -> Result<Matrix> {
     on_threads(device, || Ok(v * v.adjoint()))
 }
 
-/// Bytes of workspace for products of matrices with this many columns: the packed panels of `gemm`. Measured with 144 to
-/// 1000 columns, they are 0.5 to 0.7 thousand rows.
+/// Bytes of workspace for products of matrices with this many columns: the packed panels of `gemm`. Measured
+/// with 144 to 1000 columns, they are 0.5 to 0.7 thousand rows.
 pub fn panel_bytes(columns: usize) -> u64 {
     (640 * columns * size_of::<C64>()) as u64
 }

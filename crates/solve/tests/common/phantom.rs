@@ -1,4 +1,5 @@
-//! A series of low rank plus what is sparse in temporal frequency, and lines of k-space that differ from frame to frame.
+//! A series of low rank plus what is sparse in temporal frequency, and lines of k-space that differ from
+//! frame to frame.
 
 use std::f64::consts::TAU;
 
@@ -7,8 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::C64;
 
-/// A still disc with an inset whose contrast rises, and a spot that pulsates three times: `[frame, y, x]` of `n` voxels a side, and whether
-/// a voxel is the spot's.
+/// A still disc with an inset whose contrast rises, and a spot that pulsates three times: `[frame, y, x]` of
+/// `n` voxels a side, and whether a voxel is the spot's.
 pub(crate) fn phantom(frames: usize, n: usize) -> (Vec<C64>, Vec<bool>) {
     let voxels = (0..frames * n * n).map(|at| {
         let (time, y, x) = ((at / (n * n)) as f64 / frames as f64, at / n % n, at % n);
@@ -23,7 +24,8 @@ pub(crate) fn phantom(frames: usize, n: usize) -> (Vec<C64>, Vec<bool>) {
     voxels.unzip()
 }
 
-/// Which k-space positions are measured, `[frame, ky, kx]`: three lines at the centre, and a fifth of the others at random.
+/// Which k-space positions are measured, `[frame, ky, kx]`: three lines at the centre, and a fifth of the
+/// others at random.
 pub(crate) fn sampled(frames: usize, n: usize, seed: u64) -> ArrayD<bool> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let lines: Vec<bool> = (0..frames * n).map(|_| rng.random_bool(0.2)).collect();

@@ -66,8 +66,8 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     }
 }
 
-/// The command line as a request. Errors: options that contradict each other or are out of range; an image among the parameters of corrections that
-/// cannot be read.
+/// The command line as a request. Errors: options that contradict each other or are out of range; an image
+/// among the parameters of corrections that cannot be read.
 fn request(args: &ReconCt, given: &Given) -> Result<Request> {
     args.corrections.refuse_idle(given)?;
     let mut request = Request {

@@ -183,7 +183,8 @@ fn pictures(
     modes
         .into_iter()
         .map(|(name, title, alt, mode)| {
-            // From brain to skull is a voxel, in which the tumours' values are a fraction: coarser samples miss them here and there.
+            // From brain to skull is a voxel, in which the tumours' values are a fraction: coarser samples
+            // miss them here and there.
             let scene = Scene::new(camera.clone(), mode).step(grid, WIDTH / SIDE as f64 / 8.0)?;
             let mut drawn = Array::zeros(device, &scene.shape())?;
             renderer.draw(&scene, &mut drawn)?;

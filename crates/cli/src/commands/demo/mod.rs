@@ -169,7 +169,8 @@ impl Out<'_> {
     }
 }
 
-/// The true image and the others side by side, and each one's error below: the picture for a README or a slide.
+/// The true image and the others side by side, and each one's error below: the picture for a README or a
+/// slide.
 fn strip(views: &[&Array2<f32>; 3], peak: f32) -> Result<Array3<u8>> {
     let colour = |image: &Array2<f32>, high: f32, map: ColourMap| {
         to_colour(image.view(), Limits { low: 0.0, high }, map)

@@ -23,7 +23,8 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Takes a slice of the first repetition; the middle one where none is named. Errors: a slice that the image lacks.
+    /// Takes a slice of the first repetition; the middle one where none is named. Errors: a slice that the
+    /// image lacks.
     pub(super) fn before(image: &Image<f32>, slice: Option<usize>, window: Option<Window>) -> Result<Self> {
         let depth = image.shape_zyx()[0];
         let slice = slice.unwrap_or(depth / 2);

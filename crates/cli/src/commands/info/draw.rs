@@ -47,8 +47,8 @@ fn grid(frame: &Frame, sampled: &ArrayD<bool>) -> Result<(Array3<u8>, String)> {
     Ok((picture, format!("measured places of the grid are white{orange}; {axes}")))
 }
 
-/// Two axes of a grid, and their names: the phase encodings of a volume whose readouts are sampled alike, else the plane through the
-/// centre.
+/// Two axes of a grid, and their names: the phase encodings of a volume whose readouts are sampled alike,
+/// else the plane through the centre.
 fn plane(sampled: &ArrayD<bool>) -> Result<(Array2<bool>, &'static str)> {
     if sampled.ndim() == 2 {
         return Ok((sampled.clone().into_dimensionality::<Ix2>()?, "kx to the right, ky down"));
@@ -63,7 +63,8 @@ fn plane(sampled: &ArrayD<bool>) -> Result<(Array2<bool>, &'static str)> {
     Ok((centre.into_dimensionality::<Ix2>()?, "the plane kz = 0, kx to the right, ky down"))
 }
 
-/// The readouts of a trajectory, from the first (dark) to the last (bright); a second panel shows kx and kz of a volume.
+/// The readouts of a trajectory, from the first (dark) to the last (bright); a second panel shows kx and kz
+/// of a volume.
 fn path(trajectory: &Trajectory) -> (Array3<u8>, String) {
     let all = readouts(trajectory);
     let shown = evenly_spaced(all.len(), SHOWN);

@@ -169,8 +169,8 @@ impl Description {
         Ok(())
     }
 
-    /// What an array without a header would be understood as: samples where a trajectory is given, else a trajectory, else k-space.
-    /// An array that is `missing` is refused with the names of the others.
+    /// What an array without a header would be understood as: samples where a trajectory is given, else a
+    /// trajectory, else k-space. An array that is `missing` is refused with the names of the others.
     fn array(&mut self, path: &Path, options: &ScanOptions, missing: bool) -> Result<()> {
         let told = &mut self.told;
         let along = options.trajectory.is_some();

@@ -53,8 +53,8 @@ impl Made<'_> {
         Ok(notes)
     }
 
-    /// Compares the image with the reference, where there is one: an image of a part of the scan with the same part of a
-    /// reference of the whole.
+    /// Compares the image with the reference, where there is one: an image of a part of the scan with the
+    /// same part of a reference of the whole.
     ///
     /// Errors: images that cannot be compared.
     pub(super) fn judge(&mut self) -> Result<()> {

@@ -90,7 +90,8 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Completes the outputs, and tells what formats cannot hold. Returns all images, where they are compared.
+    /// Completes the outputs, and tells what formats cannot hold. Returns all images, where they are
+    /// compared.
     pub(super) fn finish(self, finished: &mut Finished<'_>) -> Result<Option<Image>> {
         let begun = std::time::Instant::now();
         together(|| {

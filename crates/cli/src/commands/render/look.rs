@@ -170,7 +170,8 @@ fn preset(preset: PresetArg) -> Vec<Knot> {
     }
 }
 
-/// Errors: a file that cannot be read; a line that does not hold five numbers; points that [`Transfer::new`] refuses.
+/// Errors: a file that cannot be read; a line that does not hold five numbers; points that [`Transfer::new`]
+/// refuses.
 pub(super) fn read_transfer(path: &Path) -> Result<Transfer> {
     let text = rayspin::io::read_text(path)?;
     let mut knots = Vec::new();

@@ -214,7 +214,8 @@ pub enum Picture {
     Colours(Array4<u8>),
 }
 
-/// Draws a volume; numbers of the modes that have them, else colours. Returns the size of a pixel at the middle of the volume in mm too.
+/// Draws a volume; numbers of the modes that have them, else colours. Returns the size of a pixel at the
+/// middle of the volume in mm too.
 ///
 /// Errors: options that do nothing or make no sense; a volume that cannot be drawn.
 pub(crate) fn in_memory(
@@ -237,7 +238,8 @@ pub(crate) fn in_memory(
     Ok((picture, pitch_mm))
 }
 
-/// The pictures `[view, row, column, channel]`. A GPU that has too little memory leaves them to the CPU, unless the user chose it.
+/// The pictures `[view, row, column, channel]`. A GPU that has too little memory leaves them to the CPU,
+/// unless the user chose it.
 fn draw(
     (device, finish_on_cpu): (&Device, bool),
     volume: Volume,

@@ -55,13 +55,15 @@ impl CopyStreams {
         }
     }
 
-    /// Makes work that is queued on `to` from now on wait for all work queued on `from` so far. The context is current.
+    /// Makes work that is queued on `to` from now on wait for all work queued on `from` so far. The context
+    /// is current.
     pub(super) fn order(&self, from: Stream, to: Stream) -> Result<()> {
         let (from, to) = (self.stream(from)?, self.stream(to)?);
         let what = "ordering two streams";
         let event = cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(failed(what))?;
         let event = Copied { event, shared: self.shared.clone() };
-        // SAFETY: event and streams are of this context and live; an event that is destroyed while waited for goes later.
+        // SAFETY: event and streams are of this context and live; an event that is destroyed while waited for
+        // goes later.
         unsafe {
             cu::event::record(event.event, from).map_err(failed(what))?;
             wait_event(to, event.event)
@@ -89,7 +91,8 @@ impl CopyStreams {
         let event = || cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(failed(what));
         let ticket = |event| Copied { event, shared: self.shared.clone() };
         let (before, after) = (ticket(event()?), ticket(event()?));
-        // SAFETY: events and streams are of this context and live; an event that is destroyed while waited for goes later.
+        // SAFETY: events and streams are of this context and live; an event that is destroyed while waited
+        // for goes later.
         unsafe {
             cu::event::record(before.event, self.shared.stream).map_err(failed(what))?;
             wait_event(stream, before.event)?;

@@ -1,10 +1,10 @@
-//! Where the vendor's libraries lie. The system's loader is asked first; then `RAYSPIN_CUDA_PATH` (folders separated by
-//! colons) and the toolkit's usual folder.
+//! Where the vendor's libraries lie. The system's loader is asked first; then `RAYSPIN_CUDA_PATH` (folders
+//! separated by colons) and the toolkit's usual folder.
 
 use std::path::{Path, PathBuf};
 
-/// Loads `lib<name>.so*` from the known folders when the loader does not find it by itself. A library that is loaded by
-/// its path is found by its name from then on.
+/// Loads `lib<name>.so*` from the known folders when the loader does not find it by itself. A library that is
+/// loaded by its path is found by its name from then on.
 pub(in crate::cuda) fn find(name: &str) {
     let mut folders: Vec<PathBuf> = std::env::var_os("RAYSPIN_CUDA_PATH")
         .map(|paths| std::env::split_paths(&paths).collect())
@@ -23,7 +23,8 @@ pub(in crate::cuda) fn find(name: &str) {
     }
 }
 
-/// `libname.so` and `libname.so.12`, but not `libname-builtins.so` or `libname.alt.so.13`; the highest version first.
+/// `libname.so` and `libname.so.12`, but not `libname-builtins.so` or `libname.alt.so.13`; the highest
+/// version first.
 fn candidates(folder: &Path, name: &str) -> Vec<PathBuf> {
     let prefix = format!("lib{name}.so");
     let version = |path: &PathBuf| -> Vec<u32> {

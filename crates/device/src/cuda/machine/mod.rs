@@ -82,15 +82,16 @@ impl Shared {
     }
 }
 
-/// The context is this thread's until this is dropped. Then the thread has again the context that it had: another library of the process
-/// may work on another GPU.
+/// The context is this thread's until this is dropped. Then the thread has again the context that it had:
+/// another library of the process may work on another GPU.
 #[must_use = "the context is current as long as this lives"]
 struct Entered {
     before: Option<sys::CUcontext>,
 }
 
 impl Entered {
-    /// A thread without a context keeps the context of the first GPU, which it would get anyway: most threads enter it again.
+    /// A thread without a context keeps the context of the first GPU, which it would get anyway: most threads
+    /// enter it again.
     ///
     /// # Safety
     /// The context lives as long as this does.
@@ -111,7 +112,8 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            // SAFETY: it was this thread's context a moment ago. A context that its owner has destroyed since is an error, not undefined.
+            // SAFETY: it was this thread's context a moment ago. A context that its owner has destroyed since
+            // is an error, not undefined.
             let _ = unsafe { cu::ctx::set_current(before) };
         }
     }
@@ -122,8 +124,8 @@ impl Machine {
         let device = cu::device::get(ordinal as i32).map_err(failed("finding the GPU"))?;
         let properties = properties(device)?;
         new_enough(ordinal, &properties)?;
-        // SAFETY: the device was just found. Its primary context stays retained until the process ends, so that arrays may
-        // be dropped in any order.
+        // SAFETY: the device was just found. Its primary context stays retained until the process ends, so
+        // that arrays may be dropped in any order.
         let context = unsafe { cu::primary_ctx::retain(device) }.map_err(failed("opening the GPU"))?;
         let first = ordinal == 0;
         // SAFETY: as above.
@@ -134,8 +136,8 @@ impl Machine {
             .ok()
             .filter(|&yes| yes != 0)
             .and_then(|_| {
-                // SAFETY: the device supports pools, and the attribute is a 64-bit number. Freed memory stays in the pool,
-                // so that the next allocation of its size costs nothing.
+                // SAFETY: the device supports pools, and the attribute is a 64-bit number. Freed memory stays
+                // in the pool, so that the next allocation of its size costs nothing.
                 unsafe {
                     let pool = cu::device::get_default_mem_pool(device).ok()?;
                     let mut keep = u64::MAX;
@@ -177,7 +179,8 @@ impl std::fmt::Debug for Machine {
     }
 }
 
-// SAFETY: each call does what CUDA's documentation of the function states. The comments at the calls name the rest.
+// SAFETY: each call does what CUDA's documentation of the function states. The comments at the calls name the
+// rest.
 unsafe impl Driver for Machine {
     fn properties(&self) -> &Properties {
         &self.properties
@@ -241,8 +244,9 @@ unsafe impl Driver for Machine {
     }
 
     fn reads_late(&self, from: &[u8]) -> bool {
-        // CUDA copies directly from memory whose address it knows. Longer copies are staged or waited for. If CUDA knows
-        // only the end of a slice, the slice begins in pageable memory, and its copy goes through the driver's own buffer.
+        // CUDA copies directly from memory whose address it knows. Longer copies are staged or waited for. If
+        // CUDA knows only the end of a slice, the slice begins in pageable memory, and its copy goes through
+        // the driver's own buffer.
         from.len() <= staging::SMALL && self.shared.enter().map_or(true, |_entered| known(from.as_ptr()))
     }
 
@@ -426,7 +430,8 @@ unsafe impl Driver for Machine {
 
     fn end_recording(&self) -> Result<Option<Box<dyn Graph>>> {
         let _entered = self.shared.enter()?;
-        // SAFETY: the stream is our own and was recording. The graph is used once, to make the executable graph.
+        // SAFETY: the stream is our own and was recording. The graph is used once, to make the executable
+        // graph.
         unsafe {
             let graph = match cu::stream::end_capture(self.shared.stream) {
                 Ok(graph) => graph,
@@ -456,7 +461,8 @@ unsafe impl Driver for Machine {
 /// Whether CUDA can copy from this host address without its own buffer: pinned, registered or managed memory.
 fn known(at: *const u8) -> bool {
     let mut kind = 0u32;
-    // SAFETY: the call writes the kind of memory to a local. An address that CUDA does not know only gives an error.
+    // SAFETY: the call writes the kind of memory to a local. An address that CUDA does not know only gives an
+    // error.
     let found = unsafe {
         sys::cuPointerGetAttribute(
             (&raw mut kind).cast(),

@@ -41,10 +41,12 @@ impl Loaded {
     }
 }
 
-/// Compiles what is neither in the cache nor precompiled, as [`Driver::compile_ahead`](crate::cuda::Driver::compile_ahead).
+/// Compiles what is neither in the cache nor precompiled, as
+/// [`Driver::compile_ahead`](crate::cuda::Driver::compile_ahead).
 pub(super) fn compile_ahead(properties: &Properties, job: &str, rehearse: &mut dyn FnMut(&Compile<'_>)) {
     let (Ok(compiler), Some(folder)) = (compile::usable(properties.driver), cache::folder()) else { return };
-    // Another version of Rayspin, or with other precompiled programs, may have to compile others for the same job.
+    // Another version of Rayspin, or with other precompiled programs, may have to compile others for the same
+    // job.
     let precompiled = precompiled::archive().ok().flatten().map(Precompiled::fingerprint);
     let version = format!("{} {compiler:?} {properties:?} {precompiled:?}", env!("CARGO_PKG_VERSION"));
     let mark = cache::key(&[job, &version]);
@@ -71,8 +73,8 @@ pub(super) fn compile_ahead(properties: &Properties, job: &str, rehearse: &mut d
     }
 }
 
-/// Compiles `ptx`, which ends in a zero byte, to machine code for the GPU of the current context. Errors: the assembler's
-/// message.
+/// Compiles `ptx`, which ends in a zero byte, to machine code for the GPU of the current context. Errors: the
+/// assembler's message.
 fn link(program: &Program, ptx: &[u8]) -> Result<Vec<u8>> {
     const LOG: usize = 4096;
     let mut log = [0u8; LOG];
@@ -82,8 +84,8 @@ fn link(program: &Program, ptx: &[u8]) -> Result<Vec<u8>> {
     let mut values = [log.as_mut_ptr().cast::<c_void>(), LOG as *mut c_void];
     let mut state = std::ptr::null_mut();
     let (mut image, mut bytes) = (std::ptr::null_mut(), 0usize);
-    // SAFETY: options and log outlive the linker's state, which is destroyed below. The PTX is only read, and the image is
-    // copied before its owner is destroyed.
+    // SAFETY: options and log outlive the linker's state, which is destroyed below. The PTX is only read, and
+    // the image is copied before its owner is destroyed.
     let made = unsafe {
         sys::cuLinkCreate_v2(2, options.as_mut_ptr(), values.as_mut_ptr(), &mut state).result().and_then(
             |()| {
@@ -137,7 +139,8 @@ impl Module for Loaded {
 struct Entry {
     function: sys::CUfunction,
     resources: Resources,
-    /// Whether the kernel was compiled for processors that can wait for the previous launch. Only then does it wait.
+    /// Whether the kernel was compiled for processors that can wait for the previous launch. Only then does
+    /// it wait.
     waits: bool,
     shared: Arc<Shared>,
 }

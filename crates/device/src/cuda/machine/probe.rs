@@ -8,7 +8,8 @@ use crate::cuda::Properties;
 
 /// The oldest driver interface that has all symbols of the bindings.
 const OLDEST_DRIVER: (u32, u32) = (12, 8);
-/// The oldest processor that tests compile kernels for. It has the FP64 and FP16 tensor instructions that kernels use.
+/// The oldest processor that tests compile kernels for. It has the FP64 and FP16 tensor instructions that
+/// kernels use.
 const OLDEST_CAPABILITY: (u32, u32) = (8, 0);
 
 /// The reason why no GPU can be used.
@@ -32,14 +33,15 @@ impl std::fmt::Display for NoGpu {
     }
 }
 
-/// Whether a driver is installed. There may still be no GPU. The driver is not started, because that takes a third of a
-/// second.
+/// Whether a driver is installed. There may still be no GPU. The driver is not started, because that takes a
+/// third of a second.
 pub fn driver_installed() -> bool {
     // SAFETY: loading the driver has no requirements.
     unsafe { sys::is_culib_present() }
 }
 
-/// A GPU that starts on a thread of its own. Dropping this waits for it: a program must not end within its driver.
+/// A GPU that starts on a thread of its own. Dropping this waits for it: a program must not end within its
+/// driver.
 #[derive(Debug)]
 #[must_use = "dropping it waits until the GPU has started"]
 pub struct Starting(Option<std::thread::JoinHandle<()>>);
@@ -53,7 +55,8 @@ impl Drop for Starting {
     }
 }
 
-/// Begins to start the driver and a GPU, which takes a third of a second. Who opens that GPU meanwhile waits for the rest.
+/// Begins to start the driver and a GPU, which takes a third of a second. Who opens that GPU meanwhile waits
+/// for the rest.
 pub fn start(ordinal: usize) -> Starting {
     let work = move || {
         if count().is_ok()

@@ -1,7 +1,7 @@
-//! Copies between pageable host memory and the device through pinned buffers. Each copying thread (a lane) has two buffers:
-//! while the device copies one, the thread fills or empties the other. Several threads are needed, because one core copies
-//! some 7 GB/s of memory that lies in no cache, and less of new memory whose pages it touches first, while a link carries 55
-//! GB/s (`rayspin-ladder transfers`).
+//! Copies between pageable host memory and the device through pinned buffers. Each copying thread (a lane)
+//! has two buffers: while the device copies one, the thread fills or empties the other. Several threads are
+//! needed, because one core copies some 7 GB/s of memory that lies in no cache, and less of new memory whose
+//! pages it touches first, while a link carries 55 GB/s (`rayspin-ladder transfers`).
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,8 @@ use super::Shared;
 const CHUNK: usize = 2 << 20;
 /// Maximum number of lanes.
 const LANES: usize = 8;
-/// Minimum number of chunks for another lane: a thread takes some 20 µs to start, and a core copies a chunk in 300 µs.
+/// Minimum number of chunks for another lane: a thread takes some 20 µs to start, and a core copies a chunk
+/// in 300 µs.
 const CHUNKS_OF_A_LANE: usize = 2;
 /// Smaller copies go through the driver's own buffer.
 pub(super) const SMALL: usize = 64 << 10;
@@ -46,8 +47,8 @@ unsafe impl Send for Pinned {}
 /// # Safety
 /// The context is current; `to` begins as many allocated bytes as `from` has.
 pub(super) unsafe fn upload_unstaged(shared: &Shared, to: u64, from: &[u8]) -> Result<(), DriverError> {
-    // SAFETY: as the caller promises. A copy from pageable memory returns when the bytes are read. For long copies this
-    // holds only if the driver stages them, so the call waits for those.
+    // SAFETY: as the caller promises. A copy from pageable memory returns when the bytes are read. For long
+    // copies this holds only if the driver stages them, so the call waits for those.
     unsafe {
         cu::memcpy_htod_async(to, from, shared.stream)?;
         if from.len() <= SMALL { Ok(()) } else { cu::stream::synchronize(shared.stream) }
@@ -143,8 +144,8 @@ impl Staging {
     }
 }
 
-/// Calls `work` with every lane, the first on this thread and each other one on a thread of its own. Waits for all of them
-/// and returns the first error.
+/// Calls `work` with every lane, the first on this thread and each other one on a thread of its own. Waits
+/// for all of them and returns the first error.
 fn on_each(
     shared: &Shared,
     lanes: &mut [Lane],
@@ -189,8 +190,8 @@ impl Pinned {
 
     /// The first bytes of the buffer, once the last copy out of or into it is done.
     fn bytes(&mut self, len: usize) -> Result<&mut [u8], DriverError> {
-        // SAFETY: the buffer holds CHUNK bytes, which are set or copied to before they are read. No copy is under way after
-        // its event has occurred.
+        // SAFETY: the buffer holds CHUNK bytes, which are set or copied to before they are read. No copy is
+        // under way after its event has occurred.
         unsafe {
             cu::event::synchronize(self.done)?;
             Ok(std::slice::from_raw_parts_mut(self.bytes.cast::<u8>(), len.min(CHUNK)))

@@ -62,8 +62,8 @@ impl Surface {
             resource.resType = sys::CUresourcetype::CU_RESOURCE_TYPE_ARRAY;
             resource.res.array.hArray = array;
             let mut texture: sys::CUDA_TEXTURE_DESC = std::mem::zeroed();
-            // A missing axis is read at 0, half a texel from the border. With a border, an H100 would halve the values of a
-            // one-dimensional texture.
+            // A missing axis is read at 0, half a texel from the border. With a border, an H100 would halve
+            // the values of a one-dimensional texture.
             texture.addressMode = layout
                 .size
                 .map(|n| if n == 0 { sys::CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP } else { outside });

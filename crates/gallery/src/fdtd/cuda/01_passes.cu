@@ -1,4 +1,5 @@
-// All of H, then all of E: a pass each. The first step reads the start and writes the result, later ones change the result.
+// All of H, then all of E: a pass each. The first step reads the start and writes the result, later ones
+// change the result.
 // STRIDED 1: the threads of a warp go along the slowest axis.
 
 #ifndef STRIDED

@@ -1,5 +1,6 @@
-// A step in one pass, from one array to another. A thread computes the new H of its cell. It also computes the new H of the neighbours behind
-// it, since its E needs them. Memory is read once, the rest comes from caches.
+// A step in one pass, from one array to another. A thread computes the new H of its cell. It also computes
+// the new H of the neighbours behind it, since its E needs them. Memory is read once, the rest comes from
+// caches.
 
 static __device__ __forceinline__ float new_hx(const float* f, const Box& b, int x, int y, int z) {
     const unsigned long long n = index(b, x, y, z);

@@ -1,7 +1,8 @@
-// STEPS steps a pass (temporal blocking). A block of TX x TY threads goes through planes along z. Each plane passes STEPS stages, one step each: stage
-// s makes plane q - s new when plane q has come from memory. A thread keeps its column of each stage in registers; neighbours along
-// x and y meet in shared memory. Each stage makes the outermost threads' values wrong by one cell more, so the block writes
-// (TX - 2 STEPS) x (TY - 2 STEPS) cells of a plane, and begins STEPS planes before those that it writes.
+// STEPS steps a pass (temporal blocking). A block of TX x TY threads goes through planes along z. Each plane
+// passes STEPS stages, one step each: stage s makes plane q - s new when plane q has come from memory. A
+// thread keeps its column of each stage in registers; neighbours along x and y meet in shared memory. Each
+// stage makes the outermost threads' values wrong by one cell more, so the block writes (TX - 2 STEPS) x
+// (TY - 2 STEPS) cells of a plane, and begins STEPS planes before those that it writes.
 
 #ifndef STEPS
 #define STEPS 2

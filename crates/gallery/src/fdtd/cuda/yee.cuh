@@ -1,5 +1,5 @@
-// Yee's grid. Arrays: Ex, Ey, Ez, Hx, Hy, Hz, or with DIMS 2 (nothing varies along z) Ez, Hx, Hy. Ahead of the box E is 0; where
-// x, y or z is 0 the components of E that lie in the conductor are never changed.
+// Yee's grid. Arrays: Ex, Ey, Ez, Hx, Hy, Hz, or with DIMS 2 (nothing varies along z) Ez, Hx, Hy. Ahead of
+// the box E is 0; where x, y or z is 0 the components of E that lie in the conductor are never changed.
 
 #ifndef DIMS
 #define DIMS 3

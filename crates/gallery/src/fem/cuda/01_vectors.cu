@@ -1,5 +1,5 @@
-// The operations of a step as kernels of their own, and what every variant begins with. Scalars stay on the GPU: a kernel that needs one adds up
-// what the blocks of an earlier kernel have left.
+// The operations of a step as kernels of their own, and what every variant begins with. Scalars stay on the
+// GPU: a kernel that needs one adds up what the blocks of an earlier kernel have left.
 
 // u = 0, r = b inside of the boundary, both directions r.
 extern "C" __global__ void begin(const float* __restrict__ b, float* u, float* r, float* d, float* other, double* squares,

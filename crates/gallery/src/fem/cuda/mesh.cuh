@@ -1,4 +1,5 @@
-// Nodes and elements of a box of cubes, and sums of blocks. Vectors are on all nodes and 0 on the boundary; kappa is on elements.
+// Nodes and elements of a box of cubes, and sums of blocks. Vectors are on all nodes and 0 on the boundary;
+// kappa is on elements.
 
 struct Mesh {
     int nx, ny, nz;

@@ -1,4 +1,5 @@
-// A frame coded as its difference from displaced 16 × 16 pixels of a reference frame. Beyond its edges a frame goes on as its edge.
+// A frame coded as its difference from displaced 16 × 16 pixels of a reference frame. Beyond its edges a
+// frame goes on as its edge.
 
 #ifndef THREADS
 #define THREADS 160
@@ -26,8 +27,9 @@ static __device__ __forceinline__ void add(unsigned (&sums)[4], const unsigned* 
     }
 }
 
-// A block a macroblock. Its part of the reference lies in shared memory as words; a thread makes four displacements from two words, four
-// differences an instruction. No sum is stored: keys of sum, length and order are compared, and their least is the displacement.
+// A block a macroblock. Its part of the reference lies in shared memory as words; a thread makes four
+// displacements from two words, four differences an instruction. No sum is stored: keys of sum, length and
+// order are compared, and their least is the displacement.
 extern "C" __global__ void __launch_bounds__(THREADS)
 search(const unsigned char* __restrict__ current, const unsigned char* __restrict__ reference, short2* __restrict__ vectors,
        int height, int width, int radius) {

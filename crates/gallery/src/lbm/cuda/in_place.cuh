@@ -1,11 +1,12 @@
-// One array, which a step reads and writes: a cell writes to the very places that it has read. It owns two places of every pair of
-// directions: one at home and one in the cell ahead. In even steps 2k + 1 lies ahead and 2k + 2 at home when they leave; in odd steps
-// the names change places, so that each is found where it arrives (M. Lehmann, "Esoteric Pull and Esoteric Push: two simple in-place
-// streaming schemes for the lattice Boltzmann method on GPUs", Computation 10, 92, 2022). At a wall the names do not change: then a cell
-// finds what it sent.
+// One array, which a step reads and writes: a cell writes to the very places that it has read. It owns two
+// places of every pair of
+// directions: one at home and one in the cell ahead. In even steps 2k + 1 lies ahead and 2k + 2 at home when
+// they leave; in odd steps the names change places, so that each is found where it arrives (M. Lehmann,
+// "Esoteric Pull and Esoteric Push: two simple in-place streaming schemes for the lattice Boltzmann method on
+// GPUs", Computation 10, 92, 2022). At a wall the names do not change: then a cell finds what it sent.
 
-// Reads or writes a cell's two places of a pair. Odd steps and edges are known to the compiler: tests of both took half of all
-// instructions, and bandwidth waited for them.
+// Reads or writes a cell's two places of a pair. Odd steps and edges are known to the compiler: tests of both
+// took half of all instructions, and bandwidth waited for them.
 template <bool PUT, bool ODD, bool EDGE, int K, int CX, int CY, int CZ>
 static __device__ __forceinline__ void pair(const Site& s, number* f, float* g) {
     const bool behind_free = ODD && !(EDGE && s.blocked(-CY, -CZ)), ahead_free = ODD && !(EDGE && s.blocked(CY, CZ));

@@ -1,5 +1,6 @@
-// All steps. The first sets out from an equilibrium, which a collision leaves as it is, so it reads no populations; after the last the
-// moments of what arrives are written. So T steps read the populations T times and write them T times.
+// All steps. The first sets out from an equilibrium, which a collision leaves as it is, so it reads no
+// populations; after the last the moments of what arrives are written. So T steps read the populations T
+// times and write them T times.
 
 extern "C" __global__ void start(const float* __restrict__ fields, float* f, int nx, int ny, int nz, int walls,
                                  float lid, float force) {

@@ -1,7 +1,9 @@
-// D3Q19 with one relaxation time. A population g_i is f_i less its weight w_i, so that it has the digits of what moves. Directions
+// D3Q19 with one relaxation time. A population g_i is f_i less its weight w_i, so that it has the digits of
+// what moves. Directions
 // come in nine pairs: 2k + 1 is (CX, CY, CZ), 2k + 2 its opposite. No first of a pair points to -x.
 
-// HALF 1: populations are stored as halves, in units of 2^-15: so |g| < 2 is at the upper end of what halves hold.
+// HALF 1: populations are stored as halves, in units of 2^-15: so |g| < 2 is at the upper end of what halves
+// hold.
 #ifndef HALF
 #define HALF 0
 #endif

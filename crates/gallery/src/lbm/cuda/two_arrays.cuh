@@ -1,5 +1,7 @@
-// A step reads one array and writes the other. PULL 0: a cell writes to its neighbours. PULL 1: it reads from them.
-// RECORDS 1: the 19 populations of a cell lie side by side. RECORDS 0: each population has an array of its own.
+// A step reads one array and writes the other. PULL 0: a cell writes to its neighbours. PULL 1: it reads from
+// them.
+// RECORDS 1: the 19 populations of a cell lie side by side. RECORDS 0: each population has an array of its
+// own.
 
 #ifndef PULL
 #define PULL 1
@@ -12,7 +14,8 @@ static __device__ __forceinline__ unsigned long long slot(const Site& s, unsigne
     return RECORDS ? 19ull * n + i : (unsigned long long)i * s.cells + n;
 }
 
-// Where population `to` of the cell one step along (cx, cy, cz) lies; behind a wall it is this cell's own `back`.
+// Where population `to` of the cell one step along (cx, cy, cz) lies; behind a wall it is this cell's own
+// `back`.
 static __device__ __forceinline__ unsigned long long beside(const Site& s, int cx, int cy, int cz, int to, int back) {
     int x = s.x + cx;
     const bool around = x < 0 || x == s.nx;

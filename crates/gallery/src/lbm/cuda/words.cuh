@@ -1,10 +1,13 @@
-// The scheme of in_place.cuh for halves. A thread has two neighbours along x, which lie in one word of 32 bits. Populations that move along x
-// lie one cell further, across words: lanes of a warp exchange halves, so that still almost every access is a whole word. Accesses of 16 bits
-// store parts of sectors, which the second-level cache has to merge: it took 1.7 times the sectors that the bytes fill.
+// The scheme of in_place.cuh for halves. A thread has two neighbours along x, which lie in one word of 32
+// bits. Populations that move along x
+// lie one cell further, across words: lanes of a warp exchange halves, so that still almost every access is a
+// whole word. Accesses of 16 bits store parts of sectors, which the second-level cache has to merge: it took
+// 1.7 times the sectors that the bytes fill.
 
 template <bool PUT, bool ODD, bool EDGE>
 struct Words {
-    // Reads or writes the two places of a pair for both cells. A word of `g` is a population of both, the first cell in its lower half.
+    // Reads or writes the two places of a pair for both cells. A word of `g` is a population of both, the
+    // first cell in its lower half.
     template <int K, int CX, int CY, int CZ>
     static __device__ __forceinline__ void one(const Site& s, bool there, number* f, unsigned* g) {
         const bool behind_free = ODD && !(EDGE && s.blocked(-CY, -CZ)), ahead_free = ODD && !(EDGE && s.blocked(CY, CZ));

@@ -1,7 +1,8 @@
 // Strips of STRIP columns, a kernel a column; panels of several strips; the rest of the matrix once a panel.
 
-// A step within the strip of columns from `begin` to `end`: eliminates with column j - 1, if the strip has it, and finds the pivot of column j, if the
-// strip has that. 16 threads a row. The last block to finish changes the rows, of these columns alone.
+// A step within the strip of columns from `begin` to `end`: eliminates with column j - 1, if the strip has
+// it, and finds the pivot of column j, if the strip has that. 16 threads a row. The last block to finish
+// changes the rows, of these columns alone.
 extern "C" __global__ void __launch_bounds__(256)
 column(double* a, int* pivots, double* sizes, int* rows, unsigned* ticket, int n, int begin, int end, int j) {
     __shared__ bool last;
@@ -47,7 +48,8 @@ column(double* a, int* pivots, double* sizes, int* rows, unsigned* ticket, int n
     }
 }
 
-// Rows from `row` to `row_end`, columns from `column` to `column_end`: less L U with the columns of L from `from` to `to`. A thread a number.
+// Rows from `row` to `row_end`, columns from `column` to `column_end`: less L U with the columns of L from
+// `from` to `to`. A thread a number.
 extern "C" __global__ void __launch_bounds__(256)
 update_each(double* a, int n, int row, int row_end, int column, int column_end, int from, int to) {
     const int j = column + blockIdx.x * 32 + threadIdx.x % 32, i = row + blockIdx.y * 8 + threadIdx.x / 32;

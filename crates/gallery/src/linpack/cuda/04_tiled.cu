@@ -1,4 +1,5 @@
-// The same update by blocks of BM x BN numbers: 8 x 4 sums a thread, tiles of L and U in shared memory, the next tiles under way meanwhile.
+// The same update by blocks of BM x BN numbers: 8 x 4 sums a thread, tiles of L and U in shared memory, the
+// next tiles under way meanwhile.
 
 #ifndef BM
 #define BM 64

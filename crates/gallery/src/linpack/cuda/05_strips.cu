@@ -1,12 +1,15 @@
-// A strip of columns in one launch. Each block keeps its rows in shared memory. A column costs one exchange of messages between blocks: each
-// block tells its best row and its numbers, reads what all others tell, and knows the pivot. Every block must run at once.
+// A strip of columns in one launch. Each block keeps its rows in shared memory. A column costs one exchange
+// of messages between blocks: each block tells its best row and its numbers, reads what all others tell, and
+// knows the pivot. Every block must run at once.
 //
-// A message is made of words: 32 bits and the turn in which they were written. A word is written whole, so a reader that finds the turn has
-// the bits too, and nobody waits for a fence. Two sets of words take turns. A block writes a set again only after it has read the other, which
-// others write after they have read this one.
+// A message is made of words: 32 bits and the turn in which they were written. A word is written whole, so a
+// reader that finds the turn has the bits too, and nobody waits for a fence. Two sets of words take turns. A
+// block writes a set again only after it has read the other, which others write after they have read this
+// one.
 
 #define THREADS 256
-// With 4 numbers of padding, eight rows by four columns lie in each bank of shared memory twice, which is the least.
+// With 4 numbers of padding, eight rows by four columns lie in each bank of shared memory twice, which is the
+// least.
 #define ROW (STRIP + 4)
 // Words of a block: the size of its best number, the row of that, and the numbers of this row.
 #define SLOT (4 + 2 * STRIP)

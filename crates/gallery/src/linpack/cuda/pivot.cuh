@@ -9,7 +9,8 @@ static __device__ __forceinline__ void better(Best& best, double size, int row) 
     if (size > best.size || (size == best.size && row < best.row)) best.size = size, best.row = row;
 }
 
-// The best of all threads of a block, in thread 0. The number of threads of a block is a power of two, at most 256.
+// The best of all threads of a block, in thread 0. The number of threads of a block is a power of two, at
+// most 256.
 static __device__ Best best_of_block(Best own) {
     __shared__ double sizes[256];
     __shared__ int rows[256];

@@ -1,11 +1,13 @@
-// What a strip of STRIP columns, at most 32, means for the columns beside it: rows change, and rows of U follow.
+// What a strip of STRIP columns, at most 32, means for the columns beside it: rows change, and rows of U
+// follow.
 
 #ifndef STRIP
 #define STRIP 16
 #endif
 
-// The row changes of a strip in all other columns, a thread a column. First the first warp works out where each changed row's numbers
-// come from, so that all loads come before all stores. Its lane k knows row begin + k and the k-th row below the strip.
+// The row changes of a strip in all other columns, a thread a column. First the first warp works out where
+// each changed row's numbers come from, so that all loads come before all stores. Its lane k knows row
+// begin + k and the k-th row below the strip.
 extern "C" __global__ void exchange(double* a, const int* pivots, int n, int begin, int end) {
     __shared__ int to[2 * STRIP], from[2 * STRIP], below;
     if (threadIdx.x < 32) {
@@ -44,7 +46,8 @@ extern "C" __global__ void exchange(double* a, const int* pivots, int n, int beg
         if (i < STRIP ? i < width : i - STRIP < below) a[(long long)to[i] * n + j] = v[i];
 }
 
-// Rows of U of a strip in the columns from `column` to `column_end`: L of the strip, inverted, times what is there. A thread a column.
+// Rows of U of a strip in the columns from `column` to `column_end`: L of the strip, inverted, times what is
+// there. A thread a column.
 extern "C" __global__ void solve(double* a, int n, int begin, int end, int column, int column_end) {
     __shared__ double l[STRIP][STRIP];
     for (int at = threadIdx.x; at < STRIP * STRIP; at += blockDim.x) {

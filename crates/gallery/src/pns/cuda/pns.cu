@@ -1,12 +1,13 @@
-// Runs of a stochastic Petri net of n x 2n places, n even. Tile (i, j) of half step h has rows 2i - o, 2i - o + 1 and columns 2j + o,
-// 2j + o + 1, where o = h mod 2. Row -1 is row n - 1 and column 2n is column 0.
+// Runs of a stochastic Petri net of n x 2n places, n even. Tile (i, j) of half step h has rows 2i - o, 2i -
+// o + 1 and columns 2j + o, 2j + o + 1, where o = h mod 2. Row -1 is row n - 1 and column 2n is column 0.
 
 #ifndef WORDS
 #define WORDS 1
 #endif
 #define RUNS 32  // of a word
 
-// Tokens of a place: of one run in a byte, 0 or 1, or of 32 runs in each of EACH words, a bit each. They are loaded at once.
+// Tokens of a place: of one run in a byte, 0 or 1, or of 32 runs in each of EACH words, a bit each. They are
+// loaded at once.
 template <class Word, int EACH>
 struct __align__(EACH * sizeof(Word)) Tokens {
     static constexpr int words = EACH;
@@ -58,14 +59,16 @@ static __device__ __forceinline__ void mark(const Net<T, Index>& net, const Part
                 net.row(y, x & 1)[(x >> 1) * net.along].of[w] = T::mine(0 - marking[(size_t)y * 2 * net.n + x]);
 }
 
-// The two transitions between two places of a row: what they hold changes places where `bits` are 1. An instruction for each place.
+// The two transitions between two places of a row: what they hold changes places where `bits` are 1. An
+// instruction for each place.
 template <class Word>
 static __device__ __forceinline__ void exchange(Word& a, Word& b, unsigned bits) {
     const unsigned from = a;
     a = (from & ~bits) | (b & bits), b = (b & ~bits) | (from & bits);
 }
 
-// Those between a place and the place below it: a token falls always and climbs where `bits` are 1, where the way is open.
+// Those between a place and the place below it: a token falls always and climbs where `bits` are 1, where the
+// way is open.
 template <class Word>
 static __device__ __forceinline__ void fall(Word& above, Word& below, unsigned bits, unsigned open) {
     const unsigned moves = (above ^ below) & (above | bits) & open;
@@ -218,8 +221,9 @@ planes(const unsigned* __restrict__ marking, unsigned n, unsigned words, unsigne
     by_blocks(planes_of((Runs*)places, n), marking, words, steps, keys_of(seed), whole, sums);
 }
 
-// Several words of runs, which a thread loads and stores at once. As arguments the keys of the rounds are operands of the instructions that need
-// them. Made of a seed, they take 23 registers more for two words, and 23 instructions more a turn of the loop for four (sm_90).
+// Several words of runs, which a thread loads and stores at once. As arguments the keys of the rounds are
+// operands of the instructions that need them. Made of a seed, they take 23 registers more for two words, and
+// 23 instructions more a turn of the loop for four (sm_90).
 extern "C" __global__ void __launch_bounds__(512)
 several(const unsigned* __restrict__ marking, unsigned n, unsigned words, unsigned steps, uint4 k0, uint4 k1, uint4 k2, uint4 k3,
         uint4 k4, unsigned long long* sums) {

@@ -1,6 +1,7 @@
-// RC5-32/12/9 for consecutive keys. Bytes 0 to 3 of a key are the number `upper`, bytes 4 to 8 the 40 bits of `lower`, and key i is the i-th
-// after these. A candidate is a key whose ciphertext agrees with `cipher` in the first word, as far as `mask` has bits. found[0] counts
-// candidates, and found[1 ...] holds as many as there is room for.
+// RC5-32/12/9 for consecutive keys. Bytes 0 to 3 of a key are the number `upper`, bytes 4 to 8 the 40 bits of
+// `lower`, and key i is the i-th after these. A candidate is a key whose ciphertext agrees with `cipher` in
+// the first word, as far as `mask` has bits. found[0] counts candidates, and found[1 ...] holds as many as
+// there is room for.
 
 #ifndef THREADS
 #define THREADS 128
@@ -36,7 +37,8 @@ static __device__ __forceinline__ unsigned shifted(unsigned word, unsigned by) {
     return word << (by & 31) | word >> (-by & 31);
 }
 
-// A key a thread, as the definition has it. The places of words are known only as it runs, so that they lie in memory.
+// A key a thread, as the definition has it. The places of words are known only as it runs, so that they lie
+// in memory.
 extern "C" __global__ void __launch_bounds__(1024)
 naive(unsigned upper, unsigned long long lower, unsigned keys, unsigned plain_a, unsigned plain_b, unsigned cipher,
       unsigned mask, unsigned* found, unsigned room) {
@@ -74,8 +76,9 @@ static __device__ __forceinline__ void mix(unsigned& s, unsigned& l, unsigned& a
     b = l = rotated(l + by, by);
 }
 
-// The first word of the ciphertext, from step FROM of the schedule on. All loops are unrolled, so that every word has a register, and what the
-// first word does not need is left out by the compiler: the last word of the schedule and half of the last round.
+// The first word of the ciphertext, from step FROM of the schedule on. All loops are unrolled, so that every
+// word has a register, and what the first word does not need is left out by the compiler: the last word of
+// the schedule and half of the last round.
 template <int FROM>
 static __device__ __forceinline__ unsigned first_word(unsigned (&s)[WORDS], unsigned (&l)[3], unsigned a, unsigned b,
                                                       const Block& block) {
@@ -104,8 +107,8 @@ registers(unsigned upper, unsigned long long lower, unsigned keys, unsigned plai
     report(first_word<0>(s, l, 0, 0, block), block, at, found, room);
 }
 
-// Keys that share their first eight bytes share the first two steps of the schedule. A thread makes these once and tries TURNS keys of such a
-// group of 256.
+// Keys that share their first eight bytes share the first two steps of the schedule. A thread makes these
+// once and tries TURNS keys of such a group of 256.
 extern "C" __global__ void __launch_bounds__(THREADS)
 several(unsigned upper, unsigned long long lower, unsigned keys, unsigned plain_a, unsigned plain_b, unsigned cipher,
         unsigned mask, unsigned* found, unsigned room) {

@@ -1,5 +1,6 @@
-// One class of quartets: BRA and KET are the numbers of p shells in both pairs. All loops over axes, powers, points and functions are unrolled, so that
-// everything has a register. MADE is 1 where the numbers of pairs are made beforehand.
+// One class of quartets: BRA and KET are the numbers of p shells in both pairs. All loops over axes, powers,
+// points and functions are unrolled, so that everything has a register. MADE is 1 where the numbers of pairs
+// are made beforehand.
 #ifndef BRA
 #define BRA 2
 #define KET 2
@@ -13,8 +14,9 @@
 #define LC (KET > 0)
 #define LD (KET > 1)
 #define POINTS ((BRA + KET) / 2 + 1)
-// 81 sums of four p shells are too many for the registers of a thread. There three threads share a quartet. Each makes the functions of one component of the
-// first shell, which turned axes make the first for all three.
+// 81 sums of four p shells are too many for the registers of a thread. There three threads share a quartet.
+// Each makes the functions of one component of the first shell, which turned axes make the first for all
+// three.
 #define PARTS (BRA == 2 && KET == 2 ? 3 : 1)
 #define NA (LA && PARTS == 1 ? 3 : 1)
 #define NB (LB ? 3 : 1)
@@ -119,7 +121,8 @@ static __device__ __forceinline__ real of(const Line& line, int i, int j, int k,
 #define RESIDENT 0
 #endif
 
-// The first pairs are those from `bras` on, the second `kets` of them from `first` on. Integrals of the class begin at `integrals`.
+// The first pairs are those from `bras` on, the second `kets` of them from `first` on. Integrals of the class
+// begin at `integrals`.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 quartets(const real* __restrict__ shells, const uint2* __restrict__ pairs, const real* __restrict__ rows, unsigned count,
          unsigned bras, unsigned first, unsigned kets, unsigned all, const real* __restrict__ table,

@@ -1,6 +1,7 @@
-// Repulsion integrals of s and p shells by Rys quadrature. A shell is nine numbers: centre, exponents and coefficients of three primitive functions. A pair of
-// shells has ROWS numbers; each number has a row over all pairs. They are exponent p, 1/(2p), centre, and size over p of each of nine pairs of primitives. Then come the
-// centre of the first shell and how far the second is from it.
+// Repulsion integrals of s and p shells by Rys quadrature. A shell is nine numbers: centre, exponents and
+// coefficients of three primitive functions. A pair of shells has ROWS numbers; each number has a row over
+// all pairs. They are exponent p, 1/(2p), centre, and size over p of each of nine pairs of primitives. Then
+// come the centre of the first shell and how far the second is from it.
 
 #define TERMS 10
 #define INTERVALS 80
@@ -23,7 +24,8 @@ static __device__ __forceinline__ Product product(const real* a, const real* b, 
     return made;
 }
 
-// Points and weights: polynomials of an interval of x, constants where x is large. `table` begins with the numbers for N points.
+// Points and weights: polynomials of an interval of x, constants where x is large. `table` begins with the
+// numbers for N points.
 template <int N>
 static __device__ __forceinline__ void quadrature(real x, const real* table, real (&u)[N], real (&w)[N]) {
     // Not a number converts to anything.
@@ -49,7 +51,8 @@ static __device__ __forceinline__ void quadrature(real x, const real* table, rea
     }
 }
 
-// A class of n second pairs or, of one type with the first, as many as the first is in its type, and one: first and second pair of a quartet.
+// A class of n second pairs or, of one type with the first, as many as the first is in its type, and one:
+// first and second pair of a quartet.
 static __device__ __forceinline__ void pairs_of(unsigned quartet, bool same, unsigned n, unsigned& bra, unsigned& ket) {
     if (!same) {
         bra = quartet / n;

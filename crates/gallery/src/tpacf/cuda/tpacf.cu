@@ -1,5 +1,6 @@
-// Pairs of points on the unit sphere, counted by |a - b|² between edges. Row 0 counts the pairs of set 0, rows 1 to `sets` the pairs of a point
-// of set 0 and a point of set `row`, the others the pairs of set row - sets. A set is n numbers x, n numbers y and n numbers z.
+// Pairs of points on the unit sphere, counted by |a - b|² between edges. Row 0 counts the pairs of set 0,
+// rows 1 to `sets` the pairs of a point of set 0 and a point of set `row`, the others the pairs of set row -
+// sets. A set is n numbers x, n numbers y and n numbers z.
 
 #define EDGES 21
 #define BINS 22
@@ -143,8 +144,9 @@ logarithm(const float* __restrict__ points, unsigned n, unsigned sets, const flo
     by_columns<true>(points, n, sets, edges, counts, tile, near, own);
 }
 
-// The exponent of a number and the first bit of its mantissa are a logarithm already: they choose one of INTERVALS intervals, up to infinity,
-// which has one edge at most. A thread has EACH points: a point of the other set is loaded once for all of them, and they find their bins together.
+// The exponent of a number and the first bit of its mantissa are a logarithm already: they choose one of
+// INTERVALS intervals, up to infinity, which has one edge at most. A thread has EACH points: a point of the
+// other set is loaded once for all of them, and they find their bins together.
 #define DROPPED 22
 #define LEAST 5.9604645e-8f
 #define FIRST (0x33800000u >> DROPPED)
@@ -162,7 +164,8 @@ bits(const float* __restrict__ points, unsigned n, unsigned sets, const uint2* _
     float x[EACH], y[EACH], z[EACH];
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-        // Beyond the end: a point so far away that it counts in no bin but the last, from where it is subtracted again.
+        // Beyond the end: a point so far away that it counts in no bin but the last, from where it is
+        // subtracted again.
         const unsigned i = begin + e * THREADS + t;
         x[e] = i < n ? pair.a[i] : 8;
         y[e] = i < n ? pair.a[n + i] : 0;

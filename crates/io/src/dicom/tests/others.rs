@@ -82,7 +82,8 @@ fn mosaics_are_taken_apart() {
         for (slice, expected) in image.data().outer_iter().zip(expected) {
             assert!(slice.iter().all(|&number| number == expected));
         }
-        // The corner of a tile around the centre of the mosaic: 4 columns of 0.25 mm, 3 rows of 0.5 mm, halved.
+        // The corner of a tile around the centre of the mosaic: 4 columns of 0.25 mm, 3 rows of 0.5 mm,
+        // halved.
         let corner = image.geometry().affine_lps([3, 3, 4]).map(|row| row[3]);
         assert_eq!(corner, [-10.0 + 0.5, -20.0 + 0.75, lowest]);
         assert_eq!(image.geometry().spacing_mm, [0.25, 0.5, 3.0]);
@@ -98,7 +99,8 @@ fn mosaics_are_taken_apart() {
     expect_refused(&[of(&csa("4000000000", ["0", "0", "1"]), "SIEMENS CSA HEADER")], &["tiles of one size"]);
 }
 
-/// Programs that anonymise files lose words of the image type, and programs that take slices out of a mosaic keep its header.
+/// Programs that anonymise files lose words of the image type, and programs that take slices out of a mosaic
+/// keep its header.
 #[test]
 fn a_mosaic_is_told_by_its_header_alone() {
     let of = |slices: &str, acquired: u16, frames: usize| {

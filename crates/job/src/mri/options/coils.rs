@@ -200,7 +200,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// Changes how ESPIRiT estimates maps. Errors: the user chose Walsh's method, which has neither sets nor a crop.
+/// Changes how ESPIRiT estimates maps. Errors: the user chose Walsh's method, which has neither sets nor a
+/// crop.
 fn espirit(request: &mut Request, given: Named<'_>, change: impl FnOnce(&mut EspiritOptions)) -> Result<()> {
     let how = &mut request.options.sensitivities;
     match how.get_or_insert_with(|| Sensitivities::Espirit(EspiritOptions::default())) {

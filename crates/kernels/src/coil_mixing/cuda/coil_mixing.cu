@@ -6,8 +6,8 @@
 #define LANES 32
 #define WARPS (THREADS / LANES)
 
-// out[i][at + s] = Σ_j matrices[i][j][s mod positions] samples[j][s]: a thread a sample and ROWS coils. Threads of a warp read the
-// same matrix, or neighbouring positions'.
+// out[i][at + s] = Σ_j matrices[i][j][s mod positions] samples[j][s]: a thread a sample and ROWS coils.
+// Threads of a warp read the same matrix, or neighbouring positions'.
 extern "C" __global__ void __launch_bounds__(THREADS)
 mix(const cplx* __restrict__ matrices, const cplx* __restrict__ samples, cplx* __restrict__ out,
     unsigned long long points, unsigned coils, unsigned kept, unsigned long long positions,
@@ -40,8 +40,8 @@ static __device__ __forceinline__ unsigned first_tile(unsigned pair) {
     return i;
 }
 
-// out[p][a][b] (+)= Σ_l y_a(l, p) conj(y_b(l, p)): a block LANES positions and a tile of TILE × TILE coils, a warp every WARPS-th line;
-// the warps' sums are added in one order.
+// out[p][a][b] (+)= Σ_l y_a(l, p) conj(y_b(l, p)): a block LANES positions and a tile of TILE × TILE coils, a
+// warp every WARPS-th line; the warps' sums are added in one order.
 extern "C" __global__ void __launch_bounds__(THREADS)
 covariances(const cplx* __restrict__ samples, double2* __restrict__ out, unsigned long long points, unsigned coils,
             unsigned positions, int add) {

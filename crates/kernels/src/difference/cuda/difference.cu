@@ -1,4 +1,5 @@
-// Finite differences along up to three axes, every element read from memory once (its neighbours come from the cache).
+// Finite differences along up to three axes, every element read from memory once (its neighbours come from
+// the cache).
 
 #define THREADS 256
 #define EACH(i, n) \

@@ -53,8 +53,8 @@ static __device__ __forceinline__ cplx team_sum(cplx value, unsigned team) {
     return make_cplx(team_sum(value.x, team), team_sum(value.y, team));
 }
 
-// One voxel of a team of 1 to 32 neighbouring lanes; lane l has the coils l, l + team, …. All lanes of a warp come along
-// together; what a team that is not `going` has stays as it is.
+// One voxel of a team of 1 to 32 neighbouring lanes; lane l has the coils l, l + team, …. All lanes of a warp
+// come along together; what a team that is not `going` has stays as it is.
 struct Voxel {
     const cplx* matrix;
     cplx* vectors;
@@ -182,7 +182,8 @@ struct Voxel {
         }
     }
 
-    // Makes h[p][q] zero by a rotation by θ of the plane of both, tan 2θ = 2|h_pq| / (h_pp − h_qq); u gets it too.
+    // Makes h[p][q] zero by a rotation by θ of the plane of both, tan 2θ = 2|h_pq| / (h_pp − h_qq); u gets it
+    // too.
     static __device__ __forceinline__ void rotate(cplx (&h)[BLOCK][BLOCK], cplx (&u)[BLOCK][BLOCK], unsigned p,
                                                   unsigned q) {
         real size = sqrt(norm_sqr(h[p][q]));
@@ -190,7 +191,8 @@ struct Voxel {
         cplx direction = make_cplx(h[p][q].x / size, h[p][q].y / size);
         real apart = (real)0.5 * (h[p][p].x - h[q][q].x);
         real r = sqrt(size * size + apart * apart);
-        // The larger of the two by the root, the other from sin 2θ, so that neither is a difference of near numbers.
+        // The larger of the two by the root, the other from sin 2θ, so that neither is a difference of near
+        // numbers.
         real larger = sqrt((real)0.5 * (1 + fabs(apart) / r)), smaller = (real)0.5 * size / (r * larger);
         real c = apart >= 0 ? larger : smaller, s = apart >= 0 ? smaller : larger;
 #pragma unroll
@@ -214,9 +216,9 @@ struct Voxel {
     }
 };
 
-// Maps of `tile` voxels of a row a block: sums[row][lag x][pair] of the rows first_row …, eigenvectors by subspace iteration
-// with Rayleigh–Ritz, V ← orthonormal basis of GV. Shared memory: the tile's matrices, its vectors, their images, each
-// [..][tile | 1], then phases [lag x][tile].
+// Maps of `tile` voxels of a row a block: sums[row][lag x][pair] of the rows first_row …, eigenvectors by
+// subspace iteration with Rayleigh–Ritz, V ← orthonormal basis of GV. Shared memory: the tile's matrices, its
+// vectors, their images, each [..][tile | 1], then phases [lag x][tile].
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 solve(const cplx* __restrict__ sums, const cplx* __restrict__ phase, cplx* __restrict__ maps, unsigned coils,
       unsigned sets, real crop, int lx, int nx, unsigned long long first_row, unsigned long long voxels, unsigned tiles,

@@ -272,7 +272,8 @@ fn join8<S: Simd, L: SimdReal>(
     [re, im]
 }
 
-/// Odd prime radix: y_k = x_0 + Σ_j cos(2πjk/r)(x_j + x_{r−j}) − i Σ_j sin(2πjk/r)(x_j − x_{r−j}), j = 1 … (r−1)/2.
+/// Odd prime radix: y_k = x_0 + Σ_j cos(2πjk/r)(x_j + x_{r−j}) − i Σ_j sin(2πjk/r)(x_j − x_{r−j}), j = 1 …
+/// (r−1)/2.
 #[inline(always)]
 fn odd<S: Simd, L: SimdReal, const RADIX: usize, const HALF: usize>(
     simd: S,
@@ -327,8 +328,9 @@ const ROOTS: [[(f64, f64); 7]; 3] = [
     },
 ];
 
-/// The last stage of decimation in frequency, the product with a real spectrum, and the first stage of decimation in time on the
-/// same rows. Real and imaginary parts change places, so that the second transform is an inverse one.
+/// The last stage of decimation in frequency, the product with a real spectrum, and the first stage of
+/// decimation in time on the same rows. Real and imaginary parts change places, so that the second transform
+/// is an inverse one.
 #[inline(always)]
 pub(super) fn multiply<S: Simd, L: SimdReal>(simd: S, rows: &mut [Row<L>], radix: usize, spectrum: &[L]) {
     macro_rules! stage {

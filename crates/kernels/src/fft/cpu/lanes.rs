@@ -1,9 +1,11 @@
-//! A mixed-radix FFT of [`COLUMNS`] columns at once, one per SIMD lane, so that strided axes need no transposition.
+//! A mixed-radix FFT of [`COLUMNS`] columns at once, one per SIMD lane, so that strided axes need no
+//! transposition.
 //!
-//! A buffer row holds one array row's columns, real parts then imaginary parts, so every operation is vertical.
-//! Decimation in frequency runs in place and leaves frequencies in digit-reversed rows; decimation in time takes them
-//! from there. The order is undone by choosing rows as they are copied out, at no cost. The inverse transform is the
-//! forward one with real and imaginary parts exchanged, which copying in and out does too.
+//! A buffer row holds one array row's columns, real parts then imaginary parts, so every operation is
+//! vertical. Decimation in frequency runs in place and leaves frequencies in digit-reversed rows; decimation
+//! in time takes them from there. The order is undone by choosing rows as they are copied out, at no cost.
+//! The inverse transform is the forward one with real and imaginary parts exchanged, which copying in and out
+//! does too.
 
 use std::any::TypeId;
 
@@ -107,8 +109,9 @@ impl<R: Real> LaneFft<R> {
 }
 
 impl<R: SimdReal> LaneFft<R> {
-    /// Lines of at most ⌈n/2⌉ rows, up to [`COLUMNS`] of them side by side: padded with zeros to n, transformed, multiplied by the real
-    /// spectrum in the order of [`LaneFft::row_of`], transformed back without scaling, and cropped. `rows` has n rows to work in.
+    /// Lines of at most ⌈n/2⌉ rows, up to [`COLUMNS`] of them side by side: padded with zeros to n,
+    /// transformed, multiplied by the real spectrum in the order of [`LaneFft::row_of`], transformed back
+    /// without scaling, and cropped. `rows` has n rows to work in.
     pub(crate) fn convolve(
         &self,
         level: Level,
@@ -130,7 +133,8 @@ impl<R: SimdReal> LaneFft<R> {
                 first.layout(self.n),
                 &first.twiddles,
             ));
-            // The stage leaves several independent lines. Each goes through the other stages alone, within the first-level cache.
+            // The stage leaves several independent lines. Each goes through the other stages alone, within
+            // the first-level cache.
             let part = first.span;
             for (rows, spectrum) in rows.chunks_exact_mut(part).zip(spectrum.chunks_exact(part * COLUMNS)) {
                 multiply_between(level, others, rows, spectrum);
@@ -159,7 +163,8 @@ fn whole_columns<'a, R>(lines: &'a mut [&mut [Complex<R>]]) -> Option<Vec<&'a mu
     lines.iter_mut().map(|line| (&mut **line).try_into().ok()).collect()
 }
 
-/// Forward stages, the product with a real spectrum, and the same stages back; real and imaginary parts are exchanged at the end.
+/// Forward stages, the product with a real spectrum, and the same stages back; real and imaginary parts are
+/// exchanged at the end.
 fn multiply_between<R: SimdReal>(level: Level, stages: &[Stage<R>], rows: &mut [Row<R>], spectrum: &[R]) {
     let (last, before) = match stages.split_last() {
         Some((last, before)) => (last.radix, before),
@@ -176,7 +181,8 @@ impl<R> Stage<R> {
     }
 }
 
-/// Depth first: a stage leaves several independent lines, and each goes through the other stages alone, within the first-level cache.
+/// Depth first: a stage leaves several independent lines, and each goes through the other stages alone,
+/// within the first-level cache.
 fn run<R: Real, L: SimdReal>(level: Level, rows: &mut [Row<L>], stages: &[Stage<R>], decimation: Decimation) {
     let Some((stage, others)) = stages.split_first() else { return };
     let (layout, twiddles): (_, &[L]) = (stage.layout(rows.len()), bytemuck::cast_slice(&stage.twiddles));
@@ -191,7 +197,8 @@ fn run<R: Real, L: SimdReal>(level: Level, rows: &mut [Row<L>], stages: &[Stage<
     }
 }
 
-/// Splits up to [`COLUMNS`] columns into real and imaginary parts, exchanged for the inverse; lanes beyond are zero.
+/// Splits up to [`COLUMNS`] columns into real and imaginary parts, exchanged for the inverse; lanes beyond
+/// are zero.
 #[inline(always)]
 pub(crate) fn split<R: Real, const INVERSE: bool>(columns: &[Complex<R>], row: &mut Row<R>) {
     let (first, second) = row.split_at_mut(COLUMNS);

@@ -7,7 +7,8 @@ use rayspin_core::Real;
 
 use super::lanes::{Row, join, split};
 
-/// Columns worked on at a time: 256 bytes of complex64, four cache lines a row, which memory delivers better than two.
+/// Columns worked on at a time: 256 bytes of complex64, four cache lines a row, which memory delivers better
+/// than two.
 pub(crate) const COLUMNS: usize = 32;
 
 /// `len` consecutive array indices that lie consecutively in the buffer too.
@@ -20,8 +21,8 @@ struct Run {
 
 /// Which indices of a line are read and written, and where they lie in the buffer.
 ///
-/// Array index i lies at buffer index (i − shift) mod n: a shift of ⌊n/2⌋ makes an uncentred transform a centred one
-/// at no cost, for any n.
+/// Array index i lies at buffer index (i − shift) mod n: a shift of ⌊n/2⌋ makes an uncentred transform a
+/// centred one at no cost, for any n.
 #[derive(Debug, Clone)]
 pub(crate) struct LineMap {
     n: usize,
@@ -49,7 +50,8 @@ impl LineMap {
         Self { n, read, gaps, write: runs(n, shift, write) }
     }
 
-    /// Whether the buffer would be a plain copy of the line, so that contiguous lines may be transformed in place.
+    /// Whether the buffer would be a plain copy of the line, so that contiguous lines may be transformed in
+    /// place.
     pub(crate) fn is_identity(&self) -> bool {
         let whole = |runs: &[Run]| matches!(runs, [Run { array: 0, buffer: 0, len }] if *len == self.n);
         whole(&self.read) && whole(&self.write)
@@ -189,7 +191,8 @@ impl LineMap {
 /// Rows transposed together, so that stores into a buffer line are a vector wide.
 const TILE: usize = 4;
 
-/// Distance between buffer lines: not a multiple of 2 KiB, which would put all lines into the same few cache sets.
+/// Distance between buffer lines: not a multiple of 2 KiB, which would put all lines into the same few cache
+/// sets.
 pub(crate) fn pitch<R: Real>(n: usize) -> usize {
     let pitch = n.next_multiple_of(8);
     if (pitch * size_of::<Complex<R>>()).is_multiple_of(2048) { pitch + 8 } else { pitch }

@@ -5,8 +5,8 @@ use rayspin_core::Real;
 
 use super::{Direction, FftNd};
 
-/// Copies every line of every axis to a buffer, transforms it and copies it back: along the first axis of a large array
-/// each element costs a cache line.
+/// Copies every line of every axis to a buffer, transforms it and copies it back: along the first axis of a
+/// large array each element costs a cache line.
 pub(crate) fn process<R: Real>(fft: &FftNd<R>, data: &mut [Complex<R>], direction: Direction) {
     let mut inner = fft.len();
     for (axis, &n) in fft.shape().iter().enumerate() {

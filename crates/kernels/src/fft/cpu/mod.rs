@@ -1,8 +1,9 @@
 //! The N-D FFT engine: 1-D transforms of `rustfft` along each axis, over all cores.
 //!
-//! Along strided axes 32 columns at a time are copied into a cache-resident buffer and transformed side by side in SIMD
-//! lanes. If a length has large prime factors, they are transposed and transformed one by one. Trailing axes whose sub-array
-//! fits a core's second-level cache are transformed together, in one trip from memory.
+//! Along strided axes 32 columns at a time are copied into a cache-resident buffer and transformed side by
+//! side in SIMD lanes. If a length has large prime factors, they are transposed and transformed one by one.
+//! Trailing axes whose sub-array fits a core's second-level cache are transformed together, in one trip from
+//! memory.
 
 mod butterflies;
 pub(crate) mod lanes;
@@ -37,8 +38,8 @@ pub enum Direction {
 pub struct Options<'a, R> {
     /// The sign of the exponent.
     pub direction: Direction,
-    /// The part of the input that is nonzero, the same for every batch item. Values elsewhere are never read, so the padding
-    /// of a zero-padded array need not be written. `None` means everywhere.
+    /// The part of the input that is nonzero, the same for every batch item. Values elsewhere are never read,
+    /// so the padding of a zero-padded array need not be written. `None` means everywhere.
     pub nonzero: Option<&'a Region>,
     /// The part of the output that is wanted. Values elsewhere are unspecified afterwards. `None` means all.
     pub wanted: Option<&'a Region>,
@@ -79,7 +80,8 @@ impl Strategy {
     pub(crate) const BEST: Self = Self { lanes: true, local: true };
 }
 
-/// An N-D complex FFT of one shape with any sizes: X\[k\] = Σ_j x\[j\] e^{∓i2π Σ_a j_a k_a / n_a}, without scaling.
+/// An N-D complex FFT of one shape with any sizes: X\[k\] = Σ_j x\[j\] e^{∓i2π Σ_a j_a k_a / n_a}, without
+/// scaling.
 ///
 /// Holds twiddle factors only; one instance may be used from several threads at once.
 pub struct FftNd<R: Real> {
@@ -101,8 +103,8 @@ pub(super) fn check_shape(shape: &[usize]) -> Result<()> {
 }
 
 impl<R: Real> FftNd<R> {
-    /// Plans transforms of `shape`, 1 to 3 axes. Errors: another rank, an empty axis, or a size beyond the address
-    /// space.
+    /// Plans transforms of `shape`, 1 to 3 axes. Errors: another rank, an empty axis, or a size beyond the
+    /// address space.
     pub fn new(shape: &[usize]) -> Result<Self> {
         check_shape(shape)?;
         let lines = match same(plan_f32(shape)) {
@@ -123,17 +125,17 @@ impl<R: Real> FftNd<R> {
         self.shape.iter().product()
     }
 
-    /// Transforms `data`, a batch of C-order arrays of [`FftNd::shape`], in place. Not scaled; index 0 is position and
-    /// frequency 0. Errors: a length that is not a multiple of [`FftNd::len`].
+    /// Transforms `data`, a batch of C-order arrays of [`FftNd::shape`], in place. Not scaled; index 0 is
+    /// position and frequency 0. Errors: a length that is not a multiple of [`FftNd::len`].
     pub fn process(&self, cpu: &Cpu, data: &mut [Complex<R>], direction: Direction) -> Result<()> {
         self.process_with(cpu, data, &Options::new(direction))
     }
 
-    /// [`FftNd::process`], optionally scaled, centred or pruned. Pruning skips lines that are known to be zero or are not
-    /// wanted.
+    /// [`FftNd::process`], optionally scaled, centred or pruned. Pruning skips lines that are known to be
+    /// zero or are not wanted.
     ///
-    /// Doubled in each of three axes, a zero-padded forward or a cropped inverse transform takes 7/12 of the full
-    /// transform's flops. Errors: as [`FftNd::process`], or a region of another shape.
+    /// Doubled in each of three axes, a zero-padded forward or a cropped inverse transform takes 7/12 of the
+    /// full transform's flops. Errors: as [`FftNd::process`], or a region of another shape.
     pub fn process_with(&self, cpu: &Cpu, data: &mut [Complex<R>], options: &Options<'_, R>) -> Result<()> {
         self.process_by(cpu, data, options, Strategy::BEST)
     }

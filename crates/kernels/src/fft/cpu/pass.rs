@@ -19,7 +19,8 @@ const LOCAL_BYTES: usize = 512 << 10;
 const SERIAL_BYTES: usize = 32 << 10;
 /// Elements that one parallel task should hold at least.
 const TASK_ELEMENTS: usize = 4096;
-/// Column ranges a thread, where arrays are split over columns: enough that an idle thread finds some to take.
+/// Column ranges a thread, where arrays are split over columns: enough that an idle thread finds some to
+/// take.
 const TASKS_A_THREAD: usize = 4;
 
 /// Buffers of one thread.
@@ -199,7 +200,8 @@ impl<R: Real> Plan<R> {
                 .sum()
         };
         let ascending = lines(true) < lines(false);
-        // At one axis' pass, an earlier-transformed axis is restricted to what is wanted, a later one to what is nonzero.
+        // At one axis' pass, an earlier-transformed axis is restricted to what is wanted, a later one to what
+        // is nonzero.
         let region = |before: bool| if before == ascending { wanted } else { nonzero };
 
         let size = |from: usize| -> usize { shape[from..].iter().product() };
@@ -348,8 +350,8 @@ impl<R: Real> BlockWork<R> for LinePass<R> {
     }
 }
 
-/// Visits `blocks` of every `[n, inner]` array on all threads of the current pool: one task an array, or where arrays
-/// are few, several column ranges of each.
+/// Visits `blocks` of every `[n, inner]` array on all threads of the current pool: one task an array, or
+/// where arrays are few, several column ranges of each.
 pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
     arrays: Vec<&mut [Complex<R>]>,
     inner: usize,
@@ -372,7 +374,8 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
         return;
     }
     let per_part = blocks.len().div_ceil(parts);
-    // One slice a row and part: a few thousand in all, which buys disjoint mutable columns without unsafe code.
+    // One slice a row and part: a few thousand in all, which buys disjoint mutable columns without unsafe
+    // code.
     let mut tasks = Vec::new();
     for (array, data) in arrays.into_iter().enumerate() {
         let rows = data.len() / inner;

@@ -4,8 +4,8 @@ use rayspin_core::{Error, Result, format_shape};
 
 /// A box of an array's indices: the cartesian product of one list of index ranges an axis.
 ///
-/// Pruned transforms ([`super::Options`]) take the region where the input is nonzero and the region of the output that
-/// is wanted.
+/// Pruned transforms ([`super::Options`]) take the region where the input is nonzero and the region of the
+/// output that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     shape: Vec<usize>,
@@ -15,8 +15,8 @@ pub struct Region {
 impl Region {
     /// The product of `axes[a]`, ascending disjoint nonempty ranges of `0..shape[a]`.
     ///
-    /// Errors: another number of axes than `shape`, an axis without ranges, or ranges that are empty, out of bounds,
-    /// overlapping or out of order.
+    /// Errors: another number of axes than `shape`, an axis without ranges, or ranges that are empty, out of
+    /// bounds, overlapping or out of order.
     pub fn new(shape: &[usize], axes: Vec<Vec<Range<usize>>>) -> Result<Self> {
         if axes.len() != shape.len() {
             return Err(Error::value(
@@ -48,8 +48,8 @@ impl Region {
         Self::new(shape, shape.iter().map(|&n| one(0..n)).collect())
     }
 
-    /// Positions −⌊m/2⌋ … m−⌊m/2⌋−1 modulo n along each axis, m = `inner[a]` ≤ n = `shape[a]`: where a centred array
-    /// of shape `inner` lies in a zero-padded one whose index 0 is position 0.
+    /// Positions −⌊m/2⌋ … m−⌊m/2⌋−1 modulo n along each axis, m = `inner[a]` ≤ n = `shape[a]`: where a
+    /// centred array of shape `inner` lies in a zero-padded one whose index 0 is position 0.
     pub fn wrapped(shape: &[usize], inner: &[usize]) -> Result<Self> {
         Self::check_inner(shape, inner)?;
         let axes = shape.iter().zip(inner).map(|(&n, &m)| {

@@ -1,7 +1,7 @@
-// Transforms lines of a length n with large prime factors as convolutions (Bluestein). With w[j] = e^{−iπj²/n}, X[k] = w[k]
-// Σ_j (x[j] w[j]) conj(w[k − j]). The convolution uses transforms of LENGTH ≥ 2n − 1 points that stay on the chip.
-// `spectrum` is the transform of conj(w), divided by LENGTH. Element i of a line is position and frequency (i − shift) mod
-// n. In place; strides as in pass.cu.
+// Transforms lines of a length n with large prime factors as convolutions (Bluestein). With w[j] =
+// e^{−iπj²/n}, X[k] = w[k] Σ_j (x[j] w[j]) conj(w[k − j]). The convolution uses transforms of LENGTH ≥ 2n − 1
+// points that stay on the chip. `spectrum` is the transform of conj(w), divided by LENGTH. Element i of a
+// line is position and frequency (i − shift) mod n. In place; strides as in pass.cu.
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 chirp(cplx* data, const cplx* __restrict__ table, const cplx* __restrict__ reversed, const cplx* __restrict__ w,

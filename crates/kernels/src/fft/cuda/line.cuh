@@ -1,17 +1,19 @@
-// X[k] = Σ_j x[j] e^{−i2πjk/LENGTH}: one transform by TEAM threads, in registers and, between stages, in shared memory (Stockham).
+// X[k] = Σ_j x[j] e^{−i2πjk/LENGTH}: one transform by TEAM threads, in registers and, between stages, in
+// shared memory (Stockham).
 //
 //   LENGTH      length of the transform.
 //   RADICES     radices of the stages, in order. Their product is LENGTH.
 //   REVERSED    the radices from the last to the first.
 //   TEAM        threads per line.
 //   COLUMNS     0: lines lie one after the other, LINES of them in a block.
-//               Otherwise the lines of a block are COLUMNS neighbouring columns, counted by the threads' lowest index.
-//   RESIDENT    blocks that a multiprocessor should hold at once. It bounds the registers per thread.
-//   PAD         one unused element in shared memory after each PAD elements of a line, against bank conflicts.
+//               Otherwise the lines of a block are COLUMNS neighbouring columns, counted by the threads'
+//   lowest index. RESIDENT blocks that a multiprocessor should hold at once. It bounds the registers per
+//   thread. PAD one unused element in shared memory after each PAD elements of a line, against bank
+//   conflicts.
 //
-// Thread t of a line works on butterflies t, t + TEAM, … of each stage. Before the first stage element m of butterfly b is
-// x[b + m LENGTH/R]; after the last one of radix R it is X[b + m LENGTH/R]. The inverse is the forward transform with real and
-// imaginary parts exchanged, which loads and stores do.
+// Thread t of a line works on butterflies t, t + TEAM, … of each stage. Before the first stage element m of
+// butterfly b is x[b + m LENGTH/R]; after the last one of radix R it is X[b + m LENGTH/R]. The inverse is the
+// forward transform with real and imaginary parts exchanged, which loads and stores do.
 
 #if COLUMNS
 #define LINES 1
@@ -175,8 +177,8 @@ static __device__ __forceinline__ void butterfly(cplx* v) {
     else if constexpr (R > 1) odd<R>(v);
 }
 
-// Keeps the compiler from hoisting reads through `pointer` out of a loop. Their values would take registers away from the
-// transform.
+// Keeps the compiler from hoisting reads through `pointer` out of a loop. Their values would take registers
+// away from the transform.
 #ifdef RAYSPIN_EMULATED
 #define PREVENT_HOISTING(pointer)
 #else
@@ -185,8 +187,8 @@ static __device__ __forceinline__ void butterfly(cplx* v) {
 
 // Where element `index` of a line lies in shared memory.
 static __device__ __forceinline__ int slot(int index) { return (index + index / PAD) * WIDTH; }
-// Where element `index` + m · STEP lies, m < COUNT, for an index whose part below ALIGNED is less than STEP. Where the holes
-// allow, that is a constant distance away from the first, which costs no arithmetic.
+// Where element `index` + m · STEP lies, m < COUNT, for an index whose part below ALIGNED is less than STEP.
+// Where the holes allow, that is a constant distance away from the first, which costs no arithmetic.
 template <int STEP, int COUNT, int ALIGNED>
 static __device__ __forceinline__ int slot(int index, int m) {
     if constexpr (STEP % PAD == 0 || (PAD % STEP == 0 && ALIGNED % PAD == 0))
@@ -216,8 +218,8 @@ static __device__ __forceinline__ void butterflies(int t, Work work) {
     }
 }
 
-// The stages after NS points are transformed, the next of radix R. `table` holds e^{−i2πjm/(NS R)} as [m − 1][j], for every
-// stage but the first.
+// The stages after NS points are transformed, the next of radix R. `table` holds e^{−i2πjm/(NS R)} as [m −
+// 1][j], for every stage but the first.
 template <bool HALF, int NS, int R, int... REST>
 static __device__ __forceinline__ void stages(cplx* v, cplx* line, const cplx* __restrict__ table, int t) {
     butterflies<R>(t, [&](int b, int i) {
@@ -244,14 +246,15 @@ static __device__ __forceinline__ void stages(cplx* v, cplx* line, const cplx* _
     }
 }
 
-// Transforms the elements in registers: from the elements of the first stage to the elements of the last. Before the call,
-// all threads of the line must be done with its shared memory. HALF: elements from LENGTH/2 on are 0 and need not be set.
+// Transforms the elements in registers: from the elements of the first stage to the elements of the last.
+// Before the call, all threads of the line must be done with its shared memory. HALF: elements from LENGTH/2
+// on are 0 and need not be set.
 template <bool HALF>
 static __device__ __forceinline__ void transform(cplx* v, cplx* line, const cplx* table, int t) {
     stages<HALF, 1, RADICES>(v, line, table, t);
 }
-// The same transform with the stages in the opposite order. It begins with the distribution of elements with which the other
-// ends.
+// The same transform with the stages in the opposite order. It begins with the distribution of elements with
+// which the other ends.
 template <bool HALF>
 static __device__ __forceinline__ void transform_reversed(cplx* v, cplx* line, const cplx* table, int t) {
     stages<HALF, 1, REVERSED>(v, line, table, t);
@@ -290,8 +293,8 @@ static __device__ __forceinline__ Which my_line(const Place& place, unsigned lin
 #endif
 }
 
-// `work(j, i)` for each element of a stage of radix R that is the first or the last: element j of the line is the thread's own
-// i. HALF: for those below LENGTH/2 only.
+// `work(j, i)` for each element of a stage of radix R that is the first or the last: element j of the line is
+// the thread's own i. HALF: for those below LENGTH/2 only.
 template <int R, bool HALF, typename Work>
 static __device__ __forceinline__ void each(int t, Work work) {
     static_assert(!HALF || R % 2 == 0, "half of an odd number of elements");

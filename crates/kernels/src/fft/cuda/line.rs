@@ -10,8 +10,8 @@ use crate::cuda::define;
 pub(crate) const LONGEST: usize = 8192;
 /// Threads of a block, where lines are short enough to have a choice.
 const THREADS: usize = 256;
-/// Threads per multiprocessor for kernels that transform once: 40 registers each. Columns of 512 points took 11 to 23 % less
-/// time than with 1024 threads (benches/results/2026-11-21-h100).
+/// Threads per multiprocessor for kernels that transform once: 40 registers each. Columns of 512 points took
+/// 11 to 23 % less time than with 1024 threads (benches/results/2026-11-21-h100).
 pub(crate) const LIGHT: usize = 1536;
 /// Threads per multiprocessor for kernels that do more.
 pub(crate) const HEAVY: usize = 1024;
@@ -138,7 +138,8 @@ impl Line {
             columns /= 2;
         }
         loop {
-            // The first stage writes rows that lie its radix apart: a hole after each radix puts neighbours on other banks.
+            // The first stage writes rows that lie its radix apart: a hole after each radix puts neighbours
+            // on other banks.
             let pad = match columns * size_of::<Complex<R>>() {
                 128.. => self.n,
                 _ => self.radices[0].max(8),
@@ -162,8 +163,8 @@ impl Line {
             .then_some(Block { columns, lines, pad, threads: threads as u32, shared })
     }
 
-    /// The macros of a program for such blocks. `groups` of them make up a block. A multiprocessor should hold `held`
-    /// threads if numbers are f32 and a thread has 8 elements.
+    /// The macros of a program for such blocks. `groups` of them make up a block. A multiprocessor should
+    /// hold `held` threads if numbers are f32 and a thread has 8 elements.
     pub(crate) fn defines<R: Real>(&self, block: &Block, groups: usize, held: usize) -> Vec<Define> {
         let list = |radices: &mut dyn Iterator<Item = &usize>| {
             radices.map(usize::to_string).collect::<Vec<_>>().join(",")

@@ -6,11 +6,12 @@ use rayspin_device::{Array, Device};
 use super::line::{LONGEST, Line};
 use super::{Beside, Extent, Lie, LinePass, Side, Span, Touch, Weigh};
 
-/// The weighted transform between a centred image and the low modes of a finer grid, for the uniform side of a non-uniform
-/// transform.
+/// The weighted transform between a centred image and the low modes of a finer grid, for the uniform side of
+/// a non-uniform transform.
 ///
-/// grid\[l\] = Σ_i (Π_a f_a\[i_a\]) image\[i\] e^{−i2π Σ_a (i_a − ⌊n_a/2⌋) l_a / N_a} and its adjoint, not scaled. Image rows that
-/// are absent from the grid are neither transformed nor read as padding; everything happens in the grid's own memory.
+/// grid\[l\] = Σ_i (Π_a f_a\[i_a\]) image\[i\] e^{−i2π Σ_a (i_a − ⌊n_a/2⌋) l_a / N_a} and its adjoint, not
+/// scaled. Image rows that are absent from the grid are neither transformed nor read as padding; everything
+/// happens in the grid's own memory.
 #[derive(Debug)]
 pub(crate) struct PaddedFft<R: Real> {
     /// Image and grid, as z, y, x; a missing axis has size 1.
@@ -21,11 +22,11 @@ pub(crate) struct PaddedFft<R: Real> {
 }
 
 impl<R: Real> PaddedFft<R> {
-    /// Images of `matrix` in grids of `grid`, no smaller along any axis, 1 to 3 axes; `factors[a]` weighs the indices of axis
-    /// a.
+    /// Images of `matrix` in grids of `grid`, no smaller along any axis, 1 to 3 axes; `factors[a]` weighs the
+    /// indices of axis a.
     ///
-    /// Errors: factors of another length, an axis of the grid above [`LONGEST`] or with prime factors above 7, a GPU that cannot
-    /// run the kernels.
+    /// Errors: factors of another length, an axis of the grid above [`LONGEST`] or with prime factors above
+    /// 7, a GPU that cannot run the kernels.
     pub(crate) fn new(device: &Device, matrix: &[usize], grid: &[usize], factors: &[Vec<R>]) -> Result<Self> {
         let missing = 3usize.saturating_sub(matrix.len());
         let three = |shape: &[usize]| -> [usize; 3] {
@@ -84,7 +85,8 @@ impl<R: Real> PaddedFft<R> {
         factors as u64 + grid.iter().map(|&n| LinePass::<R>::bytes_needed(n)).sum::<u64>()
     }
 
-    /// The passes of `axis`: sides in the grid and, for the last, in the image; and what lies beside its lines.
+    /// The passes of `axis`: sides in the grid and, for the last, in the image; and what lies beside its
+    /// lines.
     fn sides(&self, axis: usize, batch: usize) -> (Extent, Side, Side) {
         let [_, iy, ix] = self.image;
         let [gz, gy, gx] = self.grid;

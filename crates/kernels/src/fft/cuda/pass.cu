@@ -3,10 +3,11 @@
 //   FROM_LOWER  1: a line's elements from LENGTH/2 on are 0 and not read
 //   TO_LOWER    1: a line's elements from LENGTH/2 on are not written
 //
-// An array is [batch][a][b][line] with strides of its own. With COLUMNS, `inner` neighbouring elements are the starts of as
-// many lines. On each side a line holds `count` elements: element i is position (i − shift) mod LENGTH, and lies at that position
-// where the line is `whole`, else at i. Index i along a lies at (i − a_shift) mod a_length, and so for b. Element i is
-// multiplied by factors[i] as it is read (weigh = 1) or written (weigh = 2).
+// An array is [batch][a][b][line] with strides of its own. With COLUMNS, `inner` neighbouring elements are
+// the starts of as many lines. On each side a line holds `count` elements: element i is position (i − shift)
+// mod LENGTH, and lies at that position where the line is `whole`, else at i. Index i along a lies at (i −
+// a_shift) mod a_length, and so for b. Element i is multiplied by factors[i] as it is read (weigh = 1) or
+// written (weigh = 2).
 
 static __device__ __forceinline__ long long wrapped(unsigned index, unsigned shift, unsigned length) {
     return index >= shift ? index - shift : index + length - shift;

@@ -13,8 +13,8 @@ static __device__ __forceinline__ unsigned first_tile(unsigned pair) {
     return i;
 }
 
-// A block a tile and a part of the rows: partial[part][pair][TILE][TILE] ← Σ conj(A[r][a]) A[r][b], with A[r][c] = values[r-th row +
-// columns[c]]. Rows are those `listed`, else 0, 1, 2 and so on.
+// A block a tile and a part of the rows: partial[part][pair][TILE][TILE] ← Σ conj(A[r][a]) A[r][b], with
+// A[r][c] = values[r-th row + columns[c]]. Rows are those `listed`, else 0, 1, 2 and so on.
 extern "C" __global__ void __launch_bounds__(THREADS)
 products(const cplx* __restrict__ values, const unsigned* __restrict__ rows, int listed, unsigned count,
          const unsigned* __restrict__ columns, unsigned n, unsigned part, double2* __restrict__ partial) {
@@ -73,7 +73,8 @@ products(const cplx* __restrict__ values, const unsigned* __restrict__ rows, int
         for (int v = 0; v < EACH; v++) out[(y + 16 * u) * TILE + x + 16 * v] = sum[u][v];
 }
 
-// gram[a][b] (+)= the sum over the parts, in their order; what lies above the diagonal is the conjugate of what lies below.
+// gram[a][b] (+)= the sum over the parts, in their order; what lies above the diagonal is the conjugate of
+// what lies below.
 extern "C" __global__ void __launch_bounds__(THREADS)
 finish(const double2* __restrict__ partial, unsigned parts, unsigned pairs, unsigned n, int add,
        double2* __restrict__ gram) {

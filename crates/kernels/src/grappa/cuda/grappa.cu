@@ -4,7 +4,8 @@
 // Target coils of a thread: as many uses of each sample that it reads.
 #define TARGETS 4
 
-// out[line][coil][x] = Σ_r Σ_j w[coil][r][j] s_j(k + r); a thread a position along x of a line, blockIdx.y the coils.
+// out[line][coil][x] = Σ_r Σ_j w[coil][r][j] s_j(k + r); a thread a position along x of a line, blockIdx.y
+// the coils.
 extern "C" __global__ void __launch_bounds__(THREADS)
 lines(const cplx* __restrict__ kspace, const int4* __restrict__ sources, const cplx* __restrict__ weights,
       const uint2* __restrict__ targets, unsigned coils, unsigned count, int nz, int ny, int nx, unsigned tiles,

@@ -11,9 +11,11 @@ pub(super) const PARTS: usize = 2 * ROWS;
 /// Vectors across a tile.
 pub(super) const ACROSS: usize = 2;
 
-/// C\[r, ·\] = Σ_k a(k, r) B\[k, ·\] for r < [`PARTS`] and [`ACROSS`] vectors of columns, handed to `sink` row by row.
+/// C\[r, ·\] = Σ_k a(k, r) B\[k, ·\] for r < [`PARTS`] and [`ACROSS`] vectors of columns, handed to `sink`
+/// row by row.
 ///
-/// `b` is `[k][ACROSS lanes]`. A tile takes 24 accumulators where there are 32 registers, else two halves of 12.
+/// `b` is `[k][ACROSS lanes]`. A tile takes 24 accumulators where there are 32 registers, else two halves of
+/// 12.
 #[inline(always)]
 pub(super) fn tile<S: Simd, T: SimdReal>(
     simd: S,

@@ -1,4 +1,5 @@
-//! Loops interchanged: each output is gathered on its own, its sum in registers, so all cores can work at once.
+//! Loops interchanged: each output is gathered on its own, its sum in registers, so all cores can work at
+//! once.
 
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -47,7 +48,8 @@ pub(crate) fn adjoint<T: Real>(
     })
 }
 
-/// `out[b, i] = evaluate(i)[b]`, the outputs i in parallel; `evaluate` adds to sums that start at 0. Errors: memory; interruption.
+/// `out[b, i] = evaluate(i)[b]`, the outputs i in parallel; `evaluate` adds to sums that start at 0. Errors:
+/// memory; interruption.
 fn gather<T: Real>(
     cpu: &Host<'_>,
     batch: usize,

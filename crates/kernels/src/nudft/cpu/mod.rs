@@ -17,7 +17,8 @@ use super::grid::Grid;
 use super::tune::Host;
 use super::{CpuLaunch, Transform};
 
-/// Q by an adjoint transform of the weights on the grid of displacements, for variants that do not exploit real weights.
+/// Q by an adjoint transform of the weights on the grid of displacements, for variants that do not exploit
+/// real weights.
 fn q_by_adjoint<T: Real>(
     adjoint: Transform<T>,
     cpu: &Host<'_>,

@@ -1,8 +1,8 @@
-//! One-dimensional phases e^{i2πk·x} along an axis, in double precision, and the columns of a real matrix product that they
-//! form.
+//! One-dimensional phases e^{i2πk·x} along an axis, in double precision, and the columns of a real matrix
+//! product that they form.
 //!
-//! For equally spaced points e^{i2πκ(o + 8b + l)} is a product of two factors. An axis of n points therefore costs n/8 + 8
-//! sines and cosines per sample. The product adds one rounding of 1e-16.
+//! For equally spaced points e^{i2πκ(o + 8b + l)} is a product of two factors. An axis of n points therefore
+//! costs n/8 + 8 sines and cosines per sample. The product adds one rounding of 1e-16.
 
 use rayspin_core::Trajectory;
 use rayspin_device::cpu::simd::prelude::*;
@@ -16,12 +16,14 @@ use crate::nudft::grid::Axis;
 pub(super) enum Fold {
     /// One cosine and one sine column per point: 4 real multiply-adds per pair.
     Plain,
-    /// One cosine and one sine column per pair of mirrored points, which share their products: 2 multiply-adds per pair.
+    /// One cosine and one sine column per pair of mirrored points, which share their products: 2
+    /// multiply-adds per pair.
     Mirrored,
 }
 
-/// The columns of an axis: cosines of 2πκ(start + j) for j < cos, then sines of 2πκ(start + j) for j ≥ cos − sin. κ is k/n.
-/// Positions count from the middle of the axis, so that every point but a central one has a mirror image.
+/// The columns of an axis: cosines of 2πκ(start + j) for j < cos, then sines of 2πκ(start + j) for j ≥ cos −
+/// sin. κ is k/n. Positions count from the middle of the axis, so that every point but a central one has a
+/// mirror image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
     pub(super) axis: Axis,
@@ -98,8 +100,8 @@ fn cis<S: Simd>(simd: S, turns: S::f64s) -> (S::f64s, S::f64s) {
     (cos, sin)
 }
 
-/// Calls `store(j, m, re, im)` with e^{i2πκ_m(start + j)} for all j < `count` and vectors of samples from m on.
-/// `steps` holds whole vectors.
+/// Calls `store(j, m, re, im)` with e^{i2πκ_m(start + j)} for all j < `count` and vectors of samples from m
+/// on. `steps` holds whole vectors.
 #[inline(always)]
 pub(super) fn by_sample<S: Simd>(
     simd: S,
@@ -126,8 +128,8 @@ pub(super) fn by_sample<S: Simd>(
     }
 }
 
-/// Writes the columns of `columns` for every sample, cut into strips of [`ACROSS`] vectors: `[strip][sample][column]`
-/// with room for `depth` samples in a strip, zero past the last column.
+/// Writes the columns of `columns` for every sample, cut into strips of [`ACROSS`] vectors:
+/// `[strip][sample][column]` with room for `depth` samples in a strip, zero past the last column.
 #[inline(always)]
 pub(super) fn by_column<S: Simd, T: SimdReal>(
     simd: S,

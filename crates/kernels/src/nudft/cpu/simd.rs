@@ -1,8 +1,9 @@
-//! One polynomial sine and cosine per pair, with the voxels of a row in SIMD lanes, tiled over samples, on all cores.
+//! One polynomial sine and cosine per pair, with the voxels of a row in SIMD lanes, tiled over samples, on
+//! all cores.
 //!
-//! The phase of a lane is the sum of two reduced numbers, each formed in double precision. One is the phase of the block's
-//! first voxel, computed once per pair of sample and block. The other is the phase of the lane's step, computed once per
-//! sample.
+//! The phase of a lane is the sum of two reduced numbers, each formed in double precision. One is the phase
+//! of the block's first voxel, computed once per pair of sample and block. The other is the phase of the
+//! lane's step, computed once per sample.
 
 use num_complex::Complex;
 use rayon::prelude::*;

@@ -1,6 +1,7 @@
 // One output a thread; every sample and every phase from the formula, library sine and cosine.
 
-// x = (first + i)/n along z, y, x. `samples` is [batch][count], `image` [batch][z][y][x]; blockIdx.y is the batch.
+// x = (first + i)/n along z, y, x. `samples` is [batch][count], `image` [batch][z][y][x]; blockIdx.y is the
+// batch.
 extern "C" __global__ void __launch_bounds__(512)
 adjoint(const double* __restrict__ k, int dims, int count, const cplx* __restrict__ samples, cplx* __restrict__ image,
         int cz, int cy, int cx, int fz, int fy, int fx, int nz, int ny, int nx) {

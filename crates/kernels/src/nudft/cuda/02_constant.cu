@@ -1,5 +1,6 @@
-// Samples fill constant memory. All threads of a warp read the same sample, which the constant cache broadcasts. A voxel's
-// sums stay in registers, so this is the only load in the loop. A launch sums a few of the samples.
+// Samples fill constant memory. All threads of a warp read the same sample, which the constant cache
+// broadcasts. A voxel's sums stay in registers, so this is the only load in the loop. A launch sums a few of
+// the samples.
 
 #ifndef UNROLL
 #define UNROLL 4

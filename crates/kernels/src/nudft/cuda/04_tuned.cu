@@ -1,6 +1,6 @@
-// The same with VOXELS voxels of a row a thread: the phase of the first takes three multiply-adds, each further one an
-// addition; a sample's load serves them all. Integer to float by putting 23 bits into a mantissa: the conversion
-// instruction would take a third place in the special-function units' queue.
+// The same with VOXELS voxels of a row a thread: the phase of the first takes three multiply-adds, each
+// further one an addition; a sample's load serves them all. Integer to float by putting 23 bits into a
+// mantissa: the conversion instruction would take a third place in the special-function units' queue.
 
 #ifndef VOXELS
 #define VOXELS 8

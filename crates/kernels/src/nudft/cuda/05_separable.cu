@@ -1,5 +1,5 @@
-// The product by f32 multiply-adds: 8 rows (4 complex) by 16 columns of sums in a thread's registers. A sample costs a thread 128
-// multiply-adds, 16 more for its rows P Y, and 6 reads of 16 bytes.
+// The product by f32 multiply-adds: 8 rows (4 complex) by 16 columns of sums in a thread's registers. A
+// sample costs a thread 128 multiply-adds, 16 more for its rows P Y, and 6 reads of 16 bytes.
 
 #define DEPTH 16
 #define COLUMNS 128

@@ -1,5 +1,5 @@
-// The product on the FP64 tensor cores: as exact as the library's sine and cosine, in the registers and stages of the FP16
-// variant. Sums are f64 throughout.
+// The product on the FP64 tensor cores: as exact as the library's sine and cosine, in the registers and
+// stages of the FP16 variant. Sums are f64 throughout.
 
 #define TILES 8
 #define STAGES 3

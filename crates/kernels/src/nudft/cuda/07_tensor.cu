@@ -1,8 +1,8 @@
-// The product on the FP16 tensor cores with both operands in two halves, three products: (high + low)(high + low) less
-// low·low. The units cut sums short instead of rounding them, so of each 16 samples the two small products are summed
-// first, then the large one, and the sum joins an f32 register with proper rounding (H. Ootomo, R. Yokota, Int J High Perform Comput
-// Appl 36:475, 2022). The left operand is made in the registers that hold it; the right one lies in memory as registers
-// take it.
+// The product on the FP16 tensor cores with both operands in two halves, three products: (high + low)(high +
+// low) less low·low. The units cut sums short instead of rounding them, so of each 16 samples the two small
+// products are summed first, then the large one, and the sum joins an f32 register with proper rounding (H.
+// Ootomo, R. Yokota, Int J High Perform Comput Appl 36:475, 2022). The left operand is made in the registers
+// that hold it; the right one lies in memory as registers take it.
 
 #ifndef TILES
 #define TILES 8

@@ -1,6 +1,6 @@
-// Samples in constant memory with what a step along each axis adds to their phases, as 32-bit fractions of a turn. A wrapping
-// integer product takes off whole turns for nothing; κ = k/n rounded to 2^-32 turns leaves 2^-24 turns at 256 points from the
-// centre.
+// Samples in constant memory with what a step along each axis adds to their phases, as 32-bit fractions of a
+// turn. A wrapping integer product takes off whole turns for nothing; κ = k/n rounded to 2^-32 turns leaves
+// 2^-24 turns at 256 points from the centre.
 
 #ifndef UNROLL
 #define UNROLL 4

@@ -1,5 +1,5 @@
-// Copies into shared memory that bypass registers, and products on the tensor cores. The emulator runs the same kernels with
-// the same operands in the same registers, and replaces only these instructions.
+// Copies into shared memory that bypass registers, and products on the tensor cores. The emulator runs the
+// same kernels with the same operands in the same registers, and replaces only these instructions.
 
 #ifdef RAYSPIN_EMULATED
 static __device__ void copy_async(void* shared, const void* global) { *(uint4*)shared = *(const uint4*)global; }

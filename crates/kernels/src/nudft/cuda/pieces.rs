@@ -1,4 +1,5 @@
-//! The variants whose samples go through constant memory: as many as it holds are copied there, and launches sum a few of them each.
+//! The variants whose samples go through constant memory: as many as it holds are copied there, and launches
+//! sum a few of them each.
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -129,7 +130,8 @@ impl Work<'_> {
                     let mut arguments: Vec<Argument<'_>> = vec![int(from)?, int(to)?, add.into(), own.into()];
                     arguments.extend(grid.axes.map(|axis| Argument::from(axis.count as i32)));
                     arguments.extend(grid.axes.map(|axis| Argument::from(axis.first as i32)));
-                    // SAFETY: the samples are among those that constant memory holds; a thread takes voxels of the image.
+                    // SAFETY: the samples are among those that constant memory holds; a thread takes voxels
+                    // of the image.
                     unsafe { adjoint.launch(launch, &mut arguments) }?;
                 }
             }

@@ -1,11 +1,11 @@
 // One-dimensional phases, made once in f64 for all outputs. The separable variants multiply them.
 //
-// Points of a list are a + b i, i < count, three coordinates x, y, z each. Tables are [..][point][sample], `width` samples
-// from sample `first` on, with finite numbers past the last and 0 where a weight is a factor.
+// Points of a list are a + b i, i < count, three coordinates x, y, z each. Tables are [..][point][sample],
+// `width` samples from sample `first` on, with finite numbers past the last and 0 where a weight is a factor.
 
 #define THREADS 128
-// FP16 has 5 bits of exponent: operands of at most 2^14, so that what a number's first half leaves is a normal number
-// for all that matter.
+// FP16 has 5 bits of exponent: operands of at most 2^14, so that what a number's first half leaves is a
+// normal number for all that matter.
 #define FP16_SCALE 16384.0
 
 struct List {
@@ -112,8 +112,8 @@ columns_single(const double* __restrict__ k, int dims, int first, int samples, i
     table[((long long)blockIdx.y * width + m) * 128 + threadIdx.x] = (float)value;
 }
 
-// In the layout in which the lanes of a warp hold the right operand of two 8×8×4 products: [tile of 8 columns][8
-// samples][lane].
+// In the layout in which the lanes of a warp hold the right operand of two 8×8×4 products: [tile of 8
+// columns][8 samples][lane].
 extern "C" __global__ void __launch_bounds__(THREADS)
 columns_double(const double* __restrict__ k, int dims, int first, int samples, int width, double ax, double ay,
                double az, double bx, double by, double bz, int pairs, double2* __restrict__ table) {
@@ -126,8 +126,9 @@ columns_double(const double* __restrict__ k, int dims, int first, int samples, i
                      column(k, dims, first, samples, m + 4, c, pairs, list));
 }
 
-// In the layout in which the lanes of a warp hold the right operand of a 16×8×16 product: [tile of 8 columns][16
-// samples][lane]. The two registers of first halves come first, then the two registers of the remainders.
+// In the layout in which the lanes of a warp hold the right operand of a 16×8×16 product: [tile of 8
+// columns][16 samples][lane]. The two registers of first halves come first, then the two registers of the
+// remainders.
 extern "C" __global__ void __launch_bounds__(THREADS)
 columns_fp16(const double* __restrict__ k, int dims, int first, int samples, int width, double ax, double ay,
              double az, double bx, double by, double bz, int pairs, uint4* __restrict__ table) {
@@ -143,8 +144,8 @@ columns_fp16(const double* __restrict__ k, int dims, int first, int samples, int
     table[(long long)blockIdx.y * (width * 2) + i] = out;
 }
 
-// In the layout in which shared memory holds the right operand of wgmma: [tile of `strip` columns][64 samples][first halves,
-// remainders] [8 samples][column][sample].
+// In the layout in which shared memory holds the right operand of wgmma: [tile of `strip` columns][64
+// samples][first halves, remainders] [8 samples][column][sample].
 extern "C" __global__ void __launch_bounds__(THREADS)
 columns_wgmma(const double* __restrict__ k, int dims, int first, int samples, int width, double ax, double ay,
               double az, double bx, double by, double bz, int pairs, int strip, uint4* __restrict__ table) {
@@ -170,8 +171,8 @@ widen(const real* __restrict__ from, unsigned long long count, cplx* __restrict_
     if (i < count) to[i] = make_cplx(from[i], 0);
 }
 
-// Q(−x) = conj Q(x) into the displacements of negative first coordinate whose mirror image is on the grid; index n is
-// displacement 0. Absent leading axes have n = 0; `lead` is the first axis that is there.
+// Q(−x) = conj Q(x) into the displacements of negative first coordinate whose mirror image is on the grid;
+// index n is displacement 0. Absent leading axes have n = 0; `lead` is the first axis that is there.
 extern "C" __global__ void __launch_bounds__(THREADS)
 mirror(cplx* __restrict__ q, int nz, int ny, int nx, int lead) {
     int cz = nz ? 2 * nz : 1, cy = ny ? 2 * ny : 1, cx = 2 * nx;
@@ -184,8 +185,9 @@ mirror(cplx* __restrict__ q, int nz, int ny, int nx, int lead) {
     q[i] = conj(q[((long long)mz * cy + my) * cx + mx]);
 }
 
-// The outputs of a target: c2 runs of c1 runs of c0 elements. Each is a sum over `parts` arrays [part][batch][c2][c1][c0].
-// Element (i2, i1, i0) goes to base + i2 s2 + i1 s1 + i0 s0 of batch entry blockIdx.y.
+// The outputs of a target: c2 runs of c1 runs of c0 elements. Each is a sum over `parts` arrays
+// [part][batch][c2][c1][c0]. Element (i2, i1, i0) goes to base + i2 s2 + i1 s1 + i0 s0 of batch entry
+// blockIdx.y.
 extern "C" __global__ void __launch_bounds__(THREADS)
 gather(const cplx* __restrict__ sums, int parts, int c2, int c1, int c0, cplx* __restrict__ out, long long base,
        long long s2, long long s1, long long s0, long long whole) {

@@ -105,8 +105,8 @@ impl Target {
         out
     }
 
-    /// An axis of rows is split into eights where there is no second one, the columns' axis into runs of 64 where there
-    /// is no other.
+    /// An axis of rows is split into eights where there is no second one, the columns' axis into runs of 64
+    /// where there is no other.
     pub(super) fn rows(&self) -> Rows {
         let mut rows = Rows { u: List { a: self.fixed, ..List::default() }, ..Rows::default() };
         let Some((x, others)) = self.lines.split_last() else {
@@ -150,9 +150,9 @@ impl Target {
     }
 }
 
-/// The parts of Q that must be summed, given Q(−x) = conj Q(x). These are displacements 0 … n−1 of the first axis, and its
-/// face at −n. Among negative displacements they are also the faces at −n of the other axes, whose mirror images lie outside
-/// the grid.
+/// The parts of Q that must be summed, given Q(−x) = conj Q(x). These are displacements 0 … n−1 of the first
+/// axis, and its face at −n. Among negative displacements they are also the faces at −n of the other axes,
+/// whose mirror images lie outside the grid.
 pub(super) fn faces(grid: &Grid) -> Vec<Target> {
     let all = lines(grid);
     let half = |line: &Line| line.count / 2;

@@ -1,7 +1,8 @@
 // A block's part of the separable transform, common to its variants.
 //
-// out(u, v, x) = Σ_m P_m(u) Y_m(v) X_m(x): complex rows (u, v) of a real matrix, real columns cos and sin of X. A thread's sums
-// of a row's real and imaginary part (c0, c2 with the cosine, c1, c3 with the sine) give two mirrored points.
+// out(u, v, x) = Σ_m P_m(u) Y_m(v) X_m(x): complex rows (u, v) of a real matrix, real columns cos and sin of
+// X. A thread's sums of a row's real and imaginary part (c0, c2 with the cosine, c1, c3 with the sine) give
+// two mirrored points.
 
 #ifndef THREADS
 #define THREADS 256
@@ -10,7 +11,8 @@
 #endif
 #define TILE_V 8
 
-// The stages that this block sums: blockIdx.z is one of gridDim.z parts of them, each with an output of its own.
+// The stages that this block sums: blockIdx.z is one of gridDim.z parts of them, each with an output of its
+// own.
 static __device__ __forceinline__ void own_stages(int stages, int& from, int& to) {
     int each = (stages + gridDim.z - 1) / gridDim.z;
     from = min((int)blockIdx.z * each, stages);
@@ -26,8 +28,8 @@ static __device__ __forceinline__ Place place(int nu, int nv, int column_tiles) 
     return Place{i / v_tiles * TILE_U, i % v_tiles * TILE_V, (int)(blockIdx.x % column_tiles)};
 }
 
-// The outputs of a transform. Point (u, v, x) is at base + u su + v sv + x sx if u wu + v wv + x wx < limit. The limit cuts
-// off the excess points of axes that are split into two.
+// The outputs of a transform. Point (u, v, x) is at base + u su + v sv + x sx if u wu + v wv + x wx < limit.
+// The limit cuts off the excess points of axes that are split into two.
 struct Output {
     cplx* out;
     int columns, nu, nv, limit, wu, wv, wx;
@@ -51,13 +53,13 @@ static __device__ __forceinline__ void store(const Output& o, int u, int v, int 
     }
 }
 
-// Shared memory of a stage: 256 bytes of every row of P and Y, then the columns. The rows lie 320 bytes apart, so that reads
-// of 64 bytes of two rows use all banks.
+// Shared memory of a stage: 256 bytes of every row of P and Y, then the columns. The rows lie 320 bytes
+// apart, so that reads of 64 bytes of two rows use all banks.
 #define ROW_BYTES 320
 #define ROWS_BYTES ((TILE_U + TILE_V) * ROW_BYTES)
 
-// Queues the copies of stage `s`: rows of P from `u`, of Y from `v` on (past the last one that one again), and `N` pieces
-// of 1024 bytes of the columns.
+// Queues the copies of stage `s`: rows of P from `u`, of Y from `v` on (past the last one that one again),
+// and `N` pieces of 1024 bytes of the columns.
 template <int N>
 static __device__ __forceinline__ void load(unsigned char* stage, const void* p, const void* y, const void* b, int s,
                                             int stages, Place at, int nu, int nv) {

@@ -85,8 +85,8 @@ impl CudaVariant {
 
     /// The forms of its programs in one precision.
     pub(in crate::nudft) fn forms<R: Real>(self) -> Vec<Build> {
-        // The tensor variant holds as many sums and operands as there are registers: a few bytes are kept elsewhere over the loop.
-        // The plain variant is not written for registers.
+        // The tensor variant holds as many sums and operands as there are registers: a few bytes are kept
+        // elsewhere over the loop. The plain variant is not written for registers.
         let spill_bytes = if matches!(self, Self::Tensor | Self::Naive) { 64 } else { 0 };
         let build = |source, more: &[Define], spill_bytes| Build {
             source,
@@ -112,12 +112,12 @@ impl CudaVariant {
 
     /// What it leaves open in one precision.
     ///
-    /// Those of `Constant` and `Sfu` are the published 175: how often the loop over samples is unrolled, threads of a block, samples of a
-    /// launch.
+    /// Those of `Constant` and `Sfu` are the published 175: how often the loop over samples is unrolled,
+    /// threads of a block, samples of a launch.
     pub(in crate::nudft) fn space<R: Real>(self) -> Space {
         const THREADS: &[i64] = &[32, 64, 128, 256, 512];
-        // Samples of a table of phases: by default all tables of a 128³ image's Q stay in the second-level cache. Sums of more samples than
-        // the most would lose digits of f32.
+        // Samples of a table of phases: by default all tables of a 128³ image's Q stay in the second-level
+        // cache. Sums of more samples than the most would lose digits of f32.
         let tables = Space::none().axis("table", &[2048, 4096, 8192, 16384], 8192);
         match self {
             Self::Naive => Space::none().axis("threads", THREADS, 128),
@@ -136,7 +136,8 @@ impl CudaVariant {
                 .axis("threads", &[64, 128, 256], 64)
                 .axis("points", &[32, 64, 256, 1024, 2048], 256),
             Self::Separable => tables,
-            // A warp has two points of a tile: 16 registers' sums a thread leave room for 256 threads a multiprocessor.
+            // A warp has two points of a tile: 16 registers' sums a thread leave room for 256 threads a
+            // multiprocessor.
             Self::Double => tables.axis("threads", &[64, 128, 256], 128),
             Self::Tensor | Self::Wgmma => tables.axis("columns", &[64, 128], 128),
         }
@@ -257,7 +258,8 @@ impl Tiling {
 pub(super) const TILE_V: usize = 8;
 /// Column tiles of 8 that the tensor variant is compiled with, the smaller where 64 columns are enough.
 const TENSOR_TILES: [usize; 2] = [8, 16];
-/// Two blocks a multiprocessor, which wait apart: with one of twice the threads the units rest 38 % of the time.
+/// Two blocks a multiprocessor, which wait apart: with one of twice the threads the units rest 38 % of the
+/// time.
 const DOUBLE_THREADS: u32 = 128;
 /// A warp has two points u.
 const DOUBLE_THREADS_A_POINT: u32 = 16;

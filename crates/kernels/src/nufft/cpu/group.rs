@@ -1,5 +1,6 @@
-//! Several items of a batch at once. A cell of the local grid is one 256-bit vector that holds this cell of every item.
-//! Kernel values are then computed once for all items, and vectors are full and never cross a cache line.
+//! Several items of a batch at once. A cell of the local grid is one 256-bit vector that holds this cell of
+//! every item. Kernel values are then computed once for all items, and vectors are full and never cross a
+//! cache line.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
@@ -18,8 +19,8 @@ use super::{Aligned, Gridding, INTERP_POINTS, InterpTile, TilePoints, Weights, z
 use crate::concrete::same;
 use crate::nufft::layout::{Layout, lanes};
 
-/// Items that are interpolated together: as many complex numbers as a vector holds, in 2-D only. In 3-D the gain does not
-/// pay for as many fine grids in memory.
+/// Items that are interpolated together: as many complex numbers as a vector holds, in 2-D only. In 3-D the
+/// gain does not pay for as many fine grids in memory.
 pub(crate) const fn items<R>(dims: usize) -> usize {
     if dims == 2 { lanes::<R>() / 2 } else { 1 }
 }
@@ -230,8 +231,8 @@ pub(crate) fn kernels<R: Real>(level: Level, weights: &Weights<R>) -> Option<Ker
 }
 
 impl<R: Real> Gridding<R> {
-    /// [`Gridding::interp`] of [`items`] items at once: `grids` is `[item, cell]`, `samples` `[item, sample]`,
-    /// `interleaved` scratch of as many elements as `samples`.
+    /// [`Gridding::interp`] of [`items`] items at once: `grids` is `[item, cell]`, `samples` `[item,
+    /// sample]`, `interleaved` scratch of as many elements as `samples`.
     pub(crate) fn interp_group(
         &self,
         cpu: &Cpu,
@@ -260,8 +261,9 @@ impl<R: Real> Gridding<R> {
                         (kernels.interp)(level, &self.weights, points, local, values, self.pitch());
                         for (sample, values) in points.samples().zip(values.chunks_exact(items)) {
                             for (item, &value) in values.iter().enumerate() {
-                                // SAFETY: each sample is a point once by construction ([`super::points::Points`]),
-                                // tasks' runs of points are disjoint, and so are items.
+                                // SAFETY: each sample is a point once by construction
+                                // ([`super::points::Points`]), tasks' runs of points are disjoint, and so are
+                                // items.
                                 unsafe { scatter.write(items * sample + item, value) };
                             }
                         }

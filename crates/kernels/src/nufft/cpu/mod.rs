@@ -48,8 +48,8 @@ impl<R: Real> Weights<R> {
     }
 }
 
-/// Adds every point's footprint, times its value, to a local grid of interleaved complex numbers; rows and layers are
-/// `pitch` = \[row, layer\] complex numbers apart.
+/// Adds every point's footprint, times its value, to a local grid of interleaved complex numbers; rows and
+/// layers are `pitch` = \[row, layer\] complex numbers apart.
 pub(crate) type SpreadTile<R> =
     fn(Level, &Weights<R>, TilePoints<'_, R>, &[Complex<R>], &mut [R], pitch: [usize; 2]);
 
@@ -80,7 +80,8 @@ pub(crate) fn halo_len(layout: &Layout, parts: &[Part]) -> usize {
     parts.iter().map(|part| part_len(layout, part)).sum()
 }
 
-/// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the first.
+/// Layers of the outermost axis that a part keeps in its buffer: the halo, and the slab unless it is the
+/// first.
 fn part_len(layout: &Layout, part: &Part) -> usize {
     let own = if part.first { 0 } else { layout.slab_height(part.slab) };
     (own + layout.width - 1) * layout.inner()
@@ -100,9 +101,10 @@ const INTERP_POINTS: usize = 8192;
 const PASS_ELEMENTS: usize = 1 << 14;
 
 impl<R: Real> Gridding<R> {
-    /// Parts of at most 1/16 of the points balance any trajectory over the cores of a workstation. Every further part of a
-    /// slab fills and adds its own buffer. With parts of 1/32, spreading 1e6 points in 3-D took 10 to 20 % longer
-    /// (benches/results/2026-11-22-xeon-2/nufft_tiles.txt). Below 2^15 points a part costs more than it saves.
+    /// Parts of at most 1/16 of the points balance any trajectory over the cores of a workstation. Every
+    /// further part of a slab fills and adds its own buffer. With parts of 1/32, spreading 1e6 points in 3-D
+    /// took 10 to 20 % longer (benches/results/2026-11-22-xeon-2/nufft_tiles.txt). Below 2^15 points a part
+    /// costs more than it saves.
     pub(crate) fn new(layout: Layout, points: Points<R>, weights: Weights<R>) -> Self {
         let parts = Self::parts_of(&layout, &points);
         Self { layout, points, weights, parts }
@@ -149,8 +151,8 @@ impl<R: Real> Gridding<R> {
 
     /// grid\[l\] = Σ_j samples\[j\] φ(l − u_j), periodic.
     ///
-    /// Each grid cell's sum is taken in an order that depends on the trajectory alone, so results do not vary from run
-    /// to run or with the number of threads.
+    /// Each grid cell's sum is taken in an order that depends on the trajectory alone, so results do not vary
+    /// from run to run or with the number of threads.
     pub(crate) fn spread(
         &self,
         cpu: &Cpu,
@@ -175,14 +177,14 @@ impl<R: Real> Gridding<R> {
                     for (tile, share) in tiles.take_while(|_| !stop.is_set()) {
                         local.fill(R::zero());
                         for run in runs(share) {
-                            // Samples lie anywhere in memory. The next run's samples are prefetched while this run is
-                            // spread.
+                            // Samples lie anywhere in memory. The next run's samples are prefetched while
+                            // this run is spread.
                             let next = run.end..(run.end + RUN).min(part.points.end);
                             for sample in self.tile_points(next).samples() {
                                 prefetch_read(samples, sample);
                             }
-                            // Samples are gathered before spreading. The processor overlaps the cache misses of many loads
-                            // in a row, but not across the long work on a footprint.
+                            // Samples are gathered before spreading. The processor overlaps the cache misses
+                            // of many loads in a row, but not across the long work on a footprint.
                             values.clear();
                             let points = self.tile_points(run);
                             values.extend(points.samples().map(|sample| samples[sample]));
@@ -274,8 +276,8 @@ impl<R: Real> Gridding<R> {
                         let points = self.tile_points(share);
                         tile_kernel(level, &self.weights, points, local, values, self.pitch());
                         for (sample, &value) in points.samples().zip(values.iter()) {
-                            // SAFETY: each sample is a point once by construction ([`Points`]) and tasks' runs of points
-                            // are disjoint.
+                            // SAFETY: each sample is a point once by construction ([`Points`]) and tasks'
+                            // runs of points are disjoint.
                             unsafe { scatter.write(sample, value) };
                         }
                     }
@@ -376,7 +378,8 @@ fn add_tile<S: Simd, R: Real>(
     }
 }
 
-/// Copies a tile and its halo from the fine grid; the row padding behind it is left as it is (weights there are zero).
+/// Copies a tile and its halo from the fine grid; the row padding behind it is left as it is (weights there
+/// are zero).
 fn read_tile<R: Real>(layout: &Layout, tile: usize, grid: &[Complex<R>], local: &mut [Complex<R>]) {
     let (first, extent) = layout.tile_box(tile);
     let [nz, ny, nx] = layout.fine;

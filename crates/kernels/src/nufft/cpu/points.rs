@@ -39,8 +39,9 @@ impl<R: Real> Points<R> {
 
     /// Replaces all points by these, sorted by tile, on the cores of the current pool.
     ///
-    /// Errors: more points than 2³² − 1; another number of components than the layout has; numbers that are not finite or not on the
-    /// host; no memory. Nothing changes then. If another thread changes the numbers, an error may leave no points.
+    /// Errors: more points than 2³² − 1; another number of components than the layout has; numbers that are
+    /// not finite or not on the host; no memory. Nothing changes then. If another thread changes the numbers,
+    /// an error may leave no points.
     pub(crate) fn sort(
         &mut self,
         level: Level,
@@ -86,8 +87,9 @@ impl<R: Real> Points<R> {
     }
 }
 
-/// A counting sort in two passes over the points. The first counts the points of each block in each tile, and the second
-/// writes each point's record to its place. Both compute the footprints, which takes less time than storing them.
+/// A counting sort in two passes over the points. The first counts the points of each block in each tile, and
+/// the second writes each point's record to its place. Both compute the footprints, which takes less time
+/// than storing them.
 fn sort<R: Real, const D: usize>(
     level: Level,
     layout: &Layout,
@@ -136,7 +138,8 @@ fn sort<R: Real, const D: usize>(
         }
     }
     tile_start.push(start);
-    // Another thread may change the memory of a caller meanwhile. Then the second pass finds other tiles than the first.
+    // Another thread may change the memory of a caller meanwhile. Then the second pass finds other tiles than
+    // the first.
     let (starts, changed) = (counts.clone(), AtomicBool::new(false));
     let write = |records: &mut [MaybeUninit<Point<R, D>>]| {
         let scatter = Scatter::new(records);
@@ -152,8 +155,8 @@ fn sort<R: Real, const D: usize>(
         });
         !changed.load(Ordering::Relaxed)
     };
-    // SAFETY: the counts of all blocks and tiles divide all places between them, and each block has filled its places of each tile if its next
-    // place is the first of the next block.
+    // SAFETY: the counts of all blocks and tiles divide all places between them, and each block has filled
+    // its places of each tile if its next place is the first of the next block.
     if !unsafe { to.records.rewrite(samples, write) }? {
         to.tile_start = vec![0];
         return Err(numbers_changed());
@@ -170,8 +173,8 @@ fn groups(points: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     points.clone().step_by(GROUP).map(move |first| first..(first + GROUP).min(points.end))
 }
 
-/// Sorts each tile's points along a Morton curve of blocks of 4³ cells. The next footprint then overlaps the last ones,
-/// whose cells are still in the first-level cache.
+/// Sorts each tile's points along a Morton curve of blocks of 4³ cells. The next footprint then overlaps the
+/// last ones, whose cells are still in the first-level cache.
 fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
     let [_, ly, lx] = layout.local;
     let axis = |cells: usize, first: u32| -> Vec<u32> {
@@ -274,8 +277,8 @@ struct Axis {
     inverse: f64,
     fine: f64,
     half: f64,
-    /// For every cell along the axis: its contribution to the flat index of the tile, and to the flat index of the cell in
-    /// the local grid.
+    /// For every cell along the axis: its contribution to the flat index of the tile, and to the flat index
+    /// of the cell in the local grid.
     cells: Vec<(u32, u32)>,
 }
 
@@ -320,8 +323,8 @@ impl<'a, const D: usize> Footprints<'a, D> {
         Self { level, axes, count: 0, biased: [[0.0; GROUP]; D], arguments: [[0.0; GROUP]; D] }
     }
 
-    /// Locates at most [`GROUP`] points. Computes their polynomial arguments only with `ARGUMENTS`. Returns whether all numbers are
-    /// finite; otherwise the footprints are not to be used.
+    /// Locates at most [`GROUP`] points. Computes their polynomial arguments only with `ARGUMENTS`. Returns
+    /// whether all numbers are finite; otherwise the footprints are not to be used.
     fn locate<const ARGUMENTS: bool>(&mut self, points: Range<usize>) -> bool {
         self.count = points.len();
         let whole = self.count.next_multiple_of(WHOLE);
@@ -391,8 +394,8 @@ mod tests {
     use super::*;
     use crate::nufft::kernel::Kernel;
 
-    /// Against the definition, point by point: every point once, in its tile, in the order of the trajectory, and
-    /// offset plus z giving back where it lies on the grid.
+    /// Against the definition, point by point: every point once, in its tile, in the order of the trajectory,
+    /// and offset plus z giving back where it lies on the grid.
     fn check(level: Level, threads: usize, matrix: &[usize], count: usize, width: usize) {
         let dims = matrix.len();
         let mut rng = ChaCha8Rng::seed_from_u64((count * width + dims) as u64);

@@ -1,7 +1,7 @@
 //! The points for spreading and interpolation, one record each, in the order of visiting.
 //!
-//! A record is written and read as a whole. Sorting writes each record to its own place; with one array per field it would
-//! touch as many cache lines as there are fields.
+//! A record is written and read as a whole. Sorting writes each record to its own place; with one array per
+//! field it would touch as many cache lines as there are fields.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -26,8 +26,8 @@ pub(super) struct Point<R, const D: usize> {
 
 // SAFETY: all fields may be zero.
 unsafe impl<R: Real, const D: usize> Zeroable for Point<R, D> {}
-// SAFETY: all fields are plain data, and no padding lies between or behind them: two 4-byte numbers are followed by numbers
-// whose size and alignment are 4 or 8 bytes ([`Real`] is f32 or f64).
+// SAFETY: all fields are plain data, and no padding lies between or behind them: two 4-byte numbers are
+// followed by numbers whose size and alignment are 4 or 8 bytes ([`Real`] is f32 or f64).
 unsafe impl<R: Real, const D: usize> Pod for Point<R, D> {}
 
 /// A cache line.
@@ -35,7 +35,8 @@ unsafe impl<R: Real, const D: usize> Pod for Point<R, D> {}
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Records of points, `[point]`. The first begins a cache line, so that each record of 16 or 32 bytes lies in one line.
+/// Records of points, `[point]`. The first begins a cache line, so that each record of 16 or 32 bytes lies in
+/// one line.
 #[derive(Debug)]
 pub(crate) struct Records<R> {
     lines: Vec<Line>,
@@ -64,9 +65,9 @@ impl<R: Real> Records<R> {
         Self { lines: Vec::new(), len: 0, dims: 1, real: PhantomData }
     }
 
-    /// Replaces all records by `len` records that `write` writes. Returns whether it wrote all of them; if not, the list is empty.
-    /// Reuses the memory if it is large enough, because the system clears fresh memory first, which takes a quarter to two fifths of
-    /// the time for sorting.
+    /// Replaces all records by `len` records that `write` writes. Returns whether it wrote all of them; if
+    /// not, the list is empty. Reuses the memory if it is large enough, because the system clears fresh
+    /// memory first, which takes a quarter to two fifths of the time for sorting.
     ///
     /// Errors: no memory. Nothing changes then.
     ///
@@ -81,7 +82,8 @@ impl<R: Real> Records<R> {
         let count = lines::<R>(len, D);
         let mut lines = if self.lines.capacity() < count {
             let mut lines = try_with_capacity("points of the NUFFT", count)?;
-            // Each page is first touched at a random time by either thread, and nearly every record lies on another page.
+            // Each page is first touched at a random time by either thread, and nearly every record lies on
+            // another page.
             prefer_huge_pages(lines.spare_capacity_mut());
             lines
         } else {
@@ -93,12 +95,13 @@ impl<R: Real> Records<R> {
         if let Some(last) = spare.last_mut() {
             last.write(Line::zeroed());
         }
-        // SAFETY: `count` lines have room for `len` points, whose alignment is at most a line's, and the slice is gone
-        // before `lines` is used again.
+        // SAFETY: `count` lines have room for `len` points, whose alignment is at most a line's, and the
+        // slice is gone before `lines` is used again.
         if !write(unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) }) {
             return Ok(false);
         }
-        // SAFETY: every byte is written: the caller promises it for the points, and the bytes behind them are written above.
+        // SAFETY: every byte is written: the caller promises it for the points, and the bytes behind them are
+        // written above.
         unsafe { lines.set_len(count) };
         *self = Self { lines, len, dims: D, real: PhantomData };
         Ok(true)

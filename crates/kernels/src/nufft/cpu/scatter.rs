@@ -10,8 +10,8 @@ pub(super) struct Scatter<'a, T> {
     lifetime: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the pointer stands for an exclusive borrow of the slice, and `write` obliges its callers to share out the
-// elements between threads.
+// SAFETY: the pointer stands for an exclusive borrow of the slice, and `write` obliges its callers to share
+// out the elements between threads.
 unsafe impl<T: Send> Sync for Scatter<'_, T> {}
 
 impl<'a, T: Copy> Scatter<'a, T> {
@@ -19,8 +19,8 @@ impl<'a, T: Copy> Scatter<'a, T> {
         Self { to: to.as_mut_ptr(), len: to.len(), lifetime: PhantomData }
     }
 
-    /// Prefetches the cache lines of an element that will soon be written. Stores wait for their lines one after the other;
-    /// prefetches do not.
+    /// Prefetches the cache lines of an element that will soon be written. Stores wait for their lines one
+    /// after the other; prefetches do not.
     #[inline]
     pub(super) fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -37,12 +37,14 @@ impl<'a, T: Copy> Scatter<'a, T> {
     #[inline]
     pub(super) unsafe fn write(&self, index: usize, value: T) {
         assert!(index < self.len);
-        // SAFETY: the index is within the slice (checked), and no other thread writes it (this function's contract).
+        // SAFETY: the index is within the slice (checked), and no other thread writes it (this function's
+        // contract).
         unsafe { *self.to.add(index) = value };
     }
 }
 
-/// Prefetches the cache lines of an element that will soon be read, for a slice that is read at scattered places.
+/// Prefetches the cache lines of an element that will soon be read, for a slice that is read at scattered
+/// places.
 #[inline]
 pub(super) fn prefetch_read<T>(from: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

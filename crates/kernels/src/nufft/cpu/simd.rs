@@ -1,10 +1,10 @@
-//! The SIMD variant: a row of the footprint is a few vectors of interleaved complex numbers; the width is a constant, so
-//! that all loops over the footprint unroll.
+//! The SIMD variant: a row of the footprint is a few vectors of interleaved complex numbers; the width is a
+//! constant, so that all loops over the footprint unroll.
 //!
-//! A row that fits two vectors of 256 bits uses unaligned vectors. A longer row is read and written in aligned vectors of
-//! the local grid, of the level's own width, and its kernel values are padded with zeros. Such a vector never crosses a
-//! cache line, which would cost two accesses. But the number of vectors then depends on where the row begins, and the
-//! processor mispredicts it. Short rows avoid this cost.
+//! A row that fits two vectors of 256 bits uses unaligned vectors. A longer row is read and written in
+//! aligned vectors of the local grid, of the level's own width, and its kernel values are padded with zeros.
+//! Such a vector never crosses a cache line, which would cost two accesses. But the number of vectors then
+//! depends on where the row begins, and the processor mispredicts it. Short rows avoid this cost.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
@@ -42,7 +42,8 @@ pub(super) const MOST_TAPS: usize = crate::nufft::kernel::MAX_WIDTH;
 
 pub(super) type Vector<S, R> = <R as Lanes>::Vector<S>;
 
-/// How the rows of footprints of a width lie in vectors: reals in one, and at how many places of one a row may begin.
+/// How the rows of footprints of a width lie in vectors: reals in one, and at how many places of one a row
+/// may begin.
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     lanes: usize,
@@ -63,8 +64,8 @@ impl Rows {
     }
 }
 
-/// The `V::LEN` elements at `at`, without a bounds check and without a check of the slice's length, which compilers leave in
-/// loops.
+/// The `V::LEN` elements at `at`, without a bounds check and without a check of the slice's length, which
+/// compilers leave in loops.
 ///
 /// # Safety
 ///
@@ -90,10 +91,12 @@ unsafe fn store<S: Simd, V: SimdFloat<S>>(vector: V, slice: &mut [V::Element], a
     vector.store_array(unsafe { &mut *slice.as_mut_ptr().add(at).cast::<V::Array>() });
 }
 
-/// How the kernel values of an axis lie in vectors with a lane a tap. The kernel is even: pⱼ(z) = p_{W−1−j}(−z). Where one vector is too short,
-/// the even and the odd powers of the polynomials are summed apart, and their difference is the vector of the mirrored taps.
+/// How the kernel values of an axis lie in vectors with a lane a tap. The kernel is even: pⱼ(z) =
+/// p_{W−1−j}(−z). Where one vector is too short, the even and the odd powers of the polynomials are summed
+/// apart, and their difference is the vector of the mirrored taps.
 struct TapVectors {
-    /// Vectors in all; the first `straight` of them begin with tap v · lanes, the others are mirrors of the first ones.
+    /// Vectors in all; the first `straight` of them begin with tap v · lanes, the others are mirrors of the
+    /// first ones.
     count: usize,
     straight: usize,
 }
@@ -172,9 +175,11 @@ pub(super) fn store_taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const W
     }
 }
 
-/// Points whose kernel values are computed together, ahead of their use: loads do not wait for stores of the same values.
+/// Points whose kernel values are computed together, ahead of their use: loads do not wait for stores of the
+/// same values.
 const AHEAD: usize = 16;
-/// Reals from one point's kernel values along x to the next one's: zeros, a vector's worth, before and behind them.
+/// Reals from one point's kernel values along x to the next one's: zeros, a vector's worth, before and behind
+/// them.
 const X_PITCH: usize = 64;
 
 /// A point's kernel values.
@@ -238,8 +243,8 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
         }
     }
 
-    /// At which place of a vector a footprint's rows begin, and with which real of the local grid; whether they have the
-    /// fewest vectors.
+    /// At which place of a vector a footprint's rows begin, and with which real of the local grid; whether
+    /// they have the fewest vectors.
     #[inline(always)]
     fn place(cell: u32) -> (usize, usize, bool) {
         let place = cell as usize % Self::ROWS.places;
@@ -383,7 +388,8 @@ fn interp_points<S: Simd, V: SimdFloat<S, Element = R>, R: Lanes, const D: usize
     }
 }
 
-/// Calls `$function` with vectors `$vector` for the run-time `$dims` and `$width`; false for a width that is not listed.
+/// Calls `$function` with vectors `$vector` for the run-time `$dims` and `$width`; false for a width that is
+/// not listed.
 macro_rules! with_constants {
     ($dims:expr, $width:expr, $function:ident, $vector:ident, $real:ty, $arguments:tt, [$($w:literal)*]) => {
         match ($dims, $width) {
@@ -397,8 +403,9 @@ macro_rules! with_constants {
     };
 }
 
-/// A tile kernel of one real type, which says false where there is no code for a level or width. Not generic, so that it is
-/// compiled in this crate alone. `$long`: the widths whose rows take more than two vectors of 256 bits.
+/// A tile kernel of one real type, which says false where there is no code for a level or width. Not generic,
+/// so that it is compiled in this crate alone. `$long`: the widths whose rows take more than two vectors of
+/// 256 bits.
 macro_rules! tile_kernel {
     ($name:ident, $function:ident, $real:ty, [$from:ty, $to:ty], [$narrow:ident, $all:tt], [$wide:ident, $long:tt]) => {
         fn $name(

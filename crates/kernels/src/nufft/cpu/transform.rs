@@ -179,8 +179,8 @@ impl<R: Real> Engine<R> {
         self.gridding.interp(cpu, grid, samples, simd::interp);
     }
 
-    /// The code that interpolates several items together. `None` if the batch has too few items, if no code exists for the
-    /// width and level, or if memory for their fine grids is short.
+    /// The code that interpolates several items together. `None` if the batch has too few items, if no code
+    /// exists for the width and level, or if memory for their fine grids is short.
     fn group(&self, cpu: &Cpu, batch: usize) -> Option<Kernels<R>> {
         let items = items::<R>(self.dims());
         if items == 1 || batch < items {
@@ -193,7 +193,8 @@ impl<R: Real> Engine<R> {
         fits.then_some(kernels)
     }
 
-    /// Runs `work` on the plan's workspace for at least `items` items. If another thread uses it, runs `work` on a new one.
+    /// Runs `work` on the plan's workspace for at least `items` items. If another thread uses it, runs `work`
+    /// on a new one.
     fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
         let interleaved = self.interleaved(items);
         let fits = |held: &Workspace<R>| {

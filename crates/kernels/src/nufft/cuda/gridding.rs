@@ -74,8 +74,8 @@ impl<R: Real> Workspace<R> {
 }
 
 impl<R: Real> Gridding<R> {
-    /// Sorts points that are `coordinates` in cycles per field of view of a `matrix`, to a grid of `fine` cells (z, y, x). The
-    /// workspace has `values` elements for each item besides grids and tiles.
+    /// Sorts points that are `coordinates` in cycles per field of view of a `matrix`, to a grid of `fine`
+    /// cells (z, y, x). The workspace has `values` elements for each item besides grids and tiles.
     ///
     /// Errors: as [`Points::sort`], or a grid of 2³² cells or more.
     pub(in crate::nufft) fn new(
@@ -106,8 +106,8 @@ impl<R: Real> Gridding<R> {
         })
     }
 
-    /// Replaces the points. Grids, and padded tiles where there are enough, stay. Errors: as [`Points::sort`]; nothing
-    /// changes then.
+    /// Replaces the points. Grids, and padded tiles where there are enough, stay. Errors: as
+    /// [`Points::sort`]; nothing changes then.
     pub(in crate::nufft) fn set_points(&mut self, coordinates: &Coordinates<'_>) -> Result<()> {
         let (device, tiles) = (&self.device, &self.tiles);
         (self.points, self.slots) = Points::sort(cuda(device)?, device, tiles, coordinates, &self.matrix)?;
@@ -159,9 +159,9 @@ impl<R: Real> Gridding<R> {
         batch.div_ceil(batch.div_ceil(most_items(self.item_bytes())).max(1)).max(1)
     }
 
-    /// Calls `work(workspace, first item, items)` for a batch's groups, on the plan's workspace, or on a new one if another
-    /// thread uses it. The workspace has padded tiles if they are wanted. If memory is too short for the workspace, or for
-    /// what `work` allocates, groups become smaller.
+    /// Calls `work(workspace, first item, items)` for a batch's groups, on the plan's workspace, or on a new
+    /// one if another thread uses it. The workspace has padded tiles if they are wanted. If memory is too
+    /// short for the workspace, or for what `work` allocates, groups become smaller.
     pub(in crate::nufft) fn in_groups(
         &self,
         batch: usize,
@@ -170,8 +170,8 @@ impl<R: Real> Gridding<R> {
     ) -> Result<()> {
         let group = self.group(batch);
         self.workspace.with(
-            // The workspace may hold fewer items than wanted because memory was short. It is compared by the wanted number,
-            // not by the number it holds.
+            // The workspace may hold fewer items than wanted because memory was short. It is compared by the
+            // wanted number, not by the number it holds.
             |held| held.wanted >= group,
             || self.new_workspace(group, group, padded),
             |space| {
@@ -271,7 +271,8 @@ impl<R: Real> Gridding<R> {
         Ok(if offered { exact } else { form(general) })
     }
 
-    /// The form of type 1: the wanted one, or else the tuned one if this GPU can run it, or else the usual one.
+    /// The form of type 1: the wanted one, or else the tuned one if this GPU can run it, or else the usual
+    /// one.
     fn spread_form(&self, items: usize, asked: Option<Asked>) -> Result<Form> {
         if asked.is_some() {
             return Ok(spread_form::<R>(&self.tiles, items, asked));
@@ -332,7 +333,8 @@ impl<R: Real> Gridding<R> {
         Ok(form::tuned(to_image, problem, usual.asked(), &self.device))
     }
 
-    /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`, or adds to them.
+    /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`, or adds to
+    /// them.
     pub(in crate::nufft) fn spread(
         &self,
         samples: View<'_, Complex<R>>,
@@ -364,8 +366,8 @@ impl<R: Real> Gridding<R> {
             padded.cuda_mut().into(),
             Argument::count(items)?,
         ];
-        // SAFETY: samples and padded tiles of all items were just found; footprints lie inside the padded tile of their slot, as
-        // sorting left them, and the form's shared memory is there.
+        // SAFETY: samples and padded tiles of all items were just found; footprints lie inside the padded
+        // tile of their slot, as sorting left them, and the form's shared memory is there.
         unsafe { spread.launch(shape, arguments) }?;
         let tile_blocks = self.tiles.padded::<R>().div_ceil(128) as u32;
         let shape = Launch {
@@ -382,7 +384,8 @@ impl<R: Real> Gridding<R> {
             blocks: [self.tiles.count() as u32, items.div_ceil(form.coils) as u32, 1],
             ..Launch::linear(1, 256)
         };
-        // SAFETY: grids and padded tiles of all items were found above; a tile's first slot is one of the plan's.
+        // SAFETY: grids and padded tiles of all items were found above; a tile's first slot is one of the
+        // plan's.
         unsafe { merge.launch(shape, &mut arguments) }
     }
 
@@ -391,7 +394,8 @@ impl<R: Real> Gridding<R> {
         if voxels(&[items, each])? <= found { Ok(()) } else { Err(missing()) }
     }
 
-    /// samples\[item\]\[j\] = Σ_l grids\[item\]\[l\] φ(l − u_j), periodic: the transpose of [`Gridding::spread`].
+    /// samples\[item\]\[j\] = Σ_l grids\[item\]\[l\] φ(l − u_j), periodic: the transpose of
+    /// [`Gridding::spread`].
     pub(in crate::nufft) fn interp(
         &self,
         grids: View<'_, Complex<R>>,

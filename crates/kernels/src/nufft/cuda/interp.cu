@@ -1,16 +1,18 @@
-// Type 2, fine grid to samples: a block takes a slot, a run of the points of one tile, for COILS items of the batch. The padded
-// tile is read to shared memory with the items innermost; LANES lanes a point hold VECTOR items each.
+// Type 2, fine grid to samples: a block takes a slot, a run of the points of one tile, for COILS items of the
+// batch. The padded tile is read to shared memory with the items innermost; LANES lanes a point hold VECTOR
+// items each.
 
 #define VECTOR (COILS > 1 && !DOUBLE ? 2 : 1)
 #define LANES (COILS / VECTOR)
 #define GROUP (THREADS / LANES)
-// Blocks of a multiprocessor: with as many its threads have 64 registers each, which wide kernels in f64 exceed.
+// Blocks of a multiprocessor: with as many its threads have 64 registers each, which wide kernels in f64
+// exceed.
 #define BLOCKS (DOUBLE && WIDTH > 5 ? 1 : 1024 / THREADS)
 // An even pitch: whether a cell lies in the lower or the upper half of the banks then depends on x alone.
 #define PX ((LX + 1) / 2 * 2)
 #define LOCAL (LZ * LY * PX)
-// If a point's cell is half as wide as shared memory, two points share an access. One of them swaps the taps of each pair,
-// so that the two never need the same banks.
+// If a point's cell is half as wide as shared memory, two points share an access. One of them swaps the taps
+// of each pair, so that the two never need the same banks.
 #define PAIRED (COILS * (DOUBLE ? 16 : 8) == 64)
 
 #if COILS > 1 && !DOUBLE

@@ -1,4 +1,5 @@
-//! The transforms on a GPU: points sorted once, padded tiles in shared memory, several items of a batch at once.
+//! The transforms on a GPU: points sorted once, padded tiles in shared memory, several items of a batch at
+//! once.
 
 mod gridding;
 mod needs;
@@ -90,7 +91,8 @@ pub(crate) fn builds() -> Vec<Build> {
                 let mut defines = program::<R>(&tiles, &Window::new(width, 2.0));
                 defines.push(("COILS", coils.to_string()));
                 let with = |define| [&defines[..], &[define]].concat();
-                // `merge` of several items in f64 lacks a few registers for four blocks a multiprocessor: 4 to 20 bytes.
+                // `merge` of several items in f64 lacks a few registers for four blocks a multiprocessor: 4
+                // to 20 bytes.
                 let spill_bytes = if size_of::<R>() == 8 && coils > 1 { 24 } else { 0 };
                 let spread = with(("WARPS", tiles.warps::<R>().to_string()));
                 all.push(Build { spill_bytes, ..row(&SPREAD, spread) });
@@ -123,8 +125,8 @@ pub(super) fn usual(to_image: bool, dims: usize, width: usize, items: usize) -> 
     form.asked()
 }
 
-/// The programs for machines without a compiler: every tolerance, with the candidate upsamplings, and interpolation for
-/// others.
+/// The programs for machines without a compiler: every tolerance, with the candidate upsamplings, and
+/// interpolation for others.
 pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
     let properties = Properties { shared_per_block: shared, ..limits() };
     let row = |source, defines| Build { source, defines, spill_bytes: 0 };
@@ -179,24 +181,25 @@ fn spread_form<R: Real>(tiles: &Tiles, items: usize, asked: Option<Asked>) -> Fo
     }
 }
 
-/// The wanted form of type 2, or else a form with as many items as fit in shared memory. `most` is the maximum shared memory
-/// of a block.
+/// The wanted form of type 2, or else a form with as many items as fit in shared memory. `most` is the
+/// maximum shared memory of a block.
 fn interp_form<R: Real>(tiles: &Tiles, items: usize, most: u32, asked: Option<Asked>) -> Form {
     let tile = tiles.padded_even() * size_of::<Complex<R>>();
     let wanted = items.next_power_of_two().min(8);
     let usual = || [8, 4, 2, 1].into_iter().find(|&c| c <= wanted && (c == 1 || c * tile <= most as usize));
     let coils = asked.map(|form| form.coils).or_else(usual).unwrap_or(1);
-    // As many threads as there are points of a slot to give them: in 2-D 128 took as long as 512, or up to 18 % less.
+    // As many threads as there are points of a slot to give them: in 2-D 128 took as long as 512, or up to 18
+    // % less.
     let lanes = if size_of::<R>() == 4 { coils.div_ceil(2) } else { coils };
     let enough = if size_of::<R>() == 4 && tiles.dims < 3 { 128 } else { 512 };
     let threads = asked.and_then(|form| form.threads).unwrap_or((128 * lanes).min(enough));
     Form { coils, define: ("THREADS", threads.to_string()), threads: threads as u32, shared: coils * tile }
 }
 
-/// The cost of a type 1 and a type 2 together in nanoseconds. In 3-D it is 0.0028 for each cell of a point's footprint and
-/// 0.08 for each cell of the fine grid. Otherwise it is 0.06 per point, 0.0018 for each cell of its footprint and 0.06 for
-/// each cell of the fine grid. In f64 it is twice that. Fitted to the measurements of
-/// benches/results/2026-11-21-h100/nufft_upsampling.txt.
+/// The cost of a type 1 and a type 2 together in nanoseconds. In 3-D it is 0.0028 for each cell of a point's
+/// footprint and 0.08 for each cell of the fine grid. Otherwise it is 0.06 per point, 0.0018 for each cell of
+/// its footprint and 0.06 for each cell of the fine grid. In f64 it is twice that. Fitted to the measurements
+/// of benches/results/2026-11-21-h100/nufft_upsampling.txt.
 pub(super) fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, samples: usize) -> f64 {
     let footprint = width.pow(matrix.len() as u32) as f64;
     let cells: f64 = matrix.iter().map(|&n| (n as f64 * upsampling).max(2.0 * width as f64)).product();
@@ -204,7 +207,8 @@ pub(super) fn cost<R: Real>(matrix: &[usize], upsampling: f64, width: usize, sam
     (samples as f64 * (point + tap * footprint) + cell * cells) * size_of::<R>() as f64 / 4.0
 }
 
-/// Maximum points of a slot: enough to be worth a tile's memory, and few enough to give the largest GPU many blocks.
+/// Maximum points of a slot: enough to be worth a tile's memory, and few enough to give the largest GPU many
+/// blocks.
 fn slot_points(samples: usize) -> u32 {
     (samples / 8192).next_multiple_of(BATCH).clamp(256, 2048) as u32
 }

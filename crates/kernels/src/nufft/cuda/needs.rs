@@ -71,7 +71,8 @@ pub(super) fn counts(tiles: &Tiles, matrix: &[usize], trajectory: &Trajectory) -
     })
 }
 
-/// Adds points to the counts; with an instruction set that has a fused multiply-add, which is a function call otherwise.
+/// Adds points to the counts; with an instruction set that has a fused multiply-add, which is a function call
+/// otherwise.
 #[inline(always)]
 fn count<S: Simd>(_: S, tiles: &Tiles, matrix: &[usize], points: &[f64], counts: &mut [u32]) {
     for k in points.chunks_exact(matrix.len()) {

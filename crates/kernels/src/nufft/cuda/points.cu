@@ -7,8 +7,8 @@
 #define ITEMS 16
 #define DIGITS 256
 
-// First cell of the footprint of a point at k, and the polynomials' argument z = 2(first − u + W/2) − 1 in [−1, 1). Every
-// product that could be fused with a sum is fused, so that all kernels get the same result.
+// First cell of the footprint of a point at k, and the polynomials' argument z = 2(first − u + W/2) − 1 in
+// [−1, 1). Every product that could be fused with a sum is fused, so that all kernels get the same result.
 static __device__ __forceinline__ int footprint(double k, double inverse, double fine, double half, double* z) {
     double turns = fma(k, inverse, -floor(k * inverse));
     // Where neighbouring numbers are more than a turn apart, no part of a turn is left.
@@ -32,7 +32,8 @@ static __device__ __forceinline__ int first_of(unsigned tile, double fine, doubl
     double inverse[3] = {inverse_x, inverse_y, inverse_z}, fine[3] = {fine_x, fine_y, fine_z},                        \
            tiles[3] = {tiles_x, tiles_y, tiles_z};
 
-// Component d of point j is the number start + j · stride of its array: a float where bit d of `singles` is set, else a double.
+// Component d of point j is the number start + j · stride of its array: a float where bit d of `singles` is
+// set, else a double.
 #define COMPONENTS                                                                                                    \
     const unsigned* numbers[3] = {x, y, z};                                                                           \
     long long start[3] = {start_x, start_y, start_z}, stride[3] = {stride_x, stride_y, stride_z};
@@ -41,14 +42,16 @@ static __device__ __forceinline__ double number(const unsigned* numbers, bool si
     return single ? (double)((const float*)numbers)[at] : ((const double*)numbers)[at];
 }
 
-// What `locate` computes of a point and `place` brings into order: the polynomials' arguments, and the first cell of the footprint in
-// its tile, x + 2^10 y + 2^20 z. One aligned read, for the points of a tile lie anywhere in memory.
+// What `locate` computes of a point and `place` brings into order: the polynomials' arguments, and the first
+// cell of the footprint in its tile, x + 2^10 y + 2^20 z. One aligned read, for the points of a tile lie
+// anywhere in memory.
 struct __align__(DIMS == 1 && !DOUBLE ? 8 : 16) Record {
     real arguments[DIMS];
     unsigned place;
 };
 
-// keys[j] = tile of point j, order[j] = j. Raises *not_finite to n − j for a point with a number that is not finite.
+// keys[j] = tile of point j, order[j] = j. Raises *not_finite to n − j for a point with a number that is not
+// finite.
 extern "C" __global__ void __launch_bounds__(THREADS)
 locate(const unsigned* __restrict__ x, const unsigned* __restrict__ y, const unsigned* __restrict__ z, long long start_x,
        long long start_y, long long start_z, long long stride_x, long long stride_y, long long stride_z, unsigned singles,
@@ -117,7 +120,8 @@ static __device__ __forceinline__ unsigned sum_before(unsigned value, unsigned* 
     return before;
 }
 
-// One block per row, as of a digit: each count becomes the sum of the counts before it, and totals[row] the sum of all.
+// One block per row, as of a digit: each count becomes the sum of the counts before it, and totals[row] the
+// sum of all.
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_counts(unsigned* __restrict__ counts, unsigned blocks, unsigned* __restrict__ totals) {
     unsigned* row = counts + blockIdx.x * blocks;
@@ -132,8 +136,8 @@ add_counts(unsigned* __restrict__ counts, unsigned blocks, unsigned* __restrict_
     if (threadIdx.x == 0) totals[blockIdx.x] = carry;
 }
 
-// One stable pass: keys of equal digits keep their order. A block sorts its keys in shared memory first, so that threads which follow each
-// other write to places that do.
+// One stable pass: keys of equal digits keep their order. A block sorts its keys in shared memory first, so
+// that threads which follow each other write to places that do.
 extern "C" __global__ void __launch_bounds__(THREADS)
 move_keys(const unsigned* __restrict__ keys, const unsigned* __restrict__ order, unsigned n, unsigned shift,
           unsigned digits, const unsigned* __restrict__ counts, const unsigned* __restrict__ totals,
@@ -244,10 +248,9 @@ count_slots(const unsigned* __restrict__ starts, unsigned tiles, unsigned most, 
     }
 }
 
-// Numbers the slots. sums: the slots, and the runs, of the blocks before each block. before[tile]: the slots of the tiles before a
-// tile, for 0 … tiles.
-// slot_of[tile]: a tile's first slot, or 2^32 − 1 where it has none. runs[…]: the first slot and the number of slots of each tile
-// with more than one.
+// Numbers the slots. sums: the slots, and the runs, of the blocks before each block. before[tile]: the slots
+// of the tiles before a tile, for 0 … tiles. slot_of[tile]: a tile's first slot, or 2^32 − 1 where it has
+// none. runs[…]: the first slot and the number of slots of each tile with more than one.
 extern "C" __global__ void __launch_bounds__(THREADS)
 number_slots(const unsigned* __restrict__ starts, unsigned tiles, unsigned most, const unsigned* __restrict__ sums,
              unsigned* __restrict__ before, unsigned* __restrict__ slot_of, uint2* __restrict__ runs) {
@@ -266,7 +269,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 fill_slots(const unsigned* __restrict__ starts, const unsigned* __restrict__ before, unsigned tiles, uint4* __restrict__ slots) {
     unsigned slot = blockIdx.x * THREADS + threadIdx.x;
     if (slot >= before[tiles]) return;
-    // The last tile with no more slots before it. It has slots of its own: another tile without any has as many before it.
+    // The last tile with no more slots before it. It has slots of its own: another tile without any has as
+    // many before it.
     unsigned low = 0, high = tiles;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;

@@ -67,7 +67,8 @@ impl<R: Real> Points<R> {
             arguments.extend(axes(tiles, coordinates, matrix));
             arguments.extend([Argument::from(keys.cuda_mut()), order.cuda_mut().into()]);
             arguments.extend([Argument::from(records.cuda_mut()), not_finite.into()]);
-            // SAFETY: the components have a number for each of n points; there is a key, a place in the order and a record for each.
+            // SAFETY: the components have a number for each of n points; there is a key, a place in the order
+            // and a record for each.
             unsafe { kernel("locate")?.launch(shape, &mut arguments) }?;
         }
         (keys, order) = sort_keys(device, &kernel, keys, order, tiles.count())?;
@@ -116,7 +117,8 @@ pub(super) struct Slots {
     /// Tile, first point, number of points, 0. Only the first [`Slots::count`] are set.
     pub(super) slots: Array<[u32; 4]>,
     pub(super) count: usize,
-    /// First slot and number of slots of each tile that has more than one. Only the first [`Slots::runs_count`] are set.
+    /// First slot and number of slots of each tile that has more than one. Only the first
+    /// [`Slots::runs_count`] are set.
     pub(super) runs: Array<[u32; 2]>,
     pub(super) runs_count: usize,
     /// First slot of every tile, or `u32::MAX` where it has no points.
@@ -124,8 +126,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Cuts each tile's points into about equal runs of at most [`slot_points`]. `starts`: first point of each tile, and the number
-    /// of points. The GPU writes the number of slots and of runs to `totals`.
+    /// Cuts each tile's points into about equal runs of at most [`slot_points`]. `starts`: first point of
+    /// each tile, and the number of points. The GPU writes the number of slots and of runs to `totals`.
     fn cut(
         device: &Device,
         kernel: &impl Fn(&str) -> Result<Kernel>,
@@ -158,8 +160,8 @@ impl Slots {
             slot_of.cuda_mut().into(),
             runs.cuda_mut().into(),
         ];
-        // SAFETY: as before; there is a number for each tile and the end, and no more tiles have more than `most` points than there are
-        // runs.
+        // SAFETY: as before; there is a number for each tile and the end, and no more tiles have more than
+        // `most` points than there are runs.
         unsafe { kernel("number_slots")?.launch(by_tile, arguments) }?;
         let arguments = &mut [starts.cuda().into(), before.cuda().into(), count, slots.cuda_mut().into()];
         // SAFETY: a thread a slot, and there are at most as many slots as `most_slots` says.
@@ -226,7 +228,8 @@ impl Copies {
         Ok(Self { whole: None, parts })
     }
 
-    /// The arguments of kernels that read the points, up to `singles`. Every point has a number in each component.
+    /// The arguments of kernels that read the points, up to `singles`. Every point has a number in each
+    /// component.
     ///
     /// Errors: components on another GPU.
     fn arguments<'a>(&'a self, device: &Device, coordinates: &Coordinates<'a>) -> Result<Vec<Argument<'a>>> {
@@ -265,8 +268,8 @@ impl Copies {
     }
 }
 
-/// Peak bytes of [`Points::sort`] for a trajectory: while points are located; while keys are sorted, with keys and order twice and counts
-/// of digits; while records are brought into order; or while slots are cut.
+/// Peak bytes of [`Points::sort`] for a trajectory: while points are located; while keys are sorted, with
+/// keys and order twice and counts of digits; while records are brought into order; or while slots are cut.
 pub(super) fn sorting_bytes<R: Real>(samples: usize, dims: usize, tiles: usize) -> u64 {
     let points = 8 * dims * samples;
     let records = record_bytes::<R>(dims) * samples;
@@ -307,7 +310,8 @@ fn axes(tiles: &Tiles, coordinates: &Coordinates<'_>, matrix: &[usize]) -> [Argu
     values.map(Argument::from)
 }
 
-/// Stable passes over the digits of keys below `bound`, the lowest digit first. There are as many keys as places in the order.
+/// Stable passes over the digits of keys below `bound`, the lowest digit first. There are as many keys as
+/// places in the order.
 fn sort_keys(
     device: &Device,
     kernel: &impl Fn(&str) -> Result<Kernel>,

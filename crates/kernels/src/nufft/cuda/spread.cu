@@ -1,16 +1,18 @@
 // Type 1, samples to the fine grid, without atomics: sums have one order.
 //
-// A block takes a slot, a run of the points of one tile, for COILS items of the batch. Each item has its own padded tile in
-// shared memory and a team of WARPS warps. Warp w owns the planes z ≡ w mod WARPS. Kernel values of 32 points at a time are
-// computed once for all items. Then the lanes of each warp sweep its part of the footprint of one point after the other, so
-// no cell has two writers at once. Padded tiles go to memory. `fold` adds the padded tiles of one tile, and `merge` adds
-// overlapping ones.
+// A block takes a slot, a run of the points of one tile, for COILS items of the batch. Each item has its own
+// padded tile in shared memory and a team of WARPS warps. Warp w owns the planes z ≡ w mod WARPS. Kernel
+// values of 32 points at a time are computed once for all items. Then the lanes of each warp sweep its part
+// of the footprint of one point after the other, so no cell has two writers at once. Padded tiles go to
+// memory. `fold` adds the padded tiles of one tile, and `merge` adds overlapping ones.
 
 #define TEAMS COILS
 #define THREADS (32 * TEAMS * WARPS)
 #define BATCH 32
-// Cells that span all banks of shared memory, over WARPS. The rows that lanes of half a warp (a quarter of one in f64) take
-// follow each other there: in 3-D neighbouring rows of a step lie in a warp's next plane, in 2-D in the next line.
+// Cells that span all banks of shared memory, over WARPS. The rows that lanes of half a warp (a quarter of
+// one in f64) take
+// follow each other there: in 3-D neighbouring rows of a step lie in a warp's next plane, in 2-D in the next
+// line.
 #define SPAN ((DOUBLE ? 8 : 16) / WARPS)
 #define PADDING(n) (((WIDTH + WARPS - 1) / WARPS + SPAN - (n) % SPAN) % SPAN)
 #define PX (DIMS == 2 ? LX + PADDING(LX) : LX)
@@ -18,8 +20,8 @@
 #define LOCAL (LZ * PLANE)
 // Maximum planes of a footprint that a warp owns.
 #define OWN ((WIDTH + WARPS - 1) / WARPS)
-// Whether weights of rows are computed when they are used. For wide kernels, storing them would take more memory than the
-// tile.
+// Whether weights of rows are computed when they are used. For wide kernels, storing them would take more
+// memory than the tile.
 #define PLANES (DIMS == 3 && WIDTH > 8)
 #define TAPS ((DIMS * WIDTH) | 1)
 #define ROWS (DIMS == 3 ? WIDTH * WIDTH : DIMS == 2 ? WIDTH : 1)
@@ -157,8 +159,9 @@ fold(cplx* __restrict__ padded, const uint2* __restrict__ runs, unsigned slots) 
 // Tiles along an axis that reach into one at most: itself and those before it, of one cell or more.
 #define REACH (WIDTH + 1)
 
-// One block per tile of TEAMS items. Each of its cells becomes the sum over the padded tiles that hold it, in a fixed order.
-// With `add` (one item) the cell's old value is added. `slot_of` is a tile's first slot, or all bits set if it has none.
+// One block per tile of TEAMS items. Each of its cells becomes the sum over the padded tiles that hold it, in
+// a fixed order. With `add` (one item) the cell's old value is added. `slot_of` is a tile's first slot, or
+// all bits set if it has none.
 extern "C" __global__ void __launch_bounds__(256, 4)
 merge(const cplx* __restrict__ padded, const unsigned* __restrict__ slot_of, unsigned slots, cplx* __restrict__ grid,
       unsigned items, int add, int fine_z, int fine_y, int fine_x, int tiles_z, int tiles_y, int tiles_x) {

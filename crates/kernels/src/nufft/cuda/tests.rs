@@ -9,7 +9,8 @@ use crate::nufft::{Interp, Nufft, Options, Problem, Spread, interp_variants, spr
 use crate::variant::Variant;
 use rayspin_device::BackendKind;
 
-/// The same few kernels in all tests: each is compiled. f32 spreads whole footprints by one warp, f64 in 3-D planes by several.
+/// The same few kernels in all tests: each is compiled. f32 spreads whole footprints by one warp, f64 in 3-D
+/// planes by several.
 fn options<R: Real>() -> Options {
     let (tolerance, upsampling) = if size_of::<R>() == 4 { (1e-3, 2.0) } else { (1e-6, 1.25) };
     Options { tolerance, upsampling: Some(upsampling) }
@@ -106,7 +107,8 @@ fn crowded_tiles_are_cut_and_results_repeat_bit_for_bit() {
 fn every_point_is_in_one_slot_of_its_tile() {
     let mut rng = ChaCha8Rng::seed_from_u64(41);
     for device in gpus() {
-        // 575 tiles, some without points, and one; points of a quarter of the tiles, and half of them in one tile.
+        // 575 tiles, some without points, and one; points of a quarter of the tiles, and half of them in one
+        // tile.
         for (matrix, samples) in [(vec![200, 180], 9000), (vec![40], 700), (vec![200], 1)] {
             let dims = matrix.len();
             let trajectory =
@@ -221,8 +223,8 @@ fn memory_is_as_stated() {
     }
 }
 
-/// A plan and its batches take the stated memory. If memory is short, batches are transformed in smaller parts, with the
-/// same values.
+/// A plan and its batches take the stated memory. If memory is short, batches are transformed in smaller
+/// parts, with the same values.
 #[test]
 fn memory_is_as_stated_and_short_memory_makes_smaller_parts() {
     is_as_stated::<f32>();

@@ -1,6 +1,6 @@
-// Tiles of the fine grid, for both directions. Axes are z, y, x; a transform has DIMS of them. A compilation fixes DIMS,
-// WIDTH (W), TERMS and COEFFICIENTS of the kernel's polynomials, [term][tap], highest power first, and the largest tile,
-// TILE_Z × TILE_Y × TILE_X cells.
+// Tiles of the fine grid, for both directions. Axes are z, y, x; a transform has DIMS of them. A compilation
+// fixes DIMS, WIDTH (W), TERMS and COEFFICIENTS of the kernel's polynomials, [term][tap], highest power
+// first, and the largest tile, TILE_Z × TILE_Y × TILE_X cells.
 
 // Cells of the largest tile and what footprints reach beyond it.
 #define LX (TILE_X + WIDTH - 1)

@@ -3,8 +3,8 @@
 use rayspin_core::Real;
 use rayspin_device::cuda::Properties;
 
-/// Cells of the largest tile along z, y, x: small enough that shared memory holds the padded tiles of several items, or of
-/// many blocks; large enough that most of a padded tile is its own.
+/// Cells of the largest tile along z, y, x: small enough that shared memory holds the padded tiles of several
+/// items, or of many blocks; large enough that most of a padded tile is its own.
 pub(super) fn cells(dims: usize) -> [usize; 3] {
     match dims {
         1 => [1, 1, 512],
@@ -60,7 +60,8 @@ impl Tiles {
         std::array::from_fn(|axis| if axis < 3 - self.dims { 1 } else { self.largest[axis] + self.width - 1 })
     }
 
-    /// Warps that type 1 gives to a padded tile of `R`: a multiprocessor holds few large tiles, and wants many warps.
+    /// Warps that type 1 gives to a padded tile of `R`: a multiprocessor holds few large tiles, and wants
+    /// many warps.
     pub(super) fn warps<R: Real>(&self) -> usize {
         let bytes = self.extent().iter().product::<usize>() * 2 * size_of::<R>();
         match bytes >> 10 {
@@ -72,8 +73,8 @@ impl Tiles {
         }
     }
 
-    /// Cells of a padded tile of `R` as type 1 keeps it: in 2-D lines, and in 3-D the planes of one warp, begin W cells apart
-    /// in the banks of shared memory.
+    /// Cells of a padded tile of `R` as type 1 keeps it: in 2-D lines, and in 3-D the planes of one warp,
+    /// begin W cells apart in the banks of shared memory.
     pub(super) fn padded<R: Real>(&self) -> usize {
         let warps = self.warps::<R>();
         let span = 64 / size_of::<R>() / warps;

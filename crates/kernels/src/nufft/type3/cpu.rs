@@ -148,7 +148,8 @@ impl<R: Real> Engine<R> {
         }
     }
 
-    /// Runs `work` on the plan's workspace for at least `items` items. If another thread uses it, runs `work` on a new one.
+    /// Runs `work` on the plan's workspace for at least `items` items. If another thread uses it, runs `work`
+    /// on a new one.
     fn with_workspace(&self, items: usize, work: impl FnOnce(&mut Workspace<R>) -> Result<()>) -> Result<()> {
         self.workspace.with(|held| held.items >= items, || self.new_workspace(items), work)
     }

@@ -18,22 +18,25 @@ use crate::concrete::{other_type, same_mut, same_ref};
 pub(super) use stages::windows;
 use stages::{Size, Stages, extents};
 
-/// Forward: s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}. Adjoint: f\[k\] = Σ_j s\[j\] e^{+i2πs_j·x_k}. Positions x_k and frequencies
-/// s_j may lie anywhere, in 1 to 3 dimensions, and their units are each other's inverse. Neither is scaled.
+/// Forward: s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}. Adjoint: f\[k\] = Σ_j s\[j\] e^{+i2πs_j·x_k}. Positions x_k
+/// and frequencies s_j may lie anywhere, in 1 to 3 dimensions, and their units are each other's inverse.
+/// Neither is scaled.
 ///
-/// Values are spread to a grid of spacing 1/2σS, where S is the half-width of the frequencies. A type 2 takes the grid to
-/// the frequencies, and the results are divided by the kernel's Fourier transform. Time and memory grow with the number of
-/// grid cells, Π (4σS_dX_d + W), where X is the half-width of the positions. Centres cost nothing, however far from zero.
+/// Values are spread to a grid of spacing 1/2σS, where S is the half-width of the frequencies. A type 2 takes
+/// the grid to the frequencies, and the results are divided by the kernel's Fourier transform. Time and
+/// memory grow with the number of grid cells, Π (4σS_dX_d + W), where X is the half-width of the positions.
+/// Centres cost nothing, however far from zero.
 ///
-/// On a GPU, values, grids and factors are in its memory, and the host takes no part in a transform. The GPU's Fourier
-/// transforms end at 8192 points: if the second stage has more cells along an axis, or 2³² cells in all, the host computes
-/// the transform and copies the values.
+/// On a GPU, values, grids and factors are in its memory, and the host takes no part in a transform. The
+/// GPU's Fourier
+/// transforms end at 8192 points: if the second stage has more cells along an axis, or 2³² cells in all, the
+/// host computes the transform and copies the values.
 ///
-/// For random values the relative l2 error is near or below the tolerance, 2e-6 … 0.1 in f32 and 2e-13 … 0.1 in f64. The two
-/// directions are each other's adjoint to rounding.
+/// For random values the relative l2 error is near or below the tolerance, 2e-6 … 0.1 in f32 and 2e-13 … 0.1
+/// in f64. The two directions are each other's adjoint to rounding.
 ///
-/// Sources: Lee & Greengard, J. Comput. Phys. 206 (2005) 1; Barnett, Magland & af Klinteberg, SIAM J. Sci. Comput. 41
-/// (2019) C479, § 3.3.
+/// Sources: Lee & Greengard, J. Comput. Phys. 206 (2005) 1; Barnett, Magland & af Klinteberg, SIAM J. Sci.
+/// Comput. 41 (2019) C479, § 3.3.
 ///
 /// ```
 /// use ndarray::array;
@@ -73,10 +76,11 @@ enum Engine<R: Real> {
 }
 
 impl<R: Real> Type3<R> {
-    /// Plans transforms from `positions` `[position, dim]` to `frequencies` `[frequency, dim]`, components x, y, z.
+    /// Plans transforms from `positions` `[position, dim]` to `frequencies` `[frequency, dim]`, components x,
+    /// y, z.
     ///
-    /// Errors: no points; dimensions that differ or are not 1 to 3; points that are not finite; a tolerance or upsampling
-    /// out of range; extents whose product needs more memory than there is.
+    /// Errors: no points; dimensions that differ or are not 1 to 3; points that are not finite; a tolerance
+    /// or upsampling out of range; extents whose product needs more memory than there is.
     pub fn new(
         device: &Device,
         positions: ArrayView2<'_, f64>,
@@ -123,7 +127,8 @@ impl<R: Real> Type3<R> {
         })
     }
 
-    /// Positions → frequencies, e^{−i2πs·x}: `values` is `[batch.., position]`, `out` `[batch.., frequency]`, overwritten.
+    /// Positions → frequencies, e^{−i2πs·x}: `values` is `[batch.., position]`, `out` `[batch.., frequency]`,
+    /// overwritten.
     ///
     /// Errors: shapes that do not match, arrays of another device, or no memory for the grids.
     pub fn forward(&self, values: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
@@ -139,8 +144,8 @@ impl<R: Real> Type3<R> {
         }
     }
 
-    /// Frequencies → positions, e^{+i2πs·x}, the adjoint of [`Type3::forward`]: `values` is `[batch.., frequency]`, `out`
-    /// `[batch.., position]`, overwritten.
+    /// Frequencies → positions, e^{+i2πs·x}, the adjoint of [`Type3::forward`]: `values` is `[batch..,
+    /// frequency]`, `out` `[batch.., position]`, overwritten.
     ///
     /// Errors: as [`Type3::forward`].
     pub fn adjoint(&self, values: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
@@ -181,7 +186,8 @@ impl<R: Real> Type3<R> {
         [self.width, self.transform.width()]
     }
 
-    /// Bytes of the memory of the processor that computes: what the plan and its workspace hold while a batch of that many items is transformed.
+    /// Bytes of the memory of the processor that computes: what the plan and its workspace hold while a batch
+    /// of that many items is transformed.
     pub fn bytes(&self, batch: usize) -> u64 {
         let (own, together) = match &self.engine {
             Engine::Cpu(engine) => engine.bytes(batch),

@@ -34,8 +34,8 @@ pub(super) type Cost = fn(&[usize], f64, usize, usize) -> f64;
 pub(super) struct Factors<R> {
     /// e^{−i2πs_c·x_k}, s_c the centre of the frequencies.
     pub(super) before: Vec<Complex<R>>,
-    /// e^{−i2π(s_j − s_c)·(x_c − hδ)} / φ̂(h(s_j − s_c)), x_c the centre of the positions, h the grid's spacing, δ the
-    /// place of the centre from the grid's middle, in cells.
+    /// e^{−i2π(s_j − s_c)·(x_c − hδ)} / φ̂(h(s_j − s_c)), x_c the centre of the positions, h the grid's
+    /// spacing, δ the place of the centre from the grid's middle, in cells.
     pub(super) after: Vec<Complex<R>>,
 }
 
@@ -105,8 +105,8 @@ impl Stages {
         ))
     }
 
-    /// The cheapest second stage for a first stage with the given upsampling, and the cost of both. `None` if rounding
-    /// forbids it.
+    /// The cheapest second stage for a first stage with the given upsampling, and the cost of both. `None` if
+    /// rounding forbids it.
     fn cheapest<R: Real>(
         tolerance: f64,
         options: &Options,
@@ -120,8 +120,8 @@ impl Stages {
         };
         let (mut matrix, mut spacing) = (Vec::new(), Vec::new());
         for (x, s) in x.iter().zip(s) {
-            // The largest spacing for which every frequency is a kept mode, with a bound for frequencies that are all the
-            // same.
+            // The largest spacing for which every frequency is a kept mode, with a bound for frequencies that
+            // are all the same.
             let h = (0.5 / (upsampling * s.half)).min(1e300);
             let half = x.half / h + 0.5 * kernel.width as f64 + 1.0;
             if half.is_nan() || half >= f64::from(1 << 28) {
@@ -161,8 +161,8 @@ impl Stages {
         })
     }
 
-    /// The centre of the positions, in cells from the grid's middle. It lies where no edge of its footprint meets a cell: the
-    /// kernel's small step there counts most at cells, and positions may all be the same.
+    /// The centre of the positions, in cells from the grid's middle. It lies where no edge of its footprint
+    /// meets a cell: the kernel's small step there counts most at cells, and positions may all be the same.
     fn shift(&self) -> f64 {
         if self.kernel.width.is_multiple_of(2) { 0.5 } else { 0.0 }
     }
@@ -219,7 +219,8 @@ impl Stages {
 
 /// The first stage's kernel, and the second stage's tolerance. `None` if rounding forbids the tolerance.
 fn outer<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Option<(Kernel, f64)> {
-    // Frequencies may all lie at the edge of the kept modes, where aliasing is 2 to 4 times its mean over them.
+    // Frequencies may all lie at the edge of the kept modes, where aliasing is 2 to 4 times its mean over
+    // them.
     let tolerance = 0.5 * tolerance;
     let kernel = Kernel::for_tolerance(tolerance, upsampling, dims, <R as Real>::EPSILON.to_f64()).ok()?;
     // The second stage's error is spread evenly over the frequencies and divided by φ̂, as rounding is.

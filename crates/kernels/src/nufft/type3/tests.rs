@@ -132,7 +132,8 @@ fn errors_stay_within_the_bound_and_directions_are_adjoint() {
     sweep(&cpu(), |_, _| true, &single, &double);
 }
 
-/// All tests on the emulator use these few kernels, because it compiles each one. Other tests of the NUFFT use the same kernel in f32.
+/// All tests on the emulator use these few kernels, because it compiles each one. Other tests of the NUFFT
+/// use the same kernel in f32.
 fn few<R: Real>() -> Options {
     Options { tolerance: if size_of::<R>() == 4 { 4e-3 } else { 4e-6 }, upsampling: Some(2.0) }
 }

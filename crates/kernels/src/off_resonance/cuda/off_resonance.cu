@@ -5,7 +5,8 @@
     for (unsigned long long i = blockIdx.x * (unsigned long long)THREADS + threadIdx.x; i < (n); \
          i += gridDim.x * (unsigned long long)THREADS)
 
-// y = e^{i2πfτ} x, optionally added to y. The product fτ is formed and reduced in double precision; the remainder is small.
+// y = e^{i2πfτ} x, optionally added to y. The product fτ is formed and reduced in double precision; the
+// remainder is small.
 extern "C" __global__ void __launch_bounds__(THREADS)
 modulate(const real* __restrict__ field, double tau, const cplx* __restrict__ x, cplx* __restrict__ y,
          unsigned long long voxels, unsigned batch, unsigned add) {

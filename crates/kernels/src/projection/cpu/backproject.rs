@@ -13,7 +13,8 @@ use crate::projection::matrix::{Matrix, times};
 
 /// Rows and slices from which on columns of voxels are taken together.
 const LEAST: usize = 8;
-/// Voxels of a tile of columns along x and y. A tile reads a tenth of a view, which stays in the second-level cache.
+/// Voxels of a tile of columns along x and y. A tile reads a tenth of a view, which stays in the second-level
+/// cache.
 const TILE: usize = 16;
 /// Bytes of the pixels, and of the voxels, that are held in another order.
 const HELD: usize = 256 << 20;
@@ -124,7 +125,8 @@ pub(super) fn cores<R: Real>(
 enum Together {
     /// Columns along z: they fall on one column of pixels each.
     Columns,
-    /// Rows along x of slices in which all views are parallel beams: they fall on one line of the detector at regular places.
+    /// Rows along x of slices in which all views are parallel beams: they fall on one line of the detector at
+    /// regular places.
     Rows,
 }
 
@@ -167,8 +169,8 @@ pub(super) fn columns<R: Resample>(
     }
 }
 
-/// Bytes that [`columns`] holds beside its arrays, for `[view, row, column]` projections of parallel beams or others and `[z, y, x]` voxels,
-/// in f32.
+/// Bytes that [`columns`] holds beside its arrays, for `[view, row, column]` projections of parallel beams or
+/// others and `[z, y, x]` voxels, in f32.
 pub(super) fn bytes(parallel: bool, [views, rows, columns]: [u64; 3], [slices, ny, nx]: [u64; 3]) -> u64 {
     let (held, real) = (HELD as u64, size_of::<f32>() as u64);
     if parallel {
@@ -282,7 +284,8 @@ fn add_to_tile<S: Simd, R: Resample>(
     }
 }
 
-/// Slices of parallel beams, each from one line of every view: the mixture of the two rows of pixels between which it falls.
+/// Slices of parallel beams, each from one line of every view: the mixture of the two rows of pixels between
+/// which it falls.
 fn rows<R: Resample>(
     cpu: &Cpu,
     scan: Scan<'_>,

@@ -1,8 +1,9 @@
 //! Joseph's method for a detector whose columns are parallel to the axis of rotation.
 //!
-//! The rays of such a column of pixels lie in one upright plane. At a plane of voxels they read the same two columns of voxels with
-//! the same two weights, at heights that are affine in the row. So the two columns are mixed once, and the mixture is resampled for all
-//! rows. A sample costs two reads of a line in the first-level cache, and no index of its own.
+//! The rays of such a column of pixels lie in one upright plane. At a plane of voxels they read the same two
+//! columns of voxels with the same two weights, at heights that are affine in the row. So the two columns are
+//! mixed once, and the mixture is resampled for all rows. A sample costs two reads of a line in the
+//! first-level cache, and no index of its own.
 
 use std::ops::Range;
 
@@ -23,7 +24,8 @@ const LEAST: usize = 8;
 const HELD: usize = 256 << 20;
 /// Planes that columns of pixels are summed over, or spread to, while they are in the first-level cache.
 const PLANES: usize = 8;
-/// Columns of pixels that read neighbouring columns of voxels in turn, while these are in the second-level cache.
+/// Columns of pixels that read neighbouring columns of voxels in turn, while these are in the second-level
+/// cache.
 const COLUMNS: usize = 64;
 
 /// The rays of a column of pixels. Row r crosses plane i at (b + i·db, (c + r·cr) + i·(dc + r·dcr)).
@@ -44,7 +46,8 @@ fn upright(scan: Scan<'_>, view: usize) -> bool {
 }
 
 impl Column {
-    /// The column where its rays lie in an upright plane and none is steeper than half a right angle, in voxels.
+    /// The column where its rays lie in an upright plane and none is steeper than half a right angle, in
+    /// voxels.
     fn new(scan: Scan<'_>, view: usize, column: usize) -> Option<Self> {
         let rows = scan.geometry.detector().rows;
         if rows < LEAST || scan.grid.shape_zyx()[0] < LEAST || !upright(scan, view) {
@@ -87,7 +90,8 @@ impl Column {
     }
 }
 
-/// Sizes of the planes along a main axis: their number, their rows of voxels (b), and voxels of a column (c, along z).
+/// Sizes of the planes along a main axis: their number, their rows of voxels (b), and voxels of a column (c,
+/// along z).
 struct Planes {
     main: usize,
     count: usize,
@@ -199,7 +203,8 @@ pub(super) fn add_scaled<S: Simd, R: Resample>(simd: S, weight: R, from: &[R], t
     }
 }
 
-/// Mixes two neighbouring lines of `lines` around `place`, those outside being 0. False where both are outside.
+/// Mixes two neighbouring lines of `lines` around `place`, those outside being 0. False where both are
+/// outside.
 #[inline(always)]
 pub(super) fn mix_around<S: Simd, R: Resample>(
     simd: S,
@@ -238,8 +243,8 @@ pub(super) fn reach(start: f64, slope: f64, count: usize, len: usize) -> Range<u
 
 /// Sums of one column over some planes `[plane, b, z]`. They start at plane `first` of the volume.
 ///
-/// A plane's mixture is resampled while the next one is mixed into the other line: vectors that were just stored, and lie across those
-/// that are read, would stall the processor.
+/// A plane's mixture is resampled while the next one is mixed into the other line: vectors that were just
+/// stored, and lie across those that are read, would stall the processor.
 #[inline(always)]
 fn sum_column<S: Simd, R: Resample>(
     simd: S,

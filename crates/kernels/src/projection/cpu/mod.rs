@@ -18,7 +18,8 @@ pub struct Scan<'a> {
     pub(super) grid: &'a VolumeGrid,
 }
 
-/// Bytes of what the fastest variant holds beside its arrays, for `[view, row, column]` projections and `[z, y, x]` voxels, in f32.
+/// Bytes of what the fastest variant holds beside its arrays, for `[view, row, column]` projections and `[z,
+/// y, x]` voxels, in f32.
 pub(super) fn bytes(projections: [u64; 3], voxels: [u64; 3]) -> u64 {
     columns::bytes(projections, voxels)
 }

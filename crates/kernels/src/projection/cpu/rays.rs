@@ -10,7 +10,8 @@ use rayspin_device::cpu::{Stop, zeroed};
 use super::Scan;
 use crate::projection::line::{AXES, Line};
 
-/// A volume in memory: the lengths of its axes b and c for a main axis, and the distances of neighbours along main axis, b and c.
+/// A volume in memory: the lengths of its axes b and c for a main axis, and the distances of neighbours along
+/// main axis, b and c.
 #[derive(Clone, Copy)]
 struct Layout {
     planes: usize,
@@ -34,8 +35,8 @@ impl Layout {
     }
 }
 
-/// The four voxels around the place where a line crosses a plane, and their weights. Places outside the volume have weight 0 and
-/// a voxel of the volume.
+/// The four voxels around the place where a line crosses a plane, and their weights. Places outside the
+/// volume have weight 0 and a voxel of the volume.
 #[inline(always)]
 fn corners(line: &Line, layout: &Layout, plane: usize) -> [(usize, f64); 4] {
     let part = line.part(plane);
@@ -78,8 +79,9 @@ fn integral<R: Real>(scan: Scan<'_>, volume: &[R], line: &Line) -> R {
     <R as Real>::from_f64((sum + slice_share(line) * within) * line.step)
 }
 
-/// The planes that a line crosses, in three parts. In the middle part, which only volumes of one slice have, the line lies between two
-/// voxels of the slice and has the weight [`slice_share`] along c: nothing is tested there, which makes slices three times as fast.
+/// The planes that a line crosses, in three parts. In the middle part, which only volumes of one slice have,
+/// the line lies between two voxels of the slice and has the weight [`slice_share`] along c: nothing is
+/// tested there, which makes slices three times as fast.
 fn parts(line: &Line, layout: &Layout) -> [Range<usize>; 3] {
     let all = line.planes(layout.planes, layout.sizes);
     if layout.sizes[1] != 1 || line.dc != 0.0 {
@@ -96,7 +98,8 @@ fn slice_share(line: &Line) -> f64 {
     (1.0 - line.c.abs()).max(0.0)
 }
 
-/// The voxel below the place where a line crosses a plane of the middle part, and how far it is from there to the next.
+/// The voxel below the place where a line crosses a plane of the middle part, and how far it is from there to
+/// the next.
 #[inline(always)]
 fn between(line: &Line, layout: &Layout, plane: usize) -> (usize, f64) {
     let place = line.b + plane as f64 * line.db;
@@ -168,7 +171,8 @@ pub(super) fn adjoint<R: Real>(cpu: &Cpu, scan: Scan<'_>, values: &[R], out: &mu
     add_adjoint_where(cpu, scan, values, out, &|_, _| true)
 }
 
-/// Adds the pixels of the columns that are `wanted` (view, column). Each thread has planes of its own: no two write one voxel.
+/// Adds the pixels of the columns that are `wanted` (view, column). Each thread has planes of its own: no two
+/// write one voxel.
 ///
 /// Errors: memory, of one volume and of the lines of one view; interruption.
 pub(super) fn add_adjoint_where<R: Real>(

@@ -4,7 +4,8 @@ use rayspin_core::Real;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Simd, SimdReal};
 
-/// Zeros before and after the values of a line. Vectors are read as a whole from up to two vectors beyond the ends.
+/// Zeros before and after the values of a line. Vectors are read as a whole from up to two vectors beyond the
+/// ends.
 pub(in crate::projection) const PAD: usize = 48;
 
 /// A line of values between zeros.
@@ -12,13 +13,15 @@ pub(in crate::projection) fn padded<R: Real>(len: usize) -> Vec<R> {
     vec![R::zero(); len + 2 * PAD]
 }
 
-/// Real numbers whose lines are resampled. Positions count from the first value; between −1 and 0, and beyond the last value, the
-/// line falls to 0.
+/// Real numbers whose lines are resampled. Positions count from the first value; between −1 and 0, and beyond
+/// the last value, the line falls to 0.
 pub trait Resample: SimdReal {
-    /// `out[k] += line(start + k·slope)`. The line is [`padded`]. Elements of `out` whose places lie beyond the line may change by 0.
+    /// `out[k] += line(start + k·slope)`. The line is [`padded`]. Elements of `out` whose places lie beyond
+    /// the line may change by 0.
     fn gather<S: Simd>(simd: S, line: &[Self], start: f64, slope: f64, out: &mut [Self]);
 
-    /// The transpose: `out[i] += Σ_k values[k] hat(start + k·slope − i)`, with hat(t) = max(0, 1 − |t|). The values are [`padded`].
+    /// The transpose: `out[i] += Σ_k values[k] hat(start + k·slope − i)`, with hat(t) = max(0, 1 − |t|). The
+    /// values are [`padded`].
     fn scatter<S: Simd>(simd: S, values: &[Self], start: f64, slope: f64, out: &mut [Self]);
 }
 
@@ -85,7 +88,8 @@ fn bytes_of<S: Simd>(simd: S, index: S::f32s) -> S::u8s {
 }
 
 impl Resample for f32 {
-    /// Neighbouring places lie in two neighbouring vectors of the line, from which one permutation takes them.
+    /// Neighbouring places lie in two neighbouring vectors of the line, from which one permutation takes
+    /// them.
     #[inline(always)]
     fn gather<S: Simd>(simd: S, line: &[f32], start: f64, slope: f64, out: &mut [f32]) {
         if !(0.0..=2.0).contains(&slope) {

@@ -2,14 +2,17 @@
 // so are the voxels along z. Two neighbouring lines are mixed once in shared memory. The mixture is read at
 // places that are affine in the index of the output.
 //
-// Lines are contiguous in scratch memory: projections [view, column, row], volumes [y, x, z]. A line has room for `pitch` numbers, a
-// multiple of 4, and those behind its end are 0. Each warp has a room of its own, so that blocks need no barrier.
+// Lines are contiguous in scratch memory: projections [view, column, row], volumes [y, x, z]. A line has room
+// for `pitch` numbers, a multiple of 4, and those behind its end are 0. Each warp has a room of its own, so
+// that blocks need no barrier.
 //
-// One lane finds in f64 what the warp reads at one of 32 steps. Places in a mixed line, which has at most 1024 numbers, are fixed-point
-// numbers of 10 bits and a fraction of 22. A place is the sum of three numbers, each rounded once, and one of them is taken up to 15 times:
-// no place is wrong by more than 9 times 2^-22, whatever the size of the detector.
+// One lane finds in f64 what the warp reads at one of 32 steps. Places in a mixed line, which has at most
+// 1024 numbers, are fixed-point numbers of 10 bits and a fraction of 22. A place is the sum of three numbers,
+// each rounded once, and one of them is taken up to 15 times: no place is wrong by more than 9 times 2^-22,
+// whatever the size of the detector.
 //
-// Blocks have 32 x (WX WY) threads. Their warps take WX x WY columns of voxels, which share most of what they read in the first cache.
+// Blocks have 32 x (WX WY) threads. Their warps take WX x WY columns of voxels, which share most of what they
+// read in the first cache.
 
 #define WARPS (WX * WY)
 #define THREADS (32 * WARPS)
@@ -56,8 +59,9 @@ to_lines(const float* __restrict__ from, float* __restrict__ to, unsigned count,
     }
 }
 
-// Writes the rays of each column of pixels. Row r crosses plane i of the main axis at (b + i db, (c + r cr) + i (dc + r dcr)). An entry
-// holds b, db, c, dc, cr, dcr, both ends along the main axis, and the main axis: 0 for x, 1 for y.
+// Writes the rays of each column of pixels. Row r crosses plane i of the main axis at (b + i db, (c + r cr) +
+// i (dc + r dcr)). An entry holds b, db, c, dc, cr, dcr, both ends along the main axis, and the main axis: 0
+// for x, 1 for y.
 extern "C" __global__ void __launch_bounds__(THREADS)
 upright_rays(const double* __restrict__ poses, double* __restrict__ table, unsigned views, unsigned rows, unsigned columns,
              double pitch_u, double pitch_v, unsigned parallel, double first_x, double first_y, double first_z, double size_x,
@@ -136,7 +140,8 @@ static __device__ __forceinline__ float fraction(unsigned place) {
     return __uint_as_float((place & ((1u << BITS) - 1)) | (150u - BITS) << 23);
 }
 
-// What a warp reads at one step: two lines of scratch memory with their weights, and `len` numbers from `first` on, which is a multiple of
+// What a warp reads at one step: two lines of scratch memory with their weights, and `len` numbers from
+// `first` on, which is a multiple of
 // 4. Bit 0 of `first` is set where the second line is the next one, not the same. Nothing if len is 0.
 struct __align__(16) Read {
     float here, next;
@@ -290,8 +295,9 @@ rays_from_lines(const float* __restrict__ lines, float* __restrict__ out, const 
     }
 }
 
-// Back-projection: a warp takes up to `tile` voxels along z, and a lane one of 32 views. A voxel (i, j, k) falls on column U/W and
-// row V/W, (U, V, W) = matrix (i, j, k, 1). lines [view, column, pitch]; `add` keeps what the volume [z, y, x] holds.
+// Back-projection: a warp takes up to `tile` voxels along z, and a lane one of 32 views. A voxel (i, j, k)
+// falls on column U/W and row V/W, (U, V, W) = matrix (i, j, k, 1). lines [view, column, pitch]; `add` keeps
+// what the volume [z, y, x] holds.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 voxels_from_lines(const float* __restrict__ lines, float* __restrict__ volume, const double* __restrict__ matrices, unsigned views,
                   unsigned rows, unsigned columns, int nx, int ny, int nz, int pitch, int tile, unsigned even, unsigned add) {
@@ -367,7 +373,8 @@ static __device__ __forceinline__ void add_taps(const Taken& taken, const float*
     }
 }
 
-// The same with any number of them: the sums of all voxels grow by one pixel each, so that none waits for its own last pixel.
+// The same with any number of them: the sums of all voxels grow by one pixel each, so that none waits for its
+// own last pixel.
 static __device__ __forceinline__ void add_taps(const Taken& taken, const float* line, float* sum) {
     unsigned start = first_place(taken.places);
     float nearest = (1 + ABOVE) * taken.slope - 1, distance[ROUNDS];
@@ -387,9 +394,10 @@ static __device__ __forceinline__ void add_taps(const Taken& taken, const float*
     }
 }
 
-// The transpose of `rays_from_lines`: a warp takes up to `tile` voxels along z. Each of its lanes finds the columns of pixels of one of 32
-// views whose rays cross the voxels' plane within 1 of them. A voxel then takes the rows that cross within 1 of it.
-// lines [view, column, pitch], pixels times the steps of their rays.
+// The transpose of `rays_from_lines`: a warp takes up to `tile` voxels along z. Each of its lanes finds the
+// columns of pixels of one of 32 views whose rays cross the voxels' plane within 1 of them. A voxel then
+// takes the rows that cross within 1 of it. lines [view, column, pitch], pixels times the steps of their
+// rays.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, const double* __restrict__ matrices,
                            const double* __restrict__ table, unsigned views, unsigned rows, unsigned columns, int nx, int ny, int nz,
@@ -415,7 +423,8 @@ voxels_from_rays(const float* __restrict__ lines, float* __restrict__ volume, co
                     while (found < SLOTS && main < 2) {
                         if (column > last) {
                             if (++main == 2) break;
-                            // Rays that cross the plane within 1 of the voxel end between its neighbours' places on the detector.
+                            // Rays that cross the plane within 1 of the voxel end between its neighbours'
+                            // places on the detector.
                             const double* m = matrices + 12ull * view;
                             double w = m[8] * x + m[9] * y + m[11], u = m[0] * x + m[1] * y + m[3];
                             double across_w = m[9 - main], across_u = m[1 - main];

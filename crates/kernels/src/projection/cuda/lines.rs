@@ -16,7 +16,8 @@ const ROOM: u32 = 1024;
 const ROOM_BYTES: u32 = 4 * (ROOM + 32);
 /// Bytes of shared memory of a warp that mixes two lines, with what is read at 32 steps.
 const MIXING: u32 = ROOM_BYTES + 32 * 32;
-/// Those of a warp that gathers from one line, with 2 columns of pixels for each of 32 views and their number.
+/// Those of a warp that gathers from one line, with 2 columns of pixels for each of 32 views and their
+/// number.
 const GATHERING: u32 = ROOM_BYTES + 32 * (2 * 32 + 4);
 /// Numbers between two places must be fewer: 32 of them, with a sign, are the 10 bits of a place.
 const FARTHEST: f64 = 15.0;
@@ -24,8 +25,8 @@ const FARTHEST: f64 = 15.0;
 const BEHIND: usize = 512;
 /// Bytes of a ray in the table: 9 f64.
 const ENTRY: usize = 72;
-/// Bytes of the lines of pixels and rays that are held at once. Each part of the views reads and writes the volume once, so that a
-/// large volume has larger parts.
+/// Bytes of the lines of pixels and rays that are held at once. Each part of the views reads and writes the
+/// volume once, so that a large volume has larger parts.
 pub(in super::super) fn held([nz, ny, nx]: [u64; 3]) -> u64 {
     nz.saturating_mul(ny).saturating_mul(nx).saturating_mul(2).clamp(512 << 20, 2 << 30)
 }
@@ -42,8 +43,8 @@ struct Form {
 }
 
 impl Form {
-    /// 16 outputs a lane for long lines, with registers for 24 warps on a multiprocessor, which need 123 KiB of shared memory, or 150 KiB where they gather; 8 or 4 with
-    /// registers for 32 warps.
+    /// 16 outputs a lane for long lines, with registers for 24 warps on a multiprocessor, which need 123 KiB
+    /// of shared memory, or 150 KiB where they gather; 8 or 4 with registers for 32 warps.
     const ALL: [Self; 4] = [
         Self { rounds: 16, across: [4, 6], blocks: 1 },
         Self { rounds: 16, across: [4, 4], blocks: 1 },
@@ -84,13 +85,14 @@ pub(super) struct Reach {
     slope: f64,
     /// The largest distance between neighbouring voxels along a line of pixels, in rows.
     step: f64,
-    /// Whether the rays of each column of pixels lie in one upright plane and none is steeper than half a right angle, in voxels.
+    /// Whether the rays of each column of pixels lie in one upright plane and none is steeper than half a
+    /// right angle, in voxels.
     level: bool,
 }
 
 impl Reach {
-    /// None where columns of pixels are not parallel to z or not at right angles to rows, a source stands in or beside the volume, or the
-    /// volume is too wide.
+    /// None where columns of pixels are not parallel to z or not at right angles to rows, a source stands in
+    /// or beside the volume, or the volume is too wide.
     pub(super) fn new(geometry: &ProjectionGeometry, grid: &VolumeGrid, matrices: &[Matrix]) -> Option<Self> {
         let [nx, ny, _] = grid.shape_xyz();
         let square = geometry.views().iter().all(View::is_square);
@@ -142,8 +144,8 @@ struct Tile {
 }
 
 impl Tile {
-    /// For `len` outputs whose places are `gain` numbers apart, None where mixed lines would not hold the numbers of 32 outputs,
-    /// or the GPU has too little shared memory.
+    /// For `len` outputs whose places are `gain` numbers apart, None where mixed lines would not hold the
+    /// numbers of 32 outputs, or the GPU has too little shared memory.
     fn new(cuda: &Cuda, gain: f64, len: u32, shared: u32) -> Option<Self> {
         let fit = (f64::from(ROOM - 12) / gain - 2.0).floor();
         if gain.is_nan() || gain >= FARTHEST || fit < f64::from(len.min(32)) {
@@ -288,7 +290,8 @@ fn scratch(like: &Array<f32>, lines: usize, len: u32) -> Result<Array<f32>> {
     Array::zeros(like.device(), &[lines + BEHIND.div_ceil(pitch), pitch])
 }
 
-/// Line integrals. A scan that does not run line by line, or for which scratch memory is short, runs ray by ray.
+/// Line integrals. A scan that does not run line by line, or for which scratch memory is short, runs ray by
+/// ray.
 pub(in super::super) fn forward(
     cuda: &Cuda,
     plan: &Plan,
@@ -330,8 +333,8 @@ pub(in super::super) fn forward(
             (tile.outputs as i32).into(),
         ];
         arguments.extend(plan.size());
-        // SAFETY: the arrays have the sizes of the plan and of these views, lines have room behind them, and the places of a tile
-        // of rows lie in one mixed line.
+        // SAFETY: the arrays have the sizes of the plan and of these views, lines have room behind them, and
+        // the places of a tile of rows lie in one mixed line.
         unsafe { form.kernel(cuda, "rays_from_lines")?.launch(launch, &mut arguments)? };
     }
     Ok(())
@@ -393,8 +396,8 @@ pub(in super::super) fn adjoint(
     Ok(())
 }
 
-/// Voxel-driven back-projection. A scan that does not run line by line, or for which scratch memory is short, runs as
-/// [`columns`](super::columns).
+/// Voxel-driven back-projection. A scan that does not run line by line, or for which scratch memory is short,
+/// runs as [`columns`](super::columns).
 pub(in super::super) fn backproject(
     cuda: &Cuda,
     plan: &Plan,
@@ -433,8 +436,8 @@ pub(in super::super) fn backproject(
             u32::from(weighting == Weighting::Even).into(),
             u32::from(views.first > 0).into(),
         ];
-        // SAFETY: the arrays have the sizes of the plan and of these views, lines have room behind them, and the places of a tile
-        // of voxels lie in one mixed line.
+        // SAFETY: the arrays have the sizes of the plan and of these views, lines have room behind them, and
+        // the places of a tile of voxels lie in one mixed line.
         unsafe {
             form.kernel(cuda, "voxels_from_lines")?
                 .launch(plan.over_voxels_in_lines(tile, MIXING), arguments)?;

@@ -1,7 +1,10 @@
-// Projectors of CT. Volumes are [z, y, x], projections [view, row, column], places of rays and voxels are found in f64.
+// Projectors of CT. Volumes are [z, y, x], projections [view, row, column], places of rays and voxels are
+// found in f64.
 //
-// Places along a ray or a column of voxels are sums of equal steps. They are kept as 64-bit fixed-point numbers, 32 bits of them a
-// fraction: a sum of f32 would lose 1e-4 of a pixel at 2048 pixels, and the texture unit keeps 8 bits of a fraction.
+// Places along a ray or a column of voxels are sums of equal steps. They are kept as 64-bit fixed-point
+// numbers, 32 bits of them a
+// fraction: a sum of f32 would lose 1e-4 of a pixel at 2048 pixels, and the texture unit keeps 8 bits of a
+// fraction.
 
 #define THREADS 256
 #define FRACTION 4294967296.0
@@ -15,7 +18,8 @@ static __device__ float fraction(long long place) {
     return (float)((unsigned)place >> 8) * 5.9604644775390625e-8f;
 }
 
-// The ray of a pixel as a line of Joseph's method: it crosses plane i of its main axis at (b + i db, c + i dc).
+// The ray of a pixel as a line of Joseph's method: it crosses plane i of its main axis at (b + i db, c + i
+// dc).
 struct Line {
     int main, first, end;
     long long b, db, c, dc;
@@ -126,7 +130,8 @@ rays(const float* __restrict__ volume, float* __restrict__ out, const double* __
     }
 }
 
-// One ray a thread, between voxels by the texture unit: it keeps 8 bits of the place between two of them, so that places are f32.
+// One ray a thread, between voxels by the texture unit: it keeps 8 bits of the place between two of them, so
+// that places are f32.
 extern "C" __global__ void __launch_bounds__(THREADS)
 rays_in_texture(cudaTextureObject_t volume, float* __restrict__ out, const double* __restrict__ poses, unsigned views, unsigned rows,
      unsigned columns, int nx, int ny, int nz, double pitch_u, double pitch_v, double radius, unsigned parallel, double first_x,
@@ -201,8 +206,9 @@ voxels(const float* __restrict__ values, float* __restrict__ volume, const doubl
     }
 }
 
-// DEPTH voxels along z a thread, for detectors whose columns are parallel to z: column and weight are found once for all of them. Two
-// neighbouring pixels of a row are mixed once for all voxels between this row and its neighbours.
+// DEPTH voxels along z a thread, for detectors whose columns are parallel to z: column and weight are found
+// once for all of them. Two neighbouring pixels of a row are mixed once for all voxels between this row and
+// its neighbours.
 extern "C" __global__ void __launch_bounds__(THREADS)
 columns_of_voxels(const float* __restrict__ values, float* __restrict__ volume, const double* __restrict__ matrices, unsigned views,
      unsigned rows, unsigned columns, int nx, int ny, int nz, unsigned even) {

@@ -28,7 +28,8 @@ impl Input<'_> {
     }
 }
 
-/// Makes a picture `[row, column]` of pixels with the mode's channels. The lengths fit the scene and the grid.
+/// Makes a picture `[row, column]` of pixels with the mode's channels. The lengths fit the scene and the
+/// grid.
 ///
 /// Errors: memory.
 pub(super) type Draw = fn(&Cpu, Input<'_>, &mut [f32]) -> Result<()>;

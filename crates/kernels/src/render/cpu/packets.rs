@@ -1,9 +1,10 @@
-//! Pictures in packets: neighbouring rays fill a vector, and the rays of a tile of pixels walk through the volume together, a layer of blocks
-//! at a time.
+//! Pictures in packets: neighbouring rays fill a vector, and the rays of a tile of pixels walk through the
+//! volume together, a layer of blocks at a time.
 //!
-//! All rays of a group have one main axis and run the same way along it, so that they are in the same cells at the same time. What a layer
-//! shows the group is found once: whether any block in it matters, and whether all rays stay between voxels, so that no place must be clamped.
-//! The voxels of a layer that a tile sees fit into the first-level cache.
+//! All rays of a group have one main axis and run the same way along it, so that they are in the same cells
+//! at the same time. What a layer
+//! shows the group is found once: whether any block in it matters, and whether all rays stay between voxels,
+//! so that no place must be clamped. The voxels of a layer that a tile sees fit into the first-level cache.
 #![allow(
     unsafe_code,
     reason = "voxels are read at places that were clamped to the volume, without another test"
@@ -158,8 +159,8 @@ unsafe fn bilinear<S: Simd>(
     (high - low).mul_add(fc, low)
 }
 
-/// Walks a group through some cells. `EDGE`: some ray starts, ends or leaves the voxels' centres there; else none does. `key`: the largest
-/// number of the blocks.
+/// Walks a group through some cells. `EDGE`: some ray starts, ends or leaves the voxels' centres there; else
+/// none does. `key`: the largest number of the blocks.
 #[inline(always)]
 fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
     simd: S,
@@ -224,8 +225,10 @@ fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
             let index: S::i32s = below_b.to_int::<S::i32s>() * b + below_c.to_int::<S::i32s>() * c;
             let (before, after, share) =
                 if BETWEEN { planes(cell, all.samples, all.count) } else { (cell, cell, 0.0) };
-            // SAFETY: cells belong to the volume's planes, and so do the two planes. Indices lie from 0 to the last voxel but one along
-            // b and c: `EDGE` clamps them, and without it all places in the first and the last of these cells, and so in all of them, do.
+            // SAFETY: cells belong to the volume's planes, and so do the two planes. Indices lie from 0 to
+            // the last voxel but one along
+            // b and c: `EDGE` clamps them, and without it all places in the first and the last of these
+            // cells, and so in all of them, do.
             let value = unsafe {
                 let voxels = all.values.as_ptr();
                 let value = bilinear(simd, voxels.add(before * a), &index, next, fractions);

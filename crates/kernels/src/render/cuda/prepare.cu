@@ -3,7 +3,8 @@
 #define SIDE 8
 #define INFINITE __uint_as_float(0x7f800000u)
 
-// The smallest and the largest voxel around each block of 8 x 8 x 8, which reaches a voxel beyond its sides. A warp takes a block.
+// The smallest and the largest voxel around each block of 8 x 8 x 8, which reaches a voxel beyond its sides.
+// A warp takes a block.
 extern "C" __global__ void __launch_bounds__(128)
 ends_of_blocks(const float* __restrict__ volume, float* __restrict__ low, float* __restrict__ high, int nx, int ny, int nz) {
     int bx = (nx + SIDE - 1) / SIDE, by = (ny + SIDE - 1) / SIDE, bz = (nz + SIDE - 1) / SIDE;
@@ -37,7 +38,8 @@ static __device__ float opacity(const float* look, int ramps, float value) {
     return sum;
 }
 
-// A number for each block: rays leave out blocks whose number is 0 or less, and in a search for the largest value (mode 1) than it.
+// A number for each block: rays leave out blocks whose number is 0 or less, and in a search for the largest
+// value (mode 1) than it.
 extern "C" __global__ void __launch_bounds__(256)
 keys_of_blocks(const float* __restrict__ low, const float* __restrict__ high, float* __restrict__ keys, const float* __restrict__ look,
                int ramps, int mode, unsigned count) {

@@ -1,8 +1,9 @@
-// Pictures of a volume [z, y, x]: one ray a thread. MODE is 0 for line integrals, 1 for the largest value, 2 for emission and absorption,
-// 3 for a lit surface. Blocks are WIDTH x HEIGHT pixels.
+// Pictures of a volume [z, y, x]: one ray a thread. MODE is 0 for line integrals, 1 for the largest value, 2
+// for emission and absorption, 3 for a lit surface. Blocks are WIDTH x HEIGHT pixels.
 //
-// A ray's main axis is cut into cells, `samples` for each voxel. Cell k reaches from k to k + 1, and the ray is sampled in the
-// cell's middle, where it crosses the plane at (b + k db, c + k dc). Axes b and c of the main axes x, y, z are (y, z), (x, z), (x, y).
+// A ray's main axis is cut into cells, `samples` for each voxel. Cell k reaches from k to k + 1, and the ray
+// is sampled in the cell's middle, where it crosses the plane at (b + k db, c + k dc). Axes b and c of the
+// main axes x, y, z are (y, z), (x, z), (x, y).
 
 #define THREADS (WIDTH * HEIGHT)
 #define SIDE 8
@@ -24,7 +25,8 @@ struct Size {
     __device__ int along(int axis) const { return axis == 0 ? x : axis == 1 ? y : z; }
 };
 
-// The ray of a pixel in voxel indices that count from the corner of the box: voxel i reaches from i to i + 1. False where it misses the box.
+// The ray of a pixel in voxel indices that count from the corner of the box: voxel i reaches from i to i + 1.
+// False where it misses the box.
 static __device__ bool ray_of(const double* frame, unsigned row, unsigned column, unsigned rows, unsigned columns, Size size,
                               bool from_point, const int* samples_along, Ray* ray) {
     double x = column - 0.5 * (columns - 1), y = row - 0.5 * (rows - 1);
@@ -208,8 +210,8 @@ static __device__ __forceinline__ bool walk(const Source& source, const float* l
 }
 
 #if MODE == 3
-// The colour of the surface in or just before cell `hit`: look holds the value, its colour, ambient, diffuse and specular light, shininess,
-// and the direction to the light.
+// The colour of the surface in or just before cell `hit`: look holds the value, its colour, ambient, diffuse
+// and specular light, shininess, and the direction to the light.
 template <class Source>
 static __device__ void lit(const Source& source, const double* frame, const float* look, const Ray& ray, Pixel* pixel) {
     int before = ray.up ? pixel->hit - 1 : pixel->hit + 1;
@@ -255,8 +257,8 @@ static __device__ void lit(const Source& source, const double* frame, const floa
 }
 #endif
 
-// `numbers` are rows and columns of the picture, voxels along x, y and z, whether rays start at a point, samples a voxel along each axis,
-// and ramps of the transfer function.
+// `numbers` are rows and columns of the picture, voxels along x, y and z, whether rays start at a point,
+// samples a voxel along each axis, and ramps of the transfer function.
 static __device__ __forceinline__ Size size_of_volume(const int* numbers) {
     Size size = {numbers[2], numbers[3], numbers[4]};
     return size;

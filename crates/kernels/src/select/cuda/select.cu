@@ -9,8 +9,8 @@ static __device__ __forceinline__ unsigned long long key_of(scalar x) {
     return (unsigned long long)__double_as_longlong(square(x)) & 0x7fffffffffffffffull;
 }
 
-// state: the digits found so far, and how many of the numbers that begin with them are smaller than the wanted one. How often each
-// digit at `shift` follows them is added to `counts`.
+// state: the digits found so far, and how many of the numbers that begin with them are smaller than the
+// wanted one. How often each digit at `shift` follows them is added to `counts`.
 extern "C" __global__ void __launch_bounds__(THREADS)
 count(const scalar* __restrict__ x, unsigned long long n, int shift, const unsigned long long* __restrict__ state,
       unsigned* __restrict__ counts) {

@@ -1,5 +1,5 @@
-// Proximal maps of sums of magnitudes, and those sums: parts of them by blocks whose number depends on the length alone,
-// then added in order.
+// Proximal maps of sums of magnitudes, and those sums: parts of them by blocks whose number depends on the
+// length alone, then added in order.
 
 #define THREADS 256
 #define WARPS (THREADS / 32)

@@ -19,7 +19,8 @@ use crate::fft::cpu::lanes::Row;
 use crate::fft::cpu::line::{COLUMNS, LineMap, Rows};
 use crate::fft::cpu::pass::{BlockWork, LinePass, Scratch, blocks, for_each_block};
 
-/// An image on its way into the work buffer. A coil's sensitivity multiplies it there, and its conjugate on the way out.
+/// An image on its way into the work buffer. A coil's sensitivity multiplies it there, and its conjugate on
+/// the way out.
 #[derive(Clone, Copy)]
 struct Input<'a, R> {
     image: &'a [Complex<R>],
@@ -153,8 +154,8 @@ impl<R: SimdReal> Convolution<R> {
             });
     }
 
-    /// A few coils at once, one a thread until their results are added, in the order of the coils: the sum does not depend on the
-    /// number of threads. Threads wait for each other twice for each group of coils,
+    /// A few coils at once, one a thread until their results are added, in the order of the coils: the sum
+    /// does not depend on the number of threads. Threads wait for each other twice for each group of coils,
     /// and not three times for each coil.
     fn convolve_together(
         &self,
@@ -198,7 +199,8 @@ impl<R: SimdReal> Convolution<R> {
         }
     }
 
-    /// Some planes of the image from plane `first` on, padded and transformed along the last and the middle axis.
+    /// Some planes of the image from plane `first` on, padded and transformed along the last and the middle
+    /// axis.
     fn forward(
         &self,
         passes: &Passes<R>,
@@ -229,7 +231,8 @@ impl<R: SimdReal> Convolution<R> {
         }
     }
 
-    /// Transforms some planes back along the middle and the last axis, and crops them to the planes of the result from plane `first` on.
+    /// Transforms some planes back along the middle and the last axis, and crops them to the planes of the
+    /// result from plane `first` on.
     fn inverse(
         &self,
         passes: &Passes<R>,
@@ -264,8 +267,8 @@ impl<'a, R> Input<'a, R> {
     }
 }
 
-/// How values are multiplied by factors: forward, or back by the conjugate factors, and whether the products are added to what is
-/// there.
+/// How values are multiplied by factors: forward, or back by the conjugate factors, and whether the products
+/// are added to what is there.
 #[derive(Clone, Copy)]
 struct Weigh {
     conjugate: bool,

@@ -1,10 +1,10 @@
 //! Zero-pad → FFT → multiply → inverse FFT → crop on the cores, without ever forming the padded grid.
 //!
-//! The first axis is padded, transformed, multiplied, transformed back and cropped within one cache-resident block of
-//! columns. Frequencies of the last axis are taken in two parts, the even ones and the odd ones. Take x of n
-//! values, padded with zeros to 2m. Its even frequencies are the transform of x, padded to m. Its odd frequencies are the transform of
-//! x e^{−iπj/m}, padded to m. Where
-//! the padded length is odd, as short ones may be, there is one part. The work buffer holds a quarter of the padded grid, or half with one part.
+//! The first axis is padded, transformed, multiplied, transformed back and cropped within one cache-resident
+//! block of columns. Frequencies of the last axis are taken in two parts, the even ones and the odd ones.
+//! Take x of n values, padded with zeros to 2m. Its even frequencies are the transform of x, padded to m. Its
+//! odd frequencies are the transform of x e^{−iπj/m}, padded to m. Where the padded length is odd, as short
+//! ones may be, there is one part. The work buffer holds a quarter of the padded grid, or half with one part.
 
 mod convolve;
 mod pool;
@@ -109,8 +109,8 @@ pub(super) struct Convolution<R: Real> {
     /// Transforms along the padded axes, and along a part of the last one.
     engine: FftNd<R>,
     first: LaneFft<R>,
-    /// `[part, block, row, column]`: in the order in which blocks of [`COLUMNS`] columns (middle, last) are visited, and their
-    /// buffers laid out. The inverse transforms' 1/N is in it.
+    /// `[part, block, row, column]`: in the order in which blocks of [`COLUMNS`] columns (middle, last) are
+    /// visited, and their buffers laid out. The inverse transforms' 1/N is in it.
     spectrum: Vec<R>,
     work: Arc<Pool<R>>,
     /// Images or coils that are taken at a time, at most.

@@ -15,8 +15,8 @@ use crate::fft::cpu::lanes::{Decimation, split};
 use crate::fft::cpu::line::COLUMNS;
 
 impl<R: SimdReal> Convolution<R> {
-    /// The spectrum of Q from its planes of first displacement ≥ 0. The other planes are their conjugate mirrors. Lines
-    /// along the first axis are therefore Hermitian, and their transform is real.
+    /// The spectrum of Q from its planes of first displacement ≥ 0. The other planes are their conjugate
+    /// mirrors. Lines along the first axis are therefore Hermitian, and their transform is real.
     pub(super) fn transform_kernel(&self, cpu: &Cpu, rank: usize, q: &[Complex<R>]) -> Result<Vec<R>> {
         let [n0, n1, n2] = self.matrix;
         let [p0, p1, p2] = self.padded;

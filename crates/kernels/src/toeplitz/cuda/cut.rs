@@ -11,8 +11,9 @@ pub(in crate::toeplitz) struct Cut {
 }
 
 impl Cut {
-    /// Bytes of the slabs of all coils that are transformed together. Slabs that fit in the second-level cache were slower:
-    /// 16 coils of 256³ took 31.9 ms in slabs of 16 frequencies, 30.0 of 32, 28.1 whole (benches/results/2026-11-21-h100).
+    /// Bytes of the slabs of all coils that are transformed together. Slabs that fit in the second-level
+    /// cache were slower: 16 coils of 256³ took 31.9 ms in slabs of 16 frequencies, 30.0 of 32, 28.1 whole
+    /// (benches/results/2026-11-21-h100).
     const SLAB_BYTES: usize = 512 << 20;
     /// Bytes of the work buffer of the coils that are transformed together.
     const WORK_BYTES: usize = 1 << 30;

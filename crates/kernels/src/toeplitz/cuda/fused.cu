@@ -1,6 +1,6 @@
-// The first axis. The n rows of a column are zero-padded to LENGTH, transformed, multiplied by the real spectrum,
-// transformed back and cropped, in place. Nothing is written in between. The columns of `coils` coils share the spectrum,
-// which is read once for each of gridDim.y parts of the coils. LOWER: n ≤ LENGTH/2.
+// The first axis. The n rows of a column are zero-padded to LENGTH, transformed, multiplied by the real
+// spectrum, transformed back and cropped, in place. Nothing is written in between. The columns of `coils`
+// coils share the spectrum, which is read once for each of gridDim.y parts of the coils. LOWER: n ≤ LENGTH/2.
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 fused(cplx* __restrict__ work, const real* __restrict__ spectrum, const cplx* __restrict__ table,

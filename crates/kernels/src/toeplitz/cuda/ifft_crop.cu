@@ -1,7 +1,7 @@
-// The last axis on the way out: every row of `work`, [coil][row][LENGTH], is transformed back and cropped to n. With SENSE
-// the coils' rows are multiplied by the conjugate sensitivities and added up, GROUPS coils at a time side by side. If `add`
-// is not 0 the result is added to the image. Without SENSE the images are [coil][row][n] and `coils` is 1. LOWER: n ≤
-// LENGTH/2.
+// The last axis on the way out: every row of `work`, [coil][row][LENGTH], is transformed back and cropped to
+// n. With SENSE the coils' rows are multiplied by the conjugate sensitivities and added up, GROUPS coils at a
+// time side by side. If `add` is not 0 the result is added to the image. Without SENSE the images are
+// [coil][row][n] and `coils` is 1. LOWER: n ≤ LENGTH/2.
 
 extern "C" __global__ void __launch_bounds__(THREADS * GROUPS, RESIDENT)
 ifft_crop(const cplx* __restrict__ work, const cplx* __restrict__ maps, cplx* __restrict__ image,

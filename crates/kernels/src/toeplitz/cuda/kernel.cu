@@ -1,6 +1,7 @@
 // From the convolution's kernel to its spectrum.
 
-// Displacement `index` of a padded axis of `padded` points, for images of `n` voxels; `found` says whether it occurs.
+// Displacement `index` of a padded axis of `padded` points, for images of `n` voxels; `found` says whether it
+// occurs.
 static __device__ __forceinline__ int displacement(int index, int padded, int n, bool& found) {
     if (index < n) return index;
     found &= index > padded - n;
@@ -9,8 +10,8 @@ static __device__ __forceinline__ int displacement(int index, int padded, int n,
 
 static __device__ __forceinline__ double squared(cplx a) { return (double)a.x * a.x + (double)a.y * a.y; }
 
-// The Hermitian part of q at the displacements of the first axis ≥ 0: `half` is [n0][p1][p2], q [m0][m1][m2] with displacement 0
-// at (c0, c1, c2). `sums`, one a block: Σ|anti-Hermitian part|², Σ|q|².
+// The Hermitian part of q at the displacements of the first axis ≥ 0: `half` is [n0][p1][p2], q [m0][m1][m2]
+// with displacement 0 at (c0, c1, c2). `sums`, one a block: Σ|anti-Hermitian part|², Σ|q|².
 extern "C" __global__ void __launch_bounds__(256)
 hermitian(const cplx* __restrict__ q, cplx* __restrict__ half, double2* __restrict__ sums, const int n0, const int n1,
           const int n2, const int p1, const int p2, const int m1, const int m2, const int c0, const int c1, const int c2) {

@@ -16,8 +16,9 @@ phases(const double* __restrict__ k, int dims, double x, double y, double z, cpl
     }
 }
 
-// Displacements −n0 < d < 0 of the first axis of a centred kernel q[2 n0][m1][m2] from those above 0. Displacement −n of an axis
-// of 2n, at index 0, has no opposite in the grid, and occurs between no two voxels; an axis of 1 is its own opposite.
+// Displacements −n0 < d < 0 of the first axis of a centred kernel q[2 n0][m1][m2] from those above 0.
+// Displacement −n of an axis of 2n, at index 0, has no opposite in the grid, and occurs between no two
+// voxels; an axis of 1 is its own opposite.
 extern "C" __global__ void __launch_bounds__(THREADS)
 mirror(cplx* __restrict__ q, unsigned long long n0, unsigned m1, unsigned m2) {
     unsigned long long plane = (unsigned long long)m1 * m2;

@@ -28,7 +28,8 @@ impl Points {
         Ok(Self { points, samples, dims })
     }
 
-    /// e^{i2πk·s} of every sample; `shift` in fields of view, its components in the order of the trajectory's.
+    /// e^{i2πk·s} of every sample; `shift` in fields of view, its components in the order of the
+    /// trajectory's.
     pub(in crate::toeplitz) fn phases<R: Real>(
         &self,
         cuda: &Cuda,

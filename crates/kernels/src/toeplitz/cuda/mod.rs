@@ -1,6 +1,6 @@
-//! Zero-pad → FFT → multiply → inverse FFT → crop on a GPU. The padded grid is never formed. The first axis is padded,
-//! transformed, multiplied and cropped on the chip. Between the passes along the middle and the first axis only a slab of
-//! the last axis' frequencies is in memory.
+//! Zero-pad → FFT → multiply → inverse FFT → crop on a GPU. The padded grid is never formed. The first axis
+//! is padded, transformed, multiplied and cropped on the chip. Between the passes along the middle and the
+//! first axis only a slab of the last axis' frequencies is in memory.
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
@@ -45,7 +45,8 @@ pub(super) struct Convolution<R: Real> {
     matrix: [usize; 3],
     padded: [usize; 3],
     cut: Cut,
-    /// `[slab][first][middle][slab of the last]`, with the inverse transforms' 1/N. `None` while another kernel uses it.
+    /// `[slab][first][middle][slab of the last]`, with the inverse transforms' 1/N. `None` while another
+    /// kernel uses it.
     spectrum: Option<Array<R>>,
     tables: [[Array<Complex<R>>; 2]; 2],
     last: Line,
@@ -65,7 +66,8 @@ struct Work<R: Real> {
     slab: Array<Complex<R>>,
 }
 
-/// The arguments of the last axis on the way out: rows of `coils` coils, whose images times `maps` are summed.
+/// The arguments of the last axis on the way out: rows of `coils` coils, whose images times `maps` are
+/// summed.
 struct Last<'a, R> {
     work: View<'a, Complex<R>>,
     maps: View<'a, Complex<R>>,
@@ -248,8 +250,8 @@ impl<R: Real> Convolution<R> {
         })
     }
 
-    /// The kernel that adds up the coils, with its block, and how many coils' rows a block adds up side by side: more where
-    /// there are too few rows to fill the GPU.
+    /// The kernel that adds up the coils, with its block, and how many coils' rows a block adds up side by
+    /// side: more where there are too few rows to fill the GPU.
     fn sums(&self, cuda: &Cuda, rows: usize, coils: usize) -> Result<(Kernel, Block, usize)> {
         let n = self.matrix[2];
         if let Some((block, groups)) = self.groups(cuda, rows, coils)? {
@@ -306,8 +308,9 @@ impl<R: Real> Convolution<R> {
             Argument::count(rows)?,
             Argument::count(self.matrix[2])?,
         ];
-        // SAFETY: the images, or the image and the maps of these coils, have the plan's matrix, as the public functions found. The
-        // buffer holds the padded rows of these coils, and the block is the one that the kernel was compiled for.
+        // SAFETY: the images, or the image and the maps of these coils, have the plan's matrix, as the public
+        // functions found. The buffer holds the padded rows of these coils, and the block is the one that the
+        // kernel was compiled for.
         unsafe { kernel.launch(launch, arguments) }
     }
 
@@ -363,7 +366,8 @@ impl<R: Real> Convolution<R> {
     ) -> Result<()> {
         let (kernel, block) = &self.fused;
         let mut launch = launch(block, 1, columns)?;
-        // Each part of the coils reads the spectrum once: more than one only where that many blocks are at work at once.
+        // Each part of the coils reads the spectrum once: more than one only where that many blocks are at
+        // work at once.
         let held = kernel.occupancy(block.threads, launch.shared)?.max(1)
             * gpu(&self.device)?.properties().multiprocessors;
         let parts = (held / launch.blocks[0]).clamp(1, 65535) as usize;
@@ -379,7 +383,8 @@ impl<R: Real> Convolution<R> {
             Argument::count(columns)?,
             Argument::count(self.matrix[0])?,
         ];
-        // SAFETY: `inside` gives rows, or a slab, of these columns for each coil, and the spectrum of as many columns.
+        // SAFETY: `inside` gives rows, or a slab, of these columns for each coil, and the spectrum of as many
+        // columns.
         unsafe { kernel.launch(launch, arguments) }
     }
 
@@ -398,15 +403,15 @@ impl<R: Real> Convolution<R> {
         unsafe { kernel.launch(launch, arguments) }
     }
 
-    /// Runs `run` on the plan's buffers for the coils that are transformed together. If another thread uses them, runs `run`
-    /// on new ones.
+    /// Runs `run` on the plan's buffers for the coils that are transformed together. If another thread uses
+    /// them, runs `run` on new ones.
     fn with_work(&self, coils: usize, run: impl FnOnce(&mut Work<R>) -> Result<()>) -> Result<()> {
         if coils == 0 {
             return Ok(());
         }
         let coils = self.cut.together(coils);
-        // The workspace may hold fewer coils than wanted because memory was short. It is compared by the wanted number, not
-        // by the number it holds.
+        // The workspace may hold fewer coils than wanted because memory was short. It is compared by the
+        // wanted number, not by the number it holds.
         self.work.with(|work| work.wanted >= coils, || self.new_work(coils), run)
     }
 
@@ -440,8 +445,8 @@ impl<R: Real> Convolution<R> {
         self.work = other.work.clone();
     }
 
-    /// Exchanges the spectrum with another one of the same matrix in the GPU's order. While the plan is not applied it may
-    /// hold anything.
+    /// Exchanges the spectrum with another one of the same matrix in the GPU's order. While the plan is not
+    /// applied it may hold anything.
     pub(super) fn swap_spectrum(&mut self, with: &mut Array<R>) {
         if let Some(own) = &mut self.spectrum {
             std::mem::swap(own, with);

@@ -1,5 +1,6 @@
-// The spectrum along the first axis, from displacements ≥ 0 of a Hermitian kernel: it is real. `half` is [n][p1][p2]; the
-// spectrum is [slab][LENGTH][p1][slab of the last axis], slabs `width` wide, the last one what is left.
+// The spectrum along the first axis, from displacements ≥ 0 of a Hermitian kernel: it is real. `half` is
+// [n][p1][p2]; the spectrum is [slab][LENGTH][p1][slab of the last axis], slabs `width` wide, the last one
+// what is left.
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 spectrum(const cplx* __restrict__ half, real* __restrict__ out, const cplx* __restrict__ table, const unsigned n,

@@ -41,8 +41,8 @@ impl<R: Real> Convolution<R> {
             arguments.push(size.into());
         }
         let shape = Launch::linear(HERMITIAN_BLOCKS as u32, 256);
-        // SAFETY: `q` is the matrix doubled, as `Toeplitz::from_kernel` found, and displacements −n are not read; a block has a
-        // sum of its own.
+        // SAFETY: `q` is the matrix doubled, as `Toeplitz::from_kernel` found, and displacements −n are not
+        // read; a block has a sum of its own.
         unsafe { cuda.kernel(&KERNEL, &[define::<R>()], "hermitian")?.launch(shape, &mut arguments) }?;
         let total: Complex<f64> = sums.to_vec()?.into_iter().sum();
         crate::toeplitz::check_hermitian(total.re, total.im, || q.read())?;
@@ -101,7 +101,8 @@ impl<R: Real> Convolution<R> {
         first * p0 * p1 + (k0 * p1 + k1) * width + k2 - first
     }
 
-    /// The spectrum in the common order of all devices, the order of [`crate::toeplitz::cpu::Convolution::spectrum`].
+    /// The spectrum in the common order of all devices, the order of
+    /// [`crate::toeplitz::cpu::Convolution::spectrum`].
     pub(in crate::toeplitz) fn spectrum(&self) -> Result<Vec<R>> {
         let [p0, p1, p2] = self.padded;
         let parts = Parts::of(p2);

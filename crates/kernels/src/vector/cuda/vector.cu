@@ -1,5 +1,6 @@
-// Sums and updates of real or complex vectors: each element is read once and written once. Sums are formed in f64 by a number of
-// blocks that depends on the length alone, then added in their order: the same bits on every GPU.
+// Sums and updates of real or complex vectors: each element is read once and written once. Sums are formed in
+// f64 by a number of blocks that depends on the length alone, then added in their order: the same bits on
+// every GPU.
 
 #define THREADS 256
 #define WARPS (THREADS / 32)
@@ -191,7 +192,8 @@ cut_negative(real* __restrict__ x, unsigned long long n) {
     EACH(i, n) x[i] = x[i] > 0 ? x[i] : 0;
 }
 
-// A box of e0 × e1 × e2 × e3 elements; of each side its first element and the strides of all axes but the last, which is packed.
+// A box of e0 × e1 × e2 × e3 elements; of each side its first element and the strides of all axes but the
+// last, which is packed.
 extern "C" __global__ void __launch_bounds__(THREADS)
 copy_box(const scalar* __restrict__ x, scalar* __restrict__ y, unsigned long long x_first, unsigned long long x0,
          unsigned long long x1, unsigned long long x2, unsigned long long y_first, unsigned long long y0,

@@ -7,9 +7,9 @@
 // Squared change of the unit vector at which power iteration ends.
 #define CONVERGED ((real)1e-8)
 
-// Unit dominant eigenvector v of the Hermitian matrix with the lower triangle r, by a team of 1 to 32 neighbouring lanes.
-// Zeros for a zero matrix. All lanes of a warp call this together; lanes of a team that is not `active` only take part in
-// the exchanges.
+// Unit dominant eigenvector v of the Hermitian matrix with the lower triangle r, by a team of 1 to 32
+// neighbouring lanes. Zeros for a zero matrix. All lanes of a warp call this together; lanes of a team that
+// is not `active` only take part in the exchanges.
 static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx* v, cplx* next, unsigned lane,
                                 unsigned team, bool active) {
     real top = -1;
@@ -76,9 +76,10 @@ static __device__ void dominant(const cplx* r, unsigned stride, unsigned n, cplx
     }
 }
 
-// Computes the maps of a chunk's voxels from their windows' sums, `tile` voxels per block. The maps have `voxels` voxels per coil. The
-// chunk has `inner` voxels in each plane, `count` in all, and begins at voxel `first_voxel` of the maps, whose planes have
-// `plane_voxels`. Shared memory: the tile's covariances, then two vectors, each [..][tile | 1].
+// Computes the maps of a chunk's voxels from their windows' sums, `tile` voxels per block. The maps have
+// `voxels` voxels per coil. The chunk has `inner` voxels in each plane, `count` in all, and begins at voxel
+// `first_voxel` of the maps, whose planes have `plane_voxels`. Shared memory: the tile's covariances, then
+// two vectors, each [..][tile | 1].
 extern "C" __global__ void __launch_bounds__(THREADS)
 solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* __restrict__ maps, unsigned coils,
       unsigned long long voxels, unsigned inner, unsigned long long count, unsigned long long first_voxel,
@@ -123,7 +124,8 @@ solve(const cplx* __restrict__ sums, const cplx* __restrict__ reference, cplx* _
     }
 }
 
-// Adds each block's share of Σ m_i conj(m_j) over all voxels to partial[block][pair]. Shared memory: a tile of all coils.
+// Adds each block's share of Σ m_i conj(m_j) over all voxels to partial[block][pair]. Shared memory: a tile
+// of all coils.
 extern "C" __global__ void __launch_bounds__(THREADS)
 whole(const cplx* __restrict__ images, unsigned coils, unsigned long long voxels, double2* __restrict__ partial) {
     extern __shared__ cplx tile[];
@@ -149,7 +151,8 @@ whole(const cplx* __restrict__ images, unsigned coils, unsigned long long voxels
     }
 }
 
-// The dominant eigenvector of the whole image's covariance, by one block. Shared memory: the covariance and two vectors.
+// The dominant eigenvector of the whole image's covariance, by one block. Shared memory: the covariance and
+// two vectors.
 extern "C" __global__ void __launch_bounds__(THREADS)
 principal(const double2* __restrict__ partial, unsigned blocks, unsigned coils, cplx* __restrict__ reference) {
     extern __shared__ cplx shared[];

@@ -1,8 +1,9 @@
-// Sums of products of two coils over windows of SIDE voxels along x and y, and of DEEP voxels along z. DEEP is SIDE, or 1 if the image has
-// one plane.
+// Sums of products of two coils over windows of SIDE voxels along x and y, and of DEEP voxels along z. DEEP
+// is SIDE, or 1 if the image has one plane.
 
 #define THREADS 256
-// A block's tile of voxels in a plane. REACHED_ counts the tile and the voxels that its windows reach beyond it.
+// A block's tile of voxels in a plane. REACHED_ counts the tile and the voxels that its windows reach beyond
+// it.
 #define COLUMNS 58
 #define ROWS 16
 #define RADIUS (SIDE / 2)
@@ -25,10 +26,10 @@ struct __align__(16) two {
     cplx a, b;
 };
 
-// Σ m_i conj(m_j) over the windows of a chunk: sums[pair][plane][row][x]. A block goes along z with a tile of voxels. It
-// computes each plane's products once, then sums columns, then rows. Meanwhile it reads the next plane. Each thread keeps the unfinished
-// sums of the 2·RADIUS_Z planes before for its voxels. Terms are added in the order of y, x and z, so that the bits do not depend on how a
-// volume is cut.
+// Σ m_i conj(m_j) over the windows of a chunk: sums[pair][plane][row][x]. A block goes along z with a tile of
+// voxels. It computes each plane's products once, then sums columns, then rows. Meanwhile it reads the next
+// plane. Each thread keeps the unfinished sums of the 2·RADIUS_Z planes before for its voxels. Terms are
+// added in the order of y, x and z, so that the bits do not depend on how a volume is cut.
 extern "C" __global__ void __launch_bounds__(THREADS, DEEP > 7 ? 1 : 2)
 windows(const cplx* __restrict__ images, unsigned long long voxels, int nz, int ny, int nx, int first_plane, int planes,
         int first_row, int rows, cplx* __restrict__ sums) {
@@ -61,7 +62,8 @@ windows(const cplx* __restrict__ images, unsigned long long voxels, int nz, int 
         __syncthreads();
         if (z + 1 >= begin && z + 1 < end) {
             long long plane = (long long)(z + 1) * ny * nx;
-            // Every load has an address in the image. So the loads need no branches. Products outside become 0 above.
+            // Every load has an address in the image. So the loads need no branches. Products outside become
+            // 0 above.
 #pragma unroll
             for (int k = 0; k < OWN; k++) {
                 int at = threadIdx.x + k * THREADS;

@@ -1,5 +1,5 @@
-// One level of the transform in one pass. An element is a sum over all axes at once (up to TAPS³ terms, from the cache). A
-// level therefore reads and writes its box once; one pass per axis would do so three times.
+// One level of the transform in one pass. An element is a sum over all axes at once (up to TAPS³ terms, from
+// the cache). A level therefore reads and writes its box once; one pass per axis would do so three times.
 
 #define TAPS 4
 #define THREADS 128
@@ -11,7 +11,8 @@ struct Term {
     real factor[TAPS];
 };
 
-// Element i of an axis of n elements after one level that shifts by `shift`; an axis that is not split stays as it is.
+// Element i of an axis of n elements after one level that shifts by `shift`; an axis that is not split stays
+// as it is.
 static __device__ void term_of(Term& term, int i, int n, int shift, bool split, bool inverse, int taps,
                                const real* filter) {
     const real* low = filter;
@@ -46,8 +47,9 @@ static __device__ void term_of(Term& term, int i, int n, int shift, bool split, 
     }
 }
 
-// `from` and `to` are boxes of (nz, ny, nx) elements at the origin of arrays whose rows and planes are `*_row` and
-// `*_plane` elements apart; `filter` holds the low-pass and the high-pass coefficients, TAPS places each.
+// `from` and `to` are boxes of (nz, ny, nx) elements at the origin of arrays whose rows and planes are
+// `*_row` and `*_plane` elements apart; `filter` holds the low-pass and the high-pass coefficients, TAPS
+// places each.
 extern "C" __global__ void __launch_bounds__(THREADS)
 level(const cplx* __restrict__ from, unsigned long long from_plane, unsigned long long from_row,
       cplx* __restrict__ to, unsigned long long to_plane, unsigned long long to_row, const real* __restrict__ filter,

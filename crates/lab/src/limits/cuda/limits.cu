@@ -61,7 +61,8 @@ extern "C" __global__ void special(float* out, float b, int rounds) {
     if (sum == 1.2345e30f) out[0] = sum;
 }
 
-// 8 reads of 16 bytes a thread and round, without conflicts: places move on so that none can be kept in registers.
+// 8 reads of 16 bytes a thread and round, without conflicts: places move on so that none can be kept in
+// registers.
 extern "C" __global__ void shared_reads(float* out, float b, int rounds) {
     __shared__ float4 tile[1024];
     for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x) tile[i] = make_float4(b, b, b, b);

@@ -11,7 +11,8 @@ extern "C" __global__ void __launch_bounds__(256) tensor_f16(float* out, int rou
 #if defined(NO_TENSOR_CORES)
     if (blockIdx.x == 0 && threadIdx.x == 0) out[0] = -1.f;
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    // Two products of 64 x 128 x 16 by each group of four warps: the left operand in registers, the right one in shared memory.
+    // Two products of 64 x 128 x 16 by each group of four warps: the left operand in registers, the right one
+    // in shared memory.
     __shared__ __align__(128) unsigned columns[1024];
     for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x) columns[i] = 0;
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

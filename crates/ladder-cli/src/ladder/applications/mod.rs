@@ -63,7 +63,8 @@ pub(crate) fn reconstructions() -> impl Iterator<Item = (&'static str, &'static 
     recon::ALL.iter().map(|one| (one.name, one.title))
 }
 
-/// Those of these names, each once, in this order; without names all. Errors: an unknown name, with the nearest.
+/// Those of these names, each once, in this order; without names all. Errors: an unknown name, with the
+/// nearest.
 fn chosen<'a>(ladders: &'a Ladders, names: &[String]) -> Result<Vec<Application<'a>>> {
     let ladders = ladders.all().into_iter().map(Application::Ladder);
     let mut all: Vec<_> = ladders.chain(recon::ALL.iter().map(Application::Reconstruction)).collect();
@@ -85,7 +86,8 @@ fn chosen<'a>(ladders: &'a Ladders, names: &[String]) -> Result<Vec<Application<
     Ok(chosen)
 }
 
-/// The cases that a ladder has rows for: the one that the user names; else those that stand beside the literature's row; else the default one.
+/// The cases that a ladder has rows for: the one that the user names; else those that stand beside the
+/// literature's row; else the default one.
 fn cases<'a>(ladder: &dyn Ladder, args: &'a Arguments) -> Vec<Option<&'a str>> {
     match ladder.published_application() {
         Some(row) if args.case.is_none() && args.size.is_none() => {
@@ -211,8 +213,8 @@ fn save(outputs: &[(&PathBuf, Kind)], table: &Applications, to_stdout: bool) -> 
     Ok(())
 }
 
-/// The tables that are published with this version, where there is no GPU to measure. The first has the rows that stand beside the
-/// literature's, the second all others.
+/// The tables that are published with this version, where there is no GPU to measure. The first has the rows
+/// that stand beside the literature's, the second all others.
 const PUBLISHED: [&str; 2] = [
     include_str!("../../../../../benches/results/2026-11-26-h100/applications.json"),
     include_str!("../../../../../benches/results/2026-11-21-h100/applications.json"),
@@ -269,7 +271,8 @@ fn published(
     save(outputs, &table, true)
 }
 
-/// The literature's row, where this problem stands beside it: with the case's name, and the case on which one core is timed.
+/// The literature's row, where this problem stands beside it: with the case's name, and the case on which one
+/// core is timed.
 fn beside(
     ladder: &dyn Ladder,
     which: Which<'_>,
@@ -329,7 +332,8 @@ impl Processors<'_> {
         if let Some((row, name, of_core)) = beside(ladder, which) {
             match self.one_core(ladder, of_core) {
                 Ok(core) => {
-                    // Each variant counts its own bytes and operations, so both problems are compared by the same variant.
+                    // Each variant counts its own bytes and operations, so both problems are compared by the
+                    // same variant.
                     let same = outline.variants.iter().find(|variant| variant.name == core.variant);
                     one_core = same.map(|variant| variant.amount / core.amount).map(|times| (core, times));
                 }

@@ -69,8 +69,8 @@ impl Grid<'_> {
         self.calibration.map_or(0, |lines| own * count(lines.sampled.shape()))
     }
 
-    /// Maps from the centre of k-space of samples `[coil, grid…]`, or of the calibration lines, and what a run
-    /// says of them.
+    /// Maps from the centre of k-space of samples `[coil, grid…]`, or of the calibration lines, and what a
+    /// run says of them.
     pub(in crate::encoding) fn estimate_maps(
         &self,
         spec: &Spec<'_>,

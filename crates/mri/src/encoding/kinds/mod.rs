@@ -93,14 +93,15 @@ pub(crate) enum Seen {
 
 /// An encoding before anything is allocated.
 pub(crate) trait EncodingSpec {
-    /// The shape of one image that is solved for: the grid, which may be larger than the image's matrix, or the
-    /// matrix.
+    /// The shape of one image that is solved for: the grid, which may be larger than the image's matrix, or
+    /// the matrix.
     fn domain(&self) -> &[usize];
 
     /// Samples of a coil.
     fn samples(&self) -> u64;
 
-    /// The number of coefficient images, `[coefficient, image…]`, that together make the images of all frames; none where each frame is an image.
+    /// The number of coefficient images, `[coefficient, image…]`, that together make the images of all
+    /// frames; none where each frame is an image.
     fn coefficients(&self) -> Option<usize> {
         None
     }

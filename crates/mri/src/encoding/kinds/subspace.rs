@@ -346,7 +346,8 @@ fn at_points<'a, T: Clone + 'a>(
     samples.iter().enumerate().flat_map(move |(f, &count)| std::iter::repeat_n(of_frame(f), count))
 }
 
-/// Values at indices into `[coefficient, voxel]`, in the order of the indices. `of` gives the values of one coefficient at its voxels.
+/// Values at indices into `[coefficient, voxel]`, in the order of the indices. `of` gives the values of one
+/// coefficient at its voxels.
 fn each_coefficient(
     indices: &[usize],
     voxels: usize,

@@ -282,7 +282,8 @@ impl<'a> Solving<'a> {
         Ok(samples)
     }
 
-    /// Fᴴ s d of a range of coils, `[taken, image…]`, to be taken in turn. The scale s makes ρ of F ρ = s d a density.
+    /// Fᴴ s d of a range of coils, `[taken, image…]`, to be taken in turn. The scale s makes ρ of F ρ = s d a
+    /// density.
     pub fn take_images(&mut self, coils: &Range<usize>) -> Result<Array<C32>> {
         let samples = self.take_scaled(coils)?;
         self.adjoint(samples)

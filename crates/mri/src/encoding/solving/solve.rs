@@ -9,7 +9,8 @@ pub struct Solve {
     pub label: Label,
     /// The solver's name.
     pub solver: &'static str,
-    /// Relative residual before the first iteration and after each, the mean over coils when they are solved one by one.
+    /// Relative residual before the first iteration and after each, the mean over coils when they are solved
+    /// one by one.
     /// Of FISTA: how far each iteration's proximal gradient step led, relative to the image.
     pub residuals: Vec<f64>,
     /// Of FISTA: 1/(2L) ‖Fρ − d‖² + λs‖Ψρ‖₁, over s² and less its constant, after each iteration.

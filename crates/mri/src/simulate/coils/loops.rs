@@ -44,7 +44,8 @@ pub(super) fn place_loops(dims: usize, coils: usize) -> Vec<Loop> {
         let here = coils * (ring + 1) / rings - coils * ring / rings;
         let turn = if ring % 2 == 1 { 0.5 } else { 0.0 };
         let z = (ring as f64 + 0.5) / rings as f64 - 0.5;
-        // Neighbours overlap by a tenth; large arrays keep loops large enough to see the middle of the object.
+        // Neighbours overlap by a tenth; large arrays keep loops large enough to see the middle of the
+        // object.
         let radius = 1.1 * ARRAY_RADIUS * (0.5 * TAU / here as f64).sin();
         for place in 0..here {
             let (sin, cos) = (TAU * (place as f64 + turn) / here as f64).sin_cos();
@@ -59,8 +60,8 @@ pub(super) fn place_loops(dims: usize, coils: usize) -> Vec<Loop> {
 }
 
 impl Loop {
-    /// B_x − iB_y at x by the law of Biot and Savart, ∮ dl × r/|r|³, without constants. The trapezoid rule on a circle
-    /// converges exponentially at any distance from the wire.
+    /// B_x − iB_y at x by the law of Biot and Savart, ∮ dl × r/|r|³, without constants. The trapezoid rule on
+    /// a circle converges exponentially at any distance from the wire.
     pub(super) fn field(&self, x: &[f64; 3]) -> C64 {
         const SEGMENTS: usize = 64;
         let [nx, ny, _] = self.normal;
@@ -83,8 +84,8 @@ impl Loop {
     }
 }
 
-/// Weights `[coil, harmonic]` that minimise Σ_x q(x)|Σ_j w_j e^{i2πκ_j·x} − B(x)|² + ε‖w‖², q = 1 in the object and 0.1
-/// in the rest of the field, so that maps stay sane where nothing is.
+/// Weights `[coil, harmonic]` that minimise Σ_x q(x)|Σ_j w_j e^{i2πκ_j·x} − B(x)|² + ε‖w‖², q = 1 in the
+/// object and 0.1 in the rest of the field, so that maps stay sane where nothing is.
 pub(super) fn fit(dims: usize, harmonics: &[[f64; 3]], loops: &[Loop]) -> Result<Array2<C64>> {
     let count = harmonics.len();
     let points = fit_points(dims, if dims == 2 { 33 } else { 13 });

@@ -59,9 +59,9 @@ impl CoilSensitivities {
         }
     }
 
-    /// `coils` loops around the object: in 2-D on a circle, in 3-D on rings of a cylinder about z, alternate rings turned
-    /// by half a loop. Scaled so that the root sum of squares averages 1 over the object. One coil is
-    /// [`CoilSensitivities::uniform`].
+    /// `coils` loops around the object: in 2-D on a circle, in 3-D on rings of a cylinder about z, alternate
+    /// rings turned by half a loop. Scaled so that the root sum of squares averages 1 over the object. One
+    /// coil is [`CoilSensitivities::uniform`].
     ///
     /// Errors: dimensions other than 2 or 3; no coil, or more than 256.
     pub fn loops(dims: usize, coils: usize) -> Result<Self> {
@@ -120,8 +120,8 @@ impl CoilSensitivities {
         self.weights.rows().into_iter().map(|row| row.iter().zip(&waves).map(|(w, e)| w * e).sum()).collect()
     }
 
-    /// The 2-D sensitivities in the plane at height z: Σ over κ_z of w e^{i2πκ_z z}, exactly. 2-D sets are returned as
-    /// they are.
+    /// The 2-D sensitivities in the plane at height z: Σ over κ_z of w e^{i2πκ_z z}, exactly. 2-D sets are
+    /// returned as they are.
     pub fn slice(&self, z: f64) -> Self {
         if self.dims == 2 {
             return self.clone();
@@ -194,8 +194,8 @@ impl CoilSensitivities {
         Ok(Sampler { coils: self, evaluator, stop: Stop::of_caller() })
     }
 
-    /// Scales the set to a mean root sum of squares of 1 over the object and records the fit error, both on points that
-    /// the fit did not use.
+    /// Scales the set to a mean root sum of squares of 1 over the object and records the fit error, both on
+    /// points that the fit did not use.
     fn scale_and_measure(&mut self, loops: &[Loop]) {
         let points: Vec<[f64; 3]> = fit_points(self.dims, if self.dims == 2 { 34 } else { 14 })
             .into_iter()

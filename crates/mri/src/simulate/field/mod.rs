@@ -40,8 +40,8 @@ pub enum FieldShape {
 pub struct FieldMap {
     /// How it runs.
     pub shape: FieldShape,
-    /// Its largest magnitude over the field of view (of [`FieldShape::Smooth`] within 1 %), Hz; below 0 the shape is turned
-    /// over.
+    /// Its largest magnitude over the field of view (of [`FieldShape::Smooth`] within 1 %), Hz; below 0 the
+    /// shape is turned over.
     pub peak_hz: f64,
 }
 
@@ -106,7 +106,8 @@ pub(super) enum FieldSampler {
 }
 
 impl FieldSampler {
-    /// For samples up to `reach` cycles per field of view and `duration` s from 0 of the slice at height `z` of the field. Errors: memory.
+    /// For samples up to `reach` cycles per field of view and `duration` s from 0 of the slice at height `z`
+    /// of the field. Errors: memory.
     pub(super) fn new(
         field: &FieldMap,
         (phantom, coils): (&Phantom, &CoilSensitivities),

@@ -15,7 +15,8 @@ use crate::simulate::phantom::{Ellipsoid, Phantom};
 /// Relative error of the sums: errors are below 1e-8 of the largest sample (tested).
 const TOLERANCE: f64 = 1e-10;
 
-/// Nodes (x, y, f(x, y)) over the ellipses of a two-dimensional phantom, and w c_n(x) ρ(x) of each coil there.
+/// Nodes (x, y, f(x, y)) over the ellipses of a two-dimensional phantom, and w c_n(x) ρ(x) of each coil
+/// there.
 pub(in crate::simulate) struct Quadrature {
     nodes: Array2<f64>,
     /// `[coil, node]`.
@@ -24,8 +25,9 @@ pub(in crate::simulate) struct Quadrature {
 }
 
 impl Quadrature {
-    /// For integrands of up to `reach` cycles per field of view: over each ellipse the Gauss–Legendre rule along the radius and
-    /// the trapezoid rule round the circle, which converge exponentially beyond π and 2π points a cycle. Errors: memory.
+    /// For integrands of up to `reach` cycles per field of view: over each ellipse the Gauss–Legendre rule
+    /// along the radius and the trapezoid rule round the circle, which converge exponentially beyond π and 2π
+    /// points a cycle. Errors: memory.
     pub(super) fn new(
         phantom: &Phantom,
         coils: &CoilSensitivities,
@@ -38,7 +40,8 @@ impl Quadrature {
         let phase = |part: &Ellipsoid| TAU * reach * part.semi_axes[0].max(part.semi_axes[1]);
         let along = |phase: f64| 0.3 * phase + 30.0;
         let around = |phase: f64| phase + 12.0 * phase.cbrt() + 40.0;
-        // No circle has more nodes than the rim. A node has a place, f, and its coils by themselves and among all nodes.
+        // No circle has more nodes than the rim. A node has a place, f, and its coils by themselves and among
+        // all nodes.
         let most: f64 = phantom.parts().iter().map(|part| along(phase(part)) * around(phase(part))).sum();
         let each = size_of::<Vec<C64>>() + 2 * coils.coils() * size_of::<C64>() + 6 * size_of::<f64>();
         expect_memory("nodes of the field", (most * each as f64) as u64)?;
@@ -69,7 +72,8 @@ impl Quadrature {
         Ok(Self { nodes, values, coils })
     }
 
-    /// Σ w c ρ e^{−i2π(k·x + t f)} at `points` `[sample, 2]` in cycles per field of view and `times` in s: `[coil, sample]`.
+    /// Σ w c ρ e^{−i2π(k·x + t f)} at `points` `[sample, 2]` in cycles per field of view and `times` in s:
+    /// `[coil, sample]`.
     pub(super) fn samples(&self, points: ArrayView2<'_, f64>, times: &[f64]) -> Result<Array2<C64>> {
         let count = points.nrows();
         let frequencies =

@@ -27,7 +27,8 @@ fn the_peak_is_the_largest_magnitude_over_the_field_of_view() {
     }
 }
 
-/// Σ over voxels 1/n wide, each ellipse's share of a voxel counted at `fine`² points, that formula that no transform shares.
+/// Σ over voxels 1/n wide, each ellipse's share of a voxel counted at `fine`² points, that formula that no
+/// transform shares.
 fn brute(
     phantom: &Phantom,
     coils: &CoilSensitivities,

@@ -86,9 +86,9 @@ impl Phantom {
         &self.parts
     }
 
-    /// The 2-D cross-section of a 3-D phantom at height z (fields of view): an ellipsoid with rotation about z only is
-    /// cut in an ellipse with semi-axes (a, b)·√(1 − ((z − z₀)/c)²). Empty where z cuts no ellipsoid. Errors: the phantom
-    /// is 2-D.
+    /// The 2-D cross-section of a 3-D phantom at height z (fields of view): an ellipsoid with rotation about
+    /// z only is cut in an ellipse with semi-axes (a, b)·√(1 − ((z − z₀)/c)²). Empty where z cuts no
+    /// ellipsoid. Errors: the phantom is 2-D.
     pub fn slice(&self, z: f64) -> Result<Self> {
         if self.dims != 3 {
             return Err(Error::value("cross-section", "a 3-D phantom", "a 2-D phantom"));
@@ -119,7 +119,8 @@ impl Phantom {
         self.parts.first().is_some_and(|part| contains(part, x, self.dims))
     }
 
-    /// ρ̂(k) = ∫ ρ(x) e^{−i2πk·x} dx at k in cycles per field of view, exactly (to about 1e-14 of the largest value).
+    /// ρ̂(k) = ∫ ρ(x) e^{−i2πk·x} dx at k in cycles per field of view, exactly (to about 1e-14 of the largest
+    /// value).
     ///
     /// An ellipse contributes A·ab·J₁(2πK)/K and an ellipsoid A·abc·(sin 2πK − 2πK cos 2πK)/(2π²K³), times
     /// e^{−i2πk·c} for its centre c. K = |(a k_u, b k_v, c k_w)| in its own axes. Sources: Van de Walle et
@@ -136,8 +137,8 @@ impl Phantom {
 
     /// The mean of ρ over each voxel of a `[z, y, x]` matrix whose voxel (n/2, n/2, n/2) is centred on 0.
     ///
-    /// Along x the mean is exact (chords of ellipsoids); along y and z it is the midpoint rule with 8 lines a voxel. A
-    /// 2-D phantom fills every z alike. Rows that are left where the caller [stops](Stop) are 0.
+    /// Along x the mean is exact (chords of ellipsoids); along y and z it is the midpoint rule with 8 lines a
+    /// voxel. A 2-D phantom fills every z alike. Rows that are left where the caller [stops](Stop) are 0.
     pub fn voxel_means(&self, shape_zyx: [usize; 3]) -> Array3<f64> {
         let [nz, ny, nx] = shape_zyx;
         let mut image = Array3::zeros((nz, ny, nx));

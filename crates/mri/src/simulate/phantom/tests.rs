@@ -4,7 +4,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::{PI, TAU};
 
-/// ∫ f(x) over every ellipsoid of the phantom times its intensity, by Gauss–Legendre rules and, round the circle, the
+/// ∫ f(x) over every ellipsoid of the phantom times its intensity, by Gauss–Legendre rules and, round the
+/// circle, the
 /// trapezoid rule: both converge exponentially for smooth f.
 pub(crate) fn integrate(phantom: &Phantom, order: usize, f: impl Fn([f64; 3]) -> C64) -> C64 {
     let radii = gauss_legendre(order);
@@ -109,7 +110,8 @@ fn voxel_means_agree_with_dense_sampling_and_keep_the_integral() {
         let image = phantom.voxel_means(shape);
         let [nz, ny, nx] = shape;
         let voxels = (nz * ny * nx) as f64;
-        // At odd n the voxels reach (n/2 + ½)/n = ½ on both sides; at even n they miss half a voxel of background.
+        // At odd n the voxels reach (n/2 + ½)/n = ½ on both sides; at even n they miss half a voxel of
+        // background.
         let total = phantom.transform(&[0.0; 3]).re;
         assert!((image.sum() / voxels - total).abs() < 2e-3 * total);
         let fine = 24;

@@ -16,7 +16,8 @@ pub(super) fn ball(k: f64) -> f64 {
     let x = TAU * k;
     let x2 = x * x;
     if x < 0.7 {
-        // The difference cancels for small x: Σ (−1)ⁿ 2(n+1) x^{2n}/(2n+3)!, whose ninth term is below 1e-18 here.
+        // The difference cancels for small x: Σ (−1)ⁿ 2(n+1) x^{2n}/(2n+3)!, whose ninth term is below 1e-18
+        // here.
         let mut term = 1.0 / 3.0;
         let mut sum = term;
         for n in 1..8 {
@@ -31,8 +32,8 @@ pub(super) fn ball(k: f64) -> f64 {
     }
 }
 
-/// A radial function as polynomials of degree 11 on cells a quarter of a cycle wide: within 1e-13 of its value at 0, ten
-/// times faster than the Bessel function.
+/// A radial function as polynomials of degree 11 on cells a quarter of a cycle wide: within 1e-13 of its
+/// value at 0, ten times faster than the Bessel function.
 struct Table {
     exact: fn(f64) -> f64,
     cells: Vec<[f64; TERMS]>,
@@ -66,8 +67,8 @@ impl Table {
     }
 }
 
-/// Coefficients of t⁰ … t¹¹ on a cell (t from −1 to 1) of the interpolant at Chebyshev nodes, whose error there is at most
-/// (π/4)¹²/(2¹¹ 12!) = 6e-14 of the function's amplitude.
+/// Coefficients of t⁰ … t¹¹ on a cell (t from −1 to 1) of the interpolant at Chebyshev nodes, whose error
+/// there is at most (π/4)¹²/(2¹¹ 12!) = 6e-14 of the function's amplitude.
 fn chebyshev_cell(f: fn(f64) -> f64, cell: f64) -> [f64; TERMS] {
     let angle = |i: usize| PI * (i as f64 + 0.5) / TERMS as f64;
     let values: [f64; TERMS] =
@@ -111,12 +112,13 @@ struct Prepared {
     factors: Vec<C64>,
 }
 
-/// Harmonics taken at once: enough for the square roots to be vectors, few enough for their lengths to stay in cache.
+/// Harmonics taken at once: enough for the square roots to be vectors, few enough for their lengths to stay
+/// in cache.
 const LANES: usize = 16;
 
 impl Evaluator {
-    /// For a phantom and shifts in cycles per field of view (the third component is ignored in 2-D). Points up to |k| =
-    /// `reach` take tabulated radial functions, others exact ones.
+    /// For a phantom and shifts in cycles per field of view (the third component is ignored in 2-D). Points
+    /// up to |k| = `reach` take tabulated radial functions, others exact ones.
     pub(crate) fn new(phantom: &Phantom, shifts: &[[f64; 3]], reach: f64) -> Self {
         let dims = phantom.dims;
         let longest = |v: &[f64; 3]| v.iter().map(|x| x * x).sum::<f64>().sqrt();

@@ -135,7 +135,8 @@ fn radial_and_three_dimensional_scans_show_the_object_too() {
         sampling: Sampling::Radial { spokes: 80, angles: SpokeAngles::Uniform },
         ..Default::default()
     });
-    // A spoke's sample stands for the annulus sector |k| Δk π/M with Δk = ½, the centre's for a disc of radius ¼.
+    // A spoke's sample stands for the annulus sector |k| Δk π/M with Δk = ½, the centre's for a disc of
+    // radius ¼.
     let image =
         adjoint(&radial, 0, 0, |k| (0.5 * k[0].hypot(k[1])).max(0.0625) * std::f64::consts::PI / 80.0);
     let truth = radial.truth.data();

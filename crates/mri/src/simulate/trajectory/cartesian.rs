@@ -7,8 +7,8 @@ use crate::scan::{Counters, Flags, TrajectoryKind};
 
 /// Which lines of the grid are played.
 ///
-/// Calibration regions are centred, `calibration` lines wide along each phase encoding (as many as there are, at most).
-/// Their lines are part of the image data too, so they are all flagged
+/// Calibration regions are centred, `calibration` lines wide along each phase encoding (as many as there are,
+/// at most). Their lines are part of the image data too, so they are all flagged
 /// [`Flags::CALIBRATION_AND_IMAGING`](crate::scan::Flags::CALIBRATION_AND_IMAGING).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]

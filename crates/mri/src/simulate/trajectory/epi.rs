@@ -6,8 +6,8 @@ use super::{
 };
 use crate::scan::{Counters, Flags, TrajectoryKind};
 
-/// A gradient lobe of given area that starts and ends at 0: rise, flat top, fall at the slew limit; a triangle where the
-/// area is small.
+/// A gradient lobe of given area that starts and ends at 0: rise, flat top, fall at the slew limit; a
+/// triangle where the area is small.
 pub(super) struct Trapezoid {
     /// Top amplitude, cycles/m/s.
     pub(super) top: f64,
@@ -49,9 +49,9 @@ impl Trapezoid {
 
 /// Echo trains: one acquisition a line, odd lines of each train backwards, samples in time order.
 ///
-/// The readout lobe sweeps −n/2 … n/2 along x, and the receiver runs during its ramps too, so samples lie closer together
-/// at the ends of a line. Blips along y are played between the lobes, while nothing is sampled. Train s of S plays the
-/// lines s, s + S, …
+/// The readout lobe sweeps −n/2 … n/2 along x, and the receiver runs during its ramps too, so samples lie
+/// closer together at the ends of a line. Blips along y are played between the lobes, while nothing is
+/// sampled. Train s of S plays the lines s, s + S, …
 pub(super) fn trains(grid: &Grid, hardware: &Hardware, trains: usize) -> Result<Layout> {
     let [nx, ny, _] = grid.matrix;
     expect_count("echo trains", trains, ny)?;

@@ -160,11 +160,11 @@ impl Sampling {
         }
     }
 
-    /// The readouts of one repetition. Golden angles run on from repetition to repetition, and random patterns are drawn
-    /// anew; everything else repeats.
+    /// The readouts of one repetition. Golden angles run on from repetition to repetition, and random
+    /// patterns are drawn anew; everything else repeats.
     ///
-    /// Errors: dimensions that this sampling does not have, counts of 0 or beyond what a file can number (65 535),
-    /// accelerations out of range, gradients too weak to finish a readout.
+    /// Errors: dimensions that this sampling does not have, counts of 0 or beyond what a file can number (65
+    /// 535), accelerations out of range, gradients too weak to finish a readout.
     ///
     /// ```
     /// use rayspin_mri::simulate::trajectory::{Grid, Hardware, Sampling, SpokeAngles};
@@ -252,14 +252,16 @@ impl Hardware {
         Ok(())
     }
 
-    /// The amplitude in mT/m that neither exceeds the limit nor moves more than one cycle per `fov_mm` a dwell, which
+    /// The amplitude in mT/m that neither exceeds the limit nor moves more than one cycle per `fov_mm` a
+    /// dwell, which
     /// would leave gaps along the readout: min(G, 1/(γ · dwell · FOV)).
     fn readout_gradient(&self, fov_mm: f64) -> f64 {
         self.gradient_mt_m.min(1e6 / (GAMMA_MHZ_PER_T * self.dwell_us * fov_mm))
     }
 }
 
-/// k-space speed in cycles/m/s of a gradient in mT/m (and acceleration in cycles/m/s² of a slew rate in mT/m/s).
+/// k-space speed in cycles/m/s of a gradient in mT/m (and acceleration in cycles/m/s² of a slew rate in
+/// mT/m/s).
 fn cycles_per_metre(gradient_mt_m: f64) -> f64 {
     gradient_mt_m * 1e-3 * GAMMA_MHZ_PER_T * 1e6
 }

@@ -15,8 +15,8 @@ use super::cartesian::calibration_range;
 /// `acceleration`, rounded. The calibration region is full and keeps no distance (dart throwing: Cook, ACM
 /// Trans Graph 5:51, 1986; in MRI, Lustig & Pauly, Magn Reson Med 64:457, 2010).
 ///
-/// Errors: an empty grid; `acceleration` below 1, not finite or above the number of lines; `slope` negative or not
-/// finite; a calibration region larger than the lines allowed.
+/// Errors: an empty grid; `acceleration` below 1, not finite or above the number of lines; `slope` negative
+/// or not finite; a calibration region larger than the lines allowed.
 ///
 /// ```
 /// use rayspin_mri::simulate::trajectory::poisson_disc;

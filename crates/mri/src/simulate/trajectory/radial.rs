@@ -13,8 +13,8 @@ pub enum SpokeAngles {
     /// θ_m = π m/M.
     #[default]
     Uniform,
-    /// θ_m = m π/φ, φ the golden ratio (111.25°), running on over repetitions: Winkelmann et al., IEEE Trans Med
-    /// Imaging 26:68, 2007.
+    /// θ_m = m π/φ, φ the golden ratio (111.25°), running on over repetitions: Winkelmann et al., IEEE Trans
+    /// Med Imaging 26:68, 2007.
     Golden,
 }
 
@@ -22,12 +22,12 @@ pub enum SpokeAngles {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SphereOrder {
-    /// A spiral from the equator to the pole with even density: z_m = (m + ½)/M, φ_m = √(2πM) asin z_m (Wong & Roos, Magn
-    /// Reson Med 32:778, 1994).
+    /// A spiral from the equator to the pole with even density: z_m = (m + ½)/M, φ_m = √(2πM) asin z_m (Wong
+    /// & Roos, Magn Reson Med 32:778, 1994).
     #[default]
     Spiral,
-    /// Golden means: z_m = frac(0.4656 m), φ_m = 2π frac(0.6823 m), running on over repetitions (Chan et al., Magn Reson
-    /// Med 61:354, 2009).
+    /// Golden means: z_m = frac(0.4656 m), φ_m = 2π frac(0.6823 m), running on over repetitions (Chan et al.,
+    /// Magn Reson Med 61:354, 2009).
     GoldenMeans,
 }
 

@@ -17,8 +17,8 @@ pub struct SpiralReadout {
     pub gradient_mt_m: f64,
 }
 
-/// The fastest Archimedean spiral k(θ) = λθ e^{iθ} from rest at the centre to `k_max` (cycles/m), λ = M/(2π FOV) for M
-/// interleaves, under |dk/dt| ≤ γG and |d²k/dt²| ≤ γS.
+/// The fastest Archimedean spiral k(θ) = λθ e^{iθ} from rest at the centre to `k_max` (cycles/m), λ = M/(2π
+/// FOV) for M interleaves, under |dk/dt| ≤ γG and |d²k/dt²| ≤ γS.
 ///
 /// With the speed v = |dk/dt| and the curvature κ(θ) = (θ² + 2)/(λ(1 + θ²)^{3/2}) the slew rate splits into
 /// v̇ along and v²κ across the path. So v̇ = √((γS)² − (v²κ)²) until v = γG. κ falls with θ, hence greedy
@@ -95,8 +95,8 @@ pub fn spiral_readout(
     Ok(SpiralReadout { points, gradient_mt_m })
 }
 
-/// Spiral (`partitions` = 1 in 2-D) and stack of spirals: M interleaves turned by 2π/M each, fastest; partitions slowest.
-/// Each interleaf is one of the R·M that full sampling at this pitch would take.
+/// Spiral (`partitions` = 1 in 2-D) and stack of spirals: M interleaves turned by 2π/M each, fastest;
+/// partitions slowest. Each interleaf is one of the R·M that full sampling at this pitch would take.
 pub(super) fn spirals(
     grid: &Grid,
     hardware: &Hardware,

@@ -2,8 +2,8 @@
 
 #define THIS ((unsigned long long)blockIdx.x * blockDim.x + threadIdx.x)
 
-// Every word once, with no division: blockIdx.y is the place within a line of `stride` words. What does not fill a line stays
-// where it is.
+// Every word once, with no division: blockIdx.y is the place within a line of `stride` words. What does not
+// fill a line stays where it is.
 extern "C" __global__ void stride(const unsigned* __restrict__ in, unsigned* __restrict__ out, unsigned long long n,
                                   unsigned long long lines, unsigned long long stride) {
     const unsigned long long line = THIS, place = blockIdx.y;
@@ -43,7 +43,8 @@ extern "C" __global__ void records(const unsigned* __restrict__ in, unsigned* __
     out[i] = sum;
 }
 
-// 16 times 16 reads a thread of what lies `stride` elements from its neighbour's, from 16 KB that repeat their beginning.
+// 16 times 16 reads a thread of what lies `stride` elements from its neighbour's, from 16 KB that repeat
+// their beginning.
 #define READS 16
 #define WORDS 4096
 static __device__ __forceinline__ unsigned word(unsigned at) { return at % WORDS * 2654435761u >> 8; }

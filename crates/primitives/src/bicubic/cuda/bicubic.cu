@@ -8,7 +8,8 @@ static __device__ __forceinline__ void put(unsigned char* to, float value) {
     *to = (unsigned char)(int)(fminf(fmaxf(value, 0.0f), 255.0f) + 0.5f);
 }
 
-// The pixel before coordinate `at` and the four weights: a the parameter of Keys' kernel, or a B-spline where a > 0.
+// The pixel before coordinate `at` and the four weights: a the parameter of Keys' kernel, or a B-spline where
+// a > 0.
 static __device__ __forceinline__ int weights(int at, double step, float a, float* w) {
     const double x = ((double)at + 0.5) * step - 0.5;
     const int before = (int)floor(x);
@@ -76,8 +77,8 @@ static __device__ void points(cudaTextureObject_t image, P* __restrict__ out, in
     put(out + (size_t)y * wide + x, unit * sum);
 }
 
-// Four fetches that the unit interpolates: two pixels whose weights have one sign are one fetch between them. All weights of
-// a B-spline have one sign.
+// Four fetches that the unit interpolates: two pixels whose weights have one sign are one fetch between them.
+// All weights of a B-spline have one sign.
 template <class P>
 static __device__ void four(cudaTextureObject_t image, P* __restrict__ out, int high, int wide, const int* __restrict__ places,
                             const float4* __restrict__ table, float unit) {
@@ -92,7 +93,8 @@ static __device__ void four(cudaTextureObject_t image, P* __restrict__ out, int 
     put(out + (size_t)y * wide + x, unit * sum);
 }
 
-// A thread has one column and slides down `each` rows of the output. The last four rows of the image that it has filtered along x stay
+// A thread has one column and slides down `each` rows of the output. The last four rows of the image that it
+// has filtered along x stay
 // in registers: where the image grows, most rows of output need no new one, and a row is filtered once.
 template <class P>
 static __device__ void sliding(const P* __restrict__ image, P* __restrict__ out, int rows, int columns, int high, int wide,

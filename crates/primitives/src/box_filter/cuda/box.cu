@@ -1,7 +1,9 @@
 // Means over (2 radius + 1)² pixels, of bytes and of f32. Beyond an edge the nearest pixel counts.
 //
-// LARGE: totals of bytes need 64 bits and their means double precision. Below, 32 bits hold a total and the f32 product rounds as the
-// exact quotient does: a mean is no nearer to a half than 1 / (2 area), which is more than the product's error.
+// LARGE: totals of bytes need 64 bits and their means double precision. Below, 32 bits hold a total and the
+// f32 product rounds as the
+// exact quotient does: a mean is no nearer to a half than 1 / (2 area), which is more than the product's
+// error.
 
 #ifndef LARGE
 #define LARGE 0
@@ -118,8 +120,8 @@ static __device__ __forceinline__ T scan_of_warp(T value) {
     return value;
 }
 
-// A block a row, which it walks in pieces of a pixel a thread: what enters less what leaves, summed over the piece by a scan, added
-// to the total before.
+// A block a row, which it walks in pieces of a pixel a thread: what enters less what leaves, summed over the
+// piece by a scan, added to the total before.
 template <class P>
 static __device__ void rows_scanned(const typename Of<P>::sum* __restrict__ sums, P* __restrict__ out, int columns, int radius,
                                     double inverse) {
@@ -169,9 +171,10 @@ static __device__ __forceinline__ Block<P> load(const P* row, int x, int columns
     return block;
 }
 
-// Both passes at once. A warp has 32 V columns and slides down `each` rows with V running sums a lane. Along a row it scans the
-// columns' sums. A window is the difference of two prefixes, which lie in shared memory of the warp's own. So the block needs no
-// barrier, and nothing between the passes goes through memory. `left` and `right` columns at the ends only serve the others.
+// Both passes at once. A warp has 32 V columns and slides down `each` rows with V running sums a lane. Along
+// a row it scans the columns' sums. A window is the difference of two prefixes, which lie in shared memory of
+// the warp's own. So the block needs no barrier, and nothing between the passes goes through memory. `left`
+// and `right` columns at the ends only serve the others.
 template <class P>
 static __device__ void fused(const P* __restrict__ image, P* __restrict__ out, int rows, int columns, int radius, int each,
                              int across, int left, int right, double inverse) {

@@ -1,5 +1,5 @@
-// Convolutions with taps across[-rx .. rx] and down[-ry .. ry]: out[y, x] = Σ down[j] across[i] image[y - j, x - i]. Beyond an edge the nearest pixel
-// counts.
+// Convolutions with taps across[-rx .. rx] and down[-ry .. ry]: out[y, x] = Σ down[j] across[i] image[y - j,
+// x - i]. Beyond an edge the nearest pixel counts.
 
 static __device__ __forceinline__ int held(int i, int n) { return min(max(i, 0), n - 1); }
 

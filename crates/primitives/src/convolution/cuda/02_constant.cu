@@ -1,6 +1,6 @@
-// The two passes with taps in constant memory, which gives all threads of a warp one number at the price of none. TAPS lists those
-// along x, then those along y. The unrolled ones have the loop over taps written out, which leaves no counters, no jumps, and taps
-// that are operands of their multiply-adds.
+// The two passes with taps in constant memory, which gives all threads of a warp one number at the price of
+// none. TAPS lists those along x, then those along y. The unrolled ones have the loop over taps written out,
+// which leaves no counters, no jumps, and taps that are operands of their multiply-adds.
 
 #ifndef RX
 #define RX 1

@@ -1,4 +1,5 @@
-// Both passes from one tile with an apron in shared memory: along rows from the tile into a second one, along columns from that.
+// Both passes from one tile with an apron in shared memory: along rows from the tile into a second one, along
+// columns from that.
 
 static __device__ __forceinline__ int held(int i, int n) { return min(max(i, 0), n - 1); }
 

@@ -1,7 +1,7 @@
-// Both passes in registers. A thread has four columns and slides down some rows. It reads the pixels of each row that its four columns
-// need, by loads of 16 bytes that neighbouring threads share in the first-level cache. It filters them along x, and adds the four results
-// to the 2 RY + 1 rows of output that they belong to. A sum that has all its rows is written. Sums take turns by unrolling, so
-// that none is moved.
+// Both passes in registers. A thread has four columns and slides down some rows. It reads the pixels of each
+// row that its four columns need, by loads of 16 bytes that neighbouring threads share in the first-level
+// cache. It filters them along x, and adds the four results to the 2 RY + 1 rows of output that they belong
+// to. A sum that has all its rows is written. Sums take turns by unrolling, so that none is moved.
 
 #ifndef RX
 #define RX 4
@@ -51,7 +51,8 @@ extern "C" __global__ void sliding(const float* __restrict__ image, const float*
             for (int i = -RX; i <= RX; i++)
 #pragma unroll
                 for (int c = 0; c < 4; c++) filtered[c] += across[RX + i] * pixels[4 * SIDE + c - i];
-            // The sum in place p ends with the row where k = p. This row is number (k - p - 1) mod COUNT of its rows.
+            // The sum in place p ends with the row where k = p. This row is number (k - p - 1) mod COUNT of
+            // its rows.
 #pragma unroll
             for (int p = 0; p < COUNT; p++) {
                 const int place = (k + COUNT - p - 1 + COUNT) % COUNT;

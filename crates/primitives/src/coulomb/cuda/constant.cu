@@ -1,5 +1,6 @@
-// Atoms in constant memory, as many as it holds: it gives one of them to all threads of a warp at once. A launch adds a few of them:
-// warps walk through these at their own pace, and are served by the small first cache where all of them fit it.
+// Atoms in constant memory, as many as it holds: it gives one of them to all threads of a warp at once. A
+// launch adds a few of them: warps walk through these at their own pace, and are served by the small first
+// cache where all of them fit it.
 
 #ifndef UNROLL
 #define UNROLL 16

@@ -43,8 +43,8 @@ extern "C" __global__ void gather(const float4* __restrict__ atoms, int count, f
 #define SOFT 2
 #endif
 
-// 1/√v within 8e-7 by arithmetic (Moroz et al., "Fast calculation of inverse square root with the use of magic constant", 2018);
-// finite at 0.
+// 1/√v within 8e-7 by arithmetic (Moroz et al., "Fast calculation of inverse square root with the use of
+// magic constant", 2018); finite at 0.
 static __device__ __forceinline__ float soft_inverse_root(float v) {
     float y = __int_as_float(0x5f376908 - (__float_as_int(v) >> 1));
     const float h = -0.5f * v;
@@ -52,8 +52,9 @@ static __device__ __forceinline__ float soft_inverse_root(float v) {
     return y * fmaf(h, y * y, 1.50000057f);
 }
 
-// POINTS points of a row a thread, THREADS apart: an atom and its dy² + dz² serve all of them. Atoms come to shared memory, THREADS
-// at a time. Of SOFT of the points the root is arithmetic, beside the special-function unit, which is the narrower of the two.
+// POINTS points of a row a thread, THREADS apart: an atom and its dy² + dz² serve all of them. Atoms come to
+// shared memory, THREADS at a time. Of SOFT of the points the root is arithmetic, beside the special-function
+// unit, which is the narrower of the two.
 extern "C" __global__ void __launch_bounds__(THREADS)
 points(const float4* __restrict__ atoms, int count, float* __restrict__ v, int nx, int ny, int nz, float ox, float oy,
        float oz, float spacing) {

@@ -1,4 +1,5 @@
-// Potential of point charges (x, y, z, q) at the points of a grid. A point's place is rounded to float once, as on the CPU.
+// Potential of point charges (x, y, z, q) at the points of a grid. A point's place is rounded to float once,
+// as on the CPU.
 
 // 1/√v to 2 units of the last place, ∞ at 0: one instruction of the special-function unit.
 static __device__ __forceinline__ float inverse_root(float v) {

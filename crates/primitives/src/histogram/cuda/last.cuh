@@ -1,4 +1,5 @@
-// The block that ends last gives the result and leaves the counts, and the number of blocks that have ended, at zero for the next run.
+// The block that ends last gives the result and leaves the counts, and the number of blocks that have ended,
+// at zero for the next run.
 static __device__ __forceinline__ void last_gives(unsigned bins, unsigned limit, unsigned* wide, unsigned char* bytes,
                                                   unsigned* words) {
     __threadfence();

@@ -1,6 +1,6 @@
-// One kernel: a private histogram of each block in shared memory, added to the counts of all; the block that ends last gives the
-// result and leaves the counts at zero for the next run. UNROLL: 16-byte loads of a thread that are on their way at once. SAMPLE: the
-// unsigned type of a sample.
+// One kernel: a private histogram of each block in shared memory, added to the counts of all; the block that
+// ends last gives the result and leaves the counts at zero for the next run. UNROLL: 16-byte loads of a
+// thread that are on their way at once. SAMPLE: the unsigned type of a sample.
 //
 // `wide`: a count for each bin and the number of blocks that have ended, all zero.
 
@@ -19,8 +19,8 @@ constexpr unsigned NONE = 0xffffffffu;
 
 extern __shared__ unsigned memory[];
 
-// How a sample is counted. A bin has 2^shift words in a row, the lane's own first, so that lanes meet neither in a word nor, with 32
-// of them, in a bank.
+// How a sample is counted. A bin has 2^shift words in a row, the lane's own first, so that lanes meet neither
+// in a word nor, with 32 of them, in a bank.
 struct Each {
     unsigned bins, shift, copy;
     __device__ void operator()(unsigned v) {
@@ -73,7 +73,8 @@ struct Matched {
     __device__ void end() {}
 };
 
-// Counts that stop at 255 are read before they are added to: most samples find theirs full, and reads of one word are one read.
+// Counts that stop at 255 are read before they are added to: most samples find theirs full, and reads of one
+// word are one read.
 struct Tested {
     unsigned bins, shift, copy;
     __device__ void operator()(unsigned v) {

@@ -1,7 +1,9 @@
-// Samples of 8 bits: each thread counts in a table of its own, 8 bits a count. Nobody else writes there, so no addition is atomic and the time
-// does not depend on the values. Before a count can pass 255 the block adds its tables to the counts of all.
+// Samples of 8 bits: each thread counts in a table of its own, 8 bits a count. Nobody else writes there, so
+// no addition is atomic and the time does not depend on the values. Before a count can pass 255 the block
+// adds its tables to the counts of all.
 //
-// The counts of values 4j to 4j + 3 of thread t are the word [j][t]: the lanes of a warp use 32 banks, whatever their values are.
+// The counts of values 4j to 4j + 3 of thread t are the word [j][t]: the lanes of a warp use 32 banks,
+// whatever their values are.
 
 #ifndef THREADS
 #define THREADS 256

@@ -1,5 +1,5 @@
-// One step of the lab journal after the other. `wide` holds 32-bit counts, those that cannot be lost; the result goes to `bytes` where
-// it stops at 255, else to `words`. Samples of `bins` or more are not counted.
+// One step of the lab journal after the other. `wide` holds 32-bit counts, those that cannot be lost; the
+// result goes to `bytes` where it stops at 255, else to `words`. Samples of `bins` or more are not counted.
 
 static __device__ __forceinline__ void give(unsigned char* bytes, unsigned* words, unsigned limit, unsigned bin, unsigned count) {
     if (limit == 255) {
@@ -110,7 +110,8 @@ extern "C" __global__ void clamp_by_min(unsigned bins, unsigned limit, const uns
     if (b < bins) give(bytes, words, limit, b, min(wide[b], limit));
 }
 
-// UNROLL samples of a thread are loaded before the first is counted; what lies beyond the last counts as a value that no bin has.
+// UNROLL samples of a thread are loaded before the first is counted; what lies beyond the last counts as a
+// value that no bin has.
 template <int UNROLL>
 static __device__ __forceinline__ void count_unrolled(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned limit,
                                                       unsigned* counts) {

@@ -1,4 +1,5 @@
-// A block an output tile: TILE × TILE numbers of A and of B at a time come to shared memory, where each is read TILE times.
+// A block an output tile: TILE × TILE numbers of A and of B at a time come to shared memory, where each is
+// read TILE times.
 
 #ifndef TILE
 #define TILE 16
@@ -14,7 +15,8 @@ tiled(const float* __restrict__ a, const float* __restrict__ b, float* __restric
     const long long column = (long long)(blockIdx.x % across) * TILE + x;
     float sum = 0;
     for (int from = 0; from < k; from += TILE) {
-        // The last tile may be narrower than the others, and threads beyond the edge still load for the others.
+        // The last tile may be narrower than the others, and threads beyond the edge still load for the
+        // others.
         at[y][x] = row < m && from + x < k ? a[row * k + from + x] : 0.0f;
         bt[y][x] = column < n && from + y < k ? b[(long long)(from + y) * n + column] : 0.0f;
         __syncthreads();

@@ -35,7 +35,8 @@ registers(const float* __restrict__ a, const float* __restrict__ b, float* __res
 #pragma unroll
         for (int d = 0; d < BK; d++) {
             float p[TM], q[TN];
-            // Neighbouring threads read neighbouring numbers: no bank conflicts, and the stores below coalesce.
+            // Neighbouring threads read neighbouring numbers: no bank conflicts, and the stores below
+            // coalesce.
 #pragma unroll
             for (int i = 0; i < TM; i++) p[i] = at[d][y + i * DOWN];
 #pragma unroll

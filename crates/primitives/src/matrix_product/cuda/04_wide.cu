@@ -1,5 +1,6 @@
-// 16 bytes a load, from global and from shared memory; outputs of a warp are 4 × 8 threads of 4 × 4 patches, so that a warp's reads
-// from shared memory are few and without conflicts. With BUFFERS 2 the next tile travels while this one is multiplied.
+// 16 bytes a load, from global and from shared memory; outputs of a warp are 4 × 8 threads of 4 × 4 patches,
+// so that a warp's reads from shared memory are few and without conflicts. With BUFFERS 2 the next tile
+// travels while this one is multiplied.
 
 #ifndef BUFFERS
 #define BUFFERS 1

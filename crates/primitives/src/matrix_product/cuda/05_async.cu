@@ -1,5 +1,6 @@
-// Tiles go from global to shared memory without passing through registers, STAGES − 1 of them ahead of the one that is multiplied,
-// with one barrier a tile. The tile of A stays as it is in memory: a thread reads 4 steps of its row at once.
+// Tiles go from global to shared memory without passing through registers, STAGES − 1 of them ahead of the
+// one that is multiplied, with one barrier a tile. The tile of A stays as it is in memory: a thread reads 4
+// steps of its row at once.
 
 #ifndef STAGES
 #define STAGES 3
@@ -57,7 +58,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 stages(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int m, int n, int k) {
     extern __shared__ __align__(16) float tiles[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    // A thread's rows are 4 apart: neighbours read neighbouring rows, which the padding keeps in different banks.
+    // A thread's rows are 4 apart: neighbours read neighbouring rows, which the padding keeps in different
+    // banks.
     const int y = warp / WARPS_X * 4 * TM + lane / 8, x = warp % WARPS_X * 8 * TN + lane % 8 * 4;
     const unsigned across = (n + BN - 1) / BN;
     const long long row = (long long)(blockIdx.x / across) * BM, column = (long long)(blockIdx.x % across) * BN;
@@ -70,7 +72,8 @@ stages(const float* __restrict__ a, const float* __restrict__ b, float* __restri
     float sum[TM][TN] = {};
     int now = 0, next = STAGES - 1;
     for (int t = 0; t < count; t++) {
-        // This thread's share of tile t is there; after the barrier everybody's, and all are done with tile t − 1.
+        // This thread's share of tile t is there; after the barrier everybody's, and all are done with tile t
+        // − 1.
         wait();
         __syncthreads();
         if (t + STAGES - 1 < count) fetch(tiles + next * STAGE, a, b, row, column, (t + STAGES - 1) * BK, m, n, k);

@@ -1,4 +1,5 @@
-// What the kernels with warp tiles share. A warp is 4 × 8 threads and makes 4 TM × 8 TN outputs; a block is BM × BN outputs.
+// What the kernels with warp tiles share. A warp is 4 × 8 threads and makes 4 TM × 8 TN outputs; a block is
+// BM × BN outputs.
 
 #ifndef BM
 #define BM 64

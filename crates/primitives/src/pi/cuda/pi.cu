@@ -1,5 +1,5 @@
-// Points of a stream: two of a block, (w0, w1) and (w2, w3). Their coordinates are the middles of 2^25 cells of an axis. So
-// squares and their sum are exact in 64-bit integers and in doubles alike.
+// Points of a stream: two of a block, (w0, w1) and (w2, w3). Their coordinates are the middles of 2^25 cells
+// of an axis. So squares and their sum are exact in 64-bit integers and in doubles alike.
 
 static __device__ __forceinline__ unsigned cell(unsigned word) { return word >> 6 | 1; }
 
@@ -78,7 +78,8 @@ extern "C" __global__ void shuffled(size_t seed, size_t stream, size_t points, u
     add_by_blocks(count(seed, stream, points), hits);
 }
 
-// Adds 1 to `outside` where a^2 + b^2 carries out of 64 bits: where the middles of cells, scaled by 2^6, lie outside the disc.
+// Adds 1 to `outside` where a^2 + b^2 carries out of 64 bits: where the middles of cells, scaled by 2^6, lie
+// outside the disc.
 static __device__ __forceinline__ void add_carry(unsigned& outside, unsigned a, unsigned b) {
 #ifdef RAYSPIN_EMULATED
     const unsigned long long square = (unsigned long long)a * a, sum = square + (unsigned long long)b * b;

@@ -1,11 +1,13 @@
-// KIND: 0 the words themselves, 1 Poisson numbers by a table in shared memory, 2 by one that stays where it is. Four of a block.
+// KIND: 0 the words themselves, 1 Poisson numbers by a table in shared memory, 2 by one that stays where it
+// is. Four of a block.
 
 #ifndef KIND
 #define KIND 0
 #endif
 
-// `columns` has a column of the alias table for each value of a word's upper bits. x is the upper half of its threshold. The lower
-// half of y is the number for words below the threshold, the upper half the number for other words, both less `first`.
+// `columns` has a column of the alias table for each value of a word's upper bits. x is the upper half of its
+// threshold. The lower half of y is the number for words below the threshold, the upper half the number for
+// other words, both less `first`.
 struct Law {
     const uint2* columns;
     // The same as 64-bit numbers, and after them the lower halves of the thresholds.
@@ -34,8 +36,9 @@ static __device__ __forceinline__ uint4 make(size_t block, size_t seed, size_t s
     const uint4 w = philox(block, stream, seed);
     if (KIND == 0) return w;
     const uint2 c0 = column(w.x, law), c1 = column(w.y, law), c2 = column(w.z, law), c3 = column(w.w, law);
-    // A word at the upper half of a threshold, as happens once in millions, is the upper half of 64 bits, whose lower half is the
-    // same word of a block that no array reaches. All four are asked at once: a branch for each would wait for each load by itself.
+    // A word at the upper half of a threshold, as happens once in millions, is the upper half of 64 bits,
+    // whose lower half is the same word of a block that no array reaches. All four are asked at once: a
+    // branch for each would wait for each load by itself.
     if ((w.x == c0.x) | (w.y == c1.x) | (w.z == c2.x) | (w.w == c3.x)) {
         const uint4 lower = lower_halves(block, stream, seed);
         return make_uint4(decide(w.x, lower.x, law), decide(w.y, lower.y, law), decide(w.z, lower.z, law), decide(w.w, lower.w, law));

@@ -1,7 +1,8 @@
-// Philox4x32-10 and what is made of its words. Every operation is rounded as written, so that the CPU's numbers are the same bits:
-// the functions of draw.rs, line by line.
+// Philox4x32-10 and what is made of its words. Every operation is rounded as written, so that the CPU's
+// numbers are the same bits: the functions of draw.rs, line by line.
 
-// Lower and upper half of a product. As one number of 64 bits the compiler would add nothing to its upper half.
+// Lower and upper half of a product. As one number of 64 bits the compiler would add nothing to its upper
+// half.
 static __device__ __forceinline__ uint2 product(unsigned a, unsigned b) { return make_uint2(a * b, __umulhi(a, b)); }
 
 // What the rounds add to a key: two words each.
@@ -40,8 +41,8 @@ static __device__ __forceinline__ uint4 philox(size_t block, size_t stream, size
     return philox(block, stream, keys_of(seed));
 }
 
-// How many of the blocks `block`, `block` + stride, ... below `end` have the same upper half: what of a round it alone decides is
-// made once for all of them.
+// How many of the blocks `block`, `block` + stride, ... below `end` have the same upper half: what of a round
+// it alone decides is made once for all of them.
 static __device__ __forceinline__ unsigned alike(size_t block, size_t end, size_t stride) {
     const size_t next = ((block >> 32) + 1) << 32, left = (next != 0 && next < end ? next : end) - block - 1;
     // The quotient takes as long as a block of the stream.

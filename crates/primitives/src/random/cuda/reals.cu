@@ -1,6 +1,7 @@
-// Uniform numbers on [0, 1), four floats or two doubles of a block; and of floats normal and log-normal ones by Box and Muller's method:
-// draw.rs, operation by operation. KIND: 0 uniform, 1 normal, 2 log-normal, 3 log-normal whose location and scale let no power of 2 leave
-// the normal numbers. Double normal numbers are in ziggurat.cu.
+// Uniform numbers on [0, 1), four floats or two doubles of a block; and of floats normal and log-normal ones
+// by Box and Muller's method: draw.rs, operation by operation. KIND: 0 uniform, 1 normal, 2 log-normal, 3
+// log-normal whose location and scale let no power of 2 leave the normal numbers. Double normal numbers are
+// in ziggurat.cu.
 
 #ifndef KIND
 #define KIND 0
@@ -38,7 +39,8 @@ static __device__ __forceinline__ float radius_squared(float u, const Polynomial
     return FMA((float)e, k.b.w, FMA(p, f, k.c.x));
 }
 
-// The root of a normal number, rounded to nearest: what __fsqrt_rn does where neither overflow nor underflow threatens.
+// The root of a normal number, rounded to nearest: what __fsqrt_rn does where neither overflow nor underflow
+// threatens.
 static __device__ __forceinline__ float root(float a) {
 #ifdef RAYSPIN_EMULATED
     return __fsqrt_rn(a);
@@ -80,8 +82,8 @@ static __device__ __forceinline__ float number(float r, float q, const Polynomia
 #endif
 }
 
-// The angle runs over a half turn; the first word's uppermost bit says over which. Both polynomials begin with 1: their first step is an
-// addition, and needs no constant in a register.
+// The angle runs over a half turn; the first word's uppermost bit says over which. Both polynomials begin
+// with 1: their first step is an addition, and needs no constant in a register.
 static __device__ __forceinline__ float2 pair(unsigned w0, unsigned w1, const Polynomials& k) {
     const float r = root(radius_squared((float)(w0 << 1 | 1), k));
     const float t = MUL((float)(int)w1, 8.219707553491773e-11f), z = MUL(t, t);
@@ -134,8 +136,9 @@ extern "C" __global__ void fill(size_t seed, size_t stream, float4 a, float4 b, 
     if (block == whole) give(out, n, block, draw(philox(block, stream, seed), k));
 }
 
-// Blocks `from` to `from` + `end` of the stream, and of the block after them the first `rest` numbers. Keys and coefficients are arguments,
-// and so operands of the instructions that need them; `stride` is the number of threads.
+// Blocks `from` to `from` + `end` of the stream, and of the block after them the first `rest` numbers. Keys
+// and coefficients are arguments, and so operands of the instructions that need them; `stride` is the number
+// of threads.
 extern "C" __global__ void __launch_bounds__(768)
     grid(uint4 k0, uint4 k1, uint4 k2, uint4 k3, uint4 k4, size_t stream, float4 a, float4 b, float4 c, float4 d, float4 e,
          real* __restrict__ out, size_t from, unsigned end, unsigned rest, unsigned stride) {

@@ -1,6 +1,6 @@
-// Normal numbers of double precision: ziggurat.rs, operation by operation. KIND: 1 normal, 2 log-normal, 3 log-normal whose location and
-// scale let no power of 2 leave the normal numbers. A block gives two numbers. For log-normal numbers
-// location and scale belong to the exponent of 2, not of e.
+// Normal numbers of double precision: ziggurat.rs, operation by operation. KIND: 1 normal, 2 log-normal, 3
+// log-normal whose location and scale let no power of 2 leave the normal numbers. A block gives two numbers.
+// For log-normal numbers location and scale belong to the exponent of 2, not of e.
 
 #ifndef KIND
 #define KIND 1
@@ -12,7 +12,8 @@
 constexpr unsigned LAYERS = 1u << 11;
 constexpr double TAIL = 4.216370409511897;
 
-// For each layer: the factor that turns a word into a number, and the edge within which all numbers are under the curve.
+// For each layer: the factor that turns a word into a number, and the edge within which all numbers are under
+// the curve.
 __device__ double2 layers[LAYERS];
 // For each layer: the y where it begins, and its height.
 __device__ double2 sides[LAYERS];
@@ -78,7 +79,8 @@ static __device__ __forceinline__ double open_number(size_t word) {
 static __device__ __forceinline__ double point(size_t word, double2 layer) { return MUL((double)(long long)word, layer.x); }
 static __device__ __forceinline__ bool decided(double value, double2 layer) { return fabs(value) < layer.y; }
 
-// The number of a word of a block, decided by blocks of the stream that no array reaches where its layer does not.
+// The number of a word of a block, decided by blocks of the stream that no array reaches where its layer does
+// not.
 static __device__ __forceinline__ double number(size_t word, size_t block, unsigned slot, size_t stream, const Keys& keys,
                                                 const double2* table) {
     block += (size_t)(slot + 1) << 48;
@@ -101,20 +103,23 @@ static __device__ __forceinline__ double number(size_t word, size_t block, unsig
     }
 }
 
-// Entries of the list of a block's numbers that are left open: several times what a block of a full grid leaves.
+// Entries of the list of a block's numbers that are left open: several times what a block of a full grid
+// leaves.
 constexpr unsigned OPEN = 1024;
 
-// Blocks `from` to `from` + `end` of the stream, and of the block after them the first `rest` numbers. `from` is a multiple of 2^29:
-// entries tell 2^29 blocks apart, and hold the place in a block in their lowest bits.
+// Blocks `from` to `from` + `end` of the stream, and of the block after them the first `rest` numbers. `from`
+// is a multiple of 2^29: entries tell 2^29 blocks apart, and hold the place in a block in their lowest bits.
 //
-// What a layer does not decide is listed, and written again when the block of threads has its part: decided at once it would keep
-// waiting a whole warp, whose other lanes have nothing to decide. The layers are copied to where all lanes can ask at once.
+// What a layer does not decide is listed, and written again when the block of threads has its part: decided
+// at once it would keep waiting a whole warp, whose other lanes have nothing to decide. The layers are copied
+// to where all lanes can ask at once.
 extern "C" __global__ void __launch_bounds__(640, 2)
     grid(uint4 k0, uint4 k1, uint4 k2, uint4 k3, uint4 k4, size_t stream, double location, double scale, double* __restrict__ out, size_t from,
          unsigned end, unsigned rest, unsigned stride) {
     __shared__ double2 table[LAYERS];
     __shared__ unsigned open[OPEN], listed;
-    // As arguments the keys are operands of the instructions that need them. Made here, they would be made for every block.
+    // As arguments the keys are operands of the instructions that need them. Made here, they would be made
+    // for every block.
     const Keys keys = {k0.x, k0.y, k0.z, k0.w, k1.x, k1.y, k1.z, k1.w, k2.x, k2.y,
                        k2.z, k2.w, k3.x, k3.y, k3.z, k3.w, k4.x, k4.y, k4.z, k4.w};
     for (unsigned i = threadIdx.x; i < LAYERS; i += blockDim.x) table[i] = layers[i];

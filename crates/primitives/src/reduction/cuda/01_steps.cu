@@ -1,5 +1,5 @@
-// The published steps. Every one takes the elements of a (and b) in blocks and leaves one number a block in out; the host launches
-// it again on those numbers until one is left, which alone is scaled.
+// The published steps. Every one takes the elements of a (and b) in blocks and leaves one number a block in
+// out; the host launches it again on those numbers until one is left, which alone is scaled.
 
 extern "C" __global__ void k1_modulo(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n,
                                      ACC* __restrict__ out, double scale) {
@@ -57,7 +57,8 @@ extern "C" __global__ void k4_first_add(const ELEMENT* __restrict__ a, const ELE
     if (t == 0) out[blockIdx.x] = scaled(s[0], scale);
 }
 
-// The last 64 numbers, by the first warp. Lanes of a warp need not run together: each step's reads are parted from its writes.
+// The last 64 numbers, by the first warp. Lanes of a warp need not run together: each step's reads are parted
+// from its writes.
 static __device__ __forceinline__ ACC last_warp(ACC* s, unsigned t) {
     ACC v = s[t];
 #pragma unroll

@@ -95,8 +95,8 @@ static __device__ __forceinline__ ACC of_pair(Pair p) {
     return v;
 }
 
-// A block takes tiles of UNROLL vectors a thread; all loads of a tile are under way before the first is used. Only the last tile
-// may be a part of one.
+// A block takes tiles of UNROLL vectors a thread; all loads of a tile are under way before the first is used.
+// Only the last tile may be a part of one.
 static __device__ __forceinline__ ACC of_tiles(const ELEMENT* a, const ELEMENT* b, u64 n) {
     const u64 vectors = n / PACK;
     const u64 tile = (u64)blockDim.x * UNROLL, stride = tile * gridDim.x;
@@ -129,8 +129,8 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     if (threadIdx.x == 0) out[blockIdx.x] = scaled(v, scale);
 }
 
-// The block that draws the last ticket joins the numbers of all blocks, always in the order of the blocks. The ticket ends at 0,
-// where it began.
+// The block that draws the last ticket joins the numbers of all blocks, always in the order of the blocks.
+// The ticket ends at 0, where it began.
 extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     one_pass(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n, ACC* parts,
              unsigned* ticket, ACC* out, double scale) {
@@ -159,8 +159,9 @@ static __device__ __forceinline__ void of_bits(u64 bits, long long* v) { *v = (l
 static __device__ __forceinline__ void of_bits(u64 bits, float* v) { *v = __int_as_float((int)bits); }
 static __device__ __forceinline__ void of_bits(u64 bits, double* v) { *v = __longlong_as_double((long long)bits); }
 
-// A block's number in two words of 64 bits, each half of it beside a flag: whoever reads a flag has read the half. Block by block
-// they are joined by the last block, which nothing has to tell when; flags end at 0, where they began.
+// A block's number in two words of 64 bits, each half of it beside a flag: whoever reads a flag has read the
+// half. Block by block they are joined by the last block, which nothing has to tell when; flags end at 0,
+// where they began.
 extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1)
     flags(const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, unsigned long long n,
           unsigned long long* words, ACC* out, double scale) {

@@ -36,7 +36,8 @@ static __device__ __forceinline__ ACC identity() {
 }
 
 static __device__ __forceinline__ ACC join(ACC x, ACC y) {
-    // NaN wins over every number: y is taken where it is one, x kept where it is one, since no comparison with it is true.
+    // NaN wins over every number: y is taken where it is one, x kept where it is one, since no comparison
+    // with it is true.
 #if OP == 1
     return y < x || y != y ? y : x;
 #elif OP == 2

@@ -1,5 +1,5 @@
-// Sums of absolute differences between 4 × 4 pixels of a frame and 4 × 4 pixels of a reference frame, displaced by −radius … radius.
-// Beyond its edges a frame goes on as its edge.
+// Sums of absolute differences between 4 × 4 pixels of a frame and 4 × 4 pixels of a reference frame,
+// displaced by −radius … radius. Beyond its edges a frame goes on as its edge.
 
 static __device__ __forceinline__ int inside(int at, int size) { return min(max(at, 0), size - 1); }
 
@@ -38,7 +38,8 @@ extern "C" __global__ void textured(cudaTextureObject_t current, cudaTextureObje
     sums[i] = (unsigned short)(int)(255.0f * sum + 0.5f);
 }
 
-// A thread block takes BLOCKS blocks of pixels side by side. Their part of the reference lies in shared memory.
+// A thread block takes BLOCKS blocks of pixels side by side. Their part of the reference lies in shared
+// memory.
 #ifndef BLOCKS
 #define BLOCKS 4
 #define THREADS 256
@@ -102,7 +103,8 @@ shared_bytes(const unsigned char* __restrict__ current, const unsigned char* __r
     }
 }
 
-// Four differences an instruction: a thread makes four displacements along x from two words of a row, which a shift of both joins.
+// Four differences an instruction: a thread makes four displacements along x from two words of a row, which a
+// shift of both joins.
 extern "C" __global__ void __launch_bounds__(THREADS)
 packed(const unsigned char* __restrict__ current, const unsigned char* __restrict__ reference,
        unsigned short* __restrict__ sums, int height, int width, int radius) {

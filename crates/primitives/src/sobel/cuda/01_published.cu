@@ -46,8 +46,8 @@ extern "C" __global__ void texture_rows(cudaTextureObject_t image, unsigned char
     }
 }
 
-// A tile with an apron of one pixel in shared memory. A thread has four pixels side by side: nine reads for the first, three for
-// each of the next, and several rows.
+// A tile with an apron of one pixel in shared memory. A thread has four pixels side by side: nine reads for
+// the first, three for each of the next, and several rows.
 extern "C" __global__ void shared_tile(const unsigned char* __restrict__ image, unsigned char* __restrict__ out, int rows,
                                        int columns, int each, float scale) {
     extern __shared__ unsigned char tile[];

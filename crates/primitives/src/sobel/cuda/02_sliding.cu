@@ -1,9 +1,11 @@
-// Strips of PIXELS columns, a thread each, that slide down some rows with the last two rows in registers: a row is read once a
-// strip, by loads of ALIGN bytes, and no shared memory. A register holds two pixels, and even and odd columns have registers of
-// their own. So a neighbour to the side is the other register or one permutation away.
+// Strips of PIXELS columns, a thread each, that slide down some rows with the last two rows in registers: a
+// row is read once a strip, by loads of ALIGN bytes, and no shared memory. A register holds two pixels, and
+// even and odd columns have registers of their own. So a neighbour to the side is the other register or one
+// permutation away.
 //
-// HALVES 0: pairs of 16-bit integers. HALVES 1: pairs of half-precision numbers, which hold integers to 2048 exactly; the largest
-// is 2040. Their absolute value is part of an addition and their multiply-add one instruction.
+// HALVES 0: pairs of 16-bit integers. HALVES 1: pairs of half-precision numbers, which hold integers to 2048
+// exactly; the largest is 2040. Their absolute value is part of an addition and their multiply-add one
+// instruction.
 
 #ifndef ALIGN
 #define ALIGN 16
@@ -100,7 +102,8 @@ static __device__ __forceinline__ unsigned finished(pair e, pair o, float scale)
 }
 #endif
 
-// A row of a strip and what it gives: values at even and odd columns with a neighbour at either end, and a + 2b + c along x.
+// A row of a strip and what it gives: values at even and odd columns with a neighbour at either end, and a +
+// 2b + c along x.
 struct Row {
     pair e[WORDS + 1], o[WORDS + 1];  // o[0] holds the left neighbour, e[WORDS] the right one.
     pair along_e[WORDS], along_o[WORDS];

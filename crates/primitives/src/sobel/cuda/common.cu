@@ -1,4 +1,5 @@
-// The arithmetic that all variants share. The scaled sum is the f32 product, rounded to nearest, cut towards zero and held to 255.
+// The arithmetic that all variants share. The scaled sum is the f32 product, rounded to nearest, cut towards
+// zero and held to 255.
 
 static __device__ __forceinline__ int held(int i, int n) { return min(max(i, 0), n - 1); }
 

@@ -1,5 +1,5 @@
-// b[x, y] = a[y, x]: a has `rows` rows of `columns` elements. ELEMENT is what is moved, V how many of them one load moves, TILE the
-// side of a tile of `wide`.
+// b[x, y] = a[y, x]: a has `rows` rows of `columns` elements. ELEMENT is what is moved, V how many of them
+// one load moves, TILE the side of a tile of `wide`.
 #ifndef ELEMENT
 #define ELEMENT float
 #endif
@@ -164,7 +164,8 @@ static __device__ __forceinline__ void turn(const word* rows, word* columns) {
     }
 }
 
-// Threads turn V×V elements in registers, straight from memory to memory. Rows and columns are multiples of V.
+// Threads turn V×V elements in registers, straight from memory to memory. Rows and columns are multiples of
+// V.
 extern "C" __global__ void registers(const ELEMENT* __restrict__ a, ELEMENT* __restrict__ b, unsigned long long rows,
                                      unsigned long long columns) {
     const unsigned across = (unsigned)((columns / V + blockDim.x - 1) / blockDim.x);
@@ -179,12 +180,13 @@ extern "C" __global__ void registers(const ELEMENT* __restrict__ a, ELEMENT* __r
     for (unsigned i = 0; i < V; ++i) store(b + (x + i) * rows + y, out[i]);
 }
 
-// A tile of TILE×TILE elements goes through shared memory. V×V of them are transposed in registers on the way, so that every
-// access moves V elements. Accesses to memory take whole rows of the tile. In shared memory, a word's place in its row is
-// exclusive-ored with the row's number over V, which keeps the lanes of both sides on different banks. Rows and columns are
-// multiples of V.
+// A tile of TILE×TILE elements goes through shared memory. V×V of them are transposed in registers on the
+// way, so that every access moves V elements. Accesses to memory take whole rows of the tile. In shared
+// memory, a word's place in its row is exclusive-ored with the row's number over V, which keeps the lanes of
+// both sides on different banks. Rows and columns are multiples of V.
 #define WORDS (TILE / V)
-// BANKS: words that all banks hold in one row of 128 bytes. MASK: BANKS or the words of a tile's row, the smaller, less one.
+// BANKS: words that all banks hold in one row of 128 bytes. MASK: BANKS or the words of a tile's row, the
+// smaller, less one.
 #define BANKS (128 / (V * (unsigned)sizeof(ELEMENT)))
 #define MASK ((WORDS < BANKS ? WORDS : BANKS) - 1)
 

@@ -10,8 +10,8 @@ use rayspin_core::{Detector, Error, ProjectionGeometry, RaySource, Result, View}
 /// u = R x,   v = R y
 /// ```
 ///
-/// RTK's x, y, z are our x, z, −y: the gantry angle is the angle θ of [`rayspin_core::Orbit`]. A distance of 0 from source to detector means a
-/// parallel beam.
+/// RTK's x, y, z are our x, z, −y: the gantry angle is the angle θ of [`rayspin_core::Orbit`]. A distance of
+/// 0 from source to detector means a parallel beam.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RtkProjection {
     /// `GantryAngle`.
@@ -26,7 +26,8 @@ pub struct RtkProjection {
     pub source_to_detector_mm: f64,
     /// `SourceOffsetX` and `SourceOffsetY`, mm.
     pub source_offset_mm: [f64; 2],
-    /// `ProjectionOffsetX` and `ProjectionOffsetY`, mm: where the point (0, 0) of the projection images lies on the detector.
+    /// `ProjectionOffsetX` and `ProjectionOffsetY`, mm: where the point (0, 0) of the projection images lies
+    /// on the detector.
     pub projection_offset_mm: [f64; 2],
 }
 
@@ -73,8 +74,8 @@ impl RtkProjection {
     }
 }
 
-/// The geometry of RTK's projections. `middle_mm` is where the middle of the detector lies in RTK's projection images: origin + (size − 1)
-/// spacing / 2 along both axes, 0 for centred images.
+/// The geometry of RTK's projections. `middle_mm` is where the middle of the detector lies in RTK's
+/// projection images: origin + (size − 1) spacing / 2 along both axes, 0 for centred images.
 ///
 /// Errors: as [`ProjectionGeometry::new`].
 ///
@@ -120,10 +121,11 @@ pub fn from_rtk(
     ProjectionGeometry::new(detector, projections.iter().map(view).collect())
 }
 
-/// RTK's projections of a geometry, for images whose middle is their point (0, 0). Where u × v points away from the source, both distances
-/// are negative, as RTK has them.
+/// RTK's projections of a geometry, for images whose middle is their point (0, 0). Where u × v points away
+/// from the source, both distances are negative, as RTK has them.
 ///
-/// Errors: parallel rays that are not at right angles to the detector; rows and columns of pixels that are not at right angles.
+/// Errors: parallel rays that are not at right angles to the detector; rows and columns of pixels that are
+/// not at right angles.
 pub fn to_rtk(geometry: &ProjectionGeometry) -> Result<Vec<RtkProjection>> {
     let projection = |(index, view): (usize, &View)| {
         view.expect_square(index, " for RTK")?;

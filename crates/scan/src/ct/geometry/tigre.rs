@@ -10,7 +10,8 @@ use rayspin_core::{Detector, Error, ProjectionGeometry, RaySource, Result, View}
 /// u = E D y,   v = E D z
 /// ```
 ///
-/// TIGRE's axes are ours, and its α is the angle θ of [`rayspin_core::Orbit`] less a quarter of a turn. In Python its arrays are ordered v, u and z, y, x.
+/// TIGRE's axes are ours, and its α is the angle θ of [`rayspin_core::Orbit`] less a quarter of a turn. In
+/// Python its arrays are ordered v, u and z, y, x.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TigreView {
     /// `angles`: α, θ and ψ.

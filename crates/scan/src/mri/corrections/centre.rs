@@ -5,16 +5,17 @@
 //! k_y = kspace_encode_step_1 − c₁,   k_z = kspace_encode_step_2 − c₂
 //! ```
 //!
-//! s counts the n samples of a readout as they are stored, in the order of time. Headers state c, c₁ and c₂. Where the stated number cannot
+//! s counts the n samples of a readout as they are stored, in the order of time. Headers state c, c₁ and c₂.
+//! Where the stated number cannot
 //! be, the energy E of the samples tells it: E peaks at the centre of k-space,
 //!
 //! ```text
 //! c = the usual centre within n/16 of argmax E, else argmax E,   where max E ≥ 2 mean E
 //! ```
 //!
-//! and a note says so. Some writers count the `center_sample` of a reversed readout as the samples are stored, others as if the readout
-//! ran forwards. Readouts of the two directions tell which it is, else the energy tells it. A trajectory states its own centre, in as many
-//! dimensions as it has.
+//! and a note says so. Some writers count the `center_sample` of a reversed readout as the samples are
+//! stored, others as if the readout ran forwards. Readouts of the two directions tell which it is, else the
+//! energy tells it. A trajectory states its own centre, in as many dimensions as it has.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,8 @@ choices! {
 }
 
 params! {
-    /// Samples lie where the header's centre of k-space says, or where their energy does. What is given replaces both.
+    /// Samples lie where the header's centre of k-space says, or where their energy does. What is given
+    /// replaces both.
     pub struct Centre {
         /// The line, as `kspace_encode_step_1` counts.
         centre_line: Option<usize> = None => Param::new(GROUP, "Line at the centre of k-space")
@@ -133,7 +135,8 @@ impl Correction for Centre {
     }
 }
 
-/// All centres of an image: those that are given, and those that its encoding and the energy of its readouts tell.
+/// All centres of an image: those that are given, and those that its encoding and the energy of its readouts
+/// tell.
 fn settled(
     given: Centres,
     readouts: &[Readout<'_>],
@@ -176,7 +179,8 @@ fn settled(
     }
 }
 
-/// The convention of an image's readouts; where they are reversed alone, the centre that is nearer to the peak of their energy.
+/// The convention of an image's readouts; where they are reversed alone, the centre that is nearer to the
+/// peak of their energy.
 fn reversed_of(readouts: &[Readout<'_>], notes: &mut Vec<String>) -> ReversedCentre {
     let mut heads = ReadoutHeads::default();
     readouts.iter().for_each(|r| heads.add(0, r.flags, r.data.ncols(), r.centre_sample));
@@ -298,8 +302,8 @@ impl Axis {
         }
     }
 
-    /// A centre for lines from `low` to `high`, whose energy peaks at `peak`: the one that is stated or a usual one, if that is about
-    /// as near.
+    /// A centre for lines from `low` to `high`, whose energy peaks at `peak`: the one that is stated or a
+    /// usual one, if that is about as near.
     fn nearest(&self, peak: Option<usize>, stated: Option<usize>, low: usize, high: usize) -> usize {
         let n = self.n;
         let usual = [n / 2, (low + high).div_ceil(2), (high + 1).saturating_sub(n - n / 2)];
@@ -320,8 +324,9 @@ fn tolerance(n: usize) -> usize {
     (n / 16).max(1)
 }
 
-/// Says where the echoes of readouts on a grid of `n` places contradict their `center_sample`. Samples that are alike in all readouts of an
-/// image and have their centre in the middle are shifted together, which turns the phase alone.
+/// Says where the echoes of readouts on a grid of `n` places contradict their `center_sample`. Samples that
+/// are alike in all readouts of an image and have their centre in the middle are shifted together, which
+/// turns the phase alone.
 fn say_doubted_echoes(readouts: &[Readout<'_>], n: usize, notes: &mut Vec<String>) {
     let mut groups: BTreeMap<_, Vec<&Readout<'_>>> = BTreeMap::new();
     for readout in readouts.iter().filter(|r| r.trajectory.is_none()) {
@@ -349,7 +354,8 @@ fn say_doubted_echoes(readouts: &[Readout<'_>], n: usize, notes: &mut Vec<String
     }
 }
 
-/// The centre of readouts whose `center_sample` cannot be: the middle, or where their energy peaks if that is elsewhere.
+/// The centre of readouts whose `center_sample` cannot be: the middle, or where their energy peaks if that is
+/// elsewhere.
 fn centre_of_samples(readouts: &[Readout<'_>], like: &Acquisition, notes: &mut Vec<String>) -> usize {
     let (samples, stated) = (like.data.ncols(), like.centre_sample);
     let reversed = |r: &Acquisition| r.flags.contains(Flags::REVERSE);
@@ -409,8 +415,8 @@ fn speaks_against(energy: &[Option<f64>], peak: usize, centre: usize) -> bool {
     most > 0.0 && energy[peak].is_some_and(|peak| peak > DOUBT * most)
 }
 
-/// Whether `center_sample` may be what it says. Writers leave it 0, and more than half of the encoded samples do not begin at their
-/// centre.
+/// Whether `center_sample` may be what it says. Writers leave it 0, and more than half of the encoded samples
+/// do not begin at their centre.
 fn may_be_centre(stated: usize, samples: usize, encoded: usize) -> bool {
     stated < samples && (stated > 0 || samples == 1 || samples <= encoded.div_ceil(2))
 }

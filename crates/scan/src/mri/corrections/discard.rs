@@ -1,11 +1,13 @@
-//! Discarded samples: a readout has samples at its ends that carry no signal, as while gradients ramp or an echo is still to come.
+//! Discarded samples: a readout has samples at its ends that carry no signal, as while gradients ramp or an
+//! echo is still to come.
 //!
 //! ```text
 //! d(s) is kept where   discard_pre ≤ s < n − discard_post
 //! ```
 //!
-//! s counts the n samples of the readout as they are stored, reversed or not (ISMRMRD, `discard_pre` and `discard_post`). Places of a grid
-//! that only discarded samples fall on were not measured. Places of the samples that are kept do not change.
+//! s counts the n samples of the readout as they are stored, reversed or not (ISMRMRD, `discard_pre` and
+//! `discard_post`). Places of a grid that only discarded samples fall on were not measured. Places of the
+//! samples that are kept do not change.
 
 use rayspin_core::{Error, Result};
 use rayspin_run::{About, params};

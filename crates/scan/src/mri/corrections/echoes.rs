@@ -13,7 +13,8 @@ const APART: f64 = 0.5;
 pub(super) const GHOSTS: &str =
     "readouts of the two directions are not aligned, and the image may have ghosts at half the field of view";
 
-/// Says that echoes of readouts of the two directions lie apart, in a scan that has not measured how to align them.
+/// Says that echoes of readouts of the two directions lie apart, in a scan that has not measured how to align
+/// them.
 pub(super) fn say_apart(readouts: &Readouts<'_>, notes: &mut Vec<String>) {
     let directions: [Vec<&Readout<'_>>; 2] = [false, true].map(|reversed| {
         readouts.each.iter().filter(|r| r.trajectory.is_none() && r.reversed == reversed).collect()
@@ -41,7 +42,8 @@ fn distance([forth, back]: &[Vec<&Readout<'_>>; 2]) -> Option<f64> {
     Some(echo(&back)? - echo(&forth)?)
 }
 
-/// Where the energy peaks, as a part of samples: noise far from the peak does not move the centre of its square.
+/// Where the energy peaks, as a part of samples: noise far from the peak does not move the centre of its
+/// square.
 fn echo(energy: &[f64]) -> Option<f64> {
     let weights = energy.iter().map(|energy| energy * energy);
     let sum: f64 = weights.clone().sum();

@@ -1,22 +1,24 @@
-//! Phase between readouts of the two directions: echo-planar imaging reads every other line backwards. Delays of gradients and receiver, and
-//! eddy currents, shift echoes and turn phases of the two directions in opposite ways, and a ghost of the object appears half a field of view
-//! away.
+//! Phase between readouts of the two directions: echo-planar imaging reads every other line backwards. Delays
+//! of gradients and receiver, and eddy currents, shift echoes and turn phases of the two directions in
+//! opposite ways, and a ghost of the object appears half a field of view away.
 //!
 //! ```text
 //! ŝ₋(x) ← ŝ₋(x) e^{−i(a + b x)},   (a, b) = argmin Σ_x |c(x)| (arg c(x) − a − b x)²,   c(x) = Σ r̂₋(x) r̂₊(x)*
 //! ```
 //!
-//! ŝ(x) = Σ_k s(k) e^{+i2πkx/n} is the transform along a readout, turned round where it is reversed. x counts pixels from the middle of
-//! the field of view. r are the scan's phase-correction readouts of the same image, which have no phase encoding. The sum runs over coils
-//! and over reference readouts between two others of the opposite direction. The mean of the two is the partner, so that phase which
-//! grows with time cancels. Where no readout lies between two such readouts, neighbours are partners. The minimum starts from the phase of
-//! the autocorrelation of c, which needs no unwrapping. A slope b is a shift of b n / 2π of n samples. Where it is positive, the echoes of
-//! reversed readouts come later in k.
+//! ŝ(x) = Σ_k s(k) e^{+i2πkx/n} is the transform along a readout, turned round where it is reversed. x counts
+//! pixels from the middle of the field of view. r are the scan's phase-correction readouts of the same image,
+//! which have no phase encoding. The sum runs over coils and over reference readouts between two others of
+//! the opposite direction. The mean of the two is the partner, so that phase which grows with time cancels.
+//! Where no readout lies between two such readouts, neighbours are partners. The minimum starts from the
+//! phase of the autocorrelation of c, which needs no unwrapping. A slope b is a shift of b n / 2π of n
+//! samples. Where it is positive, the echoes of reversed readouts come later in k.
 //!
-//! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with nonequidistant k-space sampling*, Magn
-//! Reson Med 23:311, 1992; O. Heid, *Method for the phase correction of nuclear magnetic resonance signals*, US patent 6,043,651, 2000 (three
-//! reference readouts); C. B. Ahn, Z. H. Cho, *A new phase correction method in NMR imaging based on autocorrelation and histogram analysis*, IEEE
-//! Trans Med Imaging 6:32, 1987.
+//! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with
+//! nonequidistant k-space sampling*, Magn Reson Med 23:311, 1992; O. Heid, *Method for the phase correction
+//! of nuclear magnetic resonance signals*, US patent 6,043,651, 2000 (three reference readouts); C. B. Ahn,
+//! Z. H. Cho, *A new phase correction method in NMR imaging based on autocorrelation and histogram analysis*,
+//! IEEE Trans Med Imaging 6:32, 1987.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::{PI, TAU};
@@ -275,7 +277,8 @@ fn place(at: usize, n: usize) -> f64 {
     if at < n.div_ceil(2) { at as f64 } else { at as f64 - n as f64 }
 }
 
-/// A coil's samples that are kept, in the direction in which k rises, transformed: x = 0 first. The centre of k-space has no phase.
+/// A coil's samples that are kept, in the direction in which k rises, transformed: x = 0 first. The centre of
+/// k-space has no phase.
 fn transformed(transform: &rayspin_line_fft::Lines<f64>, readout: &Readout<'_>, coil: usize) -> Vec<C64> {
     let n = readout.data.ncols();
     let mut line = vec![C64::ZERO; n];

@@ -1,11 +1,13 @@
-//! Corrections between the readouts of a scan and its frames. Each is a value, a struct of its parameters, in a file of its own that opens
-//! with its equation; [`Table::default`] lists them in the order in which they act.
+//! Corrections between the readouts of a scan and its frames. Each is a value, a struct of its parameters, in
+//! a file of its own that opens with its equation; [`Table::default`] lists them in the order in which they
+//! act.
 //!
-//! A frame is made in steps, and a correction acts in those that concern it. First it looks at what the heads of the
-//! [whole scan](Correction::scan) say, then at the [readouts of the image](Correction::image), wherever their samples lie. Before samples
-//! are placed on a grid or along a trajectory, it changes their numbers or their places, [readout by readout](Correction::readouts). Last
-//! come maps of [coils](Correction::coils) that commute with all of this, and which the device applies. A run whose acquisitions come image
-//! by image takes the same steps.
+//! A frame is made in steps, and a correction acts in those that concern it. First it looks at what the heads
+//! of the [whole scan](Correction::scan) say, then at the [readouts of the image](Correction::image),
+//! wherever their samples lie. Before samples are placed on a grid or along a trajectory, it changes their
+//! numbers or their places, [readout by readout](Correction::readouts). Last come maps of
+//! [coils](Correction::coils) that commute with all of this, and which the device applies. A run whose
+//! acquisitions come image by image takes the same steps.
 
 mod centre;
 mod discard;
@@ -103,8 +105,8 @@ pub trait Correction: Parameters + CopyCorrection {
     /// Takes what the readouts of an image say together, on a grid or along a trajectory.
     fn image(&self, _readouts: &mut Readouts<'_>, _notes: &mut Vec<String>) {}
 
-    /// Corrects readouts of an image, or lines that calibrate it: their samples, and where these lie. On a grid no readout has a
-    /// trajectory, and along one all have.
+    /// Corrects readouts of an image, or lines that calibrate it: their samples, and where these lie. On a
+    /// grid no readout has a trajectory, and along one all have.
     ///
     /// Errors: readouts that it cannot correct, named.
     fn readouts(&self, _readouts: &mut Readouts<'_>, _notes: &mut Vec<String>) -> Result<()> {
@@ -133,7 +135,8 @@ table! {
         Discard, Centre, Oversampling, Epi, Whitening;
 }
 
-/// The corrections of a run: the corrections of the table, in the order in which they act, with the run's parameters.
+/// The corrections of a run: the corrections of the table, in the order in which they act, with the run's
+/// parameters.
 ///
 /// ```
 /// use rayspin_scan::mri::corrections::{Corrections, Value};
@@ -181,7 +184,8 @@ impl Corrections {
         self.iter().find_map(|one| one.get(name))
     }
 
-    /// Bytes that corrections take at most beside the readouts of an image, which take `readouts` bytes themselves.
+    /// Bytes that corrections take at most beside the readouts of an image, which take `readouts` bytes
+    /// themselves.
     pub fn bytes(&self, heads: &ReadoutHeads, readouts: u64) -> u64 {
         // A readout is copied once.
         self.iter().map(|one| one.bytes(heads, readouts)).max().unwrap_or(0)

@@ -1,13 +1,14 @@
-//! Oversampling: the scanner encodes a larger field of view than the image has, along the readout as a rule, so that nothing folds over there.
+//! Oversampling: the scanner encodes a larger field of view than the image has, along the readout as a rule,
+//! so that nothing folds over there.
 //!
 //! ```text
 //! on a grid            n = N · FOV_encoded / FOV_image places,   image = the N places around the centre of F⁻¹ d
 //! along a trajectory   k ← k · FOV_image / FOV_encoded
 //! ```
 //!
-//! N is the image's matrix. Nothing is taken from the samples: all of them determine the image, which is cut out after the transform. Where
-//! n is no whole number, it is rounded, and voxels are as large as the encoded field of view needs; the scale keeps the signal per field of
-//! view of the header.
+//! N is the image's matrix. Nothing is taken from the samples: all of them determine the image, which is cut
+//! out after the transform. Where n is no whole number, it is rounded, and voxels are as large as the encoded
+//! field of view needs; the scale keeps the signal per field of view of the header.
 
 use rayspin_core::Result;
 use rayspin_run::{About, params};
@@ -40,7 +41,8 @@ impl Correction for Oversampling {
     }
 }
 
-/// What cycles per encoded field of view are multiplied by to be cycles per field of view of the image; none where they are the same.
+/// What cycles per encoded field of view are multiplied by to be cycles per field of view of the image; none
+/// where they are the same.
 pub(crate) fn of_points(encoding: &Encoding, axis: usize) -> Option<f64> {
     let (encoded, recon) = (encoding.encoded.fov_mm[axis], encoding.recon.fov_mm[axis]);
     let differ = is_known(encoded) && is_known(recon) && (encoded - recon).abs() > 1e-6 * encoded;
@@ -52,8 +54,8 @@ pub(crate) fn grid_size(encoding: &Encoding, axis: usize) -> usize {
     exact_size(encoding, axis).map_or(encoding.recon.matrix[axis], |size| size.round() as usize)
 }
 
-/// The number of voxels of the header's size that the encoded field of view has, whole or not; none where the header does not
-/// state it.
+/// The number of voxels of the header's size that the encoded field of view has, whole or not; none where the
+/// header does not state it.
 fn exact_size(encoding: &Encoding, axis: usize) -> Option<f64> {
     let recon = encoding.recon.matrix[axis];
     let (encoded_fov, recon_fov) = (encoding.encoded.fov_mm[axis], encoding.recon.fov_mm[axis]);
@@ -71,15 +73,16 @@ fn exact_size(encoding: &Encoding, axis: usize) -> Option<f64> {
 /// By how much of a voxel an image's edge may lie elsewhere than the header's voxel size says.
 const ROUNDED: f64 = 0.01;
 
-/// The size of the voxels of the grid along an axis, mm, where it is not the header's: where the encoded field of view does not
-/// hold a whole number of those.
+/// The size of the voxels of the grid along an axis, mm, where it is not the header's: where the encoded
+/// field of view does not hold a whole number of those.
 pub(crate) fn other_voxel_size(encoding: &Encoding, axis: usize) -> Option<f64> {
     let exact = exact_size(encoding, axis)?;
     let off = encoding.recon.matrix[axis] as f64 / 2.0 * (exact / exact.round() - 1.0).abs();
     (off > ROUNDED).then(|| encoding.encoded.fov_mm[axis] / exact.round())
 }
 
-/// The signal in the header's field of view over the signal in the image's own, where voxels are not the header's.
+/// The signal in the header's field of view over the signal in the image's own, where voxels are not the
+/// header's.
 fn scale(encoding: &Encoding) -> f64 {
     let other = (0..3).filter(|&axis| other_voxel_size(encoding, axis).is_some());
     other.filter_map(|axis| exact_size(encoding, axis)).map(|exact| exact.round() / exact).product()

@@ -1,4 +1,5 @@
-//! What corrections see of a scan: the heads of all its readouts, and the readouts of one image on their way to a frame.
+//! What corrections see of a scan: the heads of all its readouts, and the readouts of one image on their way
+//! to a frame.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
@@ -23,7 +24,8 @@ pub struct ReadoutHeads {
     flags: Flags,
     /// Readouts for phase correction.
     phase_corrections: usize,
-    /// Whether readouts of an encoding, a number of samples and a centre run forwards, and whether some are reversed.
+    /// Whether readouts of an encoding, a number of samples and a centre run forwards, and whether some are
+    /// reversed.
     directions: BTreeMap<(usize, usize, usize), [bool; 2]>,
 }
 
@@ -48,8 +50,8 @@ impl ReadoutHeads {
         self.phase_corrections
     }
 
-    /// How reversed readouts are counted: one has the number of the others, or the number that mirrors it. None where they do not
-    /// tell.
+    /// How reversed readouts are counted: one has the number of the others, or the number that mirrors it.
+    /// None where they do not tell.
     pub fn convention(&self, encoding: usize) -> Option<ReversedCentre> {
         let (mut stored, mut forward) = (false, false);
         let own = (encoding, 0, 0)..=(encoding, usize::MAX, usize::MAX);
@@ -76,8 +78,8 @@ pub(super) fn mirrored(samples: usize, sample: usize) -> Option<usize> {
     samples.checked_sub(1)?.checked_sub(sample)
 }
 
-/// Where the centre of k-space lies among the lines and partitions of an image, and how its reversed readouts are counted; none
-/// while that is not known.
+/// Where the centre of k-space lies among the lines and partitions of an image, and how its reversed readouts
+/// are counted; none while that is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Centres {
     /// The line, as `kspace_encode_step_1` counts.
@@ -97,12 +99,13 @@ pub struct Readouts<'a> {
     pub encoding: Encoding,
     /// What the heads of the whole scan say.
     pub heads: &'a ReadoutHeads,
-    /// Readouts of the kinds that corrections [learn from](super::Sources). They belong to the same image, else to the nearest repetition
-    /// of its slice.
+    /// Readouts of the kinds that corrections [learn from](super::Sources). They belong to the same image,
+    /// else to the nearest repetition of its slice.
     pub references: Vec<Readout<'a>>,
     /// Where the centre of k-space lies.
     pub centres: Centres,
-    /// Places of the grid along x, y and z that hold the image's readouts. Along a trajectory there is no grid.
+    /// Places of the grid along x, y and z that hold the image's readouts. Along a trajectory there is no
+    /// grid.
     pub grid: [usize; 3],
     /// The factor of a grid's samples, so that the image is signal per field of view of the header.
     pub scale: f64,

@@ -1,11 +1,13 @@
-//! Noise whitening: receivers share noise, and some have more of it than others. Coils are mixed until their noise is alike and independent.
+//! Noise whitening: receivers share noise, and some have more of it than others. Coils are mixed until their
+//! noise is alike and independent.
 //!
 //! ```text
 //! y' = L⁻¹ y,   Ψ = L Lᴴ = Σ η ηᴴ / samples,   trace Ψ = coils
 //! ```
 //!
-//! η are the samples of the scan's noise readouts, or Ψ is given. The scale of Ψ keeps the brightness of images. The map is the same for every
-//! sample, so it commutes with all that treats coils alike, and the device applies it together with the compression of coils.
+//! η are the samples of the scan's noise readouts, or Ψ is given. The scale of Ψ keeps the brightness of
+//! images. The map is the same for every sample, so it commutes with all that treats coils alike, and the
+//! device applies it together with the compression of coils.
 //!
 //! P. Kellman, E. R. McVeigh, *Image reconstruction in SNR units*, Magn Reson Med 54:1439, 2005.
 
@@ -92,14 +94,16 @@ const SAMPLES_PER_COIL: usize = 8;
 /// What a scan's noise readouts say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseMeasurement {
-    /// Ψ = Σ η ηᴴ / samples, `[coil, coil]`, at the dwell time of the first noise readout: η of another one is scaled by √(t/t_first).
+    /// Ψ = Σ η ηᴴ / samples, `[coil, coil]`, at the dwell time of the first noise readout: η of another one
+    /// is scaled by √(t/t_first).
     pub covariance: Array2<C64>,
     /// Samples it is the mean of.
     pub samples: usize,
     /// Readouts they came from.
     pub readouts: usize,
     /// Standard deviation of the real part of an image sample, mean over coils: the noise readouts' own times
-    /// √(t_noise/t_image), for the variance of a sample goes with the bandwidth, the inverse of the dwell time t.
+    /// √(t_noise/t_image), for the variance of a sample goes with the bandwidth, the inverse of the dwell
+    /// time t.
     pub sample_std: f64,
     /// t_noise/t_image, where both are stated.
     pub dwell_ratio: Option<f64>,

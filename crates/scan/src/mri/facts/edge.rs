@@ -1,8 +1,8 @@
 //! Noise at the edge of the field of view along readouts, and beyond it.
 //!
-//! Along a readout with a step of δ cycles per field of view, an object within the field of view has frequencies of at most δ/2 per
-//! sample. With δ < 1 the highest frequencies hold noise alone; with δ = 1 they are the edge of the field of view, where there is mostly
-//! air.
+//! Along a readout with a step of δ cycles per field of view, an object within the field of view has
+//! frequencies of at most δ/2 per sample. With δ < 1 the highest frequencies hold noise alone; with δ = 1
+//! they are the edge of the field of view, where there is mostly air.
 
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -18,8 +18,8 @@ const SHORTEST: usize = 32;
 const LOOKED_AT: usize = 256;
 /// Frequencies that are looked at, of either sign.
 const FREQUENCIES: usize = 6;
-/// A step that leaves room beyond the field of view, and the frequencies per sample that hold no object then and otherwise. Filters of
-/// receivers weaken those nearest ½.
+/// A step that leaves room beyond the field of view, and the frequencies per sample that hold no object then
+/// and otherwise. Filters of receivers weaken those nearest ½.
 const OVERSAMPLED: f64 = 0.8;
 const BEYOND: [f64; 2] = [0.42, 0.47];
 const EDGE: [f64; 2] = [0.46, 0.49];
@@ -49,7 +49,8 @@ impl Readouts {
         Self::Ranges(long.into_iter().step_by(every).map(|piece| (piece.clone(), longest(piece))).collect())
     }
 
-    /// Energies of a coil at frequencies that hold no object, each with the mean 2σ² for noise alone; empty where no readout tells.
+    /// Energies of a coil at frequencies that hold no object, each with the mean 2σ² for noise alone; empty
+    /// where no readout tells.
     pub(super) fn energies(&self, samples: &Samples, coil: usize) -> Vec<f32> {
         let (mut energies, mut filters) = (Vec::new(), None);
         match (self, samples) {
@@ -110,8 +111,8 @@ impl Filters {
     }
 }
 
-/// Adds the energies of a readout: |Σ_t w_t d_t e^{−i2πft}|² / Σ w². `filters` are kept from the readout before,
-/// and serve again if its length and band are the same.
+/// Adds the energies of a readout: |Σ_t w_t d_t e^{−i2πft}|² / Σ w². `filters` are kept from the readout
+/// before, and serve again if its length and band are the same.
 fn add(readout: ArrayView1<'_, C32>, step: f64, filters: &mut Option<Filters>, energies: &mut Vec<f32>) {
     let count = readout.len();
     if count < SHORTEST || step > LONGEST_STEP {

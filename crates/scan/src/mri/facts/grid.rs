@@ -100,7 +100,8 @@ fn complete_axes(sampled: &ArrayD<bool>) -> Vec<bool> {
     (0..sampled.ndim()).map(|axis| lines_along(sampled, axis).is_some()).collect()
 }
 
-/// The lines along an axis that were sampled, where all of them are sampled between the same ends: `[z, y]` of the other axes.
+/// The lines along an axis that were sampled, where all of them are sampled between the same ends: `[z, y]`
+/// of the other axes.
 fn lines_along(sampled: &ArrayD<bool>, axis: usize) -> Option<Array2<bool>> {
     let mut ends = None;
     let mut lines = Vec::new();
@@ -146,8 +147,8 @@ fn lattice_steps(lines: ArrayView2<'_, bool>) -> Option<[usize; 2]> {
     (on.count() >= LEAST_LINES).then_some(lattice.step)
 }
 
-/// Width of the fully sampled box around the centre along each axis: the widest cube, made longer along each axis in turn, the last one
-/// first.
+/// Width of the fully sampled box around the centre along each axis: the widest cube, made longer along each
+/// axis in turn, the last one first.
 fn centre_widths(sampled: &ArrayD<bool>) -> Vec<usize> {
     let shape = sampled.shape();
     let cube = sampled_centre(sampled);
@@ -178,8 +179,8 @@ fn centre_widths(sampled: &ArrayD<bool>) -> Vec<usize> {
     widths
 }
 
-/// Whether places nearer the centre than half of the radius were measured more often than the others; the calibration region does not
-/// count, and neither do axes that are sampled fully.
+/// Whether places nearer the centre than half of the radius were measured more often than the others; the
+/// calibration region does not count, and neither do axes that are sampled fully.
 fn is_denser_inside(
     sampled: &ArrayD<bool>,
     cells: &[[i64; 2]],
@@ -188,7 +189,8 @@ fn is_denser_inside(
 ) -> bool {
     let shape = sampled.shape();
     let last = shape.len() - 1;
-    // Squared distance from the centre relative to the box, and whether the place is within the calibration region.
+    // Squared distance from the centre relative to the box, and whether the place is within the calibration
+    // region.
     let part = |axis: usize, at: usize| {
         let offset = at as i64 - (shape[axis] / 2) as i64;
         let half = cells[axis][0].abs().max(1) as f64;

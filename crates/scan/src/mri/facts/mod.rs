@@ -1,4 +1,5 @@
-//! Facts about a scan that are known before it is reconstructed: sampling pattern, undersampling, calibration region, noise.
+//! Facts about a scan that are known before it is reconstructed: sampling pattern, undersampling, calibration
+//! region, noise.
 
 mod edge;
 mod grid;
@@ -67,15 +68,18 @@ impl Pattern {
     }
 }
 
-/// Facts about the samples of an image, and about the scan that it belongs to. Lists have one entry for each axis of the matrix, in the
-/// order x, y, z.
+/// Facts about the samples of an image, and about the scan that it belongs to. Lists have one entry for each
+/// axis of the matrix, in the order x, y, z.
 ///
-/// **Undersampling** is the number of places that full sampling needs over the number of places that were measured.
-/// - On a grid the places are the smallest box around the centre of k-space that holds all samples. Zero filling beyond this
-///   box does not count; the side that partial Fourier leaves out does, and so do corners that an elliptical pattern leaves out.
-/// - Along a trajectory the places are the unit cells (1 cycle per field of view along each axis) of the box, cylinder or ellipsoid that
-///   it spans. A sample measures min(1, its distance from the sample before) cells, and blocks of 8 cells along each axis count as
-///   measured once at most. So R of 64 spokes or of one interleaf of two is about the ratio of cells to samples at Nyquist's distance.
+/// **Undersampling** is the number of places that full sampling needs over the number of places that were
+/// measured.
+/// - On a grid the places are the smallest box around the centre of k-space that holds all samples. Zero
+///   filling beyond this box does not count; the side that partial Fourier leaves out does, and so do corners
+///   that an elliptical pattern leaves out.
+/// - Along a trajectory the places are the unit cells (1 cycle per field of view along each axis) of the box,
+///   cylinder or ellipsoid that it spans. A sample measures min(1, its distance from the sample before)
+///   cells, and blocks of 8 cells along each axis count as measured once at most. So R of 64 spokes or of one
+///   interleaf of two is about the ratio of cells to samples at Nyquist's distance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Facts {
     /// Whether samples lie on a grid; else they have a trajectory.
@@ -86,8 +90,8 @@ pub struct Facts {
     pub coils: usize,
     /// Images of the run, of all slices and repetitions.
     pub images: usize,
-    /// Images of this image's slice, one behind the other in time, where their samples lie at other places from one image to the
-    /// next ([`Facts::in_series`]); else 1.
+    /// Images of this image's slice, one behind the other in time, where their samples lie at other places
+    /// from one image to the next ([`Facts::in_series`]); else 1.
     #[serde(skip)]
     pub series: usize,
     /// Coefficients of a temporal basis that the series is encoded over ([`Facts::over`]); none of images.
@@ -101,15 +105,16 @@ pub struct Facts {
     pub pattern: Pattern,
     /// Places of full sampling over places measured; 1 is full sampling.
     pub undersampling: f64,
-    /// R along each axis of a grid whose every R-th place was measured, beside the calibration region; none along an axis with
-    /// irregular gaps, and along a trajectory.
+    /// R along each axis of a grid whose every R-th place was measured, beside the calibration region; none
+    /// along an axis with irregular gaps, and along a trajectory.
     pub steps: Vec<Option<usize>>,
-    /// Width of the fully sampled centre along each axis, in places of the grid or in cycles per field of view; 0 without one.
+    /// Width of the fully sampled centre along each axis, in places of the grid or in cycles per field of
+    /// view; 0 without one.
     pub calibration: Vec<usize>,
     /// Whether the calibration region comes from readouts of its own.
     pub calibration_apart: bool,
-    /// The covered part of k-space along each axis: 1 where it reaches equally far on both sides of the centre, less with partial
-    /// Fourier.
+    /// The covered part of k-space along each axis: 1 where it reaches equally far on both sides of the
+    /// centre, less with partial Fourier.
     pub coverage: Vec<f64>,
     /// Samples of noise readouts, of one coil; 0 where there is no usable noise scan.
     pub noise_samples: usize,
@@ -118,8 +123,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The facts about a frame and the noise readouts of its scan ([`measure`](crate::mri::corrections::measure)); `images` counts the images of
-    /// the run. It reads every sample once, on the pool of threads that it finds itself in.
+    /// The facts about a frame and the noise readouts of its scan
+    /// ([`measure`](crate::mri::corrections::measure)); `images` counts the images of the run. It reads every
+    /// sample once, on the pool of threads that it finds itself in.
     ///
     /// Errors: memory.
     ///
@@ -169,7 +175,8 @@ impl Facts {
         })
     }
 
-    /// The facts about the first of `repetitions` images of a slice, if the second was sampled at other places.
+    /// The facts about the first of `repetitions` images of a slice, if the second was sampled at other
+    /// places.
     ///
     /// ```
     /// use rayspin_core::{C32, Geometry};
@@ -191,8 +198,9 @@ impl Facts {
         Self { series: if sampled_apart(first, second) { repetitions } else { 1 }, ..self }
     }
 
-    /// The facts about a series of `frames` images that are sampled as this one, encoded over a temporal basis of `coefficients`: the
-    /// samples of F images tell k coefficients, and frames on a grid are taken as points.
+    /// The facts about a series of `frames` images that are sampled as this one, encoded over a temporal
+    /// basis of `coefficients`: the samples of F images tell k coefficients, and frames on a grid are taken
+    /// as points.
     ///
     /// ```
     /// use rayspin_core::{C32, Geometry};
@@ -224,8 +232,8 @@ impl Facts {
     }
 }
 
-/// The part of the samples that lie elsewhere, from which on two images are sampled apart, and how far from its place in cycles per field
-/// of view a sample of a trajectory then is.
+/// The part of the samples that lie elsewhere, from which on two images are sampled apart, and how far from
+/// its place in cycles per field of view a sample of a trajectory then is.
 const ELSEWHERE: (f64, f64) = (0.1, 0.25);
 
 /// Whether two frames of one slice were sampled at different places.
@@ -268,8 +276,8 @@ struct Found {
 /// A side that reaches less far than the other by this part of both is no rounding of the centre.
 const UNEVEN: f64 = 1.0 / 32.0;
 
-/// The part of 2·max(left, right) places that reach `left` and `right` of the centre; 1 where they are about alike. `gap` is the distance
-/// of neighbouring places.
+/// The part of 2·max(left, right) places that reach `left` and `right` of the centre; 1 where they are about
+/// alike. `gap` is the distance of neighbouring places.
 fn covered(left: f64, right: f64, gap: f64) -> f64 {
     let whole = 2.0 * left.max(right);
     if (left - right).abs() > (whole * UNEVEN).max(gap) { (left + right) / whole } else { 1.0 }

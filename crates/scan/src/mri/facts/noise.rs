@@ -34,20 +34,22 @@ pub enum NoiseSource {
 
 /// How strong the noise of the samples is.
 ///
-/// Without a noise scan the level is the lower of two upper bounds, since signal raises either. One is from the rim of k-space, the 5 % of
-/// the samples that are farthest from the centre. The other is from the edge of the field of view, the frequencies along readouts
-/// where an object in air has no signal. In both, σ_c² is the least of Q_p / (−2 ln(1 − p)) for p = 0.1, 0.5 and 0.9. Q_p are quantiles of the
-/// energies; the three agree for noise alone.
+/// Without a noise scan the level is the lower of two upper bounds, since signal raises either. One is from
+/// the rim of k-space, the 5 % of the samples that are farthest from the centre. The other is from the edge
+/// of the field of view, the frequencies along readouts where an object in air has no signal. In both, σ_c²
+/// is the least of Q_p / (−2 ln(1 − p)) for p = 0.1, 0.5 and 0.9. Q_p are quantiles of the energies; the
+/// three agree for noise alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NoiseLevel {
     /// Where it comes from.
     pub source: NoiseSource,
     /// σ: standard deviation of the real part of a sample, in the file's unit, root mean square over coils.
     pub sample_std: f64,
-    /// Signal-to-noise ratio: SNR² = Σ_c (E_c − 2σ_c²) / σ_c², E_c being the mean of |d_c|² over k-space, estimated for places between
-    /// samples from samples at the same distance from the centre. So it is the root mean square of the optimally combined image over the
-    /// field of view, over the standard deviation of the real part of its noise, if every place of k-space were measured once. A lower
-    /// bound without a noise scan.
+    /// Signal-to-noise ratio: SNR² = Σ_c (E_c − 2σ_c²) / σ_c², E_c being the mean of |d_c|² over k-space,
+    /// estimated for places between samples from samples at the same distance from the centre. So it is the
+    /// root mean square of the optimally combined image over the field of view, over the standard deviation
+    /// of the real part of its noise, if every place of k-space were measured once. A lower bound without a
+    /// noise scan.
     pub snr: f64,
 }
 
@@ -70,7 +72,8 @@ struct Coil {
     energy: f64,
 }
 
-/// The noise level of samples that span `region`, which has `counts` cells at each rounded distance from the centre.
+/// The noise level of samples that span `region`, which has `counts` cells at each rounded distance from the
+/// centre.
 pub(super) fn level(
     samples: &Samples,
     region: &Region,
@@ -125,7 +128,8 @@ struct Rim {
     samples: usize,
 }
 
-/// The places of the samples of a coil: a shell, the rounded distance from the centre, and a ring, the distance relative to the box.
+/// The places of the samples of a coil: a shell, the rounded distance from the centre, and a ring, the
+/// distance relative to the box.
 struct Places {
     shells: Vec<u16>,
     rings: Vec<u16>,
@@ -240,7 +244,8 @@ pub(super) fn point(trajectory: &Trajectory, sample: usize) -> [f64; 3] {
     k
 }
 
-/// Calls `take` with the place of every sample of a grid from its centre: x, y, z, with z = 0 in two dimensions.
+/// Calls `take` with the place of every sample of a grid from its centre: x, y, z, with z = 0 in two
+/// dimensions.
 fn each_of_grid(sampled: &ArrayD<bool>, mut take: impl FnMut([f64; 3])) {
     let shape = sampled.shape();
     let Some((&nx, outer)) = shape.split_last() else { return };

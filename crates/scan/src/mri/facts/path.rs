@@ -31,8 +31,8 @@ const STRAIGHT: f64 = 0.9;
 const ROUNDING: f64 = 1e-4;
 /// What is nearer than this part of the extent is at one place.
 const NEAR: f64 = 0.03;
-/// The part of the cells at about one distance from the centre that samples cover, at least, within the calibration region, and how
-/// far "about" reaches: turns of a spiral lie a cell apart.
+/// The part of the cells at about one distance from the centre that samples cover, at least, within the
+/// calibration region, and how far "about" reaches: turns of a spiral lie a cell apart.
 const DENSE: f64 = 0.85;
 const ABOUT: usize = 2;
 
@@ -62,8 +62,9 @@ pub(super) fn of(trajectory: &Trajectory, matrix: &[usize]) -> Result<Found> {
     })
 }
 
-/// How far a trajectory reaches from the centre along each axis; its matrix must reach as far. If all readouts go equally far, as spokes
-/// and spirals do, this is the radius of the disc or ball that they sample. A few spokes miss its edge along an axis.
+/// How far a trajectory reaches from the centre along each axis; its matrix must reach as far. If all
+/// readouts go equally far, as spokes and spirals do, this is the radius of the disc or ball that they
+/// sample. A few spokes miss its edge along an axis.
 ///
 /// ```
 /// use rayspin_core::Trajectory;
@@ -101,8 +102,8 @@ pub fn reach(trajectory: &Trajectory) -> Vec<f64> {
     extent
 }
 
-/// The readouts that a trajectory consists of, as ranges of its samples: a new one begins after a step much longer than the usual one,
-/// and where the path turns back.
+/// The readouts that a trajectory consists of, as ranges of its samples: a new one begins after a step much
+/// longer than the usual one, and where the path turns back.
 ///
 /// ```
 /// use rayspin_core::Trajectory;
@@ -137,8 +138,9 @@ pub fn readouts(trajectory: &Trajectory) -> Vec<Range<usize>> {
     starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// The first sample of each readout among `samples`. The first of `samples` begins a readout. A step whose square is beyond `long`
-/// leads to another readout. The direction of a step is known if the square of its length is beyond `known`.
+/// The first sample of each readout among `samples`. The first of `samples` begins a readout. A step whose
+/// square is beyond `long` leads to another readout. The direction of a step is known if the square of its
+/// length is beyond `known`.
 fn starts_within(trajectory: &Trajectory, samples: Range<usize>, long: f64, known: f64) -> Vec<usize> {
     let mut starts = vec![samples.start];
     let mut before: Option<[f64; 3]> = None;
@@ -202,7 +204,8 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
     let shape = region.shape();
     let blocks: Vec<usize> = shape.iter().map(|n| n.div_ceil(BLOCK)).collect();
     let cells_of = |shape: &[usize]| rayspin_core::voxels(shape);
-    // The path through each block, and its cells with samples. Sums of whole numbers do not depend on their order.
+    // The path through each block, and its cells with samples. Sums of whole numbers do not depend on their
+    // order.
     let zeros = |len: usize| -> Result<Vec<AtomicU64>> {
         let mut zeros = cpu::try_with_capacity("cells of k-space", len)?;
         zeros.resize_with(len, AtomicU64::default);
@@ -256,7 +259,8 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
     Ok(Density { undersampling, width: 2 * radius, counts })
 }
 
-/// The largest whole number that is not larger; without the call that `f64::floor` is on the oldest processors.
+/// The largest whole number that is not larger; without the call that `f64::floor` is on the oldest
+/// processors.
 fn floor(x: f64) -> i64 {
     let towards_zero = x as i64;
     towards_zero - i64::from(towards_zero as f64 > x)

@@ -21,8 +21,8 @@ impl Region {
         Self { cells, round }
     }
 
-    /// The region of a trajectory: round in the largest group of axes in which all points lie within an ellipse. Cells that points
-    /// at the edge cover in part are left out.
+    /// The region of a trajectory: round in the largest group of axes in which all points lie within an
+    /// ellipse. Cells that points at the edge cover in part are left out.
     pub(super) fn spanned(extent: &[f64], points: impl ParallelIterator<Item = [f64; 3]>) -> Self {
         const GROUPS: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[1, 2]];
         let dims = extent.len();

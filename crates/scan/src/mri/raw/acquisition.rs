@@ -28,10 +28,11 @@ pub struct Acquisition {
     pub phase_dir: [f32; 3],
     /// Direction cosines of slice, LPS; all zero when not stated.
     pub slice_dir: [f32; 3],
-    /// Samples `[coil, sample]`. Acquisitions of a scan may share memory. An acquisition is copied before it is changed.
+    /// Samples `[coil, sample]`. Acquisitions of a scan may share memory. An acquisition is copied before it
+    /// is changed.
     pub data: ArcArray2<C32>,
-    /// Trajectory as the file holds it, `[sample, dim]`, in the file's own units; absent when the encoding is Cartesian. Shared as the
-    /// samples are.
+    /// Trajectory as the file holds it, `[sample, dim]`, in the file's own units; absent when the encoding is
+    /// Cartesian. Shared as the samples are.
     pub trajectory: Option<ArcArray2<f32>>,
 }
 
@@ -109,8 +110,8 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
-    /// Whether the readout belongs to the image: none of noise, pure calibration, navigator, phase correction,
-    /// feedback, dummy, surface-coil or phase-stabilisation readouts does.
+    /// Whether the readout belongs to the image: none of noise, pure calibration, navigator, phase
+    /// correction, feedback, dummy, surface-coil or phase-stabilisation readouts does.
     pub const fn is_image(self) -> bool {
         let other = Self::NOISE
             .with(Self::NAVIGATION)

@@ -18,8 +18,9 @@ const ROW: usize = LONGEST + 16;
 /// Panels made at once for all rows.
 const PANELS: usize = 8;
 
-/// Samples of a panel, which are summed in working precision before they are added to a double-precision sum. A tile's part
-/// of them and a strip of columns share a first-level cache. Also the number rounded up to whole vectors.
+/// Samples of a panel, which are summed in working precision before they are added to a double-precision sum.
+/// A tile's part of them and a strip of columns share a first-level cache. Also the number rounded up to
+/// whole vectors.
 fn depth<T>(cpu: &Host<'_>) -> (usize, usize) {
     let samples = cpu.cut.samples.clamp(64, LONGEST).next_multiple_of(64);
     (samples * size_of::<f32>() / size_of::<T>(), samples)
@@ -209,8 +210,9 @@ fn pack<S: Simd, T: SimdReal>(
     }
 }
 
-/// Computes the values of the points from the real products of a row. C and S are the products with cosine and sine. The
-/// value at the point is (C_re − S_im) + i(S_re + C_im). The value at its mirror image is (C_re + S_im) + i(C_im − S_re).
+/// Computes the values of the points from the real products of a row. C and S are the products with cosine
+/// and sine. The value at the point is (C_re − S_im) + i(S_re + C_im). The value at its mirror image is
+/// (C_re + S_im) + i(C_im − S_re).
 fn unfold(columns: &Columns, re: &[f64], im: &[f64], mut store: impl FnMut(usize, Complex<f64>)) {
     for j in 0..columns.cos {
         let (s_re, s_im) = columns.sine(j).map_or((0.0, 0.0), |s| (re[s], im[s]));

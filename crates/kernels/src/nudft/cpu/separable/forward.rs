@@ -51,8 +51,8 @@ pub(super) fn forward<T: SimdReal>(
     Ok(())
 }
 
-/// Rows `[batch, z, y]` folded along x: with ρ± the mirrored voxels of a column, ρ₊ + ρ₋ goes with its cosine and
-/// −i(ρ₊ − ρ₋) with its sine. `[tile][column][part]`, zero past the last row. Errors: memory.
+/// Rows `[batch, z, y]` folded along x: with ρ± the mirrored voxels of a column, ρ₊ + ρ₋ goes with its cosine
+/// and −i(ρ₊ − ρ₋) with its sine. `[tile][column][part]`, zero past the last row. Errors: memory.
 fn pack<T: SimdReal>(cpu: &Host<'_>, columns: &Columns, image: &[Complex<T>]) -> Result<Vec<T>> {
     let row = columns.axis.count;
     let tiles = (image.len() / row).div_ceil(ROWS);

@@ -1,9 +1,11 @@
 //! Separate phases for the three axes, and a register-blocked real matrix product of them.
 //!
-//! e^{i2πk·x} = Z(z) Y(y) X(x). For the adjoint, rows are points (z, y), columns are points x, and the sum over samples is a
-//! matrix product. Its left factor A\[row, m\] = d_m Z_m(z) Y_m(y) is made on the fly, one tile at a time. Its right factor,
-//! cos and sin of X, is made once for all rows. Mirrored points of x share their four real products ([`Fold::Mirrored`]).
-//! The forward transform is the transpose: sums and differences of mirrored voxels times cos and sin of X, then Z and Y.
+//! e^{i2πk·x} = Z(z) Y(y) X(x). For the adjoint, rows are points (z, y), columns are points x, and the sum
+//! over samples is a matrix product. Its left factor A\[row, m\] = d_m Z_m(z) Y_m(y) is made on the fly, one
+//! tile at a time. Its right factor, cos and sin of X, is made once for all rows. Mirrored points of x share
+//! their four real products ([`Fold::Mirrored`]).
+//! The forward transform is the transpose: sums and differences of mirrored voxels times cos and sin of X,
+//! then Z and Y.
 
 mod adjoint;
 mod forward;

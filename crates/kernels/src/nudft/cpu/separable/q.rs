@@ -10,9 +10,9 @@ use crate::nudft::cpu::phases::Fold;
 use crate::nudft::grid::{Axis, Grid};
 use crate::nudft::tune::Host;
 
-/// With real weights Q is Hermitian, Q(−x) = conj Q(x), so half of it is summed. These are displacements −n..0 of the first
-/// axis. The rest is mirrored, except for the faces at −n of the other axes, whose mirror images lie outside the grid; these
-/// are summed too.
+/// With real weights Q is Hermitian, Q(−x) = conj Q(x), so half of it is summed. These are displacements
+/// −n..0 of the first axis. The rest is mirrored, except for the faces at −n of the other axes, whose mirror
+/// images lie outside the grid; these are summed too.
 pub(super) fn q<T: SimdReal>(
     cpu: &Host<'_>,
     trajectory: &Trajectory,
@@ -74,8 +74,8 @@ fn without_first(axis: Axis, skipped: usize) -> Axis {
     Axis { first: axis.first + skipped as isize, count: axis.count - skipped, ..axis }
 }
 
-/// One plane of the first axis from the plane of opposite displacement. Points whose mirror image lies outside get the
-/// value of another point, to be overwritten.
+/// One plane of the first axis from the plane of opposite displacement. Points whose mirror image lies
+/// outside get the value of another point, to be overwritten.
 fn mirror<T: SimdReal>(grid: &Grid, lead: usize, from: &[Complex<T>], to: &mut [Complex<T>]) {
     let count = |axis: usize| if axis > lead { grid.axes[axis].count } else { 1 };
     let (ny, nx) = (count(1), count(2));
