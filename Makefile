@@ -45,9 +45,10 @@ wheel: tools
 wheel-release: tools
 	scripts/wheel.sh release
 
-# The tables of docs/performance.md are those of the raw files.
+# The tables of docs/performance.md are those of the raw files, and text and comments wrap at 110 columns.
 lint: tools
 	python3 benches/tables.py --check
+	python3 scripts/width.py
 	$(CARGO) fmt --all --check
 	rustfmt --check --edition 2024 crates/gallery/src/*/mod.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings

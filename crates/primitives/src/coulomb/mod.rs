@@ -158,8 +158,8 @@ impl Algorithm for Coulomb {
         Some(Signature {
             kernel: "coulomb",
             declaration: "\
-// v[(z ny + y) nx + x] = sum over atoms of charge / distance, where atoms[i] is x, y, z and the charge (w), and the point (x, y, z) of the grid
-// lies at (ox + x h, oy + y h, oz + z h). No atom lies on a point.
+// v[(z ny + y) nx + x] = sum over atoms of charge / distance, where atoms[i] is x, y, z and the charge (w),
+// and the point (x, y, z) of the grid lies at (ox + x h, oy + y h, oz + z h). No atom lies on a point.
 extern \"C\" __global__ void coulomb(const float4* atoms, int count, float* v, int nx, int ny, int nz, float ox, float oy, float oz, float h)",
             threads: |p| p.shape.iter().product(),
             defines: |_| Vec::new(),

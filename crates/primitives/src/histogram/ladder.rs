@@ -230,8 +230,9 @@ impl Algorithm for Histogram {
         Some(Signature {
             kernel: "histogram",
             declaration: "\
-// counts[v] += how many of the n samples are v, for v < bins; samples of bins or more are not counted. Counts are 0 before. Rayspin defines SAMPLE
-// (unsigned char, unsigned short or unsigned int). Where counts have 8 bits, a kernel of Rayspin clamps yours to 255.
+// counts[v] += how many of the n samples are v, for v < bins; samples of bins or more are not counted. Counts
+// are 0 before. Rayspin defines SAMPLE (unsigned char, unsigned short or unsigned int). Where counts have 8
+// bits, a kernel of Rayspin clamps yours to 255.
 extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long n, unsigned bins, unsigned* counts)",
             threads: |p| p.samples,
             defines: |p| vec![("SAMPLE", cuda::sample(p.width).to_owned())],

@@ -181,9 +181,10 @@ impl Algorithm for Sad {
         Some(Signature {
             kernel: "sad",
             declaration: "\
-// sums[(t * s + dy + radius) * s + dx + radius] = sum over the 4 x 4 pixels (y, x) of tile t of |current(y, x) - reference(y + dy, x + dx)|, where
-// s = 2 * radius + 1, dy and dx go from -radius to radius, and t = (y / 4) * ((width + 3) / 4) + x / 4. Outside a frame its nearest pixel counts;
-// tiles may cross the right and the bottom edge.
+// sums[(t * s + dy + radius) * s + dx + radius] = sum over the 4 x 4 pixels (y, x) of tile t of |current(y,
+// x) - reference(y + dy, x + dx)|, where s = 2 * radius + 1, dy and dx go from -radius to radius, and t = (y
+// / 4) * ((width + 3) / 4) + x / 4. Outside a frame its nearest pixel counts; tiles may cross the right and
+// the bottom edge.
 extern \"C\" __global__ void sad(const unsigned char* current, const unsigned char* reference, unsigned short* sums, int height, int width, int radius)",
             threads: |p| p.shape().iter().product(),
             defines: |_| Vec::new(),

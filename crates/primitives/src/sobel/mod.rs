@@ -151,9 +151,9 @@ impl Algorithm for Sobel {
         Some(Signature {
             kernel: "sobel",
             declaration: "\
-// out[y * columns + x] = min(255, (int)(scale * (|H| + |V|))), the product rounded to float and then cut (__fmul_rn), where with p(y, x) the image
-// H = p(y-1, x+1) + 2 p(y, x+1) + p(y+1, x+1) - p(y-1, x-1) - 2 p(y, x-1) - p(y+1, x-1), and V is the same with x and y exchanged.
-// Beyond an edge the nearest pixel counts.
+// out[y * columns + x] = min(255, (int)(scale * (|H| + |V|))), the product rounded to float and then cut
+// (__fmul_rn), where with p(y, x) the image H = p(y-1, x+1) + 2 p(y, x+1) + p(y+1, x+1) - p(y-1, x-1) - 2
+// p(y, x-1) - p(y+1, x-1), and V is the same with x and y exchanged. Beyond an edge the nearest pixel counts.
 extern \"C\" __global__ void sobel(const unsigned char* image, unsigned char* out, int rows, int columns, float scale)",
             threads: |p| p.rows * p.columns,
             defines: |_| Vec::new(),
