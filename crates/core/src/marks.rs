@@ -140,7 +140,7 @@ fn told(text: &str, spell: &dyn Fn(&Mention<'_>) -> Option<String>) -> (String, 
             told.truncate(told.trim_end().len());
         }
     }
-    // Of a parenthesis that never ends.
+    // Parentheses that never end lack it as well.
     lacks |= open.iter().any(|(_, lacks)| *lacks);
     (told, lacks)
 }

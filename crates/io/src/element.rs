@@ -142,7 +142,7 @@ impl Element {
                 each(bytes, values, |b| (map(C64::new($of(b), 0.0)), true))
             };
         }
-        // Of numbers with more digits than single precision.
+        // The note on numbers with more digits than single precision.
         macro_rules! wide {
             ($of:expr) => {
                 each(bytes, values, |b| {

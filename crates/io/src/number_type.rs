@@ -57,7 +57,7 @@ impl NumberType {
         self.scale
     }
 
-    /// What is said of numbers with more digits than single precision.
+    /// The note on numbers with more digits than single precision.
     pub(crate) fn rounded(&self) -> String {
         let name = self.name();
         match self.element.range() {

@@ -24,7 +24,7 @@ pub struct RawOptions {
 /// [`read_scan`](crate::read_scan) reads, understood alike, as ISMRMRD files hold it. Each line or spoke is a
 /// readout. [`write_scan`](crate::write_scan) writes the scan.
 ///
-/// The image of the scan is that of the arrays. A grid keeps all its samples, whatever
+/// The scan has the same image as the arrays. A grid keeps all its samples, whatever
 /// [`ScanOptions::matrix`] says: the header states the matrix. Samples along a trajectory beyond the matrix's
 /// own k-space are kept too, and left out by the reader.
 ///

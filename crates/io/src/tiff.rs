@@ -315,7 +315,7 @@ impl Page {
         let read = decoder.read_image().map_err(|e| fail(path, number, e))?;
         let before = values.len();
         let mut rounded = false;
-        // Of numbers with more digits than single precision.
+        // The note on numbers with more digits than single precision.
         macro_rules! wide {
             ($numbers:expr, $as:ty) => {
                 values.extend($numbers.into_iter().map(|n| {

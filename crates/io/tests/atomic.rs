@@ -126,7 +126,7 @@ fn write_in_turn(folder: &Path, turn: usize) -> Result<(), Error> {
     write_image(folder.join("series.cfl"), &volume, &Default::default()).map(drop)
 }
 
-/// Fails unless the folder and the pairs are those of one write.
+/// Fails unless the folder and the pairs come from one write.
 fn expect_whole(folder: &Path) {
     let slices = names(&folder.join("x.dicom"));
     let sizes: Vec<u64> =

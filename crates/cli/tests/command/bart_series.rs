@@ -294,10 +294,10 @@ fn echoes_are_the_series_of_a_temporal_basis() {
     run("", "--basis basis.npy", "times.cfl");
     let text = run("echo-", "--basis basis.npy", "echoes.cfl");
     assert!(text.contains("TE counts the images of the series"), "{text}");
-    // Coefficients lie in COEFF, as those of BART's own tools.
+    // Coefficients lie in COEFF, as in BART's own tools.
     assert_eq!(dims(f, "echoes.cfl"), [48, 40, 1, 1, 1, 1, 2]);
     assert_eq!(values(&f.join("times.cfl")), values(&f.join("echoes.cfl")));
-    // Without a basis echoes are contrasts, of which one is taken, and so with --contrast.
+    // Without a basis, and with --contrast, echoes are contrasts: one is taken.
     let text = run("echo-", "--contrast 2", "one.cfl");
     assert!(!text.contains("TE counts"), "{text}");
     assert_eq!(dims(f, "one.cfl"), [48, 40]);

@@ -87,7 +87,7 @@ pub fn remove_in_flight() -> usize {
     count - held.remove_in_flight().len()
 }
 
-/// A folder for files that the process needs for a while, in the system's folder for temporary files. It is
+/// A folder for the temporary files of the process, in the system's folder for temporary files. It is
 /// gone with all it holds when this is dropped, and when the process is interrupted.
 ///
 /// ```

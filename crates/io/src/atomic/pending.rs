@@ -99,7 +99,7 @@ impl PendingFolder {
         let path = self.path().join(name);
         let files = in_flight();
         let made = expect_listed(&files, self.path()).and_then(|()| File::create_new(path));
-        // Whoever is told of the error may drop the folder, which takes the lock.
+        // The caller that gets the error may drop the folder, which takes the lock.
         drop(files);
         made.map_err(|source| Error::write(&self.wanted, source))
     }

@@ -56,7 +56,7 @@ impl Images {
         Ok(images)
     }
 
-    /// The same images, of which TE counts repetitions where TIME counts none.
+    /// The same images. TE counts their repetitions where TIME counts none.
     pub(crate) fn with_echoes_in_time(self) -> Self {
         let echoes_in_time = self.dims[dim::TE] > 1 && self.dims[dim::TIME] == 1;
         Self { echoes_in_time, ..self }
@@ -86,7 +86,7 @@ impl Images {
         self.dims[dim::MAPS..].iter().product()
     }
 
-    /// Whether the label is that of one of them.
+    /// Whether one of them has the label.
     pub(crate) fn holds(&self, label: &Label) -> bool {
         let counters = [label.contrast, label.phase, label.repetition, label.slice];
         let within = self

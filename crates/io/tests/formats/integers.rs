@@ -15,7 +15,7 @@ fn that_store(integers: &str) -> Vec<&'static str> {
     found
 }
 
-/// Writes an image in another format; returns all that is said.
+/// Writes an image in another format; returns all notes.
 fn convert(from: &Path, to: &Path) -> Vec<String> {
     let file = read_any_image(from).unwrap();
     let options = WriteOptions { stored: Some(file.stored), layout: file.layout, ..WriteOptions::default() };

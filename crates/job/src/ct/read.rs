@@ -78,7 +78,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// Whether the options must say what the angles are.
+    /// Whether the options must state the angles.
     pub(super) fn is_array(self) -> bool {
         self.array
     }

@@ -78,7 +78,7 @@ pub(super) fn another(source: &mut dyn FrameSource, monitor: &Monitor<'_>) -> Re
     source.frame(at, &mut Vec::new(), monitor).map(Some)
 }
 
-/// Of a scan with a header.
+/// A scan with a header.
 impl FrameSource for SeriesSource {
     fn labels(&self) -> Vec<Label> {
         self.series().labels().collect()
@@ -141,7 +141,7 @@ impl FrameSource for SeriesSource {
     }
 }
 
-/// Of an array.
+/// An array.
 impl FrameSource for ArraySource {
     fn labels(&self) -> Vec<Label> {
         Self::labels(self).to_vec()
@@ -193,7 +193,7 @@ impl FrameSource for ArraySource {
     }
 }
 
-/// Of a window over the readouts of arrays.
+/// A window over the readouts of arrays.
 impl FrameSource for ArrayWindows {
     fn labels(&self) -> Vec<Label> {
         Self::labels(self)
@@ -242,7 +242,7 @@ impl FrameSource for ArrayWindows {
     }
 }
 
-/// Bytes that the reader takes besides acquisitions, and gives back.
+/// Bytes of the reader besides acquisitions. It gives them back.
 fn beside(reader: &Reader) -> u64 {
     reader.memory_bytes().saturating_sub(reader.library_bytes())
 }

@@ -109,7 +109,8 @@ fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> 
     let text = format!(
         "{declaration} {{\n    // Your code.\n}}\n\n\
          // Write the kernel {kernel}, with any functions that it calls, to a file.\n\
-         // Blocks and the grid are one-dimensional: --block and --grid set them; by default 256 threads a block, and a thread for each output.\n\
+         // Blocks and the grid are one-dimensional. --block and --grid set them.\n\
+         // The defaults are 256 threads a block, and a thread for each output.\n\
          // The file needs no #include and no main. Then:\n\
          // rayspin-ladder try {name} FILE"
     );

@@ -53,7 +53,7 @@ pub struct ReconOptions {
     /// How sensitivities are estimated. None lets the scan decide (see [`Sensitivities::for_grid`]).
     pub sensitivities: Option<Sensitivities>,
     /// Sensitivity maps `[coil, z, y, x]` or `[coil, y, x]` instead of estimated ones; several sets of them
-    /// are `[set, coil, z, y, x]`. Of a scan with several slices z counts these.
+    /// are `[set, coil, z, y, x]`. In a scan with several slices z counts these.
     pub maps: Option<Arc<ArrayD<C32>>>,
     /// The intensity of the given maps before they were divided by it, by which the image is divided:
     /// [`take_intensity`](super::take_intensity).

@@ -417,7 +417,7 @@ mod tests {
         let some = Series::of_repetitions(places.clone(), &labels(&places), Some(&chosen)).unwrap();
         assert_eq!((some.readouts(3), some.readouts(0)), (&[8, 12][..], &[1, 5][..]));
         assert!(Series::of_repetitions(places.clone(), &labels(&places), Some(&3.into())).is_err());
-        // Of a slice's 12 readouts in 4 repetitions, 2 windows of the second to the seventh.
+        // A slice has 12 readouts in 4 repetitions: 2 windows of the second to the seventh.
         let window = Window { readouts: 3, stride: 3, frames: None };
         let some =
             Series::of_windows(places.clone(), &labels(&places), &window, Some(&(1..=6).into())).unwrap();

@@ -9,7 +9,7 @@ use crate::mri::raw::{is_known, note};
 const OVERSHOOT: f64 = 1.3;
 /// A unit in which the trajectory covers a smaller part of n/2 than this is ruled out.
 const LEAST_COVER: f64 = 0.02;
-/// A unit that is told by the range alone covers at least this part of n/2. ±1, which some programs call
+/// A unit that follows from the range alone covers at least this part of n/2. ±1, which some programs call
 /// normalised, would be 0.32 in radians per voxel.
 const LEAST_TOLD: f64 = 0.4;
 
