@@ -191,8 +191,8 @@ impl Mirrored {
         for value in row.iter().map(|&value| f64::from(value)) {
             (count, sum, square) = (count + 1.0, sum + value, square + value * value);
         }
-        // Part of a pixel. Overlaps of air alone, or of a detector that is saturated, tell nothing; nor do numbers
-        // that differ by their rounding.
+        // The variance of a pixel. Overlaps of air alone, or of a detector that is saturated, tell nothing;
+        // nor do numbers that differ by their rounding.
         let spread = square / count - (sum / count) * (sum / count);
         let enough = (FLAT * spread).max(1e-10 * square / count);
         let difference = |sum: usize| {
