@@ -50,7 +50,7 @@ lint: tools
 	python3 benches/tables.py --check
 	python3 scripts/width.py
 	$(CARGO) fmt --all --check
-	rustfmt --check --edition 2024 crates/gallery/src/*/mod.rs
+	rustfmt --check --edition 2024 crates/ladders/gallery/src/*/mod.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 	RUSTDOCFLAGS=--deny=warnings $(CARGO) doc --workspace --no-deps --locked
 

@@ -3,7 +3,7 @@
     python benches/estimate.py
 
 Runs the release build (or $RAYSPIN) on simulated scans: work and traffic of the run's budget, seconds of its stages but for reading
-and writing, and the bound of crates/cli/src/commands/plan.rs over them.
+and writing, and the bound of crates/programs/cli/src/commands/plan.rs over them.
 """
 
 import json

@@ -27,7 +27,7 @@ built tests mri_ test --release --no-run -p rayspin-mri --test devices
 built tests emu_ test --release --no-run -p rayspin-emu --test kernels --test transfers --test textures
 built bin "" build --release -p rayspin-cli
 built bin "" build --release -p rayspin-ladder-cli
-for example in crates/kernels/examples/*gpu*.rs; do
+for example in crates/algorithms/kernels/examples/*gpu*.rs; do
     built bin "" build --release -p rayspin-kernels --example "$(basename "$example" .rs)"
 done
 built bin "" build --release -p rayspin-solve --example direct_gpu

@@ -7,7 +7,7 @@ out=dist/python-gpu
 rm -rf dist/wheels $out
 scripts/wheel.sh release
 mkdir -p $out
-cp -r dist/wheels/rayspin-*.whl crates/python/tests benches/peers/arrays.py benches/peers/file_to_file.py benches/peers/cardiac.py \
+cp -r dist/wheels/rayspin-*.whl crates/programs/python/tests benches/peers/arrays.py benches/peers/file_to_file.py benches/peers/cardiac.py \
     scripts/python-gpu-test.sh $out
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT

@@ -18,7 +18,7 @@ if ! { [ -x $tools/bin/python ] && cmp -s scripts/requirements-wheel.txt $stamp;
 fi
 PATH=$PWD/$tools/bin:$PATH
 export PATH
-manifest=crates/python/Cargo.toml
+manifest=crates/programs/python/Cargo.toml
 case ${1:-} in
 "")
     exec maturin build --release --locked --manifest-path $manifest --out dist/wheels --compatibility linux

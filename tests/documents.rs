@@ -23,7 +23,7 @@ fn blocks(document: &Path) -> Vec<String> {
 /// Runs the blocks of README.md and of docs/ that `wanted` chooses, in order, in a folder of its own for each
 /// document. Returns how many ran.
 pub(crate) fn run(wanted: fn(&str) -> bool) -> usize {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut documents: Vec<PathBuf> =
         std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
     documents.push(root.join("README.md"));

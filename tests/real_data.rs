@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Where it is absent this says so and gives none; with `RAYSPIN_DATA_REQUIRED=1` the test fails.
 pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data");
     let path = std::env::var_os("RAYSPIN_DATA").map_or(beside, PathBuf::from).join(name);
     if path.exists() {
         return Some(path);

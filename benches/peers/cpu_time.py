@@ -1,4 +1,4 @@
-"""How peers from Python are timed on a CPU: as `rayspin_lab::measure` times our own work (crates/lab/src/measure.rs).
+"""How peers from Python are timed on a CPU: as `rayspin_lab::measure` times our own work (crates/ladders/lab/src/measure.rs).
 
 A call warms up, another tells how many make a round of 2 ms; a round warms up; the median of 15 rounds counts, fewer where they take longer than
 2 s, three at least.

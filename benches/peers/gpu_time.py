@@ -1,4 +1,4 @@
-"""How peers from Python are timed on a GPU: as `rayspin-ladder` times our own work (crates/lab/src/measure.rs).
+"""How peers from Python are timed on a GPU: as `rayspin-ladder` times our own work (crates/ladders/lab/src/measure.rs).
 
 Calls take sets of buffers in turn, as many calls as take 2 ms make a round, the device's clock times 15 rounds after one that warms up, and
 their median counts. A round is one CUDA graph ("graph") where the call can be captured, and calls one after another without a wait ("stream").

@@ -18,7 +18,7 @@ enum Input { walk, uniform, constant, tomogram };
 
 static const int n = 3984 * 4096;
 
-// 64 mixed bits of a counter and a seed, as in crates/tune/src/input.rs.
+// 64 mixed bits of a counter and a seed, as in crates/algorithms/tune/src/input.rs.
 static uint64_t bits(uint64_t seed, uint64_t at) {
     uint64_t z = seed + (at + 1) * 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -26,7 +26,7 @@ static uint64_t bits(uint64_t seed, uint64_t at) {
     return z ^ (z >> 31);
 }
 
-// The samples of crates/primitives/src/histogram/input.rs.
+// The samples of crates/ladders/primitives/src/histogram/input.rs.
 template <class Sample>
 static std::vector<Sample> samples(Input kind, int bins, uint64_t seed) {
     std::vector<Sample> all(n);

@@ -1,5 +1,5 @@
 // How peers in CUDA C++ are timed: as `rayspin-ladder` times our own work on a GPU
-// (crates/lab/src/measure.rs).
+// (crates/ladders/lab/src/measure.rs).
 //
 // A call takes one of several sets of buffers in turn. Together they hold at least three times the
 // second-level cache, so that no call finds its input there. One call warms up, another tells how many calls

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/io/tests/ismrmrd/ways.rs"]
+#[path = "../../crates/files/io/tests/ismrmrd/ways.rs"]
 mod ways;
 
 fuzz_target!(|bytes: &[u8]| {

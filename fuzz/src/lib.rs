@@ -8,7 +8,7 @@ use rayspin_device::Device;
 use rayspin_io::{FORMATS, Format};
 
 #[allow(dead_code, reason = "shared with tests and with the example that writes seeds")]
-#[path = "../../crates/io/tests/formats/samples.rs"]
+#[path = "../../crates/files/io/tests/formats/samples.rs"]
 mod samples;
 
 /// A folder of this process, on a memory file system where there is one.

@@ -1,0 +1,308 @@
+//! Compiles a program to a library for the host with the host's C++ compiler, and caches libraries in a
+//! folder.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rayspin_core::{Error, Result};
+use rayspin_device::cuda::Program;
+use rayspin_device::private;
+
+use crate::lock;
+use crate::loops::Loops;
+use crate::split::split;
+use crate::translate::{Ways, translate};
+
+/// The host's C++ compiler.
+#[derive(Debug, Clone)]
+pub(crate) struct Compiler {
+    path: PathBuf,
+    version: String,
+    flags: Vec<&'static str>,
+    loops: bool,
+    /// `None` if the user has no cache folder.
+    cache: Option<PathBuf>,
+}
+
+/// Bytes of the hash at the end of a library. It covers the library's key and all bytes before.
+const HASH: usize = 32;
+
+impl Compiler {
+    /// Finds `$CXX`, or else g++, c++ or clang++. Errors: none of them runs.
+    pub(crate) fn find() -> Result<Self> {
+        static FOUND: OnceLock<Option<Compiler>> = OnceLock::new();
+        FOUND
+            .get_or_init(|| {
+                let set = std::env::var_os("CXX").filter(|v| !v.is_empty()).map(PathBuf::from);
+                set.into_iter().chain(["g++", "c++", "clang++"].map(PathBuf::from)).find_map(Self::ask)
+            })
+            .clone()
+            .ok_or_else(|| Error::Device {
+                what: "emulator".to_owned(),
+                detail: "no C++ compiler was found: install g++ or name one with CXX".to_owned(),
+            })
+    }
+
+    fn ask(path: PathBuf) -> Option<Self> {
+        let told = Command::new(&path).arg("--version").output().ok().filter(|o| o.status.success())?;
+        let version = String::from_utf8_lossy(&told.stdout).lines().next()?.to_owned();
+        // Strict aliasing would forbid the casts between number types that kernels read vectors with; NaN and
+        // infinity must be kept.
+        let mut flags = vec![
+            "-x",
+            "c++",
+            "-std=c++17",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-w",
+            "-fvisibility=hidden",
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-fno-strict-aliasing",
+            "-fno-math-errno",
+            "-fno-trapping-math",
+            "-ffp-contract=fast",
+            "-fno-stack-protector",
+        ];
+        if !version.contains("clang") {
+            flags.push("-fno-gnu-unique");
+        }
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            flags.extend(["-mavx2", "-mfma", "-fcf-protection=none"]);
+        } else {
+            flags.push("-fcf-protection=none");
+        }
+        Some(Self { path, version, flags, loops: false, cache: folder() })
+    }
+
+    /// The same compiler with another cache folder.
+    pub(crate) fn keeping(self, cache: PathBuf) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// The same compiler for kernels as loops over threads, which it vectorises if it can.
+    pub(crate) fn with_loops(mut self) -> Self {
+        self.loops = true;
+        self.flags.retain(|&flag| flag != "-O2");
+        self.flags.extend(["-O3", "-fno-semantic-interposition"]);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+            && std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+        {
+            self.flags.extend(["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]);
+        }
+        self
+    }
+
+    /// The library of `program`. Compiles it if it is not in the cache.
+    ///
+    /// Errors: the compiler's message.
+    pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
+        if !self.loops {
+            return self.make(program, &translate(program, None)?).map_err(|failure| failure.of(program));
+        }
+        let (plain, mut ways) = self.ways(program)?;
+        loop {
+            match self.make(&plain, &translate(&plain, Some(&ways))?) {
+                Ok(path) => return Ok(path),
+                Err(failure) => {
+                    // A kernel whose loops do not compile runs as written.
+                    let wrong = ways.refuse(&failure.words);
+                    if wrong == 0 {
+                        return Err(failure.of(program));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The preprocessed program, and how each of its kernels can run.
+    ///
+    /// Errors: the preprocessor's message.
+    pub(crate) fn ways(&self, program: &Program) -> Result<(Program, Ways)> {
+        let text = self.preprocessed(program)?;
+        let ways = Ways { loops: Loops::of(&text), splits: split(&text) };
+        Ok((Program { name: program.name, text, defines: Vec::new() }, ways))
+    }
+
+    fn preprocessed(&self, program: &Program) -> Result<String> {
+        let failed = |detail: String| Failure { words: detail }.of(program);
+        let mut text =
+            String::from("#define RAYSPIN_EMULATED 1\n#define __CUDACC__ 1\n#define __CUDA_ARCH__ 900\n");
+        for (name, value) in &program.defines {
+            text.push_str(&format!("#define {name} {value}\n"));
+        }
+        text.push_str(&program.text);
+        let mut child = Command::new(&self.path)
+            .args(["-x", "c++", "-std=c++17", "-E", "-P", "-w", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| failed(format!("running {}: {e}", self.path.display())))?;
+        let input = child.stdin.take();
+        let told = std::thread::scope(|scope| {
+            // Writes and reads concurrently, because a pipe has a limited buffer.
+            scope.spawn(move || input.map(|mut input| input.write_all(text.as_bytes())));
+            child.wait_with_output()
+        });
+        let told = told.map_err(|e| failed(format!("running {}: {e}", self.path.display())))?;
+        if !told.status.success() {
+            return Err(failed(String::from_utf8_lossy(&told.stderr).into_owned()));
+        }
+        Ok(String::from_utf8_lossy(&told.stdout).into_owned())
+    }
+
+    fn make(&self, program: &Program, text: &str) -> std::result::Result<PathBuf, Failure> {
+        static BUSY: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
+        let mut hasher = blake3::Hasher::new();
+        for part in [text, &self.version, &self.flags.join(" ")] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let key = hasher.finalize().to_hex()[..32].to_string();
+        let busy = lock(BUSY.get_or_init(Mutex::default)).entry(key.clone()).or_default().clone();
+        let _alone = lock(&busy);
+        let folder = self.cache.as_deref().ok_or_else(|| Failure {
+            words: "neither HOME nor XDG_CACHE_HOME is an absolute path, where it could be kept: RAYSPIN_EMULATOR_CACHE names \
+                    a folder"
+                .to_owned(),
+        })?;
+        let path = folder.join(format!("{}-{key}.so", program.name));
+        if !whole(&path, &key) {
+            // Refuses a folder that others may write to.
+            private::make(folder).map_err(io("making", folder))?;
+            self.compile(text, folder, &path, &key)?;
+        }
+        Ok(path)
+    }
+
+    fn compile(&self, text: &str, folder: &Path, path: &Path, key: &str) -> std::result::Result<(), Failure> {
+        let failed = |words: String| Failure { words };
+        let (source, part) = (private::temporary(folder, "cc"), private::temporary(folder, "so"));
+        std::fs::write(&source, text).map_err(io("writing", &source))?;
+        let told =
+            Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm").output();
+        let told = told.map_err(io("running", &self.path))?;
+        if !told.status.success() {
+            let _ = std::fs::remove_file(&part);
+            let words = String::from_utf8_lossy(&told.stderr);
+            return Err(failed(format!("{}\n{words}", source.display())));
+        }
+        let _ = std::fs::remove_file(&source);
+        let code = std::fs::read(&part);
+        let _ = std::fs::remove_file(&part);
+        let code = code.map_err(io("reading", &part))?;
+        let written = private::create(&part).and_then(|mut file| {
+            file.write_all(&code)?;
+            file.write_all(hash(key, &code).as_bytes())
+        });
+        // The file is written completely before it is renamed, because another process may look for it.
+        written.and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
+            let _ = std::fs::remove_file(&part);
+            io("writing", path)(error)
+        })
+    }
+}
+
+fn hash(key: &str, code: &[u8]) -> blake3::Hash {
+    blake3::Hasher::new().update(key.as_bytes()).update(code).finalize()
+}
+
+/// Whether an intact library lies at `path` that only this user may change.
+fn whole(path: &Path, key: &str) -> bool {
+    let mut bytes = Vec::new();
+    let read = private::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    let parts = read.ok().and_then(|_| bytes.split_last_chunk::<HASH>());
+    parts.is_some_and(|(code, found)| hash(key, code).as_bytes() == found)
+}
+
+fn io(what: &str, at: &Path) -> impl Fn(std::io::Error) -> Failure + use<> {
+    let words = format!("{what} {}", at.display());
+    move |error| Failure { words: format!("{words}: {error}") }
+}
+
+/// The compiler's message.
+struct Failure {
+    words: String,
+}
+
+impl Failure {
+    fn of(self, program: &Program) -> Error {
+        Error::Device { what: format!("compiling {} for the emulator", program.name), detail: self.words }
+    }
+}
+
+/// The cache folder: `RAYSPIN_EMULATOR_CACHE`, or else a folder in Cargo's target folder for tests, or else
+/// one among the user's caches.
+fn folder() -> Option<PathBuf> {
+    if let Some(set) = std::env::var_os("RAYSPIN_EMULATOR_CACHE").filter(|v| !v.is_empty()) {
+        return Some(PathBuf::from(set));
+    }
+    if cfg!(debug_assertions) {
+        let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
+        if target.is_dir() {
+            return Some(target.join("emulator"));
+        }
+    }
+    Some(private::cache()?.join("emulator"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = "extern \"C\" __global__ void one(float* y) { y[0] = 1.0f; }";
+
+    fn compiler(folder: &Path) -> Compiler {
+        Compiler::find().unwrap().keeping(folder.to_owned())
+    }
+
+    #[test]
+    fn only_whole_libraries_of_this_user_s_are_loaded() {
+        let base = std::env::temp_dir().join(format!("rayspin-emulator-{}", std::process::id()));
+        let folder = base.join("kept");
+        let program = Program { name: "kept", text: PROGRAM.to_owned(), defines: Vec::new() };
+        let library = || compiler(&folder).library(&program);
+        let path = library().unwrap();
+        let written = || std::fs::metadata(&path).unwrap().modified().unwrap();
+        let first = written();
+        library().unwrap();
+        assert_eq!(written(), first, "it is not compiled again");
+        let sound = std::fs::read(&path).unwrap();
+        // Damaged libraries, cut ones and other programs' are replaced.
+        let mut damaged = sound.clone();
+        damaged[sound.len() / 2] ^= 1;
+        let code = &sound[..sound.len() - HASH];
+        let other = [code, hash("another key", code).as_bytes()].concat();
+        for found in [&damaged, &other, &sound[..40].to_vec(), &Vec::new()] {
+            std::fs::write(&path, found).unwrap();
+            library().unwrap();
+            assert_eq!(std::fs::read(&path).unwrap().len(), sound.len());
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let set = |path: &Path, mode| {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+            };
+            set(&path, 0o666);
+            library().unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            set(&folder, 0o777);
+            let words = library().unwrap_err().to_string();
+            assert!(words.contains("written to by others") && words.contains("kept"), "{words}");
+        }
+        std::fs::remove_dir_all(&base).unwrap();
+        let nowhere = Compiler { cache: None, ..compiler(&folder) };
+        let words = nowhere.library(&program).unwrap_err().to_string();
+        assert!(words.contains("RAYSPIN_EMULATOR_CACHE"), "{words}");
+    }
+}
