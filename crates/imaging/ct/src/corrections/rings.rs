@@ -10,7 +10,7 @@
 //! where σ_c(i) is the view of the i-th smallest transmission T = e^(−p) in column c. In this order:
 //!
 //! 1. Columns that do not respond or that fluctuate, which Σ_v |T − mean of 10 views| tells, are interpolated
-//!   between their neighbours.
+//!    between their neighbours.
 //! 2. Columns whose f stands out take M_large; the others are divided by f.
 //! 3. M_small removes what is left.
 //!
