@@ -60,29 +60,32 @@ pub trait Described: Parameters {
 
 /// A list of methods, each with the defaults of its parameters. `M` is `dyn` a trait of methods.
 #[derive(Debug)]
-pub struct Table<M: ?Sized>(Vec<Box<M>>);
+pub struct Table<M: ?Sized> {
+    what: &'static str,
+    rows: Vec<Box<M>>,
+}
 
 impl<M: Described + ?Sized> Table<M> {
-    /// A list.
-    pub fn new(methods: Vec<Box<M>>) -> Self {
-        Self(methods)
+    /// A list. `what` is the word for one of them: `method`, `filter`.
+    pub fn new(what: &'static str, rows: Vec<Box<M>>) -> Self {
+        Self { what, rows }
     }
 
     /// Adds a method.
     pub fn push(&mut self, method: Box<M>) {
-        self.0.push(method);
+        self.rows.push(method);
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &M> {
-        self.0.iter().map(|method| &**method)
+        self.rows.iter().map(|method| &**method)
     }
 
     /// The method of that name. Errors: none has it.
     pub fn named(&self, name: &str) -> Result<&M> {
         self.iter().find(|method| method.about().name == name).ok_or_else(|| {
             let names: Vec<_> = self.iter().map(|method| method.about().name).collect();
-            Error::value("method", format!("one of {}", names.join(", ")), name)
+            Error::value(self.what, format!("one of {}", names.join(", ")), name)
         })
     }
 
@@ -147,10 +150,11 @@ pub fn changed<M: Described + ?Sized>(
 /// Declares the table of all values of one trait that are chosen by their names: methods, corrections,
 /// filters.
 ///
-/// The trait has a function `about`, and as a supertrait the one that `copied by` names. The macro writes
-/// that supertrait, the [`Described`](crate::Described) of the trait, a function `with`, and the table. The
-/// table lists types made by [`params!`](crate::params). `idle by` and `checked by` name functions of the
-/// trait for [`Described::idle`](crate::Described::idle) and [`Described::check`](crate::Described::check).
+/// `called` is the word for one of them in errors. The trait has a function `about`, and as a supertrait the
+/// one that `copied by` names. The macro writes that supertrait, the [`Described`](crate::Described) of the
+/// trait, a function `with`, and the table. The table lists types made by [`params!`](crate::params). `idle
+/// by` and `checked by` name functions of the trait for [`Described::idle`](crate::Described::idle) and
+/// [`Described::check`](crate::Described::check).
 ///
 /// ```
 /// use rayspin_run::{About, Param, Parameters, Value};
@@ -174,17 +178,19 @@ pub fn changed<M: Described + ?Sized>(
 /// }
 /// rayspin_run::table! {
 ///     /// All gaits.
-///     pub struct Gaits of dyn Gait, copied by CopyGait: Walk;
+///     pub struct Gaits of dyn Gait, called "gait", copied by CopyGait: Walk;
 /// }
 /// let long = with(Gaits::default().named("walk")?, [("steps".to_owned(), Value::Count(9))])?;
 /// assert_eq!(long.get("steps"), Some(Value::Count(9)));
+/// let none = Gaits::default().named("fly").unwrap_err();
+/// assert_eq!(none.to_string(), "gait: expected one of walk, found fly");
 /// # rayspin_core::Result::<()>::Ok(())
 /// ```
 #[macro_export]
 macro_rules! table {
     (
         $(#[$meta:meta])*
-        pub struct $table:ident of dyn $row:ident, copied by $copy:ident
+        pub struct $table:ident of dyn $row:ident, called $what:literal, copied by $copy:ident
         $(, idle by $idle:path)? $(, checked by $check:path)?:
         $($own:ident),* $(,)?;
     ) => {
@@ -235,7 +241,7 @@ macro_rules! table {
 
         impl Default for $table {
             fn default() -> Self {
-                Self($crate::Table::new(vec![$(Box::new($own::default())),*]))
+                Self($crate::Table::new($what, vec![$(Box::new($own::default())),*]))
             }
         }
 

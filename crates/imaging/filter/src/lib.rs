@@ -85,7 +85,7 @@ table! {
     /// assert!(filters.parse("gaussian:-1").is_err());
     /// # Ok::<(), rayspin_core::Error>(())
     /// ```
-    pub struct Filters of dyn Filter, copied by CopyFilter, checked by Filter::check:
+    pub struct Filters of dyn Filter, called "filter", copied by CopyFilter, checked by Filter::check:
         Gaussian, BoxMean, Median, Sobel, Resize, Equalise;
 }
 

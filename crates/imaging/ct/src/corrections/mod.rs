@@ -125,7 +125,7 @@ table! {
     /// assert_eq!(table.named("rings")?.about().name, "rings");
     /// # Ok::<(), rayspin_core::Error>(())
     /// ```
-    pub struct Table of dyn Correction, copied by CopyCorrection, checked by Correction::check:
+    pub struct Table of dyn Correction, called "correction", copied by CopyCorrection, checked by Correction::check:
         // Stripes are narrow until the phase is retrieved, and a hot pixel is one pixel until pixels are
         // binned.
         Outliers, Bin, Rings, RingsWavelet, Phase, Hardening, Hounsfield;

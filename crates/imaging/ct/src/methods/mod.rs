@@ -98,7 +98,7 @@ table! {
     /// assert!(methods.named("none").is_err());
     /// # Ok::<(), rayspin_core::Error>(())
     /// ```
-    pub struct Methods of dyn Method, copied by CopyMethod, idle by Method::idle:
+    pub struct Methods of dyn Method, called "method", copied by CopyMethod, idle by Method::idle:
         Fbp, Fdk, Fourier, Cgls, Sirt, OsSart, Mlem, TotalVariation;
 }
 

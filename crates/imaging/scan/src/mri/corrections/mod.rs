@@ -130,7 +130,7 @@ table! {
     /// let names: Vec<_> = Table::default().iter().map(|one| one.about().name).collect();
     /// assert_eq!(names.first(), Some(&"discard"));
     /// ```
-    pub struct Table of dyn Correction, copied by CopyCorrection:
+    pub struct Table of dyn Correction, called "correction", copied by CopyCorrection:
         // Echoes lie where the centre says, and whitening mixes the coils of samples that are in place.
         Discard, Centre, Oversampling, Epi, Whitening;
 }
