@@ -238,7 +238,7 @@ fn what_cannot_be_corrected_is_refused_by_name() {
     refused(&simulation.scan, &map.mapv(|f| f * 4000.0), ls, "128 time segments");
     let mut timeless = simulation.scan.clone();
     timeless.acquisitions[1].sample_time_us = 0.0;
-    refused(&timeless, &map, ls, "acquisition 1 sample_time_us");
+    refused(&timeless, &map, ls, "acquisition 1: sample_time_us");
     let train = scan(16, 1, Sampling::Epi { shots: 1 }, 10.0, None);
     refused(&train.scan, &map, ls, "echo-planar");
     let options = options(16, 1, Sampling::Epi { shots: 1 }, 10.0, Some(50.0));

@@ -24,7 +24,7 @@ const OTHERS: &[Remedy] = &[
     (&["outputs to certify"], "`--certify` sets their number"),
     (&["rays for fbp", "rays for fdk", "rays for fourier"], "without `--method` the rays decide"),
     (
-        &["detector of filtered back-projection", "view of filtered back-projection"],
+        &["detector of filtered back-projection", "rays of view of filtered back-projection"],
         "`--method cgls`, `sirt`, `os-sart`, `mlem` and `tv` take any rays",
     ),
     (&["line integrals to remove rings from"], "`--correct rings-wavelet` takes numbers of any scale"),

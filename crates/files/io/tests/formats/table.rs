@@ -245,8 +245,8 @@ fn document(path: &str) -> String {
 #[test]
 fn documents_list_the_formats_of_the_table() {
     expect_written("README.md", "table", &format!("\n{}\n", documented().join("\n")));
-    expect_written("../../README.md", "images read", &named(Format::reads_images));
-    expect_written("../../README.md", "images written", &named(Format::writes_images));
+    expect_written("../../../README.md", "images read", &named(Format::reads_images));
+    expect_written("../../../README.md", "images written", &named(Format::writes_images));
 
     let in_ticks = |line: &str| -> BTreeSet<String> {
         line.split('`').skip(1).step_by(2).filter(|w| w.starts_with('.')).map(str::to_owned).collect()
@@ -258,7 +258,7 @@ fn documents_list_the_formats_of_the_table() {
         let wanted = endings(of).into_iter().map(str::to_owned).collect();
         assert_eq!(in_ticks(line), wanted, "{file}: {start}");
     };
-    let readme = "../../README.md";
+    let readme = "../../../README.md";
     expect(readme, "| **reads** |", |f| {
         f.reads_images() || f.reads_arrays() || f.reads_scans() || f.reads_projections()
     });

@@ -115,7 +115,12 @@ fn a_skewed_detector_is_read_along_its_own_rows_and_columns() {
             let [found_row, found_column] = geometry.project(0, before).unwrap();
             assert!((found_row - row).abs() < 1e-9 && (found_column - column).abs() < 1e-9);
         }
-        assert!(view.expect_square(3, " of a test").unwrap_err().to_string().starts_with("view 3 of a test"));
+        assert!(
+            view.expect_square(3, " of a test")
+                .unwrap_err()
+                .to_string()
+                .starts_with("rays of view 3 of a test")
+        );
         let curved = ProjectionGeometry::new(detector(Some(900.0)), vec![view]).unwrap_err().to_string();
         assert!(curved.contains("right angles"), "{curved}");
     }

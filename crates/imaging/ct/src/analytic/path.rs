@@ -67,7 +67,7 @@ pub(super) fn places(geometry: &ProjectionGeometry) -> Result<Vec<Place>> {
     let mut height = None;
     for (index, view) in geometry.views().iter().enumerate() {
         let fail = |expected: &str, found: String| {
-            Err(Error::value(format!("view {index} of filtered back-projection"), expected, found))
+            Err(Error::value(format!("rays of view {index} of filtered back-projection"), expected, found))
         };
         view.expect_square(index, " of filtered back-projection")?;
         let detector = geometry.detector();

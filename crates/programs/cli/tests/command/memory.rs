@@ -112,7 +112,7 @@ fn a_run_fits_its_memory_or_is_refused_with_the_number() {
     // HDF5 locks the file that it writes. A process that another test starts meanwhile keeps the lock until
     // it runs its program.
     std::fs::copy(f.join("written.h5"), f.join("wrong.h5")).unwrap();
-    let (named, limit) = (format!("acquisition {last} "), limit.to_string());
+    let (named, limit) = (format!("acquisition {last}: "), limit.to_string());
     let run = "recon mri wrong.h5 -o a.npy --method cartesian --threads 2".split(' ').collect::<Vec<_>>();
     for words in [run.clone(), [&run[..], &["--memory", &limit]].concat()] {
         refused(&words, f, &["wrong.h5", &named, "5000"]);

@@ -176,11 +176,14 @@ fn contradictions_are_named() {
         other => panic!("{other}"),
     };
     let e = || encoding([4, 4, 1], [4, 4, 1]);
-    assert_eq!(name(only_frame(&scan(e(), vec![readout(4, 0, 2), readout(4, 1, 3)]))), "acquisition 1 coils");
+    assert_eq!(
+        name(only_frame(&scan(e(), vec![readout(4, 0, 2), readout(4, 1, 3)]))),
+        "acquisition 1: coils"
+    );
     assert!(name(only_frame(&scan(e(), vec![readout(4, 9, 1)]))).contains("kspace_encode_step_1"));
     let mut nan = readout(4, 0, 1);
     nan.data[[0, 2]].re = f32::NAN;
-    assert_eq!(name(only_frame(&scan(e(), vec![nan]))), "acquisition 0 samples");
+    assert_eq!(name(only_frame(&scan(e(), vec![nan]))), "acquisition 0: samples");
     let mut huge = e();
     huge.recon.matrix = [1_000_000_000, 4, 1];
     assert_eq!(name(only_frame(&scan(huge, vec![readout(4, 0, 1)]))), "matrix size");
@@ -190,5 +193,5 @@ fn contradictions_are_named() {
     let mixed = vec![readout(4, 0, 1), with_trajectory(Array2::ones((4, 2)))];
     assert_eq!(name(only_frame(&scan(e(), mixed))), "trajectory");
     let infinite = with_trajectory(Array2::from_elem((4, 2), f32::INFINITY));
-    assert_eq!(name(only_frame(&scan(e(), vec![infinite]))), "acquisition 0 trajectory");
+    assert_eq!(name(only_frame(&scan(e(), vec![infinite]))), "acquisition 0: trajectory");
 }

@@ -252,7 +252,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .remedies(&[
         (
-            &["temporal basis", "frames of the temporal basis", "coefficients of a temporal basis"],
+            &["temporal basis", "coefficients of a temporal basis"],
             "`--basis` has a row for each image of the series; svd:K takes the header's echo times, or \
              `--echo-times`",
         ),
