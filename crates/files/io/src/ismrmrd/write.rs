@@ -2,6 +2,8 @@ use std::path::Path;
 
 use hdf5::types::VarLenArray;
 use hdf5::{Dataset, Group};
+use rayspin_core::C32;
+use rayspin_device::cpu::expect_addresses;
 use rayspin_scan::mri::{Acquisition, Scan};
 
 use super::header_out::{ascii, xml_of};
@@ -75,6 +77,8 @@ pub fn write(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Result<
             .shape((count..,))
             .create("data")
             .map_err(fail)?;
+        expect_addresses("writing readouts", || block_bytes(&scan.acquisitions))
+            .map_err(|error| Error::core(path, error))?;
         write_data(&data, &heads, &scan.acquisitions).map_err(fail)?;
         drop((data, group));
         file.flush().map_err(fail)?;
@@ -88,6 +92,17 @@ pub(super) fn write_xml(path: &Path, group: &Group, xml: &str) -> Result<()> {
     let text = string(path, "xml", &ascii(xml))?;
     group.new_dataset_builder().with_data(&[text]).create("xml").map_err(|e| writing(path, &e))?;
     Ok(())
+}
+
+/// Bytes that HDF5 takes at most to write a block of readouts. Where a request of its own is refused while it
+/// converts arrays of variable length, HDF5 frees what it never had, and the process ends with a signal. The
+/// margin holds its heaps and the file's cache.
+fn block_bytes(acquisitions: &[Acquisition]) -> u64 {
+    const MARGIN: usize = 8 << 20;
+    let samples = acquisitions.iter().map(|acquisition| acquisition.data.len());
+    let (all, largest) = (samples.clone().sum::<usize>(), samples.max().unwrap_or(0));
+    let block = all.min(BLOCK_SAMPLES.max(largest)) * size_of::<C32>();
+    (3 * block + MARGIN) as u64
 }
 
 fn write_data(data: &Dataset, heads: &[HeadOut], acquisitions: &[Acquisition]) -> hdf5::Result<()> {
