@@ -40,7 +40,7 @@ $tools/bin/python -m venv --clear .tools/wheel-test
 python=$PWD/.tools/wheel-test/bin/python
 $python -m pip install --quiet --disable-pip-version-check -r scripts/requirements-wheel-tests.txt target/wheel/*.whl
 # Outside the project, where only the installed package is found. Modules for torch and mri-nufft are skipped, since neither is there.
-tests=$PWD/crates/python/tests
+tests=$PWD/crates/programs/python/tests
 cd target/wheel
 $python -m pytest --quiet -p no:cacheprovider --doctest-modules --doctest-ignore-import-errors --pyargs rayspin "$tests"
 $python -m mypy --strict --cache-dir /dev/null -p rayspin

@@ -12,7 +12,7 @@ import re
 import numpy as np
 import pytest
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "python-peers.md"
+PAGE = pathlib.Path(__file__).resolve().parents[4] / "docs" / "python-peers.md"
 # The module of each table, and how far lines agree that state no tolerance. 1e-5 is rounding of 32-bit numbers: some hundred units in
 # the last place. mri-nufft's lines are NUFFTs: Rayspin's have the tolerance 1e-5 and err by at most three times that.
 PEERS = {"SigPy": ("sigpy", 1e-5), "mri-nufft": ("mrinufft", 3e-5), "ASTRA": ("astra", 1e-5), "BART's Python": ("bart", 1e-5)}
