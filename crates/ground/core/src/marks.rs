@@ -124,7 +124,10 @@ fn told(text: &str, spell: &dyn Fn(&Mention<'_>) -> Option<String>) -> (String, 
                 }
                 all.iter().for_each(|(between, mention)| told.extend([*between, &mention.as_option()]));
             } else {
-                told.push_str(&list(&own, all.last().map_or("", |(between, _)| between)));
+                told.push_str(&match own.len() == all.len() {
+                    true => own.iter().flat_map(|(between, word)| [*between, word]).collect(),
+                    false => list(&own, all.last().map_or("", |(between, _)| between)),
+                });
             }
             continue;
         }
@@ -235,6 +238,7 @@ mod tests {
             ("`--a-b x`, `y` or `z` ok", "--a-b x, y or z ok", "a_b=\"x\", \"y\" or \"z\" ok"),
             ("`--a-b x, y or z`", "--a-b x, y or z", "a_b=\"x\", \"y\" or \"z\""),
             ("`--a x, or y` b", "--a x, or y b", "a=\"x\", or \"y\" b"),
+            ("`--a x`, or `--b y` c", "--a x, or --b y c", "a=\"x\", or b=\"y\" c"),
             ("`--a (-W)`: c", "--a (-W): c", "a: c"),
             (
                 "leave `--a (-W)` or `--b walsh` out",
