@@ -43,7 +43,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs the command with a limit of `kib` KiB of addresses.
-fn within(kib: usize, line: &str, folder: &Path) -> Output {
+pub(crate) fn within(kib: usize, line: &str, folder: &Path) -> Output {
     Command::new("sh")
         .args(["-c", "ulimit -c 0; ulimit -v \"$1\"; shift; exec \"$@\"", "sh", &kib.to_string()])
         .arg(PROGRAM)

@@ -65,9 +65,9 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     }
     let start = Instant::now();
     let outcomes = Outcomes { items: &items, found: Mutex::new(BTreeMap::new()), quiet: context.quiet };
-    match items.iter().any(|item| item.args.options.has("memory")) {
-        true => one_after_another(&items, &outcomes),
-        false => overlapped(&items, &outcomes),
+    // Where threads cannot start, nothing has begun.
+    if items.iter().any(|item| item.args.options.has("memory")) || overlapped(&items, &outcomes).is_err() {
+        one_after_another(&items, &outcomes);
     }
     let found = outcomes.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     finish(context, args, &items, &found, start.elapsed().as_secs_f64())
@@ -289,12 +289,19 @@ fn one_after_another(items: &[Item], outcomes: &Outcomes<'_>) {
 }
 
 /// The next scan is read while one is computed and the last is written.
-fn overlapped(items: &[Item], outcomes: &Outcomes<'_>) {
+///
+/// Errors: a thread cannot start; no scan has been read then.
+fn overlapped(items: &[Item], outcomes: &Outcomes<'_>) -> std::io::Result<()> {
     // Without room in between: a scan that was read waits for the one that is computed.
     let (read, to_compute) = sync_channel::<(usize, Instant, Ready<'_>)>(0);
     let (computed, to_write) = sync_channel::<(usize, Instant, Made<'_>)>(0);
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        std::thread::Builder::new().spawn_scoped(scope, move || {
+            for (number, start, made) in to_write {
+                outcomes.ended(number, start, made.write());
+            }
+        })?;
+        std::thread::Builder::new().spawn_scoped(scope, move || {
             for (number, item) in items.iter().enumerate() {
                 if stopped() {
                     return;
@@ -313,17 +320,12 @@ fn overlapped(items: &[Item], outcomes: &Outcomes<'_>) {
                     Err(error) => outcomes.ended(number, start, Err(error)),
                 }
             }
-        });
-        scope.spawn(move || {
-            for (number, start, made) in to_write {
-                outcomes.ended(number, start, made.write());
-            }
-        });
+        })?;
         for (number, start, ready) in to_compute {
             match ready.reconstruct() {
                 Ok(Some(made)) => {
                     if computed.send((number, start, made)).is_err() {
-                        return;
+                        break;
                     }
                 }
                 Ok(None) => {}
@@ -331,7 +333,8 @@ fn overlapped(items: &[Item], outcomes: &Outcomes<'_>) {
             }
         }
         drop(computed);
-    });
+        Ok(())
+    })
 }
 
 /// Shows the table, writes the page, and fails where a scan did.

@@ -130,15 +130,24 @@ impl RunFiles {
     pub(crate) fn hashing(&self) -> Hashing {
         let stream = |file: &PathBuf| file.as_os_str() == "-" || (file.exists() && !file.is_file());
         let files: Vec<PathBuf> = self.inputs.iter().flat_map(sources).filter(|file| !stream(file)).collect();
-        let hash = |file: &PathBuf| {
-            let mut entry = FileEntry::read(file).with_context(|| format!("hashing {}", file.display()))?;
-            if stdin::stands_for(file) {
-                entry.path = "-".to_owned();
-            }
-            Ok(entry)
-        };
-        Hashing(std::thread::spawn(move || files.iter().map(hash).collect()))
+        let files: Arc<[PathBuf]> = files.into();
+        let beside = Arc::clone(&files);
+        match std::thread::Builder::new().spawn(move || hashes(&beside)) {
+            Ok(thread) => Hashing::Beside(thread),
+            Err(_) => Hashing::Afterwards(files),
+        }
     }
+}
+
+fn hashes(files: &[PathBuf]) -> Result<Vec<FileEntry>> {
+    let hash = |file: &PathBuf| {
+        let mut entry = FileEntry::read(file).with_context(|| format!("hashing {}", file.display()))?;
+        if stdin::stands_for(file) {
+            entry.path = "-".to_owned();
+        }
+        Ok(entry)
+    };
+    files.iter().map(hash).collect()
 }
 
 /// The number of each file and its parts in the file system: a file that takes the name of another has one of
@@ -148,16 +157,21 @@ fn numbers(files: &[PathBuf]) -> BTreeMap<PathBuf, u64> {
     all.filter_map(|file| std::fs::metadata(&file).ok().map(|found| (file, found.ino()))).collect()
 }
 
-/// Inputs whose hashes are found on a thread of its own.
-pub(crate) struct Hashing(std::thread::JoinHandle<Result<Vec<FileEntry>>>);
+/// Inputs whose hashes are found beside the run, on a thread of their own; after it where no thread could
+/// start.
+pub(crate) enum Hashing {
+    Beside(std::thread::JoinHandle<Result<Vec<FileEntry>>>),
+    Afterwards(Arc<[PathBuf]>),
+}
 
 impl Hashing {
     /// Records the inputs with their hashes.
     pub(crate) fn record(self, recorder: &mut RunRecorder) -> Result<()> {
-        match self.0.join() {
-            Ok(entries) => entries?.into_iter().for_each(|entry| recorder.input_entry(entry)),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let entries = match self {
+            Self::Beside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Self::Afterwards(files) => hashes(&files),
+        };
+        entries?.into_iter().for_each(|entry| recorder.input_entry(entry));
         Ok(())
     }
 }

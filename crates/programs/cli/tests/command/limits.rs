@@ -1,7 +1,7 @@
 //! Sizes beyond the address space, and too little memory: one line and an exit code, never a panic or an
 //! abort.
 
-use crate::program::{least, refusals};
+use crate::program::{least, refusals, within};
 use crate::{refused, simulated};
 
 #[test]
@@ -58,5 +58,23 @@ fn scans_beyond_the_memory_are_one_line() {
             "recon mri scan.h5 -q --no-record -o image.npy --device cpu --threads 2 --method {method}"
         );
         assert!(refusals(&recon, least, 12 << 10, f) > 0, "{method}");
+    }
+}
+
+#[test]
+fn threads_that_cannot_start_are_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 64,64 --coils 2");
+    for line in [
+        "recon mri scan.h5 -q --no-record -o image.npy --device cpu --threads 2 --method cartesian",
+        "batch scan.h5 -q -o again.npy --device cpu --threads 2 -- --method cartesian",
+    ] {
+        let least = least(line, f);
+        // Below it, whatever starts next has no room: the system's loader, a thread, an array.
+        for kib in (least.saturating_sub(32 << 10)..least).step_by(1 << 10) {
+            let told = String::from_utf8_lossy(&within(kib, line, f).stderr).into_owned();
+            assert!(!told.contains("panicked"), "{line}, {kib} KiB: {told}");
+        }
     }
 }
