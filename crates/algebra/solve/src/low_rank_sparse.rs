@@ -59,10 +59,10 @@ pub struct LowRankSparseResult {
 /// `problem` holds FᴴF, Fᴴd and Λ, the largest eigenvalue of FᴴF. ‖L‖_* is the sum of the singular values of
 /// L as a matrix `[frame, voxel]` ([`NuclearNorm`]). T is the Fourier transform of the frames and their
 /// mirror image ([`TemporalFourier`]). The scale σ is the largest singular value of Fᴴd/Λ as such a matrix,
-/// and s the 99th percentile of the magnitudes of Fᴴd/Λ. Both λ have
-/// no unit: one pair means the same at any gain of scanner and transform. At λ_L = 1 nothing of Fᴴd/Λ itself
-/// would be left. The static part costs less in L than in S if λ_S is larger than about λ_L √frames. With a
-/// smaller λ_S the iteration moves it to S, and L vanishes.
+/// and s the 99th percentile of the magnitudes of Fᴴd/Λ. Both λ have no unit: one pair means the same at any
+/// gain of scanner and transform. At λ_L = 1 nothing of Fᴴd/Λ itself would be left. The static part costs
+/// less in L than in S if λ_S is larger than about λ_L √frames. With a smaller λ_S the iteration moves it to
+/// S, and L vanishes.
 ///
 /// ```text
 /// G = (FᴴF(L + S) − Fᴴd)/Λ at the place the last steps lead to,  step τ = ½

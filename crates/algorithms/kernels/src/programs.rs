@@ -37,8 +37,8 @@ pub fn programs() -> Vec<Build> {
 const SHARED: [u32; 3] = [99 << 10, 163 << 10, 227 << 10];
 
 /// The general programs, which a machine without a compiler loads where exact ones are not precompiled
-/// ([`rayspin_device::Cuda::offers`]), with Fourier transforms of up
-/// to `longest` points. `usize::MAX` gives all lengths that have kernels.
+/// ([`rayspin_device::Cuda::offers`]), with Fourier transforms of up to `longest` points. `usize::MAX` gives
+/// all lengths that have kernels.
 pub fn precompiled(longest: usize) -> Vec<Build> {
     let mut all = programs();
     for shared in SHARED {

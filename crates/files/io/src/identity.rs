@@ -3,7 +3,7 @@
 pub enum Identity {
     /// Only elements that are known to be harmless are written: the encodings, the sequence, the system's
     /// vendor, model, field and coils, and the patient's position. The names of protocol and sequence stay as
-    /// they are, and so do the user parameters that a reconstruction needs. Time stamps count from the first
+    /// they are. A reconstruction's user parameters stay, too. Time stamps count from the first
     /// readout instead of the time of day.
     #[default]
     LeaveOut,

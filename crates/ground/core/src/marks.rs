@@ -62,9 +62,9 @@ pub fn as_options(text: &str) -> Cow<'_, str> {
 /// The text as a program spells it. `spell` has the program's words for a mention, and none for what the
 /// program lacks.
 ///
-/// A list of alternatives keeps those that the program has. A parenthesis with a list of parameters of which
-/// it has none is left out, as a remedy that nobody can use. Elsewhere such a parameter becomes `the
-/// command's --traj`, and a line of the command stays.
+/// A list of alternatives keeps those that the program has. A parenthesis is left out where the
+/// program has no parameter of a list in it: nobody could use that remedy. Elsewhere such a parameter becomes
+/// `the command's --traj`, and a line of the command stays.
 ///
 /// ```
 /// use rayspin_core::{Mention, spelled};

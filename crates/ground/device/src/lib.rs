@@ -94,10 +94,9 @@ impl Device {
     /// Without it each program is compiled when it is needed, one after the other.
     ///
     /// `job` rehearses the work at hand on a device that has the GPU's properties and runs nothing
-    /// ([`cuda::NullDriver`]). Its errors and
-    /// panics count for nothing: what it would have loaded behind them is compiled when it is needed. `what`
-    /// names the job with all that decides
-    /// which programs it loads: a name is rehearsed once. Nothing happens on a CPU, and without a compiler.
+    /// ([`cuda::NullDriver`]). Its errors and panics count for nothing: what it would have loaded behind them
+    /// is compiled when it is needed. `what` names the job with all that decides which programs it loads: a
+    /// name is rehearsed once. Nothing happens on a CPU, and without a compiler.
     ///
     /// ```
     /// use rayspin_device::{Array, Device};

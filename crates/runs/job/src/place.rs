@@ -45,8 +45,8 @@ impl Place {
     }
 
     /// Begins to start the GPU that the run will take, beside whatever comes next. Not where a limit holds
-    /// for the memory of the process or
-    /// the run only tells its plan: what a GPU takes of the host's memory is then measured alone.
+    /// for the memory of the process or the run only tells its plan: what a GPU takes of the host's memory is
+    /// then measured alone.
     pub(crate) fn starting(&self, scan: &Path, dry_run: bool) -> Option<Starting> {
         if self.memory.is_some() || dry_run {
             return None;

@@ -1,9 +1,9 @@
 //! Output files that are either whole or absent.
 //!
-//! A file is written under a temporary name, flushed to disk, and renamed. One lock orders all that happens
-//! to names: whoever makes a temporary file, gives it its name or removes it has the lock meanwhile. [`hold`]
-//! takes it, so that an interrupted process can end between two such steps and never within one. Outputs that
-//! belong together get their names in one such step ([`together`]).
+//! A file is written under a temporary name, flushed to disk, and renamed. One lock guards the
+//! names: a thread holds it while it makes, renames or removes a temporary file. [`hold`] takes the lock, so
+//! that an interrupted process can end between two such steps and never within one. Outputs that belong
+//! together get their names in one such step ([`together`]).
 
 mod name;
 mod pending;

@@ -195,7 +195,7 @@ impl Images {
 }
 
 /// All points of the trajectories of a file, image after image in the order of [`Images::place`], and the
-/// sizes `[spoke, readout]` of what those of one image run through.
+/// numbers `[spoke, readout]` of one image.
 ///
 /// Errors: another shape, numbers that are not real.
 pub(crate) fn points(path: &Path) -> Result<(Array2<f64>, [usize; 2], Images)> {

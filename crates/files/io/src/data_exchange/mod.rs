@@ -10,8 +10,8 @@
 //! | size of a pixel on the detector | `x_pixel_size`, `y_pixel_size` there, or `pixel_size_x`, `pixel_size_y`, with `units` | |
 //! | rays | `rayspin_geometry/vectors`, mm | `[view, 12]` |
 //!
-//! The format has no place for the pose of each view. The vectors are those of
-//! [`rayspin_scan::ct::geometry::to_vectors`], which are ASTRA's too; the attributes `beam` (`parallel` or
+//! The format has no place for the pose of each view. [`rayspin_scan::ct::geometry::to_vectors`] makes
+//! the vectors, as ASTRA has them. The attributes `beam` (`parallel` or
 //! `cone`) and, for a curved detector, `radius_mm` stand beside them.
 //!
 //! F. De Carlo et al., *Scientific data exchange: a schema for HDF5-based storage of raw and analyzed data*,
@@ -157,7 +157,7 @@ fn pixel(path: &Path, file: &File, notes: &mut Vec<String>) -> Result<Option<Pix
     Ok(None)
 }
 
-/// The sizes of a pixel along columns and rows, mm, in data sets of these names; one that is missing is as
+/// The sizes of a pixel along columns and rows, mm, in data sets of these names; a missing size equals
 /// the other.
 pub(crate) fn pixel_sizes(
     path: &Path,

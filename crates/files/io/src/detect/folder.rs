@@ -15,7 +15,7 @@ impl Folder {
     /// count. Where it holds no other file of a known format, the files that its index names count.
     ///
     /// Errors: a folder or a file that cannot be read; files of several formats; no file, or files of another
-    /// format; a file of no known format that is named like those of the image.
+    /// format; a file of no known format that is named like the image's files.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let entries = std::fs::read_dir(path).map_err(|e| Error::open(path, e))?;
         let entries: std::io::Result<Vec<_>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();

@@ -35,7 +35,7 @@ const HARMLESS: [&str; 20] = [
 /// User parameters that are text and that Rayspin reads, by name.
 const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
 
-/// User parameters that are numbers and that a reconstruction needs, by the names that converters write: echo
+/// User parameters with numbers for a reconstruction, by the names that converters write: echo
 /// planar and spiral trajectories, the gradient system, the lines of a reference. Only known names are kept,
 /// since no list names all harmful ones, such as MRN.
 const READ_NUMBERS: [&str; 19] = [

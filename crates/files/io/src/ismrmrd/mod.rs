@@ -24,6 +24,7 @@ mod series;
 mod summary;
 mod write;
 mod xml;
+mod xml_string;
 
 pub use echoes::echo_times;
 pub use identity::{Identity, identity_of};

@@ -22,9 +22,9 @@ const CHUNK: usize = 64;
 /// Writes `scan` to the group `dataset` of a new file, in the layout of the reference implementation (ISMRMRD
 /// 1.x).
 ///
-/// The XML header is written as it was found while the fields of the header still say the same, and made from
-/// the fields otherwise; `identity` says what becomes of the patient's name, the time of day and the like.
-/// Trajectories stay in the units they are in.
+/// The XML header is written as it was found while the fields of the header still say the same. It is made
+/// from the fields otherwise. `identity` decides about the patient's name, the time of day and the like.
+/// Trajectories keep their units.
 /// Returns what is left out: the paths of the header's elements, and the time stamps.
 ///
 /// Errors: a scan without encodings or acquisitions, numbers beyond the format's 16 bits, a trajectory with

@@ -58,8 +58,8 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
 ///
 /// Integers of 8 to 64 bits, floats of 32 and 64 bits and complex numbers of 64 and 128 bits are read, in
 /// either byte order, scaled as the header says. The affine is `sform`, else `qform`, else the voxel size
-/// alone, which is noted. A sheared `sform`
-/// has no direction cosines: `qform` is taken instead when the file has one.
+/// alone, which is noted. A sheared `sform` has no direction cosines: `qform` is taken instead when the file
+/// has one.
 ///
 /// Errors: NIfTI-2, header and values in two files, more than four axes, colour values, a sheared affine, a
 /// size that the file does not have.

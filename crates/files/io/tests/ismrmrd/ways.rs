@@ -144,8 +144,8 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// The images of a series, or the error of the first that cannot be made. `counted`: whether the images
-    /// are those of the file's counters, which the whole scan holds too. `maps`: whether frames for maps come
+    /// The images of a series, or the error of the first that cannot be made. `counted`: whether the file's
+    /// counters number the images, as in the whole scan. `maps`: whether frames for maps come
     /// first.
     fn images(&self, series: &Series, counted: bool, maps: bool) {
         let monitor = Monitor::silent();

@@ -294,8 +294,8 @@ impl Circle {
 }
 
 /// Ascending angles of views, whose largest gap is at the end, as directions. Views are of one direction if
-/// they differ by `most`, and by a
-/// small part of the gaps beside them: where steps are small, small differences are steps.
+/// they differ by `most`, and by a small part of the gaps beside them: where steps are small, small
+/// differences are steps.
 fn directions(angles: &[(f64, usize)], period: f64, most: f64) -> Vec<Direction> {
     let Some(&(least, _)) = angles.first() else { return Vec::new() };
     let around = |at: usize| angles.get(at).map_or(least + period, |angle| angle.0);

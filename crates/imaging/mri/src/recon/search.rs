@@ -79,8 +79,8 @@ impl Held {
 }
 
 impl Reconstructor {
-    /// Searches for the λ of the method with a frame, and takes it from here on. Where the best λ that was
-    /// tried is the smallest or the largest, the search says nothing, and the λ where it began stays.
+    /// Searches for the λ of the method with a frame, and takes it from here on. Where the smallest or
+    /// the largest λ is the best, the search says nothing, and the λ where it began stays.
     ///
     /// Errors: a method without λ, over a series, or that combines coil images; sets of maps; a frame too
     /// small to hold samples out; as [`Self::frame`].

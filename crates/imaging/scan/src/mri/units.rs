@@ -110,9 +110,8 @@ fn expect_centred(
 /// Finds the unit of a trajectory by its range: the unit in which max |k| comes closest to n/2 from below.
 ///
 /// `points` is `[sample, dim]` as the file holds it, `matrix` and `fov_mm` are in the order x, y, z. A field
-/// of view that is
-/// not a positive number is unknown: it rules out units per metre. Cycles per field of view win when they
-/// cover at least 30 % of n/2.
+/// of view that is not a positive number is unknown: it rules out units per metre. Cycles per field of view
+/// win when they cover at least 30 % of n/2.
 ///
 /// Errors: no unit explains the range; or, for a matrix below 22, another unit than cycles per field of view
 /// covers n/2 exactly (within 2 %).

@@ -74,11 +74,9 @@ impl fmt::Display for Problem {
 /// `[3, y, x]` (Ez, Hx, Hy).
 ///
 /// ∂H/∂t = −∇ × E, ∂E/∂t = ∇ × H, where H is times the impedance of free space and a step is c Δt =
-/// [`COURANT`] Δx. Cell (z, y, x) holds
-/// the components at its Yee places: Ex at (x + ½, y, z), Hx at (x, y + ½, z + ½), and so on. H is half a
-/// step behind E. The box is a perfect
-/// conductor: components of E in its faces are 0, and must be in `start` where x, y or z is 0; at the far
-/// faces none are stored.
+/// [`COURANT`] Δx. Cell (z, y, x) holds the components at its Yee places: Ex at (x + ½, y, z), Hx at (x, y +
+/// ½, z + ½), and so on. H is half a step behind E. The box is a perfect conductor: components of E in its
+/// faces are 0, and must be in `start` where x, y or z is 0; at the far faces none are stored.
 ///
 /// Errors: other shapes, arrays on different devices, no steps, memory.
 pub fn advance(steps: usize, start: &Array<f32>, out: &mut Array<f32>) -> Result<()> {

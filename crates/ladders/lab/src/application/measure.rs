@@ -111,11 +111,10 @@ pub struct Race<'a> {
 /// `None` leaves a variant out.
 ///
 /// Variants run best last in their table, so they race from the end. One that is far behind is given up after
-/// a run. If that run took more
-/// than a second the race ends: the variants before it take longer still. The fastest is
-/// checked against the oracle, with inputs and outputs on the device and from host to host; where it is
-/// wrong, the next one is. Gives none where no variant is right. Errors: the sets of data cannot be made; the
-/// user interrupts.
+/// a run. If that run took more than a second the race ends: the variants before it take longer still. The
+/// fastest is checked against the oracle, with inputs and outputs on the device and from host to host; where
+/// it is wrong, the next one is. Gives none where no variant is right. Errors: the sets of data cannot be
+/// made; the user interrupts.
 pub fn best(
     session: &mut dyn Session,
     device: &Device,

@@ -1,6 +1,6 @@
 //! What `benches/peers/turns.py` reads: a line of JSON for each benchmark. `cpu_ms` is what the threads
-//! together had of the processor for a
-//! run, on Linux: on a machine that others use, too, it says more than the clock.
+//! together had of the processor for a run, on Linux: on a machine that others use, too, it says more than
+//! the clock.
 
 use rayspin_core::Result;
 use rayspin_device::Device;

@@ -24,10 +24,9 @@ pub const MOST: usize = 65_535;
 /// the image.
 ///
 /// Images `[rows, columns]` of bytes or of f32. Beyond an edge the nearest pixel counts. Means of bytes are
-/// exact before they are rounded
-/// to the nearest byte (there are no ties: the area is odd). The work does not depend on the radius, or on a
-/// CPU as its logarithm: sums run, so that a number that is not finite spoils others in its row and column
-/// too.
+/// exact before they are rounded to the nearest byte (there are no ties: the area is odd). The work does not
+/// depend on the radius, or on a CPU as its logarithm: sums run, so that a number that is not finite spoils
+/// others in its row and column too.
 ///
 /// Errors: a radius above [`MOST`], images that differ in shape or device, without pixels, or with 2³⁰ rows
 /// or columns; memory.

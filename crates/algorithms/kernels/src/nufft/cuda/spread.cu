@@ -10,9 +10,8 @@
 #define THREADS (32 * TEAMS * WARPS)
 #define BATCH 32
 // Cells that span all banks of shared memory, over WARPS. The rows that lanes of half a warp (a quarter of
-// one in f64) take
-// follow each other there: in 3-D neighbouring rows of a step lie in a warp's next plane, in 2-D in the next
-// line.
+// one in f64) take follow each other there: in 3-D neighbouring rows of a step lie in a warp's next plane, in
+// 2-D in the next line.
 #define SPAN ((DOUBLE ? 8 : 16) / WARPS)
 #define PADDING(n) (((WIDTH + WARPS - 1) / WARPS + SPAN - (n) % SPAN) % SPAN)
 #define PX (DIMS == 2 ? LX + PADDING(LX) : LX)

@@ -2,9 +2,8 @@
 // found in f64.
 //
 // Places along a ray or a column of voxels are sums of equal steps. They are kept as 64-bit fixed-point
-// numbers, 32 bits of them a
-// fraction: a sum of f32 would lose 1e-4 of a pixel at 2048 pixels, and the texture unit keeps 8 bits of a
-// fraction.
+// numbers, 32 bits of them a fraction: a sum of f32 would lose 1e-4 of a pixel at 2048 pixels, and the
+// texture unit keeps 8 bits of a fraction.
 
 #define THREADS 256
 #define FRACTION 4294967296.0

@@ -2,9 +2,9 @@
 //! volume together, a layer of blocks at a time.
 //!
 //! All rays of a group have one main axis and run the same way along it, so that they are in the same cells
-//! at the same time. What a layer
-//! shows the group is found once: whether any block in it matters, and whether all rays stay between voxels,
-//! so that no place must be clamped. The voxels of a layer that a tile sees fit into the first-level cache.
+//! at the same time. What a layer shows the group is found once: whether any block in it matters, and whether
+//! all rays stay between voxels, so that no place must be clamped. The voxels of a layer that a tile sees fit
+//! into the first-level cache.
 #![allow(
     unsafe_code,
     reason = "voxels are read at places that were clamped to the volume, without another test"
@@ -226,9 +226,8 @@ fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
             let (before, after, share) =
                 if BETWEEN { planes(cell, all.samples, all.count) } else { (cell, cell, 0.0) };
             // SAFETY: cells belong to the volume's planes, and so do the two planes. Indices lie from 0 to
-            // the last voxel but one along
-            // b and c: `EDGE` clamps them, and without it all places in the first and the last of these
-            // cells, and so in all of them, do.
+            // the last voxel but one along b and c: `EDGE` clamps them, and without it all places in the
+            // first and the last of these cells, and so in all of them, do.
             let value = unsafe {
                 let voxels = all.values.as_ptr();
                 let value = bilinear(simd, voxels.add(before * a), &index, next, fractions);

@@ -1,10 +1,9 @@
 // Real rows times weights, zero-padded to LENGTH, transformed, multiplied by a real spectrum, transformed
-// back and cropped. Two real rows
-// are one complex line: a real spectrum treats both alike. LOWER: n ≤ LENGTH/2.
+// back and cropped. Two real rows are one complex line: a real spectrum treats both alike. LOWER: n ≤
+// LENGTH/2.
 //
 //   WEIGHTED 1: element (row r, column c) is multiplied by weights[view, c] / √(1 + (u² + v²)/d²), where (u,
-//   v) is its distance from
-//               the middle of its view and 1/d is given with it.
+//   v) is its distance from the middle of its view and 1/d is given with it.
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 filter_rows(const float* from, float* to, const real* __restrict__ spectrum, const cplx* __restrict__ table,

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! s counts the n samples of a readout as they are stored, in the order of time. Headers state c, c₁ and c₂.
-//! Where the stated number cannot
-//! be, the energy E of the samples tells it: E peaks at the centre of k-space,
+//! Where the stated number cannot be, the energy E of the samples tells it: E peaks at the centre of k-space,
 //!
 //! ```text
 //! c = the usual centre within n/16 of argmax E, else argmax E,   where max E ≥ 2 mean E

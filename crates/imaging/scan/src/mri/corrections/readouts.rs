@@ -107,7 +107,7 @@ pub struct Readouts<'a> {
     /// Places of the grid along x, y and z that hold the image's readouts. Along a trajectory there is no
     /// grid.
     pub grid: [usize; 3],
-    /// The factor of a grid's samples, so that the image is signal per field of view of the header.
+    /// The factor of a grid's samples. With it the image is signal per field of view of the header.
     pub scale: f64,
     /// The readouts.
     pub each: Vec<Readout<'a>>,

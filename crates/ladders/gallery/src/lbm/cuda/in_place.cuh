@@ -1,9 +1,9 @@
 // One array, which a step reads and writes: a cell writes to the very places that it has read. It owns two
-// places of every pair of
-// directions: one at home and one in the cell ahead. In even steps 2k + 1 lies ahead and 2k + 2 at home when
-// they leave; in odd steps the names change places, so that each is found where it arrives (M. Lehmann,
-// "Esoteric Pull and Esoteric Push: two simple in-place streaming schemes for the lattice Boltzmann method on
-// GPUs", Computation 10, 92, 2022). At a wall the names do not change: then a cell finds what it sent.
+// places of every pair of directions: one at home and one in the cell ahead. In even steps 2k + 1 lies ahead
+// and 2k + 2 at home when they leave; in odd steps the names change places, so that each is found where it
+// arrives (M. Lehmann, "Esoteric Pull and Esoteric Push: two simple in-place streaming schemes for the
+// lattice Boltzmann method on GPUs", Computation 10, 92, 2022). At a wall the names do not change: then a
+// cell finds what it sent.
 
 // Reads or writes a cell's two places of a pair. Odd steps and edges are known to the compiler: tests of both
 // took half of all instructions, and bandwidth waited for them.

@@ -1,8 +1,7 @@
 // The scheme of in_place.cuh for halves. A thread has two neighbours along x, which lie in one word of 32
-// bits. Populations that move along x
-// lie one cell further, across words: lanes of a warp exchange halves, so that still almost every access is a
-// whole word. Accesses of 16 bits store parts of sectors, which the second-level cache has to merge: it took
-// 1.7 times the sectors that the bytes fill.
+// bits. Populations that move along x lie one cell further, across words: lanes of a warp exchange halves, so
+// that still almost every access is a whole word. Accesses of 16 bits store parts of sectors, which the
+// second-level cache has to merge: it took 1.7 times the sectors that the bytes fill.
 
 template <bool PUT, bool ODD, bool EDGE>
 struct Words {

@@ -1,6 +1,6 @@
 // A thread a quartet of shells, in the order of the shells: neighbours are of different classes, so that
-// warps take all ways through the loops. Powers and
-// functions are numbers at run time: their places lie in local memory.
+// warps take all ways through the loops. Powers and functions are numbers at run time: their places lie in
+// local memory.
 extern "C" __global__ void __launch_bounds__(256)
 naive(const real* __restrict__ shells, const uint2* __restrict__ pairs, const unsigned* __restrict__ order, unsigned count,
       unsigned ps, unsigned pp, const real* __restrict__ table, double* __restrict__ integrals) {

@@ -94,8 +94,8 @@ static __device__ void four(cudaTextureObject_t image, P* __restrict__ out, int 
 }
 
 // A thread has one column and slides down `each` rows of the output. The last four rows of the image that it
-// has filtered along x stay
-// in registers: where the image grows, most rows of output need no new one, and a row is filtered once.
+// has filtered along x stay in registers: where the image grows, most rows of output need no new one, and a
+// row is filtered once.
 template <class P>
 static __device__ void sliding(const P* __restrict__ image, P* __restrict__ out, int rows, int columns, int high, int wide,
                                const int* __restrict__ places, const float4* __restrict__ table, int each, int blocks) {

@@ -1,9 +1,8 @@
 // Means over (2 radius + 1)² pixels, of bytes and of f32. Beyond an edge the nearest pixel counts.
 //
 // LARGE: totals of bytes need 64 bits and their means double precision. Below, 32 bits hold a total and the
-// f32 product rounds as the
-// exact quotient does: a mean is no nearer to a half than 1 / (2 area), which is more than the product's
-// error.
+// f32 product rounds as the exact quotient does: a mean is no nearer to a half than 1 / (2 area), which is
+// more than the product's error.
 
 #ifndef LARGE
 #define LARGE 0
