@@ -89,7 +89,9 @@ impl<R: Real> LinearOp<Complex<R>> for Nufft<R> {
 /// let positions = ndarray::Array2::from_shape_fn((30, 2), |(i, d)| (i as f64 + d as f64).sin());
 /// let frequencies = ndarray::Array2::from_shape_fn((20, 2), |(i, d)| (2.0 * i as f64 + d as f64).cos());
 /// let options = nufft::Options::tolerance(1e-4);
-/// let plan = nufft::Type3::<f32>::new(&device, positions.view(), frequencies.view(), &options)?;
+/// let positions = nufft::Coordinates::rows("positions", positions.view())?;
+/// let frequencies = nufft::Coordinates::rows("frequencies", frequencies.view())?;
+/// let plan = nufft::Type3::<f32>::new(&device, positions, frequencies, &options)?;
 /// laws::check(&NufftType3::new(&[], plan), &device, 1)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -153,7 +153,9 @@ fn type_3_obeys_the_laws() {
                 let (x, s) = (points(positions, 4.0), points(frequencies, -60.0));
                 for &tolerance in tolerances {
                     let options = nufft::Options::tolerance(tolerance);
-                    let plan = nufft::Type3::<R>::new(&device, x.view(), s.view(), &options).unwrap();
+                    let x = nufft::Coordinates::rows("positions", x.view()).unwrap();
+                    let s = nufft::Coordinates::rows("frequencies", s.view()).unwrap();
+                    let plan = nufft::Type3::<R>::new(&device, x, s, &options).unwrap();
                     let op = NufftType3::new(batch, plan);
                     assert_eq!(op.domain(), [batch, &[positions]].concat());
                     check(&op, &device, dims as u64).unwrap();

@@ -6,8 +6,8 @@
 //!     [--plans 3] [--runs 5] [--device cpu|cuda] [--threads 2] [--check 50]
 //! ```
 //!
-//! The arrays are in memory of the device, and times are by the wall clock until its work is done. Positions
-//! are uniform in ±1/2, frequencies in ±extent/2, along x, y, z.
+//! Points and values are in memory of the device, and times are by the wall clock until its work is done.
+//! Positions are uniform in ±1/2, frequencies in ±extent/2, along x, y, z.
 
 mod common;
 
@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Error, Real, Result};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::nufft::{Options, Type3, type3::reference};
+use rayspin_kernels::nufft::{Component, Coordinates, Options, Type3, type3::reference};
 
 use common::Arguments;
 
@@ -32,6 +32,13 @@ fn least(runs: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
         least = least.min(start.elapsed().as_secs_f64() * 1e3);
     }
     Ok(least)
+}
+
+/// The points of `[dim, point]`, in memory of their device.
+fn components(points: &Array<f64>) -> Result<Coordinates<'_>> {
+    let count = points.shape()[1];
+    let component = |d| Component::new("points", points)?.strided(d * count, 1, count);
+    Coordinates::new(&(0..points.shape()[0]).map(component).collect::<Result<Vec<_>>>()?)
 }
 
 fn run<R: Real>(arguments: &Arguments) -> Result<()> {
@@ -56,7 +63,10 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
     };
     let x = centred(positions, &vec![1.0; extent.len()]);
     let s = centred(frequencies, &extent);
-    let make = || Type3::<R>::new(&device, x.view(), s.view(), &options);
+    // [dim, point], so that each component lies together.
+    let columns = |points: &Array2<f64>| Array::from_host(&device, points.t().into_dyn());
+    let (x_there, s_there) = (columns(&x)?, columns(&s)?);
+    let make = || Type3::<R>::new(&device, components(&x_there)?, components(&s_there)?, &options);
     let plan = make()?;
     let plan_ms = least(plans, || make().and_then(|_| device.synchronize()))?;
     let mut part = || <R as Real>::from_f64(rng.random::<f64>() - 0.5);

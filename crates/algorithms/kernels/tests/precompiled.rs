@@ -16,7 +16,7 @@ use rayspin_device::cuda::Program;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_emu::{Emulator, null_driver};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::nufft::{Nufft, Options, Type3};
+use rayspin_kernels::nufft::{Coordinates, Nufft, Options, Type3};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{
     coil_mixing, density, difference, gram, ladders, nudft, off_resonance, precompiled, select, sensitivity,
@@ -91,7 +91,9 @@ fn ask<R: SimdReal>(device: &Device, rng: &mut ChaCha8Rng) {
         let least = if size_of::<R>() == 4 { -5.6 } else { -12.6 };
         let tolerance =
             10f64.powf(if i < 6 { least + 0.1 * i as f64 } else { rng.random_range(least..-1.0) });
-        let Ok(plan) = Type3::<R>::new(device, x.view(), s.view(), &Options::tolerance(tolerance)) else {
+        let rows = |points| Coordinates::rows("points", points).unwrap();
+        let options = Options::tolerance(tolerance);
+        let Ok(plan) = Type3::<R>::new(device, rows(x.view()), rows(s.view()), &options) else {
             continue;
         };
         for items in [1, rng.random_range(2..20)] {

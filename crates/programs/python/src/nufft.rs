@@ -171,8 +171,8 @@ impl Plan {
     ///     points.
     ///
     /// Arrays of float32 or float64 on the CPU or on the plan's GPU are read where they lie, with any stride.
-    /// Arrays of other real types and on another GPU are copied, as are lists and all points of type 3. Call
-    /// it again to plan anew for other points; without points all sums are 0. Returns None.
+    /// Arrays of other real types and on another GPU are copied, as are lists. Call it again to plan anew for
+    /// other points; without points all sums are 0. Returns None.
     ///
     /// The plan holds the arrays, without a copy, for pickles. Once they have changed it cannot be pickled.
     ///
@@ -417,20 +417,17 @@ impl Plan {
 
     /// Type 3: Σ c_j e^{±i s·x}; Rayspin's exponent is −i2πs·x.
     fn set_free(&self, sources: &[Line], targets: &[Line], kept: Arc<[Kept]>) -> PyResult<()> {
-        let stacked = |axes: &[Line], factor: f64| -> PyResult<Array2<f64>> {
-            let mut all = Array2::zeros((axes[0].count, self.dims));
-            for (axis, mut column) in axes.iter().zip(all.columns_mut()) {
-                column.assign(&Array1::from(axis.doubles().map_err(raised)?));
-            }
-            all *= factor;
-            Ok(all)
+        let points = |axes: &'_ [Line], unit: f64| {
+            let components: rayspin::core::Result<Vec<_>> =
+                axes.iter().map(|axis| axis.component(unit)).collect();
+            components.and_then(|components| Coordinates::new(&components)).map_err(raised)
         };
-        let (positions, frequencies) = (stacked(sources, 1.0)?, stacked(targets, -self.sign / TAU)?);
+        let (positions, frequencies) = (points(sources, 1.0)?, points(targets, -self.sign / TAU)?);
         let (device, options) = (&self.processor.device, Options::tolerance(self.eps));
         let made = match self.double {
-            false => Type3::new(device, positions.view(), frequencies.view(), &options)
+            false => Type3::new(device, positions, frequencies, &options)
                 .map(|plan| Engine::Single(Transform::Free(Box::new(plan)))),
-            true => Type3::new(device, positions.view(), frequencies.view(), &options)
+            true => Type3::new(device, positions, frequencies, &options)
                 .map(|plan| Engine::Double(Transform::Free(Box::new(plan)))),
         };
         self.set(made.map_err(raised)?, kept);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ndarray::ArrayView2;
 use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result, Trajectory};
 use rayspin_device::cuda::HostCopy;
@@ -78,6 +79,28 @@ impl<'a> Component<'a> {
     /// voxels.
     pub(super) fn inverse(&self, n: usize) -> f64 {
         self.unit / n as f64
+    }
+
+    /// The unit in cycles per field of view.
+    pub(super) fn unit(&self) -> f64 {
+        self.unit
+    }
+
+    /// The numbers of a component that a GPU holds, copied to the host; none of one that the host holds.
+    /// Errors: a GPU that fails, no memory.
+    fn copied(&self, host: &Device) -> Result<Option<Array<f64>>> {
+        let copy = match self.values {
+            Values::Single(_) | Values::Double(_) => return Ok(None),
+            Values::SingleOnGpu(array) => {
+                let numbers = array.to_vec()?;
+                (0..self.count).map(|i| numbers[place(self.first, self.stride, i)].into()).collect()
+            }
+            Values::DoubleOnGpu(array) => {
+                let numbers = array.to_vec()?;
+                (0..self.count).map(|i| numbers[place(self.first, self.stride, i)]).collect()
+            }
+        };
+        Array::from_vec(host, &[self.count], copy).map(Some)
     }
 
     /// The component on the host. Errors: it is on a GPU.
@@ -222,6 +245,41 @@ impl<'a> Coordinates<'a> {
         Ok(Self { components: all, dims: components.len() })
     }
 
+    /// The rows of an array `[point, dim]`, components x, y, z, in C order. Errors name them `name`.
+    ///
+    /// Errors: another order; no points, no or more than three components.
+    pub fn rows(name: &'static str, rows: ArrayView2<'a, f64>) -> Result<Self> {
+        let (count, dims) = rows.dim();
+        if count == 0 || !(1..=3).contains(&dims) {
+            return Err(Error::Shape {
+                what: name.into(),
+                expected: "[at least 1, 1 to 3]".into(),
+                found: rayspin_core::format_shape(rows.shape()),
+            });
+        }
+        let Some(all) = rows.to_slice() else {
+            return Err(Error::value(name, "an array in C order", "another order"));
+        };
+        let (values, stride) = (Values::Double(all), dims as isize);
+        let component = |first| Component { name, values, first, stride, count, unit: 1.0 };
+        Ok(Self { components: std::array::from_fn(component), dims })
+    }
+
+    /// The components that a GPU holds, copied to the host.
+    pub(super) fn copied(&self, host: &Device) -> Result<Vec<Option<Array<f64>>>> {
+        self.components().iter().map(|component| component.copied(host)).collect()
+    }
+
+    /// The points with [copies](Coordinates::copied) in place of the components that a GPU holds.
+    pub(super) fn with_copies(mut self, copies: &'a [Option<Array<f64>>]) -> Self {
+        for (component, copy) in self.components.iter_mut().zip(copies) {
+            if let Some(copy) = copy {
+                (component.values, component.first, component.stride) = (Values::Double(copy.cpu()), 0, 1);
+            }
+        }
+        self
+    }
+
     /// Number of points.
     pub fn samples(&self) -> usize {
         self.components[0].count
@@ -284,7 +342,7 @@ impl<'a> From<&'a Trajectory> for Coordinates<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use rayspin_core::{C32, C64};
@@ -295,7 +353,7 @@ mod tests {
     use crate::nufft::{Nufft, Options};
 
     /// Numbers of a component in memory with others: the array, its first element and its stride.
-    struct Held {
+    pub(in crate::nufft) struct Held {
         single: Option<Array<f32>>,
         double: Array<f64>,
         first: usize,
@@ -303,7 +361,12 @@ mod tests {
     }
 
     /// Memory of `device` with gaps, which hold numbers that are not finite.
-    fn held(device: &Device, numbers: &[f64], (first, stride): (usize, isize), single: bool) -> Held {
+    pub(in crate::nufft) fn held(
+        device: &Device,
+        numbers: &[f64],
+        (first, stride): (usize, isize),
+        single: bool,
+    ) -> Held {
         let len = first.max(place(first, stride, numbers.len() - 1)) + 2;
         let mut all = vec![f64::NAN; len];
         for (i, &number) in numbers.iter().enumerate() {
@@ -319,7 +382,12 @@ mod tests {
     }
 
     impl Held {
-        fn component(&self, name: &'static str, unit: f64, count: usize) -> Component<'_> {
+        pub(in crate::nufft) fn component(
+            &self,
+            name: &'static str,
+            unit: f64,
+            count: usize,
+        ) -> Component<'_> {
             let all = match &self.single {
                 Some(array) => Component::new(name, array),
                 None => Component::new(name, &self.double),

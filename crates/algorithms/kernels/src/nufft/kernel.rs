@@ -10,7 +10,8 @@ pub(crate) const MAX_WIDTH: usize = 16;
 pub(crate) struct Kernel {
     pub(crate) width: usize,
     pub(crate) beta: f64,
-    peak: f64,
+    /// I₀(β).
+    pub(crate) peak: f64,
 }
 
 /// Relative l2 error of a d-dimensional transform by aliasing alone, for random points and coefficients: √d ·

@@ -3,7 +3,7 @@
 use ndarray::{ArrayD, Ix1};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use rayspin::core::{Error, Result};
+use rayspin::core::Result;
 use rayspin::device::{Array, Backend};
 use rayspin::kernels::nufft::Component;
 
@@ -93,21 +93,6 @@ impl Line {
                 to_numpy(py, ArrayD::from_shape_fn(vec![self.count], |at| all[self.place(at[0])]))
             }
         })
-    }
-
-    /// The numbers on the host in double precision. Errors: one that is not finite.
-    pub(crate) fn doubles(&self) -> Result<Vec<f64>> {
-        let places = (0..self.count).map(|number| self.place(number));
-        let values: Vec<f64> = match &self.array {
-            Reals::Single(array) => array.read().map(|all| places.map(|at| all[at].into()).collect()),
-            Reals::Double(array) => array.read().map(|all| places.map(|at| all[at]).collect()),
-        }?;
-        match values.iter().position(|value| !value.is_finite()) {
-            Some(index) => {
-                Err(Error::NotFinite { what: self.name.to_owned(), index, found: values[index].to_string() })
-            }
-            None => Ok(values),
-        }
     }
 }
 

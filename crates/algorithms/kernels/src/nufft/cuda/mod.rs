@@ -3,7 +3,7 @@
 
 mod gridding;
 mod needs;
-mod points;
+pub(super) mod points;
 #[cfg(test)]
 mod tests;
 mod tiles;
@@ -84,6 +84,7 @@ fn program<R: Real>(tiles: &Tiles, window: &Window) -> Vec<Define> {
 pub(crate) fn builds() -> Vec<Build> {
     fn of<R: Real>(all: &mut Vec<Build>) {
         let row = |source, defines| Build { source, defines, spill_bytes: 0 };
+        all.extend(super::type3::builds::<R>());
         for dims in 1..=3 {
             all.push(row(&points::SOURCE, points::defines::<R>(dims)));
             for (width, coils) in [(3, 1), (6, 4), (16, 1)] {

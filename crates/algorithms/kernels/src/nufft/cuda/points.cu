@@ -32,16 +32,6 @@ static __device__ __forceinline__ int first_of(unsigned tile, double fine, doubl
     double inverse[3] = {inverse_x, inverse_y, inverse_z}, fine[3] = {fine_x, fine_y, fine_z},                        \
            tiles[3] = {tiles_x, tiles_y, tiles_z};
 
-// Component d of point j is the number start + j · stride of its array: a float where bit d of `singles` is
-// set, else a double.
-#define COMPONENTS                                                                                                    \
-    const unsigned* numbers[3] = {x, y, z};                                                                           \
-    long long start[3] = {start_x, start_y, start_z}, stride[3] = {stride_x, stride_y, stride_z};
-
-static __device__ __forceinline__ double number(const unsigned* numbers, bool single, long long at) {
-    return single ? (double)((const float*)numbers)[at] : ((const double*)numbers)[at];
-}
-
 // What `locate` computes of a point and `place` brings into order: the polynomials' arguments, and the first
 // cell of the footprint in its tile, x + 2^10 y + 2^20 z. One aligned read, for the points of a tile lie
 // anywhere in memory.

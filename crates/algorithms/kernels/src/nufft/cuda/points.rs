@@ -13,7 +13,9 @@ use super::tiles::Tiles;
 use crate::nufft::coordinates::{Component, Coordinates, Values};
 
 pub(super) static SOURCE: Source =
-    Source { name: "nufft_points", files: &[("points.cu", include_str!("points.cu"))] };
+    Source { name: "nufft_points", files: &[COMPONENTS, ("points.cu", include_str!("points.cu"))] };
+/// How kernels read points.
+pub(in crate::nufft) const COMPONENTS: (&str, &str) = ("components.cuh", include_str!("components.cuh"));
 
 const THREADS: u32 = 256;
 /// Numbers that the host reads of sorted points.
@@ -200,7 +202,7 @@ enum Numbers {
 }
 
 /// The components that a GPU needs copies of.
-struct Copies {
+pub(in crate::nufft) struct Copies {
     /// All components of a trajectory, one point after the other.
     whole: Option<Array<f64>>,
     /// Each component on its own.
@@ -208,7 +210,7 @@ struct Copies {
 }
 
 impl Copies {
-    fn new(device: &Device, coordinates: &Coordinates<'_>) -> Result<Self> {
+    pub(in crate::nufft) fn new(device: &Device, coordinates: &Coordinates<'_>) -> Result<Self> {
         fn upload<T: Element>(device: &Device, values: Cow<'_, [T]>) -> Result<Array<T>> {
             Array::from_slice(device, &[values.len()], &values)
         }
@@ -232,7 +234,11 @@ impl Copies {
     /// component.
     ///
     /// Errors: components on another GPU.
-    fn arguments<'a>(&'a self, device: &Device, coordinates: &Coordinates<'a>) -> Result<Vec<Argument<'a>>> {
+    pub(in crate::nufft) fn arguments<'a>(
+        &'a self,
+        device: &Device,
+        coordinates: &Coordinates<'a>,
+    ) -> Result<Vec<Argument<'a>>> {
         fn words<T: Element>(array: &Array<T>) -> Result<View<'_, u32>> {
             array.cuda().words().ok_or_else(super::missing)
         }
@@ -292,7 +298,7 @@ fn passes(bound: usize) -> (u32, u32) {
     (passes, bits.div_ceil(passes.max(1)))
 }
 
-pub(super) fn defines<R: Real>(dims: usize) -> Vec<Define> {
+pub(in crate::nufft) fn defines<R: Real>(dims: usize) -> Vec<Define> {
     vec![crate::cuda::define::<R>(), ("DIMS", dims.to_string())]
 }
 

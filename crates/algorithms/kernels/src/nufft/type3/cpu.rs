@@ -2,11 +2,12 @@
 
 use num_complex::Complex;
 use rayon::prelude::*;
-use rayspin_core::{Real, Result, Trajectory};
+use rayspin_core::{Real, Result};
 use rayspin_device::cpu::Stop;
 use rayspin_device::{Array, Cpu, Device};
 
-use super::stages::Factors;
+use super::points::Factors;
+use crate::nufft::Coordinates;
 use crate::nufft::cpu::group::{self, Kernels, items};
 use crate::nufft::cpu::points::Points;
 use crate::nufft::cpu::{Engine as Transform, Fine, Gridding, Weights, simd};
@@ -19,8 +20,8 @@ use crate::workspace::WorkspaceCache;
 pub(super) struct Engine<R: Real> {
     host: Device,
     gridding: Gridding<R>,
-    before: Vec<Complex<R>>,
-    after: Vec<Complex<R>>,
+    before: Array<Complex<R>>,
+    after: Array<Complex<R>>,
     workspace: WorkspaceCache<Workspace<R>>,
 }
 
@@ -41,13 +42,13 @@ impl<R: Real> Engine<R> {
         host: Device,
         layout: Layout,
         kernel: &Kernel,
-        cells: &Trajectory,
+        cells: &Coordinates<'_>,
         Factors { before, after }: Factors<R>,
     ) -> Result<Self> {
         let (cpu, weights) = (host.cpu_side(), Weights::new(layout.dims, &kernel.polynomials()));
         let mut points = Points::new();
         let matrix = &layout.fine[layout.outer()..];
-        cpu.run(|| points.sort(cpu.level(), &layout, &cells.into(), matrix))?;
+        cpu.run(|| points.sort(cpu.level(), &layout, cells, matrix))?;
         let gridding = Gridding::new(layout, points, weights);
         Ok(Self { host, gridding, before, after, workspace: WorkspaceCache::default() })
     }
@@ -87,7 +88,7 @@ impl<R: Real> Engine<R> {
         for (values, out) in values.chunks(together * self.positions()).zip(groups) {
             self.with_workspace(values.len() / self.positions(), |work| {
                 let weighted = &mut work.values.cpu_mut()[..values.len()];
-                multiply(cpu, weighted, Some(values), &self.before, |factor| factor);
+                multiply(cpu, weighted, Some(values), self.before.cpu(), |factor| factor);
                 let (grids, halo) = (work.grids.cpu_mut(), work.halo.cpu_mut());
                 let each = grids.chunks_exact_mut(self.gridding.layout.cells());
                 for (values, grid) in weighted.chunks_exact(self.positions()).zip(each) {
@@ -95,7 +96,7 @@ impl<R: Real> Engine<R> {
                 }
                 let cells = self.gridding.layout.cells() * (values.len() / self.positions());
                 transform.forward_items(cpu, &grids[..cells], out)?;
-                multiply(cpu, out, None, &self.after, |factor| factor);
+                multiply(cpu, out, None, self.after.cpu(), |factor| factor);
                 Ok(())
             })?;
         }
@@ -115,12 +116,12 @@ impl<R: Real> Engine<R> {
         for (values, out) in values.chunks(together * self.frequencies()).zip(groups) {
             self.with_workspace(values.len() / self.frequencies(), |work| {
                 let weighted = &mut work.values.cpu_mut()[..values.len()];
-                multiply(cpu, weighted, Some(values), &self.after, |factor| factor.conj());
+                multiply(cpu, weighted, Some(values), self.after.cpu(), |factor| factor.conj());
                 let cells = self.gridding.layout.cells() * (values.len() / self.frequencies());
                 let grids = &mut work.grids.cpu_mut()[..cells];
                 transform.adjoint_items(cpu, weighted, grids)?;
                 self.interp(cpu, grids, out, work.interleaved.cpu_mut(), kernels.as_ref());
-                multiply(cpu, out, None, &self.before, |factor| factor.conj());
+                multiply(cpu, out, None, self.before.cpu(), |factor| factor.conj());
                 Stop::of_caller().check()
             })?;
         }

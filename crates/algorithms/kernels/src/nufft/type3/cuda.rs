@@ -1,11 +1,12 @@
 //! Type 3 on a GPU.
 
 use num_complex::Complex;
-use rayspin_core::{Real, Result, Trajectory};
+use rayspin_core::{Real, Result};
 use rayspin_device::cuda::{View, ViewMut};
 use rayspin_device::{Array, Device, Element};
 
-use super::stages::Factors;
+use super::points::Factors;
+use crate::nufft::Coordinates;
 use crate::nufft::cuda::{Engine as Transform, Gridding, cuda, missing};
 use crate::nufft::kernel::Kernel;
 use crate::nufft::layout::Layout;
@@ -27,15 +28,15 @@ impl<R: Real> Engine<R> {
         device: &Device,
         layout: &Layout,
         kernel: &Kernel,
-        cells: &Trajectory,
+        cells: &Coordinates<'_>,
         Factors { before, after }: Factors<R>,
     ) -> Result<Self> {
         let (matrix, values) = (&layout.fine[layout.outer()..], before.len().max(after.len()));
         Ok(Self {
             device: device.clone(),
-            gridding: Gridding::new(device, &cells.into(), matrix, layout.fine, kernel, values)?,
-            before: Array::from_vec(device, &[before.len()], before)?,
-            after: Array::from_vec(device, &[after.len()], after)?,
+            gridding: Gridding::new(device, cells, matrix, layout.fine, kernel, values)?,
+            before,
+            after,
         })
     }
 

@@ -2,21 +2,23 @@
 
 mod cpu;
 mod cuda;
+mod points;
 pub mod reference;
 mod stages;
 #[cfg(test)]
 mod tests;
 
-use ndarray::ArrayView2;
 use num_complex::Complex;
 use rayspin_core::{Real, Result, expect_shape};
 use rayspin_device::{Array, Backend, Device};
 
 use super::layout::Layout;
-use super::{Nufft, Options, check_memory};
+use super::{Coordinates, Nufft, Options, check_memory};
 use crate::concrete::{other_type, same_mut, same_ref};
+pub(super) use points::cuda::builds;
+use points::{Factors, Placed, Points, coordinates};
 pub(super) use stages::windows;
-use stages::{Size, Stages, extents};
+use stages::{Size, Stages};
 
 /// Forward: s\[j\] = Σ_k f\[k\] e^{−i2πs_j·x_k}. Adjoint: f\[k\] = Σ_j s\[j\] e^{+i2πs_j·x_k}. Positions x_k
 /// and frequencies s_j may lie anywhere, in 1 to 3 dimensions, and their units are each other's inverse.
@@ -27,10 +29,10 @@ use stages::{Size, Stages, extents};
 /// memory grow with the number of grid cells, Π (4σS_dX_d + W), where X is the half-width of the positions.
 /// Centres cost nothing, however far from zero.
 ///
-/// On a GPU, values, grids and factors are in its memory, and the host takes no part in a transform. The
-/// GPU's Fourier
-/// transforms end at 8192 points: if the second stage has more cells along an axis, or 2³² cells in all, the
-/// host computes the transform and copies the values.
+/// On a GPU, points, values, grids and factors are in its memory, and the host takes no part in a transform.
+/// A plan reads the points there, and the host reads their extents alone. The GPU's Fourier transforms end at
+/// 8192 points: if the second stage has more cells along an axis, or 2³² cells in all, the host computes the
+/// transform and copies points and values.
 ///
 /// For random values the relative l2 error is near or below the tolerance, 2e-6 … 0.1 in f32 and 2e-13 … 0.1
 /// in f64. The two directions are each other's adjoint to rounding.
@@ -42,12 +44,13 @@ use stages::{Size, Stages, extents};
 /// use ndarray::array;
 /// use rayspin_core::C32;
 /// use rayspin_device::{Array, Device};
-/// use rayspin_kernels::nufft::{Options, Type3};
+/// use rayspin_kernels::nufft::{Coordinates, Options, Type3};
 ///
 /// let device = Device::cpu()?;
-/// let (positions, frequencies) = (array![[0.0], [0.25]], array![[1.0], [0.0]]);
-/// let options = Options::tolerance(1e-5);
-/// let plan = Type3::<f32>::new(&device, positions.view(), frequencies.view(), &options)?;
+/// let (x, s) = (array![[0.0], [0.25]], array![[1.0], [0.0]]);
+/// let positions = Coordinates::rows("positions", x.view())?;
+/// let frequencies = Coordinates::rows("frequencies", s.view())?;
+/// let plan = Type3::<f32>::new(&device, positions, frequencies, &Options::tolerance(1e-5))?;
 /// let values = Array::from_vec(&device, &[2], vec![C32::ONE; 2])?;
 /// let mut out = Array::zeros(&device, &[2])?;
 /// plan.forward(&values, &mut out)?;
@@ -76,51 +79,69 @@ enum Engine<R: Real> {
 }
 
 impl<R: Real> Type3<R> {
-    /// Plans transforms from `positions` `[position, dim]` to `frequencies` `[frequency, dim]`, components x,
-    /// y, z.
+    /// Plans transforms from `positions` to `frequencies`, in memory of the host or of the plan's GPU. A
+    /// component's unit multiplies its numbers.
     ///
-    /// Errors: no points; dimensions that differ or are not 1 to 3; points that are not finite; a tolerance
-    /// or upsampling out of range; extents whose product needs more memory than there is.
-    pub fn new(
+    /// Errors: dimensions that differ; points that are not finite or on another device; a tolerance or
+    /// upsampling out of range; extents whose product needs more memory than there is.
+    pub fn new<'a>(
         device: &Device,
-        positions: ArrayView2<'_, f64>,
-        frequencies: ArrayView2<'_, f64>,
+        positions: impl Into<Coordinates<'a>>,
+        frequencies: impl Into<Coordinates<'a>>,
         options: &Options,
     ) -> Result<Self> {
-        let (x, s) = (extents("positions", positions)?, extents("frequencies", frequencies)?);
-        expect_shape("frequencies", &[frequencies.nrows(), x.len()], frequencies.shape())?;
-        let size = Size { x: &x, s: &s, positions: positions.nrows(), frequencies: frequencies.nrows() };
-        let on_gpu = match device.backend() {
-            Backend::Cuda(_) => Some(Stages::choose::<R>(options, size, super::cuda::cost::<R>)?),
-            Backend::Cpu(_) => None,
-        };
-        let (processor, stages) = match on_gpu {
-            Some(stages) if stages.suit_a_gpu::<R>() => (device.clone(), stages),
-            _ => (device.host(), Stages::choose::<R>(options, size, super::cost::<R>)?),
-        };
+        let (positions, frequencies) = (positions.into(), frequencies.into());
+        let expected = [frequencies.samples(), positions.dims()];
+        expect_shape("frequencies", &expected, &[frequencies.samples(), frequencies.dims()])?;
+        let (x_points, s_points) = (Points::new(device, positions)?, Points::new(device, frequencies)?);
+        let (x, s) = (x_points.extents()?, s_points.extents()?);
+        let size = Size { x: &x, s: &s, positions: positions.samples(), frequencies: frequencies.samples() };
+        if let Backend::Cuda(_) = device.backend() {
+            let stages = Stages::choose::<R>(options, size, super::cuda::cost::<R>)?;
+            if stages.suit_a_gpu::<R>() {
+                return Self::with_stages(device, device, size, stages, [&x_points, &s_points]);
+            }
+        }
+        let host = device.host();
+        let stages = Stages::choose::<R>(options, size, super::cost::<R>)?;
+        let copies = [positions.copied(&host)?, frequencies.copied(&host)?];
+        let x_points = Points::new(&host, positions.with_copies(&copies[0]))?;
+        let s_points = Points::new(&host, frequencies.with_copies(&copies[1]))?;
+        Self::with_stages(device, &host, size, stages, [&x_points, &s_points])
+    }
+
+    /// Plans for the positions and the frequencies, on the processor that has them.
+    fn with_stages(
+        device: &Device,
+        processor: &Device,
+        size: Size<'_>,
+        stages: Stages,
+        [positions, frequencies]: [&Points<'_>; 2],
+    ) -> Result<Self> {
         let Stages { kernel, matrix, .. } = &stages;
         let layout = Layout::new::<R>(matrix, 1.0, kernel)?;
         debug_assert_eq!(layout.fine[layout.outer()..], matrix[..]);
         if let Backend::Cpu(_) = processor.backend() {
-            check_memory::<R>(&layout, positions.nrows())?;
+            check_memory::<R>(&layout, size.positions)?;
         }
-        let (cells, cycles) = (stages.cells(positions, size)?, stages.cycles(frequencies, size)?);
-        let transform =
-            Nufft::with_kernel(&processor, &cycles, matrix, stages.inner_upsampling, stages.inner)?;
-        let factors = stages.factors(device.cpu_side(), positions, frequencies, size);
+        let axes = stages.axes(size);
+        let Placed { numbers, factors: after } = frequencies.frequencies(&stages, &axes)?;
+        let cycles = coordinates(&numbers)?;
+        let transform = Nufft::with_kernel(processor, cycles, matrix, stages.inner_upsampling, stages.inner)?;
+        let Placed { numbers, factors: before } = positions.positions(&stages, &axes)?;
+        let (cells, factors) = (coordinates(&numbers)?, Factors { before, after });
         let engine = match processor.backend() {
             Backend::Cpu(_) => {
                 Engine::Cpu(Box::new(cpu::Engine::new(processor.clone(), layout, kernel, &cells, factors)?))
             }
             Backend::Cuda(_) => {
-                let engine = cuda::Engine::new(&processor, &layout, kernel, &cells, factors)?;
-                Engine::Cuda(Box::new(engine))
+                Engine::Cuda(Box::new(cuda::Engine::new(processor, &layout, kernel, &cells, factors)?))
             }
         };
         Ok(Self {
             device: device.clone(),
-            positions: positions.nrows(),
-            frequencies: frequencies.nrows(),
+            positions: size.positions,
+            frequencies: size.frequencies,
             width: kernel.width,
             transform,
             engine,

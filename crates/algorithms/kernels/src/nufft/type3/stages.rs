@@ -1,10 +1,6 @@
 //! The extents of both sets of points, and the grids and kernels for them.
 
-use ndarray::{Array2, ArrayView2};
-use num_complex::Complex;
-use rayon::prelude::*;
-use rayspin_core::{C64, Error, Real, Result, Trajectory};
-use rayspin_device::Cpu;
+use rayspin_core::{Error, Real, Result};
 
 use crate::fft::cuda::line::LONGEST;
 use crate::nufft::kernel::Kernel;
@@ -30,15 +26,6 @@ pub(super) struct Size<'a> {
 /// The cost of a type 2 with a matrix, an upsampling, a width and a number of samples, on a processor.
 pub(super) type Cost = fn(&[usize], f64, usize, usize) -> f64;
 
-/// The factors of values at the points.
-pub(super) struct Factors<R> {
-    /// e^{−i2πs_c·x_k}, s_c the centre of the frequencies.
-    pub(super) before: Vec<Complex<R>>,
-    /// e^{−i2π(s_j − s_c)·(x_c − hδ)} / φ̂(h(s_j − s_c)), x_c the centre of the positions, h the grid's
-    /// spacing, δ the place of the centre from the grid's middle, in cells.
-    pub(super) after: Vec<Complex<R>>,
-}
-
 /// The kernels and upsamplings of both stages, and the grid between them.
 pub(super) struct Stages {
     pub(super) kernel: Kernel,
@@ -50,26 +37,25 @@ pub(super) struct Stages {
     pub(super) inner_upsampling: f64,
 }
 
-/// Middle and half-width along each component. Errors: as [`super::Type3::new`].
-pub(super) fn extents(what: &str, points: ArrayView2<'_, f64>) -> Result<Vec<Extent>> {
-    let (count, dims) = points.dim();
-    if count == 0 || !(1..=3).contains(&dims) {
-        return Err(Error::Shape {
-            what: what.into(),
-            expected: "[at least 1, 1 to 3]".into(),
-            found: rayspin_core::format_shape(points.shape()),
-        });
-    }
-    if let Some((index, value)) = points.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-        return Err(Error::NotFinite { what: what.into(), index, found: value.to_string() });
-    }
-    let extent = |column: ndarray::ArrayView1<'_, f64>| {
-        let least = column.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+/// What the first stage knows of an axis.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Axis {
+    /// The centre x_c of the positions.
+    pub(super) x_centre: f64,
+    /// The centre s_c of the frequencies.
+    pub(super) s_centre: f64,
+    /// The spacing h of the grid.
+    pub(super) spacing: f64,
+    /// Cells of the grid.
+    pub(super) cells: usize,
+}
+
+impl Extent {
+    /// The extent of numbers from `least` to `most`.
+    pub(super) fn new(least: f64, most: f64) -> Self {
         let centre = 0.5 * least + 0.5 * most;
-        Extent { centre, half: (most - centre).max(centre - least) }
-    };
-    Ok(points.columns().into_iter().map(extent).collect())
+        Self { centre, half: (most - centre).max(centre - least) }
+    }
 }
 
 impl Stages {
@@ -161,59 +147,23 @@ impl Stages {
         })
     }
 
-    /// The centre of the positions, in cells from the grid's middle. It lies where no edge of its footprint
-    /// meets a cell: the kernel's small step there counts most at cells, and positions may all be the same.
-    fn shift(&self) -> f64 {
+    /// The place δ of the centre of the positions, in cells from the grid's middle. It lies where no edge of
+    /// its footprint meets a cell: the kernel's small step there counts most at cells, and positions may all
+    /// be the same.
+    pub(super) fn shift(&self) -> f64 {
         if self.kernel.width.is_multiple_of(2) { 0.5 } else { 0.0 }
     }
 
-    /// The positions in cells of the grid.
-    pub(super) fn cells(&self, positions: ArrayView2<'_, f64>, size: Size<'_>) -> Result<Trajectory> {
-        let (x, matrix) = (size.x, &self.matrix);
-        Trajectory::from_cycles_per_fov(Array2::from_shape_fn(positions.raw_dim(), |(k, d)| {
-            (positions[[k, d]] - x[d].centre) / self.spacing[d]
-                + self.shift()
-                + (matrix[x.len() - 1 - d] / 2) as f64
-        }))
-    }
-
-    /// The frequencies in cycles per extent of the grid.
-    pub(super) fn cycles(&self, frequencies: ArrayView2<'_, f64>, size: Size<'_>) -> Result<Trajectory> {
-        let (s, matrix) = (size.s, &self.matrix);
-        Trajectory::from_cycles_per_fov(Array2::from_shape_fn(frequencies.raw_dim(), |(j, d)| {
-            (frequencies[[j, d]] - s[d].centre) * self.spacing[d] * matrix[s.len() - 1 - d] as f64
-        }))
-    }
-
-    /// The factors of values at the positions and at the frequencies.
-    pub(super) fn factors<R: Real>(
-        &self,
-        cpu: &Cpu,
-        positions: ArrayView2<'_, f64>,
-        frequencies: ArrayView2<'_, f64>,
-        Size { x, s, .. }: Size<'_>,
-    ) -> Factors<R> {
-        let phase = |turns: f64, scale: f64| {
-            let value = C64::cis(-std::f64::consts::TAU * turns) * scale;
-            Complex::new(<R as Real>::from_f64(value.re), <R as Real>::from_f64(value.im))
+    /// The axes x, y, z of the grid.
+    pub(super) fn axes(&self, size: Size<'_>) -> Vec<Axis> {
+        let extents = size.x.iter().zip(size.s).zip(self.spacing.iter().zip(self.matrix.iter().rev()));
+        let axis = |((x, s), (&spacing, &cells)): ((&Extent, &Extent), _)| Axis {
+            x_centre: x.centre,
+            s_centre: s.centre,
+            spacing,
+            cells,
         };
-        let before = |k: usize| phase((0..x.len()).map(|d| turns(s[d].centre, positions[[k, d]])).sum(), 1.0);
-        let after = |j: usize| {
-            let (mut sum, mut scale) = (0.0, 1.0);
-            for d in 0..x.len() {
-                let frequency = frequencies[[j, d]];
-                // These products are exact, but the difference of frequencies is not.
-                sum += turns(frequency, x[d].centre) - turns(s[d].centre, x[d].centre);
-                let cycles = (frequency - s[d].centre) * self.spacing[d];
-                sum -= cycles * self.shift();
-                scale /= self.kernel.fourier(cycles);
-            }
-            phase(sum, scale)
-        };
-        cpu.run(|| Factors {
-            before: (0..positions.nrows()).into_par_iter().map(before).collect(),
-            after: (0..frequencies.nrows()).into_par_iter().map(after).collect(),
-        })
+        extents.map(axis).collect()
     }
 }
 
@@ -245,10 +195,4 @@ pub(in crate::nufft) fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
         tolerance /= 1.05;
     }
     all
-}
-
-/// The product ab minus a whole number, exact up to the last rounding for any size of the product.
-fn turns(a: f64, b: f64) -> f64 {
-    let product = a * b;
-    (product - product.round()) + a.mul_add(b, -product)
 }

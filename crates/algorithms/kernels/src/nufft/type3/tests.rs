@@ -1,9 +1,11 @@
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::C64;
+use rayspin_core::{C64, Error};
+use rayspin_device::BackendKind;
 
 use super::super::BOUND;
+use super::super::coordinates::tests::{Held, held};
 use super::super::tests::{cpu, distance, nan, narrow, random, widen};
 use super::*;
 use crate::cuda::gpus;
@@ -41,6 +43,10 @@ fn points(set: Set, count: usize, half: &[f64], rng: &mut ChaCha8Rng) -> Array2<
     })
 }
 
+fn rows(points: &Array2<f64>) -> Coordinates<'_> {
+    Coordinates::rows("points", points.view()).unwrap()
+}
+
 fn inner(a: &[C64], b: &[C64]) -> C64 {
     a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
 }
@@ -59,7 +65,7 @@ fn check<R: Real>(
     case: &str,
 ) -> f64 {
     let case = format!("{case}, {}, {options:?}", R::NAME);
-    let plan = match Type3::<R>::new(device, x.view(), s.view(), &options) {
+    let plan = match Type3::<R>::new(device, rows(&x), rows(&s), &options) {
         Ok(plan) => plan,
         Err(error) => {
             assert!(size_of::<R>() == 4 && options.tolerance < 1e-5 && x.ncols() > 1, "{case}: {error}");
@@ -174,7 +180,7 @@ fn batches_repeat_and_take_the_stated_memory_on_a_gpu() {
             }
             [forward, adjoint]
         };
-        let plan = || Type3::<R>::new(device, x.view(), s.view(), &few::<R>()).unwrap();
+        let plan = || Type3::<R>::new(device, rows(&x), rows(&s), &few::<R>()).unwrap();
         let before = cuda.memory_used().0;
         let whole = plan();
         let together = run(&whole, 5);
@@ -216,12 +222,75 @@ fn long_grids_of_a_gpu_are_computed_by_the_host() {
     let values = random(50, &mut rng);
     let expected = reference::forward(x.view(), s.view(), &values);
     for device in gpus() {
-        let plan = Type3::<f64>::new(device, x.view(), s.view(), &Options::tolerance(1e-6)).unwrap();
+        let plan = Type3::<f64>::new(device, rows(&x), rows(&s), &Options::tolerance(1e-6)).unwrap();
         assert!(plan.transform.device().same_as(&device.host()) && plan.device().same_as(device));
         let values = Array::from_slice(device, &[50], &values).unwrap();
         let mut found = nan::<f64>(device, &[40]);
         plan.forward(&values, &mut found).unwrap();
         assert!(distance(&found.to_vec().unwrap(), &expected) < 3e-6);
+    }
+}
+
+const UNITS: [f64; 3] = [-0.5, 2.0, 1.0];
+
+fn with_units(held: &[Held], count: usize) -> Coordinates<'_> {
+    let components: Vec<_> =
+        held.iter().zip(UNITS).map(|(held, unit)| held.component("points", unit, count)).collect();
+    Coordinates::new(&components).unwrap()
+}
+
+/// Components in memory of the host and of the plan's device, in either precision, with gaps, backwards and
+/// in other units, give the plan of their numbers.
+#[test]
+fn points_are_read_where_they_lie() {
+    let mut rng = ChaCha8Rng::seed_from_u64(19);
+    for device in std::iter::once(&cpu()).chain(gpus()) {
+        // The last grid is too long for a GPU.
+        for (dims, half) in [(3, 2.0f32), (2, 3.0), (1, 60.0)] {
+            let mut set = |count: usize, turn: usize| {
+                // Numbers of f32, so that both precisions hold the same.
+                let numbers =
+                    Array2::from_shape_fn((count, dims), |_| f64::from(rng.random_range(-half..half)));
+                let place = [(3, 2), (2 * count, -2), (0, 1)];
+                let held: Vec<Held> = (0..dims)
+                    .map(|d| {
+                        let owner = if (d + turn) % 3 == 2 { &device.host() } else { device };
+                        held(owner, &numbers.column(d).to_vec(), place[(d + turn) % 3], d == turn)
+                    })
+                    .collect();
+                (numbers * &ndarray::aview1(&UNITS[..dims]), held)
+            };
+            let ((x, x_held), (s, s_held)) = (set(500, 0), set(300, 1));
+            let options = few::<f64>();
+            let (x_points, s_points) = (with_units(&x_held, 500), with_units(&s_held, 300));
+            let plan = Type3::<f64>::new(device, x_points, s_points, &options).unwrap();
+            let on_host = plan.transform.device().same_as(&device.host());
+            assert_eq!(on_host, device.kind() == BackendKind::Cpu || dims == 1);
+            let values = random(500, &mut rng);
+            let expected = reference::forward(x.view(), s.view(), &values);
+            let values = Array::from_vec(device, &[500], values).unwrap();
+            let mut transformed = nan::<f64>(device, &[300]);
+            plan.forward(&values, &mut transformed).unwrap();
+            assert!(distance(&transformed.to_vec().unwrap(), &expected) < BOUND * options.tolerance);
+        }
+    }
+}
+
+#[test]
+fn a_number_that_is_not_finite_is_named() {
+    for device in std::iter::once(&cpu()).chain(gpus()) {
+        let good: Vec<f64> = (0..700).map(|i| f64::from(i % 11) - 5.0).collect();
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let mut bad = good.clone();
+            (bad[699], bad[613]) = (wrong, wrong);
+            let (right, faulty) = (held(device, &good, (0, 1), false), held(device, &bad, (1, 2), true));
+            let right = right.component("x", 1.0, 700);
+            let faulty = faulty.component("s", 1.0, 700);
+            let [right, faulty] = [right, faulty].map(|component| Coordinates::new(&[component]).unwrap());
+            let error = Type3::<f32>::new(device, right, faulty, &few::<f32>()).unwrap_err();
+            let Error::NotFinite { what, index, found } = &error else { panic!("{error}") };
+            assert_eq!((&what[..], *index, &found[..]), ("s", 613, &wrong.to_string()[..]));
+        }
     }
 }
 
@@ -234,7 +303,7 @@ fn a_batch_is_its_items_and_threads_do_not_matter() {
     let (data, _) = narrow::<f32>(&random(5 * 900, &mut rng));
     let run = |threads: usize| {
         let device = Device::cpu_with_threads(threads).unwrap();
-        let plan = Type3::<f32>::new(&device, x.view(), s.view(), &Options::tolerance(1e-4)).unwrap();
+        let plan = Type3::<f32>::new(&device, rows(&x), rows(&s), &Options::tolerance(1e-4)).unwrap();
         assert!(plan.bytes(5) > 0);
         let both = |values: &[Complex<f32>], data: &[Complex<f32>], batch: usize| {
             let values = Array::from_vec(&device, &[batch, 40_000], values.to_vec()).unwrap();
@@ -269,8 +338,12 @@ fn bad_input(device: &Device) {
     let (x, s) =
         (points(Set::Uniform, 9, &[1.0, 1.0], &mut rng), points(Set::Uniform, 7, &[1.0, 1.0], &mut rng));
     let error = |x: &Array2<f64>, s: &Array2<f64>, tolerance: f64, upsampling: Option<f64>| {
-        let plan = Type3::<f32>::new(device, x.view(), s.view(), &Options { tolerance, upsampling });
-        plan.err().map(|e| e.to_string()).unwrap_or_default()
+        let plan = || {
+            let (x, s) =
+                (Coordinates::rows("positions", x.view())?, Coordinates::rows("frequencies", s.view())?);
+            Type3::<f32>::new(device, x, s, &Options { tolerance, upsampling })
+        };
+        plan().err().map(|e| e.to_string()).unwrap_or_default()
     };
     assert_eq!(error(&x, &s, 1e-3, None), "");
     assert!(error(&x, &Array2::zeros((7, 3)), 1e-3, None).contains("frequencies"));
@@ -283,7 +356,7 @@ fn bad_input(device: &Device) {
     assert!(error(&x, &s, 1e-9, None).contains("tolerance"));
     assert!(error(&x, &s, f64::NAN, None).contains("tolerance"));
     assert!(error(&x, &s, 1e-3, Some(3.0)).contains("upsampling"));
-    let plan = Type3::<f32>::new(device, x.view(), s.view(), &Options::tolerance(1e-3)).unwrap();
+    let plan = Type3::<f32>::new(device, rows(&x), rows(&s), &Options::tolerance(1e-3)).unwrap();
     let array = |shape: &[usize]| Array::<Complex<f32>>::zeros(device, shape).unwrap();
     assert!(plan.forward(&array(&[2, 9]), &mut array(&[2, 7])).is_ok());
     assert!(plan.forward(&array(&[9]), &mut array(&[8])).is_err());

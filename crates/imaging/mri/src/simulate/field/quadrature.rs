@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rayspin_core::{C64, Result};
 use rayspin_device::cpu::expect_memory;
 use rayspin_device::{Array, Device};
-use rayspin_kernels::nufft::{Options, Type3};
+use rayspin_kernels::nufft::{Coordinates, Options, Type3};
 
 use crate::simulate::coils::CoilSensitivities;
 use crate::simulate::phantom::{Ellipsoid, Phantom};
@@ -80,7 +80,9 @@ impl Quadrature {
             Array2::from_shape_fn((count, 3), |(m, d)| if d == 2 { times[m] } else { points[[m, d]] });
         let device = Device::cpu_with_threads(rayon::current_num_threads())?;
         let options = Options::tolerance(TOLERANCE);
-        let plan = Type3::<f64>::new(&device, self.nodes.view(), frequencies.view(), &options)?;
+        let nodes = Coordinates::rows("quadrature nodes", self.nodes.view())?;
+        let frequencies = Coordinates::rows("frequencies", frequencies.view())?;
+        let plan = Type3::<f64>::new(&device, nodes, frequencies, &options)?;
         let nodes = self.nodes.nrows();
         let mut all = Array2::zeros((self.coils, count));
         // One coil at a time: the grid of a coil is what takes memory.
