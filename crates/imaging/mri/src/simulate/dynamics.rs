@@ -11,21 +11,20 @@ use super::phantom::{Ellipsoid, Phantom};
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dynamics {
-    /// The two dark ellipses (the phantom's third and fourth part) grow and shrink: their semi-axes are the
-    /// phantom's times 1 + 0.3 sin(2πt/T).
+    /// Parts grow and shrink: their semi-axes are the phantom's times 1 + a sin(2πt/T). In the head of Shepp
+    /// and Logan the two dark ellipses do, a = 0.3; in the thorax the chambers of the heart, a up to 0.25.
     Beat {
         /// T, s.
         period_s: f64,
     },
-    /// Contrast agent arrives in the phantom's fifth part: its intensity rises by 0.6 (1 − e^{−t/τ}).
+    /// Contrast agent arrives in the phantom's fifth part (of the thorax: the wall of the left ventricle):
+    /// its intensity rises by 0.6 (1 − e^{−t/τ}).
     Enhance {
         /// τ, s.
         time_s: f64,
     },
 }
 
-/// The largest relative change of the semi-axes.
-const BEAT: f64 = 0.3;
 /// The largest rise of the intensity, relative to the intensity of the outline in the modified phantom.
 const ENHANCEMENT: f64 = 0.6;
 
@@ -40,18 +39,17 @@ impl Dynamics {
 
     /// The phantom at time `t` in s.
     pub(super) fn at(&self, phantom: &Phantom, t: f64) -> Result<Phantom> {
-        let change = |(index, part): (usize, &Ellipsoid)| match (self, index) {
-            (Self::Beat { period_s }, 2 | 3) => {
-                let factor = 1.0 + BEAT * (TAU * t / period_s).sin();
+        phantom.changed(|part, change| match self {
+            Self::Beat { period_s } => {
+                let factor = 1.0 + change.beat * (TAU * t / period_s).sin();
                 Ellipsoid { semi_axes: part.semi_axes.map(|a| a * factor), ..*part }
             }
-            (Self::Enhance { time_s }, 4) => {
+            Self::Enhance { time_s } if change.enhances => {
                 let added = ENHANCEMENT * (1.0 - (-t / time_s).exp());
                 Ellipsoid { intensity: part.intensity + added, ..*part }
             }
-            _ => *part,
-        };
-        Phantom::new(phantom.dims(), phantom.parts().iter().enumerate().map(change).collect())
+            Self::Enhance { .. } => *part,
+        })
     }
 }
 

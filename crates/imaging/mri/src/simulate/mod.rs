@@ -38,7 +38,7 @@ pub use dynamics::{Dynamics, TruthWindow};
 pub use field::{FieldMap, FieldShape};
 pub use noise::neighbour_covariance;
 pub use options::SimulateOptions;
-pub use phantom::{Contrast, Ellipsoid, Phantom};
+pub use phantom::{Contrast, Ellipsoid, Object, Phantom};
 pub use scan::{Simulation, simulate};
 
 use options::LARGEST_MATRIX;

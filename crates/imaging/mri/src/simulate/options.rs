@@ -3,7 +3,7 @@ use rayspin_core::{C32, C64, Error, Geometry, Result, voxels};
 
 use super::dynamics::{Dynamics, TruthWindow};
 use super::field::FieldMap;
-use super::phantom::Contrast;
+use super::phantom::{Contrast, Object, Phantom};
 use super::trajectory::{CartesianPattern, Grid, Hardware, Sampling};
 
 /// Largest matrix along an axis.
@@ -16,6 +16,8 @@ pub(super) const NOISE_SAMPLES: usize = 256;
 /// What to simulate.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct SimulateOptions {
+    /// What is scanned.
+    pub phantom: Object,
     /// Intensities of the Shepp–Logan phantom.
     pub contrast: Contrast,
     /// 2 for slices, 3 for a volume.
@@ -72,6 +74,7 @@ impl Default for SimulateOptions {
     /// A fully sampled 256 × 256 slice of 220 mm with 8 coils and no noise.
     fn default() -> Self {
         Self {
+            phantom: Object::default(),
             contrast: Contrast::default(),
             dims: 2,
             matrix: [256, 256, 1],
@@ -94,6 +97,11 @@ impl Default for SimulateOptions {
 }
 
 impl SimulateOptions {
+    /// The object in `dims` dimensions.
+    pub(super) fn phantom(&self, dims: usize) -> Phantom {
+        Phantom::of_object(self.phantom, dims, self.contrast)
+    }
+
     /// Slices in 2-D, 1 in 3-D.
     pub(super) fn slices(&self) -> usize {
         if self.dims == 2 { self.matrix[2] } else { 1 }

@@ -224,11 +224,11 @@ impl Objects {
         let coils = CoilSensitivities::loops(if solid { 3 } else { 2 }, options.coils)?;
         let (harmonics, fit_error) = (coils.harmonics().len(), coils.fit_error());
         let pairs = if options.dims == 3 {
-            vec![(Phantom::shepp_logan_3d(options.contrast), coils)]
+            vec![(options.phantom(3), coils)]
         } else if slices == 1 {
-            vec![(Phantom::shepp_logan_2d(options.contrast), coils)]
+            vec![(options.phantom(2), coils)]
         } else {
-            let phantom = Phantom::shepp_logan_3d(options.contrast);
+            let phantom = options.phantom(3);
             (0..slices)
                 .map(|slice| {
                     let z = (slice as f64 - (slices / 2) as f64) / slices as f64;
@@ -250,7 +250,7 @@ impl Objects {
         if self.pairs.len() == 1 {
             return dynamics.at(&self.pairs[0].0, t);
         }
-        let whole = dynamics.at(&Phantom::shepp_logan_3d(options.contrast), t)?;
+        let whole = dynamics.at(&options.phantom(3), t)?;
         let slices = self.pairs.len();
         whole.slice((slice as f64 - (slices / 2) as f64) / slices as f64)
     }

@@ -70,6 +70,7 @@ const SIMULATE: Page = Page {
                 "fov",
                 "dims",
                 "coils",
+                "phantom",
                 "contrast",
                 "repetitions",
                 "dynamics",

@@ -59,16 +59,25 @@ pub(crate) enum AnglesArg {
     Golden,
 }
 
+/// What is scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectArg {
+    /// The head of Shepp and Logan
+    SheppLogan,
+    /// A thorax at the height of the heart
+    Thorax,
+}
+
 /// How the phantom changes with time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DynamicsArg {
-    /// Two ellipses grow and shrink by 30 %
+    /// Two ellipses of the head grow and shrink by 30 %; the chambers of the heart beat
     Beat,
-    /// One ellipse brightens as if contrast agent arrived
+    /// One ellipse of the head, or the wall of the left ventricle, brightens as if contrast agent arrived
     Enhance,
 }
 
-/// Intensities of the phantom.
+/// Intensities of the Shepp–Logan head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ContrastArg {
     /// Shepp and Logan's own, with features of 1 %
@@ -102,7 +111,7 @@ Examples:
   rayspin simulate mri -o spiral.h5 -t spiral --shots 16 --coils 8 --snr 50 --truth truth.nii.gz
   rayspin simulate mri -o under.h5 -t poisson --acceleration 6 --noise-readouts 8 --snr 30
   rayspin simulate mri -o uneven.h5 -t spiral --field-map-hz 120 --save-field-map field.nii.gz
-  rayspin simulate mri -o beat.h5 -t radial --angles golden --shots 400 --dynamics beat
+  rayspin simulate mri -o beat.h5 --phantom thorax --dynamics beat -t radial --angles golden
   rayspin simulate mri -o ball.h5 --dims 3 --matrix 64,64,64 -t kooshball --shots 4000")]
 pub(crate) struct Mri {
     /// Scan to write (ISMRMRD, {scans written})
@@ -204,7 +213,10 @@ pub(crate) struct Mri {
     /// Samples per cycle per field of view along lines and spokes
     #[arg(long, default_value_t = 1)]
     pub(crate) oversampling: usize,
-    /// Intensities of the phantom
+    /// What is scanned
+    #[arg(long, value_enum, default_value = "shepp-logan")]
+    pub(crate) phantom: ObjectArg,
+    /// Intensities of the Shepp–Logan head
     #[arg(long, value_enum, default_value = "modified")]
     pub(crate) contrast: ContrastArg,
     /// Largest gradient in mT/m (spirals, epi)

@@ -6,14 +6,17 @@ use rayspin::core::Monitor;
 use rayspin::io::{self, Format};
 use rayspin::mri::simulate::trajectory::{CartesianPattern, Hardware, Sampling, SphereOrder, SpokeAngles};
 use rayspin::mri::simulate::{
-    Contrast, Dynamics, FieldMap, FieldShape, SimulateOptions, TruthWindow, neighbour_covariance, simulate,
+    Contrast, Dynamics, FieldMap, FieldShape, Object, SimulateOptions, TruthWindow, neighbour_covariance,
+    simulate,
 };
 use rayspin::report::RunRecorder;
 use rayspin_shell::effect::{Given, Need, Row, any_of, refuse_idle};
 use rayspin_shell::{BadInput, Context, stdout};
 
 use super::files::{self, RunFiles};
-use crate::args::simulate::{AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, TrajectoryArg};
+use crate::args::simulate::{
+    AnglesArg, ContrastArg, DynamicsArg, FieldShapeArg, Mri, ObjectArg, TrajectoryArg,
+};
 use rayspin_shell::args::numbers;
 
 /// What an option may need.
@@ -27,6 +30,8 @@ enum Needs {
     Coils,
     /// Noise, or a pattern that is drawn.
     Chance,
+    /// The head of Shepp and Logan.
+    SheppLogan,
 }
 
 const ALWAYS: &[Needs] = &[];
@@ -81,7 +86,8 @@ const TABLE: &[Row<Needs>] = &[
     ("window", ALWAYS),
     ("stride", ALWAYS),
     ("oversampling", &[Needs::Trajectory(LINES_AND_SPOKES)]),
-    ("contrast", ALWAYS),
+    ("phantom", ALWAYS),
+    ("contrast", &[Needs::SheppLogan]),
     ("gradient", SHAPED),
     ("slew", SHAPED),
     ("dwell", ALWAYS),
@@ -100,6 +106,7 @@ impl Need for Needs {
             Self::Noise => run.snr.is_some(),
             Self::Coils => run.coils > 1,
             Self::Chance => run.snr.is_some() || DRAWN.contains(&run.trajectory),
+            Self::SheppLogan => run.phantom == ObjectArg::SheppLogan,
         })
     }
 
@@ -113,6 +120,7 @@ impl Need for Needs {
             Self::Gaps => "`--acceleration`".into(),
             Self::Noise => "`--snr`".into(),
             Self::Coils => "several coils".into(),
+            Self::SheppLogan => "`--phantom shepp-logan`".into(),
             Self::Chance => {
                 let names: Vec<String> = DRAWN.iter().copied().map(name).collect();
                 format!("`--snr`, or `--trajectory {}`", names.join(" or "))
@@ -127,6 +135,7 @@ impl Need for Needs {
             Self::Noise => "a scan without noise".into(),
             Self::Coils => "one coil".into(),
             Self::Chance => "a scan without chance".into(),
+            Self::SheppLogan => "`--phantom thorax`".into(),
         }
     }
 }
@@ -247,6 +256,10 @@ pub(crate) fn options(args: &Mri, given: &Given) -> Result<SimulateOptions> {
     };
     let noise_covariance = args.noise_correlation.map(|r| neighbour_covariance(args.coils, r)).transpose()?;
     Ok(SimulateOptions {
+        phantom: match args.phantom {
+            ObjectArg::SheppLogan => Object::SheppLogan,
+            ObjectArg::Thorax => Object::Thorax,
+        },
         contrast: match args.contrast {
             ContrastArg::Standard => Contrast::Standard,
             ContrastArg::Modified => Contrast::Modified,

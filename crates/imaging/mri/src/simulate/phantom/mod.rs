@@ -1,4 +1,4 @@
-//! Shepp–Logan phantoms: ellipses and ellipsoids with closed-form Fourier transforms.
+//! Phantoms: ellipses and ellipsoids with closed-form Fourier transforms.
 
 mod transform;
 
@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use rayspin_core::{C64, Error, Result};
 use rayspin_device::cpu::Stop;
 use rayspin_imaging::phantom;
+use rayspin_imaging::phantom::Change;
 pub use rayspin_imaging::phantom::{Contrast, Ellipsoid};
 
 /// ρ(x) = Σ_e A_e · 1[x in ellipsoid e], on a field of view of width 1 centred on 0.
@@ -27,6 +28,19 @@ pub use rayspin_imaging::phantom::{Contrast, Ellipsoid};
 pub struct Phantom {
     dims: usize,
     parts: Vec<Ellipsoid>,
+    /// What changes of each part with time.
+    changes: Vec<Change>,
+}
+
+/// What is scanned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Object {
+    /// The head of Shepp and Logan.
+    #[default]
+    SheppLogan,
+    /// A thorax at the height of the heart.
+    Thorax,
 }
 
 /// Sub-lines per voxel along y and z when rasterising.
@@ -63,17 +77,45 @@ impl Phantom {
                 ));
             }
         }
-        Ok(Self { dims, parts })
+        Ok(Self { dims, changes: vec![Change::default(); parts.len()], parts })
     }
 
     /// The 2-D Shepp–Logan head, ten ellipses, upright: top of the head at small y.
     pub fn shepp_logan_2d(contrast: Contrast) -> Self {
-        Self { dims: 2, parts: phantom::shepp_logan_2d(contrast) }
+        Self::head(2, phantom::shepp_logan_2d(contrast))
     }
 
     /// The 3-D Shepp–Logan head, ten ellipsoids; its axial slices show the front of the head at small y.
     pub fn shepp_logan_3d(contrast: Contrast) -> Self {
-        Self { dims: 3, parts: phantom::shepp_logan_3d(contrast) }
+        Self::head(3, phantom::shepp_logan_3d(contrast))
+    }
+
+    /// A head whose two dark ellipses beat, and whose fifth part takes contrast agent.
+    fn head(dims: usize, parts: Vec<Ellipsoid>) -> Self {
+        let change =
+            |part| Change { beat: if matches!(part, 2 | 3) { 0.3 } else { 0.0 }, enhances: part == 4 };
+        Self { dims, changes: (0..parts.len()).map(change).collect(), parts }
+    }
+
+    /// A thorax at the height of the heart, a slice (`dims` = 2) or a volume.
+    pub fn thorax(dims: usize) -> Self {
+        let (parts, changes) = phantom::thorax().into_iter().unzip();
+        Self { dims, parts, changes }
+    }
+
+    /// An object in `dims` = 2 or 3 dimensions. The contrast is the head's.
+    pub(super) fn of_object(object: Object, dims: usize, contrast: Contrast) -> Self {
+        match (object, dims) {
+            (Object::Thorax, _) => Self::thorax(dims),
+            (Object::SheppLogan, 2) => Self::shepp_logan_2d(contrast),
+            (Object::SheppLogan, _) => Self::shepp_logan_3d(contrast),
+        }
+    }
+
+    /// The phantom with each part as `change` makes it.
+    pub(super) fn changed(&self, change: impl Fn(&Ellipsoid, &Change) -> Ellipsoid) -> Result<Self> {
+        let parts = self.parts.iter().zip(&self.changes).map(|(part, how)| change(part, how)).collect();
+        Ok(Self { changes: self.changes.clone(), ..Self::new(self.dims, parts)? })
     }
 
     /// 2 or 3.
@@ -93,20 +135,22 @@ impl Phantom {
         if self.dims != 3 {
             return Err(Error::value("cross-section", "a 3-D phantom", "a 2-D phantom"));
         }
-        let parts: Vec<_> = self
+        let (parts, changes) = self
             .parts
             .iter()
-            .filter_map(|part| {
+            .zip(&self.changes)
+            .filter_map(|(part, change)| {
                 let height = (z - part.centre[2]) / part.semi_axes[2];
                 let scale = (1.0 - height * height).max(0.0).sqrt();
-                (scale > 0.0).then(|| Ellipsoid {
+                let ellipse = Ellipsoid {
                     semi_axes: [part.semi_axes[0] * scale, part.semi_axes[1] * scale, 1.0],
                     centre: [part.centre[0], part.centre[1], 0.0],
                     ..*part
-                })
+                };
+                (scale > 0.0).then_some((ellipse, *change))
             })
-            .collect();
-        Ok(Self { dims: 2, parts })
+            .unzip();
+        Ok(Self { dims: 2, parts, changes })
     }
 
     /// ρ(x) at a point in fields of view, `x` in the order x, y, z.

@@ -155,3 +155,39 @@ fn bad_phantoms_are_refused() {
     let nan = Ellipsoid { intensity: f64::NAN, ..good };
     assert!(matches!(Phantom::new(2, vec![nan]), Err(Error::NotFinite { .. })));
 }
+
+/// The parts of the thorax lie in each other or apart, at every time of a beat: intensities are those of
+/// tissues.
+#[test]
+fn the_parts_of_a_thorax_do_not_cross() {
+    use crate::simulate::Dynamics;
+    let still = Phantom::thorax(2);
+    for step in 0..8 {
+        let beat = Dynamics::Beat { period_s: 1.0 };
+        let thorax = beat.at(&still, f64::from(step) / 8.0).unwrap();
+        let parts = thorax.parts();
+        let outline = |part: &Ellipsoid| -> Vec<[f64; 2]> {
+            let (sin, cos) = part.angle.sin_cos();
+            let point = |turn: i32| {
+                let (s, c) = (TAU * f64::from(turn) / 200.0).sin_cos();
+                let (p, q) = (part.semi_axes[0] * c, part.semi_axes[1] * s);
+                [part.centre[0] + cos * p - sin * q, part.centre[1] + sin * p + cos * q]
+            };
+            (0..200).map(point).collect()
+        };
+        for (i, inner) in parts.iter().enumerate() {
+            let points = outline(inner);
+            for (j, outer) in parts.iter().enumerate().filter(|&(j, _)| j != i) {
+                let inside = points.iter().filter(|point| contains(outer, &point[..], 2)).count();
+                assert!([0, points.len()].contains(&inside), "time {step}: {i} crosses {j}");
+            }
+        }
+        for x in voxels_of(&thorax) {
+            assert!((-1e-12..=1.0 + 1e-12).contains(&x), "time {step}: intensity {x}");
+        }
+    }
+}
+
+fn voxels_of(phantom: &Phantom) -> Vec<f64> {
+    phantom.voxel_means([1, 96, 96]).into_iter().collect()
+}

@@ -279,13 +279,17 @@ fn every_sampling_gives_the_closed_form_at_the_points_the_file_holds() {
 #[test]
 fn a_changing_object_is_seen_as_it_is_at_each_readout() {
     let spokes = Sampling::Radial { spokes: 7, angles: SpokeAngles::Golden };
-    for (dynamics, slices) in [
-        (Dynamics::Beat { period_s: 0.31 }, 1),
-        (Dynamics::Enhance { time_s: 0.2 }, 1),
-        (Dynamics::Beat { period_s: 0.31 }, 3),
+    let (beat, enhance) = (Dynamics::Beat { period_s: 0.31 }, Dynamics::Enhance { time_s: 0.2 });
+    for (object, dynamics, slices) in [
+        (Object::SheppLogan, beat, 1),
+        (Object::SheppLogan, enhance, 1),
+        (Object::SheppLogan, beat, 3),
+        (Object::Thorax, beat, 3),
+        (Object::Thorax, enhance, 1),
     ] {
         let interval = 7.5;
         let options = SimulateOptions {
+            phantom: object,
             matrix: [24, 24, slices],
             coils: 1,
             sampling: spokes.clone(),
@@ -297,9 +301,9 @@ fn a_changing_object_is_seen_as_it_is_at_each_readout() {
         };
         let simulation = run(&options);
         let phantom_at = |slice: usize, t: f64| match slices {
-            1 => dynamics.at(&Phantom::shepp_logan_2d(Contrast::Modified), t).unwrap(),
+            1 => dynamics.at(&options.phantom(2), t).unwrap(),
             _ => {
-                let whole = dynamics.at(&Phantom::shepp_logan_3d(Contrast::Modified), t).unwrap();
+                let whole = dynamics.at(&options.phantom(3), t).unwrap();
                 whole.slice((slice as f64 - (slices / 2) as f64) / slices as f64).unwrap()
             }
         };
