@@ -39,18 +39,18 @@ pub fn batches(coils: usize, batch: Option<usize>) -> impl Iterator<Item = Range
 /// ```
 #[derive(Debug)]
 pub struct CoilMaps<R: Real> {
-    place: Place<R>,
+    storage: MapStorage<R>,
 }
 
 #[derive(Debug)]
-enum Place<R: Real> {
+enum MapStorage<R: Real> {
     Resident(Arc<Array<Complex<R>>>),
-    Host(Arc<OnHost<R>>),
+    Host(Arc<HostMaps<R>>),
 }
 
 /// Maps in parts of `batch` coils. The last part is padded with 0.
 #[derive(Debug)]
-struct OnHost<R: Real> {
+struct HostMaps<R: Real> {
     device: Device,
     shape: Vec<usize>,
     batch: usize,
@@ -59,17 +59,17 @@ struct OnHost<R: Real> {
 
 impl<R: Real> Clone for CoilMaps<R> {
     fn clone(&self) -> Self {
-        let place = match &self.place {
-            Place::Resident(maps) => Place::Resident(maps.clone()),
-            Place::Host(maps) => Place::Host(maps.clone()),
+        let storage = match &self.storage {
+            MapStorage::Resident(maps) => MapStorage::Resident(maps.clone()),
+            MapStorage::Host(maps) => MapStorage::Host(maps.clone()),
         };
-        Self { place }
+        Self { storage }
     }
 }
 
 impl<R: Real> From<Arc<Array<Complex<R>>>> for CoilMaps<R> {
     fn from(maps: Arc<Array<Complex<R>>>) -> Self {
-        Self { place: Place::Resident(maps) }
+        Self { storage: MapStorage::Resident(maps) }
     }
 }
 
@@ -82,9 +82,9 @@ impl<R: Real> From<Array<Complex<R>>> for CoilMaps<R> {
 impl<R: Real> CoilMaps<R> {
     /// `[coil, image…]`.
     pub fn shape(&self) -> &[usize] {
-        match &self.place {
-            Place::Resident(maps) => maps.shape(),
-            Place::Host(maps) => &maps.shape,
+        match &self.storage {
+            MapStorage::Resident(maps) => maps.shape(),
+            MapStorage::Host(maps) => &maps.shape,
         }
     }
 
@@ -95,9 +95,9 @@ impl<R: Real> CoilMaps<R> {
 
     /// The device that uses the maps.
     pub fn device(&self) -> &Device {
-        match &self.place {
-            Place::Resident(maps) => maps.device(),
-            Place::Host(maps) => &maps.device,
+        match &self.storage {
+            MapStorage::Resident(maps) => maps.device(),
+            MapStorage::Host(maps) => &maps.device,
         }
     }
 
@@ -108,9 +108,9 @@ impl<R: Real> CoilMaps<R> {
 
     /// All maps, if they lie in the device's memory.
     pub fn resident(&self) -> Option<&Arc<Array<Complex<R>>>> {
-        match &self.place {
-            Place::Resident(maps) => Some(maps),
-            Place::Host(_) => None,
+        match &self.storage {
+            MapStorage::Resident(maps) => Some(maps),
+            MapStorage::Host(_) => None,
         }
     }
 
@@ -144,9 +144,9 @@ impl<R: Real> CoilMaps<R> {
                 work(coils.clone(), maps, coils.start - first..coils.end - first)
             })
         };
-        match &self.place {
-            Place::Resident(maps) => some(maps, 0, coils),
-            Place::Host(maps) => {
+        match &self.storage {
+            MapStorage::Resident(maps) => some(maps, 0, coils),
+            MapStorage::Host(maps) => {
                 let parts = coils.start / maps.batch..coils.end.div_ceil(maps.batch);
                 maps.parts.each(if coils.is_empty() { 0..0 } else { parts }, |part, held| {
                     let first = part * maps.batch;
@@ -176,9 +176,9 @@ impl<R: Real> CoilMaps<R> {
     /// ρ ← ρ / Σ_j |c_j|², 0 where no coil sees anything. Errors: another shape or device, memory, and as
     /// [`CoilMaps::each`].
     pub fn normalise(&self, image: &mut Array<Complex<R>>) -> Result<()> {
-        let maps = match &self.place {
-            Place::Resident(maps) => return sensitivity::normalise(maps, image),
-            Place::Host(maps) => maps,
+        let maps = match &self.storage {
+            MapStorage::Resident(maps) => return sensitivity::normalise(maps, image),
+            MapStorage::Host(maps) => maps,
         };
         let mut power = Array::zeros(&maps.device, &maps.shape[1..])?;
         maps.parts.each(0..maps.parts.len(), |_, held| sensitivity::sum_of_squares_add(held, &mut power))?;
@@ -187,9 +187,9 @@ impl<R: Real> CoilMaps<R> {
 
     /// A copy of the maps on the host. Errors: a failure of the device; no memory.
     pub fn to_host(&self) -> Result<ArrayD<Complex<R>>> {
-        let maps = match &self.place {
-            Place::Resident(maps) => return maps.to_host(),
-            Place::Host(maps) => maps,
+        let maps = match &self.storage {
+            MapStorage::Resident(maps) => return maps.to_host(),
+            MapStorage::Host(maps) => maps,
         };
         let len = voxels(&maps.shape)?;
         let mut values = cpu::zeroed("coil sensitivities on the host", len)?;
@@ -204,12 +204,12 @@ impl<R: Real> CoilMaps<R> {
 
     /// [`CoilMaps::to_host`], without a copy if a CPU holds the maps and nothing else shares them.
     pub fn into_host(self) -> Result<ArrayD<Complex<R>>> {
-        match self.place {
-            Place::Resident(maps) => match Arc::try_unwrap(maps) {
+        match self.storage {
+            MapStorage::Resident(maps) => match Arc::try_unwrap(maps) {
                 Ok(maps) => maps.into_host(),
                 Err(shared) => shared.to_host(),
             },
-            Place::Host(_) => self.to_host(),
+            MapStorage::Host(_) => self.to_host(),
         }
     }
 
@@ -376,11 +376,11 @@ impl<R: Real> MapsBuilder<R> {
         };
         let mut buffer = DoubleBuffer::new(&self.device, "coil sensitivities that are copied", 2);
         parts.into_iter().for_each(|part| buffer.push(part));
-        let place = [&[batch], &self.shape[1..]].concat();
+        let shape = [&[batch], &self.shape[1..]].concat();
         for _ in 0..2 {
-            buffer.add_buffer(Array::zeros(&self.device, &place)?);
+            buffer.add_buffer(Array::zeros(&self.device, &shape)?);
         }
-        let maps = OnHost { device: self.device, shape: self.shape, batch, parts: buffer };
-        Ok(CoilMaps { place: Place::Host(Arc::new(maps)) })
+        let maps = HostMaps { device: self.device, shape: self.shape, batch, parts: buffer };
+        Ok(CoilMaps { storage: MapStorage::Host(Arc::new(maps)) })
     }
 }

@@ -65,7 +65,7 @@ pub struct LowRankSparseResult {
 /// S, and L vanishes.
 ///
 /// ```text
-/// G = (FᴴF(L + S) − Fᴴd)/Λ at the place the last steps lead to,  step τ = ½
+/// G = (FᴴF(L + S) − Fᴴd)/Λ at the point to which the last steps lead,  step τ = ½
 /// L ← lower the singular values of L − τG by τ λ_L σ
 /// S ← Tᴴ soft(T(S − τG), τ λ_S s)
 /// ```
@@ -159,12 +159,12 @@ const SERIES: usize = 8;
 const STEP: f64 = 0.5;
 
 /// L and S, and the image of their sum under the operator.
-struct Place {
+struct Iterate {
     parts: [Array<C32>; 2],
     image: Array<C32>,
 }
 
-impl Place {
+impl Iterate {
     fn zeros(device: &Device, shape: &[usize]) -> Result<Self> {
         let zeros = || Array::zeros(device, shape);
         Ok(Self { parts: [zeros()?, zeros()?], image: zeros()? })
@@ -214,18 +214,18 @@ impl<'a> Split<'a> {
         Ok(Self { problem, options, scale: unit.scale, largest: 0.0, values, spectrum, scratch })
     }
 
-    /// place.image ← A(L + S). Returns ½⟨L + S, A(L + S)⟩ − Re⟨b, L + S⟩.
-    fn look(&self, place: &mut Place) -> Result<f64> {
+    /// iterate.image ← A(L + S). Returns ½⟨L + S, A(L + S)⟩ − Re⟨b, L + S⟩.
+    fn look(&self, iterate: &mut Iterate) -> Result<f64> {
         let Problem { normal, rhs, .. } = self.problem;
         let mut sum = self.scratch.take(rhs.device(), rhs.shape())?;
-        place.sum_into(&mut sum)?;
-        normal.forward_into(&sum, &mut place.image)?;
-        Ok(0.5 * vector::dot(&sum, &place.image)?.re - vector::dot(rhs, &sum)?.re)
+        iterate.sum_into(&mut sum)?;
+        normal.forward_into(&sum, &mut iterate.image)?;
+        Ok(0.5 * vector::dot(&sum, &iterate.image)?.re - vector::dot(rhs, &sum)?.re)
     }
 
     /// Takes a proximal gradient step of both parts from y. Returns the objective at the new y.
-    fn step(&mut self, step: f64, y: &mut Place) -> Result<f64> {
-        let Place { parts: [low_rank, sparse], image } = y;
+    fn step(&mut self, step: f64, y: &mut Iterate) -> Result<f64> {
+        let Iterate { parts: [low_rank, sparse], image } = y;
         for part in [&mut *low_rank, &mut *sparse] {
             vector::axpy((-step).into(), image, part)?;
             vector::axpy(step.into(), self.problem.rhs, part)?;
@@ -240,7 +240,7 @@ impl<'a> Split<'a> {
     fn run(mut self, mut watch: Watch<'_, C32>) -> Result<LowRankSparseResult> {
         let rhs = self.problem.rhs;
         let (mut x, mut y) =
-            (Place::zeros(rhs.device(), rhs.shape())?, Place::zeros(rhs.device(), rhs.shape())?);
+            (Iterate::zeros(rhs.device(), rhs.shape())?, Iterate::zeros(rhs.device(), rhs.shape())?);
         x.parts[0].copy_from(rhs)?;
         let values = self.values.singular_values(rhs)?;
         self.largest = values.first().copied().unwrap_or(0.0);
@@ -254,7 +254,8 @@ impl<'a> Split<'a> {
         while residuals.len() < self.options.max_iterations && !converged {
             let found = self.step(step, &mut y)?;
             let ((all, size), plain, rises) = (y.norms_squared()?, t == 1.0, found > objective);
-            // The moving place is overwritten by the difference: from x to y, or from y back to x if x stays.
+            // The moving iterate is overwritten by the difference: from x to y, or from y back to x if x
+            // stays.
             let [kept, way] = if rises { [&mut x, &mut y] } else { [&mut y, &mut x] };
             for (way, kept) in way.arrays().zip(kept.arrays()) {
                 vector::xpby(kept, (-1.0).into(), way)?;
@@ -320,7 +321,7 @@ impl<'a> Split<'a> {
         })
     }
 
-    fn show(&self, iteration: usize, residual: f64, x: &Place, watch: &mut Watch<'_, C32>) -> Result<()> {
+    fn show(&self, iteration: usize, residual: f64, x: &Iterate, watch: &mut Watch<'_, C32>) -> Result<()> {
         let detail = format!("relative step {residual:.3e}");
         if watch.observe.is_none() {
             return watch.monitor.step(&detail);

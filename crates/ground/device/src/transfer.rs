@@ -12,10 +12,10 @@ use crate::{Array, Backend, Cuda, Device, Element, HostCopy};
 pub struct Pinned<T: Element> {
     device: Device,
     len: usize,
-    place: Place<T>,
+    memory: TransferMemory<T>,
 }
 
-enum Place<T> {
+enum TransferMemory<T> {
     Host(Vec<T>),
     Pinned(PinnedBytes),
 }
@@ -24,11 +24,13 @@ impl<T: Element> Pinned<T> {
     /// `len` values for copies from and to `device`, all bytes zero. Errors: no memory.
     pub fn new(device: &Device, len: usize) -> Result<Self> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        let place = match device.backend() {
-            Backend::Cpu(_) => Place::Host(crate::cpu::zeroed(format_args!("{len} host values"), len)?),
-            Backend::Cuda(cuda) => Place::Pinned(cuda.pin(bytes)?),
+        let memory = match device.backend() {
+            Backend::Cpu(_) => {
+                TransferMemory::Host(crate::cpu::zeroed(format_args!("{len} host values"), len)?)
+            }
+            Backend::Cuda(cuda) => TransferMemory::Pinned(cuda.pin(bytes)?),
         };
-        Ok(Self { device: device.clone(), len, place })
+        Ok(Self { device: device.clone(), len, memory })
     }
 
     /// Number of values.
@@ -43,17 +45,17 @@ impl<T: Element> Pinned<T> {
 
     /// The values. Waits for the last copy. Errors: the errors of that copy.
     pub fn values(&mut self) -> Result<&mut [T]> {
-        match &mut self.place {
-            Place::Host(values) => Ok(values),
-            Place::Pinned(bytes) => bytes.values(),
+        match &mut self.memory {
+            TransferMemory::Host(values) => Ok(values),
+            TransferMemory::Pinned(bytes) => bytes.values(),
         }
     }
 
     /// The values, read-only. Waits for the last copy. Errors: the errors of that copy.
     pub fn read(&self) -> Result<&[T]> {
-        match &self.place {
-            Place::Host(values) => Ok(values),
-            Place::Pinned(bytes) => bytes.read(),
+        match &self.memory {
+            TransferMemory::Host(values) => Ok(values),
+            TransferMemory::Pinned(bytes) => bytes.read(),
         }
     }
 
@@ -62,16 +64,18 @@ impl<T: Element> Pinned<T> {
     ///
     /// Errors: the values do not belong to a GPU; work is being recorded; errors of `work`.
     pub fn lend<O>(&mut self, work: impl FnOnce(ViewMut<'_, T>) -> Result<O>) -> Result<O> {
-        match (self.device.backend(), &mut self.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.lend(bytes, work),
+        match (self.device.backend(), &mut self.memory) {
+            (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => cuda.lend(bytes, work),
             _ => Err(Error::value("host values for kernels", "a GPU's", self.device.describe())),
         }
     }
 
     fn pinned(&mut self) -> Result<&mut PinnedBytes> {
-        match &mut self.place {
-            Place::Pinned(bytes) => Ok(bytes),
-            Place::Host(_) => Err(Error::value("host values of a copy", "a GPU's", self.device.describe())),
+        match &mut self.memory {
+            TransferMemory::Pinned(bytes) => Ok(bytes),
+            TransferMemory::Host(_) => {
+                Err(Error::value("host values of a copy", "a GPU's", self.device.describe()))
+            }
         }
     }
 
@@ -138,9 +142,11 @@ impl<T: Element> Array<T> {
     pub fn upload(mut self, mut from: Pinned<T>) -> Result<Transfer<T>> {
         self.expect_end(&from)?;
         let device = self.device().clone();
-        let copy = match (device.backend(), &mut from.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.upload_async(self.cuda_mut(), bytes)?,
-            (_, Place::Host(values)) => {
+        let copy = match (device.backend(), &mut from.memory) {
+            (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => {
+                cuda.upload_async(self.cuda_mut(), bytes)?
+            }
+            (_, TransferMemory::Host(values)) => {
                 self.set(values)?;
                 None
             }
@@ -153,9 +159,11 @@ impl<T: Element> Array<T> {
     pub fn download(self, mut to: Pinned<T>) -> Result<Transfer<T>> {
         self.expect_end(&to)?;
         let device = self.device().clone();
-        let copy = match (device.backend(), &mut to.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.download_async(self.cuda(), bytes)?,
-            (Backend::Cpu(_), Place::Host(values)) => {
+        let copy = match (device.backend(), &mut to.memory) {
+            (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => {
+                cuda.download_async(self.cuda(), bytes)?
+            }
+            (Backend::Cpu(_), TransferMemory::Host(values)) => {
                 values.copy_from_slice(self.cpu());
                 None
             }
@@ -170,9 +178,11 @@ impl<T: Element> Array<T> {
     /// Errors: another number of values, another device.
     pub fn send(&self, mut to: Pinned<T>) -> Result<Pinned<T>> {
         self.expect_end(&to)?;
-        match (self.device().backend(), &mut to.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => cuda.download_in_order(self.cuda(), bytes)?,
-            (Backend::Cpu(_), Place::Host(values)) => values.copy_from_slice(self.cpu()),
+        match (self.device().backend(), &mut to.memory) {
+            (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => {
+                cuda.download_in_order(self.cuda(), bytes)?
+            }
+            (Backend::Cpu(_), TransferMemory::Host(values)) => values.copy_from_slice(self.cpu()),
             _ => return Err(self.mixed()),
         }
         Ok(to)
@@ -187,13 +197,13 @@ impl<T: Element> Array<T> {
         self.expect_part(at, range.len())?;
         self.expect_same(from)?;
         let device = self.device().clone();
-        match (device.backend(), &mut from.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => {
+        match (device.backend(), &mut from.memory) {
+            (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => {
                 let mut whole = self.cuda_mut();
                 let Some(part) = whole.part(at, range.len()) else { return Err(self.mixed()) };
                 cuda.queue_upload(part, bytes, range.start)
             }
-            (_, Place::Host(values)) => self.set_part(at, &values[range]),
+            (_, TransferMemory::Host(values)) => self.set_part(at, &values[range]),
             _ => Err(self.mixed()),
         }
     }
@@ -204,13 +214,13 @@ impl<T: Element> Array<T> {
         to.expect_range(&range)?;
         self.expect_part(at, range.len())?;
         self.expect_same(to)?;
-        match (self.device().backend(), &mut to.place) {
-            (Backend::Cuda(cuda), Place::Pinned(bytes)) => {
+        match (self.device().backend(), &mut to.memory) {
+            (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => {
                 let whole = self.cuda();
                 let part = whole.part(at, range.len()).ok_or_else(|| self.mixed())?;
                 cuda.queue_download(part, bytes, range.start)
             }
-            (_, Place::Host(values)) => self.get(at, &mut values[range], HostCopy::Staged),
+            (_, TransferMemory::Host(values)) => self.get(at, &mut values[range], HostCopy::Staged),
             _ => Err(self.mixed()),
         }
     }

@@ -69,11 +69,11 @@ impl Plan {
 impl Weights {
     /// Multiplies a row of a view.
     fn apply(&self, view: usize, row: usize, values: &mut [f32]) {
-        let (columns, places) = (self.columns(), &self.places.cpu()[3 * view..]);
+        let (columns, points) = (self.columns(), &self.points.cpu()[3 * view..]);
         let table = &self.table.cpu()[view * columns..(view + 1) * columns];
-        let v = (row as f32 - places[0]) * self.pitch_mm[1] * places[2];
+        let v = (row as f32 - points[0]) * self.pitch_mm[1] * points[2];
         for (column, (value, weight)) in values.iter_mut().zip(table).enumerate() {
-            let u = (column as f32 - places[1]) * self.pitch_mm[0] * places[2];
+            let u = (column as f32 - points[1]) * self.pitch_mm[0] * points[2];
             *value *= weight / (1.0 + u * u + v * v).sqrt();
         }
     }

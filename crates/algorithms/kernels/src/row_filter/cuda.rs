@@ -112,8 +112,8 @@ impl Plan {
         let narrow =
             |n: usize| u32::try_from(n).map_err(|_| Error::value("rows of a filter", "less than 2^32", n));
         // A kernel that does not weigh reads neither list.
-        let (table, places, rows, pitch) = match weights {
-            Some(w) => (w.table.cuda(), w.places.cuda(), total / w.views(), w.pitch_mm),
+        let (table, points, rows, pitch) = match weights {
+            Some(w) => (w.table.cuda(), w.points.cuda(), total / w.views(), w.pitch_mm),
             None => (self.spectrum.cuda(), self.spectrum.cuda(), 1, [0.0; 2]),
         };
         let arguments: &mut [Argument<'_>] = &mut [
@@ -123,7 +123,7 @@ impl Plan {
             self.tables[0].cuda().into(),
             self.tables[1].cuda().into(),
             table.into(),
-            places.into(),
+            points.into(),
             narrow(total)?.into(),
             narrow(rows)?.into(),
             narrow(columns)?.into(),
@@ -134,7 +134,7 @@ impl Plan {
         ];
         // SAFETY: `from` has `total` rows of `columns` elements, and `to` has `total` rows of `len`. The
         // tables belong to the line, and the spectrum has its length. There are weights for each column and
-        // three places for each view.
+        // three points for each view.
         unsafe { kernel.launch(launch(&block, lines, 1)?, arguments) }
     }
 }

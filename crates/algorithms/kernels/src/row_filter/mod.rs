@@ -49,20 +49,20 @@ impl std::fmt::Debug for RowFilter {
 /// w(view, row, column) = table[view, column] / √(1 + (u² + v²)/d²)
 /// ```
 ///
-/// with (u, v) the distance in mm from a place on the detector, and d a length: the cosine between a ray and
+/// with (u, v) the distance in mm from a point on the detector, and d a length: the cosine between a ray and
 /// the detector's normal.
 #[derive(Debug)]
 pub struct Weights {
     table: Array<f32>,
-    /// Row and column of the place, and 1/d: three numbers a view.
-    places: Array<f32>,
+    /// Row and column of the point, and 1/d: three numbers a view.
+    points: Array<f32>,
     pitch_mm: [f32; 2],
 }
 
-/// A place on the detector: its row and column, from the middle of the first pixel on, and 1/d in 1/mm, 0 for
+/// A point on the detector: its row and column, from the middle of the first pixel on, and 1/d in 1/mm, 0 for
 /// parallel rays.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct DetectorPoint {
     /// The row.
     pub row: f64,
     /// The column.
@@ -72,22 +72,27 @@ pub struct Place {
 }
 
 impl Weights {
-    /// `table[view, column]` of detectors with `pitch_mm` between columns and rows, and a place for each
+    /// `table[view, column]` of detectors with `pitch_mm` between columns and rows, and a point for each
     /// view.
     ///
     /// Errors: no view; another number of weights than of views times columns; memory.
-    pub fn new(device: &Device, table: Vec<f32>, places: &[Place], pitch_mm: [f64; 2]) -> Result<Self> {
-        let views = places.len();
+    pub fn new(
+        device: &Device,
+        table: Vec<f32>,
+        points: &[DetectorPoint],
+        pitch_mm: [f64; 2],
+    ) -> Result<Self> {
+        let views = points.len();
         if views == 0 || table.is_empty() || !table.len().is_multiple_of(views) {
             let expected = format!("as many for each of {views} views");
             return Err(Error::value("weights of a row filter", expected, table.len()));
         }
         let columns = table.len() / views;
-        let places: Vec<f32> =
-            places.iter().flat_map(|p| [p.row, p.column, p.inverse_mm]).map(|x| x as f32).collect();
+        let points: Vec<f32> =
+            points.iter().flat_map(|p| [p.row, p.column, p.inverse_mm]).map(|x| x as f32).collect();
         Ok(Self {
             table: Array::from_vec(device, &[views, columns], table)?,
-            places: Array::from_vec(device, &[views, 3], places)?,
+            points: Array::from_vec(device, &[views, 3], points)?,
             pitch_mm: pitch_mm.map(|x| x as f32),
         })
     }
@@ -267,20 +272,20 @@ mod tests {
             let kernel: Vec<f64> = (0..len).map(|i| f64::from(signed_unit(seed, i))).collect();
             let values: Vec<f32> = (0..views * rows * columns).map(|i| signed_unit(seed ^ 1, i)).collect();
             let table: Vec<f32> = (0..views * columns).map(|i| signed_unit(seed ^ 2, i)).collect();
-            let places: Vec<Place> = (0..views)
-                .map(|view| Place { row: 1.3 * view as f64, column: 2.5, inverse_mm: 0.2 * view as f64 })
+            let points: Vec<DetectorPoint> = (0..views)
+                .map(|view| DetectorPoint { row: 1.3 * view as f64, column: 2.5, inverse_mm: 0.2 * view as f64 })
                 .collect();
             let mut wide = vec![0.0; views * rows * len];
             for (at, &value) in values.iter().enumerate() {
                 let (view, row, column) = (at / columns / rows, at / columns % rows, at % columns);
-                let Place { row: middle, column: centre, inverse_mm } = places[view];
+                let DetectorPoint { row: middle, column: centre, inverse_mm } = points[view];
                 let [u, v] = [(column as f64 - centre) * 0.7, (row as f64 - middle) * 1.2].map(|x| x * inverse_mm);
                 let weight = f64::from(table[view * columns + column]) / (1.0 + u * u + v * v).sqrt();
                 wide[at / columns * len + before + column] = f64::from(value) * if weighted { weight } else { 1.0 };
             }
             let wanted = reference::convolve(&kernel, &wide);
             for device in crate::cuda::gpus().iter().chain([&Device::cpu().unwrap()]) {
-                let weights = Weights::new(device, table.clone(), &places, [0.7, 1.2]).unwrap();
+                let weights = Weights::new(device, table.clone(), &points, [0.7, 1.2]).unwrap();
                 let rows = Array::from_slice(device, &[views, rows, columns], &values).unwrap();
                 let filter = RowFilter::new(device, &kernel, |_| 1.0).unwrap();
                 let found = filter.apply(rows, before, weighted.then_some(&weights)).unwrap();

@@ -89,7 +89,7 @@ struct Block {
 
 /// Where the code of a program lies in its archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CodeLocation {
     pub(super) capability: (u32, u32),
     block: usize,
     at: usize,
@@ -134,8 +134,8 @@ pub fn pack(
         let number = blocks.len() - 1;
         let Some(held) = blocks.last_mut() else { continue };
         let numbers = [code.form as usize, code.capability.0 as usize, code.capability.1 as usize];
-        let place = [number, held.len(), code.bytes.len()];
-        entries.insert((code.key, numbers), place);
+        let location = [number, held.len(), code.bytes.len()];
+        entries.insert((code.key, numbers), location);
         held.extend_from_slice(&code.bytes);
     }
     let packed = blocks.par_iter().map(|block| compress(block)).collect::<std::io::Result<Vec<_>>>()?;
@@ -149,9 +149,9 @@ pub fn pack(
         out.extend((block.len() as u64).to_le_bytes());
         out.extend(blake3::hash(packed).as_bytes());
     }
-    for ((key, numbers), place) in &entries {
+    for ((key, numbers), location) in &entries {
         out.extend(key);
-        for &n in numbers.iter().chain(place) {
+        for &n in numbers.iter().chain(location) {
             out.extend(narrow(n)?);
         }
     }
@@ -258,7 +258,12 @@ impl Precompiled {
 
     /// Where the code of `program` for a processor of this capability lies: the newest of those that serve
     /// it.
-    pub(super) fn find(&self, program: &Program, form: Form, (major, minor): (u32, u32)) -> Option<Place> {
+    pub(super) fn find(
+        &self,
+        program: &Program,
+        form: Form,
+        (major, minor): (u32, u32),
+    ) -> Option<CodeLocation> {
         let (key, index) = (key(program), self.index());
         let (mut first, mut end) = (0, self.programs);
         while first < end {
@@ -269,7 +274,7 @@ impl Precompiled {
             }
         }
         let same = index[first * ENTRY..].chunks_exact(ENTRY).take_while(|entry| entry.starts_with(&key));
-        let places = same.filter_map(|entry| {
+        let locations = same.filter_map(|entry| {
             let number = |n: usize| u32_at(entry, KEY + 4 * n);
             let capability = (number(1)?, number(2)?);
             let serves = match form {
@@ -277,18 +282,18 @@ impl Precompiled {
                 Form::Machine => capability.0 == major && capability.1 <= minor,
             };
             let [block, at, len] = [number(3)?, number(4)?, number(5)?].map(|n| n as usize);
-            (number(0)? == form as u32 && serves).then_some(Place { capability, block, at, len })
+            (number(0)? == form as u32 && serves).then_some(CodeLocation { capability, block, at, len })
         });
-        places.max_by_key(|place| place.capability)
+        locations.max_by_key(|location| location.capability)
     }
 
-    /// The code at a place, with a zero byte at the end. Errors: its block is damaged.
-    pub(super) fn code(&self, place: Place) -> Result<Vec<u8>> {
+    /// The code at a location, with a zero byte at the end. Errors: its block is damaged.
+    pub(super) fn code(&self, location: CodeLocation) -> Result<Vec<u8>> {
         let damaged = || Error::Device {
             what: format!("precompiled kernels {}", self.origin),
             detail: "a part of them is damaged".to_owned(),
         };
-        let block = self.blocks.get(place.block).ok_or_else(damaged)?;
+        let block = self.blocks.get(location.block).ok_or_else(damaged)?;
         let unpacked = match block.unpacked.get() {
             Some(unpacked) => unpacked,
             None => {
@@ -296,8 +301,8 @@ impl Precompiled {
                 block.unpacked.get_or_init(|| unpacked)
             }
         };
-        let end = place.at.checked_add(place.len).ok_or_else(damaged)?;
-        let mut code = unpacked.get(place.at..end).ok_or_else(damaged)?.to_vec();
+        let end = location.at.checked_add(location.len).ok_or_else(damaged)?;
+        let mut code = unpacked.get(location.at..end).ok_or_else(damaged)?.to_vec();
         code.push(0);
         Ok(code)
     }
@@ -364,8 +369,8 @@ pub(super) mod tests {
         assert_eq!((archive.len(), archive.compiler()), (6, (12, 8)));
         assert_eq!(archive.blocks.len(), 6, "one source, one processor and 15 bytes each");
         let code = |n, form, capability| {
-            let place = archive.find(&program(n), form, capability)?;
-            Some(String::from_utf8(archive.code(place).unwrap()).unwrap())
+            let location = archive.find(&program(n), form, capability)?;
+            Some(String::from_utf8(archive.code(location).unwrap()).unwrap())
         };
         for (n, form, capability, wanted) in [
             (1, Form::Ptx, (12, 0), Some("text of one\0")),

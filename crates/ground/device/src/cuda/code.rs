@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rayspin_core::{Error, Result};
 
-use super::archive::{Form, Place, Precompiled};
+use super::archive::{CodeLocation, Form, Precompiled};
 use super::driver::Properties;
 use super::{Program, cache, compile, precompiled};
 
@@ -12,11 +12,11 @@ use super::{Program, cache, compile, precompiled};
 #[derive(Debug)]
 pub(super) enum Origin<'a> {
     /// Machine code that was compiled beforehand.
-    Machine(&'a Precompiled, Place),
+    Machine(&'a Precompiled, CodeLocation),
     /// NVRTC compiles it; this is its version.
     Compiler((u32, u32)),
     /// PTX that was compiled beforehand. The driver compiles it to machine code.
-    Ptx(&'a Precompiled, Place),
+    Ptx(&'a Precompiled, CodeLocation),
 }
 
 /// The origin of a program on this machine. Errors: neither precompiled code nor a compiler that this machine
@@ -35,24 +35,24 @@ impl<'a> Origin<'a> {
     ) -> Result<Self> {
         let find = |form| {
             let archive = archive?;
-            archive.find(program, form, properties.capability).map(|place| (archive, place))
+            archive.find(program, form, properties.capability).map(|location| (archive, location))
         };
         let newer = |archive: &Precompiled, ptx| {
             compile::newer_than_driver(archive.compiler(), properties.driver, ptx)
                 .map(|words| format!("{words} ({})", archive.origin()))
         };
-        if let Some((archive, place)) = find(Form::Machine)
+        if let Some((archive, location)) = find(Form::Machine)
             && newer(archive, false).is_none()
         {
-            return Ok(Self::Machine(archive, place));
+            return Ok(Self::Machine(archive, location));
         }
         let why = match compiler() {
             Ok(version) => return Ok(Self::Compiler(version)),
             Err(why) => why,
         };
         let detail = match (find(Form::Ptx), archive) {
-            (Some((archive, place)), _) => match newer(archive, true) {
-                None => return Ok(Self::Ptx(archive, place)),
+            (Some((archive, location)), _) => match newer(archive, true) {
+                None => return Ok(Self::Ptx(archive, location)),
                 Some(words) => words,
             },
             (None, Some(archive)) => format!(
@@ -76,7 +76,9 @@ impl<'a> Origin<'a> {
     pub(super) fn key(&self, program: &Program, properties: &Properties) -> String {
         let options = program.options().join(" ");
         let (capability, version) = match self {
-            Self::Machine(archive, place) => (place.capability, format!("{:?}", Some(archive.compiler()))),
+            Self::Machine(archive, location) => {
+                (location.capability, format!("{:?}", Some(archive.compiler())))
+            }
             Self::Compiler(version) => (properties.capability, format!("{:?}", Some(version))),
             Self::Ptx(archive, _) => {
                 let driver = properties.driver;
@@ -95,12 +97,12 @@ impl<'a> Origin<'a> {
         link: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
         match self {
-            Self::Machine(archive, place) => archive.code(*place),
+            Self::Machine(archive, location) => archive.code(*location),
             Self::Compiler(_) => {
                 let architecture = compile::architecture(properties.capability);
                 Ok(compile::compile(program, &architecture, false)?.image)
             }
-            Self::Ptx(archive, place) => link(&archive.code(*place)?),
+            Self::Ptx(archive, location) => link(&archive.code(*location)?),
         }
     }
 }

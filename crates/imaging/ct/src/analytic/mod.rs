@@ -300,7 +300,7 @@ impl FilteredBackprojection {
         let place = |view: usize| {
             let Place { principal: [row, column], distances, .. } = self.places[view];
             let inverse_mm = distances.map_or(0.0, |[_, depth]| 1.0 / depth);
-            row_filter::Place { row, column: column - before as f64, inverse_mm }
+            row_filter::DetectorPoint { row, column: column - before as f64, inverse_mm }
         };
         let factor = |view: usize| (0..columns).map(move |column| self.weight(view, column + before) as f32);
         let places: Vec<_> = views.clone().map(place).collect();

@@ -13,7 +13,7 @@ pub(crate) const COLUMNS: usize = 32;
 
 /// `len` consecutive array indices that lie consecutively in the buffer too.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct Interval {
     array: usize,
     buffer: usize,
     len: usize,
@@ -26,41 +26,42 @@ struct Run {
 #[derive(Debug, Clone)]
 pub(crate) struct LineMap {
     n: usize,
-    read: Vec<Run>,
+    read: Vec<Interval>,
     gaps: Vec<Range<usize>>,
-    write: Vec<Run>,
+    write: Vec<Interval>,
 }
 
 impl LineMap {
     /// Reads the array indices `read` (the others count as 0) and writes `write`, all below `n`.
     pub(crate) fn new(n: usize, shift: usize, read: &[Range<usize>], write: &[Range<usize>]) -> Self {
-        let mut read = runs(n, shift, read);
+        let mut read = intervals(n, shift, read);
         let mut gaps = Vec::new();
         let mut end = 0;
-        read.sort_unstable_by_key(|run| run.buffer);
-        for run in &read {
-            if run.buffer > end {
-                gaps.push(end..run.buffer);
+        read.sort_unstable_by_key(|interval| interval.buffer);
+        for interval in &read {
+            if interval.buffer > end {
+                gaps.push(end..interval.buffer);
             }
-            end = run.buffer + run.len;
+            end = interval.buffer + interval.len;
         }
         if end < n {
             gaps.push(end..n);
         }
-        Self { n, read, gaps, write: runs(n, shift, write) }
+        Self { n, read, gaps, write: intervals(n, shift, write) }
     }
 
     /// Whether the buffer would be a plain copy of the line, so that contiguous lines may be transformed in
     /// place.
     pub(crate) fn is_identity(&self) -> bool {
-        let whole = |runs: &[Run]| matches!(runs, [Run { array: 0, buffer: 0, len }] if *len == self.n);
+        let whole = |intervals: &[Interval]| matches!(intervals, [Interval { array: 0, buffer: 0, len }] if *len == self.n);
         whole(&self.read) && whole(&self.write)
     }
 
     /// Copies one contiguous line into the buffer, zeros where nothing is read.
     pub(crate) fn gather_line<R: Real>(&self, line: &[Complex<R>], buffer: &mut [Complex<R>]) {
-        for run in &self.read {
-            buffer[run.buffer..run.buffer + run.len].copy_from_slice(&line[run.array..run.array + run.len]);
+        for interval in &self.read {
+            buffer[interval.buffer..interval.buffer + interval.len]
+                .copy_from_slice(&line[interval.array..interval.array + interval.len]);
         }
         for gap in &self.gaps {
             buffer[gap.clone()].fill(zero());
@@ -69,8 +70,9 @@ impl LineMap {
 
     /// Copies the wanted part of the buffer to a contiguous line.
     pub(crate) fn scatter_line<R: Real>(&self, buffer: &[Complex<R>], line: &mut [Complex<R>]) {
-        for run in &self.write {
-            line[run.array..run.array + run.len].copy_from_slice(&buffer[run.buffer..run.buffer + run.len]);
+        for interval in &self.write {
+            line[interval.array..interval.array + interval.len]
+                .copy_from_slice(&buffer[interval.buffer..interval.buffer + interval.len]);
         }
     }
 
@@ -82,27 +84,27 @@ impl LineMap {
         buffer: &mut [Complex<R>],
         pitch: usize,
     ) {
-        for run in &self.read {
+        for interval in &self.read {
             let mut t = 0;
             if columns.len() == COLUMNS {
-                while t + TILE <= run.len {
+                while t + TILE <= interval.len {
                     let tile: [[Complex<R>; COLUMNS]; TILE] = std::array::from_fn(|r| {
                         let mut row = [zero(); COLUMNS];
-                        row.copy_from_slice(&rows.row(run.array + t + r)[columns.start..][..COLUMNS]);
+                        row.copy_from_slice(&rows.row(interval.array + t + r)[columns.start..][..COLUMNS]);
                         row
                     });
                     for (j, line) in buffer.chunks_mut(pitch).take(COLUMNS).enumerate() {
-                        let start = run.buffer + t;
+                        let start = interval.buffer + t;
                         line[start..start + TILE]
                             .copy_from_slice(&[tile[0][j], tile[1][j], tile[2][j], tile[3][j]]);
                     }
                     t += TILE;
                 }
             }
-            for t in t..run.len {
-                let row = &rows.row(run.array + t)[columns.clone()];
+            for t in t..interval.len {
+                let row = &rows.row(interval.array + t)[columns.clone()];
                 for (j, value) in row.iter().enumerate() {
-                    buffer[j * pitch + run.buffer + t] = *value;
+                    buffer[j * pitch + interval.buffer + t] = *value;
                 }
             }
         }
@@ -121,28 +123,28 @@ impl LineMap {
         rows: &mut impl Rows<Complex<R>>,
         columns: Range<usize>,
     ) {
-        for run in &self.write {
+        for interval in &self.write {
             let mut t = 0;
             if columns.len() == COLUMNS {
-                while t + TILE <= run.len {
+                while t + TILE <= interval.len {
                     let mut tile = [[zero(); COLUMNS]; TILE];
                     for j in 0..COLUMNS {
-                        let start = j * pitch + run.buffer + t;
+                        let start = j * pitch + interval.buffer + t;
                         let line = &buffer[start..start + TILE];
                         for (r, row) in tile.iter_mut().enumerate() {
                             row[j] = line[r];
                         }
                     }
                     for (r, row) in tile.iter().enumerate() {
-                        rows.row_mut(run.array + t + r)[columns.start..][..COLUMNS].copy_from_slice(row);
+                        rows.row_mut(interval.array + t + r)[columns.start..][..COLUMNS].copy_from_slice(row);
                     }
                     t += TILE;
                 }
             }
-            for t in t..run.len {
-                let row = &mut rows.row_mut(run.array + t)[columns.clone()];
+            for t in t..interval.len {
+                let row = &mut rows.row_mut(interval.array + t)[columns.clone()];
                 for (j, value) in row.iter_mut().enumerate() {
-                    *value = buffer[j * pitch + run.buffer + t];
+                    *value = buffer[j * pitch + interval.buffer + t];
                 }
             }
         }
@@ -158,10 +160,10 @@ impl LineMap {
         columns: Range<usize>,
         buffer: &mut [Row<R>],
     ) {
-        for run in &self.read {
-            let to = &mut buffer[run.buffer..run.buffer + run.len];
+        for interval in &self.read {
+            let to = &mut buffer[interval.buffer..interval.buffer + interval.len];
             for (t, to) in to.iter_mut().enumerate() {
-                split::<R, INVERSE>(&rows.row(run.array + t)[columns.clone()], to);
+                split::<R, INVERSE>(&rows.row(interval.array + t)[columns.clone()], to);
             }
         }
         for gap in &self.gaps {
@@ -179,10 +181,10 @@ impl LineMap {
         rows: &mut impl Rows<Complex<R>>,
         columns: Range<usize>,
     ) {
-        for run in &self.write {
-            for t in 0..run.len {
-                let from = &buffer[row_of(run.buffer + t)];
-                join::<R, INVERSE>(from, scale, &mut rows.row_mut(run.array + t)[columns.clone()]);
+        for interval in &self.write {
+            for t in 0..interval.len {
+                let from = &buffer[row_of(interval.buffer + t)];
+                join::<R, INVERSE>(from, scale, &mut rows.row_mut(interval.array + t)[columns.clone()]);
             }
         }
     }
@@ -249,11 +251,11 @@ fn zero<R: Real>() -> Complex<R> {
     Complex::new(R::zero(), R::zero())
 }
 
-fn runs(n: usize, shift: usize, ranges: &[Range<usize>]) -> Vec<Run> {
-    let mut runs = Vec::new();
+fn intervals(n: usize, shift: usize, ranges: &[Range<usize>]) -> Vec<Interval> {
+    let mut intervals = Vec::new();
     let mut push = |array: usize, end: usize, buffer: usize| {
         if array < end {
-            runs.push(Run { array, buffer, len: end - array });
+            intervals.push(Interval { array, buffer, len: end - array });
         }
     };
     for range in ranges {
@@ -262,5 +264,5 @@ fn runs(n: usize, shift: usize, ranges: &[Range<usize>]) -> Vec<Run> {
         let from = range.start.max(shift);
         push(from, range.end, from.wrapping_sub(shift));
     }
-    runs
+    intervals
 }
