@@ -18,7 +18,7 @@ pub use methods::{About, Described, Idle, Rule, Table, changed};
 pub use params::{Choice, Kind, Param, Parameter, Parameters, Remedy, Value, decisive, remedy_of};
 pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, Undecided, halve, plan_within};
 pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
-pub use step::{Effort, Needs, Step, run};
+pub use step::{Cost, Effort, Step, run};
 pub use store::KernelStore;
 pub use stream::{Endpoints, ITEMS_AHEAD, RESULTS_BEHIND, Sink, Source, StreamTimes, stream};
 

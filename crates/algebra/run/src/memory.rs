@@ -6,7 +6,7 @@ use rayspin_core::Result;
 use rayspin_device::{BackendKind, Device};
 use serde::Serialize;
 
-use crate::step::{Effort, Needs, Step};
+use crate::step::{Cost, Effort, Step};
 
 /// Bytes of host memory and of GPU memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -210,7 +210,7 @@ impl Ledger {
     /// Errors: errors of the step's [needs](Step::needs).
     pub fn add<S>(&mut self, step: Step<'_, S>) -> Result<()> {
         let (name, once, needs) = step.into_needs();
-        let Needs { memory, effort } = needs?;
+        let Cost { memory, effort } = needs?;
         if !name.is_empty() {
             let times = if once && !self.each { 1 } else { self.times };
             self.stages.push(Stage::new(&name, self.held + memory.peak, effort.times(times as u64)));
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_ledger_states_every_stage_with_what_is_held_before_it() {
         let step = |name: &'static str, memory| {
-            Step::new(name, |_: &mut (), _| Ok(())).needs(move || Ok(Needs::of(memory)))
+            Step::new(name, |_: &mut (), _| Ok(())).needs(move || Ok(Cost::of(memory)))
         };
         let mut ledger = Ledger::new(bytes(1, 0), 3);
         ledger.add(step("plan", Memory::temporary(bytes(7, 40)).holding(bytes(0, 10))).once()).unwrap();

@@ -138,7 +138,7 @@ pub fn plan_within(job: &mut dyn Job, limits: &Limits) -> Result<std::result::Re
 mod tests {
     use super::*;
     use crate::memory::{Bytes, Ledger, Memory};
-    use crate::step::{Needs, Step};
+    use crate::step::{Cost, Step};
 
     /// Takes `a` + `b` bytes of a GPU and `most − b` of the host.
     struct Two {
@@ -164,7 +164,7 @@ mod tests {
             let gpu = (self.a + self.b) as u64;
             let memory = Memory::temporary(Bytes { host: (self.most - self.b) as u64, gpu });
             let mut ledger = Ledger::new(Bytes::default(), 1);
-            ledger.add(Step::new("work", |_: &mut (), _| Ok(())).needs(move || Ok(Needs::of(memory))))?;
+            ledger.add(Step::new("work", |_: &mut (), _| Ok(())).needs(move || Ok(Cost::of(memory))))?;
             Ok(Plan { budget: ledger.finish(), process: 10 })
         }
     }

@@ -55,14 +55,14 @@ impl Effort {
 
 /// The memory and work of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Needs {
+pub struct Cost {
     /// The step's memory.
     pub memory: Memory,
     /// The step's work.
     pub effort: Effort,
 }
 
-impl Needs {
+impl Cost {
     /// Memory without work.
     pub fn of(memory: Memory) -> Self {
         Self { memory, effort: Effort::default() }
@@ -75,7 +75,7 @@ impl Needs {
     }
 }
 
-type Stating<'a> = Box<dyn FnOnce() -> Result<Needs> + 'a>;
+type Stating<'a> = Box<dyn FnOnce() -> Result<Cost> + 'a>;
 type Running<'a, S> = Box<dyn FnOnce(&mut S, &Monitor<'_>) -> Result<()> + 'a>;
 type Skipping<'a, S> = Box<dyn Fn(&S) -> bool + 'a>;
 
@@ -95,7 +95,7 @@ pub struct Step<'a, S> {
 impl<'a, S> Step<'a, S> {
     /// A step that runs `work`. A run reports and times it as the stage `name`, unless `name` is empty.
     pub fn new(name: impl Into<String>, work: impl FnOnce(&mut S, &Monitor<'_>) -> Result<()> + 'a) -> Self {
-        let needs: Stating<'a> = Box::new(|| Ok(Needs::default()));
+        let needs: Stating<'a> = Box::new(|| Ok(Cost::default()));
         Self { name: name.into(), once: false, progress: 0, needs, run: Box::new(work), skip: None }
     }
 
@@ -106,7 +106,7 @@ impl<'a, S> Step<'a, S> {
 
     /// Sets the needs. Only a plan evaluates them.
     #[must_use]
-    pub fn needs(self, needs: impl FnOnce() -> Result<Needs> + 'a) -> Self {
+    pub fn needs(self, needs: impl FnOnce() -> Result<Cost> + 'a) -> Self {
         Self { needs: Box::new(needs), ..self }
     }
 
@@ -133,7 +133,7 @@ impl<'a, S> Step<'a, S> {
         &self.name
     }
 
-    pub(crate) fn into_needs(self) -> (String, bool, Result<Needs>) {
+    pub(crate) fn into_needs(self) -> (String, bool, Result<Cost>) {
         (self.name, self.once, (self.needs)())
     }
 }

@@ -5,7 +5,7 @@ use rayspin_device::{Array, Backend, BackendKind, Device};
 use super::cuda;
 use crate::nufft::kernel::Kernel;
 use crate::nufft::layout::Layout;
-use crate::nufft::{Needs, Nufft};
+use crate::nufft::{Cost, Nufft};
 use crate::vector::for_chunks;
 
 /// Kernel width and upsampling of the convolution. The transform of φ∗φ falls to 1e-4 of its peak one field
@@ -229,7 +229,7 @@ fn scaled(plan: &Nufft<f32>, weights: &Array<C32>) -> Result<Array<f32>> {
 /// assert!(many.plan > few.plan);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn pipe_menon_needs(device: &Device, trajectory: &Trajectory, matrix: &[usize]) -> Result<Needs> {
+pub fn pipe_menon_needs(device: &Device, trajectory: &Trajectory, matrix: &[usize]) -> Result<Cost> {
     super::check_matrix(trajectory, matrix)?;
     crate::nufft::needs_of::<f32>(device, trajectory, matrix, UPSAMPLING, &window())
 }
@@ -250,7 +250,7 @@ pub fn pipe_menon_by_blocks_needs(
     let (mut most, mut beside) = (0, 0);
     for first in firsts(trajectory, points)? {
         let block = block(trajectory, first, points)?;
-        let Needs { plan, planning, workspace, .. } = pipe_menon_needs(device, &block, matrix)?;
+        let Cost { plan, planning, workspace, .. } = pipe_menon_needs(device, &block, matrix)?;
         let own = block.points().len() as u64 * size_of::<f64>() as u64;
         let smoothed = complex * block.samples() as u64;
         let running = plan + workspace.max(grid + smoothed);

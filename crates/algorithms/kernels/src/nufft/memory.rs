@@ -15,7 +15,7 @@ use crate::variant::Work;
 
 /// Bytes and work of a plan and its transforms. Bytes refer to the memory of the plan's device.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Needs {
+pub struct Cost {
     /// Bytes that the plan holds: places, arguments and order of the points, deconvolution factors.
     pub plan: u64,
     /// Peak bytes while the plan is made, including `plan`.
@@ -34,7 +34,7 @@ pub struct Needs {
     pub spreading: Work,
 }
 
-impl Needs {
+impl Cost {
     /// Bytes of workspace for the transforms of a batch, held from the first one on.
     pub fn batch(&self, items: usize) -> u64 {
         let (each, most) = self.item;
@@ -53,7 +53,7 @@ impl<R: Real> Nufft<R> {
         trajectory: &Trajectory,
         matrix: &[usize],
         options: &Options,
-    ) -> Result<Needs> {
+    ) -> Result<Cost> {
         check_matrix(trajectory.dims(), matrix)?;
         let (upsampling, kernel) = options.settle::<R>(device, matrix, trajectory.samples())?;
         needs_of::<R>(device, trajectory, matrix, upsampling, &kernel)
@@ -67,7 +67,7 @@ pub(crate) fn needs_of<R: Real>(
     matrix: &[usize],
     upsampling: f64,
     kernel: &Kernel,
-) -> Result<Needs> {
+) -> Result<Cost> {
     let layout = Layout::new::<R>(matrix, upsampling, kernel)?;
     let samples = trajectory.samples();
     let cells: usize = layout.fine.iter().product();
@@ -91,13 +91,13 @@ pub(crate) fn needs_of<R: Real>(
         flops: spreading.flops + fft.flops + 3.0 * image as f64,
     };
     if let Backend::Cuda(cuda) = device.backend() {
-        let on = cuda::Needs::new::<R>(trajectory, matrix, &layout, kernel, cuda.properties());
+        let on = cuda::PlanBytes::new::<R>(trajectory, matrix, &layout, kernel, cuda.properties());
         let (plan, planning, item) = (on.plan, on.planning, (on.item, on.items()));
-        return Ok(Needs { plan, planning, workspace: on.item, group: 0, item, transform, spreading });
+        return Ok(Cost { plan, planning, workspace: on.item, group: 0, item, transform, spreading });
     }
     let parts = layout.parts(&slab_starts(&layout, trajectory, matrix), Gridding::<R>::part_points(samples));
     let plan = points + factors as u64;
-    Ok(Needs {
+    Ok(Cost {
         plan,
         planning: plan,
         workspace: complex * (cells + halo_len(&layout, &parts)) as u64,

@@ -29,7 +29,7 @@ use layout::Layout;
 
 pub use coordinates::{Component, Coordinates};
 pub use ladder::Fast;
-pub use memory::Needs;
+pub use memory::Cost;
 pub(crate) use memory::needs_of;
 pub use type3::Type3;
 pub use variants::{Interp, Problem, Spread, interp_variants, spread_variants};

@@ -7,7 +7,7 @@ use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, BackendKind};
 use rayspin_kernels::projection::{Operation, Problem};
 use rayspin_kernels::variant::Work;
-use rayspin_run::{Bytes, Effort, Memory, Needs, Param, Step, Value};
+use rayspin_run::{Bytes, Cost, Effort, Memory, Param, Step, Value};
 
 use crate::analytic::{Filter, FilteredBackprojection, extension_note};
 use crate::solving::{REAL, Solving, Spec, checks, lost, parts};
@@ -184,7 +184,7 @@ impl Sizes {
         views * REAL * (self.columns + 3)
     }
 
-    fn filter(&self) -> Needs {
+    fn filter(&self) -> Cost {
         let (also, freed) = match self.place {
             // A copy of the line integrals, which is widened.
             Place::Host if self.filtered > self.lines => match self.kept {
@@ -207,11 +207,11 @@ impl Sizes {
         let memory = Memory::temporary(self.beside() + also + weights + extensions)
             .holding(self.beside())
             .freeing(Bytes::host(freed));
-        Needs::of(memory)
+        Cost::of(memory)
             .and(Effort::transforms(rows as u64, Work { flops: work.flops / rows, bytes: work.bytes / rows }))
     }
 
-    fn project(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn project(&self, spec: &Spec<'_>) -> Result<Cost> {
         let slabs = spec.slabs();
         let volume = REAL * spec.voxels()?;
         let slices = slabs.iter().map(|slab| slab.len()).max().unwrap_or(0) as u64;
@@ -234,7 +234,7 @@ impl Sizes {
         };
         let work = Work { flops: 10.0 * self.updates, bytes: (self.filtered + volume) as f64 };
         let memory = Memory::temporary(memory).holding(Bytes::host(volume)).freeing(freed);
-        Ok(Needs::of(memory).and(Effort::transforms(
+        Ok(Cost::of(memory).and(Effort::transforms(
             self.views,
             Work { flops: work.flops / self.views as f64, bytes: work.bytes / self.views as f64 },
         )))

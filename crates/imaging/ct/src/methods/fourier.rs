@@ -13,7 +13,7 @@ use rayspin_core::{C32, Error, Monitor, Result, voxels};
 use rayspin_device::cpu::zeroed;
 use rayspin_kernels::nufft::{self, Nufft};
 use rayspin_kernels::variant::Work;
-use rayspin_run::{About, Bytes, Effort, Memory, Needs, Param, Step, Value, params};
+use rayspin_run::{About, Bytes, Cost, Effort, Memory, Param, Step, Value, params};
 
 use super::{Method, analytic};
 use crate::analytic::{
@@ -102,7 +102,7 @@ impl Method for Fourier {
     }
 }
 
-fn needs(spec: &Spec<'_>, length: usize, accuracy: f64, extensions: u64) -> Result<Needs> {
+fn needs(spec: &Spec<'_>, length: usize, accuracy: f64, extensions: u64) -> Result<Cost> {
     let (geometry, [slices, ny, nx]) = (spec.geometry(), spec.grid().shape_zyx().map(|n| n as u64));
     let points = FourierBackprojection::points(geometry, spec.grid(), length)?;
     let options = nufft::Options::tolerance(accuracy);
@@ -126,6 +126,6 @@ fn needs(spec: &Spec<'_>, length: usize, accuracy: f64, extensions: u64) -> Resu
         flops: nufft.transform.flops + 5.0 * samples as f64 * (length as f64).log2(),
         bytes: nufft.transform.bytes + 6.0 * (complex * samples) as f64,
     };
-    Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume)))
+    Ok(Cost::of(Memory::temporary(memory).holding(Bytes::host(volume)))
         .and(Effort::transforms(pairs, transform)))
 }

@@ -5,7 +5,7 @@ use rayspin_device::Array;
 use rayspin_kernels::projection::{Operation, Problem};
 use rayspin_kernels::variant::Work;
 use rayspin_linop::Projection;
-use rayspin_run::{Bytes, Effort, Memory, Needs, Param, Value};
+use rayspin_run::{Bytes, Cost, Effort, Memory, Param, Value};
 
 use crate::analytic::note_of_truncated;
 use crate::solving::{REAL, Solve, Solving, Spec};
@@ -92,7 +92,7 @@ pub(super) fn subsets(views: usize, count: usize) -> Vec<Vec<usize>> {
 
 /// What a method takes that holds `volumes` volumes and `lines` times the line integrals on the device, with
 /// `iterations` of a projection and its transpose each.
-pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize) -> Result<Needs> {
+pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize) -> Result<Cost> {
     let (volume, line) = (REAL * spec.voxels()?, REAL * spec.pixels()?);
     let views = spec.geometry().views().len() as u64;
     let arrays = (volumes * volume as f64 + lines * line as f64) as u64;
@@ -108,7 +108,7 @@ pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize
         Problem { operation: Operation::Forward, geometry: spec.geometry().clone(), grid: *spec.grid() };
     let each = Work { flops: 8.0 * problem.items(), bytes: (volume + line) as f64 };
     let effort = Effort::transforms(2 * iterations as u64, each).iterations(iterations as u64);
-    Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume)).freeing(Bytes::host(freed)))
+    Ok(Cost::of(Memory::temporary(memory).holding(Bytes::host(volume)).freeing(Bytes::host(freed)))
         .and(effort))
 }
 

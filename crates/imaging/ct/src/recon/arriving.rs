@@ -3,7 +3,7 @@ use std::ops::Range;
 use ndarray::{Array3, ArrayView3};
 use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid};
 use rayspin_device::{Array, Device};
-use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
+use rayspin_run::{Budget, Bytes, Cost, Ledger, Memory, Step};
 
 use super::{ReconOptions, Reconstruction};
 use crate::analytic::{Filter, FilteredBackprojection, extension_note};
@@ -93,7 +93,7 @@ pub fn arriving_budget(
             },
             false => Bytes::host(2 * volume + (2 + copies) * part + projector + extensions),
         };
-        Ok(Needs::of(Memory::temporary(memory).holding(Bytes::host(volume))))
+        Ok(Cost::of(Memory::temporary(memory).holding(Bytes::host(volume))))
     };
     let mut ledger = Ledger::new(Bytes::default(), 1);
     ledger.result(volume);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::s;
 use rayspin_core::{C32, Result, Trajectory};
 use rayspin_device::{Array, BackendKind, Device};
-use rayspin_kernels::nufft::{Needs, Nufft, Options};
+use rayspin_kernels::nufft::{Cost, Nufft, Options};
 use rayspin_kernels::vector;
 
 /// The points in runs of at most `points`.
@@ -40,7 +40,7 @@ pub(crate) fn needs(
     let (mut most, mut host) = (0, 0);
     for range in blocks(trajectory.samples(), Some(points_at_once)) {
         let count = range.len() as u64;
-        let Needs { plan, planning, workspace, .. } =
+        let Cost { plan, planning, workspace, .. } =
             Nufft::<f32>::needs(device, &points(trajectory, range)?, matrix, options)?;
         let (own, block) = (8 * trajectory.dims() as u64 * count, complex * count);
         match device.kind() {

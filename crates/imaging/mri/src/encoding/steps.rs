@@ -3,7 +3,7 @@
 
 use rayspin_core::Result;
 use rayspin_linop::CoilMaps;
-use rayspin_run::{Bytes, Effort, Memory, Needs, Step};
+use rayspin_run::{Bytes, Cost, Effort, Memory, Step};
 
 use super::COMPLEX;
 use super::solving::{EIGENVALUE, Solving};
@@ -56,7 +56,7 @@ impl<'a> Spec<'a> {
         step.needs(move || {
             let held = self.arrays(self.samples_held());
             if !prepared {
-                return Ok(Needs::of(Memory::held(held)));
+                return Ok(Cost::of(Memory::held(held)));
             }
             let (own, points) = (self.own_coils as u64, self.points_of_coil());
             let line = match (self.kind().grid(), self.settings().compression) {
@@ -66,7 +66,7 @@ impl<'a> Spec<'a> {
                 _ => 1,
             };
             let piece = mixing_needs(self.device().kind(), own, self.coils() as u64, points, line as u64);
-            Ok(Needs::of(if self.on_gpu() {
+            Ok(Cost::of(if self.on_gpu() {
                 // Wherever samples come to the GPU.
                 Memory::held(held + self.arrays(piece))
             } else {
@@ -85,7 +85,7 @@ impl<'a> Spec<'a> {
             ),
             _ => Some(
                 Step::silent(|state: &mut Solving<'_>, _| state.find_maps())
-                    .needs(move || Ok(Needs::of(Memory::held(self.maps_held()?)))),
+                    .needs(move || Ok(Cost::of(Memory::held(self.maps_held()?)))),
             ),
         }
     }
@@ -111,7 +111,7 @@ impl<'a> Spec<'a> {
 
     /// What making cut maps takes, with `images` bytes of arrays while coil images are made: their places on
     /// the GPU are taken at the end.
-    pub(super) fn cut_maps_needs(&self, needs: &maps::CutNeeds, images: u64, beside: u64) -> Result<Needs> {
+    pub(super) fn cut_maps_needs(&self, needs: &maps::CutNeeds, images: u64, beside: u64) -> Result<Cost> {
         let shape = [&[self.coils()], self.domain()].concat();
         let (gpu, pinned) =
             CoilMaps::<f32>::bytes_needed(self.device(), &shape, self.map_cut().map(|cut| cut.coils))?;
@@ -121,7 +121,7 @@ impl<'a> Spec<'a> {
             0 => Memory::held(Bytes { gpu, host: 0 }).then(passing),
             _ => Memory::held(Bytes::host(pinned)).then(passing.holding(Bytes { gpu, host: 0 })),
         };
-        Ok(Needs::of(memory).and(Effort::of(needs.work)))
+        Ok(Cost::of(memory).and(Effort::of(needs.work)))
     }
 
     /// Eᴴd, after which the samples are gone.
@@ -133,7 +133,7 @@ impl<'a> Spec<'a> {
     /// EᴴE of a method that solves for one image, FᴴF of one that goes coil by coil.
     pub fn normal_operator(&'a self) -> Step<'a, Solving<'a>> {
         Step::silent(|state: &mut Solving<'_>, _| state.make_normal())
-            .needs(move || Ok(Needs::of(Memory::held(self.arrays(self.kind().normal_bytes(self)?)))))
+            .needs(move || Ok(Cost::of(Memory::held(self.arrays(self.kind().normal_bytes(self)?)))))
     }
 
     /// The work of `applications` applications of the normal operator, to all images that the method solves
@@ -150,17 +150,17 @@ impl<'a> Spec<'a> {
             .needs(move || {
                 let iterations = EIGENVALUE.max_iterations as u64;
                 let effort = self.normal_effort(iterations)?.iterations(iterations);
-                Ok(Needs::of(Memory::temporary(self.arrays(3 * self.image_bytes()))).and(effort))
+                Ok(Cost::of(Memory::temporary(self.arrays(3 * self.image_bytes()))).and(effort))
             })
     }
 
     /// What the coils' images before they are solved for take, for a method that goes coil by coil.
-    pub(crate) fn coil_images(&self) -> Result<Needs> {
+    pub(crate) fn coil_images(&self) -> Result<Cost> {
         self.kind().coil_images(self)
     }
 
     /// What gridding takes.
-    pub(crate) fn gridding_needs(&self) -> Result<Needs> {
+    pub(crate) fn gridding_needs(&self) -> Result<Cost> {
         self.kind().gridding(self)
     }
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::fft::{Fft, Norm};
-use rayspin_kernels::nufft::{Needs, Nufft, Options};
+use rayspin_kernels::nufft::{Cost, Nufft, Options};
 use rayspin_kernels::toeplitz::{Series, Toeplitz};
 use rayspin_kernels::vector::{self, Scalar};
 use rayspin_linop::{CoilMaps, ToeplitzNormal};
@@ -234,7 +234,7 @@ pub(crate) fn region_needs(
     let count = found.len() as u64;
     let image = COMPLEX * extent.iter().product::<usize>() as u64;
     let images = coils as u64 * image;
-    let Needs { plan, planning, workspace, .. } =
+    let Cost { plan, planning, workspace, .. } =
         Nufft::<f32>::needs(place, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
     let (spectrum, _) = Series::<f32>::bytes_needed_on(place, &extent, 1, None)?;
     let filling = Toeplitz::<f32>::from_adjoint_needs(place, found.len(), &extent)?;

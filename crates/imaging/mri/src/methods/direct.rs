@@ -4,7 +4,7 @@ use ndarray::ArrayD;
 use rayspin_core::{Error, Result};
 use rayspin_kernels::fft::{Fft, Norm, Problem};
 use rayspin_kernels::vector;
-use rayspin_run::{Bytes, Effort, Memory, Needs};
+use rayspin_run::{Bytes, Cost, Effort, Memory};
 
 use crate::encoding::{Solving, Spec, batches};
 use crate::partial::{PartialFourier, PartialImages, partial_axes};
@@ -39,7 +39,7 @@ pub(super) fn transform(
 }
 
 /// What [`transform`] takes.
-pub(super) fn needs(spec: &Spec<'_>, sampled: &ArrayD<bool>, how: Option<PartialFourier>) -> Result<Needs> {
+pub(super) fn needs(spec: &Spec<'_>, sampled: &ArrayD<bool>, how: Option<PartialFourier>) -> Result<Cost> {
     let partial = match how {
         Some(PartialFourier::None) => 0,
         _ if partial_axes(sampled).is_empty() => 0,
@@ -49,7 +49,7 @@ pub(super) fn needs(spec: &Spec<'_>, sampled: &ArrayD<bool>, how: Option<Partial
     let arrays = spec.part_of_samples() + partial.max(spec.combining());
     let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, spec.to_host().max(partial)));
     let transform = Problem { shape: spec.domain().to_vec(), batch: 1 }.work();
-    Ok(Needs::of(memory).and(Effort::transforms(spec.coils() as u64, transform)))
+    Ok(Cost::of(memory).and(Effort::transforms(spec.coils() as u64, transform)))
 }
 
 /// How the unmeasured side of k-space is filled, where there is one.

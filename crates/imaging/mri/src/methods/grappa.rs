@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use ndarray::ArrayD;
 use rayspin_core::{Error, Result};
-use rayspin_run::{Bytes, Memory, Needs, Step};
+use rayspin_run::{Bytes, Cost, Memory, Step};
 
 use super::{About, Combine, MapUse, Method, Place, Uses, direct, shared};
 use crate::encoding::{Grid, Solving, Spec};
@@ -49,10 +49,10 @@ fn fill(grid: Grid<'_>, state: &mut Solving<'_>) -> Result<ArrayD<bool>> {
 }
 
 /// What filling takes, and where k-space is known then.
-fn filling(spec: &Spec<'_>, grid: Grid<'_>) -> (Needs, Option<ArrayD<bool>>) {
+fn filling(spec: &Spec<'_>, grid: Grid<'_>) -> (Cost, Option<ArrayD<bool>>) {
     let lines = grid.calibration.map(|lines| &lines.sampled);
     let Some(filling) = needs(spec.device(), grid.sampled, lines, spec.coils()) else {
-        return (Needs::default(), None);
+        return (Cost::default(), None);
     };
     let calibrated = match grid.calibration {
         Some(lines) => 8 * (spec.coils() * lines.sampled.len()) as u64,
@@ -64,7 +64,7 @@ fn filling(spec: &Spec<'_>, grid: Grid<'_>) -> (Needs, Option<ArrayD<bool>>) {
         true => Bytes { gpu: calibrated + filling.gpu, host: filling.host },
         false => Bytes::host(calibrated + filling.host),
     };
-    (Needs::of(all.then(Memory::temporary(passing))), Some(filling.sampled))
+    (Cost::of(all.then(Memory::temporary(passing))), Some(filling.sampled))
 }
 
 impl Method for Grappa {

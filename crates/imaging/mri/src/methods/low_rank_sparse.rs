@@ -14,7 +14,7 @@
 //! separation of background and dynamic components*, Magn Reson Med 73:1125, 2015.
 
 use rayspin_core::{Monitor, Result};
-use rayspin_run::{Bytes, Memory, Needs, Step};
+use rayspin_run::{Bytes, Cost, Memory, Step};
 use rayspin_solve::{LowRankSparseOptions, Problem, low_rank_plus_sparse, low_rank_plus_sparse_memory};
 
 use super::Value;
@@ -85,14 +85,14 @@ impl LowRankSparse {
         Ok(())
     }
 
-    fn needs(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn needs(&self, spec: &Spec<'_>) -> Result<Cost> {
         let voxels = spec.voxels_of_domain() as usize;
         let (host, gpu) = low_rank_plus_sparse_memory(spec.device(), spec.frames(), voxels);
         let beside = if spec.on_gpu() { spec.to_host() } else { 0 };
         let iterations = self.iterations as u64;
         let effort = spec.normal_effort(iterations)?.iterations(iterations);
         let passes = 5.0 * spec.frames() as f64;
-        Ok(Needs::of(Memory::temporary(Bytes { host: host + beside, gpu }))
+        Ok(Cost::of(Memory::temporary(Bytes { host: host + beside, gpu }))
             .and(effort.and(vector_work(spec, iterations, passes))))
     }
 }

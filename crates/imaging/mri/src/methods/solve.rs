@@ -5,7 +5,7 @@ use rayspin_core::{C32, Monitor, Result};
 use rayspin_device::Array;
 use rayspin_kernels::variant::Work;
 use rayspin_linop::LinearOp;
-use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_run::{Bytes, Cost, Memory};
 use rayspin_solve::{CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, Step, Watch, least_squares};
 
 use super::penalty::Quadratic;
@@ -73,13 +73,13 @@ impl Conjugate {
 
     /// What it takes on images of the encoding, with `penalty` arrays of an image for the penalty, `solves`
     /// times over; and `beside` in arrays.
-    pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64, solves: u64, beside: u64) -> Result<Needs> {
+    pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64, solves: u64, beside: u64) -> Result<Cost> {
         // Scaled right-hand side, solution, residual, product, direction.
         let arrays = (5 + penalty) * spec.image_bytes();
         let iterations = self.iterations as u64;
         let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays + beside, spec.to_host()));
         let applications = spec.normal_effort(iterations)?.times(solves);
-        Ok(Needs::of(memory).and(applications.iterations(solves * iterations).and(vector_work(
+        Ok(Cost::of(memory).and(applications.iterations(solves * iterations).and(vector_work(
             spec,
             solves * iterations,
             1.0,

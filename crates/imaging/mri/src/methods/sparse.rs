@@ -2,7 +2,7 @@
 //! share.
 
 use rayspin_core::{C32, Error, Monitor, Result};
-use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_run::{Bytes, Cost, Memory};
 use rayspin_solve::{EachOf, FistaOptions, Problem, Proximal, Step, Watch, sparse_least_squares};
 
 use super::solve::{vector_work, with_eigenvalue, without_sets};
@@ -84,14 +84,14 @@ impl Fista {
 
     /// What it takes, with `penalty` arrays of an image for the penalty: beside them scaled right-hand side,
     /// the image shown, three images and what FᴴF makes of them, and two to work in.
-    pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64) -> Result<Needs> {
+    pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64) -> Result<Cost> {
         let iterations = self.iterations as u64;
         // The coefficient in work, of a temporal basis.
         let one = spec.coefficients().map_or(0, |_| COMPLEX * spec.voxels_of_domain());
         let arrays = (8 + penalty) * spec.image_bytes() + one;
         let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, spec.to_host()));
         let effort = spec.normal_effort(iterations)?.iterations(iterations);
-        Ok(Needs::of(memory).and(effort.and(vector_work(spec, iterations, 5.0))))
+        Ok(Cost::of(memory).and(effort.and(vector_work(spec, iterations, 5.0))))
     }
 }
 

@@ -4,7 +4,7 @@ use rayspin_device::{Array, BackendKind, Device};
 use rayspin_kernels::coil_mixing;
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::gram::Rows as GramRows;
-use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_run::{Bytes, Cost, Memory};
 use rayspin_solve::dense::{self, Matrix, covariance_memory, eigen, eigen_of_each, nearest_unitary};
 
 use super::mixing::{Mixing, needs as mixing_needs, pieces};
@@ -281,7 +281,7 @@ pub(crate) fn finding(
     options: &PrepareOptions,
     frame: &Frame,
     coils: usize,
-) -> Option<Needs> {
+) -> Option<Cost> {
     let compression = options.compression?;
     let own = frame.coils() as u64;
     let (points, line) = match &frame.samples {
@@ -302,7 +302,7 @@ pub(crate) fn finding(
     // Sums, and what is made of them, in double precision.
     let matrices = 2 * complex * own * own * if on_gpu { line } else { line.max(SIDE) } as u64;
     let beside = host + 4 * matrices;
-    Some(Needs::of(Memory::temporary(if on_gpu {
+    Some(Cost::of(Memory::temporary(if on_gpu {
         Bytes { gpu: piece + gpu + matrices, host: beside }
     } else {
         Bytes::host(complex * own * points as u64 + beside + piece)

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rayspin_core::Result;
 use rayspin_device::Device;
-use rayspin_run::{Budget, Bytes, Ledger, Memory, Needs, Step};
+use rayspin_run::{Budget, Bytes, Cost, Ledger, Memory, Step};
 
 use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND, search};
 pub use crate::encoding::Known;
@@ -84,7 +84,7 @@ pub fn of_frames(
 
 /// A stage of the host without work.
 fn stage<'a, S>(name: &str, bytes: u64) -> Step<'a, S> {
-    Step::new(name, |_: &mut S, _| Ok(())).needs(move || Ok(Needs::of(Memory::temporary(Bytes::host(bytes)))))
+    Step::new(name, |_: &mut S, _| Ok(())).needs(move || Ok(Cost::of(Memory::temporary(Bytes::host(bytes)))))
 }
 
 /// What is known of the encoding of a frame that is planned for.

@@ -12,7 +12,7 @@ use rayspin::kernels::vector;
 use rayspin::mri::encoding::{Solving, Spec};
 use rayspin::mri::methods::{About, MapUse, Method, Methods, Param, Solve, Uses, Value};
 use rayspin::mri::{laws, params};
-use rayspin::run::{Memory, Needs, Step};
+use rayspin::run::{Cost, Memory, Step};
 use serde_json::Value as Json;
 
 params! {
@@ -66,7 +66,7 @@ impl Method for Landweber {
                 .progress(self.steps)
                 .needs(move || {
                     let effort = spec.normal_effort(self.steps as u64)?.iterations(self.steps as u64);
-                    Ok(Needs::of(Memory::temporary(arrays)).and(effort))
+                    Ok(Cost::of(Memory::temporary(arrays)).and(effort))
                 }),
         ])
     }

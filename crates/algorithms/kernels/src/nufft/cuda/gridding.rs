@@ -125,7 +125,7 @@ impl<R: Real> Gridding<R> {
     /// The number of points in each tile.
     #[cfg(test)]
     pub(super) fn counts(&self, trajectory: &rayspin_core::Trajectory) -> Vec<u32> {
-        super::needs::counts(&self.tiles, &self.matrix, trajectory)
+        super::plan_bytes::counts(&self.tiles, &self.matrix, trajectory)
     }
 
     /// Cells of a grid.

@@ -2,7 +2,7 @@
 //! once.
 
 mod gridding;
-mod needs;
+mod plan_bytes;
 pub(super) mod points;
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ use rayspin_tune::Build;
 use crate::cuda::{in_precision, limits};
 use crate::fft::cuda::PaddedFft;
 pub(super) use gridding::Gridding;
-pub(super) use needs::Needs;
+pub(super) use plan_bytes::PlanBytes;
 use tiles::Tiles;
 
 pub(super) static SPREAD: Source = Source {

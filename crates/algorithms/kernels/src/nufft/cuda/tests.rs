@@ -165,8 +165,8 @@ fn gridding_is_that_of_the_cpu() {
                 let data = Array::from_slice(device, &[500], &data).unwrap();
                 let cells = Array::from_slice(device, plan.fine_shape(), &cells).unwrap();
                 let (mut grid, mut values) = (nan(device, plan.fine_shape()), nan(device, &[500]));
-                (spread.launch)(plan, &data, &mut grid).unwrap();
-                (interp.launch)(plan, &cells, &mut values).unwrap();
+                (spread.implementation)(plan, &data, &mut grid).unwrap();
+                (interp.implementation)(plan, &cells, &mut values).unwrap();
                 let mut smooth = nan(device, &[500]);
                 plan.convolve(&data, &mut smooth).unwrap();
                 [grid, values, smooth].map(|a| widen(&a.to_vec().unwrap()))
@@ -186,7 +186,7 @@ fn gridding_is_that_of_the_cpu() {
                 }
             }
             assert!(
-                (spread_variants::<R>()[2].launch)(
+                (spread_variants::<R>()[2].implementation)(
                     &cpu,
                     &Array::zeros(&host, &[500]).unwrap(),
                     &mut Array::zeros(&host, cpu.fine_shape()).unwrap()

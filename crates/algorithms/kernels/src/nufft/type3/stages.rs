@@ -24,7 +24,7 @@ pub(super) struct Size<'a> {
 }
 
 /// The cost of a type 2 with a matrix, an upsampling, a width and a number of samples, on a processor.
-pub(super) type Cost = fn(&[usize], f64, usize, usize) -> f64;
+pub(super) type CostModel = fn(&[usize], f64, usize, usize) -> f64;
 
 /// The kernels and upsamplings of both stages, and the grid between them.
 pub(super) struct Stages {
@@ -60,7 +60,7 @@ impl Extent {
 
 impl Stages {
     /// The upsamplings of least `cost`, and the kernels that keep each stage's error to the tolerance.
-    pub(super) fn choose<R: Real>(options: &Options, size: Size<'_>, cost: Cost) -> Result<Self> {
+    pub(super) fn choose<R: Real>(options: &Options, size: Size<'_>, cost: CostModel) -> Result<Self> {
         options.upsampling.map_or(Ok(()), check_upsampling)?;
         let best = |tolerance: f64| -> Result<Option<Self>> {
             let mut best: Option<(f64, Self)> = None;
@@ -97,7 +97,7 @@ impl Stages {
         tolerance: f64,
         options: &Options,
         upsampling: f64,
-        (size, cost): (Size<'_>, Cost),
+        (size, cost): (Size<'_>, CostModel),
     ) -> Result<Option<(f64, Self)>> {
         let Size { x, s, positions, frequencies } = size;
         let dims = x.len();

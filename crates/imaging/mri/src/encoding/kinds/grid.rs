@@ -19,7 +19,7 @@ use rayspin_kernels::fft::{self, Fft, Norm};
 use rayspin_kernels::variant::Work;
 use rayspin_kernels::{nudft, walsh};
 use rayspin_linop::{CoilMaps, Fourier, GridNormal, LinearOp, SamplingMask};
-use rayspin_run::{Bytes, Certify, Effort, Memory, Needs, Step, draws, errors};
+use rayspin_run::{Bytes, Certify, Cost, Effort, Memory, Step, draws, errors};
 
 use super::{Encoding, EncodingSpec, Given, Row, Scale, Seen, as_kind};
 use crate::encoding::samples::CoilSamples;
@@ -101,7 +101,7 @@ impl Grid<'_> {
     }
 
     /// What [`Self::estimate_maps`] takes.
-    pub(super) fn maps_needs(&self, spec: &Spec<'_>) -> Result<Needs> {
+    pub(super) fn maps_needs(&self, spec: &Spec<'_>) -> Result<Cost> {
         let (coils, domain) = (spec.coils(), self.sampled.shape());
         let held = spec.maps_held()?;
         let sampled = self.calibration.map_or(self.sampled, |lines| &lines.sampled);
@@ -117,11 +117,11 @@ impl Grid<'_> {
             Some(needs) => {
                 let bytes = if spec.on_gpu() { all + needs.gpu } else { all.max(needs.host) };
                 let passing = Memory::temporary(Bytes::with_host(spec.device(), bytes, needs.host));
-                Needs::of(passing.holding(held)).and(Effort::of(needs.work))
+                Cost::of(passing.holding(held)).and(Effort::of(needs.work))
             }
             None => {
                 let (scratch, solve) = walsh::needs_on(spec.device(), coils, domain);
-                Needs::of(Memory::temporary(spec.arrays(2 * all + scratch)).holding(held))
+                Cost::of(Memory::temporary(spec.arrays(2 * all + scratch)).holding(held))
                     .and(Effort::transforms(coils as u64, self.transform()).and(solve))
             }
         })
@@ -166,17 +166,17 @@ impl EncodingSpec for Grid<'_> {
         if spec.tells_maps_alone() { Vec::new() } else { vec![spec.samples_to_device()] }
     }
 
-    fn maps(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn maps(&self, spec: &Spec<'_>) -> Result<Cost> {
         self.maps_needs(spec)
     }
 
-    fn right_hand_side(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn right_hand_side(&self, spec: &Spec<'_>) -> Result<Cost> {
         let (sets, freed) = (spec.sets() as u64, spec.arrays(spec.samples_held()));
         let one = COMPLEX * self.samples();
         // Several sets of maps see all coils at once.
         let taken = if sets > 1 { spec.samples_to_come() } else { spec.part_of_samples() };
         let memory = Memory::temporary(spec.arrays(sets * one + taken));
-        Ok(Needs::of(memory.freeing(freed).holding(spec.arrays(sets * one)))
+        Ok(Cost::of(memory.freeing(freed).holding(spec.arrays(sets * one)))
             .and(Effort::transforms(spec.coils() as u64, self.transform())))
     }
 
@@ -198,8 +198,8 @@ impl EncodingSpec for Grid<'_> {
         Ok(Effort::transforms(2 * count, self.transform()))
     }
 
-    fn coil_images(&self, spec: &Spec<'_>) -> Result<Needs> {
-        Ok(Needs::of(Memory::held(spec.arrays(spec.part_of_samples())))
+    fn coil_images(&self, spec: &Spec<'_>) -> Result<Cost> {
+        Ok(Cost::of(Memory::held(spec.arrays(spec.part_of_samples())))
             .and(Effort::transforms(spec.coils() as u64, self.transform())))
     }
 }

@@ -24,7 +24,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::off_resonance::{Interpolator, Segments, reference};
 use rayspin_kernels::toeplitz::Series;
 use rayspin_linop::{CoilMaps, LinearOp, OffResonanceToeplitz};
-use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_run::{Bytes, Cost, Memory};
 
 use super::points::{Counts, MakeKernel, Modulated, Modulation, Points, missing};
 use super::{EncodingSpec, Given, Row, places};
@@ -98,11 +98,11 @@ impl Modulation for Field<'_> {
         2 * Segments::<f32>::bytes_needed(&self.times, convolutions as usize) + REAL * samples
     }
 
-    fn needs(&self, spec: &Spec<'_>, encodings: u64) -> Needs {
+    fn needs(&self, spec: &Spec<'_>, encodings: u64) -> Cost {
         let table = Segments::<f32>::bytes_needed(&self.times, encodings as usize);
         let held = REAL * count(spec.domain()) + table;
         let times = Bytes::host(COMPLEX * self.times.len() as u64);
-        Needs::of(
+        Cost::of(
             Memory::held(times).then(Memory::temporary(spec.arrays(2 * held)).holding(spec.arrays(held))),
         )
     }

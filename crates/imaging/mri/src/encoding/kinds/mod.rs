@@ -25,7 +25,7 @@ use std::sync::Arc;
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::Array;
 use rayspin_linop::{CoilMaps, LinearOp, SoftSense};
-use rayspin_run::{Bytes, Certify, Effort, Needs, Step};
+use rayspin_run::{Bytes, Certify, Cost, Effort, Step};
 
 use super::samples::CoilSamples;
 use super::solving::Solving;
@@ -132,10 +132,10 @@ pub(crate) trait EncodingSpec {
     }
 
     /// What [`Encoding::estimate_maps`] takes.
-    fn maps(&self, spec: &Spec<'_>) -> Result<Needs>;
+    fn maps(&self, spec: &Spec<'_>) -> Result<Cost>;
 
     /// What the right-hand side takes, after which the samples are gone.
-    fn right_hand_side(&self, spec: &Spec<'_>) -> Result<Needs>;
+    fn right_hand_side(&self, spec: &Spec<'_>) -> Result<Cost>;
 
     /// Bytes that the normal operator works in, held from its first application on.
     fn normal_bytes(&self, spec: &Spec<'_>) -> Result<u64>;
@@ -149,10 +149,10 @@ pub(crate) trait EncodingSpec {
     }
 
     /// What the coils' images before they are solved for take, for a method that goes coil by coil.
-    fn coil_images(&self, spec: &Spec<'_>) -> Result<Needs>;
+    fn coil_images(&self, spec: &Spec<'_>) -> Result<Cost>;
 
     /// What gridding takes. Errors: samples without weights of density.
-    fn gridding(&self, _: &Spec<'_>) -> Result<Needs> {
+    fn gridding(&self, _: &Spec<'_>) -> Result<Cost> {
         Err(unweighted())
     }
 }

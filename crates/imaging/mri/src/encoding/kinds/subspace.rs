@@ -26,7 +26,7 @@ use rayspin_device::Array;
 use rayspin_kernels::toeplitz::Series;
 use rayspin_kernels::{nudft, vector};
 use rayspin_linop::{CoilMaps, LinearOp, SubspaceToeplitz};
-use rayspin_run::{Bytes, Memory, Needs};
+use rayspin_run::{Bytes, Cost, Memory};
 
 use super::points::{Counts, MakeKernel, Modulated, Modulation, Points, missing};
 use super::{EncodingSpec, Given, Row};
@@ -98,9 +98,9 @@ impl Modulation for Frames<'_> {
     }
 
     /// The tables of Φ.
-    fn needs(&self, spec: &Spec<'_>, encodings: u64) -> Needs {
+    fn needs(&self, spec: &Spec<'_>, encodings: u64) -> Cost {
         let one = COMPLEX * self.samples.iter().map(|&n| n as u64).sum::<u64>();
-        Needs::of(Memory::temporary(Bytes::host(one)).holding(spec.arrays(one * encodings)))
+        Cost::of(Memory::temporary(Bytes::host(one)).holding(spec.arrays(one * encodings)))
     }
 
     /// Copies Φ to the device, a row for each point. Errors: memory.

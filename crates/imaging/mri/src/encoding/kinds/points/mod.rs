@@ -31,7 +31,7 @@ use rayspin_device::Array;
 use rayspin_kernels::nudft;
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_linop::{CoilMaps, LinearOp, SenseToeplitz, ToeplitzNormal};
-use rayspin_run::Needs;
+use rayspin_run::Cost;
 
 use super::{EncodingSpec, Given, Grid, Row};
 use crate::encoding::blocks::Transforms;
@@ -121,7 +121,7 @@ pub(super) trait Modulation {
     fn table(&self, samples: u64, convolutions: u64) -> u64;
 
     /// What [`Self::plan`] takes.
-    fn needs(&self, spec: &Spec<'_>, encodings: u64) -> Needs;
+    fn needs(&self, spec: &Spec<'_>, encodings: u64) -> Cost;
 
     /// Its plans, and what a run says of them.
     fn plan(&self, spec: &Spec<'_>) -> Result<(Self::Plans, Vec<String>)>;
@@ -196,8 +196,8 @@ impl Modulation for Still {
         0
     }
 
-    fn needs(&self, _: &Spec<'_>, _: u64) -> Needs {
-        Needs::default()
+    fn needs(&self, _: &Spec<'_>, _: u64) -> Cost {
+        Cost::default()
     }
 
     fn plan(&self, _: &Spec<'_>) -> Result<(Kernel, Vec<String>)> {

@@ -1,11 +1,11 @@
 //! What the plans of a trajectory take.
 
 use rayspin_core::Result;
-use rayspin_kernels::nufft::{Needs as NufftNeeds, Nufft};
+use rayspin_kernels::nufft::{Cost as NufftCost, Nufft};
 use rayspin_kernels::toeplitz::{Series, Toeplitz};
 use rayspin_kernels::variant::Work;
 use rayspin_kernels::{density, walsh};
-use rayspin_run::{Bytes, Effort, Memory, Needs};
+use rayspin_run::{Bytes, Cost, Effort, Memory};
 
 use super::{Counts, Modulation, Points};
 use crate::encoding::known::Known;
@@ -40,7 +40,7 @@ impl PointNeeds {
         let needs = Known::find(known, "NUFFT", 0, || Nufft::<f32>::needs(device, trajectory, matrix, &of))?;
         let counts = points.modulation.counts(spec.settings(), points.count(), points.voxels())?;
         let convolution = Toeplitz::<f32>::work(matrix);
-        let NufftNeeds { plan, planning, workspace, transform, .. } = needs;
+        let NufftCost { plan, planning, workspace, transform, .. } = needs;
         let whole = Self {
             plan,
             planning,
@@ -96,11 +96,11 @@ impl<M: Modulation> Points<'_, M> {
     }
 
     /// The density iteration.
-    pub(super) fn density_needs(&self, spec: &Spec<'_>) -> Result<Needs> {
+    pub(super) fn density_needs(&self, spec: &Spec<'_>) -> Result<Cost> {
         let (device, matrix, trajectory) = (spec.device(), self.matrix, &self.trajectory);
         let s = self.count();
         if spec.settings().density == Density::Radial {
-            return Ok(Needs::of(Memory::temporary(Bytes::with_host(device, REAL * s, REAL * s))));
+            return Ok(Cost::of(Memory::temporary(Bytes::with_host(device, REAL * s, REAL * s))));
         }
         let known = spec.known();
         let whole = || density::pipe_menon_needs(device, trajectory, matrix);
@@ -113,7 +113,7 @@ impl<M: Modulation> Points<'_, M> {
         };
         let iterations = spec.settings().density_iterations as u64;
         let effort = Effort::of(whole.spreading).times(2 * iterations).iterations(iterations);
-        Ok(Needs::of(Memory::temporary(Bytes::with_host(device, arrays, beside))).and(effort))
+        Ok(Cost::of(Memory::temporary(Bytes::with_host(device, arrays, beside))).and(effort))
     }
 
     /// Bytes of the kernels' spectra, where they lie.
@@ -125,7 +125,7 @@ impl<M: Modulation> Points<'_, M> {
     }
 
     /// The kernels of the normal operator, and where their spectra lie.
-    pub(super) fn kernel_needs(&self, spec: &Spec<'_>) -> Result<Needs> {
+    pub(super) fn kernel_needs(&self, spec: &Spec<'_>) -> Result<Cost> {
         let (device, matrix) = (spec.device(), self.matrix);
         let needs = self.point_needs(spec)?;
         let convolutions = needs.counts.convolutions;
@@ -149,11 +149,11 @@ impl<M: Modulation> Points<'_, M> {
                 .holding(spec.arrays(held)),
         );
         let blocks = 1u64 << (matrix.len() - 1);
-        Ok(Needs::of(memory).and(Effort::transforms(blocks * convolutions, needs.transform)))
+        Ok(Cost::of(memory).and(Effort::transforms(blocks * convolutions, needs.transform)))
     }
 
     /// The maps of samples anywhere.
-    pub(super) fn maps_needs(&self, spec: &Spec<'_>) -> Result<Needs> {
+    pub(super) fn maps_needs(&self, spec: &Spec<'_>) -> Result<Cost> {
         let (device, matrix, coils) = (spec.device(), self.matrix, spec.coils());
         let n = COMPLEX * self.voxels();
         let all = coils as u64 * n;
@@ -178,6 +178,6 @@ impl<M: Modulation> Points<'_, M> {
             }
         };
         let memory = Memory::temporary(Bytes::with_host(device, region.max(solving), on_host));
-        Ok(Needs::of(memory.holding(spec.maps_held()?)).and(Effort::of(solve)))
+        Ok(Cost::of(memory.holding(spec.maps_held()?)).and(Effort::of(solve)))
     }
 }

@@ -1,7 +1,7 @@
 //! Points before anything is allocated: their steps, and what a run with them takes.
 
 use rayspin_core::{Monitor, Result};
-use rayspin_run::{Bytes, Effort, Memory, Needs, Step};
+use rayspin_run::{Bytes, Cost, Effort, Memory, Step};
 
 use super::{Modulation, Plans, Points};
 use crate::encoding::kinds::{Encoding, EncodingSpec, Scale, as_kind};
@@ -20,7 +20,7 @@ impl<M: Modulation> Points<'_, M> {
         spec: &'s Spec<'s>,
         name: &'static str,
         plan: fn(&Self, &Spec<'_>, &mut Plans<M::Plans>) -> Result<()>,
-        needs: impl FnOnce() -> Result<Needs> + 's,
+        needs: impl FnOnce() -> Result<Cost> + 's,
     ) -> Step<'s, Solving<'s>> {
         let work = move |state: &mut Solving<'s>, _: &Monitor<'_>| plan(self, spec, state.encoding_as()?);
         Step::new(name, work).once().unless(Solving::has_plans).needs(needs)
@@ -37,7 +37,7 @@ impl<M: Modulation> Points<'_, M> {
                 // On the CPU they are the host's already.
                 let beside = if spec.on_gpu() { host } else { Bytes::default() };
                 let passing = Memory::temporary(needs.memory.peak + beside).holding(host);
-                Ok(Needs { memory: passing, ..needs })
+                Ok(Cost { memory: passing, ..needs })
             };
             let estimate = move |state: &mut Solving<'s>, _: &Monitor<'_>| state.estimate_maps_of_grid(*grid);
             steps.push(Step::new("coil sensitivities", estimate).needs(needs));
@@ -49,7 +49,7 @@ impl<M: Modulation> Points<'_, M> {
             let s = places.len() as u64;
             let beside = if along { COMPLEX * spec.coils() as u64 * count(grid.sampled.shape()) } else { 0 };
             let memory = Memory::temporary(Bytes::host(beside + (COMPLEX * own + INDEX) * s));
-            Ok(Needs::of(if spec.on_gpu() {
+            Ok(Cost::of(if spec.on_gpu() {
                 // The grid stays until the frame is done.
                 memory.holding(Bytes::host(COMPLEX * own * s))
             } else {
@@ -110,26 +110,26 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
         }
         steps.push(self.plan_step(spec, M::STEP, Self::plan_modulation, move || {
             if !M::MULTIPLIES {
-                return Ok(Needs::default());
+                return Ok(Cost::default());
             }
             Ok(self.modulation.needs(spec, self.point_needs(spec)?.counts.encodings))
         }));
         steps.push(self.plan_step(spec, "NUFFT plan", Self::plan_nufft, move || {
             let needs = self.point_needs(spec)?;
             let memory = Memory::temporary(spec.arrays(needs.planning)).holding(spec.arrays(needs.plan));
-            Ok(Needs::of(memory))
+            Ok(Cost::of(memory))
         }));
         if spec.needs_density() {
             steps.push(self.plan_step(spec, "density", Self::plan_density, move || {
                 let held = spec.arrays(REAL * self.count());
                 let needs = self.density_needs(spec)?;
-                Ok(Needs { memory: needs.memory.holding(held), ..needs })
+                Ok(Cost { memory: needs.memory.holding(held), ..needs })
             }));
         }
         // The plan's workspace is made for the first transform, and kept.
         steps.push(
             Step::silent(|_, _| Ok(()))
-                .needs(move || Ok(Needs::of(Memory::held(spec.arrays(self.point_needs(spec)?.workspace))))),
+                .needs(move || Ok(Cost::of(Memory::held(spec.arrays(self.point_needs(spec)?.workspace))))),
         );
         if spec.needs_normal() {
             steps.push(
@@ -146,11 +146,11 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
         self.grid.is_some()
     }
 
-    fn maps(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn maps(&self, spec: &Spec<'_>) -> Result<Cost> {
         self.maps_needs(spec)
     }
 
-    fn right_hand_side(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn right_hand_side(&self, spec: &Spec<'_>) -> Result<Cost> {
         let needs = self.point_needs(spec)?;
         let (sets, freed) = (spec.sets() as u64, spec.arrays(spec.samples_held()));
         let one = COMPLEX * self.voxels();
@@ -168,7 +168,7 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
         let arrays = one + all + part + images + needs.passing(spec.batch());
         let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, needs.beside));
         let kept = spec.arrays(all.max(sets * one));
-        Ok(Needs::of(held.then(memory.freeing(freed).holding(kept)))
+        Ok(Cost::of(held.then(memory.freeing(freed).holding(kept)))
             .and(needs.transforms(spec.coils() as u64)))
     }
 
@@ -197,7 +197,7 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
         self.spectra(spec)
     }
 
-    fn coil_images(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn coil_images(&self, spec: &Spec<'_>) -> Result<Cost> {
         let needs = self.point_needs(spec)?;
         let images = COMPLEX * spec.batch() * self.voxels();
         let arrays = spec.part_of_samples() + images + needs.passing(spec.batch());
@@ -205,11 +205,11 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
         let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, needs.beside))
             .freeing(spec.arrays(freed))
             .holding(spec.arrays(images));
-        Ok(Needs::of(Memory::held(spec.arrays(needs.further)).then(memory))
+        Ok(Cost::of(Memory::held(spec.arrays(needs.further)).then(memory))
             .and(needs.transforms(spec.coils() as u64)))
     }
 
-    fn gridding(&self, spec: &Spec<'_>) -> Result<Needs> {
+    fn gridding(&self, spec: &Spec<'_>) -> Result<Cost> {
         let needs = self.point_needs(spec)?;
         let (voxels, whole) = (self.voxels(), spec.takes_all_coils());
         let weighted = COMPLEX * spec.batch() * self.count();
@@ -232,6 +232,6 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
             arrays,
             beside,
         )));
-        Ok(Needs::of(memory).and(needs.transforms(spec.coils() as u64)))
+        Ok(Cost::of(memory).and(needs.transforms(spec.coils() as u64)))
     }
 }

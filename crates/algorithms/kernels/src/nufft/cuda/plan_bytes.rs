@@ -14,7 +14,7 @@ use crate::nufft::layout::Layout;
 
 /// Bytes of a plan on a GPU.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::nufft) struct Needs {
+pub(in crate::nufft) struct PlanBytes {
     /// Bytes that the plan holds.
     pub(in crate::nufft) plan: u64,
     /// Peak bytes while the plan is made.
@@ -23,7 +23,7 @@ pub(in crate::nufft) struct Needs {
     pub(in crate::nufft) item: u64,
 }
 
-impl Needs {
+impl PlanBytes {
     pub(in crate::nufft) fn new<R: Real>(
         trajectory: &Trajectory,
         matrix: &[usize],
