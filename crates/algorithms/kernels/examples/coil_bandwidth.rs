@@ -27,11 +27,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for v in sensitivity::variants::<f32>() {
         use sensitivity::{Operation, Problem};
         let bytes = |operation| (v.work)(&Problem { operation, coils, voxels }).bytes;
-        let seconds = best(|| (v.launch.expand)(cpu, &maps, &image, &mut images));
+        let seconds = best(|| (v.implementation.expand)(cpu, &maps, &image, &mut images));
         line(v.name, "expand", bytes(Operation::Expand), seconds);
-        let seconds = best(|| (v.launch.combine)(cpu, &maps, &images, &mut image, false));
+        let seconds = best(|| (v.implementation.combine)(cpu, &maps, &images, &mut image, false));
         line(v.name, "combine", bytes(Operation::Combine), seconds);
-        let seconds = best(|| (v.launch.sum_of_squares)(cpu, &images, &mut root, true));
+        let seconds = best(|| (v.implementation.sum_of_squares)(cpu, &images, &mut root, true));
         line(v.name, "root of squares", bytes(Operation::SumOfSquares), seconds);
     }
     let axes = [side * side, side, 1].map(|step| difference::Axis { size: side, step, weight: 1.0 });
@@ -40,11 +40,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for v in difference::variants::<f32>() {
         use difference::{Operation, Problem};
         let bytes = |operation| (v.work)(&Problem { operation, shape: vec![side; 3] }).bytes;
-        let seconds = best(|| (v.launch.forward)(cpu, &axes, &image, &mut d));
+        let seconds = best(|| (v.implementation.forward)(cpu, &axes, &image, &mut d));
         line(v.name, "D", bytes(Operation::Forward), seconds);
-        let seconds = best(|| (v.launch.adjoint)(cpu, &axes, &d, &mut out));
+        let seconds = best(|| (v.implementation.adjoint)(cpu, &axes, &d, &mut out));
         line(v.name, "Dᴴ", bytes(Operation::Adjoint), seconds);
-        let seconds = best(|| (v.launch.normal)(cpu, &axes, &image, &mut out));
+        let seconds = best(|| (v.implementation.normal)(cpu, &axes, &image, &mut out));
         line(v.name, "DᴴD", bytes(Operation::Normal), seconds);
     }
     Ok(())

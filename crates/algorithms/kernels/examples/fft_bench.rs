@@ -66,7 +66,7 @@ fn main() -> Result<()> {
         data.fill(Complex32::new(0.0, 0.0))?;
         for variant in fft::VARIANTS.iter().filter(|_| chosen("variant")) {
             report(variant.name, batch, shape, repetitions, || {
-                (variant.launch)(cpu, &engine, data.cpu_mut(), Direction::Forward)
+                (variant.implementation)(cpu, &engine, data.cpu_mut(), Direction::Forward)
             })?;
         }
     }
@@ -95,7 +95,7 @@ fn toeplitz_forms(
     let mut y = x.clone();
     for variant in toeplitz::VARIANTS.iter().filter(|variant| only.is_none_or(|only| only == variant.name)) {
         let problem = toeplitz::Problem { matrix: matrix.to_vec(), batch };
-        let apply = (variant.launch)(cpu, &problem, &q)?;
+        let apply = (variant.implementation)(cpu, &problem, &q)?;
         let name = format!("toeplitz {}", variant.name);
         report(&name, batch, matrix, repetitions, || apply(cpu, &x, &mut y))?;
     }

@@ -14,7 +14,9 @@ use rayspin_core::{Real, Result, Trajectory};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Lanes, Simd, SimdReal, dispatch};
 use rayspin_device::{Array, BackendKind, Device};
-use rayspin_kernels::nudft::{Launch, Operation, Problem, adjoint_with, forward_with, q_with, variants};
+use rayspin_kernels::nudft::{
+    Implementation, Operation, Problem, adjoint_with, forward_with, q_with, variants,
+};
 use rayspin_kernels::variant::Variant;
 
 fn main() -> Result<()> {
@@ -67,7 +69,7 @@ fn pairs(operation: Operation, matrix: &[usize], samples: usize) -> f64 {
 
 /// Best pairs/s over runs that fill `seconds`, at least two.
 fn rate<T: SimdReal>(
-    row: &Variant<Problem, Launch<T>>,
+    row: &Variant<Problem, Implementation<T>>,
     device: &Device,
     operation: Operation,
     matrix: &[usize],

@@ -31,7 +31,8 @@ fn main() -> Result<()> {
 
 fn table<T: SimdReal>(device: &Device, matrix: &[usize], samples: usize, only: Option<&str>) -> Result<()> {
     for row in nudft::variants::<T>() {
-        if let (nudft::Launch::Cuda(variant), Backend::Cuda(cuda)) = (&row.launch, device.backend())
+        if let (nudft::Implementation::Cuda(variant), Backend::Cuda(cuda)) =
+            (&row.implementation, device.backend())
             && !variant.runs_on(cuda)
         {
             continue;

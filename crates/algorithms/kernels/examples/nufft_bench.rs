@@ -123,11 +123,11 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
         let mut grid = Array::zeros(&device, plan.fine_shape())?;
         let mut values = Array::zeros(&device, &[points])?;
         for variant in spread_variants::<R>().into_iter().filter(|v| v.backend == device.kind()) {
-            let (least, _) = time(runs, || (variant.launch)(&plan, &item, &mut grid))?;
+            let (least, _) = time(runs, || (variant.implementation)(&plan, &item, &mut grid))?;
             stages += &format!(", \"spread_{}_ms\": {least:.3}", variant.name);
         }
         for variant in interp_variants::<R>().into_iter().filter(|v| v.backend == device.kind()) {
-            let (least, _) = time(runs, || (variant.launch)(&plan, &grid, &mut values))?;
+            let (least, _) = time(runs, || (variant.implementation)(&plan, &grid, &mut values))?;
             stages += &format!(", \"interp_{}_ms\": {least:.3}", variant.name);
         }
     }

@@ -29,9 +29,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let shift: Vec<usize> = shape.iter().map(|n| n / 3).collect();
             for v in wavelet::variants::<f32>() {
                 let bytes = (v.work)(&plan).bytes;
-                let seconds = best(|| (v.launch.forward)(cpu, &plan, &shift, &x, &mut c, &mut work));
+                let seconds = best(|| (v.implementation.forward)(cpu, &plan, &shift, &x, &mut c, &mut work));
                 line(v.name, &format!("{family:?} forward"), bytes, seconds);
-                let seconds = best(|| (v.launch.inverse)(cpu, &plan, &shift, &x, &mut c, &mut work));
+                let seconds = best(|| (v.implementation.inverse)(cpu, &plan, &shift, &x, &mut c, &mut work));
                 line(v.name, &format!("{family:?} inverse"), bytes, seconds);
             }
         }
@@ -41,13 +41,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             use shrink::{Operation, Problem};
             let bytes = |operation, components| (v.work)(&Problem { operation, components, len }).bytes;
             let seconds = best(|| {
-                (v.launch.soft)(cpu, 1e-6, &weights, &mut c);
+                (v.implementation.soft)(cpu, 1e-6, &weights, &mut c);
             });
             line(v.name, "soft", bytes(Operation::Soft, 1), seconds);
-            let seconds = best(|| (v.launch.clip)(cpu, 1e3, len, &mut d));
+            let seconds = best(|| (v.implementation.clip)(cpu, 1e3, len, &mut d));
             line(v.name, "clip, 3 components", bytes(Operation::Clip, 3), seconds);
             let seconds = best(|| {
-                (v.launch.joint_norm)(cpu, len, &d);
+                (v.implementation.joint_norm)(cpu, len, &d);
             });
             line(v.name, "norm, 3 components", bytes(Operation::JointNorm, 3), seconds);
         }

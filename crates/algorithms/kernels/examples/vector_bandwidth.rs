@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = best(|| x.copy_from_slice(&p));
     println!("{:<8} {:<14} {:6.1} GB/s", "copy", "one thread", 16e-9 * len as f64 / seconds);
     for variant in variants::<f32>() {
-        let f = &variant.launch;
+        let f = &variant.implementation;
         let mut sink = 0.0;
         let mut line = |operation: Operation, work: &mut dyn FnMut() -> f64| {
             let seconds = best(|| sink += work());

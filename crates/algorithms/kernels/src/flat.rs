@@ -7,12 +7,12 @@ use num_complex::Complex32;
 use rayspin_core::{C64, Error, Result, voxels};
 use rayspin_device::{Array, Cpu, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Run, TransferArray};
+use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, TransferArray};
 
 use crate::variant::Variant;
 
-/// A ladder with problems `P` and launches `L`. `T` holds helpers: a plan, or lists.
-pub(crate) struct Flat<P: 'static, L: 'static, T: 'static = ()> {
+/// A ladder with problems `P` and implementations `I`. `T` holds helpers: a plan, or lists.
+pub(crate) struct Flat<P: 'static, I: 'static, T: 'static = ()> {
     pub(crate) about: About,
     pub(crate) cases: fn() -> Vec<Case<P>>,
     pub(crate) trials: fn() -> Vec<P>,
@@ -22,13 +22,13 @@ pub(crate) struct Flat<P: 'static, L: 'static, T: 'static = ()> {
     /// The meaning of the numbers of [`Flat::sized`].
     pub(crate) size: &'static str,
     pub(crate) counts: fn(&P) -> Counts,
-    pub(crate) rows: fn() -> Vec<Variant<P, L>>,
+    pub(crate) rows: fn() -> Vec<Variant<P, I>>,
     pub(crate) given: fn(&P, &mut Numbers<'_>) -> Result<Given<T>>,
-    pub(crate) run: fn(&L, &Cpu, &P, Arrays<'_, T>) -> Result<()>,
+    pub(crate) run: fn(&I, &Cpu, &P, Arrays<'_, T>) -> Result<()>,
     pub(crate) want: fn(&P, &Held<'_, T>) -> Want,
 }
 
-impl<P, L, T> Clone for Flat<P, L, T> {
+impl<P, I, T> Clone for Flat<P, I, T> {
     fn clone(&self) -> Self {
         Self { ..*self }
     }
@@ -151,10 +151,10 @@ impl<P, T> Data<P, T> {
     }
 }
 
-impl<P, L, T> Algorithm for Flat<P, L, T>
+impl<P, I, T> Algorithm for Flat<P, I, T>
 where
     P: Clone + Display + Send + Sync + 'static,
-    L: Send + Sync + 'static,
+    I: Send + Sync + 'static,
     T: 'static,
 {
     type Problem = P;
@@ -182,13 +182,13 @@ where
 
     fn variants(&self, _: &P) -> Vec<Row<Self>> {
         let run = self.run;
-        let to_run = |launch| {
-            Run::new(move |_, data: &mut Data<P, T>| {
+        let to_run = |implementation| {
+            Runnable::new(move |_, data: &mut Data<P, T>| {
                 let Data { problem, inputs, reals, out, tools, .. } = data;
                 let device = out.device().clone();
                 let inputs = inputs.iter().map(Array::cpu).collect();
                 let arrays = Arrays { inputs, reals: reals.cpu(), out: out.cpu_mut(), tools };
-                run(&launch, device.cpu_side(), problem, arrays)
+                run(&implementation, device.cpu_side(), problem, arrays)
             })
             .host_transfer(host_transfer)
             .set_up(|_, data| data.restore())

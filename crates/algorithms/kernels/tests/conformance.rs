@@ -26,11 +26,11 @@ use rayspin_kernels::{fft, nudft, nufft, toeplitz};
 type Pair = (Vec<C64>, Vec<C64>);
 
 /// Checks the table itself, and runs every row on every problem that it does not refuse.
-fn conform<P: Debug, L>(
+fn conform<P: Debug, I>(
     algorithm: &str,
-    rows: &[Variant<P, L>],
+    rows: &[Variant<P, I>],
     problems: &[P],
-    run: impl Fn(&L, &P, &mut Numbers) -> Vec<Pair>,
+    run: impl Fn(&I, &P, &mut Numbers) -> Vec<Pair>,
 ) {
     let mut names = HashSet::new();
     for row in rows {
@@ -46,7 +46,7 @@ fn conform<P: Debug, L>(
                 continue;
             }
             ran += 1;
-            let pairs = run(&row.launch, problem, &mut Numbers::new(seed as u64));
+            let pairs = run(&row.implementation, problem, &mut Numbers::new(seed as u64));
             for (part, (found, expected)) in pairs.iter().enumerate() {
                 let error = relative_error(found, expected);
                 worst = worst.max(error);
@@ -153,10 +153,11 @@ fn nudft() {
             .collect();
         let mut rows = nudft::variants::<T>();
         rows.retain(|row| row.backend == device.kind());
-        let by_name =
-            |launch: *const nudft::Launch<T>| rows.iter().find(|row| std::ptr::eq(&row.launch, launch));
-        conform(&format!("nudft {}", T::NAME), &rows, &problems, |launch, p, numbers| {
-            let row = by_name(launch).unwrap();
+        let by_name = |implementation: *const nudft::Implementation<T>| {
+            rows.iter().find(|row| std::ptr::eq(&row.implementation, implementation))
+        };
+        conform(&format!("nudft {}", T::NAME), &rows, &problems, |implementation, p, numbers| {
+            let row = by_name(implementation).unwrap();
             let t = numbers.trajectory(p.samples, &p.matrix);
             let image_shape = [&[p.batch], &p.matrix[..]].concat();
             let (voxels, count) = (image_shape.iter().product(), p.batch * p.samples);
@@ -207,13 +208,13 @@ fn fft() {
         problem(&[12, 1, 50], 2),
         problem(&[17, 8, 30], 1),
     ];
-    conform("fft", fft::VARIANTS, &problems, |launch, p, numbers| {
+    conform("fft", fft::VARIANTS, &problems, |implementation, p, numbers| {
         let engine = fft::cpu::FftNd::<f32>::new(&p.shape).unwrap();
         let data = numbers.complex(p.batch * p.shape.iter().product::<usize>());
         let directions = [fft::Direction::Forward, fft::Direction::Inverse];
         let transform = |direction| {
             let mut found = narrow::<f32>(&data);
-            launch(cpu(&device), &engine, &mut found, direction).unwrap();
+            implementation(cpu(&device), &engine, &mut found, direction).unwrap();
             let expected = fft::reference::dft(&data, &p.shape, direction, false);
             (widen(&found), expected)
         };
@@ -232,13 +233,13 @@ fn toeplitz() {
         problem(&[5, 8, 6], 1),
         problem(&[4, 1, 7], 2),
     ];
-    conform("toeplitz", toeplitz::VARIANTS, &problems, |launch, p, numbers| {
+    conform("toeplitz", toeplitz::VARIANTS, &problems, |implementation, p, numbers| {
         let t = numbers.trajectory(40, &p.matrix);
         let weights: Vec<f64> = numbers.reals(40).iter().map(|w| w.abs()).collect();
         let q = nudft::reference::q(&t, &p.matrix, &weights).unwrap();
         let voxels = p.matrix.iter().product();
         let images = numbers.complex(p.batch * voxels);
-        let apply = launch(cpu(&device), p, &narrow(&q)).unwrap();
+        let apply = implementation(cpu(&device), p, &narrow(&q)).unwrap();
         let mut found = poison::<f32>(images.len());
         apply(cpu(&device), &narrow(&images), &mut found).unwrap();
         let normal = |image| toeplitz::reference::normal(image, &p.matrix, &t, &weights);
@@ -266,28 +267,28 @@ fn nufft() {
         let array = |shape: &[usize], values| Array::from_vec(&device, shape, values).unwrap();
         let mut rows = Vec::from(nufft::spread_variants::<R>());
         rows.retain(|row| row.backend == device.kind());
-        conform(&format!("spread {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+        conform(&format!("spread {}", R::NAME), &rows, &problems, |implementation, p, numbers| {
             let plan = plan_of(p);
             let samples = array(&[plan.samples()], narrow::<R>(&numbers.complex(plan.samples())));
-            let spread = |launch: &nufft::Spread<R>| {
+            let spread = |implementation: &nufft::Spread<R>| {
                 let mut grid = array(plan.fine_shape(), poison(plan.fine_shape().iter().product()));
-                launch(plan, &samples, &mut grid).unwrap();
+                implementation(plan, &samples, &mut grid).unwrap();
                 widen(grid.cpu())
             };
-            vec![(spread(launch), spread(&rows[0].launch))]
+            vec![(spread(implementation), spread(&rows[0].implementation))]
         });
         let mut rows = Vec::from(nufft::interp_variants::<R>());
         rows.retain(|row| row.backend == device.kind());
-        conform(&format!("interp {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+        conform(&format!("interp {}", R::NAME), &rows, &problems, |implementation, p, numbers| {
             let plan = plan_of(p);
             let cells = plan.fine_shape().iter().product();
             let grid = array(plan.fine_shape(), narrow::<R>(&numbers.complex(cells)));
-            let interp = |launch: &nufft::Interp<R>| {
+            let interp = |implementation: &nufft::Interp<R>| {
                 let mut samples = array(&[plan.samples()], poison(plan.samples()));
-                launch(plan, &grid, &mut samples).unwrap();
+                implementation(plan, &grid, &mut samples).unwrap();
                 widen(samples.cpu())
             };
-            vec![(interp(launch), interp(&rows[0].launch))]
+            vec![(interp(implementation), interp(&rows[0].implementation))]
         });
         for (seed, size) in sizes.into_iter().enumerate() {
             let mut numbers = Numbers::new(seed as u64);

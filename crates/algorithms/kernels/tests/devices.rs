@@ -523,7 +523,8 @@ fn exact_transforms<R: SimdReal>(device: &Device) {
         };
         for row in nudft::variants::<R>().iter().filter(|row| row.backend == device.kind()) {
             let problem = |operation| nudft::Problem { operation, matrix: matrix.to_vec(), samples, batch };
-            if let (nudft::Launch::Cuda(variant), Backend::Cuda(cuda)) = (&row.launch, device.backend())
+            if let (nudft::Implementation::Cuda(variant), Backend::Cuda(cuda)) =
+                (&row.implementation, device.backend())
                 && !variant.runs_on(cuda)
             {
                 let why =

@@ -14,8 +14,8 @@ use rayspin_kernels::vector::{CgLimits, CgScalars};
 use rayspin_kernels::{espirit, gram, grappa, nudft, walsh};
 
 /// What a GPU runs.
-fn on_gpu<P, L: Copy>(variants: &[Variant<P, L>]) -> L {
-    variants.iter().find(|v| v.backend == BackendKind::Cuda).unwrap().launch
+fn on_gpu<P, I: Copy>(variants: &[Variant<P, I>]) -> I {
+    variants.iter().find(|v| v.backend == BackendKind::Cuda).unwrap().implementation
 }
 
 fn zeros<T: Element>(device: &Device, len: usize) -> Array<T> {
@@ -39,28 +39,28 @@ fn each_too_short<const N: usize>(lengths: [usize; N], run: impl Fn([usize; N]) 
 fn coil_maps_are_made_of_arrays_of_the_problem_s_size() {
     let device = Emulator::device().unwrap();
     let (coils, shape_zyx) = (3, [2, 4, 5]);
-    let launch = on_gpu(espirit::VARIANTS);
+    let implementation = on_gpu(espirit::VARIANTS);
     let problem =
         espirit::Problem { coils, reach_zyx: [0, 1, 1], shape_zyx, planes: [0, 2], sets: 2, crop: 0.0 };
     each_too_short([9 * 9, 3, 2 * 3 * 40], |[correlation, phase, maps]| {
         let (correlation, phase) = (zeros::<C32>(&device, correlation), zeros::<C32>(&device, phase));
-        launch(&problem, &correlation, &phase, &mut zeros(&device, maps))
+        implementation(&problem, &correlation, &phase, &mut zeros(&device, maps))
     });
-    let launch = on_gpu(walsh::VARIANTS);
+    let implementation = on_gpu(walsh::VARIANTS);
     let problem = walsh::Problem::whole(coils, shape_zyx, 1);
     each_too_short([3 * 40, 3, 3 * 40], |[images, reference, maps]| {
         let (images, reference) = (zeros::<C32>(&device, images), zeros::<C32>(&device, reference));
-        launch(&problem, &images, &reference, &mut zeros(&device, maps))
+        implementation(&problem, &images, &reference, &mut zeros(&device, maps))
     });
     let beyond = walsh::Problem { planes: [1, 2], ..problem };
     let (images, reference) = (zeros::<C32>(&device, 3 * 40), zeros::<C32>(&device, 3));
-    assert!(launch(&beyond, &images, &reference, &mut zeros(&device, 3 * 40)).is_err());
+    assert!(implementation(&beyond, &images, &reference, &mut zeros(&device, 3 * 40)).is_err());
 }
 
 #[test]
 fn lines_of_k_space_are_made_of_arrays_of_the_problem_s_size() {
     let device = Emulator::device().unwrap();
-    let launch = on_gpu(grappa::VARIANTS);
+    let implementation = on_gpu(grappa::VARIANTS);
     let problem = grappa::Problem { coils: 2, shape_zyx: [1, 4, 6] };
     let interpolation = |line| grappa::Interpolation {
         sources: vec![[0, -1, 0], [0, 1, 1]],
@@ -68,7 +68,7 @@ fn lines_of_k_space_are_made_of_arrays_of_the_problem_s_size() {
         lines: vec![line],
     };
     let run = |by: &grappa::Interpolation, [kspace, out]: [usize; 2]| {
-        launch(&problem, by, &zeros::<C32>(&device, kspace), &mut zeros(&device, out))
+        implementation(&problem, by, &zeros::<C32>(&device, kspace), &mut zeros(&device, out))
     };
     each_too_short([2 * 24, 2 * 6], |lengths| run(&interpolation([0, 3]), lengths));
     // For a line far beyond k-space all sources lie beyond it too.
@@ -80,10 +80,10 @@ fn lines_of_k_space_are_made_of_arrays_of_the_problem_s_size() {
 #[test]
 fn gram_matrices_are_made_of_rows_and_columns_within_the_values() {
     let device = Emulator::device().unwrap();
-    let launch = on_gpu(gram::VARIANTS);
+    let implementation = on_gpu(gram::VARIANTS);
     each_too_short([4 + 7, 2 * 2], |[values, gram]| {
         let rows = gram::Rows::Listed(&[0, 4, 2]);
-        launch(&zeros::<C32>(&device, values), rows, &[0, 6], &mut zeros::<C64>(&device, gram), false)
+        implementation(&zeros::<C32>(&device, values), rows, &[0, 6], &mut zeros::<C64>(&device, gram), false)
     });
 }
 
@@ -129,11 +129,11 @@ fn adjoint<T: SimdReal + rayspin_core::Real>(device: &Device, variant: nudft::Cu
     let points = Array2::from_shape_fn((40, 2), |(i, d)| ((7 * i + d) % 11) as f64 - 5.0);
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
     // The variant's row in single precision gives the parameters.
-    let is = |launch: &nudft::Launch<f32>| matches!(launch, nudft::Launch::Cuda(found) if *found == variant);
-    let space = nudft::variants::<f32>().into_iter().find(|v| is(&v.launch)).map(|v| v.space);
+    let is = |implementation: &nudft::Implementation<f32>| matches!(implementation, nudft::Implementation::Cuda(found) if *found == variant);
+    let space = nudft::variants::<f32>().into_iter().find(|v| is(&v.implementation)).map(|v| v.space);
     let row = nudft::variants::<T>().into_iter().find(|v| v.backend == BackendKind::Cuda).unwrap();
     let space = space.unwrap_or(row.space);
-    let variant = row.run_by(|_| nudft::Launch::<T>::Cuda(variant)).space(space);
+    let variant = row.run_by(|_| nudft::Implementation::<T>::Cuda(variant)).space(space);
     let samples = Array::zeros(device, &[40])?;
     nudft::adjoint_with(&variant, &trajectory, &samples, &mut Array::zeros(device, &[8, 6])?)
 }

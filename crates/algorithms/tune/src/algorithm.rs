@@ -7,7 +7,7 @@ use rayspin_device::{BackendKind, Device};
 use serde::{Deserialize, Serialize};
 
 use crate::own::Signature;
-use crate::variant::{Run, Variant};
+use crate::variant::{Runnable, Variant};
 
 /// An algorithm's names and texts.
 #[derive(Debug, Clone, Copy)]
@@ -190,7 +190,8 @@ impl Default for Counts {
 }
 
 /// A row of an algorithm's table.
-pub type Row<A> = Variant<<A as Algorithm>::Problem, Run<<A as Algorithm>::Problem, <A as Algorithm>::Data>>;
+pub type Row<A> =
+    Variant<<A as Algorithm>::Problem, Runnable<<A as Algorithm>::Problem, <A as Algorithm>::Data>>;
 
 /// An algorithm with its problems, its variants and its oracle.
 ///

@@ -280,7 +280,7 @@ impl<A: Algorithm> Opened<A> {
 
     /// Copies inputs to a GPU; gives the bytes of inputs and outputs.
     fn upload(&mut self, variant: usize) -> Result<Option<(u64, u64)>> {
-        let Some(mut transfer) = self.rows[variant].launch.transferred(&mut self.data[0]) else {
+        let Some(mut transfer) = self.rows[variant].implementation.transferred(&mut self.data[0]) else {
             return Ok(None);
         };
         if let Some((_, kept)) = &self.kept {
@@ -297,7 +297,7 @@ impl<A: Algorithm> Opened<A> {
     fn keep(&mut self, variant: usize) -> Result<()> {
         let known = self.kept.as_ref().is_some_and(|(of, _)| *of == variant);
         if !known && self.device.kind() == BackendKind::Cuda {
-            let transfer = self.rows[variant].launch.transferred(&mut self.data[0]);
+            let transfer = self.rows[variant].implementation.transferred(&mut self.data[0]);
             let inputs = transfer.into_iter().flat_map(|transfer| transfer.inputs);
             self.kept = Some((variant, inputs.map(|input| input.fetch()).collect::<Result<_>>()?));
         }
@@ -312,7 +312,7 @@ impl<A: Algorithm> Opened<A> {
             return Err(Error::value(format!("device of {}", row.name), kind, self.device.describe()));
         }
         let count = self.data.len();
-        row.launch.launch(config, &mut self.data[set % count])
+        row.implementation.launch(config, &mut self.data[set % count])
     }
 }
 
@@ -363,11 +363,11 @@ impl<A: Algorithm> Session for Opened<A> {
         let began = Instant::now();
         let Some((bytes_in, bytes_out)) = self.upload(variant)? else { return Ok(None) };
         let uploaded = began.elapsed().as_secs_f64();
-        let transfer = self.rows[variant].launch.transferred(&mut self.data[0]);
+        let transfer = self.rows[variant].implementation.transferred(&mut self.data[0]);
         for output in transfer.into_iter().flat_map(|transfer| transfer.outputs) {
             output.renew()?;
         }
-        self.rows[variant].launch.prepare(&self.problem, &mut self.data[0])?;
+        self.rows[variant].implementation.prepare(&self.problem, &mut self.data[0])?;
         self.device.synchronize()?;
         let ready = began.elapsed().as_secs_f64();
         self.run_on(variant, config, 0)?;
@@ -375,7 +375,7 @@ impl<A: Algorithm> Session for Opened<A> {
         let ran = began.elapsed().as_secs_f64();
         let mut results = Vec::new();
         if self.device.kind() == BackendKind::Cuda {
-            let transfer = self.rows[variant].launch.transferred(&mut self.data[0]);
+            let transfer = self.rows[variant].implementation.transferred(&mut self.data[0]);
             for output in transfer.into_iter().flat_map(|transfer| transfer.outputs) {
                 results.push(output.fetch()?);
             }

@@ -32,7 +32,7 @@ pub use ladder::{Ladder, Outline, Session, VariantInfo, Which};
 pub use own::{Call, Own, Signature};
 pub use space::{Axis, Config, Space};
 pub use tuned::{source_of, source_of_texts, tuned, tuned_as};
-pub use variant::{Run, Variant, Work, runs_all};
+pub use variant::{Runnable, Variant, Work, runs_all};
 pub use with::With;
 
 /// The GPU behind a device. Errors: it is a CPU.

@@ -7,7 +7,7 @@ use rayspin_device::{BackendKind, Device};
 
 use crate::algorithm::{Algorithm, Row};
 use crate::gpu;
-use crate::variant::{Run, Variant};
+use crate::variant::{Runnable, Variant};
 
 /// What a kernel is called with to compute an algorithm's problem: the contract of a user's own kernel.
 pub struct Signature<P: 'static, D: 'static> {
@@ -112,7 +112,7 @@ impl Own {
         let tolerance = others.iter().map(|row| row.tolerance).fold(0.0, f64::max);
         let (elements, defines) = (threads(problem), defines(problem));
         self.check(kernel, declaration, &defines)?;
-        let run = Run::new(move |_, data| {
+        let run = Runnable::new(move |_, data| {
             call(data, &mut |device, arguments| {
                 let kernel = gpu(device)?.kernel(self.source, &defines, kernel)?;
                 let launch = match self.blocks {
@@ -126,7 +126,7 @@ impl Own {
                 unsafe { kernel.launch(launch, arguments) }
             })
         });
-        let run = run.host_transfer(last.launch.host_transfer);
+        let run = run.host_transfer(last.implementation.host_transfer);
         let row = Variant::new(self.name, BackendKind::Cuda, "a kernel of your own", run, last.work);
         Ok(row.tolerance(tolerance).unpredictable())
     }

@@ -51,10 +51,10 @@ type Chosen = HashMap<(String, &'static str, &'static str, String), Option<Confi
 /// on this device, else the default of the row's space.
 ///
 /// The file of results is read once a process. Results of a GPU belong to the sources of the row's programs.
-pub fn tuned<A: Algorithm, L>(
+pub fn tuned<A: Algorithm, I>(
     algorithm: &A,
     problem: &A::Problem,
-    row: &Variant<A::Problem, L>,
+    row: &Variant<A::Problem, I>,
     device: &Device,
 ) -> Config {
     let space = || (row.space)(problem);
@@ -64,9 +64,9 @@ pub fn tuned<A: Algorithm, L>(
 
 /// The same by the name of the algorithm, what [`Algorithm::key`] gives and a space, for who has no problem
 /// at hand; `None` where nothing was measured that says anything.
-pub fn tuned_as<P, L>(
+pub fn tuned_as<P, I>(
     ladder: &'static str,
-    row: &Variant<P, L>,
+    row: &Variant<P, I>,
     key: impl FnOnce() -> (String, Vec<usize>),
     space: impl FnOnce() -> Space,
     device: &Device,

@@ -9,18 +9,18 @@ use crate::build::Build;
 use crate::host_transfer::HostTransfer;
 use crate::space::{Config, Space};
 
-/// One way of computing an algorithm whose problems are `P`. `L` is how it is run: [`Run`] in a ladder, a
-/// function pointer in the tables of plain functions.
+/// One way of computing an algorithm whose problems are `P`. `I` is its implementation: [`Runnable`] in a
+/// ladder, a function pointer in the tables of plain functions.
 ///
 /// Conformance tests, the tuner, tables and the list of compiled programs iterate over an algorithm's rows.
 /// Nothing else knows a variant, so adding one is a source file and a row:
 ///
 /// ```
 /// use rayspin_device::BackendKind;
-/// use rayspin_tune::variant::{Run, Variant, Work};
+/// use rayspin_tune::variant::{Runnable, Variant, Work};
 ///
 /// let work = |n: &usize| Work { bytes: 8.0 * *n as f64, flops: 0.0 };
-/// let row = Variant::new("gpu-wide", BackendKind::Cpu, "16-byte loads", Run::<usize, Vec<f32>>::new(|_, data| {
+/// let row = Variant::new("gpu-wide", BackendKind::Cpu, "16-byte loads", Runnable::<usize, Vec<f32>>::new(|_, data| {
 ///     data.fill(1.0);
 ///     Ok(())
 /// }), work);
@@ -28,7 +28,7 @@ use crate::space::{Config, Space};
 /// assert!((row.refuses)(&7).is_none());
 /// ```
 #[derive(Clone)]
-pub struct Variant<P: 'static, L> {
+pub struct Variant<P: 'static, I> {
     /// Short name, unique within the algorithm: what people ask for and what tuning results belong to. No
     /// code depends on it.
     pub name: &'static str,
@@ -36,8 +36,8 @@ pub struct Variant<P: 'static, L> {
     pub backend: BackendKind,
     /// What distinguishes it, in one line.
     pub summary: &'static str,
-    /// The entry point.
-    pub launch: L,
+    /// The function or functions that compute it.
+    pub implementation: I,
     /// What any implementation of this form must move and compute: this variant's own work, not what the
     /// literature counts.
     pub work: fn(&P) -> Work,
@@ -65,21 +65,21 @@ pub struct Variant<P: 'static, L> {
     pub reproduces: Option<&'static str>,
 }
 
-impl<P, L> Variant<P, L> {
+impl<P, I> Variant<P, I> {
     /// A row that runs every problem on every device, leaves nothing open, launches no program, is exact and
     /// may be the best.
     pub const fn new(
         name: &'static str,
         backend: BackendKind,
         summary: &'static str,
-        launch: L,
+        implementation: I,
         work: fn(&P) -> Work,
     ) -> Self {
         Self {
             name,
             backend,
             summary,
-            launch,
+            implementation,
             work,
             peak: None,
             refuses: runs_all,
@@ -154,15 +154,16 @@ impl<P, L> Variant<P, L> {
     }
 
     /// The same row, run in another way.
-    pub fn run_by<M>(self, to_run: impl FnOnce(L) -> M) -> Variant<P, M> {
-        let Self { name, backend, summary, launch, work, peak, refuses, lacks, space, forms, .. } = self;
+    pub fn run_by<M>(self, to_run: impl FnOnce(I) -> M) -> Variant<P, M> {
+        let Self { name, backend, summary, implementation, work, peak, refuses, lacks, space, forms, .. } =
+            self;
         let Self { tolerance, competes, predictable, reproduces, .. } = self;
-        let launch = to_run(launch);
+        let implementation = to_run(implementation);
         Variant {
             name,
             backend,
             summary,
-            launch,
+            implementation,
             work,
             peak,
             refuses,
@@ -177,23 +178,23 @@ impl<P, L> Variant<P, L> {
     }
 }
 
-impl<P: 'static, D: 'static> Variant<P, Run<P, D>> {
-    /// Another row for the same problems, with this one's work and tolerance: `launch` gets the arrays of
-    /// this row's transfer ([`Run::host_transfer`]). So a crate that cannot see an algorithm's data adds a
-    /// variant to it. This row's result must lie in these arrays.
+impl<P: 'static, D: 'static> Variant<P, Runnable<P, D>> {
+    /// Another row for the same problems, with this one's work and tolerance. `implementation` gets the
+    /// arrays of this row's transfer ([`Runnable::host_transfer`]). So a crate that cannot see an
+    /// algorithm's data adds a variant to it. This row's result must lie in these arrays.
     ///
-    /// Errors of a run: this row names no arrays; `launch` fails.
+    /// Errors of a run: this row names no arrays; `implementation` fails.
     pub fn beside(
         &self,
         name: &'static str,
         backend: BackendKind,
         summary: &'static str,
-        launch: impl Fn(&Config, HostTransfer<'_>) -> Result<()> + Send + Sync + 'static,
+        implementation: impl Fn(&Config, HostTransfer<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let (host_transfer, of) = (self.launch.host_transfer, self.name);
-        let run = Run::new(move |config, data| match host_transfer(data) {
-            Some(arrays) => launch(config, arrays),
-            None => Err(Error::value(format!("variant {of}"), "arrays that it copies", "none")),
+        let (host_transfer, name_of_row) = (self.implementation.host_transfer, self.name);
+        let run = Runnable::new(move |config, data| match host_transfer(data) {
+            Some(arrays) => implementation(config, arrays),
+            None => Err(Error::value(format!("variant {name_of_row}"), "arrays that it copies", "none")),
         });
         Self::new(name, backend, summary, run.host_transfer(host_transfer), self.work)
             .tolerance(self.tolerance)
@@ -201,18 +202,18 @@ impl<P: 'static, D: 'static> Variant<P, Run<P, D>> {
 }
 
 /// How a row of a ladder runs on data `D`, and what goes between host and device for it.
-pub struct Run<P, D> {
-    launch: Launch<D>,
+pub struct Runnable<P, D> {
+    implementation: Implementation<D>,
     pub(crate) host_transfer: fn(&mut D) -> Option<HostTransfer<'_>>,
     set_up: fn(&P, &mut D) -> Result<()>,
 }
 
-type Launch<D> = Box<dyn Fn(&Config, &mut D) -> Result<()> + Send + Sync>;
+type Implementation<D> = Box<dyn Fn(&Config, &mut D) -> Result<()> + Send + Sync>;
 
-impl<P, D> Run<P, D> {
-    /// Runs `launch`: outputs from inputs, which stay as they are. It allocates nothing.
-    pub fn new(launch: impl Fn(&Config, &mut D) -> Result<()> + Send + Sync + 'static) -> Self {
-        Self { launch: Box::new(launch), host_transfer: |_| None, set_up: |_, _| Ok(()) }
+impl<P, D> Runnable<P, D> {
+    /// Runs `implementation`: outputs from inputs, which stay as they are. It allocates nothing.
+    pub fn new(implementation: impl Fn(&Config, &mut D) -> Result<()> + Send + Sync + 'static) -> Self {
+        Self { implementation: Box::new(implementation), host_transfer: |_| None, set_up: |_, _| Ok(()) }
     }
 
     /// Names the arrays whose values come from the host before a run that begins there, and those whose
@@ -231,7 +232,7 @@ impl<P, D> Run<P, D> {
 
     /// Runs the variant: outputs from inputs.
     pub fn launch(&self, config: &Config, data: &mut D) -> Result<()> {
-        (self.launch)(config, data)
+        (self.implementation)(config, data)
     }
 
     pub(crate) fn transferred<'a>(&self, data: &'a mut D) -> Option<HostTransfer<'a>> {

@@ -30,7 +30,7 @@ fn refused<A: Algorithm>(
     for &(name, value) in changes {
         config = config.with(name, value);
     }
-    match row.launch.launch(&config, &mut data) {
+    match row.implementation.launch(&config, &mut data) {
         Err(Error::Value { .. } | Error::Shape { .. }) => {}
         other => panic!("{name} {config}: {other:?}"),
     }

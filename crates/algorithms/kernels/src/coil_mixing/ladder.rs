@@ -4,7 +4,7 @@ use std::fmt;
 
 use rayspin_tune::{About, Case, Counts, Unit};
 
-use super::variants::{Launch, Problem, variants};
+use super::variants::{Implementation, Problem, variants};
 use super::{Input, reference};
 use crate::flat::{Flat, Given, Out, Want};
 
@@ -16,7 +16,7 @@ impl fmt::Display for Problem {
 }
 
 /// Every variant.
-pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
     Flat {
         about: About {
             name: "coil-mixing",
@@ -57,10 +57,10 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
                 vec![numbers.complex(p.coils * p.kept * p.positions)?, numbers.complex(p.coils * p.points)?];
             Ok(Given { inputs, reals: vec![], out: Out::Fresh(p.kept * p.points), tools: () })
         },
-        run: |launch, cpu, p, arrays| {
+        run: |implementation, cpu, p, arrays| {
             let [matrices, samples] = [arrays.inputs[0], arrays.inputs[1]];
             let input = Input { matrices, samples, coils: p.coils, positions: p.positions };
-            launch(cpu, &input, arrays.out.chunks_exact_mut(p.points).collect());
+            implementation(cpu, &input, arrays.out.chunks_exact_mut(p.points).collect());
             Ok(())
         },
         want: |p, held| Want::all(reference::mix(&held.wide(0), &held.wide(1), p.coils, p.positions)),

@@ -15,7 +15,7 @@ mod variants;
 
 pub(crate) use cuda::builds;
 pub(crate) use ladder::ladder;
-pub use variants::{Launch, Problem, variants};
+pub use variants::{Implementation, Problem, variants};
 
 use std::ops::Range;
 

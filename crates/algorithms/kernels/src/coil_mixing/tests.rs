@@ -45,7 +45,7 @@ fn variants_match_the_reference<R: Real>() {
             let samples = random::<R>(coils * points, &mut rng);
             let mut out = vec![Complex::new(R::nan(), R::nan()); kept * points];
             let input = Input { matrices: &matrices, samples: &samples, coils, positions };
-            (variant.launch)(device.cpu_side(), &input, out.chunks_mut(points).collect());
+            (variant.implementation)(device.cpu_side(), &input, out.chunks_mut(points).collect());
             let wanted = reference::mix(&wide(&matrices), &wide(&samples), coils, positions);
             near(&wide(&out), &wanted, variant.tolerance, variant.name);
         }

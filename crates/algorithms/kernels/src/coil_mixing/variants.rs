@@ -22,10 +22,10 @@ pub struct Problem {
 }
 
 /// Entry point of a CPU variant: what comes in, the rows of the coils made, a run of `points` of each.
-pub type Launch<R> = fn(&Cpu, &Input<'_, R>, Vec<&mut [Complex<R>]>);
+pub type Implementation<R> = fn(&Cpu, &Input<'_, R>, Vec<&mut [Complex<R>]>);
 
 /// Every variant for the CPU, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // Products of complex numbers and sums over coils, which round like their square root.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
     [
@@ -33,7 +33,7 @@ pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
             "coilwise",
             BackendKind::Cpu,
             "one thread, a pass over all samples for every pair of coils",
-            cpu::coilwise as Launch<R>,
+            cpu::coilwise as Implementation<R>,
             work::<R>,
         )
         .tolerance(tolerance),
@@ -41,7 +41,7 @@ pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
             "blocks",
             BackendKind::Cpu,
             "all cores over blocks of samples that stay in cache while the pairs of coils go by",
-            cpu::blocks as Launch<R>,
+            cpu::blocks as Implementation<R>,
             work::<R>,
         )
         .tolerance(tolerance),

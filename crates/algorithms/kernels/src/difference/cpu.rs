@@ -4,39 +4,39 @@ use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::dispatch;
 
-use super::{Axis, Launch};
+use super::{Axis, Implementation};
 use crate::vector::{Scalar, for_chunks};
 
 /// Real numbers a task: they stay in the first-level cache while the axes go by.
 const CHUNK: usize = 4096;
 
-/// Calls `body(from, to, place)` for the stretches of `start..start + len` over which the place along the
-/// axis, or whether it is an edge, does not change; `from..to` counts from `start`.
+/// Calls `body(from, to, position)` for the stretches of `start..start + len` whose elements share a position
+/// along the axis; `from..to` counts from `start`.
 #[inline(always)]
-fn stretches(axis: Axis, start: usize, len: usize, mut body: impl FnMut(usize, usize, Place)) {
+fn stretches(axis: Axis, start: usize, len: usize, mut body: impl FnMut(usize, usize, AxisPosition)) {
     let Axis { size, step, .. } = axis;
     let mut done = 0;
     while done < len {
         let at = start + done;
         let inside = at % (size * step);
-        let (place, end) = if size == 1 {
-            (Place::Only, step)
+        let (position, end) = if size == 1 {
+            (AxisPosition::Only, step)
         } else if inside < step {
-            (Place::First, step)
+            (AxisPosition::First, step)
         } else if inside < (size - 1) * step {
-            (Place::Middle, (size - 1) * step)
+            (AxisPosition::Middle, (size - 1) * step)
         } else {
-            (Place::Last, size * step)
+            (AxisPosition::Last, size * step)
         };
         let count = (end - inside).min(len - done);
-        body(done, done + count, place);
+        body(done, done + count, position);
         done += count;
     }
 }
 
 /// Where along an axis an element lies.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum AxisPosition {
     First,
     Middle,
     Last,
@@ -68,11 +68,13 @@ fn add_curvature<R: Real>(weight: R, before: &[R], here: &[R], after: &[R], out:
 #[inline(always)]
 fn forward_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
     let weight = <R as Real>::from_f64(axis.weight);
-    stretches(axis, start, out.len(), |from, to, place| {
+    stretches(axis, start, out.len(), |from, to, position| {
         let (at, out) = (start + from, &mut out[from..to]);
-        match place {
-            Place::Last | Place::Only => out.fill(R::zero()),
-            Place::First | Place::Middle => subtract(weight, &x[at + axis.step..], &x[at..], out),
+        match position {
+            AxisPosition::Last | AxisPosition::Only => out.fill(R::zero()),
+            AxisPosition::First | AxisPosition::Middle => {
+                subtract(weight, &x[at + axis.step..], &x[at..], out)
+            }
         }
     });
 }
@@ -80,21 +82,21 @@ fn forward_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
 #[inline(always)]
 fn adjoint_chunk<R: Real>(axis: Axis, d: &[R], start: usize, out: &mut [R]) {
     let weight = <R as Real>::from_f64(axis.weight);
-    stretches(axis, start, out.len(), |from, to, place| {
+    stretches(axis, start, out.len(), |from, to, position| {
         let (at, out) = (start + from, &mut out[from..to]);
-        match place {
-            Place::First => {
+        match position {
+            AxisPosition::First => {
                 for (out, &d) in out.iter_mut().zip(&d[at..]) {
                     *out -= weight * d;
                 }
             }
-            Place::Middle => add_difference(weight, &d[at - axis.step..], &d[at..], out),
-            Place::Last => {
+            AxisPosition::Middle => add_difference(weight, &d[at - axis.step..], &d[at..], out),
+            AxisPosition::Last => {
                 for (out, &d) in out.iter_mut().zip(&d[at - axis.step..]) {
                     *out += weight * d;
                 }
             }
-            Place::Only => {}
+            AxisPosition::Only => {}
         }
     });
 }
@@ -102,13 +104,15 @@ fn adjoint_chunk<R: Real>(axis: Axis, d: &[R], start: usize, out: &mut [R]) {
 #[inline(always)]
 fn normal_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
     let weight = <R as Real>::from_f64(axis.weight * axis.weight);
-    stretches(axis, start, out.len(), |from, to, place| {
+    stretches(axis, start, out.len(), |from, to, position| {
         let (at, out) = (start + from, &mut out[from..to]);
-        match place {
-            Place::First => add_difference(weight, &x[at..], &x[at + axis.step..], out),
-            Place::Middle => add_curvature(weight, &x[at - axis.step..], &x[at..], &x[at + axis.step..], out),
-            Place::Last => add_difference(weight, &x[at..], &x[at - axis.step..], out),
-            Place::Only => {}
+        match position {
+            AxisPosition::First => add_difference(weight, &x[at..], &x[at + axis.step..], out),
+            AxisPosition::Middle => {
+                add_curvature(weight, &x[at - axis.step..], &x[at..], &x[at + axis.step..], out)
+            }
+            AxisPosition::Last => add_difference(weight, &x[at..], &x[at - axis.step..], out),
+            AxisPosition::Only => {}
         }
     });
 }
@@ -151,7 +155,7 @@ pub(super) fn normal<S: Scalar>(cpu: &Cpu, axes: &[Axis], x: &[S], out: &mut [S]
 }
 
 /// One thread, one axis after the other; the normal operator through the differences themselves.
-pub(super) fn plain<R: Real>() -> Launch<R> {
+pub(super) fn plain<R: Real>() -> Implementation<R> {
     fn forward<R: Real>(_: &Cpu, axes: &[Axis], x: &[Complex<R>], out: &mut [Complex<R>]) {
         for (axis, out) in axes.iter().zip(out.chunks_mut(x.len())) {
             let weight = <R as Real>::from_f64(axis.weight);
@@ -173,7 +177,7 @@ pub(super) fn plain<R: Real>() -> Launch<R> {
             }
         }
     }
-    Launch {
+    Implementation {
         forward,
         adjoint,
         normal: |cpu, axes, x, out| {
@@ -185,6 +189,6 @@ pub(super) fn plain<R: Real>() -> Launch<R> {
 }
 
 /// All cores over stretches of elements, every axis while they are in cache; the normal operator in one pass.
-pub(super) fn stretched<R: Real>() -> Launch<R> {
-    Launch { forward, adjoint, normal }
+pub(super) fn stretched<R: Real>() -> Implementation<R> {
+    Implementation { forward, adjoint, normal }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rayspin_tune::{About, Case, Counts, Unit};
 
-use super::variants::{Launch, Operation, Problem, variants};
+use super::variants::{Implementation, Operation, Problem, variants};
 use super::{Axis, reference};
 use crate::flat::{Flat, Given, Out, Want};
 
@@ -27,7 +27,7 @@ fn weight(axis: usize) -> f64 {
 }
 
 /// Every operation by every variant, along all axes.
-pub(crate) fn ladder() -> Flat<Problem, Launch<f32>, Vec<Axis>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<Axis>> {
     Flat {
         about: About {
             name: "difference",
@@ -73,11 +73,11 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>, Vec<Axis>> {
             let tools = (0..shape.len()).map(axis).collect();
             Ok(Given { inputs: vec![numbers.complex(from)?], reals: vec![], out: Out::Fresh(to), tools })
         },
-        run: |launch, cpu, problem, arrays| {
+        run: |implementation, cpu, problem, arrays| {
             let apply = match problem.operation {
-                Operation::Forward => launch.forward,
-                Operation::Adjoint => launch.adjoint,
-                Operation::Normal => launch.normal,
+                Operation::Forward => implementation.forward,
+                Operation::Adjoint => implementation.adjoint,
+                Operation::Normal => implementation.normal,
             };
             apply(cpu, arrays.tools, arrays.inputs[0], arrays.out);
             Ok(())

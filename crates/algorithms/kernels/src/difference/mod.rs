@@ -9,7 +9,7 @@ mod variants;
 
 pub(crate) use cuda::builds;
 pub(crate) use ladder::ladder;
-pub use variants::{Apply, Launch, Operation, Problem, variants};
+pub use variants::{Apply, Implementation, Operation, Problem, variants};
 
 use rayspin_core::{Error, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend};

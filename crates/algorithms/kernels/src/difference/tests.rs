@@ -48,7 +48,7 @@ fn variants_match_the_reference<R: Real>() {
     for variant in variants::<R>() {
         for (shape, axes) in CASES {
             let what = format!("{} {} {shape:?} {axes:?}", variant.name, R::NAME);
-            let (f, tol) = (&variant.launch, variant.tolerance);
+            let (f, tol) = (&variant.implementation, variant.tolerance);
             let weights: Vec<f64> = axes.iter().map(|_| rng.random_range(0.2..3.0)).collect();
             let (range, list) = layout(shape, axes, &weights).unwrap();
             let len: usize = shape.iter().product();

@@ -43,7 +43,7 @@ impl Problem {
 pub type Apply<R> = fn(&Cpu, &[Axis], &[Complex<R>], &mut [Complex<R>]);
 
 /// One implementation of every operation.
-pub struct Launch<R: Real> {
+pub struct Implementation<R: Real> {
     /// Image to differences `[axis, image…]`.
     pub forward: Apply<R>,
     /// Differences to image.
@@ -53,7 +53,7 @@ pub struct Launch<R: Real> {
 }
 
 /// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // Two roundings a difference, its weight, and as many again of the adjoint.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
     [

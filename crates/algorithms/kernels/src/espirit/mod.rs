@@ -21,7 +21,7 @@ use crate::variant::Work;
 
 pub(crate) use cuda::builds;
 pub use reference::maps as reference_maps;
-pub use variants::{Launch, VARIANTS};
+pub use variants::{Implementation, VARIANTS};
 use variants::{on_gpu, on_host, work};
 
 /// Maximum number of eigenvectors per voxel.
@@ -171,8 +171,8 @@ pub fn slab(
     let problem = Problem { coils, reach_zyx, shape_zyx, planes: [planes.start, planes.len()], sets, crop };
     problem.expect_planes()?;
     let mut out = Array::zeros(correlation.device(), &[sets, coils, planes.len(), y, x])?;
-    let launch = if served_on_gpu(correlation.device(), &problem) { on_gpu } else { on_host };
-    launch(&problem, correlation, phase, &mut out)?;
+    let implementation = if served_on_gpu(correlation.device(), &problem) { on_gpu } else { on_host };
+    implementation(&problem, correlation, phase, &mut out)?;
     Ok(out)
 }
 

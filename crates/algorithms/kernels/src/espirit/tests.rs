@@ -73,7 +73,7 @@ fn every_variant_agrees_with_the_oracle() {
                 }
                 let mut found = Array::zeros(device, &shape).unwrap();
                 found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
-                (variant.launch)(problem, &q, &phase, &mut found).unwrap();
+                (variant.implementation)(problem, &q, &phase, &mut found).unwrap();
                 let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
                 let error: f64 = wanted
                     .iter()

@@ -8,19 +8,19 @@ use crate::variant::{Variant, Work};
 
 /// Entry point of a variant: problem, correlation `[coil, coil, lag z, lag y, lag x]`, vector that fixes the
 /// phase `[coil]`, maps `[set, coil, plane, y, x]` of the wanted planes (written).
-pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
+pub type Implementation = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
 /// A residual of 1e-4, at which iteration ends, over the 0.2 by which a test's eigenvalues stand apart;
 /// 6.9e-5 at most was measured.
 const TOLERANCE: f64 = 5e-4;
 
 /// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+pub static VARIANTS: &[Variant<Problem, Implementation>] = &[
     Variant::new(
         "rows",
         BackendKind::Cpu,
         "lags summed axis by axis, subspace iteration that starts from the neighbouring voxel, one row a task",
-        on_host as Launch,
+        on_host as Implementation,
         work,
     )
     .tolerance(TOLERANCE),
@@ -28,7 +28,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         "gpu-tiles",
         BackendKind::Cuda,
         "lags summed axis by axis, matrices of a tile of voxels on the chip, a team of up to 32 lanes a voxel",
-        on_gpu as Launch,
+        on_gpu as Implementation,
         work,
     )
     .refuses(cuda::refuses)

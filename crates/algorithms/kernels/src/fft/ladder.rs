@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_tune::{About, Case, Counts, Unit};
 
 use super::cpu::FftNd;
-use super::variants::{Launch, Problem, VARIANTS};
+use super::variants::{Implementation, Problem, VARIANTS};
 use super::{Direction, reference};
 use crate::flat::{Flat, Given, Out, Want};
 
@@ -25,7 +25,7 @@ fn problem(shape: &[usize], batch: usize) -> Problem {
 }
 
 /// Forward transforms by every variant.
-pub(crate) fn ladder() -> Flat<Problem, Launch, FftNd<f32>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation, FftNd<f32>> {
     Flat {
         about: About {
             name: "fft",
@@ -63,7 +63,9 @@ pub(crate) fn ladder() -> Flat<Problem, Launch, FftNd<f32>> {
             let data = numbers.complex(p.batch * p.shape.iter().product::<usize>())?;
             Ok(Given { inputs: vec![], reals: vec![], out: Out::InPlace(data), tools: FftNd::new(&p.shape)? })
         },
-        run: |launch, cpu, _, arrays| launch(cpu, arrays.tools, arrays.out, Direction::Forward),
+        run: |implementation, cpu, _, arrays| {
+            implementation(cpu, arrays.tools, arrays.out, Direction::Forward)
+        },
         want: |p, held| {
             let data = held.start();
             if data.len() <= ALL {

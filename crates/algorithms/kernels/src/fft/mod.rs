@@ -16,7 +16,7 @@ pub use cpu::Direction;
 use cpu::{FftNd, Options};
 pub(crate) use ladder::ladder;
 pub(crate) use variants::work;
-pub use variants::{Launch, Problem, VARIANTS};
+pub use variants::{Implementation, Problem, VARIANTS};
 
 /// How a transform is scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

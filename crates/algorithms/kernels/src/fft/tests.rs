@@ -101,7 +101,7 @@ fn every_variant_matches_the_formula() {
                 for device in devices() {
                     let mut found = input.clone();
                     let engine = FftNd::new(shape).unwrap();
-                    (variant.launch)(cpu(&device), &engine, &mut found, direction).unwrap();
+                    (variant.implementation)(cpu(&device), &engine, &mut found, direction).unwrap();
                     let error = relative_error(&found, &expected);
                     assert!(error < variant.tolerance, "{} {shape:?}: {error:.1e}", variant.name);
                 }

@@ -24,10 +24,10 @@ impl Problem {
 
 /// Entry point of a variant: plan, data (transformed in place, index 0 being position and frequency 0),
 /// direction.
-pub type Launch = fn(&Cpu, &FftNd<f32>, &mut [C32], Direction) -> Result<()>;
+pub type Implementation = fn(&Cpu, &FftNd<f32>, &mut [C32], Direction) -> Result<()>;
 
 /// Every variant, slowest first; the last is what [`Fft`](super::Fft) runs.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+pub static VARIANTS: &[Variant<Problem, Implementation>] = &[
     row("lines", BackendKind::Cpu, "one line at a time, one thread", |_, fft, data, direction| {
         cpu::lines::process(fft, data, direction);
         Ok(())
@@ -62,9 +62,9 @@ const fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: Launch,
-) -> Variant<Problem, Launch> {
-    Variant::new(name, backend, summary, launch, work).tolerance(TOLERANCE)
+    implementation: Implementation,
+) -> Variant<Problem, Implementation> {
+    Variant::new(name, backend, summary, implementation, work).tolerance(TOLERANCE)
 }
 
 /// Rounding of the stages of a transform in f32; 1.7e-7 at most was measured.

@@ -15,7 +15,7 @@ use crate::variant::Work;
 pub(crate) use cuda::builds;
 pub use reference::gram as reference_gram;
 use variants::work;
-pub use variants::{Launch, VARIANTS};
+pub use variants::{Implementation, VARIANTS};
 
 /// The positions of the rows in the values.
 #[derive(Debug, Clone, Copy)]

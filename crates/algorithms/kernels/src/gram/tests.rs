@@ -35,7 +35,7 @@ fn every_variant_agrees_with_the_oracle() {
                 let mut found =
                     Array::from_vec(device, &[n, n], vec![C64::new(f64::NAN, 0.0); n * n]).unwrap();
                 let mut run = |rows, add| {
-                    (variant.launch)(&array, rows, &columns, &mut found, add).unwrap();
+                    (variant.implementation)(&array, rows, &columns, &mut found, add).unwrap();
                     found.to_vec().unwrap()
                 };
                 let wanted = reference_gram(&values, &listed, &columns);

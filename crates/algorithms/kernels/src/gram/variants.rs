@@ -7,15 +7,15 @@ use super::{Problem, Rows, cuda, on_gpu};
 use crate::variant::{Variant, Work};
 
 /// Entry point of a variant: values, rows, columns, the matrix, and whether it is added to.
-pub type Launch = fn(&Array<C32>, Rows<'_>, &[u32], &mut Array<C64>, bool) -> Result<()>;
+pub type Implementation = fn(&Array<C32>, Rows<'_>, &[u32], &mut Array<C64>, bool) -> Result<()>;
 
 /// Every variant: the GPU's. On a CPU a matrix product of the linear algebra library serves, a block of rows
 /// at a time.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[Variant::new(
+pub static VARIANTS: &[Variant<Problem, Implementation>] = &[Variant::new(
     "gpu-tiles",
     BackendKind::Cuda,
     "tiles of up to 64 × 64 in registers, rows gathered to shared memory in double precision, parts of them added in one order",
-    on_gpu as Launch,
+    on_gpu as Implementation,
     work,
 )
 // Rounding of double-precision sums of thousands of products; the tests have short sums, which are exact.

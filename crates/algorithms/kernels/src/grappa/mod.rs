@@ -12,7 +12,7 @@ use rayspin_device::{Array, Backend};
 pub(crate) use cuda::builds;
 pub use reference::fill as reference_fill;
 use variants::on_host;
-pub use variants::{Launch, VARIANTS};
+pub use variants::{Implementation, VARIANTS};
 
 /// Lines that are filled in with the same weights.
 #[derive(Debug, Clone, Default)]
@@ -160,7 +160,7 @@ mod tests {
         for variant in VARIANTS.iter().filter(|v| v.backend == device.kind()) {
             let mut found = Array::zeros(device, &[interpolation.lines.len(), problem.coils, nx]).unwrap();
             found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
-            (variant.launch)(problem, interpolation, &array, &mut found).unwrap();
+            (variant.implementation)(problem, interpolation, &array, &mut found).unwrap();
             let norm: f64 = wanted.iter().map(|v| v.norm_sqr()).sum();
             let error: f64 = wanted
                 .iter()

@@ -8,18 +8,18 @@ use crate::variant::{Variant, Work};
 
 /// Entry point of a variant: problem, interpolation, k-space `[coil, z, y, x]`, lines `[line, coil, x]`
 /// (written).
-pub type Launch = fn(&Problem, &Interpolation, &Array<C32>, &mut Array<C32>) -> Result<()>;
+pub type Implementation = fn(&Problem, &Interpolation, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
 /// Rounding of sums of some hundred products; 9.3e-8 at most was measured.
 const TOLERANCE: f64 = 2e-6;
 
 /// Every variant: the CPU's and the GPU's.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+pub static VARIANTS: &[Variant<Problem, Implementation>] = &[
     Variant::new(
         "lines",
         BackendKind::Cpu,
         "one line a task; a weight times a shifted source line added to the target line, in SIMD",
-        on_host as Launch,
+        on_host as Implementation,
         work,
     )
     .tolerance(TOLERANCE),
@@ -27,7 +27,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         "gpu-lines",
         BackendKind::Cuda,
         "one line of four coils a block, a thread a position along it",
-        on_gpu as Launch,
+        on_gpu as Implementation,
         work,
     )
     .forms(cuda::builds)

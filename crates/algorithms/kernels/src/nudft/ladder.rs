@@ -9,7 +9,7 @@ use rayspin_device::cpu::simd::SimdReal;
 use rayspin_device::{Array, BackendKind, Cpu, Device};
 use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{
-    About, Algorithm, Case, Counts, HostTransfer, Peak, Published, PublishedApplication, Row, Run, Unit,
+    About, Algorithm, Case, Counts, HostTransfer, Peak, Published, PublishedApplication, Row, Runnable, Unit,
     documents,
 };
 
@@ -159,16 +159,16 @@ impl<T: SimdReal> Algorithm for Direct<T> {
     }
 
     fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
-        let to_run = |launch| match self.operation {
-            Operation::Q => Run::new(move |config, data: &mut Data<T>| {
+        let to_run = |implementation| match self.operation {
+            Operation::Q => Runnable::new(move |config, data: &mut Data<T>| {
                 let Data { trajectory, problem, weights, out, .. } = data;
-                run_q((&launch, config), trajectory, Some(&*weights), &problem.matrix, out)
+                run_q((&implementation, config), trajectory, Some(&*weights), &problem.matrix, out)
             })
             .host_transfer(|data| {
                 Some(HostTransfer { inputs: vec![&mut data.weights], outputs: vec![&mut data.out] })
             }),
-            Operation::Forward | Operation::Adjoint => Run::new(move |config, data: &mut Data<T>| {
-                run_adjoint((&launch, config), &data.trajectory, &data.samples, &mut data.out)
+            Operation::Forward | Operation::Adjoint => Runnable::new(move |config, data: &mut Data<T>| {
+                run_adjoint((&implementation, config), &data.trajectory, &data.samples, &mut data.out)
             })
             .host_transfer(|data| {
                 Some(HostTransfer { inputs: vec![&mut data.samples], outputs: vec![&mut data.out] })

@@ -40,7 +40,7 @@ pub use reference::{adjoint_at, forward_at, q_at};
 use tune::{Cut, Host};
 use variants::Transform;
 pub(crate) use variants::builds;
-pub use variants::{CpuLaunch, Launch, variants};
+pub use variants::{CpuImplementation, Implementation, variants};
 
 /// Which transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,11 +154,11 @@ pub fn adjoint<R: Real>(
     let device = samples.device();
     let problem = problem(Operation::Adjoint, trajectory, matrix_of(trajectory, image.shape()));
     if is_single::<R>() {
-        let (launch, config) = tuned_f32(&problem, device);
-        run_adjoint((&launch, &config), trajectory, samples, image)
+        let (implementation, config) = tuned_f32(&problem, device);
+        run_adjoint((&implementation, &config), trajectory, samples, image)
     } else {
-        let (launch, config) = tuned_f64(&problem, device);
-        run_adjoint((&launch, &config), trajectory, samples, image)
+        let (implementation, config) = tuned_f64(&problem, device);
+        run_adjoint((&implementation, &config), trajectory, samples, image)
     }
 }
 
@@ -192,47 +192,47 @@ pub fn q<R: Real>(
     let device = out.device();
     let problem = problem(Operation::Q, trajectory, matrix);
     if is_single::<R>() {
-        let (launch, config) = tuned_f32(&problem, device);
-        run_q((&launch, &config), trajectory, weights, matrix, out)
+        let (implementation, config) = tuned_f32(&problem, device);
+        run_q((&implementation, &config), trajectory, weights, matrix, out)
     } else {
-        let (launch, config) = tuned_f64(&problem, device);
-        run_q((&launch, &config), trajectory, weights, matrix, out)
+        let (implementation, config) = tuned_f64(&problem, device);
+        run_q((&implementation, &config), trajectory, weights, matrix, out)
     }
 }
 
 /// [`forward`] by a given variant, its parameters at their defaults.
 pub fn forward_with<T: SimdReal>(
-    variant: &Variant<Problem, Launch<T>>,
+    variant: &Variant<Problem, Implementation<T>>,
     trajectory: &Trajectory,
     image: &Array<Complex<T>>,
     samples: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_forward((&variant.launch, &by_default(variant)), trajectory, image, samples)
+    run_forward((&variant.implementation, &by_default(variant)), trajectory, image, samples)
 }
 
 /// [`adjoint`] by a given variant, its parameters at their defaults.
 pub fn adjoint_with<T: SimdReal>(
-    variant: &Variant<Problem, Launch<T>>,
+    variant: &Variant<Problem, Implementation<T>>,
     trajectory: &Trajectory,
     samples: &Array<Complex<T>>,
     image: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_adjoint((&variant.launch, &by_default(variant)), trajectory, samples, image)
+    run_adjoint((&variant.implementation, &by_default(variant)), trajectory, samples, image)
 }
 
 /// [`q`] by a given variant, its parameters at their defaults.
 pub fn q_with<T: SimdReal>(
-    variant: &Variant<Problem, Launch<T>>,
+    variant: &Variant<Problem, Implementation<T>>,
     trajectory: &Trajectory,
     weights: Option<&Array<T>>,
     matrix: &[usize],
     out: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_q((&variant.launch, &by_default(variant)), trajectory, weights, matrix, out)
+    run_q((&variant.implementation, &by_default(variant)), trajectory, weights, matrix, out)
 }
 
 /// The parameters of a row are open to any problem alike.
-fn by_default<T: SimdReal>(variant: &Variant<Problem, Launch<T>>) -> Config {
+fn by_default<T: SimdReal>(variant: &Variant<Problem, Implementation<T>>) -> Config {
     let any = Problem { operation: Operation::Adjoint, matrix: vec![1], samples: 1, batch: 1 };
     (variant.space)(&any).default_config()
 }
@@ -249,22 +249,22 @@ fn problem(operation: Operation, trajectory: &Trajectory, matrix: &[usize]) -> P
 
 // Not generic, so that callers do not compile the kernels anew.
 #[inline(never)]
-fn best_f32() -> Launch<f32> {
-    variants::mirrored().launch
+fn best_f32() -> Implementation<f32> {
+    variants::mirrored().implementation
 }
 
 #[inline(never)]
-fn best_f64() -> Launch<f64> {
-    variants::mirrored().launch
+fn best_f64() -> Implementation<f64> {
+    variants::mirrored().implementation
 }
 
 #[inline(never)]
-fn tuned_f32(problem: &Problem, device: &Device) -> (Launch<f32>, Config) {
+fn tuned_f32(problem: &Problem, device: &Device) -> (Implementation<f32>, Config) {
     tune::best(problem, device)
 }
 
 #[inline(never)]
-fn tuned_f64(problem: &Problem, device: &Device) -> (Launch<f64>, Config) {
+fn tuned_f64(problem: &Problem, device: &Device) -> (Implementation<f64>, Config) {
     tune::best(problem, device)
 }
 
@@ -276,7 +276,7 @@ fn is_single<R: Real>() -> bool {
 // (T).
 
 fn run_forward<R: Real, T: SimdReal>(
-    (launch, config): (&Launch<T>, &Config),
+    (implementation, config): (&Implementation<T>, &Config),
     trajectory: &Trajectory,
     image: &Array<Complex<R>>,
     samples: &mut Array<Complex<R>>,
@@ -284,36 +284,36 @@ fn run_forward<R: Real, T: SimdReal>(
     expect_device("NUDFT samples", image, samples)?;
     let grid = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
     let device = image.device().clone();
-    let launch = match (launch, device.backend()) {
-        (Launch::Cpu(launch), _) => launch,
-        (Launch::Cuda(CudaVariant::Naive), Backend::Cuda(cuda)) => {
+    let implementation = match (implementation, device.backend()) {
+        (Implementation::Cpu(implementation), _) => implementation,
+        (Implementation::Cuda(CudaVariant::Naive), Backend::Cuda(cuda)) => {
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
             return cuda::forward(cuda, config, trajectory, &grid, image, samples);
         }
-        (Launch::Cuda(_), Backend::Cuda(_)) => {
+        (Implementation::Cuda(_), Backend::Cuda(_)) => {
             return Err(Error::value(
                 "NUDFT variant",
                 "one for image to samples",
                 "one for samples to image",
             ));
         }
-        (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
+        (Implementation::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
     let host = Host { cpu: device.cpu_side(), cut: Cut::of(config)? };
     let image = image.read()?;
     samples.update(|samples| {
         let (image, samples) = (cast(&image)?, cast_mut(samples)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.forward)(&host, trajectory, &grid, image, samples)?;
+            (implementation.forward)(&host, trajectory, &grid, image, samples)?;
         }
         Ok(())
     })?
 }
 
 fn run_adjoint<R: Real, T: SimdReal>(
-    (launch, config): (&Launch<T>, &Config),
+    (implementation, config): (&Implementation<T>, &Config),
     trajectory: &Trajectory,
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
@@ -321,9 +321,9 @@ fn run_adjoint<R: Real, T: SimdReal>(
     expect_device("NUDFT image", samples, image)?;
     let grid = check("NUDFT image", trajectory, image.shape(), samples.shape())?;
     let device = samples.device().clone();
-    let launch = match (launch, device.backend()) {
-        (Launch::Cpu(launch), _) => launch,
-        (Launch::Cuda(variant), Backend::Cuda(cuda)) => {
+    let implementation = match (implementation, device.backend()) {
+        (Implementation::Cpu(implementation), _) => implementation,
+        (Implementation::Cuda(variant), Backend::Cuda(cuda)) => {
             if image.is_empty() || samples.is_empty() {
                 return Ok(());
             }
@@ -336,21 +336,21 @@ fn run_adjoint<R: Real, T: SimdReal>(
                 image,
             );
         }
-        (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
+        (Implementation::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
     let host = Host { cpu: device.cpu_side(), cut: Cut::of(config)? };
     let samples = samples.read()?;
     image.update(|image| {
         let (samples, image) = (cast(&samples)?, cast_mut(image)?);
         if !(image.is_empty() || samples.is_empty()) {
-            (launch.adjoint)(&host, trajectory, &grid, samples, image)?;
+            (implementation.adjoint)(&host, trajectory, &grid, samples, image)?;
         }
         Ok(())
     })?
 }
 
 fn run_q<R: Real, T: SimdReal>(
-    (launch, config): (&Launch<T>, &Config),
+    (implementation, config): (&Implementation<T>, &Config),
     trajectory: &Trajectory,
     weights: Option<&Array<R>>,
     matrix: &[usize],
@@ -364,13 +364,13 @@ fn run_q<R: Real, T: SimdReal>(
         expect_shape("Q weights", &[trajectory.samples()], weights.shape())?;
     }
     let device = out.device().clone();
-    let launch = match (launch, device.backend()) {
-        (Launch::Cpu(launch), _) => launch,
-        (Launch::Cuda(variant), Backend::Cuda(cuda)) => {
+    let implementation = match (implementation, device.backend()) {
+        (Implementation::Cpu(implementation), _) => implementation,
+        (Implementation::Cuda(variant), Backend::Cuda(cuda)) => {
             let chosen = cuda::Chosen { variant: *variant, config };
             return cuda::q(cuda, chosen, trajectory, matrix, weights.map(Array::cuda), out);
         }
-        (Launch::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
+        (Implementation::Cuda(_), Backend::Cpu(_)) => return Err(needs_gpu()),
     };
     let host = Host { cpu: device.cpu_side(), cut: Cut::of(config)? };
     let given = weights.map(Array::read).transpose()?;
@@ -382,7 +382,7 @@ fn run_q<R: Real, T: SimdReal>(
             &ones
         }
     };
-    out.update(|out| (launch.q)(&host, trajectory, matrix, weights, cast_mut(out)?))?
+    out.update(|out| (implementation.q)(&host, trajectory, matrix, weights, cast_mut(out)?))?
 }
 
 fn needs_gpu() -> Error {

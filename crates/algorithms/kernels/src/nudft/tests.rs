@@ -9,7 +9,7 @@ use rayspin_device::{Array, BackendKind, Device};
 use super::*;
 
 /// The rows of this machine's processor. `tests/devices.rs` runs the rows of a GPU.
-fn rows<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
+fn rows<T: SimdReal>() -> Vec<Variant<Problem, Implementation<T>>> {
     variants::<T>().into_iter().filter(|row| row.backend == BackendKind::Cpu).collect()
 }
 
@@ -68,21 +68,21 @@ impl Case {
         array
     }
 
-    fn forward<T: SimdReal>(&self, row: &Variant<Problem, Launch<T>>) -> Vec<C64> {
+    fn forward<T: SimdReal>(&self, row: &Variant<Problem, Implementation<T>>) -> Vec<C64> {
         let image = self.array::<T>(&self.image_shape(), &self.image);
         let mut out = self.poisoned::<T>(&[self.batch, self.trajectory.samples()]);
         forward_with(row, &self.trajectory, &image, &mut out).unwrap();
         widen(&out)
     }
 
-    fn adjoint<T: SimdReal>(&self, row: &Variant<Problem, Launch<T>>) -> Vec<C64> {
+    fn adjoint<T: SimdReal>(&self, row: &Variant<Problem, Implementation<T>>) -> Vec<C64> {
         let samples = self.array::<T>(&[self.batch, self.trajectory.samples()], &self.samples);
         let mut out = self.poisoned::<T>(&self.image_shape());
         adjoint_with(row, &self.trajectory, &samples, &mut out).unwrap();
         widen(&out)
     }
 
-    fn q<T: SimdReal>(&self, row: &Variant<Problem, Launch<T>>) -> Vec<C64> {
+    fn q<T: SimdReal>(&self, row: &Variant<Problem, Implementation<T>>) -> Vec<C64> {
         let weights = self.weights.iter().map(|&w| <T as Real>::from_f64(w)).collect();
         let weights = Array::from_vec(&self.device, &[self.weights.len()], weights).unwrap();
         let doubled: Vec<usize> = self.matrix.iter().map(|n| 2 * n).collect();

@@ -9,7 +9,7 @@ use rayspin_tune::{Config, Space, tuned};
 
 use super::ladder::Direct;
 use super::variants::{mirrored, on_gpu};
-use super::{CudaVariant, Launch, Problem};
+use super::{CudaVariant, Implementation, Problem};
 
 /// The number of samples summed in working precision, as a parameter.
 pub(super) fn samples(values: &[i64]) -> Space {
@@ -69,11 +69,11 @@ impl Deref for Host<'_> {
 }
 
 /// What transforms samples on a device, and the best configuration that was measured there, else its default.
-pub(super) fn best<T: SimdReal>(problem: &Problem, device: &Device) -> (Launch<T>, Config) {
+pub(super) fn best<T: SimdReal>(problem: &Problem, device: &Device) -> (Implementation<T>, Config) {
     let row = match device.backend() {
         Backend::Cuda(cuda) => on_gpu(CudaVariant::best::<T>(cuda)),
         Backend::Cpu(_) => mirrored(),
     };
     let config = tuned(&Direct::<T>::new(problem.operation), problem, &row, device);
-    (row.launch, config)
+    (row.implementation, config)
 }

@@ -24,15 +24,15 @@ pub(super) type Transform<T> =
 pub(super) type Kernel<T> = fn(&Host<'_>, &Trajectory, &[usize], &[T], &mut [Complex<T>]) -> Result<()>;
 
 /// One implementation of the three transforms.
-pub enum Launch<T: SimdReal> {
+pub enum Implementation<T: SimdReal> {
     /// On a CPU, that beside a GPU included.
-    Cpu(CpuLaunch<T>),
+    Cpu(CpuImplementation<T>),
     /// On a GPU.
     Cuda(CudaVariant),
 }
 
 /// One implementation on a CPU.
-pub struct CpuLaunch<T: SimdReal> {
+pub struct CpuImplementation<T: SimdReal> {
     pub(super) forward: Transform<T>,
     pub(super) adjoint: Transform<T>,
     pub(super) q: Kernel<T>,
@@ -44,7 +44,7 @@ const MOST_OF_ONE_THREAD: f64 = 2e9;
 /// Every variant: the CPU's, then the GPU's, each slowest first. [`forward`](super::forward),
 /// [`adjoint`](super::adjoint) and [`q`](super::q) run the CPU's last variant. The README lists the variants
 /// that they run on a GPU.
-pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
+pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Implementation<T>>> {
     let double = is_double::<T>();
     let mut rows = vec![
         on_cpu(
@@ -92,7 +92,7 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Launch<T>>> {
 }
 
 /// The variant that the public functions run on a CPU.
-pub(super) fn mirrored<T: SimdReal>() -> Variant<Problem, Launch<T>> {
+pub(super) fn mirrored<T: SimdReal>() -> Variant<Problem, Implementation<T>> {
     on_cpu(
         "mirrored",
         "the same with mirrored voxels sharing products: 2 multiply-adds a pair, 1 for Q",
@@ -106,19 +106,25 @@ pub(super) fn mirrored<T: SimdReal>() -> Variant<Problem, Launch<T>> {
 fn on_cpu<T: SimdReal>(
     name: &'static str,
     summary: &'static str,
-    launch: CpuLaunch<T>,
+    implementation: CpuImplementation<T>,
     single: f64,
-) -> Variant<Problem, Launch<T>> {
-    Variant::new(name, BackendKind::Cpu, summary, Launch::Cpu(launch), work::<T>)
+) -> Variant<Problem, Implementation<T>> {
+    Variant::new(name, BackendKind::Cpu, summary, Implementation::Cpu(implementation), work::<T>)
         .tolerance(tolerance::<T>(single))
         .unpredictable()
 }
 
 /// The row of a variant. The first four compute each pair by itself; the others share products between
 /// voxels, most of them on tensor cores.
-pub(super) fn on_gpu<T: SimdReal>(variant: CudaVariant) -> Variant<Problem, Launch<T>> {
+pub(super) fn on_gpu<T: SimdReal>(variant: CudaVariant) -> Variant<Problem, Implementation<T>> {
     let row = |summary, single, forms: fn() -> Vec<Build>, space| {
-        let row = Variant::new(variant.name(), BackendKind::Cuda, summary, Launch::Cuda(variant), work::<T>);
+        let row = Variant::new(
+            variant.name(),
+            BackendKind::Cuda,
+            summary,
+            Implementation::Cuda(variant),
+            work::<T>,
+        );
         let row = row.tolerance(tolerance::<T>(single)).forms(forms).space(space);
         if variant == CudaVariant::Naive { row } else { row.refuses(samples_to_image_only) }
     };

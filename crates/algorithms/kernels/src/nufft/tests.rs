@@ -283,8 +283,8 @@ fn every_variant_agrees_with_the_first() {
                     assert!((spread.work)(&Problem::of(&plan)).flops > 0.0);
                     let mut grid = nan(&device, plan.fine_shape());
                     let mut values = nan(&device, &[500]);
-                    (spread.launch)(&plan, &data, &mut grid).unwrap();
-                    (interp.launch)(&plan, &cells, &mut values).unwrap();
+                    (spread.implementation)(&plan, &data, &mut grid).unwrap();
+                    (interp.implementation)(&plan, &cells, &mut values).unwrap();
                     let (grid, values) = (widen(grid.cpu()), widen(values.cpu()));
                     if let Some((g, v)) = &first {
                         assert!(distance(&grid, g) < spread.tolerance, "{}", spread.name);

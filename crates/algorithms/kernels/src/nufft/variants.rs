@@ -3,7 +3,7 @@
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result};
 use rayspin_device::{Array, BackendKind};
-use rayspin_tune::{Build, Config, HostTransfer, Peak, Row, Run, Space, TransferArray};
+use rayspin_tune::{Build, Config, HostTransfer, Peak, Row, Runnable, Space, TransferArray};
 
 use super::form::{self, Asked};
 use super::ladder::{Data, Fast, Size};
@@ -114,13 +114,13 @@ fn interp_on_gpu<R: Real>(
     engine.gridding.interp(grid.cuda(), samples.cuda_mut(), 1, None)
 }
 
-fn row<R: Real, L>(
+fn row<R: Real, I>(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: L,
-) -> Variant<Problem, L> {
-    Variant::new(name, backend, summary, launch, work).tolerance(tolerance::<R>())
+    implementation: I,
+) -> Variant<Problem, I> {
+    Variant::new(name, backend, summary, implementation, work).tolerance(tolerance::<R>())
 }
 
 /// Every way of spreading, plain first, best last.
@@ -178,10 +178,11 @@ const MOST_PAIRS: [f64; 2] = [2e10, 1e12];
 
 /// Samples → images (`to_image`), or images → samples, to a tolerance ε.
 pub(super) fn rows(to_image: bool, tolerance: f64) -> Vec<Row<Fast>> {
-    let row =
-        |name, backend, summary, run: Run<Size, Data>, work| Variant::new(name, backend, summary, run, work);
+    let row = |name, backend, summary, run: Runnable<Size, Data>, work| {
+        Variant::new(name, backend, summary, run, work)
+    };
     let exact = |name, backend, refuses, work| {
-        let run = Run::new(move |_: &Config, data: &mut Data| exact(to_image, data));
+        let run = Runnable::new(move |_: &Config, data: &mut Data| exact(to_image, data));
         let run = run.host_transfer(if to_image { |d| together(d, true) } else { |d| together(d, false) });
         // Rounding of exact sums.
         row(name, backend, "the exact sum by its best variant", run, work).tolerance(1e-6).refuses(refuses)
@@ -211,13 +212,13 @@ pub(super) fn gpu_batched(to_image: bool) -> Row<Fast> {
 }
 
 fn batched_row(to_image: bool, name: &'static str, backend: BackendKind) -> Row<Fast> {
-    let run = Run::new(move |config: &Config, data: &mut Data| batched(to_image, config, data));
+    let run = Runnable::new(move |config: &Config, data: &mut Data| batched(to_image, config, data));
     let run = run.host_transfer(if to_image { |d| together(d, true) } else { |d| together(d, false) });
     Variant::new(name, backend, "all coils at once", run.set_up(plan), work_of_fft)
 }
 
 fn alone_row(to_image: bool, name: &'static str, backend: BackendKind) -> Row<Fast> {
-    let run = Run::new(move |_: &Config, data: &mut Data| one_by_one(to_image, data));
+    let run = Runnable::new(move |_: &Config, data: &mut Data| one_by_one(to_image, data));
     let run = run.host_transfer(if to_image { |d| alone(d, true) } else { |d| alone(d, false) });
     Variant::new(name, backend, "one coil after another", run.set_up(plan), work_of_fft)
 }

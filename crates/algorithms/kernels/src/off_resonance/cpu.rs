@@ -4,7 +4,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Simd, dispatch, sincos_2pi};
 
-use super::Launch;
+use super::Implementation;
 use crate::vector::for_chunks;
 
 /// Numbers a task: their phases stay in the first-level cache.
@@ -91,11 +91,11 @@ fn weigh<R: Real>(
 }
 
 /// One thread, one number after the other, library sine and cosine.
-pub(super) fn plain<R: Real>() -> Launch<R> {
+pub(super) fn plain<R: Real>() -> Implementation<R> {
     fn product<R: Real>(phase: C64, x: Complex<R>) -> Complex<R> {
         Complex::new(<R as Real>::from_f64(phase.re), <R as Real>::from_f64(phase.im)) * x
     }
-    Launch {
+    Implementation {
         modulate: |_, field, tau, x, out, add| {
             for (i, (out, &x)) in out.iter_mut().zip(x).enumerate() {
                 let turns = Real::to_f64(field[i % field.len()]) * tau;
@@ -114,6 +114,6 @@ pub(super) fn plain<R: Real>() -> Launch<R> {
 }
 
 /// All cores, sines and cosines of whole vectors.
-pub(super) fn vectors<R: Real>() -> Launch<R> {
-    Launch { modulate, weigh }
+pub(super) fn vectors<R: Real>() -> Implementation<R> {
+    Implementation { modulate, weigh }
 }

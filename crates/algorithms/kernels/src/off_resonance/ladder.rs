@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_tune::{About, Case, Counts, Unit};
 
 use super::reference;
-use super::variants::{Launch, Operation, Problem, variants};
+use super::variants::{Implementation, Operation, Problem, variants};
 use crate::flat::{Flat, Given, Out, Want};
 
 impl fmt::Display for Problem {
@@ -30,7 +30,7 @@ const OPERATIONS: [(&str, &str, Operation, [usize; 2]); 2] = [
 ];
 
 /// Both operations by every variant.
-pub(crate) fn ladder() -> Flat<Problem, Launch<f32>, Vec<u32>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<u32>> {
     Flat {
         about: About {
             name: "off-resonance",
@@ -73,12 +73,14 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>, Vec<u32>> {
             }
             Ok(Given { inputs, reals, out: Out::Fresh(problem.batch * problem.len), tools })
         },
-        run: |launch, cpu, problem, arrays| {
+        run: |implementation, cpu, problem, arrays| {
             let (inputs, out) = (&arrays.inputs, arrays.out);
             match problem.operation {
-                Operation::Modulate => (launch.modulate)(cpu, arrays.reals, TAU, inputs[0], out, false),
+                Operation::Modulate => {
+                    (implementation.modulate)(cpu, arrays.reals, TAU, inputs[0], out, false)
+                }
                 Operation::Weigh => {
-                    (launch.weigh)(cpu, inputs[1], arrays.tools, inputs[0], out, (true, false));
+                    (implementation.weigh)(cpu, inputs[1], arrays.tools, inputs[0], out, (true, false));
                 }
             }
             Ok(())

@@ -21,7 +21,7 @@ pub(crate) use cuda::builds;
 pub use interpolator::{Interpolator, MAX_GAIN, MAX_SEGMENTS, Table};
 pub(crate) use ladder::ladder;
 pub use segments::{Segments, Transform};
-pub use variants::{Launch, Modulate, Operation, Problem, Weigh, variants};
+pub use variants::{Implementation, Modulate, Operation, Problem, Weigh, variants};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape};

@@ -33,7 +33,7 @@ pub type Modulate<R> = fn(&Cpu, &[R], f64, &[Complex<R>], &mut [Complex<R>], boo
 pub type Weigh<R> = fn(&Cpu, &[Complex<R>], &[u32], &[Complex<R>], &mut [Complex<R>], (bool, bool));
 
 /// One implementation of every operation; no array is empty.
-pub struct Launch<R: Real> {
+pub struct Implementation<R: Real> {
     /// Phases of the field at one moment.
     pub modulate: Modulate<R>,
     /// One segment's share in every sample.
@@ -41,7 +41,7 @@ pub struct Launch<R: Real> {
 }
 
 /// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // A sine, a cosine and a product of complex numbers.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
     [

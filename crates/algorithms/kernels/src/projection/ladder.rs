@@ -6,10 +6,10 @@ use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, Result, View, Vol
 use rayspin_device::cpu::expect_memory;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Run, Unit};
+use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, Unit};
 
 use super::cuda::Plan;
-use super::{Launch, Operation, Problem, Scan, Weighting, reference, variants};
+use super::{Implementation, Operation, Problem, Scan, Weighting, reference, variants};
 
 /// Samples of the whole oracle; of larger problems at random outputs.
 const WHOLE: f64 = 3e6;
@@ -152,35 +152,37 @@ impl Algorithm for Projection {
     }
 
     fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
-        let to_run = |launch: Launch<f32>| {
-            Run::new(move |_, data: &mut Data| {
+        let to_run = |implementation: Implementation<f32>| {
+            Runnable::new(move |_, data: &mut Data| {
                 let Data { problem, plan, volume, projections } = data;
                 let scan = Scan { geometry: &problem.geometry, grid: &problem.grid };
                 let device = volume.device().clone();
                 let lacks =
                     || Error::value("variant of a projector", "one for this device and operation", "another");
-                match (&launch, device.backend(), plan) {
-                    (Launch::Cpu(launch), ..) => {
+                match (&implementation, device.backend(), plan) {
+                    (Implementation::Cpu(implementation), ..) => {
                         let (cpu, v, p) = (device.cpu_side(), volume, projections);
                         match problem.operation {
-                            Operation::Forward => (launch.forward)(cpu, scan, v.cpu(), p.cpu_mut()),
-                            Operation::Adjoint => (launch.adjoint)(cpu, scan, p.cpu(), v.cpu_mut()),
+                            Operation::Forward => (implementation.forward)(cpu, scan, v.cpu(), p.cpu_mut()),
+                            Operation::Adjoint => (implementation.adjoint)(cpu, scan, p.cpu(), v.cpu_mut()),
                             Operation::Backproject => {
-                                (launch.backproject)(cpu, scan, WEIGHTING, p.cpu(), v.cpu_mut())
+                                (implementation.backproject)(cpu, scan, WEIGHTING, p.cpu(), v.cpu_mut())
                             }
                         }
                     }
-                    (Launch::Cuda(launch), Backend::Cuda(cuda), Some(plan)) => match problem.operation {
-                        Operation::Forward => {
-                            launch.forward.ok_or_else(lacks)?(cuda, plan, volume, projections)
+                    (Implementation::Cuda(implementation), Backend::Cuda(cuda), Some(plan)) => {
+                        match problem.operation {
+                            Operation::Forward => {
+                                implementation.forward.ok_or_else(lacks)?(cuda, plan, volume, projections)
+                            }
+                            Operation::Adjoint => {
+                                implementation.adjoint.ok_or_else(lacks)?(cuda, plan, projections, volume)
+                            }
+                            Operation::Backproject => {
+                                (implementation.backproject)(cuda, plan, WEIGHTING, projections, volume)
+                            }
                         }
-                        Operation::Adjoint => {
-                            launch.adjoint.ok_or_else(lacks)?(cuda, plan, projections, volume)
-                        }
-                        Operation::Backproject => {
-                            (launch.backproject)(cuda, plan, WEIGHTING, projections, volume)
-                        }
-                    },
+                    }
                     _ => Err(lacks()),
                 }
             })
@@ -189,7 +191,7 @@ impl Algorithm for Projection {
                 Some(HostTransfer { inputs: vec![input], outputs: vec![output] })
             })
         };
-        let rows = variants().into_iter().filter(|row| row.launch.runs(self.operation));
+        let rows = variants().into_iter().filter(|row| row.implementation.runs(self.operation));
         rows.map(|row| row.run_by(to_run)).collect()
     }
 

@@ -16,7 +16,7 @@ use rayspin_core::{Error, ProjectionGeometry, Result, VolumeGrid, expect_shape};
 use rayspin_device::{Array, Backend, Cuda, Device};
 
 use crate::concrete::{same_mut, same_ref};
-pub use variants::{CpuLaunch, CudaLaunch, Launch, Operation, Problem, variants};
+pub use variants::{CpuImplementation, CudaImplementation, Implementation, Operation, Problem, variants};
 
 /// The weights of views in [`Projector::backproject`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -140,7 +140,7 @@ impl Projector {
         &self,
         from: &Array<R>,
         to: &mut Array<R>,
-        on_cpu: impl FnOnce(CpuLaunch<R>, &[R], &mut [R]) -> Result<()>,
+        on_cpu: impl FnOnce(CpuImplementation<R>, &[R], &mut [R]) -> Result<()>,
         on_gpu: impl FnOnce(&Cuda, &cuda::Plan, &Array<f32>, &mut Array<f32>) -> Result<()>,
     ) -> Result<()> {
         let (Backend::Cuda(cuda), Some(plan)) = (self.device.backend(), &self.on_gpu) else {
@@ -157,8 +157,8 @@ impl Projector {
     /// Errors: shapes, devices, memory; f64 on a GPU.
     pub fn forward<R: Number>(&self, volume: &Array<R>, projections: &mut Array<R>) -> Result<()> {
         self.check(volume, projections)?;
-        let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
-            (launch.forward)(self.device.cpu_side(), self.scan(), from, to)
+        let on_cpu = |implementation: CpuImplementation<R>, from: &[R], to: &mut [R]| {
+            (implementation.forward)(self.device.cpu_side(), self.scan(), from, to)
         };
         self.run(volume, projections, on_cpu, cuda::forward)
     }
@@ -170,8 +170,8 @@ impl Projector {
     /// Errors: as [`forward`](Self::forward).
     pub fn adjoint<R: Number>(&self, projections: &Array<R>, volume: &mut Array<R>) -> Result<()> {
         self.check(volume, projections)?;
-        let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
-            (launch.adjoint)(self.device.cpu_side(), self.scan(), from, to)
+        let on_cpu = |implementation: CpuImplementation<R>, from: &[R], to: &mut [R]| {
+            (implementation.adjoint)(self.device.cpu_side(), self.scan(), from, to)
         };
         self.run(projections, volume, on_cpu, cuda::adjoint)
     }
@@ -187,8 +187,8 @@ impl Projector {
         volume: &mut Array<R>,
     ) -> Result<()> {
         self.check(volume, projections)?;
-        let on_cpu = |launch: CpuLaunch<R>, from: &[R], to: &mut [R]| {
-            (launch.backproject)(self.device.cpu_side(), self.scan(), weighting, from, to)
+        let on_cpu = |implementation: CpuImplementation<R>, from: &[R], to: &mut [R]| {
+            (implementation.backproject)(self.device.cpu_side(), self.scan(), weighting, from, to)
         };
         let on_gpu = |cuda: &Cuda, plan: &cuda::Plan, from: &Array<f32>, to: &mut Array<f32>| {
             cuda::fastest_backproject(cuda, plan, weighting, from, to)

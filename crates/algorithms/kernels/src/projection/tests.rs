@@ -77,13 +77,13 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 fn run<R: Number>(
-    variant: &Variant<Problem, Launch<R>>,
+    variant: &Variant<Problem, Implementation<R>>,
     operation: Operation,
     case: &Case,
     weighting: Weighting,
     input: &[R],
 ) -> Option<Vec<R>> {
-    let Launch::Cpu(launch) = &variant.launch else { return None };
+    let Implementation::Cpu(implementation) = &variant.implementation else { return None };
     let scan = Scan { geometry: &case.geometry, grid: &case.grid };
     let device = Device::cpu().unwrap();
     let [volume, pixels] = [case.grid.shape_zyx(), case.geometry.shape()].map(|shape| shape.iter().product());
@@ -91,9 +91,9 @@ fn run<R: Number>(
     let mut out = vec![nan; if operation == Operation::Forward { pixels } else { volume }];
     let cpu = device.cpu_side();
     match operation {
-        Operation::Forward => (launch.forward)(cpu, scan, input, &mut out),
-        Operation::Adjoint => (launch.adjoint)(cpu, scan, input, &mut out),
-        Operation::Backproject => (launch.backproject)(cpu, scan, weighting, input, &mut out),
+        Operation::Forward => (implementation.forward)(cpu, scan, input, &mut out),
+        Operation::Adjoint => (implementation.adjoint)(cpu, scan, input, &mut out),
+        Operation::Backproject => (implementation.backproject)(cpu, scan, weighting, input, &mut out),
     }
     .unwrap();
     Some(out)
@@ -102,19 +102,19 @@ fn run<R: Number>(
 /// The same on a GPU; none where the variant does not run the operation.
 fn run_on_gpu(
     device: &Device,
-    launch: &CudaLaunch,
+    implementation: &CudaImplementation,
     operation: Operation,
     case: &Case,
     weighting: Weighting,
     input: &[f32],
 ) -> Option<Vec<f32>> {
     let plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
-    run_planned((&plan, device), launch, operation, case, weighting, input)
+    run_planned((&plan, device), implementation, operation, case, weighting, input)
 }
 
 fn run_planned(
     (plan, device): (&cuda::Plan, &Device),
-    launch: &CudaLaunch,
+    implementation: &CudaImplementation,
     operation: Operation,
     case: &Case,
     weighting: Weighting,
@@ -127,13 +127,13 @@ fn run_planned(
     let mut out = Array::zeros(device, &to).unwrap();
     out.fill(f32::NAN).unwrap();
     match operation {
-        Operation::Forward => launch.forward?(gpu, plan, &input, &mut out),
-        Operation::Adjoint => launch.adjoint?(gpu, plan, &input, &mut out),
+        Operation::Forward => implementation.forward?(gpu, plan, &input, &mut out),
+        Operation::Adjoint => implementation.adjoint?(gpu, plan, &input, &mut out),
         Operation::Backproject if case.geometry.detector().radius_mm.is_some() => {
-            assert!((launch.backproject)(gpu, plan, weighting, &input, &mut out).is_err());
+            assert!((implementation.backproject)(gpu, plan, weighting, &input, &mut out).is_err());
             return None;
         }
-        Operation::Backproject => (launch.backproject)(gpu, plan, weighting, &input, &mut out),
+        Operation::Backproject => (implementation.backproject)(gpu, plan, weighting, &input, &mut out),
     }
     .unwrap();
     Some(out.to_vec().unwrap())
@@ -188,8 +188,8 @@ proptest! {
             let input = if operation == Operation::Forward { &volume } else { &values };
             let wanted = wanted(operation, &case, weighting, input);
             for variant in variants::<f32>() {
-                let Launch::Cuda(launch) = &variant.launch else { continue };
-                let Some(found) = run_on_gpu(device, launch, operation, &case, weighting, &narrow(input)) else { continue };
+                let Implementation::Cuda(implementation) = &variant.implementation else { continue };
+                let Some(found) = run_on_gpu(device, implementation, operation, &case, weighting, &narrow(input)) else { continue };
                 let error = relative(found.into_iter().map(f64::from), &wanted);
                 prop_assert!(error <= variant.tolerance, "{} {operation:?}: {error:e}", variant.name);
             }
@@ -271,7 +271,7 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
         let mut plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
         let Backend::Cuda(cuda) = device.backend() else { unreachable!() };
         assert!(plan.runs_in_lines(cuda));
-        let launch = CudaLaunch {
+        let implementation = CudaImplementation {
             forward: Some(cuda::lines::forward),
             adjoint: Some(cuda::lines::adjoint),
             backproject: cuda::lines::backproject,
@@ -279,8 +279,10 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
         for operation in OPERATIONS {
             let input = if operation == Operation::Forward { &volume } else { &values };
             let wanted = wanted(operation, case, weighting, input);
-            let run =
-                || run_planned((&plan, device), &launch, operation, case, weighting, &narrow(input)).unwrap();
+            let run = || {
+                run_planned((&plan, device), &implementation, operation, case, weighting, &narrow(input))
+                    .unwrap()
+            };
             let whole = run();
             let error = relative(whole.iter().map(|&value| f64::from(value)), &wanted);
             assert!(error <= bound, "{} voxels along z, {operation:?}: {error:e}", case.grid.shape_zyx()[0]);
@@ -289,7 +291,8 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
             let room = plan.held;
             plan.held = if case.geometry.views().len() > 32 { 33 * 23 * 1240 } else { 1 };
             let parts =
-                run_planned((&plan, device), &launch, operation, case, weighting, &narrow(input)).unwrap();
+                run_planned((&plan, device), &implementation, operation, case, weighting, &narrow(input))
+                    .unwrap();
             let error = relative(parts.into_iter().map(f64::from), &wanted);
             assert!(error <= bound, "{operation:?} in parts: {error:e}");
             plan.held = room;

@@ -47,62 +47,63 @@ impl Problem {
 }
 
 /// One implementation.
-pub enum Launch<R> {
+pub enum Implementation<R> {
     /// On a CPU, that beside a GPU included.
-    Cpu(CpuLaunch<R>),
+    Cpu(CpuImplementation<R>),
     /// On a GPU, in f32.
-    Cuda(CudaLaunch),
+    Cuda(CudaImplementation),
 }
 
 /// One implementation on a CPU.
-pub struct CpuLaunch<R> {
+pub struct CpuImplementation<R> {
     pub(super) forward: Apply<R>,
     pub(super) adjoint: Apply<R>,
     pub(super) backproject: Backproject<R>,
 }
 
 /// One implementation of some operations on a GPU.
-pub struct CudaLaunch {
+pub struct CudaImplementation {
     pub(super) forward: Option<cuda::Apply>,
     pub(super) adjoint: Option<cuda::Apply>,
     pub(super) backproject: cuda::Backproject,
 }
 
-impl<R> Launch<R> {
+impl<R> Implementation<R> {
     /// Whether it has an implementation of an operation.
     pub(super) fn runs(&self, operation: Operation) -> bool {
         match (self, operation) {
-            (Self::Cuda(launch), Operation::Forward) => launch.forward.is_some(),
-            (Self::Cuda(launch), Operation::Adjoint) => launch.adjoint.is_some(),
+            (Self::Cuda(implementation), Operation::Forward) => implementation.forward.is_some(),
+            (Self::Cuda(implementation), Operation::Adjoint) => implementation.adjoint.is_some(),
             _ => true,
         }
     }
 }
 
-impl<R> CpuLaunch<R> {
+impl<R> CpuImplementation<R> {
     fn new((forward, adjoint, backproject): (Apply<R>, Apply<R>, Backproject<R>)) -> Self {
         Self { forward, adjoint, backproject }
     }
 }
 
 /// The variant that [`Projector`](super::Projector) runs on a CPU.
-pub(super) fn best<R: Number>() -> CpuLaunch<R> {
-    CpuLaunch::new(cpu::columns())
+pub(super) fn best<R: Number>() -> CpuImplementation<R> {
+    CpuImplementation::new(cpu::columns())
 }
 
 /// Every variant, the CPU's first, slowest first each.
-pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
+pub fn variants<R: Number>() -> Vec<Variant<Problem, Implementation<R>>> {
     let single = size_of::<R>() == 4;
     // f32 sums of as many terms as a volume has planes, and weights from places that are rounded to f32 in a
     // vector.
     let tolerance = if single { 1e-5 } else { 1e-12 };
-    let row = |name, backend, summary, launch| {
-        Variant::new(name, backend, summary, launch, work::<R>).tolerance(tolerance)
+    let row = |name, backend, summary, implementation| {
+        Variant::new(name, backend, summary, implementation, work::<R>).tolerance(tolerance)
     };
-    let on_cpu =
-        |name, summary, launch| row(name, BackendKind::Cpu, summary, Launch::Cpu(CpuLaunch::new(launch)));
-    let on_gpu = |name, summary, launch| {
-        row(name, BackendKind::Cuda, summary, Launch::Cuda(launch)).forms(cuda::builds)
+    let on_cpu = |name, summary, implementation| {
+        row(name, BackendKind::Cpu, summary, Implementation::Cpu(CpuImplementation::new(implementation)))
+    };
+    let on_gpu = |name, summary, implementation| {
+        row(name, BackendKind::Cuda, summary, Implementation::Cuda(implementation)).forms(cuda::builds)
     };
     let mut rows = vec![
         on_cpu("rays", "one thread, ray by ray or voxel by voxel, in double precision", cpu::plain()),
@@ -117,14 +118,18 @@ pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
         rows.push(on_gpu(
             "gpu-rays",
             "one ray or voxel a thread; the transpose adds to voxels atomically",
-            CudaLaunch { forward: Some(cuda::rays), adjoint: Some(cuda::scatter), backproject: cuda::voxels },
+            CudaImplementation {
+                forward: Some(cuda::rays),
+                adjoint: Some(cuda::scatter),
+                backproject: cuda::voxels,
+            },
         ));
         rows.push(on_gpu(
             "gpu-columns",
             "16 voxels along z a thread, which share columns and mixed pixels",
-            CudaLaunch { forward: None, adjoint: None, backproject: cuda::columns },
+            CudaImplementation { forward: None, adjoint: None, backproject: cuda::columns },
         ));
-        let textured = CudaLaunch {
+        let textured = CudaImplementation {
             forward: Some(cuda::textured_rays),
             adjoint: None,
             backproject: cuda::textured_columns,
@@ -137,7 +142,7 @@ pub fn variants<R: Number>() -> Vec<Variant<Problem, Launch<R>>> {
         rows.push(on_gpu(
             "gpu-lines",
             "columns of voxels and pixels along z are mixed once in shared memory; the transpose has no atomic sums",
-            CudaLaunch {
+            CudaImplementation {
                 forward: Some(cuda::lines::forward),
                 adjoint: Some(cuda::lines::adjoint),
                 backproject: cuda::lines::backproject,

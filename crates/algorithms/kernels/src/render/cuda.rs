@@ -203,14 +203,14 @@ fn look(scene: &Scene) -> (usize, Vec<f32>, usize) {
 
 /// How a kernel reads voxels.
 #[derive(Debug, Clone, Copy)]
-pub struct OnCuda {
+pub struct CudaImplementation {
     /// By the texture unit.
     pub(super) texture: bool,
     /// Without blocks in which a ray meets nothing.
     pub(super) skip: bool,
 }
 
-impl OnCuda {
+impl CudaImplementation {
     fn kernel(self) -> &'static str {
         match (self.texture, self.skip) {
             (false, false) => "rays",

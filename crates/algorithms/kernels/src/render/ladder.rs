@@ -6,12 +6,14 @@ use std::fmt;
 use rayspin_core::{Error, Result, VolumeGrid, voxels};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Run, Unit};
+use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, Unit};
 
 use super::blocks::Blocks;
 use super::cuda::{Frame, Volume};
 use super::voxels::{Spread, Voxels};
-use super::{Camera, Knot, Launch, Lens, Mode, Problem, Scene, Surface, Transfer, cpu, reference, variants};
+use super::{
+    Camera, Implementation, Knot, Lens, Mode, Problem, Scene, Surface, Transfer, cpu, reference, variants,
+};
 
 /// Samples of the whole oracle; of larger problems at random pixels.
 const WHOLE: f64 = 1e6;
@@ -176,23 +178,23 @@ impl Algorithm for Render {
     }
 
     fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
-        let to_run = |launch: Launch| {
-            Run::new(move |config, data: &mut Data| {
+        let to_run = |implementation: Implementation| {
+            Runnable::new(move |config, data: &mut Data| {
                 let Data { problem, volume, picture, prepared } = data;
                 let device = volume.device().clone();
-                match (&launch, device.backend(), prepared) {
-                    (Launch::Cpu(launch), _, Prepared::Cpu(spread, blocks)) => {
+                match (&implementation, device.backend(), prepared) {
+                    (Implementation::Cpu(implementation), _, Prepared::Cpu(spread, blocks)) => {
                         let Problem { scene, grid } = problem;
-                        let voxels = match launch.spread {
+                        let voxels = match implementation.spread {
                             true => spread.voxels(),
                             false => Voxels::dense(volume.cpu(), grid.shape_xyz()),
                         };
                         let input = cpu::Input { scene, grid, voxels, blocks };
-                        (launch.draw)(device.cpu_side(), input, picture.cpu_mut())
+                        (implementation.draw)(device.cpu_side(), input, picture.cpu_mut())
                     }
-                    (Launch::Cuda(launch), Backend::Cuda(cuda), Prepared::Cuda(prepared)) => {
+                    (Implementation::Cuda(implementation), Backend::Cuda(cuda), Prepared::Cuda(prepared)) => {
                         let (of_volume, frame) = &mut **prepared;
-                        launch.draw((cuda, config), (&*volume, &*of_volume), frame, picture)
+                        implementation.draw((cuda, config), (&*volume, &*of_volume), frame, picture)
                     }
                     _ => Err(Error::value("variant of a picture", "one for this device", "another")),
                 }

@@ -21,7 +21,7 @@ use cpu::Input;
 pub(crate) use cuda::builds;
 pub use ladder::Render;
 pub use scene::{Knot, Mode, Scene, Surface, Transfer};
-pub use variants::{Launch, Problem, variants};
+pub use variants::{Implementation, Problem, variants};
 use voxels::Spread;
 
 /// Makes pictures of one volume `[z, y, x]`.

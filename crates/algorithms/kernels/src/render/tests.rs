@@ -187,8 +187,8 @@ proptest! {
         for level in levels() {
             let device = Device::cpu_with_level(2, level).unwrap();
             for variant in variants(&case.scene.mode) {
-                let Launch::Cpu(launch) = variant.launch else { continue };
-                let found = on_cpu(&case, &device, launch.draw, launch.spread);
+                let Implementation::Cpu(implementation) = variant.implementation else { continue };
+                let found = on_cpu(&case, &device, implementation.draw, implementation.spread);
                 compare(&case, variant.name, &found, &wanted, tolerance(&case.scene.mode, false));
             }
         }
@@ -260,14 +260,14 @@ fn chords(case: &Case) -> Vec<f64> {
     (0..rows * columns).map(chord).collect()
 }
 
-fn on_gpu(case: &Case, device: &Device, launch: cuda::OnCuda) -> Vec<f32> {
+fn on_gpu(case: &Case, device: &Device, implementation: cuda::CudaImplementation) -> Vec<f32> {
     let Backend::Cuda(gpu) = device.backend() else { return Vec::new() };
     let volume = Array::from_slice(device, &case.grid.shape_zyx(), &case.volume).unwrap();
     let prepared = cuda::Volume::new(gpu, &volume).unwrap();
     let mut frame = cuda::Frame::new(device, &case.scene, &case.grid).unwrap();
     let mut out = Array::zeros(device, &case.scene.shape()).unwrap();
     out.fill(f32::NAN).unwrap();
-    launch.draw((gpu, &Config::default()), (&volume, &prepared), &mut frame, &mut out).unwrap();
+    implementation.draw((gpu, &Config::default()), (&volume, &prepared), &mut frame, &mut out).unwrap();
     out.to_vec().unwrap()
 }
 
@@ -278,9 +278,9 @@ proptest! {
         let wanted = wanted(&case);
         for device in crate::cuda::gpus() {
             for variant in variants(&case.scene.mode) {
-                let Launch::Cuda(launch) = variant.launch else { continue };
-                let found = on_gpu(&case, device, launch);
-                compare(&case, variant.name, &found, &wanted, tolerance(&case.scene.mode, launch.texture));
+                let Implementation::Cuda(implementation) = variant.implementation else { continue };
+                let found = on_gpu(&case, device, implementation);
+                compare(&case, variant.name, &found, &wanted, tolerance(&case.scene.mode, implementation.texture));
             }
         }
     }

@@ -29,31 +29,31 @@ impl Problem {
 
 /// One implementation.
 #[derive(Clone, Copy)]
-pub enum Launch {
+pub enum Implementation {
     /// On a CPU, that beside a GPU included.
-    Cpu(OnCpu),
+    Cpu(CpuImplementation),
     /// On a GPU.
-    Cuda(cuda::OnCuda),
+    Cuda(cuda::CudaImplementation),
 }
 
 /// An implementation on a CPU.
 #[derive(Clone, Copy)]
-pub struct OnCpu {
+pub struct CpuImplementation {
     pub(super) draw: Draw,
     /// Whether it reads a copy with gaps.
     pub(super) spread: bool,
 }
 
 /// The variants that [`Renderer`](super::Renderer) runs.
-pub(super) fn best() -> (Draw, cuda::OnCuda) {
-    (cpu::skipping, cuda::OnCuda { texture: false, skip: true })
+pub(super) fn best() -> (Draw, cuda::CudaImplementation) {
+    (cpu::skipping, cuda::CudaImplementation { texture: false, skip: true })
 }
 
 /// Every variant for pictures of a mode, the CPU's first, slowest first each.
-pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Launch>> {
+pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Implementation>> {
     // Places are f32, and sums have as many terms as a ray has cells. Light is followed until 1/1024 is left.
-    // A ray that
-    // grazes a surface may meet or miss it: the error of surfaces is the share of pixels that differ.
+    // A ray that grazes a surface may meet or miss it: the error of surfaces is the share of pixels that
+    // differ.
     let exact = match mode {
         Mode::XRay | Mode::Maximum { .. } => 2e-5,
         Mode::Volume(_) => 2e-3,
@@ -61,15 +61,21 @@ pub fn variants(mode: &Mode) -> Vec<Variant<Problem, Launch>> {
     };
     // The texture unit keeps 8 bits of a place between two numbers.
     let rounded = if matches!(mode, Mode::Surface(_)) { 5e-2 } else { 1e-2 };
-    let row =
-        |name, backend, summary, launch| Variant::new(name, backend, summary, launch, work).tolerance(exact);
+    let row = |name, backend, summary, implementation| {
+        Variant::new(name, backend, summary, implementation, work).tolerance(exact)
+    };
     let on_cpu = |name, summary, spread, draw| {
-        row(name, BackendKind::Cpu, summary, Launch::Cpu(OnCpu { draw, spread }))
+        row(name, BackendKind::Cpu, summary, Implementation::Cpu(CpuImplementation { draw, spread }))
     };
     let on_gpu = |name, summary, texture, skip| {
-        row(name, BackendKind::Cuda, summary, Launch::Cuda(cuda::OnCuda { texture, skip }))
-            .forms(cuda::builds)
-            .space(|_| cuda::space())
+        row(
+            name,
+            BackendKind::Cuda,
+            summary,
+            Implementation::Cuda(cuda::CudaImplementation { texture, skip }),
+        )
+        .forms(cuda::builds)
+        .space(|_| cuda::space())
     };
     vec![
         on_cpu("rays", "one thread, ray by ray, in double precision", false, cpu::alone),

@@ -10,7 +10,7 @@ use rayspin_device::{Array, Backend};
 
 pub(crate) use cuda::builds;
 pub use reference::magnitude as reference_magnitude;
-pub use variants::{Launch, Problem, variants};
+pub use variants::{Implementation, Problem, variants};
 
 use crate::vector::Scalar;
 
@@ -75,7 +75,7 @@ mod tests {
             for &rank in ranks {
                 let wanted = reference::magnitude(&wide, rank);
                 for variant in variants::<R>().iter().filter(|v| v.backend == device.kind()) {
-                    let found = (variant.launch)(&array, rank).unwrap().sqrt();
+                    let found = (variant.implementation)(&array, rank).unwrap().sqrt();
                     let error = (found - wanted).abs() / wanted.max(f64::MIN_POSITIVE);
                     coverage.compared(&device, variant.name, error, variant.tolerance);
                     assert!(

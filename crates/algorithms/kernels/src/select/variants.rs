@@ -16,10 +16,10 @@ pub struct Problem {
 }
 
 /// The k-th smallest |x|², from x and k.
-pub type Launch<R> = fn(&Array<Complex<R>>, usize) -> Result<f64>;
+pub type Implementation<R> = fn(&Array<Complex<R>>, usize) -> Result<f64>;
 
 /// Every variant: the CPU's and the GPU's.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // A sum of two squares and its root, in double precision: exact where a compiler fuses nothing, as it was
     // measured.
     let tolerance = 4.0 * f64::EPSILON;
@@ -28,7 +28,7 @@ pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
             "partition",
             BackendKind::Cpu,
             "squared magnitudes on all cores, then partitioned about pivots",
-            on_cpu::<Complex<R>> as Launch<R>,
+            on_cpu::<Complex<R>> as Implementation<R>,
             work::<R>,
         )
         .tolerance(tolerance),
@@ -36,7 +36,7 @@ pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
             "gpu-digits",
             BackendKind::Cuda,
             "counts of the 8 bytes of |x|², highest first, in shared memory",
-            on_gpu::<R> as Launch<R>,
+            on_gpu::<R> as Implementation<R>,
             work::<R>,
         )
         .forms(|| in_precision::<R>(cuda::builds()))

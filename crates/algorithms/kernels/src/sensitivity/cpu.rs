@@ -4,7 +4,7 @@ use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::dispatch;
 
-use super::Launch;
+use super::Implementation;
 use crate::vector::{SERIAL, for_chunks};
 
 /// Voxels per task. The one array without coils stays in the second-level cache for all coils, and the
@@ -90,8 +90,8 @@ fn sum_of_squares<R: Real>(cpu: &Cpu, images: &[Complex<R>], out: &mut [R], root
 }
 
 /// Coil after coil on one thread, each a pass over the image.
-pub(super) fn coilwise<R: Real>() -> Launch<R> {
-    Launch {
+pub(super) fn coilwise<R: Real>() -> Implementation<R> {
+    Implementation {
         expand: |_, maps, image, out| {
             for (map, out) in maps.chunks(image.len()).zip(out.chunks_mut(image.len())) {
                 expand_chunk(map, image, out);
@@ -118,6 +118,6 @@ pub(super) fn coilwise<R: Real>() -> Launch<R> {
 }
 
 /// Blocks of voxels on all cores, all coils of a block in turn.
-pub(super) fn blocks<R: Real>() -> Launch<R> {
-    Launch { expand, combine, sum_of_squares }
+pub(super) fn blocks<R: Real>() -> Implementation<R> {
+    Implementation { expand, combine, sum_of_squares }
 }

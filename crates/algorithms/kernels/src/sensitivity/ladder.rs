@@ -6,7 +6,7 @@ use rayspin_core::C64;
 use rayspin_tune::{About, Case, Counts, Unit};
 
 use super::reference;
-use super::variants::{Launch, Operation, Problem, variants};
+use super::variants::{Implementation, Operation, Problem, variants};
 use crate::flat::{Flat, Given, Out, Want};
 
 impl fmt::Display for Problem {
@@ -27,7 +27,7 @@ const OPERATIONS: [(&str, &str, Operation); 3] = [
 ];
 
 /// Every operation by every variant.
-pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
     Flat {
         about: About {
             name: "sensitivity",
@@ -65,14 +65,14 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
             };
             Ok(Given { inputs, reals: vec![], out: Out::Fresh(out), tools: () })
         },
-        run: |launch, cpu, problem, arrays| {
+        run: |implementation, cpu, problem, arrays| {
             let (inputs, out) = (&arrays.inputs, arrays.out);
             match problem.operation {
-                Operation::Expand => (launch.expand)(cpu, inputs[0], inputs[1], out),
-                Operation::Combine => (launch.combine)(cpu, inputs[0], inputs[1], out, false),
+                Operation::Expand => (implementation.expand)(cpu, inputs[0], inputs[1], out),
+                Operation::Combine => (implementation.combine)(cpu, inputs[0], inputs[1], out, false),
                 Operation::SumOfSquares => {
                     let (roots, rest) = bytemuck::cast_slice_mut(out).split_at_mut(problem.voxels);
-                    (launch.sum_of_squares)(cpu, inputs[0], roots, true);
+                    (implementation.sum_of_squares)(cpu, inputs[0], roots, true);
                     rest.fill(0.0);
                 }
             }

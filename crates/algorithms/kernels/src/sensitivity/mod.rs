@@ -11,7 +11,7 @@ mod variants;
 
 pub(crate) use cuda::builds;
 pub(crate) use ladder::ladder;
-pub use variants::{Launch, Operation, Problem, variants};
+pub use variants::{Implementation, Operation, Problem, variants};
 
 use std::ops::Range;
 

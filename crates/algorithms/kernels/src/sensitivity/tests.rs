@@ -40,7 +40,7 @@ fn variants_match_the_reference<R: Real>() {
     for variant in variants::<R>() {
         for (coils, shape) in SIZES {
             let what = format!("{} {} {coils} × {shape:?}", variant.name, R::NAME);
-            let (f, tol) = (&variant.launch, variant.tolerance);
+            let (f, tol) = (&variant.implementation, variant.tolerance);
             let voxels = shape.iter().product();
             let maps = random::<R>(coils * voxels, &mut rng);
             let images = random::<R>(coils * voxels, &mut rng);

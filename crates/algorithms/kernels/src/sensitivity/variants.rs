@@ -33,7 +33,7 @@ type Read<'a, R> = &'a [Complex<R>];
 type Write<'a, R> = &'a mut [Complex<R>];
 
 /// One implementation of every operation; no array is empty.
-pub struct Launch<R: Real> {
+pub struct Implementation<R: Real> {
     /// From (maps, image, coil images).
     pub expand: fn(&Cpu, Read<R>, Read<R>, Write<R>),
     /// From (maps, coil images, image, whether to add to the image).
@@ -43,7 +43,7 @@ pub struct Launch<R: Real> {
 }
 
 /// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // A product of complex numbers each, and sums over coils, which round like their square root.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64();
     [

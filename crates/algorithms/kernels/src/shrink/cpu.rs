@@ -5,7 +5,7 @@ use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::dispatch;
 
-use super::Launch;
+use super::Implementation;
 use crate::vector::{SERIAL, Scalar};
 
 /// Numbers a task: sums are formed per task and added in order, so this fixes every bit of them.
@@ -125,16 +125,16 @@ pub(super) fn joint_norm<S: Scalar>(cpu: &Cpu, len: usize, x: &[S]) -> f64 {
 }
 
 /// All cores over chunks, all components of a chunk in turn.
-pub(super) fn chunks<R: Real>() -> Launch<R> {
-    Launch { soft, clip, joint_norm }
+pub(super) fn chunks<R: Real>() -> Implementation<R> {
+    Implementation { soft, clip, joint_norm }
 }
 
 /// One thread, one number or group after another.
-pub(super) fn plain<R: Real>() -> Launch<R> {
+pub(super) fn plain<R: Real>() -> Implementation<R> {
     fn size<R: Real>(len: usize, i: usize, x: &[Complex<R>]) -> R {
         x.iter().skip(i).step_by(len).map(Complex::norm_sqr).sum::<R>().sqrt()
     }
-    Launch {
+    Implementation {
         soft: |_, threshold, w, x| {
             let mut sum = 0.0;
             for (x, &w) in x.iter_mut().zip(w) {

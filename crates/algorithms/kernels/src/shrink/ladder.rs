@@ -6,7 +6,7 @@ use rayspin_core::C32;
 use rayspin_tune::{About, Case, Counts, Flow, Unit};
 
 use super::reference;
-use super::variants::{Launch, Operation, Problem, variants};
+use super::variants::{Implementation, Operation, Problem, variants};
 use crate::flat::{Flat, Given, Out, Want};
 
 impl fmt::Display for Problem {
@@ -34,7 +34,7 @@ fn mean(sum: f64, len: usize) -> f64 {
 }
 
 /// Every operation by every variant.
-pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
     Flat {
         about: About {
             name: "shrink",
@@ -81,17 +81,17 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
             reals.iter_mut().for_each(|w| *w = w.abs());
             Ok(Given { inputs, reals, out, tools: () })
         },
-        run: |launch, cpu, problem, arrays| {
+        run: |implementation, cpu, problem, arrays| {
             let (len, out) = (problem.len, arrays.out);
             match problem.operation {
                 Operation::Soft => {
                     let (x, sum) = out.split_at_mut(len);
-                    let found = (launch.soft)(cpu, THRESHOLD, arrays.reals, x);
+                    let found = (implementation.soft)(cpu, THRESHOLD, arrays.reals, x);
                     sum[0] = C32::from(mean(found, len) as f32);
                 }
-                Operation::Clip => (launch.clip)(cpu, RADIUS, len, out),
+                Operation::Clip => (implementation.clip)(cpu, RADIUS, len, out),
                 Operation::JointNorm => {
-                    out[0] = C32::from((launch.joint_norm)(cpu, len, arrays.inputs[0]) as f32);
+                    out[0] = C32::from((implementation.joint_norm)(cpu, len, arrays.inputs[0]) as f32);
                 }
             }
             Ok(())

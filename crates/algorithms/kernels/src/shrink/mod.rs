@@ -8,7 +8,7 @@ mod variants;
 
 pub(crate) use cuda::builds;
 pub(crate) use ladder::ladder;
-pub use variants::{Launch, Operation, Problem, Soft, variants};
+pub use variants::{Implementation, Operation, Problem, Soft, variants};
 
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};
 use rayspin_device::{Array, Backend};

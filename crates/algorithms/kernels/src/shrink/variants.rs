@@ -33,7 +33,7 @@ pub struct Problem {
 pub type Soft<R> = fn(&Cpu, R, &[R], &mut [Complex<R>]) -> f64;
 
 /// One implementation of every operation. No array is empty.
-pub struct Launch<R: Real> {
+pub struct Implementation<R: Real> {
     /// (t, w, x): x ← shrunk x; Σ w|x|.
     pub soft: Soft<R>,
     /// (r, len, x): x ← clipped x.
@@ -43,7 +43,7 @@ pub struct Launch<R: Real> {
 }
 
 /// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // A magnitude, a quotient and a product; the second term is what long plain f64 sums may lose, the
     // oracle's too.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64() + 2e-14;

@@ -7,7 +7,7 @@ use rayspin_tune::input::filled;
 use rayspin_tune::{About, Case, Counts, Unit};
 
 use super::reference;
-use super::variants::{Apply, Launch, Problem, VARIANTS};
+use super::variants::{Apply, Implementation, Problem, VARIANTS};
 use crate::flat::{Flat, Given, Numbers, Out, Want};
 
 impl fmt::Display for Problem {
@@ -24,7 +24,7 @@ const COMPARED: u64 = 24;
 /// The kernel on the doubled grid, and the plan of each variant.
 pub(crate) struct Plans {
     q: Vec<C32>,
-    plans: Vec<(Launch, Apply)>,
+    plans: Vec<(Implementation, Apply)>,
 }
 
 fn problem(matrix: &[usize], batch: usize) -> Problem {
@@ -32,7 +32,7 @@ fn problem(matrix: &[usize], batch: usize) -> Problem {
 }
 
 /// Plans that were made before, by every variant.
-pub(crate) fn ladder() -> Flat<Problem, Launch, Plans> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation, Plans> {
     Flat {
         about: About {
             name: "toeplitz",
@@ -68,13 +68,14 @@ pub(crate) fn ladder() -> Flat<Problem, Launch, Plans> {
             let images = numbers.complex(p.batch * p.matrix.iter().product::<usize>())?;
             let len = images.len();
             let q = hermitian(&p.matrix, numbers)?;
-            let plan = |launch: Launch| Ok((launch, launch(numbers.cpu, p, &q)?));
-            let plans = VARIANTS.iter().map(|row| plan(row.launch)).collect::<Result<_>>()?;
+            let plan =
+                |implementation: Implementation| Ok((implementation, implementation(numbers.cpu, p, &q)?));
+            let plans = VARIANTS.iter().map(|row| plan(row.implementation)).collect::<Result<_>>()?;
             Ok(Given { inputs: vec![images], reals: vec![], out: Out::Fresh(len), tools: Plans { q, plans } })
         },
-        run: |launch, cpu, _, arrays| {
+        run: |implementation, cpu, _, arrays| {
             let mut plans = arrays.tools.plans.iter();
-            match plans.find(|(of, _)| std::ptr::fn_addr_eq(*of, *launch)) {
+            match plans.find(|(of, _)| std::ptr::fn_addr_eq(*of, *implementation)) {
                 Some((_, apply)) => apply(cpu, arrays.inputs[0], arrays.out),
                 None => Ok(()),
             }

@@ -23,7 +23,7 @@ pub(crate) use cuda::{builds, precompiled};
 pub(crate) use ladder::ladder;
 pub use make::Adjoint;
 pub use series::Series;
-pub use variants::{Apply, Launch, Problem, VARIANTS};
+pub use variants::{Apply, Implementation, Problem, VARIANTS};
 
 use crate::fft::{check_device, check_trailing};
 

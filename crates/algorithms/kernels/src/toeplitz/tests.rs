@@ -129,7 +129,7 @@ fn every_variant_matches_the_direct_sum() {
                 .flat_map(|x| reference::normal(x, matrix, &case.trajectory, &case.weights))
                 .collect();
             let mut y = vec![Complex::new(f32::NAN, f32::NAN); 2 * len];
-            let apply = (variant.launch)(cpu, &problem, &narrow(&case.q)).unwrap();
+            let apply = (variant.implementation)(cpu, &problem, &narrow(&case.q)).unwrap();
             apply(cpu, &narrow(&x), &mut y).unwrap();
             let error = relative_error(&y, &expected);
             assert!(error < variant.tolerance, "{} {matrix:?}: {error:.1e}", variant.name);

@@ -20,10 +20,10 @@ pub struct Problem {
 pub type Apply = Box<dyn Fn(&Cpu, &[C32], &mut [C32]) -> Result<()>>;
 
 /// Entry point of a variant: problem and centred kernel on the doubled grid.
-pub type Launch = fn(&Cpu, &Problem, &[C32]) -> Result<Apply>;
+pub type Implementation = fn(&Cpu, &Problem, &[C32]) -> Result<Apply>;
 
 /// Every variant, slowest first; the last is what [`super::Toeplitz`] runs.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+pub static VARIANTS: &[Variant<Problem, Implementation>] = &[
     row("padded", BackendKind::Cpu, "full FFTs of the doubled grid", |cpu, problem, q| {
         doubled(cpu, problem, q, false)
     }),
@@ -48,9 +48,9 @@ const fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: Launch,
-) -> Variant<Problem, Launch> {
-    Variant::new(name, backend, summary, launch, work).tolerance(TOLERANCE)
+    implementation: Implementation,
+) -> Variant<Problem, Implementation> {
+    Variant::new(name, backend, summary, implementation, work).tolerance(TOLERANCE)
 }
 
 /// Rounding of two fast transforms of the padded grid and of the spectrum; 1.8e-7 at most was measured.

@@ -6,7 +6,7 @@ use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Level, dispatch};
 
-use super::{Launch, Scalar};
+use super::{Implementation, Scalar};
 
 /// Numbers a task. Sums are formed per task and added in order, so this constant, and neither the number of
 /// threads nor the vector width, fixes every bit of a result.
@@ -314,8 +314,8 @@ pub(super) fn cg_update<S: Scalar>(
 }
 
 /// The loops as one would write them first: one thread, one accumulator, a pass for every step.
-pub(super) fn plain<R: Real>() -> Launch<R> {
-    Launch {
+pub(super) fn plain<R: Real>() -> Implementation<R> {
+    Implementation {
         dot: |_, x, y| {
             let wide = |v: &Complex<R>| Complex::new(v.re.to_f64(), v.im.to_f64());
             x.iter().zip(y).map(|(x, y)| wide(x).conj() * wide(y)).sum()
@@ -353,8 +353,8 @@ fn plain_norm_squared<R: Real>(_: &Cpu, x: &[Complex<R>]) -> f64 {
 }
 
 /// The functions above: all cores, vectors, fused where it saves a pass.
-pub(super) fn parallel<R: Real>() -> Launch<R> {
-    Launch { dot, norm_squared, axpy, xpby, scale, multiply, multiply_conj, weight, cg_update }
+pub(super) fn parallel<R: Real>() -> Implementation<R> {
+    Implementation { dot, norm_squared, axpy, xpby, scale, multiply, multiply_conj, weight, cg_update }
 }
 
 pub(super) fn copy<T: Copy + Send + Sync>(cpu: &Cpu, from: &[T], to: &mut [T]) {

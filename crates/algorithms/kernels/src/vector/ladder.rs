@@ -7,7 +7,7 @@ use rayspin_device::cpu::copied;
 use rayspin_tune::{About, Case, Counts, Flow, Unit};
 
 use super::reference;
-use super::variants::{Launch, Operation, Problem, variants};
+use super::variants::{Implementation, Operation, Problem, variants};
 use crate::flat::{Flat, Given, Out, Want};
 
 impl fmt::Display for Problem {
@@ -45,7 +45,7 @@ const FACTOR: C32 = C32::new(0.6, 0.8);
 const STEP: f32 = 0.6;
 
 /// Every operation by every variant.
-pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
     Flat {
         about: About {
             name: "vector",
@@ -96,21 +96,23 @@ pub(crate) fn ladder() -> Flat<Problem, Launch<f32>> {
             let weighted = problem.operation == Operation::Weight;
             Ok(Given { inputs, reals: numbers.reals(if weighted { n } else { 0 })?, out, tools: () })
         },
-        run: |launch, cpu, problem, arrays| {
+        run: |implementation, cpu, problem, arrays| {
             let (inputs, out) = (&arrays.inputs, arrays.out);
             let narrow = |sum: C64| C32::new(sum.re as f32, sum.im as f32);
             match problem.operation {
-                Operation::Dot => out[0] = narrow((launch.dot)(cpu, inputs[0], inputs[1])),
-                Operation::NormSquared => out[0] = narrow((launch.norm_squared)(cpu, inputs[0]).into()),
-                Operation::Axpy => (launch.axpy)(cpu, FACTOR, inputs[0], out),
-                Operation::Xpby => (launch.xpby)(cpu, inputs[0], FACTOR, out),
-                Operation::Scale => (launch.scale)(cpu, FACTOR, out),
-                Operation::Multiply => (launch.multiply)(cpu, inputs[0], inputs[1], out),
-                Operation::Weight => (launch.weight)(cpu, arrays.reals, inputs[0], out),
+                Operation::Dot => out[0] = narrow((implementation.dot)(cpu, inputs[0], inputs[1])),
+                Operation::NormSquared => {
+                    out[0] = narrow((implementation.norm_squared)(cpu, inputs[0]).into())
+                }
+                Operation::Axpy => (implementation.axpy)(cpu, FACTOR, inputs[0], out),
+                Operation::Xpby => (implementation.xpby)(cpu, inputs[0], FACTOR, out),
+                Operation::Scale => (implementation.scale)(cpu, FACTOR, out),
+                Operation::Multiply => (implementation.multiply)(cpu, inputs[0], inputs[1], out),
+                Operation::Weight => (implementation.weight)(cpu, arrays.reals, inputs[0], out),
                 Operation::CgUpdate => {
                     let (x, rest) = out.split_at_mut(problem.len);
                     let (r, norm) = rest.split_at_mut(problem.len);
-                    let squared = (launch.cg_update)(cpu, STEP, inputs[0], inputs[1], x, r);
+                    let squared = (implementation.cg_update)(cpu, STEP, inputs[0], inputs[1], x, r);
                     norm[0] = narrow(squared.sqrt().into());
                 }
             }

@@ -15,7 +15,7 @@ pub(crate) use cuda::{builds, multiply as multiply_on_gpu};
 pub(crate) use ladder::ladder;
 pub use scalar::Scalar;
 pub(crate) use scalar::{SCALAR, defines, scalars};
-pub use variants::{CgUpdate, Launch, Operation, Problem, variants};
+pub use variants::{CgUpdate, Implementation, Operation, Problem, variants};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape, format_shape};

@@ -29,7 +29,7 @@ fn variants_match_the_reference<R: Real>() {
     for variant in variants::<R>() {
         for len in SIZES {
             let what = format!("{} {} {len}", variant.name, R::NAME);
-            let (f, tol) = (&variant.launch, variant.tolerance);
+            let (f, tol) = (&variant.implementation, variant.tolerance);
             let [x, y, p, q] = std::array::from_fn(|_| random::<R>(len, &mut rng));
             let [wx, wy, wp, wq] = [&x, &y, &p, &q].map(|v| wide(v));
             let scale = (reference::norm_squared(&wx) * reference::norm_squared(&wy)).sqrt();
@@ -66,7 +66,7 @@ fn products_match_the_reference<R: Real>() {
     for variant in variants::<R>() {
         for (repeats, len) in [(1, 1), (1, 4099), (3, 1), (5, 17), (3, 2731), (2, 4096), (4000, 3)] {
             let what = format!("{} {} {repeats}×{len}", variant.name, R::NAME);
-            let (f, tol) = (&variant.launch, variant.tolerance);
+            let (f, tol) = (&variant.implementation, variant.tolerance);
             let d = random::<R>(len, &mut rng);
             let x = random::<R>(repeats * len, &mut rng);
             let poison = vec![Complex::new(R::nan(), R::nan()); x.len()];

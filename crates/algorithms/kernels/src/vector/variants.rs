@@ -44,7 +44,7 @@ pub type CgUpdate<R> = fn(&Cpu, R, Read<R>, Read<R>, Write<R>, Write<R>) -> f64;
 
 /// One implementation of every operation. Vectors of one call have the same length, except that `d` and `w`
 /// are repeated along `x`, whose length is a multiple of theirs.
-pub struct Launch<R: Real> {
+pub struct Implementation<R: Real> {
     /// Σ conj(x) y, from (x, y).
     pub dot: fn(&Cpu, Read<R>, Read<R>) -> Complex<f64>,
     /// Σ |x|².
@@ -66,7 +66,7 @@ pub struct Launch<R: Real> {
 }
 
 /// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // A product of complex numbers and a sum; the second term is what long plain f64 sums may lose, the
     // oracle's too.
     let tolerance = 4.0 * <R as Real>::EPSILON.to_f64() + 2e-14;

@@ -17,7 +17,7 @@ use crate::variant::Work;
 
 pub(crate) use cuda::builds;
 pub use reference::maps as reference_maps;
-pub use variants::{Launch, VARIANTS};
+pub use variants::{Implementation, VARIANTS};
 use variants::{on_gpu, on_host, work};
 
 /// Half-width of the window along each axis, in voxels: 3 gives the 7-voxel windows of common practice.
@@ -59,7 +59,7 @@ impl Problem {
 }
 
 /// The variant that serves a problem on a device.
-fn best(device: &Device, problem: &Problem) -> Launch {
+fn best(device: &Device, problem: &Problem) -> Implementation {
     if on_kernels(device, problem) { on_gpu } else { on_host }
 }
 

@@ -73,7 +73,7 @@ fn every_variant_agrees_with_the_oracle() {
                     }
                     let mut found = Array::zeros(device, &of).unwrap();
                     found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
-                    (variant.launch)(&problem, &images, &reference, &mut found).unwrap();
+                    (variant.implementation)(&problem, &images, &reference, &mut found).unwrap();
                     let relative = distance(&wanted, &found.to_vec().unwrap());
                     coverage.compared(device, variant.name, relative, variant.tolerance);
                     assert!(

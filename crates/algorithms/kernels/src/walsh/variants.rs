@@ -8,19 +8,19 @@ use crate::variant::{Variant, Work};
 
 /// Entry point of a variant: problem, coil images, vector that fixes the phase `[coil]`, maps of the wanted
 /// planes (written).
-pub type Launch = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
+pub type Implementation = fn(&Problem, &Array<C32>, &Array<C32>, &mut Array<C32>) -> Result<()>;
 
 /// The iteration ends at a change of 1e-4, which bounds the rest where the second eigenvalue is at most half
 /// the first. The tests' second eigenvalues are a few per cent, and leave 1.3e-6.
 const TOLERANCE: f64 = 1e-4;
 
 /// Every variant: the CPU's, which also serves what a GPU's refuses, and the GPU's.
-pub static VARIANTS: &[Variant<Problem, Launch>] = &[
+pub static VARIANTS: &[Variant<Problem, Implementation>] = &[
     Variant::new(
         "rows",
         BackendKind::Cpu,
         "one row a task, a SIMD lane a voxel: window sums of the covariance, then power iteration",
-        on_host as Launch,
+        on_host as Implementation,
         work,
     )
     .tolerance(TOLERANCE),
@@ -28,7 +28,7 @@ pub static VARIANTS: &[Variant<Problem, Launch>] = &[
         "gpu-tiles",
         BackendKind::Cuda,
         "window sums of some voxels at a time in memory, then a team of up to 32 lanes iterates for each voxel",
-        on_gpu as Launch,
+        on_gpu as Implementation,
         work,
     )
     .refuses(cuda::refuses)

@@ -5,7 +5,7 @@ use rayspin_core::Real;
 use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::dispatch;
 
-use super::{Launch, Level, Plan};
+use super::{Implementation, Level, Plan};
 use crate::vector::SERIAL;
 
 /// The most taps of a filter.
@@ -351,8 +351,8 @@ impl<'a, R: Real> Transform<'a, R> {
 }
 
 /// All cores over rows of each pass's result.
-pub(super) fn rows<R: Real>() -> Launch<R> {
-    Launch {
+pub(super) fn rows<R: Real>() -> Implementation<R> {
+    Implementation {
         forward: |cpu, plan, shift, x, c, work| {
             Transform::new(cpu, Way::Forward, plan).run(shift, x, c, work)
         },
@@ -363,7 +363,7 @@ pub(super) fn rows<R: Real>() -> Launch<R> {
 }
 
 /// One thread, one line after another.
-pub(super) fn plain<R: Real>() -> Launch<R> {
+pub(super) fn plain<R: Real>() -> Implementation<R> {
     fn lines<R: Real>(
         way: Way,
         plan: &Plan,
@@ -402,7 +402,7 @@ pub(super) fn plain<R: Real>() -> Launch<R> {
             }
         }
     }
-    Launch {
+    Implementation {
         forward: |_, plan, shift, x, c, work| lines(Way::Forward, plan, shift, x, c, work),
         inverse: |_, plan, shift, c, x, work| lines(Way::Inverse, plan, shift, c, x, work),
     }

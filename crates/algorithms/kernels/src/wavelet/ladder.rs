@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_core::C32;
 use rayspin_tune::{About, Case, Counts, Unit};
 
-use super::variants::{Launch, Problem, variants};
+use super::variants::{Implementation, Problem, variants};
 use super::{Family, Plan, reference};
 use crate::flat::{Flat, Given, Out, Want};
 
@@ -20,7 +20,7 @@ impl fmt::Display for Plan {
     }
 }
 
-type Ladder = Flat<Problem, Launch<f32>, Vec<C32>>;
+type Ladder = Flat<Problem, Implementation<f32>, Vec<C32>>;
 
 /// Images to coefficients.
 pub(crate) fn ladder() -> Ladder {
@@ -57,8 +57,8 @@ pub(crate) fn ladder() -> Ladder {
                 tools: vec![],
             })
         },
-        run: |launch, cpu, plan, arrays| {
-            (launch.forward)(cpu, plan, &shift(plan), arrays.inputs[0], arrays.out, arrays.tools);
+        run: |implementation, cpu, plan, arrays| {
+            (implementation.forward)(cpu, plan, &shift(plan), arrays.inputs[0], arrays.out, arrays.tools);
             Ok(())
         },
         want: |plan, held| Want::all(reference::forward(plan, &shift(plan), &held.wide(0))),
@@ -74,8 +74,8 @@ pub(crate) fn inverse_ladder() -> Ladder {
             title: "Inverse wavelet transform to an image",
             ..forward.about
         },
-        run: |launch, cpu, plan, arrays| {
-            (launch.inverse)(cpu, plan, &shift(plan), arrays.inputs[0], arrays.out, arrays.tools);
+        run: |implementation, cpu, plan, arrays| {
+            (implementation.inverse)(cpu, plan, &shift(plan), arrays.inputs[0], arrays.out, arrays.tools);
             Ok(())
         },
         want: |plan, held| Want::all(reference::inverse(plan, &shift(plan), &held.wide(0))),

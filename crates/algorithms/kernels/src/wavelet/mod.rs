@@ -8,7 +8,7 @@ mod variants;
 
 pub(crate) use cuda::builds;
 pub(crate) use ladder::{inverse_ladder, ladder};
-pub use variants::{Apply, Launch, Problem, variants};
+pub use variants::{Apply, Implementation, Problem, variants};
 
 use std::sync::{Mutex, PoisonError};
 
@@ -230,10 +230,10 @@ impl<R: Real> Wavelet<R> {
         match from.device().backend() {
             Backend::Cpu(cpu) => {
                 let rows = cpu::rows();
-                let launch = if inverse { rows.inverse } else { rows.forward };
+                let implementation = if inverse { rows.inverse } else { rows.forward };
                 let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut work = lock().pop().unwrap_or_default();
-                launch(cpu, &self.plan, shift, from.cpu(), to.cpu_mut(), &mut work);
+                implementation(cpu, &self.plan, shift, from.cpu(), to.cpu_mut(), &mut work);
                 lock().push(work);
                 Ok(())
             }

@@ -34,11 +34,11 @@ fn every_variant_matches_the_matrices_and_its_inverse_is_the_transpose() {
                     let mut work = vec![C64::new(f64::NAN, 0.0); 3];
                     let nan = || vec![C64::new(f64::NAN, f64::NAN); len];
                     let (mut c, mut back, mut image) = (nan(), nan(), nan());
-                    (variant.launch.forward)(cpu, &plan, &shift, &x, &mut c, &mut work);
+                    (variant.implementation.forward)(cpu, &plan, &shift, &x, &mut c, &mut work);
                     assert!(apart(&c, &reference::forward(&plan, &shift, &x)) < 1e-14, "{what}");
-                    (variant.launch.inverse)(cpu, &plan, &shift, &c, &mut back, &mut work);
+                    (variant.implementation.inverse)(cpu, &plan, &shift, &c, &mut back, &mut work);
                     assert!(apart(&back, &x) < 1e-14, "{what}");
-                    (variant.launch.inverse)(cpu, &plan, &shift, &x, &mut image, &mut work);
+                    (variant.implementation.inverse)(cpu, &plan, &shift, &x, &mut image, &mut work);
                     assert!(apart(&image, &reference::inverse(&plan, &shift, &x)) < 1e-14, "{what}");
                 }
             }

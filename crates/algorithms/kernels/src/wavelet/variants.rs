@@ -14,7 +14,7 @@ pub type Problem = Plan;
 pub type Apply<R> = fn(&Cpu, &Plan, &[usize], &[Complex<R>], &mut [Complex<R>], &mut Vec<Complex<R>>);
 
 /// One implementation of both directions.
-pub struct Launch<R: Real> {
+pub struct Implementation<R: Real> {
     /// Image to coefficients.
     pub forward: Apply<R>,
     /// Coefficients to image.
@@ -22,7 +22,7 @@ pub struct Launch<R: Real> {
 }
 
 /// Every variant, slowest first.
-pub fn variants<R: Real>() -> [Variant<Problem, Launch<R>>; 2] {
+pub fn variants<R: Real>() -> [Variant<Problem, Implementation<R>>; 2] {
     // Sums of four products, a level and an axis after the other: errors of rounding add like squares.
     let tolerance = 8.0 * <R as Real>::EPSILON.to_f64();
     [

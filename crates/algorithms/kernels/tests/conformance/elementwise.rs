@@ -23,7 +23,7 @@ fn vector() {
             })
             .collect();
         let rows = vector::variants::<R>();
-        conform(&format!("vector {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+        conform(&format!("vector {}", R::NAME), &rows, &problems, |implementation, p, numbers| {
             let cpu = cpu(&device);
             let (alpha, x, y) = (numbers.complex(1)[0], numbers.complex(p.len), numbers.complex(p.len));
             let factor: Complex<R> = narrow(&[alpha])[0];
@@ -31,30 +31,30 @@ fn vector() {
             let one = |value: C64| vec![value];
             match p.operation {
                 // The sum of products of random signs is small beside its terms: x with itself is not.
-                Dot => vec![(one((launch.dot)(cpu, &xs, &xs)), one(vector::reference::dot(&x, &x)))],
+                Dot => vec![(one((implementation.dot)(cpu, &xs, &xs)), one(vector::reference::dot(&x, &x)))],
                 NormSquared => {
                     let expected = vector::reference::norm_squared(&x);
-                    vec![(one((launch.norm_squared)(cpu, &xs).into()), one(expected.into()))]
+                    vec![(one((implementation.norm_squared)(cpu, &xs).into()), one(expected.into()))]
                 }
                 Axpy => {
                     let mut out = ys;
-                    (launch.axpy)(cpu, factor, &xs, &mut out);
+                    (implementation.axpy)(cpu, factor, &xs, &mut out);
                     vec![(widen(&out), vector::reference::axpy(alpha, &x, &y))]
                 }
                 Xpby => {
                     let mut out = ys;
-                    (launch.xpby)(cpu, &xs, factor, &mut out);
+                    (implementation.xpby)(cpu, &xs, factor, &mut out);
                     vec![(widen(&out), vector::reference::xpby(&x, alpha, &y))]
                 }
                 Scale => {
                     let mut out = xs;
-                    (launch.scale)(cpu, factor, &mut out);
+                    (implementation.scale)(cpu, factor, &mut out);
                     vec![(widen(&out), x.iter().map(|x| alpha * x).collect())]
                 }
                 Multiply => {
                     let (mut plain, mut conjugate) = (poison(p.len), poison(p.len));
-                    (launch.multiply)(cpu, &ys, &xs, &mut plain);
-                    (launch.multiply_conj)(cpu, &ys, &xs, &mut conjugate);
+                    (implementation.multiply)(cpu, &ys, &xs, &mut plain);
+                    (implementation.multiply_conj)(cpu, &ys, &xs, &mut conjugate);
                     vec![
                         (widen(&plain), vector::reference::multiply(&y, &x)),
                         (widen(&conjugate), vector::reference::multiply_conj(&y, &x)),
@@ -64,14 +64,15 @@ fn vector() {
                     let weights = numbers.reals(p.len);
                     let narrow: Vec<R> = weights.iter().map(|&w| real(w)).collect();
                     let mut out = poison(p.len);
-                    (launch.weight)(cpu, &narrow, &xs, &mut out);
+                    (implementation.weight)(cpu, &narrow, &xs, &mut out);
                     vec![(widen(&out), x.iter().zip(&weights).map(|(x, w)| x * w).collect())]
                 }
                 CgUpdate => {
                     let (p_, q) = (numbers.complex(p.len), numbers.complex(p.len));
                     let (mut found_x, mut found_r) = (xs, ys);
                     let (step, direction, image) = (real(alpha.re), narrow::<R>(&p_), narrow::<R>(&q));
-                    let norm = (launch.cg_update)(cpu, step, &direction, &image, &mut found_x, &mut found_r);
+                    let norm =
+                        (implementation.cg_update)(cpu, step, &direction, &image, &mut found_x, &mut found_r);
                     let (x, r, n) = vector::reference::cg_update(alpha.re, &p_, &q, &x, &y);
                     vec![(widen(&found_x), x), (widen(&found_r), r), (one(norm.into()), one(n.into()))]
                 }
@@ -93,7 +94,7 @@ fn difference() {
         let problems: Vec<_> =
             shapes.iter().flat_map(|shape| operations.map(|operation| problem(shape, operation))).collect();
         let rows = difference::variants::<R>();
-        conform(&format!("difference {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+        conform(&format!("difference {}", R::NAME), &rows, &problems, |implementation, p, numbers| {
             let shape = &p.shape;
             let all: Vec<usize> = (0..shape.len()).collect();
             let step = |axis: usize| shape[axis + 1..].iter().product();
@@ -114,9 +115,9 @@ fn difference() {
             };
             let x = numbers.complex(input);
             let (apply, expected) = match p.operation {
-                difference::Operation::Forward => (launch.forward, forward(&x)),
-                difference::Operation::Adjoint => (launch.adjoint, adjoint(&x)),
-                difference::Operation::Normal => (launch.normal, adjoint(&forward(&x))),
+                difference::Operation::Forward => (implementation.forward, forward(&x)),
+                difference::Operation::Adjoint => (implementation.adjoint, adjoint(&x)),
+                difference::Operation::Normal => (implementation.normal, adjoint(&forward(&x))),
             };
             let mut out = poison::<R>(output);
             apply(cpu(&device), &axes, &narrow(&x), &mut out);
@@ -143,7 +144,7 @@ fn sensitivity() {
             })
             .collect();
         let rows = sensitivity::variants::<R>();
-        conform(&format!("sensitivity {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+        conform(&format!("sensitivity {}", R::NAME), &rows, &problems, |implementation, p, numbers| {
             let cpu = cpu(&device);
             let all = p.coils * p.voxels;
             let (maps, images, image) =
@@ -152,23 +153,23 @@ fn sensitivity() {
             match p.operation {
                 Expand => {
                     let mut out = poison::<R>(all);
-                    (launch.expand)(cpu, &narrow(&maps), &narrow(&image), &mut out);
+                    (implementation.expand)(cpu, &narrow(&maps), &narrow(&image), &mut out);
                     vec![(widen(&out), sensitivity::reference::expand(&maps, &image))]
                 }
                 Combine => {
                     let expected = sensitivity::reference::combine(&maps, &images, p.voxels);
                     let mut out = poison::<R>(p.voxels);
-                    (launch.combine)(cpu, &narrow(&maps), &narrow(&images), &mut out, false);
+                    (implementation.combine)(cpu, &narrow(&maps), &narrow(&images), &mut out, false);
                     let mut added = narrow::<R>(&image);
-                    (launch.combine)(cpu, &narrow(&maps), &narrow(&images), &mut added, true);
+                    (implementation.combine)(cpu, &narrow(&maps), &narrow(&images), &mut added, true);
                     let sum = expected.iter().zip(&image).map(|(a, b)| a + b).collect();
                     vec![(widen(&out), expected), (widen(&added), sum)]
                 }
                 SumOfSquares => {
                     let expected = sensitivity::reference::sum_of_squares(&images, p.voxels);
                     let (mut squares, mut roots) = (vec![R::nan(); p.voxels], vec![R::nan(); p.voxels]);
-                    (launch.sum_of_squares)(cpu, &narrow(&images), &mut squares, false);
-                    (launch.sum_of_squares)(cpu, &narrow(&images), &mut roots, true);
+                    (implementation.sum_of_squares)(cpu, &narrow(&images), &mut squares, false);
+                    (implementation.sum_of_squares)(cpu, &narrow(&images), &mut roots, true);
                     vec![
                         (complex(&squares), expected.iter().map(|&v| v.into()).collect()),
                         (complex(&roots), expected.iter().map(|&v| v.sqrt().into()).collect()),
@@ -193,7 +194,7 @@ fn off_resonance() {
             })
             .collect();
         let rows = off_resonance::variants::<R>();
-        conform(&format!("off-resonance {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+        conform(&format!("off-resonance {}", R::NAME), &rows, &problems, |implementation, p, numbers| {
             let cpu = cpu(&device);
             let (x, y) = (numbers.complex(p.batch * p.len), numbers.complex(p.batch * p.len));
             let (mut out, mut added) = (poison::<R>(x.len()), narrow::<R>(&y));
@@ -202,16 +203,30 @@ fn off_resonance() {
                     let field: Vec<f64> = numbers.reals(p.len).iter().map(|f| 256.0 * f).collect();
                     let narrow_field: Vec<R> = field.iter().map(|&f| real(f)).collect();
                     let tau = 0.0371;
-                    (launch.modulate)(cpu, &narrow_field, tau, &narrow(&x), &mut out, false);
-                    (launch.modulate)(cpu, &narrow_field, tau, &narrow(&x), &mut added, true);
+                    (implementation.modulate)(cpu, &narrow_field, tau, &narrow(&x), &mut out, false);
+                    (implementation.modulate)(cpu, &narrow_field, tau, &narrow(&x), &mut added, true);
                     off_resonance::reference::modulate(&field, tau, &x)
                 }
                 Weigh => {
                     let weights = numbers.complex(7);
                     let index: Vec<u32> = (0..p.len).map(|m| (m * m % 7) as u32).collect();
                     let narrow_weights = narrow::<R>(&weights);
-                    (launch.weigh)(cpu, &narrow_weights, &index, &narrow(&x), &mut out, (true, false));
-                    (launch.weigh)(cpu, &narrow_weights, &index, &narrow(&x), &mut added, (true, true));
+                    (implementation.weigh)(
+                        cpu,
+                        &narrow_weights,
+                        &index,
+                        &narrow(&x),
+                        &mut out,
+                        (true, false),
+                    );
+                    (implementation.weigh)(
+                        cpu,
+                        &narrow_weights,
+                        &index,
+                        &narrow(&x),
+                        &mut added,
+                        (true, true),
+                    );
                     off_resonance::reference::weigh(&weights, &index, &x, true)
                 }
             };
@@ -234,7 +249,7 @@ fn shrink() {
             .flat_map(|len| [problem(Soft, 1, len), problem(Clip, 3, len), problem(JointNorm, 2, len)])
             .collect();
         let rows = shrink::variants::<R>();
-        conform(&format!("shrink {}", R::NAME), &rows, &problems, |launch, p, numbers| {
+        conform(&format!("shrink {}", R::NAME), &rows, &problems, |implementation, p, numbers| {
             let cpu = cpu(&device);
             let x = numbers.complex(p.components * p.len);
             let mut out = narrow::<R>(&x);
@@ -242,16 +257,16 @@ fn shrink() {
                 Soft => {
                     let w: Vec<f64> = numbers.reals(p.len).iter().map(|w| w.abs()).collect();
                     let narrow: Vec<R> = w.iter().map(|&w| real(w)).collect();
-                    let norm = (launch.soft)(cpu, real(0.5), &narrow, &mut out);
+                    let norm = (implementation.soft)(cpu, real(0.5), &narrow, &mut out);
                     let (expected, sum) = shrink::reference::soft(0.5, &w, &x);
                     vec![(widen(&out), expected), (vec![norm.into()], vec![sum.into()])]
                 }
                 Clip => {
-                    (launch.clip)(cpu, real(0.75), p.len, &mut out);
+                    (implementation.clip)(cpu, real(0.75), p.len, &mut out);
                     vec![(widen(&out), shrink::reference::clip(0.75, p.len, &x))]
                 }
                 JointNorm => {
-                    let norm = (launch.joint_norm)(cpu, p.len, &out);
+                    let norm = (implementation.joint_norm)(cpu, p.len, &out);
                     vec![(vec![norm.into()], vec![shrink::reference::joint_norm(p.len, &x).into()])]
                 }
             }
@@ -273,14 +288,14 @@ fn wavelet() {
             .flat_map(|shape| families.map(|family| wavelet::Plan::new(shape, family).unwrap()))
             .collect();
         let rows = wavelet::variants::<R>();
-        conform(&format!("wavelet {}", R::NAME), &rows, &problems, |launch, plan, numbers| {
+        conform(&format!("wavelet {}", R::NAME), &rows, &problems, |implementation, plan, numbers| {
             let len = plan.shape().iter().product();
             let shift: Vec<usize> = plan.shape().iter().map(|n| n / 3 + 1).collect();
             let (x, c) = (numbers.complex(len), numbers.complex(len));
             let (mut found, mut back) = (poison::<R>(len), poison::<R>(len));
             let mut work = poison(5);
-            (launch.forward)(cpu(&device), plan, &shift, &narrow(&x), &mut found, &mut work);
-            (launch.inverse)(cpu(&device), plan, &shift, &narrow(&c), &mut back, &mut work);
+            (implementation.forward)(cpu(&device), plan, &shift, &narrow(&x), &mut found, &mut work);
+            (implementation.inverse)(cpu(&device), plan, &shift, &narrow(&c), &mut back, &mut work);
             vec![
                 (widen(&found), wavelet::reference::forward(plan, &shift, &x)),
                 (widen(&back), wavelet::reference::inverse(plan, &shift, &c)),

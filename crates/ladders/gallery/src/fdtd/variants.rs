@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Data, Fdtd, Problem, cpu, cuda};
@@ -84,9 +84,9 @@ fn row(
     backend: BackendKind,
     summary: &'static str,
     work: fn(&Problem) -> Work,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Fdtd> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+    Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
         .tolerance(TOLERANCE)
 }
 

@@ -2,7 +2,7 @@
 
 use rayspin_core::{Error, Result};
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::cuda::Product;
@@ -11,7 +11,7 @@ use super::{Data, Fem, MOST_SUMS, Problem, cpu, cuda, sparse};
 /// Rounding of f32 after a few tens of steps, relative to the norm of the solution.
 const TOLERANCE: f64 = 1e-5;
 
-type Launch = fn(&Config, &mut Data) -> Result<()>;
+type Implementation = fn(&Config, &mut Data) -> Result<()>;
 
 pub(super) fn rows() -> Vec<Row<Fem>> {
     vec![
@@ -108,16 +108,16 @@ fn row(
     backend: BackendKind,
     summary: &'static str,
     work: fn(&Problem) -> Work,
-    launch: Launch,
+    implementation: Implementation,
 ) -> Row<Fem> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+    Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
         .tolerance(TOLERANCE)
 }
 
 /// A row that needs the assembled matrix, which a run from the host makes anew: 21 numbers and columns a
 /// node, and where its row begins.
-fn assembled(name: &'static str, backend: BackendKind, summary: &'static str, launch: Launch) -> Row<Fem> {
-    let run = Run::new(launch).host_transfer(host_transfer).set_up(|p, d| {
+fn assembled(name: &'static str, backend: BackendKind, summary: &'static str, implementation: Implementation) -> Row<Fem> {
+    let run = Runnable::new(implementation).host_transfer(host_transfer).set_up(|p, d| {
         d.matrix = Some(sparse::Matrix::new(p, &d.host[0], d.u.device())?);
         Ok(())
     });

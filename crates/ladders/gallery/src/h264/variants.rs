@@ -4,7 +4,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
 use rayspin_device::{Array, Cpu as Processor, HostCopy};
 use rayspin_primitives::sad;
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row};
 
 use super::block::Quantizer;
@@ -53,9 +53,9 @@ fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<H264> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+    Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
 }
 
 fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {

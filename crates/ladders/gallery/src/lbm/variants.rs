@@ -2,7 +2,7 @@
 
 use rayspin_device::BackendKind::{Cpu, Cuda};
 use rayspin_device::cpu::simd::Level;
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::cuda::Form;
@@ -60,7 +60,7 @@ fn on_cpu(
     summary: &'static str,
     run: impl Fn(&mut Data) + Send + Sync + 'static,
 ) -> Row<Lbm> {
-    let run = Run::new(move |_: &Config, d: &mut Data| {
+    let run = Runnable::new(move |_: &Config, d: &mut Data| {
         run(d);
         Ok(())
     });
@@ -68,7 +68,7 @@ fn on_cpu(
 }
 
 fn on_gpu(name: &'static str, summary: &'static str, form: fn() -> Form) -> Row<Lbm> {
-    let run = Run::new(move |config: &Config, d: &mut Data| {
+    let run = Runnable::new(move |config: &Config, d: &mut Data| {
         let device = d.start.device().clone();
         let arrays = (&d.start, &mut d.f, &mut d.out);
         cuda::run(gpu(&device)?, form(), config, &d.problem, arrays)

@@ -84,7 +84,7 @@ fn the_residual_sees_one_wrong_number() {
     let cpu = Device::cpu_with_threads(1).unwrap();
     let mut data = Linpack.data(&Problem::Lu(60), &cpu, 3).unwrap();
     let rows = Linpack.variants(&Problem::Lu(60));
-    rows[1].launch.launch(&Default::default(), &mut data).unwrap();
+    rows[1].implementation.launch(&Default::default(), &mut data).unwrap();
     assert!(Linpack.error(&Problem::Lu(60), &data).unwrap() < 1.0);
     data.matrix().unwrap().lu.cpu_mut()[60 * 31 + 40] *= 1.0 + 1e-9;
     assert!(Linpack.error(&Problem::Lu(60), &data).unwrap() > 16.0);

@@ -2,7 +2,7 @@
 
 use rayspin_core::{Error, Result};
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Data, Linpack, Matrix, Problem, Vectors, cpu, cuda};
@@ -12,7 +12,7 @@ const ROUNDED: f64 = 1.2e-7;
 /// Linpack's residual may be 16. Random matrices of the sizes here have a few hundredths.
 const RESIDUAL: f64 = 1.0;
 
-type Launch = fn(&Config, &mut Data) -> Result<()>;
+type Implementation = fn(&Config, &mut Data) -> Result<()>;
 
 pub(super) fn vectors() -> Vec<Row<Linpack>> {
     let threads = |_: &Problem| Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256);
@@ -90,8 +90,8 @@ pub(super) fn gpu_strips() -> Row<Linpack> {
     .forms(cuda::strips_forms)
 }
 
-fn vector(name: &'static str, backend: BackendKind, summary: &'static str, launch: Launch) -> Row<Linpack> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+fn vector(name: &'static str, backend: BackendKind, summary: &'static str, implementation: Implementation) -> Row<Linpack> {
+    Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
         .tolerance(ROUNDED)
 }
 
@@ -99,9 +99,9 @@ fn matrix(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: fn(&Config, &mut Matrix) -> Result<()>,
+    implementation: fn(&Config, &mut Matrix) -> Result<()>,
 ) -> Row<Linpack> {
-    let run = Run::new(move |config: &Config, d: &mut Data| launch(config, d.matrix()?));
+    let run = Runnable::new(move |config: &Config, d: &mut Data| implementation(config, d.matrix()?));
     Variant::new(name, backend, summary, run.host_transfer(host_transfer), work).tolerance(RESIDUAL)
 }
 

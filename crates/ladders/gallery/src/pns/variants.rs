@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row};
 
 use super::{Data, Pns, Problem, cpu, cuda};
@@ -58,9 +58,9 @@ pub(super) fn gpu_several() -> Row<Pns> {
 fn by_runs(
     name: &'static str,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Pns> {
-    row(name, Cuda, summary, launch)
+    row(name, Cuda, summary, implementation)
         .space(cuda::runs_space)
         .forms(cuda::one_form)
         .refuses(large)
@@ -70,9 +70,9 @@ fn by_runs(
 fn shared(
     name: &'static str,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Pns> {
-    row(name, Cuda, summary, launch)
+    row(name, Cuda, summary, implementation)
         .space(cuda::shared_space)
         .forms(cuda::one_form)
         .refuses(cuda::beyond_shared)
@@ -82,9 +82,9 @@ fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Pns> {
-    let run = Run::new(launch).host_transfer(host_transfer);
+    let run = Runnable::new(implementation).host_transfer(host_transfer);
     Variant::new(name, backend, summary, run, |p| work(p, p.words(), 0.0))
 }
 

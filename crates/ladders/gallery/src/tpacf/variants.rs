@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row};
 
 use super::{BINS, Data, Problem, Tpacf, cpu, cuda};
@@ -55,18 +55,18 @@ pub(super) fn gpu_bits() -> Row<Tpacf> {
 fn on_gpu(
     name: &'static str,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Tpacf> {
-    row(name, Cuda, summary, launch).space(cuda::space).forms(cuda::forms)
+    row(name, Cuda, summary, implementation).space(cuda::space).forms(cuda::forms)
 }
 
 fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Tpacf> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+    Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
 }
 
 fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {

@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, Row, Space};
 
 use super::reference::{FIELDS, Pattern, READS};
@@ -14,10 +14,10 @@ fn row(
     name: &'static str,
     summary: &'static str,
     work: fn(&Problem) -> Work,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Access> {
     let forms = if backend == Cuda { cuda::forms } else { Vec::new };
-    Variant::new(name, backend, summary, Run::new(launch), work).to_compare().forms(forms)
+    Variant::new(name, backend, summary, Runnable::new(implementation), work).to_compare().forms(forms)
 }
 
 pub(super) fn rows(problem: &Problem) -> Vec<Row<Access>> {

@@ -2,12 +2,12 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Build, Config, HostTransfer, Row, Space, TransferArray};
 
 use super::{Bicubic, Data, Images, Kernel, Problem, SEGMENT, cuda, strips};
 
-type Launch = fn(&Config, &mut Data) -> Result<()>;
+type Implementation = fn(&Config, &mut Data) -> Result<()>;
 
 /// The same of bytes and of f32.
 macro_rules! of_either {
@@ -20,9 +20,10 @@ macro_rules! of_either {
 }
 
 pub(super) fn rows() -> Vec<Row<Bicubic>> {
-    let a_thread = |name, summary, launch| on_gpu(name, summary, run(launch)).refuses(grid).space(plane);
-    let fetched = |name, summary, launch| {
-        let run = run(launch).set_up(|_, d| of_either!(d, set => set.set_up(true)));
+    let a_thread =
+        |name, summary, implementation| on_gpu(name, summary, run(implementation)).refuses(grid).space(plane);
+    let fetched = |name, summary, implementation| {
+        let run = run(implementation).set_up(|_, d| of_either!(d, set => set.set_up(true)));
         on_gpu(name, summary, run).space(plane)
     };
     vec![
@@ -109,15 +110,17 @@ pub(super) fn gpu_sliding() -> Row<Bicubic> {
     })
 }
 
-fn run(launch: Launch) -> Run<Problem, Data> {
-    Run::new(launch).host_transfer(host_transfer).set_up(|_, d| of_either!(d, set => set.set_up(false)))
+fn run(implementation: Implementation) -> Runnable<Problem, Data> {
+    Runnable::new(implementation)
+        .host_transfer(host_transfer)
+        .set_up(|_, d| of_either!(d, set => set.set_up(false)))
 }
 
-fn on_cpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<Bicubic> {
-    row(name, BackendKind::Cpu, summary, run(launch))
+fn on_cpu(name: &'static str, summary: &'static str, implementation: Implementation) -> Row<Bicubic> {
+    row(name, BackendKind::Cpu, summary, run(implementation))
 }
 
-fn on_gpu(name: &'static str, summary: &'static str, run: Run<Problem, Data>) -> Row<Bicubic> {
+fn on_gpu(name: &'static str, summary: &'static str, run: Runnable<Problem, Data>) -> Row<Bicubic> {
     row(name, BackendKind::Cuda, summary, run).forms(|| vec![Build::plain(&cuda::SOURCE)])
 }
 
@@ -125,7 +128,7 @@ fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    run: Run<Problem, Data>,
+    run: Runnable<Problem, Data>,
 ) -> Row<Bicubic> {
     // Rounding of sixteen products: 9.8e-8 at most was measured.
     Variant::new(name, backend, summary, run, work).tolerance(6e-7)

@@ -2,12 +2,12 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Build, Config, HostTransfer, Row, Space, TransferArray};
 
 use super::{BoxFilter, Data, Images, Problem, best_on_cpu, bytes, cuda, near, segment};
 
-type Launch = fn(&Config, &mut Data) -> Result<()>;
+type Implementation = fn(&Config, &mut Data) -> Result<()>;
 
 /// The same of bytes and of f32.
 macro_rules! of_either {
@@ -24,11 +24,11 @@ const EACH: [i64; 6] = [32, 64, 128, 256, 512, 1024];
 
 pub(super) fn rows() -> Vec<Row<BoxFilter>> {
     // Rounding of sums in double precision: 7.8e-8 at most was measured.
-    let on_cpu = |name, summary, launch: Launch| {
-        let run = Run::new(launch).host_transfer(host_transfer);
+    let on_cpu = |name, summary, implementation: Implementation| {
+        let run = Runnable::new(implementation).host_transfer(host_transfer);
         Variant::new(name, BackendKind::Cpu, summary, run, work).tolerance(1e-6)
     };
-    let best: Launch = |_, d| of_either!(d, set => set.on_cpu(best_on_cpu));
+    let best: Implementation = |_, d| of_either!(d, set => set.on_cpu(best_on_cpu));
     vec![
         on_cpu("naive", "all pixels of each window, one thread", |_, d| {
             of_either!(d, set => set.on_cpu(|job, _, out| {
@@ -120,9 +120,9 @@ fn on_gpu(
     name: &'static str,
     summary: &'static str,
     forms: fn() -> Vec<Build>,
-    launch: Launch,
+    implementation: Implementation,
 ) -> Row<BoxFilter> {
-    let run = Run::new(launch).host_transfer(host_transfer);
+    let run = Runnable::new(implementation).host_transfer(host_transfer);
     // Rounding of sums in single precision: 8.2e-7 at most was measured.
     Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(1e-5).forms(forms)
 }

@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::{Array, BackendKind, Cpu};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Build, Config, HostTransfer, Row, Space, gpu};
 
 use super::{Convolution, Data, Problem, SEGMENT, cpu, cuda};
@@ -14,11 +14,11 @@ const TOLERANCE: f64 = 3e-6;
 type OnCpu = fn(&cpu::Job<'_>, &Cpu, between: &mut [f32], out: &mut [f32]) -> Result<()>;
 
 pub(super) fn rows() -> Vec<Row<Convolution>> {
-    let on_cpu = |name, summary, launch: OnCpu| {
-        let run = Run::new(move |_, data: &mut Data| {
+    let on_cpu = |name, summary, implementation: OnCpu| {
+        let run = Runnable::new(move |_, data: &mut Data| {
             let Data { problem: Problem { rows, columns, .. }, image, across, down, between, out, .. } = data;
             let job = cpu::Job { image: image.cpu(), rows: *rows, columns: *columns, across, down };
-            launch(&job, image.device().cpu_side(), between.cpu_mut(), out.cpu_mut())
+            implementation(&job, image.device().cpu_side(), between.cpu_mut(), out.cpu_mut())
         });
         Variant::new(name, BackendKind::Cpu, summary, run.host_transfer(host_transfer), work)
             .tolerance(TOLERANCE)
@@ -93,9 +93,9 @@ fn on_gpu(
     name: &'static str,
     summary: &'static str,
     forms: fn() -> Vec<Build>,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Convolution> {
-    let run = Run::new(launch).host_transfer(host_transfer);
+    let run = Runnable::new(implementation).host_transfer(host_transfer);
     Variant::new(name, BackendKind::Cuda, summary, run, work).tolerance(TOLERANCE).forms(forms)
 }
 

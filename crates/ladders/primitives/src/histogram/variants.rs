@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
-use rayspin_tune::{Config, HostTransfer, Row, Run, Space, TransferArray, Variant, Work, gpu, runs_all};
+use rayspin_tune::{Config, HostTransfer, Row, Runnable, Space, TransferArray, Variant, Work, gpu, runs_all};
 
 use super::cuda::{self, UNROLL};
 use super::ladder::{Data, Form, Histogram, Problem};
@@ -120,18 +120,18 @@ fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
+    implementation: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
 ) -> Row<Histogram> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+    Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
 }
 
 /// A row of the lab journal.
 fn journal(
     (name, reproduces): (&'static str, &'static str),
     summary: &'static str,
-    launch: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
+    implementation: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
 ) -> Row<Histogram> {
-    let row = row(name, BackendKind::Cuda, summary, launch).reproduces(reproduces);
+    let row = row(name, BackendKind::Cuda, summary, implementation).reproduces(reproduces);
     row.refuses(shared_refuses).forms(cuda::journal_forms)
 }
 
@@ -246,9 +246,9 @@ pub(super) fn gpu_device_memory() -> Row<Histogram> {
 fn on_cpu(
     name: &'static str,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Histogram> {
-    row(name, BackendKind::Cpu, summary, launch)
+    row(name, BackendKind::Cpu, summary, implementation)
 }
 
 fn modern(name: &'static str, summary: &'static str, kernel: &'static str) -> Row<Histogram> {

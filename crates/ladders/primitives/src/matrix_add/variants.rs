@@ -2,12 +2,12 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Data, MatrixAdd, Problem, cpu, cuda};
 
-type Launch = fn(&Config, &mut Data) -> Result<()>;
+type Implementation = fn(&Config, &mut Data) -> Result<()>;
 
 pub(super) fn rows() -> Vec<Row<MatrixAdd>> {
     vec![
@@ -41,12 +41,13 @@ pub(super) fn gpu_wide() -> Row<MatrixAdd> {
     .space(|_| Space::none().axis("threads", &[64, 128, 256, 512, 1024], 256))
 }
 
-fn on_cpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<MatrixAdd> {
-    Variant::new(name, Cpu, summary, Run::new(launch).host_transfer(host_transfer), work)
+fn on_cpu(name: &'static str, summary: &'static str, implementation: Implementation) -> Row<MatrixAdd> {
+    Variant::new(name, Cpu, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
 }
 
-fn on_gpu(name: &'static str, summary: &'static str, launch: Launch) -> Row<MatrixAdd> {
-    Variant::new(name, Cuda, summary, Run::new(launch).host_transfer(host_transfer), work).forms(cuda::forms)
+fn on_gpu(name: &'static str, summary: &'static str, implementation: Implementation) -> Row<MatrixAdd> {
+    Variant::new(name, Cuda, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
+        .forms(cuda::forms)
 }
 
 fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {

@@ -2,7 +2,7 @@
 
 use rayspin_core::{Error, Result};
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::cpu::Workers;
@@ -12,7 +12,7 @@ use super::{Data, MatrixProduct, Problem, cpu, cuda};
 const TOLERANCE: f64 = 1e-6;
 
 pub(super) fn rows() -> Vec<Row<MatrixProduct>> {
-    let on_cpu = |name, summary, launch| row(name, Cpu, summary, launch);
+    let on_cpu = |name, summary, implementation| row(name, Cpu, summary, implementation);
     vec![
         on_cpu("naive", "three loops as the formula has them, one thread", |_, d| {
             cpu::naive(d.a.cpu(), d.b.cpu(), d.c.cpu_mut(), d.problem);
@@ -72,9 +72,9 @@ fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<MatrixProduct> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(host_transfer), work)
+    Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
         .tolerance(TOLERANCE)
 }
 

@@ -2,15 +2,15 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{Cpu, Cuda};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space};
 
 use super::ladder::{Data, Pi, Problem};
 use super::{cpu, cuda};
 
 pub(super) fn rows() -> Vec<Row<Pi>> {
-    let on_cpu = |name, summary, launch: fn(&Config, &mut Data) -> Result<()>| {
-        Variant::new(name, Cpu, summary, Run::new(launch).host_transfer(host_transfer), work)
+    let on_cpu = |name, summary, implementation: fn(&Config, &mut Data) -> Result<()>| {
+        Variant::new(name, Cpu, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
     };
     vec![
         on_cpu("scalar", "one thread, a block of the stream at a time", |_, d| {
@@ -38,8 +38,8 @@ pub(super) fn gpu_carry() -> Row<Pi> {
 }
 
 fn on_gpu(name: &'static str, summary: &'static str, kernel: &'static str) -> Row<Pi> {
-    let run =
-        Run::new(move |config, data: &mut Data| data.on_gpu(kernel, config)).host_transfer(host_transfer);
+    let run = Runnable::new(move |config, data: &mut Data| data.on_gpu(kernel, config))
+        .host_transfer(host_transfer);
     Variant::new(name, Cuda, summary, run, work).space(launches).forms(cuda::forms)
 }
 

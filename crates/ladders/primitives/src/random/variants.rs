@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::{Array, BackendKind, Element};
-use rayspin_tune::{Build, Config, HostTransfer, Row, Run, Space, TransferArray, Variant, Work, gpu};
+use rayspin_tune::{Build, Config, HostTransfer, Row, Runnable, Space, TransferArray, Variant, Work, gpu};
 
 use super::cuda::Way;
 use super::draw::{Bits, Draw, Singles};
@@ -143,7 +143,7 @@ impl OnGpu {
 
 pub(super) fn rows(&Problem { kind, .. }: &Problem) -> Vec<Row<RandomNumbers>> {
     let on_cpu = |name, summary, way: OnCpu| {
-        row(kind, name, BackendKind::Cpu, summary, Run::new(move |_, data| way.run(data)))
+        row(kind, name, BackendKind::Cpu, summary, Runnable::new(move |_, data| way.run(data)))
     };
     vec![
         on_cpu("scalar", "one thread, a block at a time", OnCpu::Scalar),
@@ -162,7 +162,7 @@ pub(super) fn gpu_grid(kind: Kind) -> Row<RandomNumbers> {
 }
 
 fn on_gpu(kind: Kind, name: &'static str, summary: &'static str, way: OnGpu) -> Row<RandomNumbers> {
-    let run = Run::new(move |config, data| way.run(config, data));
+    let run = Runnable::new(move |config, data| way.run(config, data));
     row(kind, name, BackendKind::Cuda, summary, run).forms(forms(kind))
 }
 
@@ -171,7 +171,7 @@ fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    run: Run<Problem, Data>,
+    run: Runnable<Problem, Data>,
 ) -> Row<RandomNumbers> {
     let run = run.host_transfer(host_transfer).set_up(set_up);
     Variant::new(name, backend, summary, run, work).tolerance(tolerance(kind))

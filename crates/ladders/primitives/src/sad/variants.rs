@@ -2,16 +2,18 @@
 
 use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, BackendKind};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space};
 
 use super::{Data, Problem, Sad, count, cpu, cuda};
 
-type Launch = fn(&Config, &mut Data) -> Result<()>;
+type Implementation = fn(&Config, &mut Data) -> Result<()>;
 
 pub(super) fn rows() -> Vec<Row<Sad>> {
-    let run = |launch: Launch| Run::new(launch).host_transfer(host_transfer);
-    let on_cpu = |name, summary, launch| Variant::new(name, BackendKind::Cpu, summary, run(launch), work);
+    let run = |implementation: Implementation| Runnable::new(implementation).host_transfer(host_transfer);
+    let on_cpu = |name, summary, implementation| {
+        Variant::new(name, BackendKind::Cpu, summary, run(implementation), work)
+    };
     let a_thread = |name, summary, run| {
         Variant::new(name, BackendKind::Cuda, summary, run, work)
             .space(|_| Space::none().axis("threads", &[64, 128, 256, 512], 256))
@@ -51,8 +53,8 @@ pub(super) fn gpu_packed() -> Row<Sad> {
     })
 }
 
-fn window(name: &'static str, summary: &'static str, launch: Launch) -> Row<Sad> {
-    let run = Run::new(launch).host_transfer(host_transfer);
+fn window(name: &'static str, summary: &'static str, implementation: Implementation) -> Row<Sad> {
+    let run = Runnable::new(implementation).host_transfer(host_transfer);
     Variant::new(name, BackendKind::Cuda, summary, run, work)
         .refuses(cuda::window_refuses)
         .space(cuda::window_space)

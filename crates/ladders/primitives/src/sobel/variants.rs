@@ -2,15 +2,17 @@
 
 use rayspin_core::Result;
 use rayspin_device::{Backend, BackendKind};
-use rayspin_tune::variant::{Run, Variant, Work};
+use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, HostTransfer, Row, Space, gpu};
 
 use super::{Data, Problem, Sobel, cpu, cuda};
 
-type Launch = fn(&Config, &mut Data) -> Result<()>;
+type Implementation = fn(&Config, &mut Data) -> Result<()>;
 
 pub(super) fn rows() -> Vec<Row<Sobel>> {
-    let on_cpu = |name, summary, launch| Variant::new(name, BackendKind::Cpu, summary, run(launch), work);
+    let on_cpu = |name, summary, implementation| {
+        Variant::new(name, BackendKind::Cpu, summary, run(implementation), work)
+    };
     vec![
         on_cpu("scalar", "one thread, each neighbour looked for", |_, d| {
             cpu::scalar(d.image.cpu(), d.problem, d.out.cpu_mut());
@@ -95,12 +97,12 @@ pub(super) fn gpu_halves() -> Row<Sobel> {
     .forms(|| cuda::sliding_forms(true))
 }
 
-fn on_gpu(name: &'static str, summary: &'static str, run: Run<Problem, Data>) -> Row<Sobel> {
+fn on_gpu(name: &'static str, summary: &'static str, run: Runnable<Problem, Data>) -> Row<Sobel> {
     Variant::new(name, BackendKind::Cuda, summary, run, work)
 }
 
-fn run(launch: Launch) -> Run<Problem, Data> {
-    Run::new(launch).host_transfer(host_transfer)
+fn run(implementation: Implementation) -> Runnable<Problem, Data> {
+    Runnable::new(implementation).host_transfer(host_transfer)
 }
 
 fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {

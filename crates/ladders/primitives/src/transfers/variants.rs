@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::{BackendKind, HostCopy};
-use rayspin_tune::{Config, Row, Run, Space, Variant, Work};
+use rayspin_tune::{Config, Row, Runnable, Space, Variant, Work};
 
 use super::{Data, Problem, Topic, Transfers, cuda};
 
@@ -32,18 +32,21 @@ fn parts(_: &Problem) -> Space {
 fn row(
     name: &'static str,
     summary: &'static str,
-    launch: fn(&Config, &mut Data) -> Result<()>,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
 ) -> Row<Transfers> {
-    Variant::new(name, BackendKind::Cuda, summary, Run::new(launch), work).to_compare()
+    Variant::new(name, BackendKind::Cuda, summary, Runnable::new(implementation), work).to_compare()
 }
 
 pub(super) fn rows(problem: &Problem) -> Vec<Row<Transfers>> {
     use HostCopy::{Staged, Unstaged};
-    type Launch = fn(&Config, &mut Data) -> Result<()>;
-    let copy = |name, summary, launch: Launch| row(name, summary, launch).space(pieces);
-    let mapped =
-        |summary, launch: Launch| row("gpu-mapped", summary, launch).space(pieces).forms(cuda::forms);
-    let worked = |name, summary, launch: Launch| row(name, summary, launch).forms(cuda::forms);
+    type Implementation = fn(&Config, &mut Data) -> Result<()>;
+    let copy =
+        |name, summary, implementation: Implementation| row(name, summary, implementation).space(pieces);
+    let mapped = |summary, implementation: Implementation| {
+        row("gpu-mapped", summary, implementation).space(pieces).forms(cuda::forms)
+    };
+    let worked =
+        |name, summary, implementation: Implementation| row(name, summary, implementation).forms(cuda::forms);
     match problem.topic {
         Topic::Upload => vec![
             copy("gpu-pageable", "from memory that is not pinned, by the driver", |c, d| {

@@ -2,7 +2,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind;
-use rayspin_tune::{Config, Row, Run, Space, Variant, Work};
+use rayspin_tune::{Config, Row, Runnable, Space, Variant, Work};
 
 use super::cuda::{self, Form};
 use super::ladder::{Problem, Transpose, Type, Ways};
@@ -63,9 +63,15 @@ fn row(
     name: &'static str,
     backend: BackendKind,
     summary: &'static str,
-    launch: impl Fn(&Config, &mut Box<dyn Ways>) -> Result<()> + Send + Sync + 'static,
+    implementation: impl Fn(&Config, &mut Box<dyn Ways>) -> Result<()> + Send + Sync + 'static,
 ) -> Row<Transpose> {
-    Variant::new(name, backend, summary, Run::new(launch).host_transfer(|d| Some(d.host_transfer())), work)
+    Variant::new(
+        name,
+        backend,
+        summary,
+        Runnable::new(implementation).host_transfer(|d| Some(d.host_transfer())),
+        work,
+    )
 }
 
 pub(super) fn rows() -> Vec<Row<Transpose>> {

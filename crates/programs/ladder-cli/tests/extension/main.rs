@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Output};
 
 use rayspin::device::cuda::Source;
 use rayspin::device::{BackendKind, Device};
-use rayspin::tune::variant::{Run, Variant};
+use rayspin::tune::variant::{Runnable, Variant};
 use rayspin::tune::{Algorithm, Build, Ladder, Own, Row, Space, With, sources};
 use rayspin_lab::{Conformance, unexplained};
 use rayspin_primitives::matrix_add::{MatrixAdd, Problem};
@@ -292,8 +292,8 @@ fn wrong_rows_are_found() {
     holds(&found, &["matrix-add: cpu-never refuses every problem on ", "no"]);
     let kept = |problem: &Problem| {
         let scalar = first(problem);
-        let run = Run::new(move |config, data| scalar.launch.launch(config, data));
-        Variant { name: "cpu-kept", launch: run, ..first(problem) }
+        let run = Runnable::new(move |config, data| scalar.implementation.launch(config, data));
+        Variant { name: "cpu-kept", implementation: run, ..first(problem) }
     };
     holds(&wrong(kept).join("\n"), &["cpu-kept from the host on 100 x 129 f32"]);
 }

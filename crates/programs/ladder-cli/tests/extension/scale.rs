@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin::core::{Error, Result};
 use rayspin::device::cuda::Source;
 use rayspin::device::{Array, BackendKind, Device};
-use rayspin::tune::variant::{Run, Variant, Work};
+use rayspin::tune::variant::{Runnable, Variant, Work};
 use rayspin::tune::{
     About, Algorithm, Build, Case, HostTransfer, Ladder, Own, Row, Signature, Unit, With, uniform,
 };
@@ -75,7 +75,7 @@ impl Algorithm for Scale {
     }
 
     fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
-        let run = Run::new(|_, data: &mut Data| {
+        let run = Runnable::new(|_, data: &mut Data| {
             for (y, x) in data.y.cpu_mut().iter_mut().zip(data.x.cpu()) {
                 *y = 3.0 * x;
             }

@@ -15,7 +15,7 @@ use rayspin_device::cpu::try_with_capacity;
 
 use super::grid::Grid;
 use super::tune::Host;
-use super::{CpuLaunch, Transform};
+use super::{CpuImplementation, Transform};
 
 /// Q by an adjoint transform of the weights on the grid of displacements, for variants that do not exploit
 /// real weights.
@@ -38,10 +38,10 @@ fn complex<T: Real>(weights: &[T]) -> Result<Vec<Complex<T>>> {
 }
 
 /// Components z, y, x of a point or a sample.
-type Place = [f64; 3];
+type Zyx = [f64; 3];
 
 /// k of every sample and the position of every point. Errors: memory.
-fn tables(trajectory: &Trajectory, grid: &Grid) -> Result<(Vec<Place>, Vec<Place>)> {
+fn tables(trajectory: &Trajectory, grid: &Grid) -> Result<(Vec<Zyx>, Vec<Zyx>)> {
     let (mut k, mut x) = (
         try_with_capacity("table of samples", trajectory.samples())?,
         try_with_capacity("table of points", grid.points())?,
@@ -65,10 +65,10 @@ fn cis<T: Real>(turns: f64) -> Complex<T> {
     Complex::new(cos, sin)
 }
 
-/// A launch whose Q is [`q_by_adjoint`].
-macro_rules! launch {
+/// An implementation whose Q is [`q_by_adjoint`].
+macro_rules! implementation {
     ($module:ident) => {
-        $crate::nudft::CpuLaunch {
+        $crate::nudft::CpuImplementation {
             forward: $module::forward,
             adjoint: $module::adjoint,
             q: |cpu, trajectory, matrix, weights, out| {
@@ -78,14 +78,14 @@ macro_rules! launch {
     };
 }
 
-pub(super) fn naive<T: SimdReal>() -> CpuLaunch<T> {
-    launch!(naive)
+pub(super) fn naive<T: SimdReal>() -> CpuImplementation<T> {
+    implementation!(naive)
 }
 
-pub(super) fn interchanged<T: SimdReal>() -> CpuLaunch<T> {
-    launch!(interchanged)
+pub(super) fn interchanged<T: SimdReal>() -> CpuImplementation<T> {
+    implementation!(interchanged)
 }
 
-pub(super) fn simd<T: SimdReal>() -> CpuLaunch<T> {
-    launch!(simd)
+pub(super) fn simd<T: SimdReal>() -> CpuImplementation<T> {
+    implementation!(simd)
 }

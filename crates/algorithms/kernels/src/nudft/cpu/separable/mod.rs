@@ -19,13 +19,13 @@ use rayspin_device::cpu::zeroed;
 
 use super::phases::{Fold, by_sample};
 use super::q_by_adjoint;
-use crate::nudft::CpuLaunch;
+use crate::nudft::CpuImplementation;
 use crate::nudft::grid::{Axis, Grid};
 use crate::nudft::tune::Host;
 
 /// Phases of x as complex numbers: 4 real multiply-adds a pair.
-pub(crate) fn plain<T: SimdReal>() -> CpuLaunch<T> {
-    CpuLaunch {
+pub(crate) fn plain<T: SimdReal>() -> CpuImplementation<T> {
+    CpuImplementation {
         forward: |cpu, t, grid, image, samples| forward::forward(cpu, t, grid, image, samples, Fold::Plain),
         adjoint: adjoint_plain,
         q: |cpu, t, matrix, weights, out| q_by_adjoint(adjoint_plain, cpu, t, matrix, weights, out),
@@ -43,8 +43,8 @@ fn adjoint_plain<T: SimdReal>(
 }
 
 /// Mirrored points of x share their products: 2 real multiply-adds a pair, 1 for Q.
-pub(crate) fn mirrored<T: SimdReal>() -> CpuLaunch<T> {
-    CpuLaunch {
+pub(crate) fn mirrored<T: SimdReal>() -> CpuImplementation<T> {
+    CpuImplementation {
         forward: |cpu, t, grid, image, samples| {
             forward::forward(cpu, t, grid, image, samples, Fold::Mirrored)
         },
