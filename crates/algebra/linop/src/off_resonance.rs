@@ -4,7 +4,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, Trajectory, expect_shape};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::off_resonance::{Interpolator, Segments, modulate};
+use rayspin_kernels::off_resonance::{self as segments, Interpolator, Segments, modulate};
 use rayspin_kernels::{nudft, nufft, toeplitz};
 
 use crate::{CoilMaps, LinearOp, Scratch};
@@ -89,14 +89,16 @@ impl<R: Real> LinearOp<Complex<R>> for OffResonanceNufft<R> {
         let mut image = self.images.take(x.device(), &self.domain)?;
         let mut samples = self.samples.take(x.device(), &self.range)?;
         let mut transform = |x: &Array<_>, y: &mut Array<_>| self.plan.forward(x, y);
-        self.segments.forward(&self.field, x, y, (&mut image, &mut samples), &mut transform)
+        let scratch = segments::Scratch { image: &mut image, samples: &mut samples };
+        self.segments.forward(&self.field, x, y, scratch, &mut transform)
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {
         self.check_adjoint(y, x)?;
         let mut image = self.images.take(y.device(), &self.domain)?;
         let mut samples = self.samples.take(y.device(), &self.range)?;
         let mut transform = |y: &Array<_>, x: &mut Array<_>| self.plan.adjoint(y, x);
-        self.segments.adjoint(&self.field, y, x, (&mut image, &mut samples), &mut transform)
+        let scratch = segments::Scratch { image: &mut image, samples: &mut samples };
+        self.segments.adjoint(&self.field, y, x, scratch, &mut transform)
     }
     fn scratch(&self) -> Option<&Scratch<Complex<R>>> {
         Some(&self.samples)

@@ -272,7 +272,7 @@ fn coil_images_are_those_of_the_formulas() {
 }
 
 fn off_resonances<R: SimdReal>(device: &Device) {
-    use off_resonance::{Interpolator, Segments, reference as exact};
+    use off_resonance::{Interpolator, Scratch, Segments, reference as exact};
     let mut random = Random::new(8);
     for (batch, voxels) in [(1, 1), (3, 257), (2, 4099), (5, 1000)] {
         let what = format!("{}, {batch} images of {voxels}", device.describe());
@@ -319,16 +319,16 @@ fn off_resonances<R: SimdReal>(device: &Device) {
             let (x, d) = (on(device, &images, &x), on(device, &there, &d));
             let (mut image, mut work) = (poisoned(device, &images), poisoned(device, &there));
             let mut found = poisoned(device, &there);
-            let work_in = (&mut image, &mut work);
+            let scratch = Scratch { image: &mut image, samples: &mut work };
             let mut transform = |x: &Array<_>, y: &mut Array<_>| nudft::forward(&trajectory, x, y);
-            segments.forward(&on_device, &x, &mut found, work_in, &mut transform).unwrap();
+            segments.forward(&on_device, &x, &mut found, scratch, &mut transform).unwrap();
             // Residuals of random sign, and what rounding leaves of f32.
             let allowed = 2.0 * tolerance + 40.0 * <R as Real>::EPSILON.to_f64();
             within(&found, &expected, allowed);
             let mut adjoint = poisoned(device, &images);
-            let work_in = (&mut image, &mut work);
+            let scratch = Scratch { image: &mut image, samples: &mut work };
             let mut transform = |y: &Array<_>, x: &mut Array<_>| nudft::adjoint(&trajectory, y, x);
-            segments.adjoint(&on_device, &d, &mut adjoint, work_in, &mut transform).unwrap();
+            segments.adjoint(&on_device, &d, &mut adjoint, scratch, &mut transform).unwrap();
             within(&adjoint, &back, allowed);
             // ⟨Ex, d⟩ = ⟨x, Eᴴd⟩ whatever the tolerance.
             let gap = (vector::dot(&found, &d).unwrap() - vector::dot(&x, &adjoint).unwrap()).norm();

@@ -126,7 +126,8 @@ fn sums(samples: &[C32], coils: usize, positions: usize, first: usize, out: &mut
 pub(super) fn covariances(
     cpu: &Cpu,
     samples: &[C32],
-    (coils, positions): (usize, usize),
+    coils: usize,
+    positions: usize,
     out: &mut [C64],
     add: bool,
 ) {

@@ -65,7 +65,8 @@ pub(super) fn mix<R: Real>(
 pub(super) fn covariances(
     cuda: &Cuda,
     samples: &Array<C32>,
-    (coils, positions): (usize, usize),
+    coils: usize,
+    positions: usize,
     out: &mut Array<C64>,
     add: bool,
 ) -> Result<()> {

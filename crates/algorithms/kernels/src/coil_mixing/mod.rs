@@ -135,8 +135,8 @@ pub fn covariances(samples: &Array<C32>, out: &mut Array<C64>, add: bool) -> Res
         return Ok(());
     }
     match samples.device().backend() {
-        Backend::Cpu(cpu) => cpu::covariances(cpu, samples.cpu(), (coils, positions), out.cpu_mut(), add),
-        Backend::Cuda(cuda) => cuda::covariances(cuda, samples, (coils, positions), out, add)?,
+        Backend::Cpu(cpu) => cpu::covariances(cpu, samples.cpu(), coils, positions, out.cpu_mut(), add),
+        Backend::Cuda(cuda) => cuda::covariances(cuda, samples, coils, positions, out, add)?,
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
+use std::ops::Range;
+
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory};
 use rayspin_device::cpu::try_with_capacity;
@@ -84,22 +86,23 @@ impl<'a> Work<'a> {
         unsafe { self.cuda.kernel(&NAIVE, &[define::<R>()], name)?.launch(launch, &mut arguments) }
     }
 
-    /// Makes a table of phases: runs the kernel `name` with the common arguments, then `more`.
+    /// Makes a table of the phases of `samples`, which may end after the trajectory's last: runs the kernel
+    /// `name` with the common arguments, then `more`.
     ///
     /// # Safety
     /// The kernel also takes the arguments `more`. The last array of `more` has an element for each of
-    /// `width` samples of each block along y and z. Values exist for `samples` samples for each block along
+    /// `samples` of each block along y and z. Values exist for the trajectory's samples for each block along
     /// z.
     unsafe fn table<R: Real>(
         &self,
         name: &str,
-        (first, width): (usize, usize),
+        samples: Range<usize>,
         launch: Launch,
         list: &List,
         more: Vec<Argument<'_>>,
     ) -> Result<()> {
-        let mut arguments =
-            vec![self.k.cuda().into(), int(self.dims)?, int(first)?, int(self.samples)?, int(width)?];
+        let (first, width) = (int(samples.start)?, int(samples.len())?);
+        let mut arguments = vec![self.k.cuda().into(), int(self.dims)?, first, int(self.samples)?, width];
         arguments.extend(list.a.iter().chain(&list.b).map(|&v| Argument::from(v)));
         arguments.extend(more);
         // SAFETY: as the caller promises; every sample of the trajectory has phases.
@@ -163,7 +166,7 @@ impl<'a> Work<'a> {
         defines.extend(more);
         let kernel = self.cuda.kernel(source, &defines, "adjoint")?;
         for first in (0..self.samples).step_by(width) {
-            let part = (first, width);
+            let part = first..first + width;
             let rows = over(width, shape.nu, batch)?;
             let values = d.cuda().into();
             let (name, more) = match &mut tables {
@@ -176,14 +179,14 @@ impl<'a> Work<'a> {
                 Tables::Double { p, .. } => ("weighted_double", vec![values, p.cuda_mut().into()]),
             };
             // SAFETY: P is `[batch][nu][width]`, and `d` has the trajectory's samples for each batch entry.
-            unsafe { self.table::<R>(name, part, rows, &shape.u, more) }?;
+            unsafe { self.table::<R>(name, part.clone(), rows, &shape.u, more) }?;
             let rows = over(width, shape.nv, 1)?;
             let (name, more) = match &mut tables {
                 Tables::Single { y, .. } | Tables::Fp16 { y, .. } => ("phases_single", y.cuda_mut().into()),
                 Tables::Double { y, .. } => ("phases_double", y.cuda_mut().into()),
             };
             // SAFETY: Y is `[nv][width]`.
-            unsafe { self.table::<R>(name, part, rows, &shape.v, vec![more]) }?;
+            unsafe { self.table::<R>(name, part.clone(), rows, &shape.v, vec![more]) }?;
             let strips = column_tiles * tiles;
             let (name, cover, more) = match &mut tables {
                 Tables::Single { b, .. } => {

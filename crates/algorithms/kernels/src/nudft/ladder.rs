@@ -162,13 +162,13 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         let to_run = |implementation| match self.operation {
             Operation::Q => Runnable::new(move |config, data: &mut Data<T>| {
                 let Data { trajectory, problem, weights, out, .. } = data;
-                run_q((&implementation, config), trajectory, Some(&*weights), &problem.matrix, out)
+                run_q(&implementation, config, trajectory, Some(&*weights), &problem.matrix, out)
             })
             .host_transfer(|data| {
                 Some(HostTransfer { inputs: vec![&mut data.weights], outputs: vec![&mut data.out] })
             }),
             Operation::Forward | Operation::Adjoint => Runnable::new(move |config, data: &mut Data<T>| {
-                run_adjoint((&implementation, config), &data.trajectory, &data.samples, &mut data.out)
+                run_adjoint(&implementation, config, &data.trajectory, &data.samples, &mut data.out)
             })
             .host_transfer(|data| {
                 Some(HostTransfer { inputs: vec![&mut data.samples], outputs: vec![&mut data.out] })

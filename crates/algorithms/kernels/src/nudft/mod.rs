@@ -121,9 +121,9 @@ pub fn forward<R: Real>(
     samples: &mut Array<Complex<R>>,
 ) -> Result<()> {
     if is_single::<R>() {
-        run_forward((&best_f32(), &Config::default()), trajectory, image, samples)
+        run_forward(&best_f32(), &Config::default(), trajectory, image, samples)
     } else {
-        run_forward((&best_f64(), &Config::default()), trajectory, image, samples)
+        run_forward(&best_f64(), &Config::default(), trajectory, image, samples)
     }
 }
 
@@ -155,10 +155,10 @@ pub fn adjoint<R: Real>(
     let problem = problem(Operation::Adjoint, trajectory, matrix_of(trajectory, image.shape()));
     if is_single::<R>() {
         let (implementation, config) = tuned_f32(&problem, device);
-        run_adjoint((&implementation, &config), trajectory, samples, image)
+        run_adjoint(&implementation, &config, trajectory, samples, image)
     } else {
         let (implementation, config) = tuned_f64(&problem, device);
-        run_adjoint((&implementation, &config), trajectory, samples, image)
+        run_adjoint(&implementation, &config, trajectory, samples, image)
     }
 }
 
@@ -193,10 +193,10 @@ pub fn q<R: Real>(
     let problem = problem(Operation::Q, trajectory, matrix);
     if is_single::<R>() {
         let (implementation, config) = tuned_f32(&problem, device);
-        run_q((&implementation, &config), trajectory, weights, matrix, out)
+        run_q(&implementation, &config, trajectory, weights, matrix, out)
     } else {
         let (implementation, config) = tuned_f64(&problem, device);
-        run_q((&implementation, &config), trajectory, weights, matrix, out)
+        run_q(&implementation, &config, trajectory, weights, matrix, out)
     }
 }
 
@@ -207,7 +207,7 @@ pub fn forward_with<T: SimdReal>(
     image: &Array<Complex<T>>,
     samples: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_forward((&variant.implementation, &by_default(variant)), trajectory, image, samples)
+    run_forward(&variant.implementation, &by_default(variant), trajectory, image, samples)
 }
 
 /// [`adjoint`] by a given variant, its parameters at their defaults.
@@ -217,7 +217,7 @@ pub fn adjoint_with<T: SimdReal>(
     samples: &Array<Complex<T>>,
     image: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_adjoint((&variant.implementation, &by_default(variant)), trajectory, samples, image)
+    run_adjoint(&variant.implementation, &by_default(variant), trajectory, samples, image)
 }
 
 /// [`q`] by a given variant, its parameters at their defaults.
@@ -228,7 +228,7 @@ pub fn q_with<T: SimdReal>(
     matrix: &[usize],
     out: &mut Array<Complex<T>>,
 ) -> Result<()> {
-    run_q((&variant.implementation, &by_default(variant)), trajectory, weights, matrix, out)
+    run_q(&variant.implementation, &by_default(variant), trajectory, weights, matrix, out)
 }
 
 /// The parameters of a row are open to any problem alike.
@@ -276,7 +276,8 @@ fn is_single<R: Real>() -> bool {
 // (T).
 
 fn run_forward<R: Real, T: SimdReal>(
-    (implementation, config): (&Implementation<T>, &Config),
+    implementation: &Implementation<T>,
+    config: &Config,
     trajectory: &Trajectory,
     image: &Array<Complex<R>>,
     samples: &mut Array<Complex<R>>,
@@ -313,7 +314,8 @@ fn run_forward<R: Real, T: SimdReal>(
 }
 
 fn run_adjoint<R: Real, T: SimdReal>(
-    (implementation, config): (&Implementation<T>, &Config),
+    implementation: &Implementation<T>,
+    config: &Config,
     trajectory: &Trajectory,
     samples: &Array<Complex<R>>,
     image: &mut Array<Complex<R>>,
@@ -350,7 +352,8 @@ fn run_adjoint<R: Real, T: SimdReal>(
 }
 
 fn run_q<R: Real, T: SimdReal>(
-    (implementation, config): (&Implementation<T>, &Config),
+    implementation: &Implementation<T>,
+    config: &Config,
     trajectory: &Trajectory,
     weights: Option<&Array<R>>,
     matrix: &[usize],

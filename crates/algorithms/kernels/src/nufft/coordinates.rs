@@ -364,7 +364,8 @@ pub(super) mod tests {
     pub(in crate::nufft) fn held(
         device: &Device,
         numbers: &[f64],
-        (first, stride): (usize, isize),
+        first: usize,
+        stride: isize,
         single: bool,
     ) -> Held {
         let len = first.max(place(first, stride, numbers.len() - 1)) + 2;
@@ -418,7 +419,8 @@ pub(super) mod tests {
                         // Memory of the host serves a GPU too.
                         .map(|d| {
                             let owner = if (turn + d) % 3 == 0 { &device.host() } else { device };
-                            held(owner, &numbers[d], strides[d], (turn + d) % 2 == 0)
+                            let (first, stride) = strides[d];
+                            held(owner, &numbers[d], first, stride, (turn + d) % 2 == 0)
                         })
                         .collect();
                     let components: Vec<_> =
@@ -461,8 +463,8 @@ pub(super) mod tests {
                 let numbers: Vec<f64> = (0..600).map(|i| f64::from(i % 7) - 3.0).collect();
                 let mut faulty = numbers.clone();
                 (faulty[599], faulty[411], faulty[412]) = (wrong, wrong, wrong);
-                let good = held(device, &numbers, (0, 1), false);
-                let bad = held(device, &faulty, (0, 2), wrong.is_infinite());
+                let good = held(device, &numbers, 0, 1, false);
+                let bad = held(device, &faulty, 0, 2, wrong.is_infinite());
                 let x = good.component("x", 1.0, 600);
                 let right = Coordinates::new(&[x, good.component("y", 1.0, 600)]).unwrap();
                 let faulty = Coordinates::new(&[x, bad.component("y", 1.0, 600)]).unwrap();

@@ -46,19 +46,13 @@ pub(super) fn space(to_image: bool, usual: Asked) -> Space {
     }
 }
 
-/// The tuned form for an `f32` plan with several items.
+/// The tuned form for an `f32` plan with several items, by its [`key`].
 pub(super) fn tuned(
     to_image: bool,
-    (width, matrix, samples, items): (usize, &[usize], usize, usize),
+    key: impl FnOnce() -> (String, Vec<usize>),
     usual: Asked,
     device: &Device,
 ) -> Option<Asked> {
-    let config = tuned_as(
-        ladder(to_image),
-        &gpu_batched(to_image),
-        || key(width, matrix, samples, items),
-        || space(to_image, usual),
-        device,
-    )?;
+    let config = tuned_as(ladder(to_image), &gpu_batched(to_image), key, || space(to_image, usual), device)?;
     Asked::of(&config)
 }

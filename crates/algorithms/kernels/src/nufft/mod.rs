@@ -347,7 +347,9 @@ impl<R: Real> Nufft<R> {
                 engine.interp_from(self.device.cpu_side(), grid.cpu(), samples.cpu_mut());
                 Stop::of_caller().check()
             }
-            Engine::Cuda(engine) => engine.gridding.interp(grid.cuda(), samples.cuda_mut(), 1, None),
+            Engine::Cuda(engine) => {
+                engine.gridding.interp(grid.cuda(), samples.cuda_mut(), cuda::Batch::usual(1))
+            }
         }
     }
 

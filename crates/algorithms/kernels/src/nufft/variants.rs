@@ -111,7 +111,7 @@ fn interp_on_gpu<R: Real>(
 ) -> Result<()> {
     check(plan, samples, grid)?;
     let engine = plan.on_gpu()?;
-    engine.gridding.interp(grid.cuda(), samples.cuda_mut(), 1, None)
+    engine.gridding.interp(grid.cuda(), samples.cuda_mut(), cuda::Batch::usual(1))
 }
 
 fn row<R: Real, I>(

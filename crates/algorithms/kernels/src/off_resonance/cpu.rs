@@ -4,7 +4,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Simd, dispatch, sincos_2pi};
 
-use super::Implementation;
+use super::{Implementation, Weights};
 use crate::vector::for_chunks;
 
 /// Numbers a task: their phases stay in the first-level cache.
@@ -41,9 +41,9 @@ fn modulate<R: Real>(cpu: &Cpu, field: &[R], tau: f64, x: &[Complex<R>], out: &m
         let mut done = 0;
         while done < out.len() {
             // A chunk may reach from one image of the batch into the next.
-            let at = (start + done) % field.len();
-            let len = (field.len() - at).min(out.len() - done);
-            let field = &field[at..at + len];
+            let voxel = (start + done) % field.len();
+            let len = (field.len() - voxel).min(out.len() - done);
+            let field = &field[voxel..voxel + len];
             dispatch!(cpu.level(), simd => phases(simd, field, tau, &mut cos, &mut sin));
             let (x, out) = (&x[start + done..][..len], &mut out[done..done + len]);
             dispatch!(cpu.level(), _simd => turn(&cos, &sin, x, out, add));
@@ -58,7 +58,8 @@ fn weigh_chunk<R: Real>(
     index: &[u32],
     x: &[Complex<R>],
     out: &mut [Complex<R>],
-    (sign, add): (R, bool),
+    sign: R,
+    add: bool,
 ) {
     for ((out, x), &i) in out.iter_mut().zip(x).zip(index) {
         let w = weights[i as usize];
@@ -70,21 +71,20 @@ fn weigh_chunk<R: Real>(
 
 fn weigh<R: Real>(
     cpu: &Cpu,
-    weights: &[Complex<R>],
-    index: &[u32],
+    Weights { by_time, index, conjugate }: Weights<'_, R>,
     x: &[Complex<R>],
     out: &mut [Complex<R>],
-    (conjugate, add): (bool, bool),
+    add: bool,
 ) {
     let sign = if conjugate { -R::one() } else { R::one() };
     for_chunks(cpu, CHUNK, out, |start, out| {
         let mut done = 0;
         while done < out.len() {
-            let at = (start + done) % index.len();
-            let len = (index.len() - at).min(out.len() - done);
+            let sample = (start + done) % index.len();
+            let len = (index.len() - sample).min(out.len() - done);
             let (x, out) = (&x[start + done..][..len], &mut out[done..done + len]);
-            let index = &index[at..at + len];
-            dispatch!(cpu.level(), _simd => weigh_chunk(weights, index, x, out, (sign, add)));
+            let index = &index[sample..sample + len];
+            dispatch!(cpu.level(), _simd => weigh_chunk(by_time, index, x, out, sign, add));
             done += len;
         }
     });
@@ -103,9 +103,9 @@ pub(super) fn plain<R: Real>() -> Implementation<R> {
                 *out = if add { *out + turned } else { turned };
             }
         },
-        weigh: |_, weights, index, x, out, (conjugate, add)| {
+        weigh: |_, Weights { by_time, index, conjugate }, x, out, add| {
             for (m, (out, &x)) in out.iter_mut().zip(x).enumerate() {
-                let w = weights[index[m % index.len()] as usize];
+                let w = by_time[index[m % index.len()] as usize];
                 let product = if conjugate { w.conj() } else { w } * x;
                 *out = if add { *out + product } else { product };
             }

@@ -6,6 +6,7 @@ use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
+use super::SegmentWeights;
 use crate::cuda::{both, define};
 
 static SOURCE: Source =
@@ -42,12 +43,12 @@ pub(super) fn modulate<R: Real>(
 
 pub(super) fn weigh<R: Real>(
     cuda: &Cuda,
-    (table, segment): (&Array<Complex<R>>, usize),
-    index: &Array<u32>,
+    weights: SegmentWeights<'_, R>,
     x: &Array<Complex<R>>,
     y: &mut Array<Complex<R>>,
-    (conjugate, add): (bool, bool),
+    add: bool,
 ) -> Result<()> {
+    let SegmentWeights { table, segment, index, conjugate } = weights;
     let (samples, times) = (index.len(), table.shape()[1]);
     let row = table.cuda().part(segment * times, times).ok_or_else(|| {
         Error::value("segment of an off-resonance transform", format!("below {}", table.shape()[0]), segment)

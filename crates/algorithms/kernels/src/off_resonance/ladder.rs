@@ -5,7 +5,7 @@ use std::fmt;
 use rayspin_tune::{About, Case, Counts, Unit};
 
 use super::reference;
-use super::variants::{Implementation, Operation, Problem, variants};
+use super::variants::{Implementation, Operation, Problem, Weights, variants};
 use crate::flat::{Flat, Given, Out, Want};
 
 impl fmt::Display for Problem {
@@ -80,7 +80,8 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<u32>> {
                     (implementation.modulate)(cpu, arrays.reals, TAU, inputs[0], out, false)
                 }
                 Operation::Weigh => {
-                    (implementation.weigh)(cpu, inputs[1], arrays.tools, inputs[0], out, (true, false));
+                    let weights = Weights { by_time: inputs[1], index: arrays.tools, conjugate: true };
+                    (implementation.weigh)(cpu, weights, inputs[0], out, false);
                 }
             }
             Ok(())

@@ -20,8 +20,8 @@ mod variants;
 pub(crate) use cuda::builds;
 pub use interpolator::{Interpolator, MAX_GAIN, MAX_SEGMENTS, Table};
 pub(crate) use ladder::ladder;
-pub use segments::{Segments, Transform};
-pub use variants::{Implementation, Modulate, Operation, Problem, Weigh, variants};
+pub use segments::{Scratch, Segments, Transform};
+pub use variants::{Implementation, Modulate, Operation, Problem, Weigh, Weights, variants};
 
 use num_complex::Complex;
 use rayspin_core::{Error, Real, Result, expect_shape};
@@ -70,17 +70,26 @@ pub fn modulate<R: Real>(
     Ok(())
 }
 
-/// `y[m] = w[segment, index[m]] x[m]`, optionally added to y. `table` is `[segment, time]`, `index` is
-/// `[sample]`, and `x` and `y` are `[batch.., sample]`.
+/// The weights of one segment at the samples: `table[segment, index[m]]`, or their conjugates. `table` is
+/// `[segment, time]`, and `index` is `[sample]`.
 ///
 /// Every entry of `index` must be below the number of times in the table; [`Segments`] ensures it.
+#[derive(Clone, Copy)]
+struct SegmentWeights<'a, R: Real> {
+    table: &'a Array<Complex<R>>,
+    segment: usize,
+    index: &'a Array<u32>,
+    conjugate: bool,
+}
+
+/// y = w ⊙ x, optionally added to y. `x` and `y` are `[batch.., sample]`.
 fn weigh<R: Real>(
-    table: (&Array<Complex<R>>, usize),
-    index: &Array<u32>,
+    weights: SegmentWeights<'_, R>,
     x: &Array<Complex<R>>,
     y: &mut Array<Complex<R>>,
-    (conjugate, add): (bool, bool),
+    add: bool,
 ) -> Result<()> {
+    let SegmentWeights { table, segment, index, conjugate } = weights;
     check_trailing("off-resonance: samples", index.shape(), x.shape())?;
     expect_shape("off-resonance: weighted samples", x.shape(), y.shape())?;
     expect_device("off-resonance", index.device(), x)?;
@@ -90,13 +99,14 @@ fn weigh<R: Real>(
     }
     match x.device().backend() {
         Backend::Cpu(cpu) => {
-            let times = table.0.shape()[1];
-            let row = table.0.cpu().get(table.1 * times..(table.1 + 1) * times).ok_or_else(|| {
-                Error::value("segment of an off-resonance transform", "one that there is", table.1)
+            let times = table.shape()[1];
+            let by_time = table.cpu().get(segment * times..(segment + 1) * times).ok_or_else(|| {
+                Error::value("segment of an off-resonance transform", "one that there is", segment)
             })?;
-            (cpu::vectors().weigh)(cpu, row, index.cpu(), x.cpu(), y.cpu_mut(), (conjugate, add));
+            let weights = Weights { by_time, index: index.cpu(), conjugate };
+            (cpu::vectors().weigh)(cpu, weights, x.cpu(), y.cpu_mut(), add);
         }
-        Backend::Cuda(cuda) => cuda::weigh(cuda, table, index, x, y, (conjugate, add))?,
+        Backend::Cuda(cuda) => cuda::weigh(cuda, weights, x, y, add)?,
     }
     Ok(())
 }

@@ -3,7 +3,7 @@ use rayspin_core::{C64, Real, Result, expect_shape};
 use rayspin_device::{Array, Device};
 
 use super::interpolator::distinct;
-use super::{Interpolator, modulate, weigh};
+use super::{Interpolator, SegmentWeights, modulate, weigh};
 
 /// E ρ = Σ_l B_l F D_l ρ, the encoding in the field f. D_l = diag(e^{−i2πf(x)τ_l}), F is a Fourier transform
 /// along the trajectory, and B_l = diag(b_l(t_m)) holds the interpolators of an [`Interpolator`]. Eᴴ = Σ_l
@@ -16,7 +16,7 @@ use super::{Interpolator, modulate, weigh};
 /// use rayspin_core::{C64, Trajectory};
 /// use rayspin_device::{Array, Device};
 /// use rayspin_kernels::nudft;
-/// use rayspin_kernels::off_resonance::{Interpolator, Segments};
+/// use rayspin_kernels::off_resonance::{Interpolator, Scratch, Segments};
 ///
 /// let device = Device::cpu()?;
 /// let trajectory = Trajectory::from_cycles_per_fov(array![[0.0], [1.0]])?;
@@ -25,7 +25,8 @@ use super::{Interpolator, modulate, weigh};
 /// let field = Array::from_vec(&device, &[4], vec![25.0f64; 4])?; // Hz
 /// let image = Array::from_vec(&device, &[4], [0.0, 0.0, 0.0, 1.0].map(C64::from).to_vec())?; // x = ¼
 /// let mut samples = Array::zeros(&device, &[2])?;
-/// let scratch = (&mut Array::zeros(&device, &[4])?, &mut Array::zeros(&device, &[2])?);
+/// let (mut turned, mut weighted) = (Array::zeros(&device, &[4])?, Array::zeros(&device, &[2])?);
+/// let scratch = Scratch { image: &mut turned, samples: &mut weighted };
 /// let mut transform = |x: &Array<C64>, y: &mut Array<C64>| nudft::forward(&trajectory, x, y);
 /// segments.forward(&field, &image, &mut samples, scratch, &mut transform)?;
 /// // e^{−i2π·25·0.01} e^{−i2π·1·¼} = −i · −i
@@ -39,6 +40,15 @@ pub struct Segments<R: Real> {
     table: Array<Complex<R>>,
     /// The time of each sample, as an index.
     index: Array<u32>,
+}
+
+/// Scratch arrays of a transform by segments.
+#[derive(Debug)]
+pub struct Scratch<'a, R: Real> {
+    /// With the shape of the images.
+    pub image: &'a mut Array<Complex<R>>,
+    /// With the shape of the samples.
+    pub samples: &'a mut Array<Complex<R>>,
 }
 
 /// A transform of images `[batch.., matrix…]` and samples `[batch.., sample]`, into its second argument.
@@ -75,8 +85,12 @@ impl<R: Real> Segments<R> {
         self.index.len()
     }
 
+    fn weights(&self, segment: usize, conjugate: bool) -> SegmentWeights<'_, R> {
+        SegmentWeights { table: &self.table, segment, index: &self.index, conjugate }
+    }
+
     /// y ← E x. `field` is `[matrix…]` in Hz, `x` is `[batch.., matrix…]`, and `y` is `[batch.., sample]`.
-    /// `image` and `samples` are scratch arrays with the shapes of `x` and `y`. `transform` is F.
+    /// `transform` is F.
     ///
     /// Errors: shapes that do not fit; different devices; errors of `transform`.
     pub fn forward(
@@ -84,14 +98,14 @@ impl<R: Real> Segments<R> {
         field: &Array<R>,
         x: &Array<Complex<R>>,
         y: &mut Array<Complex<R>>,
-        (image, samples): (&mut Array<Complex<R>>, &mut Array<Complex<R>>),
+        Scratch { image, samples }: Scratch<'_, R>,
         transform: Transform<'_, R>,
     ) -> Result<()> {
         expect_shape("off-resonance: image to work in", x.shape(), image.shape())?;
         for (l, &tau) in self.taus.iter().enumerate() {
             modulate(field, -tau, x, image, false)?;
             transform(image, samples)?;
-            weigh((&self.table, l), &self.index, samples, y, (false, l > 0))?;
+            weigh(self.weights(l, false), samples, y, l > 0)?;
         }
         Ok(())
     }
@@ -102,12 +116,12 @@ impl<R: Real> Segments<R> {
         field: &Array<R>,
         y: &Array<Complex<R>>,
         x: &mut Array<Complex<R>>,
-        (image, samples): (&mut Array<Complex<R>>, &mut Array<Complex<R>>),
+        Scratch { image, samples }: Scratch<'_, R>,
         transform: Transform<'_, R>,
     ) -> Result<()> {
         expect_shape("off-resonance: image to work in", x.shape(), image.shape())?;
         for (l, &tau) in self.taus.iter().enumerate() {
-            weigh((&self.table, l), &self.index, y, samples, (true, false))?;
+            weigh(self.weights(l, true), y, samples, false)?;
             transform(samples, image)?;
             modulate(field, tau, image, x, l > 0)?;
         }

@@ -29,8 +29,19 @@ pub struct Problem {
 
 /// (field, τ, input, output, whether to add to the output); the field is one image long.
 pub type Modulate<R> = fn(&Cpu, &[R], f64, &[Complex<R>], &mut [Complex<R>], bool);
-/// (weights by time, each sample's time, input, output, (whether to conjugate the weights, to add)).
-pub type Weigh<R> = fn(&Cpu, &[Complex<R>], &[u32], &[Complex<R>], &mut [Complex<R>], (bool, bool));
+/// (weights, input, output, whether to add to the output).
+pub type Weigh<R> = fn(&Cpu, Weights<'_, R>, &[Complex<R>], &mut [Complex<R>], bool);
+
+/// The weights of one segment at the samples: w(t_m), or their conjugates.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights<'a, R> {
+    /// w at every distinct time.
+    pub by_time: &'a [Complex<R>],
+    /// The time of each sample, as an index.
+    pub index: &'a [u32],
+    /// Whether the conjugates are the weights.
+    pub conjugate: bool,
+}
 
 /// One implementation of every operation; no array is empty.
 pub struct Implementation<R: Real> {

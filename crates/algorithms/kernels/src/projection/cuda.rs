@@ -223,7 +223,14 @@ pub(super) fn voxels(
     values: &Array<f32>,
     out: &mut Array<f32>,
 ) -> Result<()> {
-    backproject(cuda, plan, weighting, (values.cuda().into(), values.len()), out, ("voxels", 1))
+    backproject(
+        cuda,
+        plan,
+        weighting,
+        values,
+        out,
+        BackprojectKernel { name: "voxels", depth: 1, texture: None },
+    )
 }
 
 pub(super) fn columns(
@@ -234,8 +241,8 @@ pub(super) fn columns(
     out: &mut Array<f32>,
 ) -> Result<()> {
     if plan.in_columns() {
-        let from = (values.cuda().into(), values.len());
-        backproject(cuda, plan, weighting, from, out, ("columns_of_voxels", DEPTH))
+        let kernel = BackprojectKernel { name: "columns_of_voxels", depth: DEPTH, texture: None };
+        backproject(cuda, plan, weighting, values, out, kernel)
     } else {
         voxels(cuda, plan, weighting, values, out)
     }
@@ -253,29 +260,38 @@ pub(super) fn textured_columns(
     let texture: Result<Texture> = cuda.layered_texture(values, Sampling::LINEAR);
     match texture {
         Ok(texture) if plan.in_columns() => {
-            let from = ((&texture).into(), values.len());
-            backproject(cuda, plan, weighting, from, out, ("voxels_in_texture", DEPTH))
+            let kernel =
+                BackprojectKernel { name: "voxels_in_texture", depth: DEPTH, texture: Some(&texture) };
+            backproject(cuda, plan, weighting, values, out, kernel)
         }
         _ => columns(cuda, plan, weighting, values, out),
     }
+}
+
+/// A kernel of back-projection: the voxels along z that a thread takes, and the texture of the projections
+/// where it reads them from one.
+struct BackprojectKernel<'a> {
+    name: &'static str,
+    depth: u32,
+    texture: Option<&'a Texture>,
 }
 
 fn backproject(
     cuda: &Cuda,
     plan: &Plan,
     weighting: Weighting,
-    (values, pixels): (Argument<'_>, usize),
+    values: &Array<f32>,
     out: &mut Array<f32>,
-    (name, depth): (&str, u32),
+    BackprojectKernel { name, depth, texture }: BackprojectKernel<'_>,
 ) -> Result<()> {
-    check(plan, out.len(), pixels)?;
+    check(plan, out.len(), values.len())?;
     let Some(matrices) = &plan.matrices else {
         return Err(Error::value("detector of back-projection on a GPU", "a flat one", "a curved one"));
     };
     let [views, rows, columns] = plan.sizes;
     let [nx, ny, nz] = plan.shape;
     let arguments = &mut [
-        values,
+        texture.map_or_else(|| values.cuda().into(), Argument::from),
         out.cuda_mut().into(),
         matrices.cuda().into(),
         views.into(),

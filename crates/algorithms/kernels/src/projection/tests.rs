@@ -29,16 +29,19 @@ fn relative(found: impl Iterator<Item = f64>, wanted: &[f64]) -> f64 {
 struct Case {
     geometry: ProjectionGeometry,
     grid: VolumeGrid,
+    weighting: Weighting,
 }
 
 fn cases() -> impl Strategy<Value = Case> {
     let size = prop_oneof![Just(1usize), 2usize..6, 8usize..20];
     let sizes = (size.clone(), size.clone(), size.clone(), size.clone(), size, 1usize..5);
     let path = (0usize..4, -4.0f64..4.0, any::<bool>(), -0.6f64..0.6, any::<[bool; 2]>(), any::<bool>());
-    (sizes, path, -5.0f64..5.0, 0.3f64..2.5, 0.4f64..2.0).prop_map(
+    let weighting = prop_oneof![Just(Weighting::Even), Just(Weighting::Magnification)];
+    (sizes, path, weighting, -5.0f64..5.0, 0.3f64..2.5, 0.4f64..2.0).prop_map(
         |(
             (nz, ny, nx, rows, columns, views),
             (kind, start, helix, tilt, flips, inside),
+            weighting,
             shift,
             voxel,
             pitch,
@@ -71,7 +74,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     view.v = view.v.map(|x| -x);
                 }
             }
-            Case { geometry: ProjectionGeometry::new(detector, views).unwrap(), grid }
+            Case { geometry: ProjectionGeometry::new(detector, views).unwrap(), grid, weighting }
         },
     )
 }
@@ -80,7 +83,6 @@ fn run<R: Number>(
     variant: &Variant<Problem, Implementation<R>>,
     operation: Operation,
     case: &Case,
-    weighting: Weighting,
     input: &[R],
 ) -> Option<Vec<R>> {
     let Implementation::Cpu(implementation) = &variant.implementation else { return None };
@@ -93,7 +95,7 @@ fn run<R: Number>(
     match operation {
         Operation::Forward => (implementation.forward)(cpu, scan, input, &mut out),
         Operation::Adjoint => (implementation.adjoint)(cpu, scan, input, &mut out),
-        Operation::Backproject => (implementation.backproject)(cpu, scan, weighting, input, &mut out),
+        Operation::Backproject => (implementation.backproject)(cpu, scan, case.weighting, input, &mut out),
     }
     .unwrap();
     Some(out)
@@ -105,19 +107,18 @@ fn run_on_gpu(
     implementation: &CudaImplementation,
     operation: Operation,
     case: &Case,
-    weighting: Weighting,
     input: &[f32],
 ) -> Option<Vec<f32>> {
     let plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
-    run_planned((&plan, device), implementation, operation, case, weighting, input)
+    run_planned(&plan, device, implementation, operation, case, input)
 }
 
 fn run_planned(
-    (plan, device): (&cuda::Plan, &Device),
+    plan: &cuda::Plan,
+    device: &Device,
     implementation: &CudaImplementation,
     operation: Operation,
     case: &Case,
-    weighting: Weighting,
     input: &[f32],
 ) -> Option<Vec<f32>> {
     let Backend::Cuda(gpu) = device.backend() else { return None };
@@ -130,48 +131,47 @@ fn run_planned(
         Operation::Forward => implementation.forward?(gpu, plan, &input, &mut out),
         Operation::Adjoint => implementation.adjoint?(gpu, plan, &input, &mut out),
         Operation::Backproject if case.geometry.detector().radius_mm.is_some() => {
-            assert!((implementation.backproject)(gpu, plan, weighting, &input, &mut out).is_err());
+            assert!((implementation.backproject)(gpu, plan, case.weighting, &input, &mut out).is_err());
             return None;
         }
-        Operation::Backproject => (implementation.backproject)(gpu, plan, weighting, &input, &mut out),
+        Operation::Backproject => (implementation.backproject)(gpu, plan, case.weighting, &input, &mut out),
     }
     .unwrap();
     Some(out.to_vec().unwrap())
 }
 
-fn wanted(operation: Operation, case: &Case, weighting: Weighting, input: &[f64]) -> Vec<f64> {
-    let (geometry, grid) = (&case.geometry, &case.grid);
+fn wanted(operation: Operation, case: &Case, input: &[f64]) -> Vec<f64> {
+    let Case { geometry, grid, weighting } = case;
     match operation {
         Operation::Forward => reference::forward(reference::JOSEPH, geometry, grid, input),
         Operation::Adjoint => reference::adjoint(reference::JOSEPH, geometry, grid, input),
-        Operation::Backproject => reference::backproject(geometry, grid, weighting, input),
+        Operation::Backproject => reference::backproject(geometry, grid, *weighting, input),
     }
 }
 
 const OPERATIONS: [Operation; 3] = [Operation::Forward, Operation::Adjoint, Operation::Backproject];
 
-/// Volume, projections and weighting of a case.
-fn inputs(case: &Case, even: bool, seed: u64) -> (Vec<f64>, Vec<f64>, Weighting) {
+/// Volume and projections of a case.
+fn inputs(case: &Case, seed: u64) -> (Vec<f64>, Vec<f64>) {
     let [voxels, pixels] = [case.grid.shape_zyx(), case.geometry.shape()].map(|shape| shape.iter().product());
-    let weighting = if even { Weighting::Even } else { Weighting::Magnification };
-    (numbers(voxels, seed), numbers(pixels, seed ^ 1), weighting)
+    (numbers(voxels, seed), numbers(pixels, seed ^ 1))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn every_variant_computes_the_references(case in cases(), even in any::<bool>(), seed in any::<u64>()) {
-        let (volume, values, weighting) = inputs(&case, even, seed);
+    fn every_variant_computes_the_references(case in cases(), seed in any::<u64>()) {
+        let (volume, values) = inputs(&case, seed);
         for operation in OPERATIONS {
             let input = if operation == Operation::Forward { &volume } else { &values };
-            let wanted = wanted(operation, &case, weighting, input);
+            let wanted = wanted(operation, &case, input);
             for variant in variants::<f64>() {
-                let found = run(&variant, operation, &case, weighting, input).unwrap();
+                let found = run(&variant, operation, &case, input).unwrap();
                 let error = relative(found.into_iter(), &wanted);
                 prop_assert!(error <= 1e-9, "{} {operation:?} f64: {error:e}", variant.name);
             }
             for variant in variants::<f32>() {
-                let Some(found) = run(&variant, operation, &case, weighting, &narrow(input)) else { continue };
+                let Some(found) = run(&variant, operation, &case, &narrow(input)) else { continue };
                 let error = relative(found.into_iter().map(f64::from), &wanted);
                 prop_assert!(error <= variant.tolerance, "{} {operation:?}: {error:e}", variant.name);
             }
@@ -182,14 +182,14 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn every_variant_of_a_gpu_computes_the_references(case in cases(), even in any::<bool>(), seed in any::<u64>()) {
-        let (volume, values, weighting) = inputs(&case, even, seed);
+    fn every_variant_of_a_gpu_computes_the_references(case in cases(), seed in any::<u64>()) {
+        let (volume, values) = inputs(&case, seed);
         for (device, operation) in crate::cuda::gpus().iter().flat_map(|gpu| OPERATIONS.map(|operation| (gpu, operation))) {
             let input = if operation == Operation::Forward { &volume } else { &values };
-            let wanted = wanted(operation, &case, weighting, input);
+            let wanted = wanted(operation, &case, input);
             for variant in variants::<f32>() {
                 let Implementation::Cuda(implementation) = &variant.implementation else { continue };
-                let Some(found) = run_on_gpu(device, implementation, operation, &case, weighting, &narrow(input)) else { continue };
+                let Some(found) = run_on_gpu(device, implementation, operation, &case, &narrow(input)) else { continue };
                 let error = relative(found.into_iter().map(f64::from), &wanted);
                 prop_assert!(error <= variant.tolerance, "{} {operation:?}: {error:e}", variant.name);
             }
@@ -203,15 +203,16 @@ fn the_projector_runs_the_best_variant_and_refuses_what_does_not_fit() {
     let orbit =
         Orbit { source_to_axis_mm: Some(60.0), axis_to_detector_mm: 30.0, ..Orbit::default() }.turn(5);
     let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
-    let case = Case { geometry, grid: VolumeGrid::new([8, 9, 10], [1.0; 3], [0.0; 3]).unwrap() };
-    let (volume, values, weighting) = inputs(&case, false, 7);
+    let grid = VolumeGrid::new([8, 9, 10], [1.0; 3], [0.0; 3]).unwrap();
+    let case = Case { geometry, grid, weighting: Weighting::Magnification };
+    let (volume, values) = inputs(&case, 7);
     for device in crate::cuda::gpus().iter().chain([&Device::cpu().unwrap()]) {
         let projector = Projector::new(device, &case.geometry, &case.grid).unwrap();
         let mut v = Array::from_vec(device, &[8, 9, 10], narrow(&volume)).unwrap();
         let mut p = Array::zeros(device, &[5, 9, 12]).unwrap();
         projector.forward(&v, &mut p).unwrap();
         let check = |found: &Array<f32>, operation, input: &[f64]| {
-            let wanted = wanted(operation, &case, weighting, input);
+            let wanted = wanted(operation, &case, input);
             assert!(
                 relative(found.to_vec().unwrap().into_iter().map(f64::from), &wanted) < 4e-6,
                 "{operation:?}"
@@ -221,7 +222,7 @@ fn the_projector_runs_the_best_variant_and_refuses_what_does_not_fit() {
         let p = Array::from_vec(device, &[5, 9, 12], narrow(&values)).unwrap();
         projector.adjoint(&p, &mut v).unwrap();
         check(&v, Operation::Adjoint, &values);
-        projector.backproject(weighting, &p, &mut v).unwrap();
+        projector.backproject(case.weighting, &p, &mut v).unwrap();
         check(&v, Operation::Backproject, &values);
         let mut small = Array::zeros(device, &[5, 9, 11]).unwrap();
         assert!(projector.forward(&v, &mut small).is_err() && projector.adjoint(&small, &mut v).is_err());
@@ -249,7 +250,8 @@ fn tall(
         view.v = view.v.map(|x| -x);
     }
     let geometry = ProjectionGeometry::new(detector, views).unwrap();
-    Case { geometry, grid: VolumeGrid::new(shape, [1.0; 3], [0.3, 0.1, -0.2]).unwrap() }
+    let grid = VolumeGrid::new(shape, [1.0; 3], [0.3, 0.1, -0.2]).unwrap();
+    Case { geometry, grid, weighting: Weighting::Magnification }
 }
 
 #[test]
@@ -267,7 +269,7 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
     {
         // Rows that are 4 voxels apart make errors of their places 4 times as large in voxels.
         let bound = 1e-6 * case.geometry.detector().pitch_mm[1].max(1.0);
-        let (volume, values, weighting) = inputs(case, false, 3);
+        let (volume, values) = inputs(case, 3);
         let mut plan = cuda::Plan::new(device, Scan { geometry: &case.geometry, grid: &case.grid }).unwrap();
         let Backend::Cuda(cuda) = device.backend() else { unreachable!() };
         assert!(plan.runs_in_lines(cuda));
@@ -278,11 +280,9 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
         };
         for operation in OPERATIONS {
             let input = if operation == Operation::Forward { &volume } else { &values };
-            let wanted = wanted(operation, case, weighting, input);
-            let run = || {
-                run_planned((&plan, device), &implementation, operation, case, weighting, &narrow(input))
-                    .unwrap()
-            };
+            let wanted = wanted(operation, case, input);
+            let run =
+                || run_planned(&plan, device, &implementation, operation, case, &narrow(input)).unwrap();
             let whole = run();
             let error = relative(whole.iter().map(|&value| f64::from(value)), &wanted);
             assert!(error <= bound, "{} voxels along z, {operation:?}: {error:e}", case.grid.shape_zyx()[0]);
@@ -290,9 +290,7 @@ fn lines_longer_than_a_warp_takes_run_in_tiles_and_many_views_in_parts() {
             // Room for 32 of 35 views at once, or one of 2 or 3.
             let room = plan.held;
             plan.held = if case.geometry.views().len() > 32 { 33 * 23 * 1240 } else { 1 };
-            let parts =
-                run_planned((&plan, device), &implementation, operation, case, weighting, &narrow(input))
-                    .unwrap();
+            let parts = run_planned(&plan, device, &implementation, operation, case, &narrow(input)).unwrap();
             let error = relative(parts.into_iter().map(f64::from), &wanted);
             assert!(error <= bound, "{operation:?} in parts: {error:e}");
             plan.held = room;

@@ -79,15 +79,9 @@ impl<R> Implementation<R> {
     }
 }
 
-impl<R> CpuImplementation<R> {
-    fn new((forward, adjoint, backproject): (Apply<R>, Apply<R>, Backproject<R>)) -> Self {
-        Self { forward, adjoint, backproject }
-    }
-}
-
 /// The variant that [`Projector`](super::Projector) runs on a CPU.
 pub(super) fn best<R: Number>() -> CpuImplementation<R> {
-    CpuImplementation::new(cpu::columns())
+    cpu::columns()
 }
 
 /// Every variant, the CPU's first, slowest first each.
@@ -100,7 +94,7 @@ pub fn variants<R: Number>() -> Vec<Variant<Problem, Implementation<R>>> {
         Variant::new(name, backend, summary, implementation, work::<R>).tolerance(tolerance)
     };
     let on_cpu = |name, summary, implementation| {
-        row(name, BackendKind::Cpu, summary, Implementation::Cpu(CpuImplementation::new(implementation)))
+        row(name, BackendKind::Cpu, summary, Implementation::Cpu(implementation))
     };
     let on_gpu = |name, summary, implementation| {
         row(name, BackendKind::Cuda, summary, Implementation::Cuda(implementation)).forms(cuda::builds)

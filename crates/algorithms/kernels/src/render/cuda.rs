@@ -201,6 +201,13 @@ fn look(scene: &Scene) -> (usize, Vec<f32>, usize) {
     }
 }
 
+/// A volume, and what was prepared of it.
+#[derive(Clone, Copy)]
+pub(super) struct PreparedVolume<'a> {
+    pub(super) voxels: &'a Array<f32>,
+    pub(super) prepared: &'a Volume,
+}
+
 /// How a kernel reads voxels.
 #[derive(Debug, Clone, Copy)]
 pub struct CudaImplementation {
@@ -223,8 +230,9 @@ impl CudaImplementation {
     /// Draws a picture of a volume; reads the volume itself where it is too large for a texture.
     pub(super) fn draw(
         mut self,
-        (cuda, config): (&Cuda, &Config),
-        (volume, prepared): (&Array<f32>, &Volume),
+        cuda: &Cuda,
+        config: &Config,
+        PreparedVolume { voxels: volume, prepared }: PreparedVolume<'_>,
         frame: &mut Frame,
         out: &mut Array<f32>,
     ) -> Result<()> {

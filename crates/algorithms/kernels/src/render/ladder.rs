@@ -9,7 +9,7 @@ use rayspin_tune::input::{bits, filled, signed_unit};
 use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, Unit};
 
 use super::blocks::Blocks;
-use super::cuda::{Frame, Volume};
+use super::cuda::{Frame, PreparedVolume, Volume};
 use super::voxels::{Spread, Voxels};
 use super::{
     Camera, Implementation, Knot, Lens, Mode, Problem, Scene, Surface, Transfer, cpu, reference, variants,
@@ -193,8 +193,9 @@ impl Algorithm for Render {
                         (implementation.draw)(device.cpu_side(), input, picture.cpu_mut())
                     }
                     (Implementation::Cuda(implementation), Backend::Cuda(cuda), Prepared::Cuda(prepared)) => {
-                        let (of_volume, frame) = &mut **prepared;
-                        implementation.draw((cuda, config), (&*volume, &*of_volume), frame, picture)
+                        let (prepared, frame) = &mut **prepared;
+                        let volume = PreparedVolume { voxels: volume, prepared };
+                        implementation.draw(cuda, config, volume, frame, picture)
                     }
                     _ => Err(Error::value("variant of a picture", "one for this device", "another")),
                 }

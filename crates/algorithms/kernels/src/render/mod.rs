@@ -115,7 +115,8 @@ impl Renderer {
             (Backend::Cuda(cuda), Prepared::Cuda(volume, prepared)) => {
                 let mut frame = cuda::Frame::new(&self.device, scene, &self.grid)?;
                 let (_, best) = variants::best();
-                best.draw((cuda, &Config::default()), (volume, prepared), &mut frame, picture)
+                let volume = cuda::PreparedVolume { voxels: volume, prepared };
+                best.draw(cuda, &Config::default(), volume, &mut frame, picture)
             }
             (_, Prepared::Cpu(spread, blocks)) => {
                 let input = Input { scene, grid: &self.grid, voxels: spread.voxels(), blocks };

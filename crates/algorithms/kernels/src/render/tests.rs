@@ -267,7 +267,8 @@ fn on_gpu(case: &Case, device: &Device, implementation: cuda::CudaImplementation
     let mut frame = cuda::Frame::new(device, &case.scene, &case.grid).unwrap();
     let mut out = Array::zeros(device, &case.scene.shape()).unwrap();
     out.fill(f32::NAN).unwrap();
-    implementation.draw((gpu, &Config::default()), (&volume, &prepared), &mut frame, &mut out).unwrap();
+    let volume = cuda::PreparedVolume { voxels: &volume, prepared: &prepared };
+    implementation.draw(gpu, &Config::default(), volume, &mut frame, &mut out).unwrap();
     out.to_vec().unwrap()
 }
 

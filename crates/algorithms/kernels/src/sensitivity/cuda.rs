@@ -24,9 +24,12 @@ fn kernel<R: Real>(cuda: &Cuda, name: &str) -> Result<Kernel> {
 }
 
 /// The stretch of maps or images that some coils take.
-fn stretch<'a, R: Real>(of: &'a Array<Complex<R>>, taken: &Range<usize>) -> Result<View<'a, Complex<R>>> {
-    of.cuda().part(taken.start, taken.len()).ok_or_else(|| {
-        Error::value("arrays of coils", format!("a range within 0..{}", of.len()), format!("{taken:?}"))
+pub(super) fn stretch<'a, R: Real>(
+    array: &'a Array<Complex<R>>,
+    taken: &Range<usize>,
+) -> Result<View<'a, Complex<R>>> {
+    array.cuda().part(taken.start, taken.len()).ok_or_else(|| {
+        Error::value("arrays of coils", format!("a range within 0..{}", array.len()), format!("{taken:?}"))
     })
 }
 
@@ -51,18 +54,19 @@ pub(super) fn expand<R: Real>(
 
 pub(super) fn combine<R: Real>(
     cuda: &Cuda,
-    (maps, taken): (&Array<Complex<R>>, Range<usize>),
-    (images, from): (&Array<Complex<R>>, Range<usize>),
+    maps: View<'_, Complex<R>>,
+    images: View<'_, Complex<R>>,
     out: &mut Array<Complex<R>>,
     add: bool,
 ) -> Result<()> {
     let voxels = out.len();
+    let count = Argument::count(maps.len() / voxels)?;
     let arguments = &mut [
-        stretch(maps, &taken)?.into(),
-        stretch(images, &from)?.into(),
+        maps.into(),
+        images.into(),
         out.cuda_mut().into(),
         (voxels as u64).into(),
-        Argument::count(taken.len() / voxels)?,
+        count,
         u32::from(add).into(),
     ];
     // SAFETY: as for `expand`.

@@ -35,18 +35,21 @@ fn split<'a>(what: &str, shape: &'a [usize]) -> Result<(usize, &'a [usize])> {
 /// images, and `image [image…]`; returns the stretches of the maps and of the images.
 fn check<R: Real>(
     what: &str,
-    (maps, coils): (&Array<Complex<R>>, &Range<usize>),
-    (images, rows): (&Array<Complex<R>>, Option<&Range<usize>>),
+    maps: &Array<Complex<R>>,
+    coils: &Range<usize>,
+    images: &Array<Complex<R>>,
+    rows: Option<&Range<usize>>,
     image: &Array<Complex<R>>,
 ) -> Result<[Range<usize>; 2]> {
-    let (all, shape) = split(&format!("{what}: maps"), maps.shape())?;
-    let within = |of: &str, range: &Range<usize>, all: usize| {
-        if range.start <= range.end && range.end <= all {
+    let (len, shape) = split(&format!("{what}: maps"), maps.shape())?;
+    let within = |items: &str, range: &Range<usize>, len: usize| {
+        if range.start <= range.end && range.end <= len {
             return Ok(());
         }
-        Err(Error::value(format!("{what}: {of}"), format!("a range within 0..{all}"), format!("{range:?}")))
+        let expected = format!("a range within 0..{len}");
+        Err(Error::value(format!("{what}: {items}"), expected, format!("{range:?}")))
     };
-    within("coils", coils, all)?;
+    within("coils", coils, len)?;
     expect_shape(&format!("{what}: image"), shape, image.shape())?;
     let count = rows.and_then(|_| images.shape().first().copied()).unwrap_or(coils.len());
     expect_shape(&format!("{what}: coil images"), &[&[count], shape].concat(), images.shape())?;
@@ -94,7 +97,7 @@ pub fn expand_coils<R: Real>(
     image: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    let [taken, _] = check("expand", (maps, &coils), (out, None), image)?;
+    let [taken, _] = check("expand", maps, &coils, out, None, image)?;
     if taken.is_empty() {
         return Ok(());
     }
@@ -130,7 +133,7 @@ pub fn combine<R: Real>(
     images: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    combine_inner((maps, all_coils(maps)), (images, None), out, false)
+    combine_inner(maps, all_coils(maps), images, None, out, false)
 }
 
 /// ρ(x) ← ρ(x) + Σ_j conj(c_j(x)) y_j(x) over the coils of a range: `images [taken, image…]`.
@@ -140,7 +143,7 @@ pub fn combine_coils_add<R: Real>(
     images: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    combine_inner((maps, coils), (images, None), out, true)
+    combine_inner(maps, coils, images, None, out, true)
 }
 
 /// [`combine_coils_add`] with the coils' images at the `rows` of `images [row, image…]`.
@@ -151,16 +154,18 @@ pub fn combine_rows_add<R: Real>(
     rows: Range<usize>,
     out: &mut Array<Complex<R>>,
 ) -> Result<()> {
-    combine_inner((maps, coils), (images, Some(rows)), out, true)
+    combine_inner(maps, coils, images, Some(rows), out, true)
 }
 
 fn combine_inner<R: Real>(
-    (maps, coils): (&Array<Complex<R>>, Range<usize>),
-    (images, rows): (&Array<Complex<R>>, Option<Range<usize>>),
+    maps: &Array<Complex<R>>,
+    coils: Range<usize>,
+    images: &Array<Complex<R>>,
+    rows: Option<Range<usize>>,
     out: &mut Array<Complex<R>>,
     add: bool,
 ) -> Result<()> {
-    let [taken, from] = check("combine", (maps, &coils), (images, rows.as_ref()), out)?;
+    let [taken, from] = check("combine", maps, &coils, images, rows.as_ref(), out)?;
     if out.is_empty() {
         return Ok(());
     }
@@ -168,7 +173,10 @@ fn combine_inner<R: Real>(
         Backend::Cpu(cpu) => {
             (cpu::blocks().combine)(cpu, &maps.cpu()[taken], &images.cpu()[from], out.cpu_mut(), add);
         }
-        Backend::Cuda(cuda) => cuda::combine(cuda, (maps, taken), (images, from), out, add)?,
+        Backend::Cuda(cuda) => {
+            let (maps, images) = (cuda::stretch(maps, &taken)?, cuda::stretch(images, &from)?);
+            cuda::combine(cuda, maps, images, out, add)?;
+        }
     }
     Ok(())
 }

@@ -229,11 +229,11 @@ impl<R: Real> Toeplitz<R> {
             });
         }
         self.check_devices(&[x, maps, y])?;
-        let all = maps.shape()[0];
-        if coils.start > coils.end || coils.end > all {
+        let all_coils = maps.shape()[0];
+        if coils.start > coils.end || coils.end > all_coils {
             return Err(Error::value(
                 "coils of a Toeplitz convolution",
-                format!("a range within 0..{all}"),
+                format!("a range within 0..{all_coils}"),
                 format!("{coils:?}"),
             ));
         }
@@ -243,9 +243,9 @@ impl<R: Real> Toeplitz<R> {
         let taken = coils.start * x.len()..coils.end * x.len();
         let to = match &self.engine {
             Engine::Gpu(convolution) => {
+                let len = all_coils * x.len();
                 let maps = maps.cuda().part(taken.start, taken.len());
-                let maps =
-                    maps.ok_or_else(|| Error::shape("coil sensitivities", &[taken.end], &[all * x.len()]))?;
+                let maps = maps.ok_or_else(|| Error::shape("coil sensitivities", &[taken.end], &[len]))?;
                 return convolution.apply_sense(x.cuda(), maps, y.cuda_mut(), add);
             }
             Engine::Host(convolution) => convolution.as_ref(),
@@ -253,13 +253,13 @@ impl<R: Real> Toeplitz<R> {
         let cpu = self.device.cpu_side();
         let from = x;
         if let (Some(to), Some(x), Some(maps), Some(y)) =
-            (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
+            (same_ref(to), same_ref(from), same_ref::<_, Array<Complex<f32>>>(maps), same_mut(y))
         {
-            sense_f32(to, cpu, x, (maps, taken), y, add)
+            sense_f32(to, cpu, x, &maps.read()?[taken], y, add)
         } else if let (Some(to), Some(x), Some(maps), Some(y)) =
-            (same_ref(to), same_ref(from), same_ref(maps), same_mut(y))
+            (same_ref(to), same_ref(from), same_ref::<_, Array<Complex<f64>>>(maps), same_mut(y))
         {
-            sense_f64(to, cpu, x, (maps, taken), y, add)
+            sense_f64(to, cpu, x, &maps.read()?[taken], y, add)
         } else {
             Err(other_type::<R>())
         }
@@ -376,12 +376,12 @@ macro_rules! compiled_here {
             convolution: &cpu::Convolution<$real>,
             cpu: &Cpu,
             x: &Array<Complex<$real>>,
-            (maps, taken): (&Array<Complex<$real>>, Range<usize>),
+            maps: &[Complex<$real>],
             y: &mut Array<Complex<$real>>,
             add: bool,
         ) -> Result<()> {
-            let (x, maps) = (x.read()?, maps.read()?);
-            y.update(|y| convolution.apply_sense(cpu, &x, &maps[taken], y, add))?
+            let x = x.read()?;
+            y.update(|y| convolution.apply_sense(cpu, &x, maps, y, add))?
         }
     };
 }

@@ -148,11 +148,11 @@ fn get<S: Simd>(simd: S, from: &[f32], index: usize) -> (S::f32s, S::f32s) {
 
 /// Writes the `index`-th complex vector of `[index, part, lane]`.
 #[inline(always)]
-fn set<S: Simd>(to: &mut [f32], index: usize, (re, im): (S::f32s, S::f32s)) {
+fn set<S: Simd>(to: &mut [f32], index: usize, value: (S::f32s, S::f32s)) {
     let lanes = S::f32s::LEN;
     let (to_re, to_im) = to[2 * index * lanes..][..2 * lanes].split_at_mut(lanes);
-    re.store_slice(to_re);
-    im.store_slice(to_im);
+    value.0.store_slice(to_re);
+    value.1.store_slice(to_im);
 }
 
 /// Zeros on either side of a row, so that windows need no bounds.

@@ -178,14 +178,15 @@ pub(super) fn maps(
     if maps.is_empty() {
         return Ok(());
     }
-    maps_by(cuda, problem, (images, reference), maps, Chunk::new(problem))
+    maps_by(cuda, problem, images, reference, maps, Chunk::new(problem))
 }
 
 /// [`maps`] of images and maps of the problem's size, which the kernels take, in chunks that fit it.
 fn maps_by(
     cuda: &Cuda,
     problem: &Problem,
-    (images, reference): (&Array<C32>, &Array<C32>),
+    images: &Array<C32>,
+    reference: &Array<C32>,
     maps: &mut Array<C32>,
     chunk: Chunk,
 ) -> Result<()> {
@@ -309,7 +310,7 @@ mod tests {
                 let mut found = Array::zeros(device, &[3, wanted[1], 21, 5]).unwrap();
                 found.fill(C32::new(f32::NAN, f32::NAN)).unwrap();
                 let chunk = Chunk { planes, rows };
-                maps_by(cuda, &problem, (&images, &reference), &mut found, chunk).unwrap();
+                maps_by(cuda, &problem, &images, &reference, &mut found, chunk).unwrap();
                 found.to_vec().unwrap()
             };
             let by = |planes, rows| by_planes([0, 9], planes, rows);

@@ -60,8 +60,10 @@ impl<R: Real> Levels<'_, R> {
     fn run(
         &self,
         index: usize,
-        (from, from_shape): (View<'_, Complex<R>>, [usize; 3]),
-        (to, to_shape): (ViewMut<'_, Complex<R>>, [usize; 3]),
+        from: View<'_, Complex<R>>,
+        from_shape: [usize; 3],
+        to: ViewMut<'_, Complex<R>>,
+        to_shape: [usize; 3],
     ) -> Result<()> {
         let level = &self.plan.levels()[index];
         let (size, split) = (padded(&level.size, 1), padded(&level.split, false));
@@ -92,8 +94,10 @@ impl<R: Real> Levels<'_, R> {
     fn copy(
         &self,
         index: usize,
-        (from, from_shape): (View<'_, Complex<R>>, [usize; 3]),
-        (to, to_shape): (ViewMut<'_, Complex<R>>, [usize; 3]),
+        from: View<'_, Complex<R>>,
+        from_shape: [usize; 3],
+        to: ViewMut<'_, Complex<R>>,
+        to_shape: [usize; 3],
     ) -> Result<()> {
         let size = padded(&self.plan.levels()[index].size, 1);
         let [from_plane, from_row] = strides(from_shape);
@@ -138,7 +142,7 @@ pub(super) fn transform<R: Real>(
         filter[TAPS + j] = <R as Real>::from_f64(*high);
     }
     let device = from.device().clone();
-    let all = Levels {
+    let level = Levels {
         cuda,
         plan,
         filter: Array::from_slice(&device, &[2 * TAPS], &filter)?,
@@ -150,21 +154,21 @@ pub(super) fn transform<R: Real>(
     let coarse = levels.get(1).map_or([0; 3], |level| padded(&level.size, 1));
     let mut work = Array::<Complex<R>>::zeros(&device, &coarse)?;
     if !inverse {
-        all.run(0, (from.cuda(), shape), (to.cuda_mut(), shape))?;
+        level.run(0, from.cuda(), shape, to.cuda_mut(), shape)?;
         for index in 1..levels.len() {
-            all.run(index, (to.cuda(), shape), (work.cuda_mut(), coarse))?;
-            all.copy(index, (work.cuda(), coarse), (to.cuda_mut(), shape))?;
+            level.run(index, to.cuda(), shape, work.cuda_mut(), coarse)?;
+            level.copy(index, work.cuda(), coarse, to.cuda_mut(), shape)?;
         }
         return Ok(());
     }
     if levels.len() == 1 {
-        return all.run(0, (from.cuda(), shape), (to.cuda_mut(), shape));
+        return level.run(0, from.cuda(), shape, to.cuda_mut(), shape);
     }
     // The coefficients are to stay as they are.
     let mut whole = from.try_clone()?;
     for index in (1..levels.len()).rev() {
-        all.run(index, (whole.cuda(), shape), (work.cuda_mut(), coarse))?;
-        all.copy(index, (work.cuda(), coarse), (whole.cuda_mut(), shape))?;
+        level.run(index, whole.cuda(), shape, work.cuda_mut(), coarse)?;
+        level.copy(index, work.cuda(), coarse, whole.cuda_mut(), shape)?;
     }
-    all.run(0, (whole.cuda(), shape), (to.cuda_mut(), shape))
+    level.run(0, whole.cuda(), shape, to.cuda_mut(), shape)
 }

@@ -210,23 +210,11 @@ fn off_resonance() {
                 Weigh => {
                     let weights = numbers.complex(7);
                     let index: Vec<u32> = (0..p.len).map(|m| (m * m % 7) as u32).collect();
-                    let narrow_weights = narrow::<R>(&weights);
-                    (implementation.weigh)(
-                        cpu,
-                        &narrow_weights,
-                        &index,
-                        &narrow(&x),
-                        &mut out,
-                        (true, false),
-                    );
-                    (implementation.weigh)(
-                        cpu,
-                        &narrow_weights,
-                        &index,
-                        &narrow(&x),
-                        &mut added,
-                        (true, true),
-                    );
+                    let by_time = narrow::<R>(&weights);
+                    let narrow_weights =
+                        off_resonance::Weights { by_time: &by_time, index: &index, conjugate: true };
+                    (implementation.weigh)(cpu, narrow_weights, &narrow(&x), &mut out, false);
+                    (implementation.weigh)(cpu, narrow_weights, &narrow(&x), &mut added, true);
                     off_resonance::reference::weigh(&weights, &index, &x, true)
                 }
             };

@@ -37,8 +37,22 @@ pub(in crate::nufft) struct Gridding<R: Real> {
     launched: Mutex<Vec<(Launched, Arc<Kernels>)>>,
 }
 
-/// What decides a launch: whether it spreads, the items, and the wanted form.
-type Launched = (bool, usize, Option<Asked>);
+/// Items that are transformed at once, and the form that was tuned for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::nufft) struct Batch {
+    pub(in crate::nufft) items: usize,
+    pub(in crate::nufft) tuned: Option<Asked>,
+}
+
+impl Batch {
+    /// `items` items in the usual form.
+    pub(in crate::nufft) fn usual(items: usize) -> Self {
+        Self { items, tuned: None }
+    }
+}
+
+/// What decides a launch: whether it spreads, and the batch.
+type Launched = (bool, Batch);
 
 /// The form of a launch, and its kernels.
 struct Kernels {
@@ -237,25 +251,26 @@ impl<R: Real> Gridding<R> {
         add: bool,
     ) -> Result<()> {
         let mut padded = Array::zeros(&self.device, &[self.padded_len()])?;
-        self.spread(samples, &mut padded, grid.cuda_mut(), (1, None), add)
+        self.spread(samples, &mut padded, grid.cuda_mut(), Batch::usual(1), add)
     }
 
     /// The form and the kernels of type 1 (`to_image`) or type 2.
-    fn kernels(&self, to_image: bool, items: usize, asked: Option<Asked>) -> Result<Arc<Kernels>> {
-        let wanted = (to_image, items, asked);
+    fn kernels(&self, to_image: bool, batch: Batch) -> Result<Arc<Kernels>> {
+        let Batch { items, tuned } = batch;
+        let wanted = (to_image, batch);
         let known = || self.launched.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = known().iter().find(|(launched, _)| *launched == wanted) {
-            return Ok(found.clone());
+        if let Some((_, kernels)) = known().iter().find(|(launched, _)| *launched == wanted) {
+            return Ok(kernels.clone());
         }
         let (source, names, form) = match to_image {
-            true => (&SPREAD, &["spread", "fold", "merge"][..], self.spread_form(items, asked)?),
-            false => (&INTERP, &["interp"][..], self.interp_form(items, asked)?),
+            true => (&SPREAD, &["spread", "fold", "merge"][..], self.spread_form(items, tuned)?),
+            false => (&INTERP, &["interp"][..], self.interp_form(items, tuned)?),
         };
         let (cuda, defines) = (cuda(&self.device)?, form.defines(&self.program));
         let kernels = names.iter().map(|name| cuda.kernel(source, &defines, name)).collect::<Result<_>>()?;
-        let found = Arc::new(Kernels { form, kernels });
-        known().push((wanted, found.clone()));
-        Ok(found)
+        let kernels = Arc::new(Kernels { form, kernels });
+        known().push((wanted, kernels.clone()));
+        Ok(kernels)
     }
 
     /// The usual form of `form` for this number of items. General programs take one item, or many.
@@ -329,8 +344,8 @@ impl<R: Real> Gridding<R> {
         if size_of::<R>() != 4 || items == 1 {
             return Ok(None);
         }
-        let problem = (self.tiles.width, self.matrix.as_slice(), self.samples, items);
-        Ok(form::tuned(to_image, problem, usual.asked(), &self.device))
+        let key = || form::key(self.tiles.width, &self.matrix, self.samples, items);
+        Ok(form::tuned(to_image, key, usual.asked(), &self.device))
     }
 
     /// grids\[item\]\[l\] = Σ_j samples\[item\]\[j\] φ(l − u_j), periodic: overwrites `grids`, or adds to
@@ -340,11 +355,11 @@ impl<R: Real> Gridding<R> {
         samples: View<'_, Complex<R>>,
         padded: &mut Array<Complex<R>>,
         grids: ViewMut<'_, Complex<R>>,
-        (items, asked): (usize, Option<Asked>),
+        batch: Batch,
         add: bool,
     ) -> Result<()> {
-        let found = self.kernels(true, items, asked)?;
-        let (Kernels { form, .. }, [spread, fold, merge]) = (&*found, &found.kernels[..]) else {
+        let (items, launched) = (batch.items, self.kernels(true, batch)?);
+        let (Kernels { form, .. }, [spread, fold, merge]) = (&*launched, &launched.kernels[..]) else {
             return Err(missing());
         };
         let slots = Argument::count(self.slots.count)?;
@@ -389,9 +404,9 @@ impl<R: Real> Gridding<R> {
         unsafe { merge.launch(shape, &mut arguments) }
     }
 
-    /// Errors: fewer than `items` items of `each` elements.
-    fn expect(&self, found: usize, each: usize, items: usize) -> Result<()> {
-        if voxels(&[items, each])? <= found { Ok(()) } else { Err(missing()) }
+    /// Errors: `len` elements are fewer than `items` items of `each`.
+    fn expect(&self, len: usize, each: usize, items: usize) -> Result<()> {
+        if voxels(&[items, each])? <= len { Ok(()) } else { Err(missing()) }
     }
 
     /// samples\[item\]\[j\] = Σ_l grids\[item\]\[l\] φ(l − u_j), periodic: the transpose of
@@ -400,11 +415,12 @@ impl<R: Real> Gridding<R> {
         &self,
         grids: View<'_, Complex<R>>,
         samples: ViewMut<'_, Complex<R>>,
-        items: usize,
-        asked: Option<Asked>,
+        batch: Batch,
     ) -> Result<()> {
-        let found = self.kernels(false, items, asked)?;
-        let (Kernels { form, .. }, [interp]) = (&*found, &found.kernels[..]) else { return Err(missing()) };
+        let (items, launched) = (batch.items, self.kernels(false, batch)?);
+        let (Kernels { form, .. }, [interp]) = (&*launched, &launched.kernels[..]) else {
+            return Err(missing());
+        };
         self.expect(grids.len(), self.tiles.cells(), items)?;
         self.expect(samples.len(), self.samples, items)?;
         let mut arguments = vec![

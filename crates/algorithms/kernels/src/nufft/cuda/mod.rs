@@ -22,7 +22,7 @@ use rayspin_tune::Build;
 
 use crate::cuda::{in_precision, limits};
 use crate::fft::cuda::PaddedFft;
-pub(super) use gridding::Gridding;
+pub(super) use gridding::{Batch, Gridding};
 pub(super) use plan_bytes::PlanBytes;
 use tiles::Tiles;
 
@@ -267,7 +267,7 @@ impl<R: Real> Engine<R> {
             let grids = grids.part(0, count * self.gridding.cells()).ok_or_else(missing)?;
             self.fft.forward_padded(images, grids, count)?;
             let samples = samples.part(first * each, count * each).ok_or_else(missing)?;
-            self.gridding.interp(work.grids.cuda(), samples, count, asked)
+            self.gridding.interp(work.grids.cuda(), samples, Batch { items: count, tuned: asked })
         })
     }
 
@@ -282,7 +282,13 @@ impl<R: Real> Engine<R> {
         self.gridding.in_groups(images.len() / voxels, true, |work, first, count| {
             let samples = samples.part(first * each, count * each).ok_or_else(missing)?;
             let [grids, padded, _] = work.parts()?;
-            self.gridding.spread(samples, padded, grids.cuda_mut(), (count, asked), false)?;
+            self.gridding.spread(
+                samples,
+                padded,
+                grids.cuda_mut(),
+                Batch { items: count, tuned: asked },
+                false,
+            )?;
             let mut grids = grids.cuda_mut();
             let grids = grids.part(0, count * self.gridding.cells()).ok_or_else(missing)?;
             let images = images.part(first * voxels, count * voxels).ok_or_else(missing)?;
@@ -294,8 +300,8 @@ impl<R: Real> Engine<R> {
     pub(super) fn convolve(&self, samples: &Array<Complex<R>>, out: &mut Array<Complex<R>>) -> Result<()> {
         self.gridding.in_groups(1, true, |work, _, _| {
             let [grids, padded, _] = work.parts()?;
-            self.gridding.spread(samples.cuda(), padded, grids.cuda_mut(), (1, None), false)?;
-            self.gridding.interp(grids.cuda(), out.cuda_mut(), 1, None)
+            self.gridding.spread(samples.cuda(), padded, grids.cuda_mut(), Batch::usual(1), false)?;
+            self.gridding.interp(grids.cuda(), out.cuda_mut(), Batch::usual(1))
         })
     }
 

@@ -7,7 +7,7 @@ use rayspin_device::{Array, Device, Element};
 
 use super::points::Factors;
 use crate::nufft::Coordinates;
-use crate::nufft::cuda::{Engine as Transform, Gridding, cuda, missing};
+use crate::nufft::cuda::{Batch, Engine as Transform, Gridding, cuda, missing};
 use crate::nufft::kernel::Kernel;
 use crate::nufft::layout::Layout;
 use crate::vector::multiply_on_gpu as multiply;
@@ -62,7 +62,7 @@ impl<R: Real> Engine<R> {
             let mut weighted = part(&mut held, 0, count * from)?;
             let values = values.part(first * from, count * from).ok_or_else(missing)?;
             multiply(cuda, self.before.cuda(), values, weighted.reborrow(), false)?;
-            self.gridding.spread(weighted.view(), padded, grids.cuda_mut(), (count, None), false)?;
+            self.gridding.spread(weighted.view(), padded, grids.cuda_mut(), Batch::usual(count), false)?;
             let grids = grids.cuda().part(0, count * cells).ok_or_else(missing)?;
             let mut sums = part(&mut held, 0, count * to)?;
             transform.forward(grids, sums.reborrow(), None)?;
@@ -87,7 +87,7 @@ impl<R: Real> Engine<R> {
             let mut grids = work.grids.cuda_mut();
             transform.adjoint(weighted.view(), part(&mut grids, 0, count * cells)?, None)?;
             let mut sums = part(&mut held, 0, count * to)?;
-            self.gridding.interp(grids.view(), sums.reborrow(), count, None)?;
+            self.gridding.interp(grids.view(), sums.reborrow(), Batch::usual(count))?;
             multiply(cuda, self.before.cuda(), sums.view(), part(&mut out, first * to, count * to)?, true)
         })
     }

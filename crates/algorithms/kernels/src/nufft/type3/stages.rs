@@ -66,7 +66,7 @@ impl Stages {
             let mut best: Option<(f64, Self)> = None;
             for &upsampling in options.upsampling.as_ref().map_or(&UPSAMPLINGS[..], std::slice::from_ref) {
                 if let Some((total, stages)) =
-                    Self::cheapest::<R>(tolerance, options, upsampling, (size, cost))?
+                    Self::cheapest::<R>(tolerance, options, upsampling, size, cost)?
                     && best.as_ref().is_none_or(|(least, _)| total < *least)
                 {
                     best = Some((total, stages));
@@ -97,7 +97,8 @@ impl Stages {
         tolerance: f64,
         options: &Options,
         upsampling: f64,
-        (size, cost): (Size<'_>, CostModel),
+        size: Size<'_>,
+        cost: CostModel,
     ) -> Result<Option<(f64, Self)>> {
         let Size { x, s, positions, frequencies } = size;
         let dims = x.len();

@@ -56,14 +56,18 @@ const HALVES: [(&[f64], &[f64]); 3] =
     [(&[0.4], &[30.0]), (&[2000.0, 3.0], &[0.002, 0.7]), (&[1.0, 0.1, 1e-3], &[1.5, 8.0, 1e3])];
 const BATCH: usize = 2;
 
-fn check<R: Real>(
-    device: &Device,
-    (x, s): (&Array2<f64>, &Array2<f64>),
-    (values, data): (&[C64], &[C64]),
-    (exact_forward, exact_adjoint): (&[C64], &[C64]),
-    options: Options,
-    case: &str,
-) -> f64 {
+/// Positions and frequencies, the inputs of both directions, and their exact results.
+struct Problem {
+    x: Array2<f64>,
+    s: Array2<f64>,
+    values: Vec<C64>,
+    data: Vec<C64>,
+    forward: Vec<C64>,
+    adjoint: Vec<C64>,
+}
+
+fn check<R: Real>(device: &Device, problem: &Problem, options: Options, case: &str) -> f64 {
+    let Problem { x, s, values, data, forward: exact_forward, adjoint: exact_adjoint } = problem;
     let case = format!("{case}, {}, {options:?}", R::NAME);
     let plan = match Type3::<R>::new(device, rows(&x), rows(&s), &options) {
         Ok(plan) => plan,
@@ -107,11 +111,9 @@ fn sweep(device: &Device, wanted: impl Fn(Set, Set) -> bool, single: &[Options],
             let items = data.chunks(s.nrows());
             let adjoint: Vec<C64> = items.flat_map(|v| reference::adjoint(x.view(), s.view(), v)).collect();
             let case = format!("{} dimensions, {x_set:?} to {s_set:?}", x_half.len());
-            let (inputs, exact) = ((&values[..], &data[..]), (&forward[..], &adjoint[..]));
-            let single =
-                single.iter().map(|&o| (0, o, check::<f32>(device, (&x, &s), inputs, exact, o, &case)));
-            let double =
-                double.iter().map(|&o| (1, o, check::<f64>(device, (&x, &s), inputs, exact, o, &case)));
+            let problem = Problem { x, s, values, data, forward, adjoint };
+            let single = single.iter().map(|&o| (0, o, check::<f32>(device, &problem, o, &case)));
+            let double = double.iter().map(|&o| (1, o, check::<f64>(device, &problem, o, &case)));
             for (real, Options { tolerance, .. }, ratio) in single.chain(double) {
                 if ratio > BOUND {
                     beyond.push(format!("{case}, ε {tolerance:e}: {ratio:.2} ε"));
@@ -251,11 +253,12 @@ fn points_are_read_where_they_lie() {
                 // Numbers of f32, so that both precisions hold the same.
                 let numbers =
                     Array2::from_shape_fn((count, dims), |_| f64::from(rng.random_range(-half..half)));
-                let place = [(3, 2), (2 * count, -2), (0, 1)];
+                let places = [(3, 2), (2 * count, -2), (0, 1)];
                 let held: Vec<Held> = (0..dims)
                     .map(|d| {
                         let owner = if (d + turn) % 3 == 2 { &device.host() } else { device };
-                        held(owner, &numbers.column(d).to_vec(), place[(d + turn) % 3], d == turn)
+                        let (first, stride) = places[(d + turn) % 3];
+                        held(owner, &numbers.column(d).to_vec(), first, stride, d == turn)
                     })
                     .collect();
                 (numbers * &ndarray::aview1(&UNITS[..dims]), held)
@@ -283,7 +286,7 @@ fn a_number_that_is_not_finite_is_named() {
         for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut bad = good.clone();
             (bad[699], bad[613]) = (wrong, wrong);
-            let (right, faulty) = (held(device, &good, (0, 1), false), held(device, &bad, (1, 2), true));
+            let (right, faulty) = (held(device, &good, 0, 1, false), held(device, &bad, 1, 2, true));
             let right = right.component("x", 1.0, 700);
             let faulty = faulty.component("s", 1.0, 700);
             let [right, faulty] = [right, faulty].map(|component| Coordinates::new(&[component]).unwrap());

@@ -6,7 +6,7 @@ use rayspin_device::Cpu;
 use rayspin_device::cpu::simd::{Simd, dispatch};
 use rayspin_device::cpu::{Stop, zeroed};
 
-use super::columns::{mix_around, reach};
+use super::columns::{Lines, mix_around, reach};
 use super::resample::{PAD, Resample};
 use super::{Scan, Weighting};
 use crate::projection::matrix::{Matrix, times};
@@ -19,10 +19,10 @@ const TILE: usize = 16;
 /// Bytes of the pixels, and of the voxels, that are held in another order.
 const HELD: usize = 256 << 20;
 
-/// Where a voxel falls in a view: row, column and weight.
+/// Where the voxel `[i, j, k]` falls in a view: row, column and weight.
 #[inline(always)]
-fn place(scan: Scan<'_>, matrix: Option<&Matrix>, view: usize, at: [f64; 3]) -> Option<[f64; 3]> {
-    let [i, j, k] = at;
+fn place(scan: Scan<'_>, matrix: Option<&Matrix>, view: usize, voxel: [f64; 3]) -> Option<[f64; 3]> {
+    let [i, j, k] = voxel;
     if let Some(matrix) = matrix {
         let w = times(&matrix.w, i, j, k);
         let inverse = 1.0 / w;
@@ -31,7 +31,7 @@ fn place(scan: Scan<'_>, matrix: Option<&Matrix>, view: usize, at: [f64; 3]) -> 
         return (w > 0.0).then_some(place);
     }
     let (first, spacing) = (scan.grid.first_mm(), scan.grid.spacing_mm());
-    let point = std::array::from_fn(|axis| first[axis] + at[axis] * spacing[axis]);
+    let point = std::array::from_fn(|axis| first[axis] + voxel[axis] * spacing[axis]);
     let [row, column] = scan.geometry.project(view, point)?;
     Some([row, column, magnification(scan, view, point).powi(2)])
 }
@@ -73,11 +73,12 @@ fn row_of_voxels<R: Real>(
     weighting: Weighting,
     matrices: &[Option<Matrix>],
     values: &[R],
-    (at, out): (usize, &mut [R]),
+    row: usize,
+    out: &mut [R],
 ) {
     let [_, rows, columns] = scan.geometry.shape();
     let ny = scan.grid.shape_xyz()[1];
-    let (j, k) = ((at % ny) as f64, (at / ny) as f64);
+    let (j, k) = ((row % ny) as f64, (row / ny) as f64);
     for (i, out) in out.iter_mut().enumerate() {
         let mut sum = 0.0;
         for (view, values) in values.chunks(rows * columns).enumerate() {
@@ -100,7 +101,8 @@ pub(super) fn alone<R: Real>(
 ) -> Result<()> {
     let matrices = matrices(scan);
     let nx = scan.grid.shape_xyz()[0];
-    out.chunks_mut(nx).enumerate().for_each(|row| row_of_voxels(scan, weighting, &matrices, values, row));
+    let rows = out.chunks_mut(nx).enumerate();
+    rows.for_each(|(row, out)| row_of_voxels(scan, weighting, &matrices, values, row, out));
     Ok(())
 }
 
@@ -116,7 +118,7 @@ pub(super) fn cores<R: Real>(
     cpu.run(|| {
         let rows = out.par_chunks_mut(nx).enumerate();
         let rows = rows.filter(|_| !stop.is_set());
-        rows.for_each(|row| row_of_voxels(scan, weighting, &matrices, values, row));
+        rows.for_each(|(row, out)| row_of_voxels(scan, weighting, &matrices, values, row, out));
     });
     stop.check()
 }
@@ -162,7 +164,7 @@ pub(super) fn columns<R: Resample>(
             let block = (HELD / (rows * columns * size_of::<R>())).max(1);
             let mut turned = Vec::new();
             for (matrices, values) in matrices.chunks(block).zip(values.chunks(block * rows * columns)) {
-                add_views(cpu, scan, weighting, (matrices, values), &mut turned, out)?;
+                add_views(cpu, scan, weighting, Views { matrices, values }, &mut turned, out)?;
             }
             Ok(())
         }
@@ -195,11 +197,17 @@ fn turn<R: Resample>(rows: usize, columns: usize, matrix: &Matrix, view: &[R], t
     }
 }
 
+/// Some views `[view, row, column]`, and the matrix of each.
+struct Views<'a, R> {
+    matrices: &'a [Matrix],
+    values: &'a [R],
+}
+
 fn add_views<R: Resample>(
     cpu: &Cpu,
     scan: Scan<'_>,
     weighting: Weighting,
-    (matrices, values): (&[Matrix], &[R]),
+    Views { matrices, values }: Views<'_, R>,
     turned: &mut Vec<R>,
     out: &mut [R],
 ) -> Result<()> {
@@ -226,22 +234,23 @@ fn add_views<R: Resample>(
         cpu.run(|| {
             tiles[..count * tile].par_chunks_mut(tile).enumerate().for_each_init(
                 || super::resample::padded(rows),
-                |mixed, (at, tile)| {
-                    let corner = [(first + at) % across * TILE, (first + at) / across * TILE];
+                |mixed, (index, voxels)| {
+                    let corner = [(first + index) % across * TILE, (first + index) / across * TILE];
+                    let mut tile = Tile { voxels, corner, shape: [nx, ny, nz] };
                     let views = turned.chunks(each).zip(matrices);
                     dispatch!(cpu.level(), simd => {
                         for (view, matrix) in views {
                             if stop.is_set() {
                                 break;
                             }
-                            add_to_tile(simd, (matrix, weighting, [nx, ny]), (view, rows), corner, mixed, (tile, nz));
+                            tile.add(simd, matrix, weighting, Lines { values: view, len: rows }, mixed);
                         }
                     });
                 },
             );
             out.par_chunks_mut(nx * ny).enumerate().for_each(|(z, slice)| {
-                for (at, tile) in tiles[..count * tile].chunks(tile).enumerate() {
-                    let [x, y] = [(first + at) % across * TILE, (first + at) / across * TILE];
+                for (index, tile) in tiles[..count * tile].chunks(tile).enumerate() {
+                    let [x, y] = [(first + index) % across * TILE, (first + index) / across * TILE];
                     for (inside, column) in tile.chunks(nz).enumerate() {
                         let (i, j) = (x + inside % TILE, y + inside / TILE);
                         if i < nx && j < ny {
@@ -255,31 +264,44 @@ fn add_views<R: Resample>(
     stop.check()
 }
 
-/// One view's part of a tile `[y, x, z]`.
-#[inline(always)]
-fn add_to_tile<S: Simd, R: Resample>(
-    simd: S,
-    (matrix, weighting, size): (&Matrix, Weighting, [usize; 2]),
-    (view, rows): (&[R], usize),
+/// A tile `[y, x, z]` of columns of voxels.
+struct Tile<'a, R> {
+    voxels: &'a mut [R],
+    /// The first voxel along x and y.
     corner: [usize; 2],
-    mixed: &mut [R],
-    (tile, nz): (&mut [R], usize),
-) {
-    for (inside, column) in tile.chunks_mut(nz).enumerate() {
-        let (i, j) = (corner[0] + inside % TILE, corner[1] + inside / TILE);
-        let (i_at, j_at) = (i as f64, j as f64);
-        let w = times(&matrix.w, i_at, j_at, 0.0);
-        if i >= size[0] || j >= size[1] || w <= 0.0 {
-            continue;
-        }
-        let inverse = 1.0 / w;
-        let weight = if weighting == Weighting::Even { 1.0 } else { inverse * inverse };
-        let (start, slope) = (times(&matrix.v, i_at, j_at, 0.0) * inverse, matrix.v[2] * inverse);
-        let (start, slope) = if slope < 0.0 { ((rows - 1) as f64 - start, -slope) } else { (start, slope) };
-        let part = reach(start, slope, nz, rows);
-        let place = times(&matrix.u, i_at, j_at, 0.0) * inverse;
-        if !part.is_empty() && mix_around(simd, (view, rows), place, weight, part, mixed) {
-            R::gather(simd, mixed, start, slope, column);
+    /// The volume's voxels along x, y and z.
+    shape: [usize; 3],
+}
+
+impl<R: Resample> Tile<'_, R> {
+    /// Adds one view, whose lines are the columns of its pixels.
+    #[inline(always)]
+    fn add<S: Simd>(
+        &mut self,
+        simd: S,
+        matrix: &Matrix,
+        weighting: Weighting,
+        view: Lines<'_, R>,
+        mixed: &mut [R],
+    ) {
+        let ([nx, ny, nz], rows) = (self.shape, view.len);
+        for (inside, column) in self.voxels.chunks_mut(nz).enumerate() {
+            let (i, j) = (self.corner[0] + inside % TILE, self.corner[1] + inside / TILE);
+            let (x, y) = (i as f64, j as f64);
+            let w = times(&matrix.w, x, y, 0.0);
+            if i >= nx || j >= ny || w <= 0.0 {
+                continue;
+            }
+            let inverse = 1.0 / w;
+            let weight = if weighting == Weighting::Even { 1.0 } else { inverse * inverse };
+            let (start, slope) = (times(&matrix.v, x, y, 0.0) * inverse, matrix.v[2] * inverse);
+            let (start, slope) =
+                if slope < 0.0 { ((rows - 1) as f64 - start, -slope) } else { (start, slope) };
+            let part = reach(start, slope, nz, rows);
+            let place = times(&matrix.u, x, y, 0.0) * inverse;
+            if !part.is_empty() && mix_around(simd, view, place, weight, part, mixed) {
+                R::gather(simd, mixed, start, slope, column);
+            }
         }
     }
 }
@@ -311,11 +333,11 @@ fn rows<R: Resample>(
                 }
             });
             let bands = slice.par_chunks_mut(nx * TILE).enumerate().filter(|_| !stop.is_set());
-            bands.for_each(|(at, out)| {
+            bands.for_each(|(band, out)| {
                 out.fill(R::zero());
                 dispatch!(cpu.level(), simd => {
                     for (line, matrix) in lines.chunks(long).zip(matrices.iter().flatten()) {
-                        add_to_rows(simd, line, matrix, at * TILE, (out, nx));
+                        add_to_rows(simd, line, matrix, band * TILE, out, nx);
                     }
                 });
             });
@@ -344,7 +366,8 @@ fn add_to_rows<S: Simd, R: Resample>(
     line: &[R],
     matrix: &Matrix,
     first: usize,
-    (out, nx): (&mut [R], usize),
+    out: &mut [R],
+    nx: usize,
 ) {
     let last = (line.len() - 2 * PAD - 1) as f64;
     for (j, row) in out.chunks_mut(nx).enumerate() {

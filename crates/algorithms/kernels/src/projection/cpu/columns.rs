@@ -120,8 +120,8 @@ impl Planes {
     fn take<R: Resample>(&self, cpu: &Cpu, scan: Scan<'_>, volume: &[R], first: usize, to: &mut [R]) {
         let ([along, across], slice) = (self.strides(scan), self.count * self.width);
         cpu.run(|| {
-            to.par_chunks_mut(self.height).enumerate().for_each(|(at, column)| {
-                let from = (first + at / self.width) * along + at % self.width * across;
+            to.par_chunks_mut(self.height).enumerate().for_each(|(index, column)| {
+                let from = (first + index / self.width) * along + index % self.width * across;
                 for (z, value) in column.iter_mut().enumerate() {
                     *value = volume[z * slice + from];
                 }
@@ -134,12 +134,26 @@ impl Planes {
         let ([along, across], slice) = (self.strides(scan), self.count * self.width);
         cpu.run(|| {
             to.par_chunks_mut(slice).enumerate().for_each(|(z, out)| {
-                for (at, column) in planes.chunks(self.height).enumerate() {
-                    out[(first + at / self.width) * along + at % self.width * across] += column[z];
+                for (index, column) in planes.chunks(self.height).enumerate() {
+                    out[(first + index / self.width) * along + index % self.width * across] += column[z];
                 }
             });
         });
     }
+}
+
+/// Planes of voxels `[plane, b, z]`, from plane `first` of the volume on.
+struct Slab<'a, V> {
+    voxels: V,
+    size: &'a Planes,
+    first: usize,
+}
+
+/// Lines of `len` numbers, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<'a, R> {
+    pub(super) values: &'a [R],
+    pub(super) len: usize,
 }
 
 /// Numbers of views that are held at once as `[view, column, row]`, and of planes as `[plane, b, z]`.
@@ -165,8 +179,8 @@ pub(super) fn bytes([views, rows, columns]: [u64; 3], voxels: [u64; 3]) -> u64 {
 /// The columns of some views.
 fn columns_of(cpu: &Cpu, scan: Scan<'_>, views: Range<usize>) -> Vec<Option<Column>> {
     let columns = scan.geometry.detector().columns;
-    let all = views.start * columns..views.end * columns;
-    cpu.run(|| all.into_par_iter().map(|at| Column::new(scan, at / columns, at % columns)).collect())
+    let pixels = views.start * columns..views.end * columns;
+    cpu.run(|| pixels.into_par_iter().map(|i| Column::new(scan, i / columns, i % columns)).collect())
 }
 
 /// `mixed = a·first + b·second`
@@ -175,14 +189,14 @@ fn mix<S: Simd, R: Resample>(simd: S, weights: [R; 2], first: &[R], second: &[R]
     let lanes = Lanes::<S, R>::LEN;
     let [a, b] = weights.map(|weight| Lanes::<S, R>::splat(simd, weight));
     let whole = mixed.len() / lanes * lanes;
-    for at in (0..whole).step_by(lanes) {
-        let one = Lanes::<S, R>::from_slice(simd, &first[at..at + lanes]) * a;
-        Lanes::<S, R>::from_slice(simd, &second[at..at + lanes])
+    for i in (0..whole).step_by(lanes) {
+        let one = Lanes::<S, R>::from_slice(simd, &first[i..i + lanes]) * a;
+        Lanes::<S, R>::from_slice(simd, &second[i..i + lanes])
             .mul_add(b, one)
-            .store_slice(&mut mixed[at..at + lanes]);
+            .store_slice(&mut mixed[i..i + lanes]);
     }
-    for at in whole..mixed.len() {
-        mixed[at] = first[at] * weights[0] + second[at] * weights[1];
+    for i in whole..mixed.len() {
+        mixed[i] = first[i] * weights[0] + second[i] * weights[1];
     }
 }
 
@@ -192,34 +206,34 @@ pub(super) fn add_scaled<S: Simd, R: Resample>(simd: S, weight: R, from: &[R], t
     let lanes = Lanes::<S, R>::LEN;
     let factor = Lanes::<S, R>::splat(simd, weight);
     let whole = to.len() / lanes * lanes;
-    for at in (0..whole).step_by(lanes) {
-        let sum = Lanes::<S, R>::from_slice(simd, &to[at..at + lanes]);
-        Lanes::<S, R>::from_slice(simd, &from[at..at + lanes])
+    for i in (0..whole).step_by(lanes) {
+        let sum = Lanes::<S, R>::from_slice(simd, &to[i..i + lanes]);
+        Lanes::<S, R>::from_slice(simd, &from[i..i + lanes])
             .mul_add(factor, sum)
-            .store_slice(&mut to[at..at + lanes]);
+            .store_slice(&mut to[i..i + lanes]);
     }
-    for at in whole..to.len() {
-        to[at] += weight * from[at];
+    for i in whole..to.len() {
+        to[i] += weight * from[i];
     }
 }
 
-/// Mixes two neighbouring lines of `lines` around `place`, those outside being 0. False where both are
-/// outside.
+/// Mixes the two neighbouring lines around `place`. Lines outside are 0. False where both are outside.
 #[inline(always)]
 pub(super) fn mix_around<S: Simd, R: Resample>(
     simd: S,
-    (lines, len): (&[R], usize),
+    lines: Lines<'_, R>,
     place: f64,
     weight: f64,
     part: Range<usize>,
     mixed: &mut [R],
 ) -> bool {
-    let count = (lines.len() / len) as f64;
+    let Lines { values, len } = lines;
+    let count = (values.len() / len) as f64;
     let low = place.floor();
     let real = <R as rayspin_core::Real>::from_f64;
     let [a, b] = [real(weight * (1.0 - (place - low))), real(weight * (place - low))];
     let mixed = &mut mixed[PAD + part.start..PAD + part.end];
-    let line = |index: f64| &lines[index as usize * len..][part.clone()];
+    let line = |index: f64| &values[index as usize * len..][part.clone()];
     if low >= 0.0 && low + 1.0 < count {
         mix(simd, [a, b], line(low), line(low + 1.0), mixed);
     } else if low == -1.0 {
@@ -248,12 +262,13 @@ pub(super) fn reach(start: f64, slope: f64, count: usize, len: usize) -> Range<u
 #[inline(always)]
 fn sum_column<S: Simd, R: Resample>(
     simd: S,
-    (planes, size, first): (&[R], &Planes, usize),
+    slab: &Slab<'_, &[R]>,
     column: &Column,
     mixed: &mut [Vec<R>; 2],
     out: &mut [R],
 ) {
-    let among = first..first + planes.len() / size.len();
+    let Slab { voxels, size, first } = *slab;
+    let among = first..first + voxels.len() / size.len();
     let [one, other] = mixed;
     let (mut now, mut before) = (one, other);
     let mut waiting: Option<(f64, f64)> = None;
@@ -264,9 +279,9 @@ fn sum_column<S: Simd, R: Resample>(
         if share == 0.0 || range.is_empty() {
             continue;
         }
-        let plane = &planes[(i - first) * size.len()..][..size.len()];
+        let plane = Lines { values: &voxels[(i - first) * size.len()..][..size.len()], len: size.height };
         let place = column.line.b + i as f64 * column.line.db;
-        if mix_around(simd, (plane, size.height), place, share, range, now) {
+        if mix_around(simd, plane, place, share, range, now) {
             if let Some((start, slope)) = waiting.replace((start, slope)) {
                 R::gather(simd, before, start, slope, out);
             }
@@ -282,12 +297,13 @@ fn sum_column<S: Simd, R: Resample>(
 #[inline(always)]
 fn spread_column<S: Simd, R: Resample>(
     simd: S,
-    (planes, size, first): (&mut [R], &Planes, usize),
+    slab: Slab<'_, &mut [R]>,
     column: &Column,
     values: &[R],
     spread: &mut [R],
 ) {
-    let among = first..first + planes.len() / size.len();
+    let Slab { voxels, size, first } = slab;
+    let among = first..first + voxels.len() / size.len();
     let rows = values.len() - 2 * PAD;
     for i in column.planes(among, size.width) {
         let share = part(column.line.ends, i);
@@ -298,7 +314,7 @@ fn spread_column<S: Simd, R: Resample>(
         }
         spread[range.clone()].fill(R::zero());
         R::scatter(simd, values, start, slope, &mut spread[..size.height]);
-        let plane = &mut planes[(i - first) * size.len()..][..size.len()];
+        let plane = &mut voxels[(i - first) * size.len()..][..size.len()];
         let place = column.line.b + i as f64 * column.line.db;
         let low = place.floor();
         let weights = [share * (1.0 - (place - low)), share * (place - low)];
@@ -348,13 +364,14 @@ pub(super) fn forward<R: Resample>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out:
                         || [(); 2].map(|()| super::resample::padded(size.height)),
                         |mixed, (sums, list)| {
                             dispatch!(cpu.level(), simd => {
-                                for (at, part) in part.chunks(PLANES * size.len()).enumerate() {
+                                for (group, voxels) in part.chunks(PLANES * size.len()).enumerate() {
                                     if stop.is_set() {
                                         break;
                                     }
+                                    let slab = Slab { voxels, size: &size, first: first + group * PLANES };
                                     for (column, sums) in list.iter().zip(sums.chunks_mut(rows)) {
                                         if let Some(column) = column.as_ref().filter(|column| column.line.main == main) {
-                                            sum_column(simd, (part, &size, first + at * PLANES), column, mixed, sums);
+                                            sum_column(simd, &slab, column, mixed, sums);
                                         }
                                     }
                                 }
@@ -368,10 +385,10 @@ pub(super) fn forward<R: Resample>(cpu: &Cpu, scan: Scan<'_>, volume: &[R], out:
         let (sums, list) = (&sums, &list);
         let out = &mut out[some.start * rows * columns..some.end * rows * columns];
         cpu.run(|| {
-            out.par_chunks_mut(rows * columns).enumerate().for_each(|(at, out)| {
-                for (index, column) in list[at * columns..(at + 1) * columns].iter().enumerate() {
+            out.par_chunks_mut(rows * columns).enumerate().for_each(|(view, out)| {
+                for (index, column) in list[view * columns..(view + 1) * columns].iter().enumerate() {
                     let Some(column) = column else { continue };
-                    let sums = &sums[(at * columns + index) * rows..][..rows];
+                    let sums = &sums[(view * columns + index) * rows..][..rows];
                     for (row, sum) in sums.iter().enumerate() {
                         let step = column.step(scan.grid.spacing_mm(), row);
                         let to = if column.flipped { rows - 1 - row } else { row };
@@ -407,13 +424,14 @@ pub(super) fn adjoint<R: Resample>(cpu: &Cpu, scan: Scan<'_>, values: &[R], out:
         }
         let of_block = &values[some.start * rows * columns..some.end * rows * columns];
         cpu.run(|| {
-            turned.par_chunks_mut(long).zip(&list).enumerate().for_each(|(at, (line, column))| {
+            turned.par_chunks_mut(long).zip(&list).enumerate().for_each(|(index, (line, column))| {
                 let Some(column) = column else { return };
-                let view = &of_block[at / columns * rows * columns..][..rows * columns];
+                let view = &of_block[index / columns * rows * columns..][..rows * columns];
                 for (row, value) in line[PAD..PAD + rows].iter_mut().enumerate() {
                     let from = if column.flipped { rows - 1 - row } else { row };
                     let step = column.step(scan.grid.spacing_mm(), row);
-                    *value = view[from * columns + at % columns] * <R as rayspin_core::Real>::from_f64(step);
+                    *value =
+                        view[from * columns + index % columns] * <R as rayspin_core::Real>::from_f64(step);
                 }
             });
         });
@@ -433,14 +451,15 @@ pub(super) fn adjoint<R: Resample>(cpu: &Cpu, scan: Scan<'_>, values: &[R], out:
                     let group = PLANES.min(at_once.div_ceil(cpu.threads()));
                     part.par_chunks_mut(group * size.len()).enumerate().for_each_init(
                         || vec![R::zero(); size.height],
-                        |spread, (at, part)| {
+                        |spread, (index, voxels)| {
                             dispatch!(cpu.level(), simd => {
                                 for (column, values) in list.iter().zip(turned.chunks(long)) {
                                     if stop.is_set() {
                                         break;
                                     }
                                     if let Some(column) = column.as_ref().filter(|column| column.line.main == main) {
-                                        spread_column(simd, (&mut *part, &size, first + at * group), column, values, spread);
+                                        let slab = Slab { voxels: &mut *voxels, size: &size, first: first + index * group };
+                                        spread_column(simd, slab, column, values, spread);
                                     }
                                 }
                             });

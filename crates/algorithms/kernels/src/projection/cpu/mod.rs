@@ -8,7 +8,7 @@ pub(super) mod resample;
 use rayspin_core::{ProjectionGeometry, Result, VolumeGrid};
 use rayspin_device::Cpu;
 
-use super::Weighting;
+use super::{CpuImplementation, Weighting};
 use resample::Resample;
 
 /// Where rays and voxels are.
@@ -40,16 +40,18 @@ pub(super) type Apply<R> = fn(&Cpu, Scan<'_>, &[R], &mut [R]) -> Result<()>;
 pub(super) type Backproject<R> = fn(&Cpu, Scan<'_>, Weighting, &[R], &mut [R]) -> Result<()>;
 
 /// One thread, ray by ray; adjoint rays are scattered.
-pub(super) fn plain<R: Resample>() -> (Apply<R>, Apply<R>, Backproject<R>) {
-    (rays::forward_alone, rays::adjoint_alone, backproject::alone)
+pub(super) fn plain<R: Resample>() -> CpuImplementation<R> {
+    let (forward, adjoint) = (rays::forward_alone, rays::adjoint_alone);
+    CpuImplementation { forward, adjoint, backproject: backproject::alone }
 }
 
 /// All cores: a ray, or a plane of voxels, belongs to one of them.
-pub(super) fn cores<R: Resample>() -> (Apply<R>, Apply<R>, Backproject<R>) {
-    (rays::forward, rays::adjoint, backproject::cores)
+pub(super) fn cores<R: Resample>() -> CpuImplementation<R> {
+    CpuImplementation { forward: rays::forward, adjoint: rays::adjoint, backproject: backproject::cores }
 }
 
 /// Columns of voxels and of pixels are resampled together.
-pub(super) fn columns<R: Resample>() -> (Apply<R>, Apply<R>, Backproject<R>) {
-    (columns::forward, columns::adjoint, backproject::columns)
+pub(super) fn columns<R: Resample>() -> CpuImplementation<R> {
+    let (forward, adjoint) = (columns::forward, columns::adjoint);
+    CpuImplementation { forward, adjoint, backproject: backproject::columns }
 }

@@ -90,9 +90,9 @@ fn bounds<S: Simd>(simd: S, group: &Group, cells: [f32; 2]) -> [[f32; 2]; 2] {
     for (out, (start, gain)) in out.iter_mut().zip([(&group.b, &group.db), (&group.c, &group.dc)]) {
         let mut low = S::f32s::splat(simd, f32::INFINITY);
         let mut high = S::f32s::splat(simd, f32::NEG_INFINITY);
-        for at in (0..group.count).step_by(lanes) {
-            let start = S::f32s::from_slice(simd, &start[at..at + lanes]);
-            let gain = S::f32s::from_slice(simd, &gain[at..at + lanes]);
+        for first in (0..group.count).step_by(lanes) {
+            let start = S::f32s::from_slice(simd, &start[first..first + lanes]);
+            let gain = S::f32s::from_slice(simd, &gain[first..first + lanes]);
             for cell in cells {
                 let place = gain.mul_add(S::f32s::splat(simd, cell), start);
                 low = low.min(place);
@@ -126,8 +126,8 @@ unsafe fn bilinear<S: Simd>(
         for lane in 0..lanes {
             // SAFETY: by the contract.
             let [upper, lower] = unsafe {
-                let at = plane.add(index[lane] as usize);
-                [at.cast::<[f32; 2]>().read(), at.add(below).cast::<[f32; 2]>().read()]
+                let corner = plane.add(index[lane] as usize);
+                [corner.cast::<[f32; 2]>().read(), corner.add(below).cast::<[f32; 2]>().read()]
             };
             pairs[0][2 * lane..2 * lane + 2].copy_from_slice(&upper);
             pairs[1][2 * lane..2 * lane + 2].copy_from_slice(&lower);
@@ -142,11 +142,11 @@ unsafe fn bilinear<S: Simd>(
         for lane in 0..lanes {
             // SAFETY: by the contract.
             unsafe {
-                let at = plane.add(index[lane] as usize);
-                corners[0][lane] = *at;
-                corners[1][lane] = *at.add(beside);
-                corners[2][lane] = *at.add(below);
-                corners[3][lane] = *at.add(below + beside);
+                let corner = plane.add(index[lane] as usize);
+                corners[0][lane] = *corner;
+                corners[1][lane] = *corner.add(beside);
+                corners[2][lane] = *corner.add(below);
+                corners[3][lane] = *corner.add(below + beside);
             }
         }
         v00 = S::f32s::from_slice(simd, &corners[0][..lanes]);
@@ -164,7 +164,8 @@ unsafe fn bilinear<S: Simd>(
 #[inline(always)]
 fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
     simd: S,
-    (shade, all): (M, &Planes<'_>),
+    shade: M,
+    volume: &Planes<'_>,
     group: &mut Group,
     cells: Range<usize>,
     key: f32,
@@ -173,18 +174,20 @@ fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
     let zero = S::f32s::splat(simd, 0.0);
     let one = S::f32s::splat(simd, 1.0);
     let mut done = true;
-    let most =
-        [S::f32s::splat(simd, (all.sizes[0] - 1) as f32), S::f32s::splat(simd, (all.sizes[1] - 1) as f32)];
+    let most = [
+        S::f32s::splat(simd, (volume.sizes[0] - 1) as f32),
+        S::f32s::splat(simd, (volume.sizes[1] - 1) as f32),
+    ];
     // The index below the last voxel, so that there is a next one. An axis of one voxel has it twice.
     let last = [
-        S::f32s::splat(simd, all.sizes[0].saturating_sub(2) as f32),
-        S::f32s::splat(simd, all.sizes[1].saturating_sub(2) as f32),
+        S::f32s::splat(simd, volume.sizes[0].saturating_sub(2) as f32),
+        S::f32s::splat(simd, volume.sizes[1].saturating_sub(2) as f32),
     ];
-    let [a, b, c] = all.strides;
-    let next = [if all.sizes[0] > 1 { b } else { 0 }, if all.sizes[1] > 1 { c } else { 0 }];
+    let [a, b, c] = volume.strides;
+    let next = [if volume.sizes[0] > 1 { b } else { 0 }, if volume.sizes[1] > 1 { c } else { 0 }];
     let (b, c) = (S::i32s::splat(simd, b as i32), S::i32s::splat(simd, c as i32));
-    for at in (0..group.count).step_by(lanes) {
-        let part = at..at + lanes;
+    for first in (0..group.count).step_by(lanes) {
+        let part = first..first + lanes;
         let mut state = [zero; 4];
         for (state, from) in state.iter_mut().zip(&group.state) {
             *state = S::f32s::from_slice(simd, &from[part.clone()]);
@@ -224,12 +227,12 @@ fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
             let fractions = [place_b - below_b, place_c - below_c];
             let index: S::i32s = below_b.to_int::<S::i32s>() * b + below_c.to_int::<S::i32s>() * c;
             let (before, after, share) =
-                if BETWEEN { planes(cell, all.samples, all.count) } else { (cell, cell, 0.0) };
+                if BETWEEN { planes(cell, volume.samples, volume.count) } else { (cell, cell, 0.0) };
             // SAFETY: cells belong to the volume's planes, and so do the two planes. Indices lie from 0 to
             // the last voxel but one along b and c: `EDGE` clamps them, and without it all places in the
             // first and the last of these cells, and so in all of them, do.
             let value = unsafe {
-                let voxels = all.values.as_ptr();
+                let voxels = volume.values.as_ptr();
                 let value = bilinear(simd, voxels.add(before * a), &index, next, fractions);
                 if BETWEEN {
                     let other = bilinear(simd, voxels.add(after * a), &index, next, fractions);
@@ -253,12 +256,13 @@ fn walk<S: Simd, M: Shade, const EDGE: bool, const BETWEEN: bool>(
 #[inline(always)]
 fn through<S: Simd, M: Shade>(
     simd: S,
-    (shade, all): (M, &Planes<'_>),
+    shade: M,
+    volume: &Planes<'_>,
     group: &mut Group,
     keys: Option<&[f32]>,
     dynamic: bool,
 ) {
-    let (thick, count) = (SIDE * all.samples, all.samples * all.count);
+    let (thick, count) = (SIDE * volume.samples, volume.samples * volume.count);
     let first = group.some[0].floor().clamp(0.0, (count - 1) as f32) as usize;
     let end = group.some[1].ceil().clamp(1.0, count as f32) as usize;
     if first >= end {
@@ -269,18 +273,18 @@ fn through<S: Simd, M: Shade>(
         let layer = if group.ascending { layers.start + turn } else { layers.end - 1 - turn };
         let cells = (layer * thick).max(first)..((layer + 1) * thick).min(end);
         let bounds = bounds(simd, group, [cells.start as f32, (cells.end - 1) as f32]);
-        let key = keys.map_or(f32::INFINITY, |keys| key(all, keys, layer, bounds));
+        let key = keys.map_or(f32::INFINITY, |keys| key(volume, keys, layer, bounds));
         if !dynamic && key <= 0.0 {
             continue;
         }
-        let inner = |axis: usize| bounds[axis][0] >= 0.0 && bounds[axis][1] < all.sizes[axis] as f32 - 1.0;
+        let inner = |axis: usize| bounds[axis][0] >= 0.0 && bounds[axis][1] < volume.sizes[axis] as f32 - 1.0;
         let whole = group.all[0] <= cells.start as f32 && group.all[1] >= cells.end as f32;
         let edge = !(whole && inner(0) && inner(1));
-        let done = match (edge, all.samples > 1) {
-            (false, false) => walk::<S, M, false, false>(simd, (shade, all), group, cells, key),
-            (false, true) => walk::<S, M, false, true>(simd, (shade, all), group, cells, key),
-            (true, false) => walk::<S, M, true, false>(simd, (shade, all), group, cells, key),
-            (true, true) => walk::<S, M, true, true>(simd, (shade, all), group, cells, key),
+        let done = match (edge, volume.samples > 1) {
+            (false, false) => walk::<S, M, false, false>(simd, shade, volume, group, cells, key),
+            (false, true) => walk::<S, M, false, true>(simd, shade, volume, group, cells, key),
+            (true, false) => walk::<S, M, true, false>(simd, shade, volume, group, cells, key),
+            (true, true) => walk::<S, M, true, true>(simd, shade, volume, group, cells, key),
         };
         if done {
             return;
@@ -297,46 +301,57 @@ struct Picture<'a> {
     channels: usize,
 }
 
-/// The tiles of one row of them.
-fn tiles<M: Shade>(
-    level: rayspin_device::cpu::simd::Level,
-    (input, setup, keys): (&Input<'_>, &Setup, Option<&[f32]>),
-    shade: M,
-    finish: &(dyn Fn([f32; 4], &Ray) -> [f32; 4] + Sync),
-    picture: &mut Picture<'_>,
-) {
-    let (all, dynamic) = (
-        [0, 1, 2].map(|main| Planes::new(input, setup, main)),
-        matches!(input.scene.mode, Mode::Maximum { .. }),
-    );
-    let missed = if let Mode::Maximum { missed } = input.scene.mode { missed } else { 0.0 };
-    picture.rows.fill(missed);
-    let rows = picture.rows.len() / (picture.columns * picture.channels);
-    let mut groups: [[Group; 2]; 3] = [0, 1, 2].map(|main| [false, true].map(|way| Group::new(main, way)));
-    let mut rays: Vec<Option<Ray>> = vec![None; RAYS];
-    for left in (0..picture.columns).step_by(TILE) {
-        let width = TILE.min(picture.columns - left);
-        groups.iter_mut().flatten().for_each(Group::clear);
-        for (at, kept) in rays.iter_mut().enumerate().take(rows * width) {
-            let ray = setup.ray(picture.first_row + at / width, left + at % width);
-            if let Some(ray) = &ray {
-                groups[ray.main][usize::from(ray.ascending)].push(at, ray, M::START);
+/// What is drawn; `keys` are the largest numbers of the blocks, where layers are skipped by them.
+struct Drawing<'a> {
+    input: Input<'a>,
+    setup: Setup,
+    keys: Option<&'a [f32]>,
+}
+
+impl Drawing<'_> {
+    /// Draws one row of tiles.
+    fn tiles<M: Shade>(
+        &self,
+        level: rayspin_device::cpu::simd::Level,
+        shade: M,
+        finish: &(dyn Fn([f32; 4], &Ray) -> [f32; 4] + Sync),
+        picture: &mut Picture<'_>,
+    ) {
+        let Self { input, setup, keys } = self;
+        let (planes, dynamic) = (
+            [0, 1, 2].map(|main| Planes::new(input, setup, main)),
+            matches!(input.scene.mode, Mode::Maximum { .. }),
+        );
+        let missed = if let Mode::Maximum { missed } = input.scene.mode { missed } else { 0.0 };
+        picture.rows.fill(missed);
+        let rows = picture.rows.len() / (picture.columns * picture.channels);
+        let mut groups: [[Group; 2]; 3] =
+            [0, 1, 2].map(|main| [false, true].map(|way| Group::new(main, way)));
+        let mut rays: Vec<Option<Ray>> = vec![None; RAYS];
+        for left in (0..picture.columns).step_by(TILE) {
+            let width = TILE.min(picture.columns - left);
+            groups.iter_mut().flatten().for_each(Group::clear);
+            for (pixel, kept) in rays.iter_mut().enumerate().take(rows * width) {
+                let ray = setup.ray(picture.first_row + pixel / width, left + pixel % width);
+                if let Some(ray) = &ray {
+                    groups[ray.main][usize::from(ray.ascending)].push(pixel, ray, M::START);
+                }
+                *kept = ray;
             }
-            *kept = ray;
-        }
-        for group in groups.iter_mut().flatten().filter(|group| group.count > 0) {
-            let planes = &all[group.main];
-            dispatch!(level, simd => {
-                group.fill(lanes_of(simd));
-                through(simd, (shade, planes), group, keys, dynamic);
-            });
-            for at in 0..group.count {
-                let pixel = usize::from(group.pixel[at]);
-                let Some(ray) = &rays[pixel] else { continue };
-                let state = [0, 1, 2, 3].map(|channel| group.state[channel][at]);
-                let to = (pixel / width * picture.columns + left + pixel % width) * picture.channels;
-                let values = finish(state, ray);
-                picture.rows[to..to + picture.channels].copy_from_slice(&values[..picture.channels]);
+            for group in groups.iter_mut().flatten().filter(|group| group.count > 0) {
+                let volume = &planes[group.main];
+                dispatch!(level, simd => {
+                    group.fill(lanes_of(simd));
+                    through(simd, shade, volume, group, *keys, dynamic);
+                });
+                for index in 0..group.count {
+                    let pixel = usize::from(group.pixel[index]);
+                    let Some(ray) = &rays[pixel] else { continue };
+                    let state = [0, 1, 2, 3].map(|channel| group.state[channel][index]);
+                    let to = (pixel / width * picture.columns + left + pixel % width) * picture.channels;
+                    let values = finish(state, ray);
+                    picture.rows[to..to + picture.channels].copy_from_slice(&values[..picture.channels]);
+                }
             }
         }
     }
@@ -359,31 +374,32 @@ fn draw(cpu: &Cpu, input: Input<'_>, keys: Option<&[f32]>, out: &mut [f32]) -> R
         Mode::Volume(transfer) => Transfer::ramps(transfer),
         _ => ([0.0; 4], Vec::new()),
     };
-    let shared = (&input, &setup, keys);
+    let drawing = Drawing { input, setup, keys };
+    let Drawing { input, setup, .. } = &drawing;
     cpu.run(|| {
-        out.par_chunks_mut(TILE * columns * channels).enumerate().for_each(|(at, rows)| {
-            let picture = &mut Picture { rows, first_row: at * TILE, columns, channels };
+        out.par_chunks_mut(TILE * columns * channels).enumerate().for_each(|(band, rows)| {
+            let picture = &mut Picture { rows, first_row: band * TILE, columns, channels };
             match &input.scene.mode {
                 Mode::XRay => {
-                    tiles(level, shared, Sum, &|sum, ray| sum.map(|sum| sum * ray.step as f32), picture)
+                    drawing.tiles(level, Sum, &|sum, ray| sum.map(|sum| sum * ray.step as f32), picture)
                 }
                 Mode::Maximum { missed } => {
                     let finish = |state: [f32; 4], _: &Ray| {
                         if state[0] == f32::NEG_INFINITY { [*missed; 4] } else { state }
                     };
-                    tiles(level, shared, Largest, &finish, picture);
+                    drawing.tiles(level, Largest, &finish, picture);
                 }
                 Mode::Volume(_) => {
                     let shade = Glow { base: ramps.0, ramps: &ramps.1 };
-                    tiles(level, shared, shade, &|[r, g, b, clear], _| [r, g, b, 1.0 - clear], picture);
+                    drawing.tiles(level, shade, &|[r, g, b, clear], _| [r, g, b, 1.0 - clear], picture);
                 }
                 Mode::Surface(surface) => {
-                    let field = Field::new(input.voxels, &setup);
+                    let field = Field::new(input.voxels, setup);
                     let finish = |state: [f32; 4], ray: &Ray| match state[0] >= 0.0 {
-                        true => field.lit(&input, surface, ray, state[0] as usize),
+                        true => field.lit(input, surface, ray, state[0] as usize),
                         false => [0.0; 4],
                     };
-                    tiles(level, shared, First { value: surface.value }, &finish, picture);
+                    drawing.tiles(level, First { value: surface.value }, &finish, picture);
                 }
             }
         });

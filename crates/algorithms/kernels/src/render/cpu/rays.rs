@@ -101,15 +101,15 @@ fn between(low: f64, high: f64, fraction: f64) -> f64 {
 }
 
 /// Red, green, blue and opacity of a value.
-fn look((base, ramps): &([f32; 4], Vec<[f32; 6]>), value: f64) -> [f64; 4] {
-    let mut all = base.map(f64::from);
+fn look(base: [f32; 4], ramps: &[[f32; 6]], value: f64) -> [f64; 4] {
+    let mut sums = base.map(f64::from);
     for [from, width, slopes @ ..] in ramps {
         let rise = (value - f64::from(*from)).clamp(0.0, (*width).into());
-        for (sum, slope) in all.iter_mut().zip(slopes) {
+        for (sum, slope) in sums.iter_mut().zip(slopes) {
             *sum += rise * f64::from(*slope);
         }
     }
-    all
+    sums
 }
 
 /// A picture's pixels, one by one.
@@ -167,7 +167,7 @@ impl<'a> Tracer<'a> {
             Mode::Volume(_) => {
                 let (mut light, mut clear) = ([0.0; 3], 1.0);
                 for (cell, part) in self.cells(ray) {
-                    let [r, g, b, opacity] = look(&self.ramps, field.sample(ray, cell));
+                    let [r, g, b, opacity] = look(self.ramps.0, &self.ramps.1, field.sample(ray, cell));
                     let through = (-opacity * part * ray.step).exp();
                     for (light, colour) in light.iter_mut().zip([r, g, b]) {
                         *light += clear * (1.0 - through) * colour;

@@ -25,6 +25,8 @@ use crate::fft::cpu::pass::{BlockWork, LinePass, Scratch, blocks, for_each_block
 struct Input<'a, R> {
     image: &'a [Complex<R>],
     map: Option<&'a [Complex<R>]>,
+    /// The part of the spectrum.
+    part: usize,
     /// Whether the result is added to what is there.
     add: bool,
 }
@@ -53,7 +55,7 @@ impl<R: SimdReal> Convolution<R> {
                             Ok(work) => {
                                 for part in 0..self.parts.count {
                                     stop.check()?;
-                                    self.convolve(&passes, 1, work, (Input::plain(x), part), y);
+                                    self.convolve(&passes, 1, work, Input::plain(x, part), y);
                                 }
                                 Ok(())
                             }
@@ -68,7 +70,7 @@ impl<R: SimdReal> Convolution<R> {
             for (y, x) in y.chunks_exact_mut(image).zip(x.chunks_exact(image)) {
                 for part in 0..self.parts.count {
                     stop.check()?;
-                    self.convolve(&passes, cpu.threads(), &mut work, (Input::plain(x), part), y);
+                    self.convolve(&passes, cpu.threads(), &mut work, Input::plain(x, part), y);
                 }
             }
             stop.check()
@@ -87,17 +89,18 @@ impl<R: SimdReal> Convolution<R> {
         let threads = cpu.threads();
         let together = buffers::<R>(self.work.len, threads, self.most.min(maps.len() / image.len()));
         let mut buffers = (0..together).map(|_| self.work.take()).collect::<Result<Vec<_>>>()?;
-        let coil = |index: usize, map| Input { image, map: Some(map), add: add || index > 0 };
-        let coils: Vec<_> = maps.chunks_exact(image.len()).enumerate().map(|(i, map)| coil(i, map)).collect();
         cpu.run(|| {
             // One order of the sum for any number of threads: part by part, coil by coil.
             for part in 0..self.parts.count {
+                let coil = |index: usize, map| Input { image, map: Some(map), part, add: add || index > 0 };
+                let maps = maps.chunks_exact(image.len()).enumerate();
+                let coils: Vec<_> = maps.map(|(index, map)| coil(index, map)).collect();
                 for coils in coils.chunks(together) {
                     stop.check()?;
                     if let [coil] = coils {
-                        self.convolve(&passes, threads, &mut buffers[0], (*coil, part), y);
+                        self.convolve(&passes, threads, &mut buffers[0], *coil, y);
                     } else {
-                        self.convolve_together(&passes, &mut buffers, (coils, part), y);
+                        self.convolve_together(&passes, &mut buffers, coils, part, y);
                     }
                 }
             }
@@ -128,29 +131,29 @@ impl<R: SimdReal> Convolution<R> {
         passes: &Passes<R>,
         threads: usize,
         work: &mut [Complex<R>],
-        (input, part): (Input<'_, R>, usize),
+        input: Input<'_, R>,
         y: &mut [Complex<R>],
     ) {
         let Passes { plane, planes, .. } = *passes;
         let [_, n1, n2] = self.matrix;
-        let fused = Fused { convolution: self, level: passes.level, part };
+        let fused = Fused { convolution: self, level: passes.level, part: input.part };
         if threads == 1 {
             let mut scratch = self.scratch(passes);
-            self.forward(passes, &mut scratch, (input, part), 0, work);
+            self.forward(&mut scratch, input, 0, work);
             for_each_block(vec![&mut *work], plane, &passes.blocks, 1, &fused);
-            self.inverse(passes, &mut scratch, (input, part), 0, (work, y));
+            self.inverse(&mut scratch, input, 0, work, y);
             return;
         }
         let scratch = || self.scratch(passes);
         work.par_chunks_mut(planes * plane).enumerate().for_each_init(scratch, |scratch, (index, work)| {
-            self.forward(passes, scratch, (input, part), index * planes, work);
+            self.forward(scratch, input, index * planes, work);
         });
         for_each_block(vec![&mut *work], plane, &passes.blocks, threads, &fused);
         work.par_chunks_mut(planes * plane)
             .zip(y.par_chunks_mut(planes * n1 * n2))
             .enumerate()
             .for_each_init(scratch, |scratch, (index, (work, y))| {
-                self.inverse(passes, scratch, (input, part), index * planes, (work, y));
+                self.inverse(scratch, input, index * planes, work, y);
             });
     }
 
@@ -161,7 +164,8 @@ impl<R: SimdReal> Convolution<R> {
         &self,
         passes: &Passes<R>,
         buffers: &mut [Lease<'_, R>],
-        (coils, part): (&[Input<'_, R>], usize),
+        coils: &[Input<'_, R>],
+        part: usize,
         y: &mut [Complex<R>],
     ) {
         let Passes { plane, planes, .. } = *passes;
@@ -169,7 +173,7 @@ impl<R: SimdReal> Convolution<R> {
         let scratch = || self.scratch(passes);
         let fused = Fused { convolution: self, level: passes.level, part };
         buffers[..coils.len()].par_iter_mut().zip(coils).for_each_init(scratch, |scratch, (work, coil)| {
-            self.forward(passes, scratch, (*coil, part), 0, work);
+            self.forward(scratch, *coil, 0, work);
             for_each_block(vec![&mut **work], plane, &passes.blocks, 1, &fused);
         });
         // For each group of planes, the same planes of every coil.
@@ -184,16 +188,17 @@ impl<R: SimdReal> Convolution<R> {
             scratch,
             |scratch, (index, (of_coils, y))| {
                 for (work, coil) in of_coils.into_iter().zip(coils) {
-                    self.inverse(passes, scratch, (*coil, part), index * planes, (work, y));
+                    self.inverse(scratch, *coil, index * planes, work, y);
                 }
             },
         );
     }
 
-    fn scratch(&self, passes: &Passes<R>) -> PlaneScratch<R> {
+    fn scratch<'a>(&self, passes: &'a Passes<R>) -> PlaneScratch<'a, R> {
         let zero = Complex::new(R::zero(), R::zero());
         let last = |direction| self.engine.line(2, direction).get_inplace_scratch_len();
         PlaneScratch {
+            passes,
             fft: vec![zero; last(Direction::Forward).max(last(Direction::Inverse))],
             middle: Scratch::new([&passes.forward, &passes.inverse]),
         }
@@ -203,24 +208,23 @@ impl<R: SimdReal> Convolution<R> {
     /// axis.
     fn forward(
         &self,
-        passes: &Passes<R>,
-        scratch: &mut PlaneScratch<R>,
-        (input, part): (Input<'_, R>, usize),
+        scratch: &mut PlaneScratch<'_, R>,
+        input: Input<'_, R>,
         first: usize,
         work: &mut [Complex<R>],
     ) {
-        let [_, n1, n2] = self.matrix;
+        let (passes, [_, n1, n2]) = (scratch.passes, self.matrix);
         let width = self.parts.width;
         let fft = self.engine.line(2, Direction::Forward);
-        let turn = (part > 0).then(|| &self.turn[..n2]);
+        let turn = (input.part > 0).then(|| &self.turn[..n2]);
         let lines =
             work.chunks_exact_mut(passes.plane).flat_map(|plane| plane.chunks_exact_mut(width).take(n1));
         for (index, line) in lines.enumerate() {
             let (inside, padding) = line.split_at_mut(n2);
-            let at = (first * n1 + index) * n2..(first * n1 + index + 1) * n2;
-            let map = input.map.map(|map| &map[at.clone()]);
+            let row = (first * n1 + index) * n2..(first * n1 + index + 1) * n2;
+            let map = input.map.map(|map| &map[row.clone()]);
             let how = Weigh { conjugate: false, add: false };
-            weigh(passes.level, how, &input.image[at], [map, turn], inside);
+            weigh(passes.level, how, &input.image[row], [map, turn], inside);
             padding.fill(Complex::new(R::zero(), R::zero()));
             fft.process_with_scratch(line, &mut scratch.fft);
         }
@@ -235,13 +239,13 @@ impl<R: SimdReal> Convolution<R> {
     /// result from plane `first` on.
     fn inverse(
         &self,
-        passes: &Passes<R>,
-        scratch: &mut PlaneScratch<R>,
-        (input, part): (Input<'_, R>, usize),
+        scratch: &mut PlaneScratch<'_, R>,
+        input: Input<'_, R>,
         first: usize,
-        (work, y): (&mut [Complex<R>], &mut [Complex<R>]),
+        work: &mut [Complex<R>],
+        y: &mut [Complex<R>],
     ) {
-        let [_, n1, n2] = self.matrix;
+        let (passes, [_, n1, n2]) = (scratch.passes, self.matrix);
         let width = self.parts.width;
         if self.padded[1] > 1 {
             for plane in work.chunks_exact_mut(passes.plane) {
@@ -249,21 +253,21 @@ impl<R: SimdReal> Convolution<R> {
             }
         }
         let fft = self.engine.line(2, Direction::Inverse);
-        let turn = (part > 0).then(|| &self.turn[..n2]);
+        let turn = (input.part > 0).then(|| &self.turn[..n2]);
         let lines =
             work.chunks_exact_mut(passes.plane).flat_map(|plane| plane.chunks_exact_mut(width).take(n1));
         for (index, (line, y)) in lines.zip(y.chunks_exact_mut(n2)).enumerate() {
             fft.process_with_scratch(line, &mut scratch.fft);
             let map = input.map.map(|map| &map[(first * n1 + index) * n2..][..n2]);
-            let how = Weigh { conjugate: true, add: input.add || part > 0 };
+            let how = Weigh { conjugate: true, add: input.add || input.part > 0 };
             weigh(passes.level, how, &line[..n2], [map, turn], y);
         }
     }
 }
 
 impl<'a, R> Input<'a, R> {
-    fn plain(image: &'a [Complex<R>]) -> Self {
-        Self { image, map: None, add: false }
+    fn plain(image: &'a [Complex<R>], part: usize) -> Self {
+        Self { image, map: None, part, add: false }
     }
 }
 
@@ -306,8 +310,8 @@ fn products<S: Simd, R: SimdReal, const N: usize>(
     let whole = values.len() / len * len;
     let sign = if how.conjugate { -R::one() } else { R::one() };
     let signs = Lanes::<S, R>::splat(simd, sign);
-    for at in (0..whole).step_by(len) {
-        let part = at..at + len;
+    for first in (0..whole).step_by(len) {
+        let part = first..first + len;
         let mut value = load_complex::<S, R>(simd, &values[part.clone()]);
         for factor in factors {
             let (re, im) = load_complex::<S, R>(simd, &factor[part.clone()]);
@@ -319,17 +323,18 @@ fn products<S: Simd, R: SimdReal, const N: usize>(
         }
         store_complex::<S, R>(value.0, value.1, &mut out[part]);
     }
-    for at in whole..values.len() {
-        let mut value = values[at];
+    for i in whole..values.len() {
+        let mut value = values[i];
         for factor in factors {
-            value *= Complex::new(factor[at].re, factor[at].im * sign);
+            value *= Complex::new(factor[i].re, factor[i].im * sign);
         }
-        out[at] = if how.add { out[at] + value } else { value };
+        out[i] = if how.add { out[i] + value } else { value };
     }
 }
 
 /// What one thread needs for the last and the middle axis.
-struct PlaneScratch<R> {
+struct PlaneScratch<'a, R: Real> {
+    passes: &'a Passes<R>,
     fft: Vec<Complex<R>>,
     middle: Scratch<R>,
 }

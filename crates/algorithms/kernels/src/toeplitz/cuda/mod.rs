@@ -39,6 +39,12 @@ pub(crate) static KERNEL: Source =
 pub(crate) static SPECTRUM: Source =
     Source { name: "toeplitz spectrum", files: &[LINE, ("spectrum.cu", include_str!("spectrum.cu"))] };
 
+/// A kernel, and the block that it was compiled for.
+struct Compiled {
+    kernel: Kernel,
+    block: Block,
+}
+
 /// Images as `[first, middle, last]`, transforms as the same axes padded; a missing axis has size 1.
 pub(super) struct Convolution<R: Real> {
     device: Device,
@@ -50,9 +56,9 @@ pub(super) struct Convolution<R: Real> {
     spectrum: Option<Array<R>>,
     tables: [[Array<Complex<R>>; 2]; 2],
     last: Line,
-    pad_fft: [(Kernel, Block); 2],
-    fused: (Kernel, Block),
-    ifft_crop: (Kernel, Block),
+    pad_fft: [Compiled; 2],
+    fused: Compiled,
+    ifft_crop: Compiled,
     middle: Option<[LinePass<R>; 2]>,
     work: Arc<WorkspaceCache<Work<R>>>,
 }
@@ -160,13 +166,13 @@ impl<R: Real> Convolution<R> {
                 let more = [lower_half(&last, sizes[2], lower), ("SENSE", flag(sense))];
                 [last.defines::<R>(block, 1, LIGHT), more.into()].concat()
             })?;
-            Ok((cuda.kernel(&PAD_FFT, &defines, "pad_fft")?, block))
+            Ok(Compiled { kernel: cuda.kernel(&PAD_FFT, &defines, "pad_fft")?, block })
         };
         let columns = Lie::Columns(padded[1] * cut.width);
         let (block, defines) = columns.program::<R>(cuda, &FUSED, &first, |block, lower| {
             [first.defines::<R>(block, 1, HEAVY), vec![lower_half(&first, sizes[0], lower)]].concat()
         })?;
-        let fused = (cuda.kernel(&FUSED, &defines, "fused")?, block);
+        let fused = Compiled { kernel: cuda.kernel(&FUSED, &defines, "fused")?, block };
         let passes = if padded[1] == 1 {
             None
         } else {
@@ -208,7 +214,7 @@ impl<R: Real> Convolution<R> {
                 self.pad_fft(&self.pad_fft[0], x, x, work, count)?;
                 self.inside(work, count)?;
                 let rows = count * self.matrix[0] * self.matrix[1];
-                let (kernel, block) = &self.ifft_crop;
+                let Compiled { kernel, block } = &self.ifft_crop;
                 let launch = Launch { shared: block.shared as u32, ..launch(block, rows, 1)? };
                 let work = work.rows.cuda();
                 let last = Last { work, maps: work, image: y, coils: 1, rows, add: false };
@@ -261,7 +267,7 @@ impl<R: Real> Convolution<R> {
                 return Ok((cuda.kernel(&IFFT_CROP, &defines, "ifft_crop")?, block, groups));
             }
         }
-        let (kernel, block) = rows_out::<R>(cuda, &self.last, Lie::Rows(rows), n, true)?;
+        let Compiled { kernel, block } = rows_out::<R>(cuda, &self.last, Lie::Rows(rows), n, true)?;
         Ok((kernel, block, 1))
     }
 
@@ -289,7 +295,7 @@ impl<R: Real> Convolution<R> {
 
     fn pad_fft(
         &self,
-        (kernel, block): &(Kernel, Block),
+        Compiled { kernel, block }: &Compiled,
         x: View<'_, Complex<R>>,
         maps: View<'_, Complex<R>>,
         work: &mut Work<R>,
@@ -364,7 +370,7 @@ impl<R: Real> Convolution<R> {
         coil: usize,
         columns: usize,
     ) -> Result<()> {
-        let (kernel, block) = &self.fused;
+        let Compiled { kernel, block } = &self.fused;
         let mut launch = launch(block, 1, columns)?;
         // Each part of the coils reads the spectrum once: more than one only where that many blocks are at
         // work at once.
@@ -523,11 +529,11 @@ fn builds_in<R: Real>() -> Vec<Build> {
 }
 
 /// The kernel of the last axis on the way out, of one coil at a time. With `sense` it adds up the coils.
-fn rows_out<R: Real>(cuda: &Cuda, last: &Line, rows: Lie, n: usize, sense: bool) -> Result<(Kernel, Block)> {
+fn rows_out<R: Real>(cuda: &Cuda, last: &Line, rows: Lie, n: usize, sense: bool) -> Result<Compiled> {
     let (block, defines) = rows.program::<R>(cuda, &IFFT_CROP, last, |block, lower| {
         rows_out_defines::<R>(last, block, lower_half(last, n, lower), sense.then_some(1))
     })?;
-    Ok((cuda.kernel(&IFFT_CROP, &defines, "ifft_crop")?, block))
+    Ok(Compiled { kernel: cuda.kernel(&IFFT_CROP, &defines, "ifft_crop")?, block })
 }
 
 /// Its macros; with `groups`, of coils that are added up.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use ndarray::{ArrayD, ArrayViewD, Axis};
 use rayspin_core::{C32, C64, Error, Result, Trajectory, expect_shape};
 use rayspin_device::{Array, Device};
-use rayspin_kernels::off_resonance::{Interpolator, Segments, reference};
+use rayspin_kernels::off_resonance::{Interpolator, Scratch, Segments, reference};
 use rayspin_kernels::toeplitz::Series;
 use rayspin_linop::{CoilMaps, LinearOp, OffResonanceToeplitz};
 use rayspin_run::{Bytes, Cost, Memory};
@@ -216,7 +216,7 @@ impl Modulated for OffResonance {
         let mut image = Array::zeros(samples.device(), images.shape())?;
         let mut weighted = Array::zeros(samples.device(), samples.shape())?;
         let mut transform = |d: &Array<C32>, x: &mut Array<C32>| plan.adjoint(d, x);
-        let work = (&mut image, &mut weighted);
+        let work = Scratch { image: &mut image, samples: &mut weighted };
         self.segments.adjoint(&self.field, samples, images, work, &mut transform)
     }
 
@@ -224,7 +224,7 @@ impl Modulated for OffResonance {
         let mut image = Array::zeros(images.device(), images.shape())?;
         let mut weighted = Array::zeros(images.device(), samples.shape())?;
         let mut transform = |x: &Array<C32>, d: &mut Array<C32>| plan.forward(x, d);
-        let work = (&mut image, &mut weighted);
+        let work = Scratch { image: &mut image, samples: &mut weighted };
         self.segments.forward(&self.field, images, samples, work, &mut transform)
     }
 
