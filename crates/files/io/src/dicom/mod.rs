@@ -47,13 +47,13 @@ pub(crate) use write::{create, expect_own_folder};
 
 /// Where an image is: a file, or a folder with its files.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct DicomSource<'a> {
     path: &'a Path,
     /// The files of the folder.
     files: Option<&'a [PathBuf]>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> DicomSource<'a> {
     fn file(path: &'a Path) -> Self {
         Self { path, files: None }
     }
@@ -75,9 +75,9 @@ impl<'a> Place<'a> {
 /// The series of the files, and a sentence on each kind of file that is left out.
 ///
 /// Errors: none, and of each file as [`plane::found`].
-fn all_series(place: Place<'_>) -> Result<(Vec<Series>, Vec<String>)> {
+fn all_series(source: DicomSource<'_>) -> Result<(Vec<Series>, Vec<String>)> {
     let found: Vec<Found> =
-        place.files()?.par_iter().map(|file| plane::found(file)).collect::<Result<_>>()?;
+        source.files()?.par_iter().map(|file| plane::found(file)).collect::<Result<_>>()?;
     let (mut planes, mut empty, mut aside) = (Vec::new(), 0, Vec::new());
     for found in found {
         match found {
@@ -101,46 +101,46 @@ fn all_series(place: Place<'_>) -> Result<(Vec<Series>, Vec<String>)> {
         notes.push(format!("files that are no slices left out: {} ({reason}){more}", error::name(file)));
     }
     match planes.is_empty() {
-        true => Err(Error::field(place.path, tag::PIXEL_DATA.name, "an image", "none")),
+        true => Err(Error::field(source.path, tag::PIXEL_DATA.name, "an image", "none")),
         false => Ok((series::all(planes), notes)),
     }
 }
 
 /// The series of a file, for the table of formats.
 pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
-    held(Place::file(path))
+    held(DicomSource::file(path))
 }
 
 /// How the table of formats reads folders.
 pub(crate) const FOLDERS: Folders = Folders {
-    image: |folder, name| image_of(Place::folder(folder), name),
-    names: Some(|folder| held(Place::folder(folder))),
-    describe: Some(|folder| described(Place::folder(folder))),
+    image: |folder, name| image_of(DicomSource::folder(folder), name),
+    names: Some(|folder| held(DicomSource::folder(folder))),
+    describe: Some(|folder| described(DicomSource::folder(folder))),
 };
 
-fn held(place: Place<'_>) -> Result<Vec<Held>> {
-    Ok(all_series(place)?.0.iter().map(Series::held).collect())
+fn held(source: DicomSource<'_>) -> Result<Vec<Held>> {
+    Ok(all_series(source)?.0.iter().map(Series::held).collect())
 }
 
 /// What each series of a file holds, for the table of formats.
 pub(crate) fn describe(path: &Path) -> Result<Rows> {
-    described(Place::file(path))
+    described(DicomSource::file(path))
 }
 
-fn described(place: Place<'_>) -> Result<Rows> {
-    let (series, _) = all_series(place)?;
+fn described(source: DicomSource<'_>) -> Result<Rows> {
+    let (series, _) = all_series(source)?;
     let row = |series: &Series| (format!("series {}", series.name), Detail::Text(series.summary()));
     Ok(series.iter().map(row).collect())
 }
 
 /// Reads an image of a file for the table of formats.
 pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
-    image_of(Place::file(path), name)
+    image_of(DicomSource::file(path), name)
 }
 
-fn image_of(place: Place<'_>, name: Option<&str>) -> Result<ImageRead> {
-    let (all, left_out) = all_series(place)?;
-    let path = place.path;
+fn image_of(source: DicomSource<'_>, name: Option<&str>) -> Result<ImageRead> {
+    let (all, left_out) = all_series(source)?;
+    let path = source.path;
     let (series, taken) = series::chosen(path, all, name)?;
     let mut stack = Stack::of(series.planes)?;
     let mut notes: Vec<String> = taken.into_iter().collect();

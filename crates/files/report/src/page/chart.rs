@@ -282,9 +282,10 @@ fn sorted(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points
 }
 
-type Place<'a> = &'a dyn Fn(f64) -> Option<f64>;
+/// Where a value of an axis is drawn; none where the axis does not show it.
+type AxisMap<'a> = &'a dyn Fn(f64) -> Option<f64>;
 
-fn grid(x: &Scale, y: &Scale, across: Place<'_>, down: Place<'_>) -> String {
+fn grid(x: &Scale, y: &Scale, across: AxisMap<'_>, down: AxisMap<'_>) -> String {
     let mut path = String::new();
     for place in y.ticks.iter().filter_map(|tick| down(tick.value)) {
         let _ = write!(path, "M0 {place:.2}H{WIDTH}");
@@ -295,7 +296,7 @@ fn grid(x: &Scale, y: &Scale, across: Place<'_>, down: Place<'_>) -> String {
     path
 }
 
-fn draw(series: &Series, index: usize, across: Place<'_>, down: Place<'_>) -> Markup {
+fn draw(series: &Series, index: usize, across: AxisMap<'_>, down: AxisMap<'_>) -> Markup {
     let places = thinned(series.points.iter().map(|&(x, y)| across(x).zip(down(y))).collect());
     let mut line = String::new();
     let mut dots = Vec::new();
@@ -334,7 +335,7 @@ fn draw(series: &Series, index: usize, across: Place<'_>, down: Place<'_>) -> Ma
 }
 
 /// Names of points with their places, moved up and down so that none covers another.
-fn labels(series: &[Series], across: Place<'_>, down: Place<'_>) -> Vec<(String, f64, f64)> {
+fn labels(series: &[Series], across: AxisMap<'_>, down: AxisMap<'_>) -> Vec<(String, f64, f64)> {
     let mut all: Vec<(String, f64, f64)> = Vec::new();
     for series in series {
         let named = series.names.iter().zip(&series.points);
