@@ -165,13 +165,13 @@ impl FilteredBackprojection {
 
     /// The detector's coordinate u of a measured column of a view, which may lie beyond the detector, mm.
     fn u_mm(&self, view: usize, column: f64) -> f64 {
-        let place = self.places[view].principal[1] - self.margins[0] as f64;
+        let place = self.positions[view].principal[1] - self.margins[0] as f64;
         (column - place) * self.measured.detector().pitch_mm[0]
     }
 
     /// The distance from the axis of the ray to u in the plane of the circle, mm.
     fn axis_distance(&self, view: usize, u: f64) -> f64 {
-        self.places[view].distances.map_or(u, |[radius, depth]| radius * u / u.hypot(depth))
+        self.positions[view].distances.map_or(u, |[radius, depth]| radius * u / u.hypot(depth))
     }
 
     /// u of the columns of a side, from the end inwards.
@@ -234,9 +234,9 @@ impl FilteredBackprojection {
 
     /// The cosine between a ray and the detector's normal.
     fn cosine(&self, view: usize, u: f64, row: usize) -> f64 {
-        let place = &self.places[view];
-        let v = (row as f64 - place.principal[0]) * self.measured.detector().pitch_mm[1];
-        place.distances.map_or(1.0, |[_, depth]| depth / (depth * depth + u * u + v * v).sqrt())
+        let position = &self.positions[view];
+        let v = (row as f64 - position.principal[0]) * self.measured.detector().pitch_mm[1];
+        position.distances.map_or(1.0, |[_, depth]| depth / (depth * depth + u * u + v * v).sqrt())
     }
 
     /// c(u): 1 at the edge, 0 beyond the cylinder.
@@ -305,7 +305,7 @@ impl FilteredBackprojection {
                 let last = self.measured.detector().columns - 1;
                 let column = |step: usize| if side == 0 { -(step as f64) } else { (last + step) as f64 };
                 let edge = self.u_mm(view, column(0));
-                let middle = self.places[view].principal[0] as usize;
+                let middle = self.positions[view].principal[0] as usize;
                 for step in 1..=reach {
                     let u = self.u_mm(view, column(step));
                     let value = self.outline(view, end.radius_mm, edge, u) * self.cosine(view, u, middle)

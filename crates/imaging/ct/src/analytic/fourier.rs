@@ -79,7 +79,7 @@ impl FourierBackprojection {
         let factors = Array::from_vec(device, &[points.samples()], rows.factors(filter)?)?;
         let columns = geometry.detector().columns;
         let factor = |at: usize| rows.weight(at / columns, at % columns + rows.margins[0]) as f32;
-        let count = voxels(&[rows.places.len(), columns])?;
+        let count = voxels(&[rows.positions.len(), columns])?;
         let mut weights = try_with_capacity("weights", count)?;
         weights.extend((0..count).map(factor));
         Ok(Self { rows, fft, nufft, factors, weights })
@@ -138,7 +138,7 @@ impl FourierBackprojection {
     ///
     /// Errors: another number of line integrals.
     pub(crate) fn ends(&self, lines: &[f32]) -> Result<Ends> {
-        self.rows.ends(lines, 0..self.rows.places.len())
+        self.rows.ends(lines, 0..self.rows.positions.len())
     }
 
     /// The same, and the exact sums at some voxels of these slices, given by their index in the volume.
@@ -160,7 +160,7 @@ impl FourierBackprojection {
         for (pair, to) in volume.chunks_mut(2 * ny * nx).enumerate() {
             let first = planes.start + 2 * pair;
             let pair = [first, if first + 1 < planes.end { first + 1 } else { first }];
-            let shape = [self.rows.places.len(), self.rows.length()];
+            let shape = [self.rows.positions.len(), self.rows.length()];
             let mut rows = Array::from_vec(device, &shape, self.packed(lines, pair)?)?;
             self.fft.forward(&mut rows)?;
             let rows = rows.reshape(&[self.nufft.samples()])?;
@@ -204,7 +204,7 @@ impl FourierBackprojection {
 
     /// The samples of what extensions of the rows of two slices add to filtered rows, on the host.
     fn extensions(&self, ends: &Ends, slices: [usize; 2]) -> Result<Array<C32>> {
-        let (host, views, length) = (self.rows.device.host(), self.rows.places.len(), self.rows.length());
+        let (host, views, length) = (self.rows.device.host(), self.rows.positions.len(), self.rows.length());
         let mut added = zeroed("extensions of rows", voxels(&[views, length])?)?;
         let (before, columns) = (self.rows.before(), self.rows.widened.detector().columns);
         // The filtered row's first column is that many behind a padded row's first element.
@@ -313,8 +313,8 @@ impl FilteredBackprojection {
         let mut spectrum =
             spectrum(&ramp(self.widened.detector().columns, detector.pitch_mm[0]), length, |f| filter.at(f))?;
         spectrum[length / 2] = 0.0;
-        let mut factors = try_with_capacity("factors", voxels(&[self.places.len(), length])?)?;
-        for view in 0..self.places.len() {
+        let mut factors = try_with_capacity("factors", voxels(&[self.positions.len(), length])?)?;
+        for view in 0..self.positions.len() {
             factors.extend(self.phases(view).enumerate().map(|(m, phase)| {
                 let value = phase * f64::from(spectrum[(m + length / 2) % length]);
                 C32::new(value.re as f32, value.im as f32)

@@ -21,7 +21,7 @@ pub use extend::{Ends, Extend};
 pub(crate) use extend::{note as extension_note, note_of_truncated};
 pub use fourier::FourierBackprojection;
 pub(crate) use path::usual as usual_gap;
-use path::{Course, Coverage, Place};
+use path::{Course, Coverage, ViewPosition};
 
 choices! {
     /// The window by which the ramp filter is multiplied, over the frequency f. f = 1 is the highest
@@ -74,13 +74,13 @@ impl Turn {
     }
 }
 
-/// The places of a scan's views and how they cover a turn.
+/// The positions of a scan's views and how they cover a turn.
 ///
-/// Errors: as [`path::places`]; a detector that does not see the axis.
-fn course(geometry: &ProjectionGeometry) -> Result<(Vec<Place>, Course)> {
-    let (places, detector) = (path::places(geometry)?, geometry.detector());
-    for (view, place) in places.iter().enumerate() {
-        let [before, after] = sides(detector, place);
+/// Errors: as [`path::positions`]; a detector that does not see the axis.
+fn course(geometry: &ProjectionGeometry) -> Result<(Vec<ViewPosition>, Course)> {
+    let (positions, detector) = (path::positions(geometry)?, geometry.detector());
+    for (view, position) in positions.iter().enumerate() {
+        let [before, after] = sides(detector, position);
         if before.min(after) <= -0.5 {
             let found =
                 format!("the axis at column {before:.1} of 0 to {} in view {view}", detector.columns - 1);
@@ -91,24 +91,25 @@ fn course(geometry: &ProjectionGeometry) -> Result<(Vec<Place>, Course)> {
             ));
         }
     }
-    let is_shifted = |place: &Place| {
-        let [before, after] = sides(detector, place);
+    let is_shifted = |position: &ViewPosition| {
+        let [before, after] = sides(detector, position);
         before.min(after) < MIDDLE * before.max(after)
     };
-    let shifted = !places.is_empty() && places.iter().all(is_shifted) && is_on_one_side(detector, &places);
-    let course = path::course(&places, shifted);
-    Ok((places, course))
+    let shifted =
+        !positions.is_empty() && positions.iter().all(is_shifted) && is_on_one_side(detector, &positions);
+    let course = path::course(&positions, shifted);
+    Ok((positions, course))
 }
 
 /// Whether the same side of the detector is the shorter one in all views.
-fn is_on_one_side(detector: &Detector, places: &[Place]) -> bool {
-    let before = |place: &Place| sides(detector, place)[0] < sides(detector, place)[1];
-    places.windows(2).all(|pair| before(&pair[0]) == before(&pair[1]))
+fn is_on_one_side(detector: &Detector, positions: &[ViewPosition]) -> bool {
+    let before = |position: &ViewPosition| sides(detector, position)[0] < sides(detector, position)[1];
+    positions.windows(2).all(|pair| before(&pair[0]) == before(&pair[1]))
 }
 
 /// Columns before and after the axis.
-fn sides(detector: &Detector, place: &Place) -> [f64; 2] {
-    [place.principal[1], (detector.columns - 1) as f64 - place.principal[1]]
+fn sides(detector: &Detector, position: &ViewPosition) -> [f64; 2] {
+    [position.principal[1], (detector.columns - 1) as f64 - position.principal[1]]
 }
 
 impl std::fmt::Display for Turn {
@@ -194,7 +195,7 @@ pub struct FilteredBackprojection {
     grid: VolumeGrid,
     filter: Filter,
     ramp: RowFilter,
-    places: Vec<Place>,
+    positions: Vec<ViewPosition>,
     /// Δθ of each view.
     shares: Vec<f64>,
     coverage: Coverage,
@@ -216,12 +217,12 @@ impl FilteredBackprojection {
         if !(filter.cutoff > 0.0 && filter.cutoff <= 1.0) {
             return Err(Error::value("cutoff of the filter", "above 0 and at most 1", filter.cutoff));
         }
-        let (mut places, course) = course(geometry)?;
+        let (mut positions, course) = course(geometry)?;
         let coverage = course.coverage;
-        let margins = margins(geometry.detector(), &places, coverage);
+        let margins = margins(geometry.detector(), &positions, coverage);
         let widened = widened(geometry, margins)?;
-        for place in &mut places {
-            place.principal[1] += margins[0] as f64;
+        for position in &mut positions {
+            position.principal[1] += margins[0] as f64;
         }
         let columns = widened.detector().columns;
         let mut method = Self {
@@ -237,7 +238,7 @@ impl FilteredBackprojection {
             notes: Vec::new(),
             widened,
             grid: *grid,
-            places,
+            positions,
             shares: course.shares.clone(),
             coverage,
             margins,
@@ -298,7 +299,7 @@ impl FilteredBackprojection {
         expect_shape("projections", &[views.len(), rows, columns], lines.shape())?;
         let (before, detector) = (self.margins[0], self.measured.detector());
         let place = |view: usize| {
-            let Place { principal: [row, column], distances, .. } = self.places[view];
+            let ViewPosition { principal: [row, column], distances, .. } = self.positions[view];
             let inverse_mm = distances.map_or(0.0, |[_, depth]| 1.0 / depth);
             row_filter::DetectorPoint { row, column: column - before as f64, inverse_mm }
         };
@@ -374,13 +375,13 @@ impl FilteredBackprojection {
     /// The radius around the axis within which each voxel gets all rays that it needs, mm.
     pub fn seen_radius_mm(&self) -> f64 {
         let detector = self.widened.detector();
-        let radius = |place: &Place| {
-            let before = (place.principal[1] + 0.5) * detector.pitch_mm[0];
+        let radius = |position: &ViewPosition| {
+            let before = (position.principal[1] + 0.5) * detector.pitch_mm[0];
             let after = detector.columns as f64 * detector.pitch_mm[0] - before;
             let half = before.min(after);
-            place.distances.map_or(half, |[radius, depth]| radius * half / half.hypot(depth))
+            position.distances.map_or(half, |[radius, depth]| radius * half / half.hypot(depth))
         };
-        self.places.iter().map(radius).fold(f64::INFINITY, f64::min)
+        self.positions.iter().map(radius).fold(f64::INFINITY, f64::min)
     }
 
     /// Sets the voxels of slices beyond [`seen_radius_mm`](Self::seen_radius_mm) to 0.
@@ -399,10 +400,10 @@ impl FilteredBackprojection {
 
     /// The factor Δθ (R/D) w of a column of the widened detector.
     fn weight(&self, view: usize, column: usize) -> f64 {
-        let (place, detector) = (&self.places[view], self.widened.detector());
-        let u = (column as f64 - place.principal[1]) * detector.pitch_mm[0];
+        let (position, detector) = (&self.positions[view], self.widened.detector());
+        let u = (column as f64 - position.principal[1]) * detector.pitch_mm[0];
         // In a parallel beam the lengths themselves take the place of angles.
-        let (scale, gamma) = match place.distances {
+        let (scale, gamma) = match position.distances {
             None => (1.0, u),
             Some([radius, depth]) => (radius / depth, (u / depth).atan()),
         };
@@ -412,17 +413,17 @@ impl FilteredBackprojection {
             Coverage::Turn => {
                 // The edge of the short side, as an angle.
                 let edge = match self.margins[0] > 0 {
-                    true => place.principal[1] - self.margins[0] as f64 + 0.5,
-                    false => (detector.columns - self.margins[1]) as f64 - 0.5 - place.principal[1],
+                    true => position.principal[1] - self.margins[0] as f64 + 0.5,
+                    false => (detector.columns - self.margins[1]) as f64 - 0.5 - position.principal[1],
                 } * detector.pitch_mm[0];
-                let edge = place.distances.map_or(edge, |[_, depth]| (edge / depth).atan());
+                let edge = position.distances.map_or(edge, |[_, depth]| (edge / depth).atan());
                 let gamma = if self.margins[0] > 0 { gamma } else { -gamma };
                 0.5 * (1.0 + (FRAC_PI_2 * (gamma / edge).clamp(-1.0, 1.0)).sin())
             }
             // Without a fan, only lines beyond half a turn are measured twice.
             Coverage::Arc { start, span } => {
-                let gamma = if place.distances.is_some() { gamma } else { 0.0 };
-                parker((place.angle - start).rem_euclid(TAU), -gamma * place.sense, span)
+                let gamma = if position.distances.is_some() { gamma } else { 0.0 };
+                parker((position.angle - start).rem_euclid(TAU), -gamma * position.sense, span)
             }
         };
         self.shares[view] * scale * redundancy
@@ -464,15 +465,15 @@ const MIDDLE: f64 = 0.9;
 
 /// Columns to add before and after the detector's own. A shifted detector gets them on its short side, if the
 /// other half of a full turn measures these lines.
-fn margins(detector: &Detector, places: &[Place], coverage: Coverage) -> [usize; 2] {
-    let Some(place) = places.first().filter(|_| coverage == Coverage::Turn) else { return [0, 0] };
-    let [before, after] = sides(detector, place);
+fn margins(detector: &Detector, positions: &[ViewPosition], coverage: Coverage) -> [usize; 2] {
+    let Some(position) = positions.first().filter(|_| coverage == Coverage::Turn) else { return [0, 0] };
+    let [before, after] = sides(detector, position);
     let shift = |[before, after]: [f64; 2]| (before - after).abs();
-    if shift([before, after]) <= SHIFTED || !is_on_one_side(detector, places) {
+    if shift([before, after]) <= SHIFTED || !is_on_one_side(detector, positions) {
         return [0, 0];
     }
     // The axis may move from view to view; rounding is no move.
-    let largest = places.iter().map(|place| shift(sides(detector, place))).fold(0.0, f64::max);
+    let largest = positions.iter().map(|position| shift(sides(detector, position))).fold(0.0, f64::max);
     let first = shift([before, after]);
     let missing = (if largest > first + 1e-3 { largest } else { first }).ceil() as usize;
     if before < after { [missing, 0] } else { [0, missing] }

@@ -45,12 +45,12 @@ impl FilteredBackprojection {
                 (end - start) / course.usual
             ));
         }
-        let repeats = self.places.len().saturating_sub(course.directions);
+        let repeats = self.positions.len().saturating_sub(course.directions);
         // A few directions of uneven scans are nearly one, and the first and the last view of a turn may be.
         if repeats > 1 && course.directions > 1 && repeats as f64 > REPEATED * course.directions as f64 {
             notes.push(format!(
                 "{} views look from {} directions: views from one direction share its weight",
-                self.places.len(),
+                self.positions.len(),
                 course.directions
             ));
         }
@@ -59,7 +59,7 @@ impl FilteredBackprojection {
     }
 
     fn tell_of_arc(&self, span: f64, usual: f64, notes: &mut Vec<String>) {
-        let Some(place) = self.places.first() else { return };
+        let Some(position) = self.positions.first() else { return };
         if span < PI {
             notes.push(format!(
                 "the views cover {}: less than half a turn leaves streaks, blurs edges along the missing directions and makes values \
@@ -71,7 +71,7 @@ impl FilteredBackprojection {
         // The widest ray of the fan.
         let detector = self.widened.detector();
         let half = 0.5 * detector.columns as f64 * detector.pitch_mm[0];
-        let fan = place.distances.map_or(0.0, |[_, depth]| 2.0 * (half / depth).atan());
+        let fan = position.distances.map_or(0.0, |[_, depth]| 2.0 * (half / depth).atan());
         notes.push(format!("a short scan of {}, with Parker's weights", degrees(span)));
         // The span of a scan in steps ends at its last view; the scan covers a step more.
         if span + usual < PI + fan - 1e-6 {
@@ -89,7 +89,8 @@ impl FilteredBackprojection {
             );
             return;
         }
-        let Some([before, after]) = self.places.first().map(|place| sides(self.measured.detector(), place))
+        let Some([before, after]) =
+            self.positions.first().map(|position| sides(self.measured.detector(), position))
         else {
             return;
         };

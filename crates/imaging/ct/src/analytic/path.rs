@@ -21,9 +21,9 @@ pub(super) const WIDE: f64 = PI / 12.0;
 /// 90° 10 times, and leaving out the margin 13 times.
 const FILLED_SHIFTED: f64 = PI / 3.0;
 
-/// Where a view is on its path.
+/// Where source and detector of a view are on their path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ViewPosition {
     /// θ of [`rayspin_core::Orbit`], from 0 to 2π.
     pub(super) angle: f64,
     /// Distance of the source from the axis and from the detector, mm; none for parallel rays.
@@ -55,15 +55,15 @@ fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     (0..3).map(|axis| a[axis] * b[axis]).sum()
 }
 
-/// Places of all views.
+/// Positions of all views.
 ///
 /// Errors: a path that is no circle around z, a detector that is curved, tilted or turned away from the axis.
-pub(super) fn places(geometry: &ProjectionGeometry) -> Result<Vec<Place>> {
+pub(super) fn positions(geometry: &ProjectionGeometry) -> Result<Vec<ViewPosition>> {
     if let Some(radius) = geometry.detector().radius_mm {
         let found = format!("one of radius {radius} mm");
         return Err(Error::value("detector of filtered back-projection", "a flat one", found));
     }
-    let mut places = Vec::with_capacity(geometry.views().len());
+    let mut positions = Vec::with_capacity(geometry.views().len());
     let mut height = None;
     for (index, view) in geometry.views().iter().enumerate() {
         let fail = |expected: &str, found: String| {
@@ -113,9 +113,9 @@ pub(super) fn places(geometry: &ProjectionGeometry) -> Result<Vec<Place>> {
             dot(from_middle, view.u) / detector.pitch_mm[0] + 0.5 * (detector.columns - 1) as f64,
         ];
         let sense = dot(view.u, [angle.cos(), angle.sin(), 0.0]).signum();
-        places.push(Place { angle, distances, principal, sense });
+        positions.push(ViewPosition { angle, distances, principal, sense });
     }
-    Ok(places)
+    Ok(positions)
 }
 
 /// The directions of a scan's views, and the weights that follow from them.
@@ -146,16 +146,16 @@ pub(super) struct Gaps {
     pub(super) widest: [f64; 2],
 }
 
-/// The directions of the places; `shifted` says that the detector sees one side of the axis alone, so that
+/// The directions of the positions; `shifted` says that the detector sees one side of the axis alone, so that
 /// the whole turn is needed.
-pub(super) fn course(places: &[Place], shifted: bool) -> Course {
-    let turn = Circle::new(places, TAU);
+pub(super) fn course(positions: &[ViewPosition], shifted: bool) -> Course {
+    let turn = Circle::new(positions, TAU);
     let directions = turn.directions.len();
-    Course { directions, ..part(places, turn, shifted) }
+    Course { directions, ..part(positions, turn, shifted) }
 }
 
-fn part(places: &[Place], turn: Circle, shifted: bool) -> Course {
-    let parallel = places.iter().all(|place| place.distances.is_none());
+fn part(positions: &[ViewPosition], turn: Circle, shifted: bool) -> Course {
+    let parallel = positions.iter().all(|position| position.distances.is_none());
     let end = turn.end();
     let span = TAU - end.unwrap_or(0.0);
     let closes = match end {
@@ -164,15 +164,15 @@ fn part(places: &[Place], turn: Circle, shifted: bool) -> Course {
         // A turn without this part lacks a step more.
         Some(end) => shifted && end - turn.usual <= FILLED_SHIFTED + TOLERANCE,
     };
-    if closes { turn.closed(Coverage::Turn, span) } else { half_turn_or_arc(places, turn, span) }
+    if closes { turn.closed(Coverage::Turn, span) } else { half_turn_or_arc(positions, turn, span) }
 }
 
-fn half_turn_or_arc(places: &[Place], turn: Circle, span: f64) -> Course {
-    if places.iter().any(|place| place.distances.is_some()) {
+fn half_turn_or_arc(positions: &[ViewPosition], turn: Circle, span: f64) -> Course {
+    if positions.iter().any(|position| position.distances.is_some()) {
         return turn.open(span);
     }
     // What parallel rays measure is the same from the other side, however the angles are numbered.
-    let half = Circle::new(places, PI);
+    let half = Circle::new(positions, PI);
     match half.end() {
         None => half.closed(Coverage::HalfTurn, span.max(PI)),
         // In FBP of ellipses the error is smaller where the views beside the gap stand for it, up to half of
@@ -205,9 +205,12 @@ struct Circle {
 }
 
 impl Circle {
-    fn new(places: &[Place], period: f64) -> Self {
-        let mut angles: Vec<(f64, usize)> =
-            places.iter().enumerate().map(|(view, place)| (place.angle.rem_euclid(period), view)).collect();
+    fn new(positions: &[ViewPosition], period: f64) -> Self {
+        let mut angles: Vec<(f64, usize)> = positions
+            .iter()
+            .enumerate()
+            .map(|(view, position)| (position.angle.rem_euclid(period), view))
+            .collect();
         angles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let gaps = |angles: &[(f64, usize)]| -> Vec<f64> {
             let next = angles.iter().skip(1).map(|next| next.0);
@@ -226,7 +229,7 @@ impl Circle {
         let middles: Vec<(f64, usize)> = directions.iter().map(|one| (mean(one), 0)).collect();
         let gaps = gaps(&middles);
         let second = gaps.iter().rev().skip(1).copied().fold(0.0, f64::max);
-        Self { views: places.len(), period, directions, largest, second, usual: usual(&gaps), gaps }
+        Self { views: positions.len(), period, directions, largest, second, usual: usual(&gaps), gaps }
     }
 
     fn is_unusual(&self, gap: f64) -> bool {

@@ -32,7 +32,7 @@ use rayspin_kernels::median;
 use rayspin_kernels::median::reference::mirrored;
 use rayspin_run::{About, Param, Value, params};
 
-use super::{Correction, GROUP, Place, Views, odd};
+use super::{ActsOn, Correction, GROUP, Views, odd};
 
 /// The parts of the columns that medians are wide without the user's word: 51 and 21 of 2048 columns, as the
 /// authors have it. So many of 640 columns, of a tooth, smear its edges, and 17 and 7 do not.
@@ -71,8 +71,8 @@ impl Correction for Rings {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Lines
+    fn acts_on(&self) -> ActsOn {
+        ActsOn::Lines
     }
 
     fn alone(&self, _: usize) -> bool {
@@ -95,7 +95,7 @@ impl Correction for Rings {
         let threads = if rows >= cpu.threads() { 1 } else { cpu.threads() };
         let width = |given: Option<usize>, part: usize| given.unwrap_or((columns / part).max(3) | 1);
         let (large, small) = (width(self.ring_large, LARGE), width(self.ring_small, SMALL));
-        let run = Run { cpu, rings: self, large, small, shape: [count, columns], threads };
+        let run = RingRemoval { cpu, rings: self, large, small, shape: [count, columns], threads };
         let (found, stop) = (AtomicU64::new(0), Stop::of_caller());
         let one = |buffers: &mut Buffers, mut row: ArrayViewMut2<'_, f32>| -> Result<()> {
             stop.check()?;
@@ -136,7 +136,7 @@ impl Buffers {
     }
 }
 
-struct Run<'a> {
+struct RingRemoval<'a> {
     cpu: &'a Cpu,
     rings: &'a Rings,
     /// Columns of the medians.
@@ -148,7 +148,7 @@ struct Run<'a> {
     threads: usize,
 }
 
-impl Run<'_> {
+impl RingRemoval<'_> {
     /// Corrects line integrals `[view, column]`; how many columns were replaced.
     fn sinogram(&self, lines: &mut ArrayViewMut2<'_, f32>, buffers: &mut Buffers) -> Result<u64> {
         let [views, columns] = self.shape;

@@ -51,20 +51,20 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
             extended.iter_mut().zip(ends.count()).for_each(|(sum, count)| *sum += count);
             Ok(ends)
         };
-        let filtered = match sizes.place {
-            Place::Host => {
+        let filtered = match sizes.filtered_on {
+            FilteredOn::Host => {
                 let lines = state.take_lines()?;
                 let ends = ends(&lines, 0..views)?;
                 let lines = Array::from_vec(device, &[views, rows, columns], lines)?;
                 method.filter_extended(lines, 0..views, &ends)?
             }
-            Place::Gpu => {
+            FilteredOn::Gpu => {
                 let lines = state.lines(0..views)?;
                 let ends = ends(&lines, 0..views)?;
                 let lines = Array::from_slice(device, &[views, rows, columns], &lines)?;
                 method.filter_extended(lines, 0..views, &ends)?
             }
-            Place::Parts => {
+            FilteredOn::Parts => {
                 let shape = method.filtered_geometry().shape();
                 let mut all = zeroed("filtered projections", voxels(&shape)?)?;
                 for (part, to) in
@@ -110,7 +110,7 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
 
 /// Where line integrals are filtered, and where the filtered projections are then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FilteredOn {
     /// On the CPU.
     Host,
     /// On a GPU that holds all of them.
@@ -122,7 +122,7 @@ enum Place {
 /// What filtered back-projection takes.
 #[derive(Clone, Copy)]
 struct Sizes {
-    place: Place,
+    filtered_on: FilteredOn,
     /// Bytes of the line integrals, and of the filtered projections.
     lines: u64,
     filtered: u64,
@@ -145,15 +145,15 @@ impl Sizes {
         let [views, _, columns] = geometry.shape();
         let problem =
             Problem { operation: Operation::Backproject, geometry: geometry.clone(), grid: *spec.grid() };
-        let place = match method.filter_device().kind() {
-            BackendKind::Cpu => Place::Host,
-            BackendKind::Cuda if spec.views_at_a_time() >= views => Place::Gpu,
-            BackendKind::Cuda => Place::Parts,
+        let filtered_on = match method.filter_device().kind() {
+            BackendKind::Cpu => FilteredOn::Host,
+            BackendKind::Cuda if spec.views_at_a_time() >= views => FilteredOn::Gpu,
+            BackendKind::Cuda => FilteredOn::Parts,
         };
         // Ends of rows are found where line integrals are filtered.
-        let ends = if place == Place::Parts { spec.views_at_a_time() } else { views };
+        let ends = if filtered_on == FilteredOn::Parts { spec.views_at_a_time() } else { views };
         Ok(Self {
-            place,
+            filtered_on,
             lines: REAL * spec.pixels()?,
             filtered: REAL * voxels(&geometry.shape())? as u64,
             columns: columns as u64,
@@ -172,10 +172,10 @@ impl Sizes {
 
     /// Bytes of the filtered projections beside the line integrals that the run began with.
     fn beside(&self) -> Bytes {
-        match self.place {
-            Place::Host if !self.kept && self.filtered == self.lines => Bytes::default(),
-            Place::Host | Place::Parts => Bytes::host(self.filtered),
-            Place::Gpu => Bytes { host: 0, gpu: self.filtered },
+        match self.filtered_on {
+            FilteredOn::Host if !self.kept && self.filtered == self.lines => Bytes::default(),
+            FilteredOn::Host | FilteredOn::Parts => Bytes::host(self.filtered),
+            FilteredOn::Gpu => Bytes { host: 0, gpu: self.filtered },
         }
     }
 
@@ -185,22 +185,23 @@ impl Sizes {
     }
 
     fn filter(&self) -> Cost {
-        let (also, freed) = match self.place {
+        let (also, freed) = match self.filtered_on {
             // A copy of the line integrals, which is widened.
-            Place::Host if self.filtered > self.lines => match self.kept {
+            FilteredOn::Host if self.filtered > self.lines => match self.kept {
                 true => (Bytes::host(self.lines), 0),
                 false => (Bytes::default(), self.lines),
             },
-            Place::Host => (Bytes::default(), 0),
-            Place::Gpu => (Bytes { host: 0, gpu: self.lines }, 0),
-            Place::Parts => {
+            FilteredOn::Host => (Bytes::default(), 0),
+            FilteredOn::Gpu => (Bytes { host: 0, gpu: self.lines }, 0),
+            FilteredOn::Parts => {
                 (Bytes { host: self.part(self.filtered), gpu: self.part(self.lines + self.filtered) }, 0)
             }
         };
         let weights = self.weights(self.some);
-        let weights = Bytes { host: weights, gpu: if self.place == Place::Host { 0 } else { weights } };
+        let weights =
+            Bytes { host: weights, gpu: if self.filtered_on == FilteredOn::Host { 0 } else { weights } };
         let [host, gpu] = self.extensions;
-        let extensions = Bytes { host, gpu: if self.place == Place::Host { 0 } else { gpu } };
+        let extensions = Bytes { host, gpu: if self.filtered_on == FilteredOn::Host { 0 } else { gpu } };
         let length = (2 * self.columns).next_power_of_two() as f64;
         let rows = self.filtered as f64 / (REAL * self.columns) as f64;
         let work = Work { flops: 5.0 * rows * length * length.log2(), bytes: 4.0 * self.filtered as f64 };
@@ -221,8 +222,8 @@ impl Sizes {
         let sums = if self.some < self.views { 2 * slab } else { slab };
         let projector = spec.backproject_bytes(self.some, slices);
         // A certificate reads the filtered projections.
-        let read = if self.place == Place::Gpu && spec.certifies() { self.filtered } else { 0 };
-        let uploaded = if self.place == Place::Gpu { 0 } else { self.part(self.filtered) };
+        let read = if self.filtered_on == FilteredOn::Gpu && spec.certifies() { self.filtered } else { 0 };
+        let uploaded = if self.filtered_on == FilteredOn::Gpu { 0 } else { self.part(self.filtered) };
         let memory = match spec.on_gpu() {
             true => Bytes { host: volume + beside + read, gpu: sums + uploaded + projector },
             false => Bytes::host(volume + beside + projector),
