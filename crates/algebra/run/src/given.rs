@@ -75,20 +75,20 @@ impl FromIterator<(String, String)> for Given {
 /// Something that options need to act on a run.
 pub trait Need {
     /// What is known of a run.
-    type Run<'a>;
+    type Facts<'a>;
     /// Whether the run has it; none while that is not known.
-    fn met(&self, run: &Self::Run<'_>) -> Option<bool>;
+    fn met(&self, run: &Self::Facts<'_>) -> Option<bool>;
     /// It, in words.
     fn expected(&self) -> String;
     /// What the run has instead.
-    fn found(&self, run: &Self::Run<'_>) -> String;
+    fn found(&self, run: &Self::Facts<'_>) -> String;
 }
 
 /// An option, by its field, and what it needs.
 pub type Row<N> = (&'static str, &'static [N]);
 
 /// Refuses the first option given that does not act on the run, as far as the run is known.
-pub fn refuse_idle<N: Need>(table: &[Row<N>], given: &Given, run: &N::Run<'_>) -> Result<(), BadInput> {
+pub fn refuse_idle<N: Need>(table: &[Row<N>], given: &Given, run: &N::Facts<'_>) -> Result<(), BadInput> {
     for (field, needs) in table {
         let Some(option) = given.name(field) else { continue };
         if let Some(need) = needs.iter().find(|need| need.met(run) == Some(false)) {

@@ -158,7 +158,7 @@ fn typed<R, N>(row: &OptionRow<R, N>, matches: &ArgMatches) -> Option<Setting> {
 }
 
 /// The rows that become options; others are the program's own.
-fn own<T: Table>() -> impl Iterator<Item = &'static OptionRow<T::Request, T::Needs>> {
+fn own<T: Table>() -> impl Iterator<Item = &'static OptionRow<T::Request, T::Requirement>> {
     T::rows().iter().filter(|row| row.kind != Kind::Program)
 }
 

@@ -9,6 +9,6 @@ pub(crate) fn keyword(name: &'static str) -> &'static str {
 
 /// The rows that are keywords.
 pub(crate) fn rows<T: Table>()
--> impl Iterator<Item = (&'static str, &'static OptionRow<T::Request, T::Needs>)> {
+-> impl Iterator<Item = (&'static str, &'static OptionRow<T::Request, T::Requirement>)> {
     T::rows().iter().filter_map(|row| Some((row.keyword?, row)))
 }

@@ -12,7 +12,7 @@ use rayspin::io::WriteOptions;
 use rayspin::io::cfl::Layout;
 use rayspin::job::ct::Ct;
 use rayspin::job::mri::{self as job, Input, Mri, Request};
-use rayspin::job::{Error as RunError, Place};
+use rayspin::job::{ComputeTarget, Error as RunError};
 use rayspin::mri::recon::{LAMBDA, Searched, Volume};
 use rayspin::run::Given as Names;
 
@@ -361,7 +361,7 @@ pub(crate) fn plan<'py>(
 /// The arguments of a run.
 pub(crate) struct Wanted {
     pub(crate) request: Request,
-    pub(crate) place: Place,
+    pub(crate) place: ComputeTarget,
     /// The files of the scan.
     pub(crate) sources: Vec<PathBuf>,
 }
@@ -383,7 +383,7 @@ impl Wanted {
         let method = asked(py, method, &keywords, &mut given)?;
         let mut request = Request { collects: true, method, given: given.clone(), ..Request::of(input) };
         settings.put(job::options(), &given, &mut request).map_err(|error| of_run(Call::Recon, error))?;
-        let mut place = Place::of(processor.device);
+        let mut place = ComputeTarget::of(processor.device);
         place.finish_on_cpu = device == "auto";
         Ok(Self { request, place, sources })
     }

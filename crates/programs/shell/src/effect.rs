@@ -78,7 +78,7 @@ fn name_of(option: &clap::Arg) -> String {
 }
 
 /// Refuses the first option given that does not act on the run, as far as the run is known.
-pub fn refuse_idle<N: Need>(table: &[Row<N>], given: &Given, run: &N::Run<'_>) -> Result<()> {
+pub fn refuse_idle<N: Need>(table: &[Row<N>], given: &Given, run: &N::Facts<'_>) -> Result<()> {
     Ok(rayspin_run::refuse_idle(table, &given.own, run)?)
 }
 

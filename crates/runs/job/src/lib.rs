@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 
 pub mod asked;
+mod compute_target;
 pub mod ct;
 mod error;
 pub mod mri;
-mod place;
 mod remedies;
 pub mod rows;
 mod told;
 
+pub use compute_target::ComputeTarget;
 pub use error::{Error, Result};
-pub use place::Place;
 pub use remedies::{remedies, remedy};
 pub use told::Told;

@@ -376,10 +376,10 @@ pub trait Table: 'static {
     /// The request that they go to.
     type Request: 'static;
     /// What they may need.
-    type Needs: 'static;
+    type Requirement: 'static;
 
     /// The table, in the order in which help shows it.
-    fn rows() -> &'static [OptionRow<Self::Request, Self::Needs>];
+    fn rows() -> &'static [OptionRow<Self::Request, Self::Requirement>];
 }
 
 /// `--memory`, of every run.
@@ -483,7 +483,7 @@ pub(crate) fn record<R, N>(table: &[OptionRow<R, N>], request: &R, recorder: &mu
 pub(crate) fn refuse_idle_rows<R, N: Need + Copy>(
     table: &[OptionRow<R, N>],
     given: &Given,
-    run: &N::Run<'_>,
+    run: &N::Facts<'_>,
 ) -> Result<()> {
     let needs: Vec<_> = table.iter().map(|row| (row.name, row.needs)).collect();
     Ok(refuse_idle(&needs, given, run)?)

@@ -9,7 +9,7 @@ use rayspin_device::Device;
 use rayspin_job::asked::{Asked, Typed};
 use rayspin_job::mri::{Finished, Input, Planned, Request, options};
 use rayspin_job::rows::{Setting, Settings};
-use rayspin_job::{Error, Place, Result, ct};
+use rayspin_job::{ComputeTarget, Error, Result, ct};
 use rayspin_mri::recon::{ReconOptions, Selection, reconstruct_scan};
 use rayspin_mri::scan::{FrameOptions, Scan, Window};
 use rayspin_mri::simulate::trajectory::{Sampling, SpokeAngles};
@@ -25,8 +25,8 @@ fn recorder() -> RunRecorder {
     RunRecorder::start("test", "1", [""; 0], "cpu", 1)
 }
 
-fn place() -> Place {
-    Place::of(Device::cpu().unwrap())
+fn target() -> ComputeTarget {
+    ComputeTarget::of(Device::cpu().unwrap())
 }
 
 fn cg_sense(iterations: u64) -> Asked<rayspin_job::mri::Mri> {
@@ -37,7 +37,7 @@ fn cg_sense(iterations: u64) -> Asked<rayspin_job::mri::Mri> {
 
 fn planned(mut request: Request, memory: Option<u64>) -> Result<Planned<'static>> {
     request.memory = memory;
-    request.begin(place(), Monitor::silent(), recorder())?.read()?.choose()?.plan()
+    request.begin(target(), Monitor::silent(), recorder())?.read()?.choose()?.plan()
 }
 
 fn finished(request: Request) -> Finished<'static> {
@@ -115,7 +115,7 @@ fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_a
     let lines = ndarray::Array3::from_elem((12, 1, 16), 0.1f32);
     let scan = Scan::new(Measured::Lines(lines), even_angles(12, std::f64::consts::PI), None).unwrap();
     let request = || ct::Request::of(ct::Input::Scan(Arc::new(scan.clone())));
-    let begun = request().begin(place(), Monitor::silent(), recorder()).unwrap();
+    let begun = request().begin(target(), Monitor::silent(), recorder()).unwrap();
     let planned = begun.read().unwrap().choose().unwrap().plan().unwrap();
     assert!(planned.plan().budget.peak() > 0 && !planned.is_cut());
     let mut finished = planned.run::<Error>(&mut |_| Ok(())).unwrap();
@@ -131,7 +131,7 @@ fn a_ct_scan_in_memory_is_reconstructed_and_rays_that_it_states_are_not_stated_a
     stated.geometry = Some(finished.geometry.clone());
     let given: Given = [("pixel".to_owned(), "pixel_mm".to_owned())].into_iter().collect();
     let request = ct::Request { given, ..ct::Request::of(ct::Input::Scan(Arc::new(stated))) };
-    let refused = request.begin(place(), Monitor::silent(), recorder()).err().unwrap();
+    let refused = request.begin(target(), Monitor::silent(), recorder()).err().unwrap();
     let expected = "pixel_mm: expected a scan that does not state its rays, found one that does";
     assert!(refused.to_string().starts_with(expected), "{refused}");
 }

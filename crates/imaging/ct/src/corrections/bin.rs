@@ -14,7 +14,7 @@ use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, View};
 use rayspin_device::Device;
 use rayspin_run::{About, Param, Value, params};
 
-use super::{Content, Correction, GROUP, Place, Views};
+use super::{ActsOn, Content, Correction, GROUP, Views};
 
 const fn bins(help: &'static str) -> Param {
     Param::new(GROUP, help)
@@ -39,8 +39,8 @@ impl Correction for Bin {
         About { name: "bin", help: "Neighbouring views, rows and columns become one" }
     }
 
-    fn place(&self) -> Place {
-        Place::Measured
+    fn acts_on(&self) -> ActsOn {
+        ActsOn::Measured
     }
 
     fn check(&self) -> Result<()> {

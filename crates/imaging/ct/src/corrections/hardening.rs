@@ -17,7 +17,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::Device;
 use rayspin_run::{About, Param, Value, params};
 
-use super::{Correction, GROUP, Place, Views, missing};
+use super::{ActsOn, Correction, GROUP, Views, missing};
 use crate::simulate::Spectrum;
 
 /// Places of the table of s⁻¹. Its error is below 1e-6 of the largest line integral.
@@ -50,8 +50,8 @@ impl Correction for Hardening {
         About { name: "hardening", help: "Beam hardening, by a polynomial or for water and a tube's voltage" }
     }
 
-    fn place(&self) -> Place {
-        Place::Lines
+    fn acts_on(&self) -> ActsOn {
+        ActsOn::Lines
     }
 
     fn check(&self) -> Result<()> {

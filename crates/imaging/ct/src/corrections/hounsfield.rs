@@ -17,7 +17,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::Cpu;
 use rayspin_run::{About, Param, Value, params};
 
-use super::{Correction, GROUP, Place, missing, positive};
+use super::{ActsOn, Correction, GROUP, missing, positive};
 
 params! {
     /// The volume in Hounsfield units.
@@ -43,8 +43,8 @@ impl Correction for Hounsfield {
         About { name: "hounsfield", help: "The volume in Hounsfield units, from water and air" }
     }
 
-    fn place(&self) -> Place {
-        Place::Volume
+    fn acts_on(&self) -> ActsOn {
+        ActsOn::Volume
     }
 
     fn check(&self) -> Result<()> {

@@ -2,9 +2,9 @@
 //! a file of its own that opens with its equation; [`Table::default`] lists them in the order in which they
 //! act.
 //!
-//! Some act on what was [measured](Place::Measured), counts with their flat and dark fields; then
-//! [`Scan::into_lines`] makes line integrals of the counts, and others act on [these](Place::Lines) or on the
-//! [volume](Place::Volume).
+//! Some act on what was [measured](ActsOn::Measured): counts with their flat and dark fields. Then
+//! [`Scan::into_lines`] makes line integrals of the counts. Others act on [these](ActsOn::Lines) or on the
+//! [volume](ActsOn::Volume).
 
 mod bin;
 mod hardening;
@@ -35,7 +35,7 @@ pub use rings_wavelet::RingsWavelet;
 
 /// What a correction acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ActsOn {
     /// Counts, flat and dark fields; of a scan that has line integrals alone, these.
     Measured,
     /// Line integrals.
@@ -72,7 +72,7 @@ pub trait Correction: Parameters + CopyCorrection {
     fn about(&self) -> About;
 
     /// What it acts on.
-    fn place(&self) -> Place;
+    fn acts_on(&self) -> ActsOn;
 
     /// Fails where its parameters do not go together, or one is missing.
     fn check(&self) -> Result<()> {
@@ -177,7 +177,7 @@ impl Corrections {
         let names: Vec<_> = table.iter().map(|one| one.about().name).collect();
         let place = |one: &dyn Correction| {
             let name = one.about().name;
-            (one.place() as usize, names.iter().position(|known| *known == name).unwrap_or(usize::MAX))
+            (one.acts_on() as usize, names.iter().position(|known| *known == name).unwrap_or(usize::MAX))
         };
         let mut list: Vec<Arc<dyn Correction>> = corrections.into_iter().collect();
         list.sort_by_key(|one| place(&**one));
@@ -196,8 +196,8 @@ impl Corrections {
         self.0.iter().map(|one| &**one)
     }
 
-    fn at(&self, place: Place) -> impl Iterator<Item = &dyn Correction> {
-        self.iter().filter(move |one| one.place() == place)
+    fn acting_on(&self, what: ActsOn) -> impl Iterator<Item = &dyn Correction> {
+        self.iter().filter(move |one| one.acts_on() == what)
     }
 
     /// Views, rows and columns that become one.
@@ -233,7 +233,7 @@ impl Corrections {
         let Scan { mut measured, angles, geometry, .. } = scan;
         let bins = self.bins();
         let mut pixel_mm = geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(pixel_mm);
-        for one in self.at(Place::Measured) {
+        for one in self.acting_on(ActsOn::Measured) {
             let correct =
                 |values: &mut Array3<f32>, content| self.correct(device, one, values, (content, pixel_mm));
             let (count, of) = match &mut measured {
@@ -262,7 +262,7 @@ impl Corrections {
         let scan = Scan::new(measured, angles.collect(), geometry)?;
         let (angles, geometry) = (scan.angles.clone(), scan.geometry.clone());
         let mut lines = scan.into_lines(device.cpu_side(), notes)?;
-        for one in self.at(Place::Lines) {
+        for one in self.acting_on(ActsOn::Lines) {
             let count = self.correct(device, one, &mut lines, (Content::Lines, pixel_mm))?;
             replaced(one, count, lines.len(), notes);
         }
@@ -304,7 +304,7 @@ impl Corrections {
         pixel_mm: Option<[f64; 2]>,
     ) -> Result<()> {
         self.check_arriving(lines.dim().1)?;
-        for one in self.at(Place::Measured).chain(self.at(Place::Lines)) {
+        for one in self.acting_on(ActsOn::Measured).chain(self.acting_on(ActsOn::Lines)) {
             self.correct(device, one, lines, (Content::Lines, pixel_mm))?;
         }
         Ok(())
@@ -319,7 +319,7 @@ impl Corrections {
     ///
     /// Errors: as each correction.
     pub fn volume(&self, cpu: &Cpu, volume: &mut Array3<f32>) -> Result<()> {
-        self.at(Place::Volume).try_for_each(|one| one.volume(cpu, volume))
+        self.acting_on(ActsOn::Volume).try_for_each(|one| one.volume(cpu, volume))
     }
 }
 

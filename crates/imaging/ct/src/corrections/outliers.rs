@@ -24,7 +24,7 @@ use rayspin_kernels::median;
 use rayspin_kernels::median::reference::mirrored;
 use rayspin_run::{About, Param, Value, params};
 
-use super::{Correction, GROUP, Place, Views, odd};
+use super::{ActsOn, Correction, GROUP, Views, odd};
 
 /// The standard deviation of normal noise over its median absolute deviation.
 const NORMAL: f32 = 1.4826;
@@ -48,8 +48,8 @@ impl Correction for Outliers {
         About { name: "outliers", help: "Hits and defects of single pixels take the median around them" }
     }
 
-    fn place(&self) -> Place {
-        Place::Measured
+    fn acts_on(&self) -> ActsOn {
+        ActsOn::Measured
     }
 
     fn alone(&self, rows: usize) -> bool {

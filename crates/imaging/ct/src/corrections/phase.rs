@@ -23,7 +23,7 @@ use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::median::reference::mirrored;
 use rayspin_run::{About, Param, params};
 
-use super::{Correction, GROUP, Place, Views, missing, positive};
+use super::{ActsOn, Correction, GROUP, Views, missing, positive};
 
 /// hc, keV mm.
 const HC: f64 = 1.239_841_984e-6;
@@ -93,8 +93,8 @@ impl Correction for Phase {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Lines
+    fn acts_on(&self) -> ActsOn {
+        ActsOn::Lines
     }
 
     fn check(&self) -> Result<()> {

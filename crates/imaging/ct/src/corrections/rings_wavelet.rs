@@ -25,7 +25,7 @@ use rayspin_device::cpu::simd::dispatch;
 use rayspin_kernels::median::reference::mirrored;
 use rayspin_run::{About, Param, Value, params};
 
-use super::{Correction, GROUP, Place, Views};
+use super::{ActsOn, Correction, GROUP, Views};
 
 /// Daubechies' filter of five vanishing moments. `kernels::wavelet` has filters of two at most, which do not
 /// keep narrow stripes and wide structures apart.
@@ -68,8 +68,8 @@ impl Correction for RingsWavelet {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Lines
+    fn acts_on(&self) -> ActsOn {
+        ActsOn::Lines
     }
 
     fn alone(&self, _: usize) -> bool {

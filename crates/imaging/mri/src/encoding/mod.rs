@@ -39,7 +39,7 @@ pub(crate) use spec::Context;
 pub use spec::{Inputs, Spec};
 pub use store::KernelStore;
 pub(crate) use uses::takes;
-pub use uses::{Combine, MapUse, Place, Span, Uses};
+pub use uses::{Combine, MapUse, SampleKind, Span, Uses};
 pub use voxels::{LAMBDA_MATRIX, Voxels};
 
 /// Fewer points of a trajectory at a time save nothing beside the fine grid of their plan.

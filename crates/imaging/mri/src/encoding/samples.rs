@@ -22,12 +22,12 @@ pub(super) struct CoilSamples<'a> {
     device: Device,
     /// `[coil, …]` of the prepared coils.
     shape: Vec<usize>,
-    place: Place<'a>,
+    location: Location<'a>,
     /// What samples of the host are multiplied by.
     factor: f64,
 }
 
-enum Place<'a> {
+enum Location<'a> {
     Device(Array<C32>),
     Host(HostSamples<'a>, Option<&'a Mixing>),
     Gone,
@@ -39,7 +39,7 @@ impl<'a> CoilSamples<'a> {
     pub(super) fn on_host(device: &Device, samples: HostSamples<'a>, mixing: Option<&'a Mixing>) -> Self {
         let coils = mixing.map_or(samples.shape()[0], Mixing::kept);
         let shape = [&[coils], &samples.shape()[1..]].concat();
-        Self { device: device.clone(), shape, place: Place::Host(samples, mixing), factor: 1.0 }
+        Self { device: device.clone(), shape, location: Location::Host(samples, mixing), factor: 1.0 }
     }
 
     /// Moves the samples to the device, if it is the CPU or if all coils are taken at a time (`batch` is none
@@ -50,11 +50,11 @@ impl<'a> CoilSamples<'a> {
             return Ok(self);
         }
         let coils = self.coils();
-        let mut array = match std::mem::replace(&mut self.place, Place::Gone) {
-            Place::Host(samples, Some(mixing)) => mixing.of(&self.device, &samples.view(), 0..coils)?,
-            Place::Host(samples, None) => on_device(&self.device, samples)?,
-            place => {
-                self.place = place;
+        let mut array = match std::mem::replace(&mut self.location, Location::Gone) {
+            Location::Host(samples, Some(mixing)) => mixing.of(&self.device, &samples.view(), 0..coils)?,
+            Location::Host(samples, None) => on_device(&self.device, samples)?,
+            location => {
+                self.location = location;
                 return Ok(self);
             }
         };
@@ -66,9 +66,11 @@ impl<'a> CoilSamples<'a> {
 
     /// The samples of the host, and what their coils become. Errors: they are on the device.
     pub(super) fn into_host(self) -> Result<(HostSamples<'a>, Option<&'a Mixing>)> {
-        match self.place {
-            Place::Host(samples, mixing) => Ok((samples, mixing)),
-            Place::Device(_) | Place::Gone => Err(Error::value("samples", "samples of the host", "others")),
+        match self.location {
+            Location::Host(samples, mixing) => Ok((samples, mixing)),
+            Location::Device(_) | Location::Gone => {
+                Err(Error::value("samples", "samples of the host", "others"))
+            }
         }
     }
 
@@ -92,19 +94,19 @@ impl<'a> CoilSamples<'a> {
 
     /// Multiplies them all.
     pub(super) fn scale(&mut self, factor: f64) -> Result<()> {
-        match &mut self.place {
-            Place::Device(array) => vector::scale(factor.into(), array)?,
-            Place::Host(..) | Place::Gone => self.factor *= factor,
+        match &mut self.location {
+            Location::Device(array) => vector::scale(factor.into(), array)?,
+            Location::Host(..) | Location::Gone => self.factor *= factor,
         }
         Ok(())
     }
 
     /// A copy of the coils `range`.
     pub(super) fn part(&self, range: &Range<usize>) -> Result<Array<C32>> {
-        let (samples, mixing) = match &self.place {
-            Place::Device(array) => return part(array, range),
-            Place::Host(samples, mixing) => (samples, mixing),
-            Place::Gone => return Err(Error::value("coils", "each coil once", format!("{range:?}"))),
+        let (samples, mixing) = match &self.location {
+            Location::Device(array) => return part(array, range),
+            Location::Host(samples, mixing) => (samples, mixing),
+            Location::Gone => return Err(Error::value("coils", "each coil once", format!("{range:?}"))),
         };
         let mut taken = match mixing {
             Some(mixing) => mixing.of(&self.device, &samples.view(), range.clone())?,
@@ -124,12 +126,12 @@ impl<'a> CoilSamples<'a> {
         if range.len() < self.coils() {
             return self.part(range);
         }
-        match std::mem::replace(&mut self.place, Place::Gone) {
-            Place::Device(array) => Ok(array),
-            place => {
-                self.place = place;
+        match std::mem::replace(&mut self.location, Location::Gone) {
+            Location::Device(array) => Ok(array),
+            location => {
+                self.location = location;
                 let all = self.part(range)?;
-                self.place = Place::Gone;
+                self.location = Location::Gone;
                 Ok(all)
             }
         }
@@ -142,10 +144,10 @@ impl<'a> CoilSamples<'a> {
 
     /// The centred box of `width` of a grid, of all coils.
     pub(super) fn centre(&self, width: usize) -> Result<Array<C32>> {
-        let (samples, mixing) = match &self.place {
-            Place::Device(array) => return maps::centre(array, width),
-            Place::Host(samples, mixing) => (samples, mixing),
-            Place::Gone => return Err(Error::value("k-space", "samples of coils", "none")),
+        let (samples, mixing) = match &self.location {
+            Location::Device(array) => return maps::centre(array, width),
+            Location::Host(samples, mixing) => (samples, mixing),
+            Location::Gone => return Err(Error::value("k-space", "samples of coils", "none")),
         };
         // A mixing along the readout takes whole lines.
         let lines = mixing.is_some_and(Mixing::needs_lines);
@@ -166,7 +168,7 @@ impl<'a> CoilSamples<'a> {
 impl From<Array<C32>> for CoilSamples<'_> {
     fn from(array: Array<C32>) -> Self {
         let (device, shape) = (array.device().clone(), array.shape().to_vec());
-        Self { device, shape, place: Place::Device(array), factor: 1.0 }
+        Self { device, shape, location: Location::Device(array), factor: 1.0 }
     }
 }
 

@@ -25,13 +25,13 @@ pub enum Span {
 
 /// Which samples a method takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum SampleKind {
     /// Samples on a grid, in a homogeneous field.
     Grid,
     /// Samples with a trajectory, or on a grid in an inhomogeneous field.
     Trajectory,
     /// Either.
-    Anywhere,
+    Any,
 }
 
 /// How a method uses coil sensitivity maps.
@@ -51,7 +51,7 @@ pub struct Uses {
     /// What it solves for at once.
     pub span: Span,
     /// Which samples it takes.
-    pub place: Place,
+    pub samples: SampleKind,
     /// Coil sensitivity maps.
     pub maps: MapUse,
     /// Whether it weights samples by their density.
@@ -70,7 +70,7 @@ impl Uses {
     pub fn new(maps: MapUse) -> Self {
         Self {
             span: Span::Frame,
-            place: Place::Anywhere,
+            samples: SampleKind::Any,
             maps,
             density: false,
             normal: false,
@@ -82,9 +82,9 @@ impl Uses {
 
 /// Whether a method that uses this takes samples on a grid, or with a trajectory.
 pub(crate) fn takes(uses: Uses, on_grid: bool) -> bool {
-    match uses.place {
-        Place::Anywhere => true,
-        Place::Grid => on_grid,
-        Place::Trajectory => !on_grid,
+    match uses.samples {
+        SampleKind::Any => true,
+        SampleKind::Grid => on_grid,
+        SampleKind::Trajectory => !on_grid,
     }
 }

@@ -35,9 +35,9 @@ pub struct Filled {
     pub calibration: usize,
 }
 
-/// What [`grappa`] takes, before it is done.
+/// The memory that [`grappa`] takes, and the samples that it will fill in.
 #[derive(Debug)]
-pub struct Needs {
+pub struct FillingPlan {
     /// Bytes of the host beside k-space and the calibration lines.
     pub host: u64,
     /// The same of a GPU.
@@ -52,21 +52,21 @@ pub struct Needs {
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
 /// use rayspin_device::Device;
-/// use rayspin_mri::grappa::needs;
+/// use rayspin_mri::grappa::plan_filling;
 ///
 /// let device = Device::cpu()?;
 /// let every_second = ArrayD::from_shape_fn(IxDyn(&[32, 32]), |i| i[0] % 2 == 0 || i[0].abs_diff(16) < 8);
-/// assert!(needs(&device, &every_second, None, 8).is_some_and(|needs| needs.host > 0));
+/// assert!(plan_filling(&device, &every_second, None, 8).is_some_and(|plan| plan.host > 0));
 /// let full = ArrayD::from_elem(IxDyn(&[32, 32]), true);
-/// assert!(needs(&device, &full, None, 8).is_none()); // a grid without gaps
+/// assert!(plan_filling(&device, &full, None, 8).is_none()); // a grid without gaps
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn needs(
+pub fn plan_filling(
     device: &Device,
     sampled: &ArrayD<bool>,
     calibration: Option<&ArrayD<bool>>,
     coils: usize,
-) -> Option<Needs> {
+) -> Option<FillingPlan> {
     let flat = sampled.ndim() == 2;
     let (lines, readout) = lines_of(sampled).ok()?;
     let lattice = Lattice::of(lines.view()).ok()?;
@@ -103,8 +103,10 @@ pub fn needs(
     }
     let sampled = filled_mask(sampled, &readout, &filled);
     Some(match device.kind() {
-        BackendKind::Cpu => Needs { host: weights + learning.max(filling), gpu: 0, sampled },
-        BackendKind::Cuda => Needs { host: weights + learning, gpu: on_gpu.max(weights + filling), sampled },
+        BackendKind::Cpu => FillingPlan { host: weights + learning.max(filling), gpu: 0, sampled },
+        BackendKind::Cuda => {
+            FillingPlan { host: weights + learning, gpu: on_gpu.max(weights + filling), sampled }
+        }
     })
 }
 

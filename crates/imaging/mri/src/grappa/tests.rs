@@ -183,5 +183,5 @@ fn separate_calibration_serves_and_its_lack_is_refused() {
     let lines = Array::from_host(&device, &middle).unwrap();
     let filled = grappa(&device, array(), &sampled, Some((&lines, &known))).unwrap();
     assert!(filled.calibration >= 4 && filled.sampled.iter().all(|&s| s));
-    assert!(super::needs(&device, &sampled, Some(&known), 2).is_some());
+    assert!(super::plan_filling(&device, &sampled, Some(&known), 2).is_some());
 }

@@ -10,7 +10,7 @@
 use rayspin_core::Result;
 use rayspin_run::Step;
 
-use super::{About, Combine, MapUse, Method, Place, Uses, direct, shared};
+use super::{About, Combine, MapUse, Method, SampleKind, Uses, direct, shared};
 use crate::encoding::{Solving, Spec};
 use crate::params;
 use crate::partial::PartialFourier;
@@ -33,7 +33,7 @@ impl Method for Cartesian {
     }
 
     fn uses(&self) -> Uses {
-        Uses { place: Place::Grid, ..Uses::new(MapUse::Combining(self.combine)) }
+        Uses { samples: SampleKind::Grid, ..Uses::new(MapUse::Combining(self.combine)) }
     }
 
     fn suits(&self, facts: &Facts) -> Option<String> {

@@ -14,9 +14,9 @@ use ndarray::ArrayD;
 use rayspin_core::{Error, Result};
 use rayspin_run::{Bytes, Cost, Memory, Step};
 
-use super::{About, Combine, MapUse, Method, Place, Uses, direct, shared};
+use super::{About, Combine, MapUse, Method, SampleKind, Uses, direct, shared};
 use crate::encoding::{Grid, Solving, Spec};
-use crate::grappa::{grappa, needs};
+use crate::grappa::{grappa, plan_filling};
 use crate::params;
 use crate::partial::PartialFourier;
 
@@ -51,7 +51,7 @@ fn fill(grid: Grid<'_>, state: &mut Solving<'_>) -> Result<ArrayD<bool>> {
 /// What filling takes, and where k-space is known then.
 fn filling(spec: &Spec<'_>, grid: Grid<'_>) -> (Cost, Option<ArrayD<bool>>) {
     let lines = grid.calibration.map(|lines| &lines.sampled);
-    let Some(filling) = needs(spec.device(), grid.sampled, lines, spec.coils()) else {
+    let Some(filling) = plan_filling(spec.device(), grid.sampled, lines, spec.coils()) else {
         return (Cost::default(), None);
     };
     let calibrated = match grid.calibration {
@@ -76,7 +76,7 @@ impl Method for Grappa {
     }
 
     fn uses(&self) -> Uses {
-        Uses { place: Place::Grid, ..Uses::new(MapUse::Combining(self.combine)) }
+        Uses { samples: SampleKind::Grid, ..Uses::new(MapUse::Combining(self.combine)) }
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {

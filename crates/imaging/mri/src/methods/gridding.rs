@@ -15,7 +15,7 @@ use rayspin_device::Array;
 use rayspin_kernels::vector;
 use rayspin_run::Step;
 
-use super::{About, Combine, MapUse, Method, Place, Uses, shared};
+use super::{About, Combine, MapUse, Method, SampleKind, Uses, shared};
 use crate::encoding::{Solving, Spec, batches};
 use crate::params;
 
@@ -49,7 +49,7 @@ impl Method for Gridding {
     }
 
     fn uses(&self) -> Uses {
-        Uses { place: Place::Trajectory, density: true, ..Uses::new(MapUse::Combining(self.combine)) }
+        Uses { samples: SampleKind::Trajectory, density: true, ..Uses::new(MapUse::Combining(self.combine)) }
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {

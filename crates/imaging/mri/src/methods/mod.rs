@@ -26,7 +26,7 @@ use rayspin_core::Result;
 pub use rayspin_run::{About, Choice, Idle, Kind, Param, Parameter, Parameters, Rule, Value};
 use rayspin_run::{Step, table};
 
-pub use crate::encoding::{Combine, MapUse, Place, Solve, Span, Uses};
+pub use crate::encoding::{Combine, MapUse, SampleKind, Solve, Span, Uses};
 use crate::encoding::{Solving, Spec, takes};
 use crate::scan::Facts;
 pub use cg_sense::CgSense;

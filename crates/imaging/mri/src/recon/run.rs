@@ -18,7 +18,7 @@ use crate::prepare::Preparation;
 use crate::scan::{self, Frame, Label};
 
 /// A run over the frames of a series.
-pub(super) struct Run {
+pub(super) struct SeriesRun {
     preparation: Preparation,
     reconstructor: Reconstructor,
     options: ReconOptions,
@@ -61,7 +61,7 @@ pub(super) struct RunEnd {
     pub(super) searched: Option<Searched>,
 }
 
-impl Run {
+impl SeriesRun {
     pub(super) fn new(device: &Device, frames: Frames<'_>, options: &ReconOptions) -> Result<Self> {
         let Frames { labels, slices, mut notes } = frames;
         options.validate()?;

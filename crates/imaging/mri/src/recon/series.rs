@@ -3,7 +3,7 @@ use rayspin_core::{C32, Error, Image, Monitor, Ranges, Result};
 use rayspin_device::Device;
 
 use super::judge::Judge;
-use super::run::{Run, RunEnd, as_volumes, grid_of};
+use super::run::{RunEnd, SeriesRun, as_volumes, grid_of};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
 use crate::corrections::measure;
 use crate::encoding::joined;
@@ -104,7 +104,7 @@ pub fn reconstruct_scan(
     if options.prepare.noise.is_none() {
         options.prepare.noise = Some(measure(scan));
     }
-    let mut run = Run::new(device, Frames { labels: &labels, slices: &slices, notes }, &options)?;
+    let mut run = SeriesRun::new(device, Frames { labels: &labels, slices: &slices, notes }, &options)?;
     if let Some(series) = series.as_ref().filter(|_| options.learns_maps()) {
         for slice in 0..series.slices() {
             let Some((label, frame)) = series.maps(slice, frames, &mut run.notes)? else { break };
@@ -164,11 +164,11 @@ pub fn reconstruct_frames(
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
     let labels = frames.labels;
-    images_of(Run::new(device, frames, options)?, labels, source, monitor)
+    images_of(SeriesRun::new(device, frames, options)?, labels, source, monitor)
 }
 
 fn images_of(
-    mut run: Run,
+    mut run: SeriesRun,
     labels: &[Label],
     source: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
     monitor: &Monitor<'_>,

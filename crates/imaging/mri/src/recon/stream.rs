@@ -7,7 +7,7 @@ use rayspin_device::Device;
 use rayspin_run::{Endpoints, StreamTimes};
 pub use rayspin_scan::mri::StreamItem;
 
-use super::run::{Run, RunEnd};
+use super::run::{RunEnd, SeriesRun};
 use super::{Certificate, Frames, ReconOptions, Searched, Solve};
 
 /// All slices of one point in time.
@@ -90,7 +90,7 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
         let expected = "one repetition, to keep coil images apart (choose with `--repetition`)";
         return Err(Error::value("combine none", expected, "several repetitions, or windows").into());
     }
-    let mut run = Run::new(device, frames, options)?;
+    let mut run = SeriesRun::new(device, frames, options)?;
     let slices = run.slices();
     let mut volumes =
         Volumes { slices, collected: Vec::with_capacity(slices), stacks: None, done: 0, shape: None };
@@ -141,7 +141,7 @@ impl Volumes {
     fn push(
         &mut self,
         image: ArrayD<C32>,
-        run: &mut Run,
+        run: &mut SeriesRun,
         emit: &mut dyn FnMut(Volume) -> bool,
         monitor: &Monitor<'_>,
     ) -> Result<()> {

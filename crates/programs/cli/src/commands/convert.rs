@@ -51,7 +51,7 @@ struct Run {
 }
 
 impl Need for Needs {
-    type Run<'a> = Run;
+    type Facts<'a> = Run;
 
     fn met(&self, run: &Run) -> Option<bool> {
         Some(match self {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::atomic::{self, staged};
 use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
-use rayspin::job::Place;
+use rayspin::job::ComputeTarget;
 use rayspin::report::record::{FileEntry, SCHEMA};
 use rayspin::report::{RunRecord, RunRecorder};
 pub(crate) use rayspin_shell::files::{
@@ -289,12 +289,12 @@ pub(crate) fn recorder(context: &Context) -> RunRecorder {
 }
 
 /// Where a run computes, and what it may take.
-pub(crate) fn place(context: &Context) -> Place {
-    let mut place = Place::of(context.device.clone());
-    place.undecided = context.undecided;
-    place.finish_on_cpu = context.finish_on_cpu;
-    place.gpu_memory = context.gpu_memory;
-    place
+pub(crate) fn compute_target(context: &Context) -> ComputeTarget {
+    let mut target = ComputeTarget::of(context.device.clone());
+    target.undecided = context.undecided;
+    target.finish_on_cpu = context.finish_on_cpu;
+    target.gpu_memory = context.gpu_memory;
+    target
 }
 
 /// Gives the running stage's time to the stages that the monitor measured within it.

@@ -97,7 +97,7 @@ const TABLE: &[Row<Needs>] = &[
 ];
 
 impl Need for Needs {
-    type Run<'a> = &'a Mri;
+    type Facts<'a> = &'a Mri;
 
     fn met(&self, run: &&Mri) -> Option<bool> {
         Some(match self {

@@ -4,11 +4,11 @@ use ndarray::ArrayD;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{Error, Geometry, Image};
-use rayspin::ct::corrections::Place as Acts;
+use rayspin::ct::corrections::ActsOn;
 use rayspin::io::png::PngOptions;
 use rayspin::io::{Values, WriteOptions};
 use rayspin::job::ct::{self as job, Ct, Input, Planned, Request};
-use rayspin::job::{Error as RunError, Place as Where};
+use rayspin::job::{ComputeTarget, Error as RunError};
 use rayspin::report::number;
 use rayspin::run::{BadInput, Certificate, Given};
 
@@ -272,7 +272,7 @@ pub(crate) fn recon_ct(
         residuals,
         certificates,
         sources,
-        signed: finished.request.corrections.iter().any(|one| one.place() == Acts::Volume),
+        signed: finished.request.corrections.iter().any(|one| one.acts_on() == ActsOn::Volume),
     })
 }
 
@@ -312,7 +312,7 @@ pub(crate) fn plan_ct<'py>(
 /// What a caller wants of a run.
 struct Wanted {
     request: Request,
-    place: Where,
+    place: ComputeTarget,
     /// The files of the scan.
     sources: Vec<PathBuf>,
 }
@@ -345,7 +345,7 @@ impl Wanted {
             ..Request::of(input)
         };
         settings.put(job::options(), &given, &mut request).map_err(|error| of_run(Call::Ct, error))?;
-        let mut place = Where::of(processor.device);
+        let mut place = ComputeTarget::of(processor.device);
         place.finish_on_cpu = device == "auto";
         Ok(Self { request, place, sources })
     }

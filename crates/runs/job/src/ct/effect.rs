@@ -6,7 +6,7 @@ use super::read::Kind;
 use super::request::{Input, Request};
 
 /// What is known of a run.
-pub struct Run<'a> {
+pub struct RunFacts<'a> {
     pub(super) request: &'a Request,
     pub(super) kind: Kind,
     /// Whether the scan states its rays, and its angles; none while it is not read.
@@ -16,7 +16,7 @@ pub struct Run<'a> {
 
 /// What an option may need.
 #[derive(Clone, Copy)]
-pub enum Needs {
+pub enum Requirement {
     /// A scan that does not state its rays.
     NoRays,
     /// A scan without angles.
@@ -29,13 +29,13 @@ pub enum Needs {
     File,
 }
 
-pub(super) const NO_RAYS: &[Needs] = &[Needs::NoRays];
-pub(super) const WHOLE: &[Needs] = &[Needs::Whole];
+pub(super) const NO_RAYS: &[Requirement] = &[Requirement::NoRays];
+pub(super) const WHOLE: &[Requirement] = &[Requirement::Whole];
 
-impl Need for Needs {
-    type Run<'a> = Run<'a>;
+impl Need for Requirement {
+    type Facts<'a> = RunFacts<'a>;
 
-    fn met(&self, run: &Run<'_>) -> Option<bool> {
+    fn met(&self, run: &RunFacts<'_>) -> Option<bool> {
         match self {
             Self::NoRays => run.rays.map(|rays| !rays || run.request.rtk.is_some()),
             Self::NoAngles => run.angles.map(|angles| !angles),
@@ -55,7 +55,7 @@ impl Need for Needs {
         }
     }
 
-    fn found(&self, _: &Run<'_>) -> String {
+    fn found(&self, _: &RunFacts<'_>) -> String {
         match self {
             Self::NoRays => "one that does".into(),
             Self::NoAngles => "one that does".into(),

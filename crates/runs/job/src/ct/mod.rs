@@ -18,7 +18,7 @@ use rayspin_run::Table;
 use crate::asked::Kit;
 use crate::rows::{OptionRow, Table as Rows};
 
-pub use effect::Needs;
+pub use effect::Requirement;
 pub use options::options;
 pub use plan::Planned;
 pub use request::{Field, Input, Request};
@@ -42,9 +42,9 @@ impl Kit for Ct {
 
 impl Rows for Ct {
     type Request = Request;
-    type Needs = Needs;
+    type Requirement = Requirement;
 
-    fn rows() -> &'static [OptionRow<Request, Needs>] {
+    fn rows() -> &'static [OptionRow<Request, Requirement>] {
         options()
     }
 }

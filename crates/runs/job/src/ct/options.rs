@@ -3,12 +3,12 @@
 use rayspin_ct::recon::AxisOn;
 use rayspin_run::Certify;
 
-use super::effect::{NO_RAYS, Needs, WHOLE};
+use super::effect::{NO_RAYS, Requirement, WHOLE};
 use super::request::{Field, Request};
 use crate::Result;
 use crate::rows::{Kind, Named, OptionRow, Setting, certify, certify_seed, memory, typed};
 
-type Row = OptionRow<Request, Needs>;
+type Row = OptionRow<Request, Requirement>;
 
 const VOLUME: &str = "Volume";
 const SCAN: &str = "Scan";
@@ -89,7 +89,7 @@ const OPTIONS: &[Row] = &[
          views. A volume beyond the memory is reconstructed slab by slab, where the views are in a file.",
     )
     .rare()
-    .needs(&[Needs::File])
+    .needs(&[Requirement::File])
     .puts(|request, _| {
         request.stream = true;
         Ok(())
@@ -97,7 +97,7 @@ const OPTIONS: &[Row] = &[
     Row::new(SCAN, "preview", Kind::Picture, "Picture of the middle slice, written again while views arrive")
         .value("PNG")
         .rare()
-        .needs(&[Needs::Stream])
+        .needs(&[Requirement::Stream])
         .puts(|request, given| {
             request.preview = Some(given.file()?.to_owned());
             Ok(())
@@ -143,7 +143,7 @@ const OPTIONS: &[Row] = &[
     .value("IMAGE|NUMBER")
     .rare()
     .keyword("flats")
-    .needs(&[Needs::File])
+    .needs(&[Requirement::File])
     .puts(|request, given| {
         request.flat = Some(field(&given)?);
         Ok(())
@@ -200,7 +200,7 @@ const OPTIONS: &[Row] = &[
     )
     .details("For an array, or a scan that states no angles.")
     .value("DEGREES")
-    .needs(&[Needs::NoAngles])
+    .needs(&[Requirement::NoAngles])
     .puts(|request, given| {
         request.arc = Some(given.number()?.to_radians());
         Ok(())

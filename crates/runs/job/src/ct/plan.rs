@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rayspin_ct::corrections::Place as Acts;
+use rayspin_ct::corrections::ActsOn;
 use rayspin_ct::recon::{ReconOptions, arriving_budget, budget, slices_at_a_time};
 use rayspin_device::{Backend, Device};
 use rayspin_io::{Format, SeriesWriter};
@@ -13,7 +13,7 @@ use super::read::{Lines, Source};
 use super::request::Request;
 use super::states::{Chosen, Session};
 use crate::Result;
-use crate::place::{Short, plan_of};
+use crate::compute_target::{Short, plan_of};
 
 /// What takes less memory of a run.
 const LESS: &str = "a smaller volume (`--matrix`), some views (`--view`) or rows (`--row`), a stream (`--stream`) or another method (`--method`) takes less";
@@ -68,24 +68,24 @@ impl<'a> Chosen<'a> {
         let Self { mut session, lines, mut options } = self;
         let request = session.request.clone();
         let of_scan = |error| request.input.error(error);
-        let device = session.place.device.clone();
+        let device = session.target.device.clone();
         let (process, options_of_job) = (session.process, &mut options);
         let mut job = PlanJob { request: &request, lines: &lines, process, options: options_of_job, device };
-        let (place, recorder, mut notes) = (&mut session.place, &mut session.told.recorder, Vec::new());
-        if place.undecided.is_some() {
+        let (target, recorder, mut notes) = (&mut session.target, &mut session.told.recorder, Vec::new());
+        if target.undecided.is_some() {
             let whole = job.plan().map_err(of_scan)?;
-            job.process += place.decide(&whole, session.starting.take(), recorder, &mut notes)?;
-            job.device = place.device.clone();
+            job.process += target.decide(&whole, session.starting.take(), recorder, &mut notes)?;
+            job.device = target.device.clone();
         }
-        let mut limits = place.limits()?;
+        let mut limits = target.limits()?;
         let mut fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
         if let Err(short) = &fitted
-            && let Some(why) = place.leave_gpu(short, &limits, recorder)
+            && let Some(why) = target.leave_gpu(short, &limits, recorder)
         {
             notes.push(why);
-            job.device = place.device.clone();
+            job.device = target.device.clone();
             job.options.batch_sizes = Default::default();
-            limits = place.limits()?;
+            limits = target.limits()?;
             fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
         }
         notes.into_iter().for_each(|note| session.told.say(note));
@@ -125,7 +125,7 @@ impl Job for PlanJob<'_> {
                     && request.outputs.iter().all(by_slices)
                     && !request.compared
                     && request.preview.is_none()
-                    && request.corrections.iter().all(|one| one.place() != Acts::Volume);
+                    && request.corrections.iter().all(|one| one.acts_on() != ActsOn::Volume);
                 let slices = sizes().into_iter().take(1).map(|size| BatchSize { gpu_only: false, ..size });
                 slices.filter(|_| parts).collect()
             }

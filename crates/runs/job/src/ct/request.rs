@@ -15,7 +15,7 @@ use rayspin_run::{Certify, Given};
 use super::{Begun, Ct};
 use crate::asked::Asked;
 use crate::told::of_scan;
-use crate::{Place, Result};
+use crate::{ComputeTarget, Result};
 
 /// The scan of a run.
 #[derive(Debug, Clone)]
@@ -138,7 +138,12 @@ impl Request {
     /// Begins a run: checks what can be checked before the scan is read.
     ///
     /// Errors: an option out of range, or one that does nothing; a scan of another kind.
-    pub fn begin(self, place: Place, monitor: Monitor<'_>, recorder: RunRecorder) -> Result<Begun<'_>> {
-        Begun::new(self, place, monitor, recorder)
+    pub fn begin(
+        self,
+        target: ComputeTarget,
+        monitor: Monitor<'_>,
+        recorder: RunRecorder,
+    ) -> Result<Begun<'_>> {
+        Begun::new(self, target, monitor, recorder)
     }
 }

@@ -15,7 +15,7 @@ use super::read::{Lines, Source};
 use super::request::Request;
 use super::states::Session;
 use crate::asked::{record, recorded};
-use crate::place::expect_memory;
+use crate::compute_target::expect_memory;
 use crate::{Error, Result, Told, rows};
 
 /// A volume, how it came about, and the record so far.
@@ -49,9 +49,9 @@ impl<'a> Planned<'a> {
         expect_memory(&self.plan)?;
         let is_cut = self.is_cut();
         let Self { mut session, lines, options, plan, limits } = self;
-        let Session { request, place, told, .. } = &mut session;
+        let Session { request, target, told, .. } = &mut session;
         let Told { recorder, monitor, .. } = told;
-        recorder.parameter("memory limit", serde_json::json!(place.memory));
+        recorder.parameter("memory limit", serde_json::json!(target.memory));
         recorder.parameter("memory stated", plan.peak());
         recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
         recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
@@ -61,23 +61,23 @@ impl<'a> Planned<'a> {
         // A memory limit does not count compilers: with it, a kernel is compiled when it is needed. A
         // rehearsal holds the whole scan, of views that arrive there may be no room for.
         let whole = matches!(lines.values, Source::Whole(_));
-        if place.device.kind() == BackendKind::Cuda && place.memory.is_none() && whole {
+        if target.device.kind() == BackendKind::Cuda && target.memory.is_none() && whole {
             recorder.stage("compile kernels");
-            compile_ahead(&place.device, &lines.geometry, &options);
+            compile_ahead(&target.device, &lines.geometry, &options);
         }
         recorder.stage("reconstruct");
         let Lines { values, geometry, pixel_mm, axis, .. } = lines;
         let of_scan = |error| request.input.error(error);
         let mut made = match values {
             Source::Whole(values) => {
-                let made = reconstruct(&place.device, values, &geometry, &options, monitor);
+                let made = reconstruct(&target.device, values, &geometry, &options, monitor);
                 made.map_err(of_scan)?
             }
             Source::Arriving(mut passes) => {
                 let preview = request.preview.as_deref();
                 let finish_on_cpu = options.finish_on_cpu && passes.repeat();
                 let corrections = Arriving { corrections: &request.corrections, pixel_mm };
-                let device = place.device.clone();
+                let device = target.device.clone();
                 let (geometry, options) = (&geometry, &options);
                 let mut stream = Stream { geometry, options, preview, device, finish_on_cpu, corrections };
                 let [_, ny, nx] = options.grid.shape_zyx();
@@ -89,15 +89,15 @@ impl<'a> Planned<'a> {
                     volume = slab;
                     Ok(())
                 })?;
-                place.device = stream.device;
+                target.device = stream.device;
                 Reconstruction { volume, solve: None, notes, certificates: Vec::new() }
             }
         };
-        request.corrections.volume(place.device.cpu_side(), &mut made.volume)?;
+        request.corrections.volume(target.device.cpu_side(), &mut made.volume)?;
         session.told.record_stages();
         std::mem::take(&mut made.notes).into_iter().for_each(|note| session.told.say(note));
-        let Session { request, place, told, .. } = session;
-        Ok(Finished { request, options, device: place.device, told, made, geometry, axis })
+        let Session { request, target, told, .. } = session;
+        Ok(Finished { request, options, device: target.device, told, made, geometry, axis })
     }
 }
 

@@ -15,13 +15,13 @@ use super::options::options;
 use super::read::{self, Kind, Lines};
 use super::request::{Input, Request};
 use crate::rows::refuse_idle_rows;
-use crate::{Place, Result, Told};
+use crate::{ComputeTarget, Result, Told};
 
 /// What all steps of a run share.
 pub(super) struct Session<'a> {
     pub(super) request: Arc<Request>,
     pub(super) told: Told<'a>,
-    pub(super) place: Place,
+    pub(super) target: ComputeTarget,
     /// A GPU that starts while the scan is read.
     pub(super) starting: Option<Starting>,
     /// Bytes of the process before it read anything.
@@ -31,7 +31,7 @@ pub(super) struct Session<'a> {
 impl Session<'_> {
     fn refuse_idle(&self, kind: Kind, stated: [Option<bool>; 2]) -> Result<()> {
         let [rays, angles] = stated;
-        let run = effect::Run { request: &self.request, kind, rays, angles };
+        let run = effect::RunFacts { request: &self.request, kind, rays, angles };
         refuse_idle_rows(options(), &self.request.given, &run)
     }
 
@@ -53,15 +53,15 @@ pub struct Begun<'a> {
 impl<'a> Begun<'a> {
     pub(super) fn new(
         request: Request,
-        mut place: Place,
+        mut target: ComputeTarget,
         monitor: Monitor<'a>,
         recorder: RunRecorder,
     ) -> Result<Self> {
-        place.memory = request.memory;
-        let process = place.bytes_before();
+        target.memory = request.memory;
+        let process = target.bytes_before();
         let kind = read::kind(&request)?;
         let (request, starting, told) = (Arc::new(request), None, Told::new(monitor, recorder));
-        let session = Session { request, told, place, starting, process };
+        let session = Session { request, told, target, starting, process };
         let stated = match &session.request.input {
             Input::Scan(scan) => [Some(scan.geometry.is_some()), Some(true)],
             Input::File(_) => [kind.is_array().then_some(false); 2],
@@ -80,9 +80,9 @@ impl<'a> Begun<'a> {
     pub fn read(self) -> Result<Understood<'a>> {
         let Self { mut session, kind } = self;
         if let Some(path) = session.request.input.file() {
-            session.starting = session.place.starting(path, session.request.dry_run);
+            session.starting = session.target.starting(path, session.request.dry_run);
         }
-        let (request, device) = (&session.request, &session.place.device);
+        let (request, device) = (&session.request, &session.target.device);
         let stage = if request.input.file().is_some() { "read" } else { "line integrals" };
         let mut lines = session.told.monitor.stage(stage, 0, || read::read(request, kind, device))?;
         session.refuse_idle(kind, [Some(lines.stated.rays), Some(lines.stated.angles)])?;
@@ -138,7 +138,7 @@ impl<'a> Understood<'a> {
             grid,
             certify: request.certify,
             batch_sizes: Default::default(),
-            finish_on_cpu: session.place.finish_on_cpu,
+            finish_on_cpu: session.target.finish_on_cpu,
         };
         request.corrections.expect_volume(options.grid.shape_zyx())?;
         Ok(Chosen { session, lines, options })

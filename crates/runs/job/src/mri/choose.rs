@@ -21,16 +21,16 @@ use super::read::{self, Reading};
 use super::request::{Beside, Input, Request, read_field_map};
 use super::source::{Shape, Source};
 use super::{basis, methods, record};
-use crate::place::process_bytes;
+use crate::compute_target::process_bytes;
 use crate::rows::refuse_idle_rows;
-use crate::{Place, Result, Told};
+use crate::{ComputeTarget, Result, Told};
 
 /// What all steps of a run share.
 pub(super) struct Session<'a> {
     pub(super) request: Arc<Request>,
     pub(super) told: Told<'a>,
     pub(super) options: ReconOptions,
-    pub(super) place: Place,
+    pub(super) target: ComputeTarget,
     /// A GPU that starts while the scan is read.
     pub(super) starting: Option<Starting>,
     pub(super) known: Known,
@@ -50,8 +50,8 @@ impl Session<'_> {
         refuse_idle_rows(options(), given, &self.effect())
     }
 
-    fn effect(&self) -> effect::Run<'_> {
-        effect::Run { request: &self.request, known: self.known }
+    fn effect(&self) -> effect::RunFacts<'_> {
+        effect::RunFacts { request: &self.request, known: self.known }
     }
 
     pub(super) fn read(&self, process: u64, whole: bool) -> Result<(Source, Shape)> {
@@ -70,7 +70,7 @@ impl Session<'_> {
             shape,
             process,
             options: ReconOptions { run, ..self.options.clone() },
-            device: &self.place.device,
+            device: &self.target.device,
             known: Default::default(),
         }
     }
@@ -82,17 +82,17 @@ pub struct Begun<'a>(Session<'a>);
 impl<'a> Begun<'a> {
     pub(super) fn new(
         request: Request,
-        mut place: Place,
+        mut target: ComputeTarget,
         monitor: Monitor<'a>,
         recorder: RunRecorder,
     ) -> Result<Self> {
-        place.memory = request.memory;
+        target.memory = request.memory;
         let mut options = request.options.clone();
         options.method = match request.method.method() {
             Some(method) => request.method.of(method)?,
             None => options.method,
         };
-        options.run.finish_on_cpu = place.finish_on_cpu;
+        options.run.finish_on_cpu = target.finish_on_cpu;
         options.validate()?;
         let (format, header, numbered) = match &request.input {
             Input::File(path) => {
@@ -105,7 +105,7 @@ impl<'a> Begun<'a> {
         let known = Known { format, header, numbered, method: request.method.method(), scan: None };
         let request = Arc::new(request);
         let (starting, told) = (None, Told::new(monitor, recorder));
-        let mut session = Session { request, told, options, place, starting, known };
+        let mut session = Session { request, told, options, target, starting, known };
         session.refuse_idle()?;
         let covariance = session.request.noise_covariance.as_ref().map(Beside::covariance).transpose()?;
         session.options.prepare.noise_covariance = covariance;
@@ -136,9 +136,9 @@ impl<'a> Begun<'a> {
     ///
     /// Errors: a scan that cannot be read, or does not fit the memory; images that it does not hold.
     pub fn read(mut self) -> Result<Understood<'a>> {
-        let process = self.0.place.bytes_before();
+        let process = self.0.target.bytes_before();
         if let Input::File(path) = &self.0.request.input {
-            self.0.starting = self.0.place.starting(path, self.0.request.dry_run);
+            self.0.starting = self.0.target.starting(path, self.0.request.dry_run);
         }
         let (source, shape) = self.0.read(process, true)?;
         let mut session = self.0;
@@ -277,7 +277,7 @@ impl<'a> Understood<'a> {
         // The images of a series over a basis are of one set.
         if !session.request.given.has("map_sets") && session.options.basis.is_none() {
             let (before, took) = (process_bytes(), second_set_bytes(frame, &session.options)?);
-            if let Some((how, reason)) = second_set(&session.place.device.host(), frame, &session.options)? {
+            if let Some((how, reason)) = second_set(&session.target.device.host(), frame, &session.options)? {
                 session.options.sensitivities = Some(how);
                 session.told.say(format!("map-sets {}: {reason} (`--map-sets` overrides)", how.sets()));
             }
@@ -293,7 +293,7 @@ impl<'a> Understood<'a> {
             let learned = session.options.learns_maps().then(|| learned(scan, &session.request));
             shape.maps = learned.transpose()?.flatten().map(Box::new);
         }
-        let prepared = shape.prepare(&session.place.device, &source, &session.options);
+        let prepared = shape.prepare(&session.target.device, &source, &session.options);
         prepared.map_err(|error| session.of_scan(error))?;
         Ok(Chosen(Self { session, source, shape, process }))
     }
@@ -328,12 +328,12 @@ impl<'a> Understood<'a> {
 
     /// Whether a run with this method fits the memory.
     fn fits(&self, method: &dyn Method) -> Result<bool> {
-        let limits = self.session.place.limits()?;
+        let limits = self.session.target.limits()?;
         let mut job = self.session.job(&self.source, &self.shape, self.process);
         job.options.method = method.copy().into();
         let fitted = rayspin_run::plan_within(&mut job, &limits);
         let fitted = fitted.map_err(|error| self.session.of_scan(error))?;
-        Ok(fitted.is_ok_and(|plan| crate::place::expect_memory(&plan).is_ok()))
+        Ok(fitted.is_ok_and(|plan| crate::compute_target::expect_memory(&plan).is_ok()))
     }
 }
 

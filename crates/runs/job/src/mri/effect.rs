@@ -1,7 +1,7 @@
 //! Which options act on a reconstruction.
 
 use rayspin_io::{self as io, Format};
-use rayspin_mri::methods::{MapUse, Method, Place};
+use rayspin_mri::methods::{MapUse, Method, SampleKind};
 use rayspin_run::{Need, Value};
 
 use super::methods;
@@ -9,7 +9,7 @@ use super::request::{Input, Request};
 
 /// What is known of a reconstruction: the request and where its scan lies at once, the method and the scan
 /// later.
-pub struct Run<'a> {
+pub struct RunFacts<'a> {
     pub(super) request: &'a Request,
     pub(super) known: Known,
 }
@@ -40,7 +40,7 @@ pub(super) struct Scan {
     pub(super) noise: bool,
 }
 
-impl Run<'_> {
+impl RunFacts<'_> {
     fn uses_maps(&self) -> Option<bool> {
         let combines = match self.request.method.value("combine") {
             Some(how) => *how == Value::Choice("maps"),
@@ -96,7 +96,7 @@ pub fn over_a_basis(method: &dyn Method) -> bool {
 
 /// Whether a method takes samples of an inhomogeneous field.
 pub fn in_a_field(method: &dyn Method) -> bool {
-    method.uses().place != Place::Grid
+    method.uses().samples != SampleKind::Grid
 }
 
 /// Whether the largest eigenvalue of one image serves the next.
@@ -111,7 +111,7 @@ fn sees_all_coils(method: &dyn Method) -> bool {
 
 /// What an option may need.
 #[derive(Clone, Copy)]
-pub enum Needs {
+pub enum Requirement {
     /// One of some methods.
     Method(fn(&dyn Method) -> bool),
     /// Samples along a trajectory.
@@ -150,11 +150,11 @@ pub enum Needs {
     Noise,
 }
 
-pub(super) const HEADER: &[Needs] = &[Needs::Header];
-pub(super) const NUMBERED: &[Needs] = &[Needs::Numbered];
-pub(super) const ITERATES: Needs = Needs::Method(iterates);
-pub(super) const OVER_A_BASIS: Needs = Needs::Method(over_a_basis);
-pub(super) const IN_A_FIELD: Needs = Needs::Method(in_a_field);
+pub(super) const HEADER: &[Requirement] = &[Requirement::Header];
+pub(super) const NUMBERED: &[Requirement] = &[Requirement::Numbered];
+pub(super) const ITERATES: Requirement = Requirement::Method(iterates);
+pub(super) const OVER_A_BASIS: Requirement = Requirement::Method(over_a_basis);
+pub(super) const IN_A_FIELD: Requirement = Requirement::Method(in_a_field);
 
 /// `--method ls, cg-sense, wavelet or tv`
 #[expect(
@@ -165,10 +165,10 @@ fn named(of: fn(&dyn Method) -> bool) -> String {
     format!("`--method {}`", methods().names(|method| of(method)))
 }
 
-impl Need for Needs {
-    type Run<'a> = Run<'a>;
+impl Need for Requirement {
+    type Facts<'a> = RunFacts<'a>;
 
-    fn met(&self, run: &Run<'_>) -> Option<bool> {
+    fn met(&self, run: &RunFacts<'_>) -> Option<bool> {
         match self {
             Self::Method(of) => run.known.method.map(of),
             Self::Trajectory => Some(!run.known.scan?.on_grid),
@@ -237,7 +237,7 @@ impl Need for Needs {
         }
     }
 
-    fn found(&self, run: &Run<'_>) -> String {
+    fn found(&self, run: &RunFacts<'_>) -> String {
         let method = || {
             run.known.method.map_or_else(|| "another".into(), |m| format!("`--method {}`", m.about().name))
         };

@@ -26,7 +26,7 @@ use crate::rows::{OptionRow, Table as Rows};
 
 pub use basis::BasisOf;
 pub use choose::{Begun, Chosen, Understood};
-pub use effect::{Needs, in_a_field, iterates, over_a_basis};
+pub use effect::{Requirement, in_a_field, iterates, over_a_basis};
 pub use options::options;
 pub use plan::Planned;
 pub use record::name_of;
@@ -52,9 +52,9 @@ impl Kit for Mri {
 
 impl Rows for Mri {
     type Request = Request;
-    type Needs = Needs;
+    type Requirement = Requirement;
 
-    fn rows() -> &'static [OptionRow<Request, Needs>] {
+    fn rows() -> &'static [OptionRow<Request, Requirement>] {
         options()
     }
 }

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::source::{Shape, Source};
 use super::stream::{self, StreamShape};
 use crate::Result;
-use crate::place::plan_of;
+use crate::compute_target::plan_of;
 
 /// A run whose batch sizes are to be found.
 pub(super) struct PlanJob<'a> {
@@ -169,15 +169,15 @@ impl<'a> Chosen<'a> {
     pub fn plan(self) -> Result<Planned<'a>> {
         let Understood { mut session, mut source, mut shape, mut process } = self.0;
         let mut notes = Vec::new();
-        if session.place.undecided.is_some() {
+        if session.target.undecided.is_some() {
             let plan = session.job(&source, &shape, process).plan();
             let plan = plan.map_err(|error| session.of_scan(error))?;
             let starting = session.starting.take();
-            process += session.place.decide(&plan, starting, &mut session.told.recorder, &mut notes)?;
+            process += session.target.decide(&plan, starting, &mut session.told.recorder, &mut notes)?;
         }
-        let mut limits = session.place.limits()?;
+        let mut limits = session.target.limits()?;
         let mut fitted = session.plan_within(&source, &shape, process, &limits)?;
-        let memory = session.place.memory;
+        let memory = session.target.memory;
         let host_is_short = |short: &OverBudget| memory.is_some_and(|limit| short.memory > limit);
         if fitted.as_ref().is_err_and(host_is_short)
             && session.request.input.file().is_some()
@@ -185,14 +185,14 @@ impl<'a> Chosen<'a> {
         {
             drop((source, shape));
             (source, shape) = session.read(process, false)?;
-            shape.prepare(&session.place.device, &source, &session.options)?;
+            shape.prepare(&session.target.device, &source, &session.options)?;
             fitted = session.plan_within(&source, &shape, process, &limits)?;
         }
         if let Err(short) = &fitted
-            && let Some(why) = session.place.leave_gpu(short, &limits, &mut session.told.recorder)
+            && let Some(why) = session.target.leave_gpu(short, &limits, &mut session.told.recorder)
         {
             notes.push(why);
-            limits = session.place.limits()?;
+            limits = session.target.limits()?;
             fitted = session.plan_within(&source, &shape, process, &limits)?;
         }
         notes.into_iter().for_each(|note| session.told.say(note));

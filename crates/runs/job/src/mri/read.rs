@@ -16,7 +16,7 @@ use super::source::{Shape, Source};
 use super::stream;
 use super::taken::Taken;
 use crate::Result;
-use crate::place::Short;
+use crate::compute_target::Short;
 
 /// What takes less memory of a run.
 pub(super) const LESS: &str = "a smaller image (`--matrix`), a single slice (`--slice`) or repetition (`--repetition`), or another method (`--method`) takes less";

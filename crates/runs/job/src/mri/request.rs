@@ -15,7 +15,7 @@ use super::basis::BasisOf;
 use super::{Begun, Mri};
 use crate::asked::Asked;
 use crate::told::of_scan;
-use crate::{Place, Result};
+use crate::{ComputeTarget, Result};
 
 /// The scan of a run.
 #[derive(Debug, Clone)]
@@ -140,8 +140,13 @@ impl Request {
     ///
     /// Errors: an option out of range, or one that does nothing; a file that an option names and that cannot
     /// be read.
-    pub fn begin(self, place: Place, monitor: Monitor<'_>, recorder: RunRecorder) -> Result<Begun<'_>> {
-        Begun::new(self, place, monitor, recorder)
+    pub fn begin(
+        self,
+        target: ComputeTarget,
+        monitor: Monitor<'_>,
+        recorder: RunRecorder,
+    ) -> Result<Begun<'_>> {
+        Begun::new(self, target, monitor, recorder)
     }
 }
 

@@ -24,7 +24,7 @@ use super::source::{Made, Source};
 use super::stream::layout_of;
 use super::taken::Taken;
 use super::{record, stopped};
-use crate::place::expect_memory;
+use crate::compute_target::expect_memory;
 use crate::{Error, Result, Told};
 
 /// Images, how they came about, and the record so far.
@@ -77,7 +77,7 @@ impl<'a> Planned<'a> {
         let made = shape.take_made();
         drop(shape);
         session.told.recorder.stage("reconstruct");
-        let Session { request, options, told, place, .. } = &session;
+        let Session { request, options, told, target, .. } = &session;
         let monitor = &told.monitor;
         let repetitions = options.images_of(source.repetitions());
         // No part of a reference shows coefficients.
@@ -90,10 +90,10 @@ impl<'a> Planned<'a> {
                     stacks = volume.stacks.len();
                     sink(volume)
                 };
-                (None, stream.run(&place.device, options, made, &mut seen, monitor)?)
+                (None, stream.run(&target.device, options, made, &mut seen, monitor)?)
             }
             other => {
-                let made = reconstruct(&place.device, request, (other, made), options, monitor);
+                let made = reconstruct(&target.device, request, (other, made), options, monitor);
                 let made = made.map_err(|error| match error {
                     Error::Core(error) => request.input.error(error),
                     other => other,
@@ -120,8 +120,8 @@ impl<'a> Planned<'a> {
             let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
             session.options.method = methods::with(&*session.options.method, [lambda])?;
         }
-        let Session { request, told, options, place, .. } = session;
-        let device = place.device;
+        let Session { request, told, options, target, .. } = session;
+        let device = target.device;
         Ok(Finished {
             request,
             options,
@@ -151,7 +151,7 @@ impl<'a> Planned<'a> {
         }
         expect_memory(&self.plan)?;
         let Self { session, plan, limits, source, .. } = self;
-        let Session { request, options, told, place, .. } = session;
+        let Session { request, options, told, target, .. } = session;
         let recorder = &mut told.recorder;
         if let Some(folder) = &request.cache {
             options.run.kernels = Some(Arc::new(KernelCache::new(folder)?));
@@ -159,7 +159,7 @@ impl<'a> Planned<'a> {
         options.certify = request.certify;
         options.validate()?;
         let batch_sizes = options.run.batch_sizes;
-        recorder.parameter("memory limit", serde_json::json!(place.memory));
+        recorder.parameter("memory limit", serde_json::json!(target.memory));
         recorder.parameter("memory stated", plan.peak());
         recorder.parameter("GPU memory limit", serde_json::json!(limits.gpu));
         recorder.parameter("GPU memory stated", plan.budget.gpu_peak());
@@ -177,12 +177,12 @@ impl<'a> Planned<'a> {
     /// at a time, when a kernel is needed.
     fn compile_ahead(&mut self) {
         let Self { session, source, shape, .. } = self;
-        if session.place.device.kind() == BackendKind::Cuda
-            && session.place.memory.is_none()
+        if session.target.device.kind() == BackendKind::Cuda
+            && session.target.memory.is_none()
             && let Some(frame) = shape.frame(source)
         {
             session.told.recorder.stage("compile kernels");
-            compile_ahead(&session.place.device, frame, &session.options);
+            compile_ahead(&session.target.device, frame, &session.options);
         }
     }
 }

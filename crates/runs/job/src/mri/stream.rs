@@ -18,7 +18,7 @@ use super::frame_source::{FrameSource, another};
 use super::request::Request;
 use super::source::{Made, Shape};
 use super::taken::Taken;
-use crate::place::plan_of;
+use crate::compute_target::plan_of;
 use crate::{Error, Result};
 
 /// The images of a stream as files hold them.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use rayspin::core::{Image, Monitor};
-use rayspin::ct::corrections::Place as Acts;
+use rayspin::ct::corrections::ActsOn;
 use rayspin::io::png::PngOptions;
 use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::job::ct::{Finished, Input, Request};
@@ -20,8 +20,11 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     let preview = args.options.file("preview");
     preview.map_or(Ok(()), |preview| files::check_output(preview, Format::is_picture))?;
     let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
-    let begun =
-        request(args, &context.given)?.begin(files::place(context), monitor, files::recorder(context))?;
+    let begun = request(args, &context.given)?.begin(
+        files::compute_target(context),
+        monitor,
+        files::recorder(context),
+    )?;
     let hashing = (!args.run.dry_run).then(|| files.hashing());
     let planned = begun.read()?.choose()?.plan()?;
     if args.run.dry_run {
@@ -89,7 +92,7 @@ fn write(args: &ReconCt, finished: &mut Finished<'_>) -> Result<Image<f32>> {
     finished.told.recorder.stage("write");
     let volume = std::mem::take(&mut finished.made.volume);
     let image = Image::new(volume.into_dyn(), finished.options.grid.geometry())?;
-    let signed = finished.request.corrections.iter().any(|one| one.place() == Acts::Volume);
+    let signed = finished.request.corrections.iter().any(|one| one.acts_on() == ActsOn::Volume);
     let options = WriteOptions {
         png: PngOptions::preview(image.shape_zyx()[0], 1),
         values: signed.then_some(Values::Real),

@@ -20,7 +20,7 @@ use crate::commands::files::{self, RunFiles};
 use rayspin_shell::args::numbers;
 
 /// What an option may need.
-enum Needs {
+enum Requirement {
     /// Rays from a point.
     Source,
     Helix,
@@ -31,11 +31,11 @@ enum Needs {
     Counts,
 }
 
-const ALWAYS: &[Needs] = &[];
-const COUNTS: &[Needs] = &[Needs::Counts];
+const ALWAYS: &[Requirement] = &[];
+const COUNTS: &[Requirement] = &[Requirement::Counts];
 
 /// The options of `rayspin simulate ct`.
-const TABLE: &[Row<Needs>] = &[
+const TABLE: &[Row<Requirement>] = &[
     ("output", ALWAYS),
     ("truth", ALWAYS),
     ("geometry", ALWAYS),
@@ -43,14 +43,14 @@ const TABLE: &[Row<Needs>] = &[
     ("arc", ALWAYS),
     ("detector", ALWAYS),
     ("pixel", ALWAYS),
-    ("source_to_axis", &[Needs::Source]),
-    ("axis_to_detector", &[Needs::Source]),
-    ("curved", &[Needs::Source]),
+    ("source_to_axis", &[Requirement::Source]),
+    ("axis_to_detector", &[Requirement::Source]),
+    ("curved", &[Requirement::Source]),
     ("offset", ALWAYS),
-    ("tilt", &[Needs::Rows]),
-    ("advance", &[Needs::Helix]),
+    ("tilt", &[Requirement::Rows]),
+    ("advance", &[Requirement::Helix]),
     ("phantom", ALWAYS),
-    ("contrast", &[Needs::SheppLogan]),
+    ("contrast", &[Requirement::SheppLogan]),
     ("attenuation", ALWAYS),
     ("matrix", ALWAYS),
     ("fov", ALWAYS),
@@ -70,8 +70,8 @@ const TABLE: &[Row<Needs>] = &[
     ("no_record", ALWAYS),
 ];
 
-impl Need for Needs {
-    type Run<'a> = &'a SimulateCt;
+impl Need for Requirement {
+    type Facts<'a> = &'a SimulateCt;
 
     fn met(&self, run: &&SimulateCt) -> Option<bool> {
         Some(match self {

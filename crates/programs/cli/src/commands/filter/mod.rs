@@ -19,7 +19,7 @@ use crate::args::filter::Filter as Arguments;
 use crate::args::grey;
 
 /// What an option may need.
-enum Needs {
+enum Requirement {
     /// A picture to write.
     Picture,
     /// A picture before and after.
@@ -29,20 +29,20 @@ enum Needs {
 }
 
 /// The options of `rayspin filter`.
-const TABLE: &[Row<Needs>] = &[
+const TABLE: &[Row<Requirement>] = &[
     ("image", &[]),
     ("outputs", &[]),
     ("steps", &[]),
     ("compare", &[]),
-    ("slice", &[Needs::Compare]),
-    ("grey", &[Needs::Picture]),
+    ("slice", &[Requirement::Compare]),
+    ("grey", &[Requirement::Picture]),
     ("histogram", &[]),
-    ("bins", &[Needs::Histogram]),
-    ("range", &[Needs::Histogram]),
+    ("bins", &[Requirement::Histogram]),
+    ("range", &[Requirement::Histogram]),
 ];
 
-impl Need for Needs {
-    type Run<'a> = &'a Arguments;
+impl Need for Requirement {
+    type Facts<'a> = &'a Arguments;
 
     fn met(&self, args: &&Arguments) -> Option<bool> {
         Some(match self {

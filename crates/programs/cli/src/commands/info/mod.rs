@@ -47,9 +47,9 @@ const TABLE: &[Row<Needs>] = &[
 
 impl Need for Needs {
     /// The files.
-    type Run<'a> = &'a [PathBuf];
+    type Facts<'a> = &'a [PathBuf];
 
-    fn met(&self, files: &Self::Run<'_>) -> Option<bool> {
+    fn met(&self, files: &Self::Facts<'_>) -> Option<bool> {
         let [file] = files else { return Some(false) };
         let known = io::detect(file);
         Some(match self {
@@ -67,7 +67,7 @@ impl Need for Needs {
         }
     }
 
-    fn found(&self, files: &Self::Run<'_>) -> String {
+    fn found(&self, files: &Self::Facts<'_>) -> String {
         match files {
             [] => "this machine".into(),
             [file] if file.is_dir() && io::detect(file).is_err() => "a folder".into(),

@@ -60,8 +60,11 @@ impl<'a> Ready<'a> {
         args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
         args.save_maps.iter().try_for_each(|maps| files::check_output(maps, Format::writes_arrays))?;
         let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
-        let begun =
-            request(args, &context.given)?.begin(files::place(context), monitor, files::recorder(context))?;
+        let begun = request(args, &context.given)?.begin(
+            files::compute_target(context),
+            monitor,
+            files::recorder(context),
+        )?;
         let hashing = (!args.run.dry_run).then(|| files.hashing());
         let understood = begun.read()?;
         Ok(Self { context, args, files, hashing, understood })

@@ -23,7 +23,7 @@ use volume::Volume;
 
 /// What an option may need.
 #[derive(Clone, Copy)]
-enum Needs {
+enum Requirement {
     /// A picture or numbers: pixels.
     Pixels,
     /// A picture.
@@ -43,33 +43,33 @@ enum Needs {
 }
 
 /// The options of `rayspin render`.
-const TABLE: &[Row<Needs>] = &[
+const TABLE: &[Row<Requirement>] = &[
     ("image", &[]),
     ("outputs", &[]),
-    ("mode", &[Needs::Pixels]),
+    ("mode", &[Requirement::Pixels]),
     ("hu", &[]),
-    ("water", &[Needs::Units]),
-    ("view", &[Needs::Pixels]),
-    ("azimuth", &[Needs::Pixels]),
-    ("elevation", &[Needs::Pixels]),
-    ("perspective", &[Needs::Pixels]),
-    ("distance", &[Needs::Pixels]),
-    ("width", &[Needs::Pixels]),
-    ("size", &[Needs::Pixels]),
-    ("step", &[Needs::Pixels]),
-    ("grey", &[Needs::Values]),
-    ("invert", &[Needs::Picture, Needs::Grey]),
-    ("preset", &[Needs::Pixels, Needs::Volume]),
-    ("transfer", &[Needs::Pixels, Needs::Volume]),
-    ("iso", &[Needs::Pixels, Needs::Surface]),
-    ("colour", &[Needs::Pixels, Needs::Surface]),
-    ("background", &[Needs::Picture, Needs::Colour]),
-    ("turntable", &[Needs::Pixels]),
-    ("frame_time", &[Needs::Picture]),
+    ("water", &[Requirement::Units]),
+    ("view", &[Requirement::Pixels]),
+    ("azimuth", &[Requirement::Pixels]),
+    ("elevation", &[Requirement::Pixels]),
+    ("perspective", &[Requirement::Pixels]),
+    ("distance", &[Requirement::Pixels]),
+    ("width", &[Requirement::Pixels]),
+    ("size", &[Requirement::Pixels]),
+    ("step", &[Requirement::Pixels]),
+    ("grey", &[Requirement::Values]),
+    ("invert", &[Requirement::Picture, Requirement::Grey]),
+    ("preset", &[Requirement::Pixels, Requirement::Volume]),
+    ("transfer", &[Requirement::Pixels, Requirement::Volume]),
+    ("iso", &[Requirement::Pixels, Requirement::Surface]),
+    ("colour", &[Requirement::Pixels, Requirement::Surface]),
+    ("background", &[Requirement::Picture, Requirement::Colour]),
+    ("turntable", &[Requirement::Pixels]),
+    ("frame_time", &[Requirement::Picture]),
 ];
 
-impl Need for Needs {
-    type Run<'a> = &'a Render;
+impl Need for Requirement {
+    type Facts<'a> = &'a Render;
 
     fn met(&self, args: &&Render) -> Option<bool> {
         let xray = args.mode == ModeArg::Xray;

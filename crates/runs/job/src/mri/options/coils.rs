@@ -4,7 +4,7 @@ use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils};
 use rayspin_run::BadInput;
 
-use super::super::effect::{ITERATES, Needs};
+use super::super::effect::{ITERATES, Requirement};
 use super::super::request::{Beside, Request};
 use super::{Row, recorded};
 use crate::Result;
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
             "[coil, z, y, x] or [set, coil, z, y, x], or in BART's order with sets in MAPS and slices in SLICE ({arrays read}).",
         )
         .value("FILE")
-        .needs(&[Needs::Maps])
+        .needs(&[Requirement::Maps])
         .recorded("maps", |request| recorded(&request.maps))
         .puts(|request, given| {
             request.maps = Some(match given.setting {
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .value("SENSITIVITIES")
     .rare()
-    .needs(&[Needs::Estimate])
+    .needs(&[Requirement::Estimate])
     .without(&["maps"])
     .puts(|request, given| {
         let espirit = Sensitivities::Espirit(EspiritOptions::default());
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .value("N")
     .rare()
-    .needs(&[Needs::Estimate])
+    .needs(&[Requirement::Estimate])
     .without(&["maps"])
     .puts(|request, given| {
         let sets = given.count()?;
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         .remedies(&[(&["crop of maps"], "`--map-crop` sets this")])
         .value("VALUE")
         .rare()
-        .needs(&[Needs::Estimate])
+        .needs(&[Requirement::Estimate])
         .without(&["maps"])
         .puts(|request, given| {
             let crop = given.number()?;
@@ -113,7 +113,7 @@ pub(super) const ROWS: &[Row] = &[
     ])
     .value("LINES")
     .rare()
-    .needs(&[Needs::Estimate])
+    .needs(&[Requirement::Estimate])
     .puts(|request, given| {
         request.options.calibration = Some(given.count()?);
         Ok(())
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[Row] = &[
     ])
     .details("A number below 1 keeps as many virtual coils as hold this part of the energy.")
     .value("N|PART")
-    .needs(&[Needs::Coils])
+    .needs(&[Requirement::Coils])
     .recorded("compression", |request| serde_json::json!(request.options.prepare.compression))
     .puts(|request, given| {
         let number = given.number()?;
@@ -173,7 +173,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(COILS, "no_prewhiten", Kind::Flag, "Do not whiten coils by the scan's noise readouts")
         .rare()
         .unless("prewhiten", "Whiten coils by the scan's noise readouts")
-        .needs(&[Needs::Noise, Needs::Coils])
+        .needs(&[Requirement::Noise, Requirement::Coils])
         .without(&["noise_covariance"])
         .recorded("prewhiten", |request| request.options.prepare.prewhiten.into())
         .puts(|request, _| {
@@ -189,7 +189,7 @@ pub(super) const ROWS: &[Row] = &[
     .remedies(&[(&["noise covariance"], "it is [coil, coil], of the scan's own coils")])
     .value("FILE")
     .rare()
-    .needs(&[Needs::Coils])
+    .needs(&[Requirement::Coils])
     .recorded("noise covariance", |request| recorded(&request.noise_covariance))
     .puts(|request, given| {
         request.noise_covariance = Some(match given.setting {

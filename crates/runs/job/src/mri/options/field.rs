@@ -4,7 +4,7 @@ use rayspin_core::Error;
 use rayspin_mri::recon::Density;
 use rayspin_run::Certify;
 
-use super::super::effect::{HEADER, IN_A_FIELD, Needs};
+use super::super::effect::{HEADER, IN_A_FIELD, Requirement};
 use super::super::request::Beside;
 use super::{Row, recorded};
 use crate::rows::{Kind, Setting, certify, certify_seed, choice};
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
     .value("EPSILON")
     .rare()
     .keyword("nufft_tolerance")
-    .needs(&[Needs::Nufft])
+    .needs(&[Requirement::Nufft])
     .recorded("epsilon", |request| request.options.nufft_tolerance.into())
     .puts(|request, given| {
         request.options.nufft_tolerance = given.number()?;
@@ -96,7 +96,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .value("DENSITY")
     .rare()
-    .needs(&[Needs::Weights])
+    .needs(&[Requirement::Weights])
     .recorded("density", |request| serde_json::json!(request.options.density))
     .puts(|request, given| {
         request.options.density =

@@ -8,21 +8,21 @@ mod scan;
 
 use std::sync::LazyLock;
 
-use super::effect::{HEADER, Needs};
+use super::effect::{HEADER, Requirement};
 use super::request::{Beside, Request};
 use crate::rows::OptionRow;
 
-type Row = OptionRow<Request, Needs>;
+type Row = OptionRow<Request, Requirement>;
 
 /// Options that programs read themselves.
 const OF_PROGRAMS: &[Row] = &[
     Row::program("scan", &[]),
     Row::program("outputs", &[]),
-    Row::program("complex", &[Needs::Numbers, Needs::Phase]),
-    Row::program("phase", &[Needs::Phase]),
+    Row::program("complex", &[Requirement::Numbers, Requirement::Phase]),
+    Row::program("phase", &[Requirement::Phase]),
     Row::program("dry_run", &[]),
-    Row::program("save_maps", &[Needs::Maps]),
-    Row::program("reference", &[Needs::Images]),
+    Row::program("save_maps", &[Requirement::Maps]),
+    Row::program("reference", &[Requirement::Images]),
     Row::program("fit", &[]),
     Row::program("record", &[]),
     Row::program("no_record", &[]),

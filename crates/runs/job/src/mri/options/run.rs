@@ -1,6 +1,6 @@
 //! Options that say how a run goes on.
 
-use super::super::effect::{ITERATES, Needs};
+use super::super::effect::{ITERATES, Requirement};
 use super::Row;
 use crate::rows::{Kind, memory};
 
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .value("FOLDER")
     .rare()
-    .needs(&[ITERATES, Needs::Trajectory])
+    .needs(&[ITERATES, Requirement::Trajectory])
     .puts(|request, given| {
         request.cache = Some(given.file()?.to_owned());
         Ok(())

@@ -4,7 +4,7 @@ use rayspin_core::{Error, TrajectoryUnits};
 use rayspin_mri::scan::{TrajectoryFov, Window};
 
 use super::super::basis::BasisOf;
-use super::super::effect::{HEADER, NUMBERED, Needs, OVER_A_BASIS};
+use super::super::effect::{HEADER, NUMBERED, OVER_A_BASIS, Requirement};
 use super::super::request::Beside;
 use super::Row;
 use crate::rows::{Kind, Setting, choice, expect_fov, typed};
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         )
         .value("FILE")
         .keyword("trajectory")
-        .needs(&[Needs::Described, Needs::Array])
+        .needs(&[Requirement::Described, Requirement::Array])
         .recorded("trajectory", |request| serde_json::json!(request.arrays.trajectory))
         .puts(|request, given| {
             request.arrays.trajectory = Some(given.file()?.to_owned());
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         )
         .value("UNITS")
         .keyword("trajectory_units")
-        .needs(&[Needs::Described, Needs::Trajectory])
+        .needs(&[Requirement::Described, Requirement::Trajectory])
         .recorded("trajectory units", |request| serde_json::json!(request.frames.units.map(|units| units.to_string())))
         .puts(|request, given| {
             let units: TrajectoryUnits = given.text()?.parse()?;
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
     .value("TRAJ_FOV")
     .rare()
     .keyword("trajectory_fov")
-    .needs(&[Needs::Header, Needs::Trajectory])
+    .needs(&[Requirement::Header, Requirement::Trajectory])
     .recorded("trajectory field of view", |request| serde_json::json!(request.frames.trajectory.fov))
     .puts(|request, given| {
         let views = [("encoded", TrajectoryFov::Encoded), ("recon", TrajectoryFov::Recon)];
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .rare()
     .keyword("trajectory_weights")
-    .needs(&[Needs::Described, Needs::Trajectory])
+    .needs(&[Requirement::Described, Requirement::Trajectory])
     .recorded("trajectory weights", |request| request.frames.trajectory.weights.into())
     .puts(|request, _| {
         (request.arrays.weights, request.frames.trajectory.weights) = (true, true);
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Row] = &[
         ])
         .details("The field of view stays as it is.")
         .value("X,Y[,Z]")
-        .needs(&[Needs::Described])
+        .needs(&[Requirement::Described])
         .puts(|request, given| {
             let matrix = given.counts()?;
             (request.arrays.matrix, request.frames.matrix) = (Some(matrix.clone()), Some(matrix));
@@ -113,7 +113,7 @@ pub(super) const ROWS: &[Row] = &[
         .remedies(&[(&["field of view"], "`--fov` says it of a file without a header")])
         .value("X,Y[,Z]")
         .keyword("fov_mm")
-        .needs(&[Needs::Described, Needs::Array])
+        .needs(&[Requirement::Described, Requirement::Array])
         .puts(|request, given| {
             let fov = given.numbers()?;
             expect_fov(given.name, &fov)?;
@@ -169,7 +169,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .value("NUMBERS")
     .rare()
-    .needs(&[Needs::Readouts])
+    .needs(&[Requirement::Readouts])
     .recorded("readouts", |request| typed(&request.frames.readouts))
     .puts(|request, given| {
         let readouts = given.ranges()?;
@@ -209,7 +209,7 @@ pub(super) const ROWS: &[Row] = &[
             "Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.",
         )
         .value("N")
-        .needs(&[Needs::Readouts])
+        .needs(&[Requirement::Readouts])
         .recorded("window", |request| serde_json::json!(request.selection.window.map(|window| window.readouts)))
         .puts(|request, given| {
             let readouts = given.count()?;
@@ -265,7 +265,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .value("FILE|svd:K")
     .rare()
-    .needs(&[OVER_A_BASIS, Needs::Repetitions])
+    .needs(&[OVER_A_BASIS, Requirement::Repetitions])
     .recorded("basis", |request| request.basis.as_ref().map_or(serde_json::Value::Null, BasisOf::recorded))
     .puts(|request, given| {
         request.basis = Some(match given.setting {
@@ -317,7 +317,7 @@ pub(super) const ROWS: &[Row] = &[
          images.",
     )
     .rare()
-    .needs(&[Needs::Shared, Needs::Repetitions])
+    .needs(&[Requirement::Shared, Requirement::Repetitions])
     .recorded("independent", |request| request.options.independent.into())
     .puts(|request, _| {
         request.options.independent = true;

@@ -11,7 +11,7 @@ use crate::Result;
 
 /// Where a run computes, and what it may take.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ComputeTarget {
     /// The processor to compute on; the CPU until the GPU that is [`Self::undecided`] is open.
     pub device: Device,
     /// Which GPU the run opens itself, once it knows how much there is to compute.
@@ -24,7 +24,7 @@ pub struct Place {
     pub(crate) memory: Option<u64>,
 }
 
-impl Place {
+impl ComputeTarget {
     /// A device that is open, without limits.
     pub fn of(device: Device) -> Self {
         Self { device, undecided: None, finish_on_cpu: false, gpu_memory: None, memory: None }
@@ -151,7 +151,7 @@ pub(crate) fn process_bytes() -> u64 {
     cpu::process_memory().unwrap_or(0)
 }
 
-impl Place {
+impl ComputeTarget {
     /// Bytes of the process before a run. With a limit, what earlier runs have left to the allocator is given
     /// back first.
     pub(crate) fn bytes_before(&self) -> u64 {
