@@ -87,7 +87,8 @@ impl ArraySeries {
         path: &Path,
         images: Images,
         arrays: &'static Arrays,
-        (options, beyond): (&ScanOptions, Beyond),
+        options: &ScanOptions,
+        beyond: Beyond,
     ) -> Result<Self> {
         let mut notes = Vec::new();
         let images = if options.echoes_in_time { images.with_echoes_in_time() } else { images };
@@ -183,7 +184,7 @@ impl ArraySeries {
                 expect_runs(&self.path, &runs, &along.runs)?;
                 along
                     .of(&label)
-                    .and_then(|trajectory| self.along_trajectory(along, (data, trajectory), notes))
+                    .and_then(|trajectory| self.along_trajectory(along, data, trajectory, notes))
                     .map_err(|e| Error::core(&self.path, e))
             }
         };
@@ -198,10 +199,11 @@ impl ArraySeries {
     fn along_trajectory(
         &self,
         along: &Along,
-        samples: (Array2<C32>, Trajectory),
+        data: Array2<C32>,
+        trajectory: Trajectory,
         notes: &mut Vec<String>,
     ) -> rayspin_core::Result<Frame> {
-        along_trajectory(samples, &along.matrix, (&self.options, self.beyond), notes)
+        along_trajectory(data, trajectory, &along.matrix, &self.options, self.beyond, notes)
     }
 
     fn expect(&self, label: &Label) -> Result<()> {
@@ -235,7 +237,7 @@ impl ArraySeries {
                 let core = |e| Error::core(&self.path, e);
                 let (data, points) = self.joined_samples(along, labels, samples)?;
                 let trajectory = Trajectory::from_cycles_per_fov(points).map_err(core)?;
-                self.along_trajectory(along, (data, trajectory), notes).map_err(core)?
+                self.along_trajectory(along, data, trajectory, notes).map_err(core)?
             }
         };
         self.label(&mut frame, label);

@@ -48,7 +48,8 @@ pub(crate) fn text(
     file: &Path,
     text: impl BufRead,
     count: usize,
-    (element, expected): (Element, &str),
+    element: Element,
+    expected: &str,
 ) -> Result<Numbers<f32>> {
     let (mut values, mut rounded) = (Vec::<f32>::new(), false);
     let mut word = String::new();

@@ -201,7 +201,7 @@ pub fn write_image<T: Pixel>(
         },
         _ => None,
     };
-    let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), (&options, integers))?;
+    let mut writer = SeriesWriter::start(path.as_ref(), shape, image.geometry(), &options, integers)?;
     match shape.len() {
         4 => slices.planes().try_for_each(|volume| writer.push(volume))?,
         _ => writer.push(slices)?,

@@ -191,7 +191,8 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
     };
     let (geometry, mut notes) = geometry(path, &header, &shape)?;
     notes.extend(not_applied(&header));
-    let Numbers { values, rounded } = data::read(path, &header, &shape, (element, order))?;
+    let Numbers { values, rounded } =
+        data::read(path, &header, &shape, data::ElementType { element, order })?;
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "DimSize", "a shape that fits the numbers", e))?;
     let image = Image::new(data, geometry).map_err(|e| Error::core(path, e))?;

@@ -132,7 +132,7 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
     };
     let images = arrays.images.map(|images| images(path)).transpose()?;
     if let Some(images) = images.as_ref().filter(|images| images.count() > 1) {
-        let series = ArraySeries::new(path, images.clone(), arrays, (options, beyond))?;
+        let series = ArraySeries::new(path, images.clone(), arrays, options, beyond)?;
         return Ok(ScanFile::Series(Box::new(series)));
     }
     if let (Some(trajectory), Some(images)) = (&options.trajectory, &images) {
@@ -147,7 +147,7 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
             expect_runs(path, &samples_in, &points_in)?;
             let (trajectory, matrix) = place(trajectory, points, options, &mut notes)?;
             let readout = [samples_in, points_in].iter().find_map(|runs| readout_of(runs));
-            let frame = along_trajectory((data, trajectory), &matrix, (options, beyond), &mut notes);
+            let frame = along_trajectory(data, trajectory, &matrix, options, beyond, &mut notes);
             let frame = match &options.readouts {
                 Some(readouts) => frame.and_then(|frame| frame.with_readouts(readouts)),
                 None => frame,
@@ -260,9 +260,11 @@ fn readout_of(runs: &[usize]) -> Option<usize> {
 
 /// The frame of samples and their points; what was left out goes to `notes` (once).
 pub(crate) fn along_trajectory(
-    (data, trajectory): (Array2<C32>, Trajectory),
+    data: Array2<C32>,
+    trajectory: Trajectory,
     matrix: &[usize],
-    (options, beyond): (&ScanOptions, Beyond),
+    options: &ScanOptions,
+    beyond: Beyond,
     notes: &mut Vec<String>,
 ) -> rayspin_core::Result<Frame> {
     let geometry = geometry(matrix, options);

@@ -63,7 +63,7 @@ impl SeriesWriter {
             1 => vec![nz, ny, nx],
             frames => vec![frames, nz, ny, nx],
         };
-        Self::start(path.as_ref(), &shape_of_file, &shape.geometry, (options, None))
+        Self::start(path.as_ref(), &shape_of_file, &shape.geometry, options, None)
     }
 
     /// [`SeriesWriter::create`] of `[z, y, x]` or `[frame, z, y, x]`. `integers` hold every number to come,
@@ -72,7 +72,8 @@ impl SeriesWriter {
         path: &Path,
         shape: &[usize],
         geometry: &Geometry,
-        (options, integers): (&WriteOptions, Option<NumberType>),
+        options: &WriteOptions,
+        integers: Option<NumberType>,
     ) -> Result<Self> {
         let format = expect_ending(path, Format::writes_images)?;
         let Some(images) = &format.images else {

@@ -4,16 +4,25 @@ use std::borrow::Cow;
 
 use super::dataset::Pixels;
 
-/// The compressed bytes of frame `frame` of `frames`. `tables` are the basic offset table, of 32 bits, and
-/// the extended one, of 64.
+/// The tables that say where frames begin.
+#[derive(Clone, Copy)]
+pub(super) struct OffsetTables<'a> {
+    /// The basic table, of 32 bits; empty where the file has none.
+    pub(super) basic: &'a [u8],
+    /// The extended table, of 64 bits; empty where the file has none.
+    pub(super) extended: &'a [u8],
+}
+
+/// The compressed bytes of frame `frame` of `frames`.
 ///
 /// One fragment is one frame where there are as many. Else a table tells where frames begin, or the code
 /// itself does.
 ///
 /// Errors: fragments that do not tell their frames, in words for people.
 pub(super) fn encoded<'a>(
-    (frame, frames): (usize, usize),
-    (basic, extended): (&[u8], &[u8]),
+    frame: usize,
+    frames: usize,
+    tables: OffsetTables<'_>,
     fragments: &[(usize, &'a [u8])],
     pixels: Pixels,
 ) -> Result<Cow<'a, [u8]>, String> {
@@ -22,7 +31,7 @@ pub(super) fn encoded<'a>(
     }
     let starts = match frames {
         1 => vec![0],
-        _ => starts((basic, extended), fragments, pixels),
+        _ => starts(tables, fragments, pixels),
     };
     if starts.len() != frames {
         return Err(format!("{} fragments for {frames} frames", fragments.len()));
@@ -33,7 +42,8 @@ pub(super) fn encoded<'a>(
 }
 
 /// The places where frames begin.
-fn starts((basic, extended): (&[u8], &[u8]), fragments: &[(usize, &[u8])], pixels: Pixels) -> Vec<usize> {
+fn starts(tables: OffsetTables<'_>, fragments: &[(usize, &[u8])], pixels: Pixels) -> Vec<usize> {
+    let OffsetTables { basic, extended } = tables;
     if !basic.is_empty() {
         return basic.as_chunks().0.iter().map(|four| u32::from_le_bytes(*four) as usize).collect();
     }

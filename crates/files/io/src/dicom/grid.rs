@@ -42,21 +42,22 @@ impl Grid {
         Self { shape: [depth, ny, nx], step, start: [left, top] }
     }
 
-    /// Writes slice `at` of the grid, by linear interpolation between the two nearest slices and within them.
-    /// What no slice covers is `outside`.
+    /// Writes slice `depth` of the grid, by linear interpolation between the two nearest slices and within
+    /// them. What no slice covers is `outside`.
     pub(super) fn fill(
         &self,
         stack: &Stack,
         slices: ArrayView3<'_, f32>,
-        (at, outside): (usize, f32),
+        depth: usize,
+        outside: f32,
         mut to: ArrayViewMut2<'_, f32>,
     ) {
         let last = stack.heights.len() - 1;
         let even = self.shape[0] == stack.heights.len() && stack.even_spacing().is_some();
         let (below, part) = match even {
-            true => (at, 0.0),
+            true => (depth, 0.0),
             false => {
-                let height = at as f64 * self.step;
+                let height = depth as f64 * self.step;
                 let above = stack.heights.partition_point(|&h| h <= height).clamp(1, last);
                 let below = above - 1;
                 let gap = stack.heights[above] - stack.heights[below];
@@ -71,7 +72,8 @@ impl Grid {
                 add_shifted(
                     slices.index_axis(ndarray::Axis(0), slice),
                     shift,
-                    (weight as f32, outside),
+                    weight as f32,
+                    outside,
                     &mut to,
                 );
             }
@@ -84,7 +86,8 @@ impl Grid {
 fn add_shifted(
     slice: ArrayView2<'_, f32>,
     [x, y]: [f64; 2],
-    (weight, outside): (f32, f32),
+    weight: f32,
+    outside: f32,
     to: &mut ArrayViewMut2<'_, f32>,
 ) {
     let split = |shift: f64| (shift.floor() as isize, (shift - shift.floor()) as f32);

@@ -212,7 +212,7 @@ fn resampled(
     let mut data = zeros(path, grid.shape)?;
     let outside = lowest(slices);
     let planes: Vec<_> = data.axis_iter_mut(Axis(0)).collect();
-    planes.into_par_iter().enumerate().for_each(|(at, to)| grid.fill(stack, slices, (at, outside), to));
+    planes.into_par_iter().enumerate().for_each(|(depth, to)| grid.fill(stack, slices, depth, outside, to));
     let [nz, ny, nx] = grid.shape;
     if stack.even_spacing().is_none() {
         let steps = stack.heights.windows(2).map(|pair| pair[1] - pair[0]);

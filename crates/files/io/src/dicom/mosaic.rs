@@ -24,6 +24,19 @@ pub(super) struct Mosaic {
     named: bool,
 }
 
+/// The plane in which a mosaic lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MosaicPlane {
+    /// The centre of its first pixel, mm.
+    pub(super) corner: [f64; 3],
+    /// Rows and columns.
+    pub(super) size: [usize; 2],
+    /// mm between rows and between columns.
+    pub(super) spacing: [f64; 2],
+    /// The directions of a row and of a column.
+    pub(super) axes: [[f64; 3]; 2],
+}
+
 impl Mosaic {
     /// The mosaic of a file, if it is one: `ImageType` says so, or the private header. Other programs take
     /// slices out of mosaics and keep that header, or lose words of `ImageType`. So the header alone counts
@@ -33,7 +46,8 @@ impl Mosaic {
     pub(super) fn of(
         path: &Path,
         all: &Dataset<'_>,
-        ([rows, columns], frames): ([usize; 2], usize),
+        [rows, columns]: [usize; 2],
+        frames: usize,
     ) -> Result<Option<Self>> {
         let is = |text: &str| text.split('\\').any(|word| word.trim() == "MOSAIC");
         let named = all.text(tag::IMAGE_TYPE).is_some_and(|text| is(&text));
@@ -91,14 +105,9 @@ impl Mosaic {
         })
     }
 
-    /// The centre of the first pixel of a slice. `size` is the mosaic's, rows and columns.
-    pub(super) fn place(
-        &self,
-        slice: usize,
-        corner: [f64; 3],
-        (size, spacing, [row, column]): ([usize; 2], [f64; 2], [[f64; 3]; 2]),
-        between: f64,
-    ) -> [f64; 3] {
+    /// The centre of the first pixel of a slice. Slices are `between` mm apart.
+    pub(super) fn place(&self, slice: usize, plane: MosaicPlane, between: f64) -> [f64; 3] {
+        let MosaicPlane { corner, size, spacing, axes: [row, column] } = plane;
         let inwards = |n: usize, mm: f64| (n - n / self.side) as f64 / 2.0 * mm;
         let (down, right) = (inwards(size[0], spacing[0]), inwards(size[1], spacing[1]));
         let along = slice as f64 * between;

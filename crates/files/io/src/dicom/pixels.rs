@@ -7,7 +7,7 @@ use jpeg_decoder::PixelFormat;
 use rayspin_device::cpu::{expect_memory, zeroed};
 
 use super::dataset::{Dataset, File, Pixels, Value};
-use super::frames;
+use super::frames::{self, OffsetTables};
 use super::jpeg2000::Frame;
 use super::mosaic::Mosaic;
 use super::plane::Plane;
@@ -96,7 +96,7 @@ impl Layout {
             return Err(Error::field(path, tag::HIGH_BIT.name, expected, high));
         }
         let frames = frames(path, all)?;
-        let mosaic = Mosaic::of(path, all, (size, frames))?;
+        let mosaic = Mosaic::of(path, all, size, frames)?;
         if mosaic.is_some() && frames > 1 {
             return Err(Error::field(path, tag::FRAMES.name, "1 for a mosaic", frames));
         }
@@ -238,10 +238,10 @@ impl Layout {
                 }
             }
             Some(Value::Fragments(table, fragments)) => {
-                let frame = if self.mosaic.is_some() { (0, 1) } else { plane.frame };
-                let extended = all.bytes(tag::EXTENDED_OFFSETS);
+                let (frame, frames) = if self.mosaic.is_some() { (0, 1) } else { plane.frame };
+                let tables = OffsetTables { basic: table, extended: all.bytes(tag::EXTENDED_OFFSETS) };
                 let encoded =
-                    frames::encoded(frame, (table, extended), fragments, self.pixels).map_err(|found| {
+                    frames::encoded(frame, frames, tables, fragments, self.pixels).map_err(|found| {
                         let expected = "one fragment a frame, or fragments that tell their frame";
                         Error::field(&plane.file, tag::PIXEL_DATA.name, expected, found)
                     })?;

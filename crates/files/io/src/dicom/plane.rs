@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rayspin_core::vector::{cross, dot, norm, scaled, sub};
 
 use super::dataset::{Dataset, File};
+use super::mosaic::MosaicPlane;
 use super::pixels::{self, Layout};
 use super::tag::{self, Tag};
 use super::values::{self, Table, Values};
@@ -122,7 +123,7 @@ pub(super) fn found(path: &Path) -> Result<Found> {
     let table = values::table(path, &all, layout.signed)?;
     let offsets = offsets(path, &all, layout.slices())?;
     let planes =
-        (0..layout.slices()).map(|slice| plane(path, &all, &layout, (slice, &offsets), table.as_ref()));
+        (0..layout.slices()).map(|slice| plane(path, &all, &layout, slice, &offsets, table.as_ref()));
     planes.collect::<Result<_>>().map(Found::Slices)
 }
 
@@ -148,7 +149,8 @@ fn plane(
     path: &Path,
     all: &Dataset<'_>,
     layout: &Layout,
-    (slice, offsets): (usize, &[f64]),
+    slice: usize,
+    offsets: &[f64],
     table: Option<&Arc<Table>>,
 ) -> Result<Plane> {
     let groups =
@@ -182,7 +184,8 @@ fn plane(
             return Err(mosaic.refused(path, "slices along the normal of their planes", found));
         }
         notes.extend(mosaic.note());
-        position = Some(mosaic.place(slice, corner, (layout.size, spacing, axes), between));
+        let mosaic_plane = MosaicPlane { corner, size: layout.size, spacing, axes };
+        position = Some(mosaic.place(slice, mosaic_plane, between));
     }
     Ok(Plane {
         file: path.to_owned(),

@@ -83,24 +83,27 @@ fn numbered(pattern: &str, count: usize) -> Option<Vec<String>> {
     (0..count).map(|at| number(at).map(|number| pattern.name(number))).collect()
 }
 
+/// How a header says that its numbers are stored.
+#[derive(Clone, Copy)]
+pub(super) struct ElementType {
+    pub(super) element: Element,
+    pub(super) order: ByteOrder,
+}
+
 /// All numbers.
 pub(super) fn read(
     path: &Path,
     header: &Header,
     shape: &[usize],
-    stored: (Element, ByteOrder),
+    stored: ElementType,
 ) -> Result<Numbers<f32>> {
     let parts = files(path, header, shape)?;
     data_files::joined(path, parts.iter().map(|part| part.read(path, header, stored)))
 }
 
 impl Part {
-    fn read(
-        &self,
-        path: &Path,
-        header: &Header,
-        (element, order): (Element, ByteOrder),
-    ) -> Result<Numbers<f32>> {
+    fn read(&self, path: &Path, header: &Header, stored: ElementType) -> Result<Numbers<f32>> {
+        let ElementType { element, order } = stored;
         let (opened, file, packed) = self.open(path)?;
         let file = file.as_path();
         let length = opened.metadata().map_err(|e| Error::read(file, e))?.len();
@@ -126,7 +129,7 @@ impl Part {
         (&opened).seek(SeekFrom::Start(start)).map_err(|e| Error::read(file, e))?;
         if text {
             let expected = "a number of ElementType as text (BinaryData = False)";
-            return data_files::text(file, BufReader::new(opened), self.count, (element, expected));
+            return data_files::text(file, BufReader::new(opened), self.count, element, expected);
         }
         if let (true, None, Some(stated)) = (compressed, &self.file, header.get(&["CompressedDataSize"]))
             && let Ok(stated) = stated.parse::<u64>()

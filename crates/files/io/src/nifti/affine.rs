@@ -23,7 +23,7 @@ pub(super) fn geometry(
     let refused = if raw.sform_code > 0 {
         match parse(sform(raw)) {
             Ok(geometry) => {
-                notes.extend(other_place(path, raw, &geometry, (shape_zyx, to_mm)));
+                notes.extend(other_place(path, raw, &geometry, shape_zyx, to_mm));
                 return Ok((geometry, notes));
             }
             Err(error) => Some(error),
@@ -56,7 +56,8 @@ fn other_place(
     path: &Path,
     raw: &NiftiHeader,
     taken: &Geometry,
-    (shape_zyx, to_mm): ([usize; 3], f64),
+    shape_zyx: [usize; 3],
+    to_mm: f64,
 ) -> Option<String> {
     let spacing = (raw.qform_code > 0).then(|| spacing(path, raw, &mut Vec::new()).ok())??;
     let other = qform(path, raw, spacing).ok()?;

@@ -186,7 +186,8 @@ pub(super) fn bytes(
     [nz, ny, nx]: [usize; 3],
     repetitions: Option<usize>,
     geometry: &Geometry,
-    (options, integers): (&NiftiOptions, Option<NumberType>),
+    options: &NiftiOptions,
+    integers: Option<NumberType>,
 ) -> Result<Vec<u8>> {
     let sizes = [nx, ny, nz, repetitions.unwrap_or(1)];
     let mut dim = [1i16; 8];

@@ -50,8 +50,8 @@ pub(crate) fn image(path: &Path, _: Option<&str>) -> Result<ImageRead> {
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let options = NiftiOptions { values: target.values, repetition_time_s: target.options.repetition_time_s };
     let (shape, repetitions) = (target.volume(), target.repetitions());
-    let numbers = (options, target.integers);
-    Ok(Box::new(NiftiSeries::create(target.path, repetitions, shape, target.geometry, numbers)?))
+    let Target { path, geometry, integers, .. } = *target;
+    Ok(Box::new(NiftiSeries::create(path, repetitions, shape, geometry, options, integers)?))
 }
 
 /// Reads a NIfTI-1 file, compressed or not (told by its content, not its name).
@@ -128,8 +128,8 @@ fn read_stream(path: &Path, stream: &mut dyn Read, plain: Option<&File>) -> Resu
         None => Origin::Stream(stream),
     };
     match header.element.is_complex() {
-        true => read_values::<C32>(path, origin, &header, (geometry, notes)),
-        false => read_values::<f32>(path, origin, &header, (geometry, notes)),
+        true => read_values::<C32>(path, origin, &header, geometry, notes),
+        false => read_values::<f32>(path, origin, &header, geometry, notes),
     }
 }
 
@@ -137,7 +137,8 @@ fn read_values<T: Value>(
     path: &Path,
     origin: Origin<'_>,
     header: &Header,
-    (geometry, mut notes): (Geometry, Vec<String>),
+    geometry: Geometry,
+    mut notes: Vec<String>,
 ) -> Result<ImageRead>
 where
     AnyImage: From<Image<T>>,
@@ -208,7 +209,7 @@ pub fn write(path: impl AsRef<Path>, image: &Image, options: &NiftiOptions) -> R
     let path = path.as_ref();
     let repetitions = (image.data().ndim() == 4).then(|| image.repetitions());
     let mut series =
-        NiftiSeries::create(path, repetitions, image.shape_zyx(), image.geometry(), (options.clone(), None))?;
+        NiftiSeries::create(path, repetitions, image.shape_zyx(), image.geometry(), options.clone(), None)?;
     series.push(&image.data().view().into())?;
     Box::new(series).finish(path, image.repetitions()).map(drop)
 }

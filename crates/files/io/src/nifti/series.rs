@@ -52,9 +52,10 @@ impl NiftiSeries {
         repetitions: Option<usize>,
         shape: [usize; 3],
         geometry: &Geometry,
-        (options, integers): (NiftiOptions, Option<NumberType>),
+        options: NiftiOptions,
+        integers: Option<NumberType>,
     ) -> Result<Self> {
-        let header = header::bytes(path, shape, repetitions, geometry, (&options, integers))?;
+        let header = header::bytes(path, shape, repetitions, geometry, &options, integers)?;
         let pending = Pending::create(path)?;
         let fail = |e| Error::write(path, e);
         let file = pending.open()?;
@@ -83,8 +84,8 @@ impl VolumeWriter for NiftiSeries {
             return self.pending.finish_as(path).map(|()| None);
         }
         let repetitions = (frames > 1).then_some(frames);
-        let numbers = (&self.options, self.integers);
-        let header = header::bytes(path, self.shape, repetitions, &self.geometry, numbers)?;
+        let Self { shape, geometry, options, integers, .. } = &*self;
+        let header = header::bytes(path, *shape, repetitions, geometry, options, *integers)?;
         let compressed = matches!(self.stream, Stream::Compressed(_));
         let mut file = self.stream.finish().map_err(fail)?;
         file.seek(SeekFrom::Start(0)).map_err(fail)?;

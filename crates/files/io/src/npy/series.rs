@@ -41,7 +41,8 @@ impl NpySeries {
     pub(super) fn create(
         path: &Path,
         shape: &[usize],
-        (values, integers): (Values, Option<NumberType>),
+        values: Values,
+        integers: Option<NumberType>,
     ) -> Result<Self> {
         let pending = Pending::create(path)?;
         let shape = shape.to_vec();

@@ -52,7 +52,7 @@ pub(super) fn axes(path: &Path, header: &Header) -> Result<Axes> {
     let space = space(path, header, &mut notes)?;
     let stated = match space.dimension {
         0 => None,
-        dimension => header.vectors(path, "space directions", (count, dimension))?,
+        dimension => header.vectors(path, "space directions", count, dimension)?,
     };
     let kinds = header.words(path, "kinds", count)?;
     let mut roles = Vec::with_capacity(count);
@@ -94,11 +94,13 @@ pub(super) fn axes(path: &Path, header: &Header) -> Result<Axes> {
     let series = roles.iter().position(|role| *role == Role::Repetitions);
     let step_s = match series {
         Some(axis) => {
-            step(path, header, (count, axis), (&space, stated.as_ref().and_then(|all| all[axis].as_ref())))?
+            let direction = stated.as_ref().and_then(|directions| directions[axis].as_ref());
+            step(path, header, count, axis, &space, direction)?
         }
         None => None,
     };
-    let geometry = geometry(path, header, (&sizes, &of_space), (&space, stated.as_deref()), &mut notes)?;
+    let spatial = SpatialAxes { path, header, sizes: &sizes, axes: &of_space, space: &space };
+    let geometry = spatial.geometry(stated.as_deref(), &mut notes)?;
     let kept: Vec<usize> =
         (0..count).rev().filter(|&axis| matches!(roles[axis], Role::Space | Role::Repetitions)).collect();
     let is_quantised = ["old min", "old max"].iter().any(|field| header.get(field).is_some());
@@ -227,8 +229,10 @@ fn time(unit: &str) -> Option<f64> {
 fn step(
     path: &Path,
     header: &Header,
-    (count, axis): (usize, usize),
-    (space, direction): (&Space, Option<&Vec<f64>>),
+    count: usize,
+    axis: usize,
+    space: &Space,
+    direction: Option<&Vec<f64>>,
 ) -> Result<Option<f64>> {
     let spacing = header.numbers(path, "spacings", count)?.map(|all| all[axis]);
     let unit = header.words(path, "units", count)?.get(axis).and_then(|unit| time(unit));
@@ -237,109 +241,111 @@ fn step(
     Ok(step.filter(|step| step.is_finite() && *step > 0.0))
 }
 
-fn geometry(
-    path: &Path,
-    header: &Header,
-    (sizes, axes): (&[usize], &[usize]),
-    (space, stated): (&Space, Option<&[Option<Vec<f64>>]>),
-    notes: &mut Vec<String>,
-) -> Result<Geometry> {
-    let count = sizes.len();
-    let mut columns = [[0.0; 3]; 3];
-    let mut origin = [0.0; 3];
-    let world = |vector: &[f64]| -> [f64; 3] {
-        std::array::from_fn(|row| vector.get(row).map_or(0.0, |v| v * space.signs[row] * space.to_mm[row]))
-    };
-    if let Some(all) = stated {
-        let vectors = axes.iter().filter_map(|&axis| all[axis].as_deref());
-        columns.iter_mut().zip(vectors).for_each(|(column, vector)| *column = world(vector));
-    } else {
-        let spacings = spacings(path, header, (count, axes), notes)?;
-        for (axis, spacing) in spacings.iter().enumerate() {
-            columns[axis][axis] = spacing * space.signs[axis];
-        }
-        origin = first_voxel(path, header, (count, axes), (&spacings, space), notes)?;
-    }
-    if space.dimension > 0 {
-        match header
-            .vectors(path, "space origin", (1, space.dimension))?
-            .and_then(|mut all| all.pop().flatten())
-        {
-            Some(vector) => origin = world(&vector),
-            None => {
-                notes.push("the header states no space origin: the first voxel is taken at 0, 0, 0".into())
-            }
-        }
-    }
-    if axes.len() == 2 {
-        // A plane is a slice of 1 mm.
-        let [x, y, _] = columns;
-        let normal = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]];
-        let length = normal.iter().map(|v| v * v).sum::<f64>().sqrt();
-        columns[2] = normal.map(|v| v / length);
-    }
-    let row = |row: usize| [columns[0][row], columns[1][row], columns[2][row], origin[row]];
-    let ras = [row(0).map(|v| -v), row(1).map(|v| -v), row(2)];
-    let size = |at: usize| axes.get(at).map_or(1, |&axis| sizes[axis]);
-    Geometry::from_affine_ras(ras, [size(2), size(1), size(0)]).map_err(|e| {
-        let field = if stated.is_some() { "space directions" } else { "spacings" };
-        Error::field(path, field, "three directions that are orthogonal and not zero", e)
-            .with_hint("resample the image on a grid without shear")
-    })
+/// The axes along which an image lies in space.
+struct SpatialAxes<'a> {
+    path: &'a Path,
+    header: &'a Header,
+    /// The sizes of all axes of the numbers.
+    sizes: &'a [usize],
+    /// Which of them are axes of space.
+    axes: &'a [usize],
+    space: &'a Space,
 }
 
-/// Voxel sizes in mm, with a sign where an axis runs the other way.
-fn spacings(
-    path: &Path,
-    header: &Header,
-    (count, axes): (usize, &[usize]),
-    notes: &mut Vec<String>,
-) -> Result<Vec<f64>> {
-    let stated = header.numbers(path, "spacings", count)?;
-    let units = header.words(path, "units", count)?;
-    let mut is_assumed = false;
-    let spacings = axes
-        .iter()
-        .map(|&axis| {
-            let spacing = stated.as_ref().map_or(f64::NAN, |all| all[axis]);
-            if spacing == 0.0 {
-                return Err(Error::field(path, "spacings", "a distance other than 0", spacing));
+impl SpatialAxes<'_> {
+    /// Where the image lies. `stated` are the directions of all axes of the numbers.
+    fn geometry(&self, stated: Option<&[Option<Vec<f64>>]>, notes: &mut Vec<String>) -> Result<Geometry> {
+        let Self { path, header, sizes, axes, space } = *self;
+        let mut columns = [[0.0; 3]; 3];
+        let mut origin = [0.0; 3];
+        let world = |vector: &[f64]| -> [f64; 3] {
+            std::array::from_fn(|row| {
+                vector.get(row).map_or(0.0, |v| v * space.signs[row] * space.to_mm[row])
+            })
+        };
+        if let Some(directions) = stated {
+            let vectors = axes.iter().filter_map(|&axis| directions[axis].as_deref());
+            columns.iter_mut().zip(vectors).for_each(|(column, vector)| *column = world(vector));
+        } else {
+            let spacings = self.spacings(notes)?;
+            for (axis, spacing) in spacings.iter().enumerate() {
+                columns[axis][axis] = spacing * space.signs[axis];
             }
-            is_assumed |= spacing.is_nan();
-            let to_mm = units.get(axis).map_or(1.0, |unit| length(unit, notes));
-            Ok(if spacing.is_nan() { 1.0 } else { spacing * to_mm })
+            origin = self.first_voxel(&spacings, notes)?;
+        }
+        if space.dimension > 0 {
+            match header
+                .vectors(path, "space origin", 1, space.dimension)?
+                .and_then(|mut all| all.pop().flatten())
+            {
+                Some(vector) => origin = world(&vector),
+                None => notes
+                    .push("the header states no space origin: the first voxel is taken at 0, 0, 0".into()),
+            }
+        }
+        if axes.len() == 2 {
+            // A plane is a slice of 1 mm.
+            let [x, y, _] = columns;
+            let normal = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]];
+            let length = normal.iter().map(|v| v * v).sum::<f64>().sqrt();
+            columns[2] = normal.map(|v| v / length);
+        }
+        let row = |row: usize| [columns[0][row], columns[1][row], columns[2][row], origin[row]];
+        let ras = [row(0).map(|v| -v), row(1).map(|v| -v), row(2)];
+        let size = |index: usize| axes.get(index).map_or(1, |&axis| sizes[axis]);
+        Geometry::from_affine_ras(ras, [size(2), size(1), size(0)]).map_err(|e| {
+            let field = if stated.is_some() { "space directions" } else { "spacings" };
+            Error::field(path, field, "three directions that are orthogonal and not zero", e)
+                .with_hint("resample the image on a grid without shear")
         })
-        .collect();
-    if is_assumed {
-        notes.push("the header states no distance between voxels along each axis: 1 mm is taken".into());
     }
-    spacings
-}
 
-/// The place of the first voxel of an image without directions, from `axis mins`, the places of its edges
-/// or of its centre.
-fn first_voxel(
-    path: &Path,
-    header: &Header,
-    (count, axes): (usize, &[usize]),
-    (spacings, space): (&[f64], &Space),
-    notes: &mut Vec<String>,
-) -> Result<[f64; 3]> {
-    let mins = header.numbers(path, "axis mins", count)?;
-    let (centers, units) = (header.words(path, "centers", count)?, header.words(path, "units", count)?);
-    let mut origin = [0.0; 3];
-    match mins.filter(|mins| axes.iter().all(|&axis| !mins[axis].is_nan())) {
-        Some(mins) => {
-            for (row, &axis) in axes.iter().enumerate() {
-                let to_centre = if centers.get(axis).is_some_and(|word| word == "node") { 0.0 } else { 0.5 };
+    /// Voxel sizes in mm, with a sign where an axis runs the other way.
+    fn spacings(&self, notes: &mut Vec<String>) -> Result<Vec<f64>> {
+        let Self { path, header, sizes, axes, .. } = *self;
+        let stated = header.numbers(path, "spacings", sizes.len())?;
+        let units = header.words(path, "units", sizes.len())?;
+        let mut is_assumed = false;
+        let spacings = axes
+            .iter()
+            .map(|&axis| {
+                let spacing = stated.as_ref().map_or(f64::NAN, |spacings| spacings[axis]);
+                if spacing == 0.0 {
+                    return Err(Error::field(path, "spacings", "a distance other than 0", spacing));
+                }
+                is_assumed |= spacing.is_nan();
                 let to_mm = units.get(axis).map_or(1.0, |unit| length(unit, notes));
-                origin[row] = space.signs[row] * (mins[axis] * to_mm + to_centre * spacings[row]);
-            }
+                Ok(if spacing.is_nan() { 1.0 } else { spacing * to_mm })
+            })
+            .collect();
+        if is_assumed {
+            notes.push("the header states no distance between voxels along each axis: 1 mm is taken".into());
         }
-        None if space.dimension == 0 => {
-            notes.push("the header states no place: the first voxel is taken at 0, 0, 0".into());
-        }
-        None => {}
+        spacings
     }
-    Ok(origin)
+
+    /// The place of the first voxel of an image without directions, from `axis mins`, the places of its edges
+    /// or of its centre.
+    fn first_voxel(&self, spacings: &[f64], notes: &mut Vec<String>) -> Result<[f64; 3]> {
+        let Self { path, header, sizes, axes, space } = *self;
+        let mins = header.numbers(path, "axis mins", sizes.len())?;
+        let centers = header.words(path, "centers", sizes.len())?;
+        let units = header.words(path, "units", sizes.len())?;
+        let mut origin = [0.0; 3];
+        match mins.filter(|mins| axes.iter().all(|&axis| !mins[axis].is_nan())) {
+            Some(mins) => {
+                for (row, &axis) in axes.iter().enumerate() {
+                    let to_centre =
+                        if centers.get(axis).is_some_and(|word| word == "node") { 0.0 } else { 0.5 };
+                    let to_mm = units.get(axis).map_or(1.0, |unit| length(unit, notes));
+                    origin[row] = space.signs[row] * (mins[axis] * to_mm + to_centre * spacings[row]);
+                }
+            }
+            None if space.dimension == 0 => {
+                notes.push("the header states no place: the first voxel is taken at 0, 0, 0".into());
+            }
+            None => {}
+        }
+        Ok(origin)
+    }
 }

@@ -191,7 +191,7 @@ pub(super) fn complex(path: &Path, header: &Header, stored: &Stored) -> Result<N
     let parts = files(path, header)?.into_iter();
     if stored.encoding != Encoding::Text && element.is_complex() {
         let read = |part: Part| match part.count % 2 {
-            0 => part.binary(path, header, stored, (element, part.count / 2)),
+            0 => part.binary(path, header, stored, element, part.count / 2),
             _ => Err(Error::field(
                 path,
                 DATA_FILE,
@@ -210,13 +210,13 @@ pub(super) fn complex(path: &Path, header: &Header, stored: &Stored) -> Result<N
 impl Part {
     fn real(&self, path: &Path, header: &Header, stored: &Stored) -> Result<Numbers<f32>> {
         if stored.encoding != Encoding::Text {
-            return self.binary(path, header, stored, (stored.element, self.count));
+            return self.binary(path, header, stored, stored.element, self.count);
         }
         let (opened, file) = self.open(path)?;
         let mut text = self.start(&opened, &file, header, stored)?;
         skip(&mut text, stored.byte_skip.unwrap_or(0), &file, |e| Error::read(&file, e))?;
         let expected = "a number of the stated type as text (encoding ascii)";
-        data_files::text(&file, text, self.count, (stored.element, expected))
+        data_files::text(&file, text, self.count, stored.element, expected)
     }
 
     fn binary<T: Value>(
@@ -224,7 +224,8 @@ impl Part {
         path: &Path,
         header: &Header,
         stored: &Stored,
-        (element, count): (Element, usize),
+        element: Element,
+        count: usize,
     ) -> Result<Numbers<T>> {
         let (opened, file) = self.open(path)?;
         let file = file.as_path();

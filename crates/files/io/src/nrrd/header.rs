@@ -152,7 +152,8 @@ impl Header {
         &self,
         path: &Path,
         field: &str,
-        (count, length): (usize, usize),
+        count: usize,
+        length: usize,
     ) -> Result<Option<Vec<Option<Vec<f64>>>>> {
         let Some(text) = self.get(field) else { return Ok(None) };
         let wrong = || {
