@@ -127,7 +127,7 @@ pub struct CutNeeds {
 /// use rayspin_mri::maps::{Cut, Sensitivities, cut_needs};
 ///
 /// let device = Device::cpu()?;
-/// let needs = |planes| cut_needs(&device, Sensitivities::Walsh, 24, (8, &[64, 64, 64]), Cut { planes, coils: 2 });
+/// let needs = |planes| cut_needs(&device, Sensitivities::Walsh, 24, 8, &[64, 64, 64], Cut { planes, coils: 2 });
 /// assert!(needs(4).solving <= needs(32).solving);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
@@ -135,7 +135,8 @@ pub fn cut_needs(
     device: &Device,
     how: Sensitivities,
     width: usize,
-    (coils, shape): (usize, &[usize]),
+    coils: usize,
+    shape: &[usize],
     cut: Cut,
 ) -> CutNeeds {
     const COMPLEX: u64 = size_of::<C32>() as u64;
@@ -237,7 +238,7 @@ mod tests {
                             "{how:?} {shape:?} {cut:?}: {apart:e} on {}",
                             device.describe()
                         );
-                        let needs = cut_needs(&device, how, found.width, (shape[0], &shape[1..]), cut);
+                        let needs = cut_needs(&device, how, found.width, shape[0], &shape[1..], cut);
                         let stated =
                             needs.images.max(needs.solving) + if maps.is_resident() { placed.0 } else { 0 };
                         let stated = stated.max(placed.0);

@@ -55,7 +55,8 @@ pub fn take_intensity(maps: &mut ArrayD<C32>) -> Result<ArrayD<f32>> {
 pub(super) fn divide_images(
     images: &mut ArrayD<C32>,
     intensity: &ArrayD<f32>,
-    (position, slices): (usize, usize),
+    position: usize,
+    slices: usize,
 ) -> Result<()> {
     let depth = images.shape()[images.ndim().saturating_sub(3)];
     let mut own = intensity.clone();
@@ -120,14 +121,14 @@ mod tests {
     fn images_are_divided_slice_by_slice() {
         let intensity = ArrayD::from_shape_fn(IxDyn(&[3, 2, 2]), |i| (i[0] * 4) as f32);
         let mut images = ArrayD::from_elem(IxDyn(&[5, 1, 2, 2]), C32::from(2.0));
-        divide_images(&mut images, &intensity, (1, 3)).unwrap();
+        divide_images(&mut images, &intensity, 1, 3).unwrap();
         assert!(images.iter().all(|value| *value == C32::from(0.5)));
         // Without maps there is no image.
-        divide_images(&mut images, &intensity, (0, 3)).unwrap();
+        divide_images(&mut images, &intensity, 0, 3).unwrap();
         assert!(images.iter().all(|value| *value == C32::ZERO));
         let mut volume = ArrayD::from_elem(IxDyn(&[3, 2, 2]), C32::from(2.0));
-        divide_images(&mut volume, &intensity, (0, 1)).unwrap();
+        divide_images(&mut volume, &intensity, 0, 1).unwrap();
         assert_eq!(volume[[2, 1, 1]], C32::from(0.25));
-        assert!(divide_images(&mut volume, &ArrayD::zeros(IxDyn(&[2, 3])), (0, 1)).is_err());
+        assert!(divide_images(&mut volume, &ArrayD::zeros(IxDyn(&[2, 3])), 0, 1).is_err());
     }
 }

@@ -168,7 +168,7 @@ impl SeriesRun {
     fn divide(&self, label: &Label, images: &mut ArrayD<C32>) -> Result<()> {
         let Some(intensity) = &self.options.intensity else { return Ok(()) };
         let position = self.scan_slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
-        divide_images(images, intensity, (position, self.scan_slices.len()))
+        divide_images(images, intensity, position, self.scan_slices.len())
     }
 
     /// Whether the slice's maps are estimated from its own samples.

@@ -5,7 +5,7 @@ use rayspin_device::cpu::{Stop, expect_memory};
 
 use super::coils::CoilSensitivities;
 use super::dynamics::{Dynamics, TruthWindow};
-use super::field::FieldSampler;
+use super::field::{FieldSampler, FieldSlice};
 use super::noise::Noise;
 use super::options::{LARGEST_DATA, NOISE_SAMPLES, SimulateOptions};
 use super::phantom::Phantom;
@@ -333,8 +333,8 @@ impl Objects {
             let field = options.field.as_ref().map(|field| {
                 let longest = layout.shots.iter().flat_map(|shot| shot.times(&options.hardware));
                 let longest = longest.fold(0.0f64, |most, t| most.max(t.abs()));
-                let place = (offset, options.field_dims());
-                FieldSampler::new(field, (phantom, coils), place, reach, longest)
+                let slice = FieldSlice { z: offset, dims: options.field_dims() };
+                FieldSampler::new(field, slice, phantom, coils, reach, longest)
             });
             let field = field.transpose()?;
             let mut curved = match &field {

@@ -364,7 +364,7 @@ pub fn assemble(parts: Parts<'_>, options: &FrameOptions, notes: &mut Vec<String
     let (matrix, samples, times) = if with_trajectory == 0 {
         cartesian::assemble(&mut readouts, corrections, options.timing(), notes)?
     } else if with_trajectory == stated.len() {
-        noncartesian::assemble(&mut readouts, (options, header.trajectory_units), notes)?
+        noncartesian::assemble(&mut readouts, options, header.trajectory_units, notes)?
     } else {
         return Err(Error::value(
             "trajectory",

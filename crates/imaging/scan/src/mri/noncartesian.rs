@@ -14,7 +14,8 @@ use crate::mri::raw::note;
 /// `[coil, sample]`.
 pub(super) fn assemble(
     readouts: &mut Readouts<'_>,
-    (options, stated): (&FrameOptions, Option<TrajectoryUnits>),
+    options: &FrameOptions,
+    stated_units: Option<TrajectoryUnits>,
     notes: &mut Vec<String>,
 ) -> Result<(Vec<usize>, Samples, Option<Vec<f64>>)> {
     options.corrections.readouts(readouts, notes)?;
@@ -34,7 +35,7 @@ pub(super) fn assemble(
     // are converted.
     let fov = &encoding.encoded.fov_mm[..rows.stated];
     let own = points.slice(s![.., ..rows.stated]);
-    let units = options.units.or(stated);
+    let units = options.units.or(stated_units);
     let units = settle_units(own, &encoding.encoded.matrix[..rows.stated], fov, units, notes)?;
     let counted_over = columns::fov_of(own, encoding, units, options.trajectory.fov, notes)?;
     for (d, &fov) in fov.iter().enumerate() {

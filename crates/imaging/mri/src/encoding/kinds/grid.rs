@@ -108,7 +108,7 @@ impl Grid<'_> {
         let (width, how) = (spec.settings().calibration, spec.settings().sensitivities);
         if let Some(cut) = spec.map_cut() {
             let centre = Centre::of_grid(sampled, width, how)?;
-            let needs = maps::cut_needs(spec.device(), centre.how, centre.width, (coils, domain), cut);
+            let needs = maps::cut_needs(spec.device(), centre.how, centre.width, coils, domain, cut);
             return spec.cut_maps_needs(&needs, needs.images, 0);
         }
         let espirit = maps::espirit_on_grid(spec.device(), sampled, width, how, coils);

@@ -245,7 +245,8 @@ impl Modulated for Subspace {
         &self,
         plan: &Transforms,
         samples: Array<C32>,
-        (maps, coils): (&CoilMaps<f32>, Range<usize>),
+        maps: &CoilMaps<f32>,
+        coils: Range<usize>,
         sum: &mut Array<C32>,
     ) -> Result<()> {
         let device = plan.device();

@@ -95,6 +95,15 @@ impl FieldMap {
     }
 }
 
+/// Where a slice lies in the field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FieldSlice {
+    /// Its height, in fields of view.
+    pub(super) z: f64,
+    /// Dimensions of the field.
+    pub(super) dims: usize,
+}
+
 /// An object, its coils and the field, from which samples are taken.
 ///
 /// A linear field moves k, d(k, t) = d(k + g t), in closed form. Any other field is integrated over each
@@ -106,22 +115,23 @@ pub(super) enum FieldSampler {
 }
 
 impl FieldSampler {
-    /// For samples up to `reach` cycles per field of view and `duration` s from 0 of the slice at height `z`
-    /// of the field. Errors: memory.
+    /// For samples of a slice up to `reach` cycles per field of view and `duration` s from 0. Errors:
+    /// memory.
     pub(super) fn new(
         field: &FieldMap,
-        (phantom, coils): (&Phantom, &CoilSensitivities),
-        (z, field_dims): (f64, usize),
+        slice: FieldSlice,
+        phantom: &Phantom,
+        coils: &CoilSensitivities,
         reach: f64,
         duration: f64,
     ) -> Result<Self> {
-        if field.shape == FieldShape::Linear && (phantom.dims() == 3 || field_dims == 2) {
-            return Ok(Self::Linear { gradient: field.gradient(field_dims) });
+        if field.shape == FieldShape::Linear && (phantom.dims() == 3 || slice.dims == 2) {
+            return Ok(Self::Linear { gradient: field.gradient(slice.dims) });
         }
-        let at = |x: [f64; 3]| field.at([x[0], x[1], z], field_dims);
+        let hertz = |x: [f64; 3]| field.at([x[0], x[1], slice.z], slice.dims);
         // No shape's gradient is above 8 of its peak a field of view.
         let steepest = 8.0 * field.peak_hz.abs() * duration;
-        Ok(Self::Curved(Box::new(Quadrature::new(phantom, coils, &at, reach + steepest)?)))
+        Ok(Self::Curved(Box::new(Quadrature::new(phantom, coils, &hertz, reach + steepest)?)))
     }
 
     /// k + g t of a linear field, which a sampler without field takes.

@@ -62,7 +62,8 @@ fn samples_in_a_field_are_the_sum_over_fine_voxels() {
     let times: Vec<f64> = samples.iter().map(|s| s.1).collect();
     for shape in SHAPES {
         let field = FieldMap { shape, peak_hz: 90.0 };
-        let sampler = FieldSampler::new(&field, (&phantom, &coils), (0.0, 2), 10.0, 0.02).unwrap();
+        let slice = FieldSlice { z: 0.0, dims: 2 };
+        let sampler = FieldSampler::new(&field, slice, &phantom, &coils, 10.0, 0.02).unwrap();
         let found = match sampler.shifted(&points, &times) {
             Some(shifted) => coils.sample(&phantom, shifted.view()).unwrap(),
             None => sampler.samples(points.view(), &times).unwrap().unwrap(),
@@ -114,6 +115,7 @@ fn a_field_with_more_nodes_than_memory_is_refused() {
     let field = FieldMap { shape: FieldShape::Smooth, peak_hz: 1e5 };
     let phantom = Phantom::shepp_logan_2d(crate::simulate::Contrast::Modified);
     let coils = CoilSensitivities::loops(2, 8).unwrap();
-    let refused = FieldSampler::new(&field, (&phantom, &coils), (0.0, 2), 128.0, 1e3).err();
+    let slice = FieldSlice { z: 0.0, dims: 2 };
+    let refused = FieldSampler::new(&field, slice, &phantom, &coils, 128.0, 1e3).err();
     assert!(matches!(refused, Some(Error::Memory { .. })), "{refused:?}");
 }

@@ -244,7 +244,7 @@ impl Axis {
             if !unset && (minimum..=maximum).contains(&centre) {
                 let uneven = high.saturating_sub(centre).abs_diff(centre.saturating_sub(low)) > tolerance(n);
                 if uneven && n >= LEAST_LINES {
-                    self.doubt(&energy(), centre, (low, high), notes);
+                    self.doubt(&energy(), centre, low, high, notes);
                 }
                 return centre;
             }
@@ -275,13 +275,7 @@ impl Axis {
     }
 
     /// Says where the energy of lines from `low` to `high` contradicts the stated centre.
-    fn doubt(
-        &self,
-        energy: &[Option<f64>],
-        centre: usize,
-        (low, high): (usize, usize),
-        notes: &mut Vec<String>,
-    ) {
+    fn doubt(&self, energy: &[Option<f64>], centre: usize, low: usize, high: usize, notes: &mut Vec<String>) {
         let Self { n, name, option, .. } = *self;
         let Some(at) = peak(energy).filter(|at| at.abs_diff(centre) > tolerance(n)) else { return };
         if speaks_against(energy, at, centre) {

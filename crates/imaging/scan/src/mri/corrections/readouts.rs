@@ -122,15 +122,14 @@ impl<'a> Readouts<'a> {
         readouts: &[(usize, &'a Acquisition)],
         references: &[(usize, &'a Acquisition)],
     ) -> Self {
-        let all = |some: &[(usize, &'a Acquisition)]| some.iter().copied().map(Readout::new).collect();
         let grid = encoding.recon.matrix;
-        let (references, each) = (all(references), all(readouts));
+        let (references, each) = (Readout::each_of(references), Readout::each_of(readouts));
         Self { label, encoding, heads, references, centres: Centres::default(), grid, scale: 1.0, each }
     }
 
     /// Other readouts on the way to the same image.
     pub(crate) fn others(&self, readouts: &[(usize, &'a Acquisition)]) -> Self {
-        let each = readouts.iter().copied().map(Readout::new).collect();
+        let each = Readout::each_of(readouts);
         Self { each, references: self.references.clone(), encoding: self.encoding.clone(), ..*self }
     }
 }
@@ -152,10 +151,14 @@ pub struct Readout<'a> {
 
 impl<'a> Readout<'a> {
     /// The readout of this number in the file, as its head states it.
-    pub fn new((index, stated): (usize, &'a Acquisition)) -> Self {
+    pub fn new(index: usize, stated: &'a Acquisition) -> Self {
         let reversed = stated.flags.contains(Flags::REVERSE);
         let (kept, centre) = (0..stated.data.ncols(), stated.centre_sample);
         Self { index, stated, changed: None, kept, centre, reversed }
+    }
+
+    fn each_of(stated: &[(usize, &'a Acquisition)]) -> Vec<Self> {
+        stated.iter().map(|&(index, stated)| Self::new(index, stated)).collect()
     }
 
     /// The acquisition, to be changed. The scan keeps its own.

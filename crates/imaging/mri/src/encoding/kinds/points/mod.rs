@@ -161,7 +161,8 @@ pub(in crate::encoding) trait Modulated: 'static {
         &self,
         plan: &Transforms,
         samples: Array<C32>,
-        (maps, coils): (&CoilMaps<f32>, Range<usize>),
+        maps: &CoilMaps<f32>,
+        coils: Range<usize>,
         sum: &mut Array<C32>,
     ) -> Result<()> {
         let mut images = Array::zeros(plan.device(), &[&[coils.len()], plan.matrix()].concat())?;

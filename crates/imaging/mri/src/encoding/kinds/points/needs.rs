@@ -164,7 +164,7 @@ impl<M: Modulation> Points<'_, M> {
             maps::region_needs(device, &self.trajectory, matrix, coils, width, on_host)
         })?;
         if let Some(cut) = spec.map_cut() {
-            let cut = maps::cut_needs(device, how, width, (coils, matrix), cut);
+            let cut = maps::cut_needs(device, how, width, coils, matrix, cut);
             return spec.cut_maps_needs(&cut, region.max(cut.images), beside);
         }
         let (solving, on_host, solve) = match maps::espirit_needs(device, how, width, coils, matrix) {

@@ -130,7 +130,7 @@ impl<P: Modulated> Encoding for Plans<P> {
         coils: Range<usize>,
         sum: &mut Array<C32>,
     ) -> Result<()> {
-        self.modulated()?.combine(self.transforms()?, samples, (maps, coils), sum)
+        self.modulated()?.combine(self.transforms()?, samples, maps, coils, sum)
     }
 
     fn normal(&self, spec: &Spec<'_>, seen: Seen) -> Result<Arc<dyn LinearOp<C32>>> {
