@@ -104,7 +104,7 @@ fn negative_line_integrals_are_told() {
         let part = Part::of(scan.shape(), None, None, None).unwrap();
         let mut notes = Vec::new();
         let (none, options) = (Corrections::default(), RayOptions::default());
-        prepare(&device, scan, (&part, [20, 32]), &none, &options, &mut notes).unwrap();
+        prepare(&device, scan, &part, &none, &options, &mut notes).unwrap();
         notes
     };
     assert!(told(lines.clone()).is_empty());
@@ -179,8 +179,7 @@ fn a_column_for_the_axis_corrects_stated_rays() {
         let options = RayOptions { axis: Some(AxisOn::Column(17.5)), ..RayOptions::default() };
         let mut notes = Vec::new();
         let scan = part.scan(scan).unwrap();
-        let made =
-            prepare(&device, scan, (&part, [2, 30]), &Corrections::default(), &options, &mut notes).unwrap();
+        let made = prepare(&device, scan, &part, &Corrections::default(), &options, &mut notes).unwrap();
         let wanted = part.rays(&right).unwrap();
         for (found, wanted) in made.geometry.views().iter().zip(wanted.views()) {
             assert!((0..3).all(|axis| (found.detector_mm[axis] - wanted.detector_mm[axis]).abs() < 1e-9));

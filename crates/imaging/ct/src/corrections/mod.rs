@@ -235,7 +235,7 @@ impl Corrections {
         let mut pixel_mm = geometry.as_ref().map(|rays| rays.detector().pitch_mm).or(pixel_mm);
         for one in self.acting_on(ActsOn::Measured) {
             let correct =
-                |values: &mut Array3<f32>, content| self.correct(device, one, values, (content, pixel_mm));
+                |values: &mut Array3<f32>, content| self.correct(device, one, values, content, pixel_mm);
             let (count, of) = match &mut measured {
                 Measured::Lines(lines) => (correct(lines, Content::Lines)?, lines.len()),
                 Measured::Counts(Counts { views, flats, darks }) => {
@@ -263,7 +263,7 @@ impl Corrections {
         let (angles, geometry) = (scan.angles.clone(), scan.geometry.clone());
         let mut lines = scan.into_lines(device.cpu_side(), notes)?;
         for one in self.acting_on(ActsOn::Lines) {
-            let count = self.correct(device, one, &mut lines, (Content::Lines, pixel_mm))?;
+            let count = self.correct(device, one, &mut lines, Content::Lines, pixel_mm)?;
             replaced(one, count, lines.len(), notes);
         }
         Scan::new(Measured::Lines(lines), angles, geometry)
@@ -274,7 +274,8 @@ impl Corrections {
         device: &Device,
         one: &dyn Correction,
         values: &mut Array3<f32>,
-        (content, pixel_mm): (Content, Option<[f64; 2]>),
+        content: Content,
+        pixel_mm: Option<[f64; 2]>,
     ) -> Result<u64> {
         let mut views = Views { values: std::mem::take(values), content, pixel_mm };
         let count = one.views(device, &mut views)?;
@@ -305,7 +306,7 @@ impl Corrections {
     ) -> Result<()> {
         self.check_arriving(lines.dim().1)?;
         for one in self.acting_on(ActsOn::Measured).chain(self.acting_on(ActsOn::Lines)) {
-            self.correct(device, one, lines, (Content::Lines, pixel_mm))?;
+            self.correct(device, one, lines, Content::Lines, pixel_mm)?;
         }
         Ok(())
     }

@@ -158,8 +158,8 @@ pub struct Prepared {
     pub axis: Option<f64>,
 }
 
-/// Makes line integrals of a scan, and finds the rays that it does not state. `scan` is `part` of a scan
-/// whose detector has `whole` rows and columns. `notes` says what was assumed.
+/// Makes line integrals of a scan, and finds the rays that it does not state. `scan` has been cut to `part`
+/// already. `notes` says what was assumed.
 ///
 /// Errors: counts that cannot be corrected; an axis that is to be found in fan or cone beams, or is not
 /// found; as [`RayOptions::orbit`].
@@ -180,7 +180,7 @@ pub struct Prepared {
 /// let part = Part::of(scan.shape(), None, None, None)?;
 /// let options = RayOptions { pixel_mm: Some([0.5; 2]), ..RayOptions::default() };
 /// let mut notes = Vec::new();
-/// let made = prepare(&Device::cpu()?, scan, (&part, [1, 8]), &Corrections::default(), &options, &mut notes)?;
+/// let made = prepare(&Device::cpu()?, scan, &part, &Corrections::default(), &options, &mut notes)?;
 /// assert!((made.lines[[0, 0, 0]] - 2f32.ln()).abs() < 1e-6);
 /// // Four views are too few to find the axis: it is taken in the middle, and a note says so.
 /// assert!(made.axis.is_none() && notes.iter().any(|note| note.contains("not found")));
@@ -189,7 +189,7 @@ pub struct Prepared {
 pub fn prepare(
     device: &Device,
     scan: Scan,
-    (part, whole): (&Part, [usize; 2]),
+    part: &Part,
     corrections: &Corrections,
     options: &RayOptions,
     notes: &mut Vec<String>,
@@ -262,7 +262,7 @@ pub fn prepare(
         (_, Some(rays)) => corrected(binned(&part.rays(rays)?, bins)?, notes)?,
         (Some(geometry), None) => corrected(geometry, notes)?,
         (None, None) => {
-            let rays = options.orbit(whole, &angles, axis, stated, notes)?;
+            let rays = options.orbit(part.detector(), &angles, axis, stated, notes)?;
             binned(&part.rays(&rays)?, [1, high, wide])?
         }
     };

@@ -310,8 +310,7 @@ fn pixels_are_as_large_as_the_scan_states_or_the_option_says() {
         let scan = Scan { pixel, ..Scan::new(lines, even_angles(4, 3.0), None).unwrap() };
         let part = Part::of(scan.shape(), None, None, None).unwrap();
         let mut notes = Vec::new();
-        let made =
-            prepare(&device, scan, (&part, [2, 8]), &Corrections::default(), &options, &mut notes).unwrap();
+        let made = prepare(&device, scan, &part, &Corrections::default(), &options, &mut notes).unwrap();
         (made.geometry.detector().pitch_mm, notes.concat())
     };
     let stated = |at_object: bool| Some(PixelSize { mm: [0.2, 0.3], at_object });

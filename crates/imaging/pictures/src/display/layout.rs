@@ -91,14 +91,14 @@ fn square_columns(count: usize, ny: usize, nx: usize) -> usize {
 /// Enlarges every pixel to a block of `factor` × `factor` pixels. Errors: factor 0, or a picture that exceeds
 /// the address space.
 pub fn upscale_nearest<T: Copy>(image: ArrayView2<'_, T>, factor: usize) -> Result<Array2<T>> {
-    let shape = upscaled(image.dim(), factor)?;
+    let shape = upscaled(&image, factor)?;
     Ok(Array2::from_shape_fn(shape, |(y, x)| image[[y / factor, x / factor]]))
 }
 
 /// Bilinear enlargement by a whole `factor`. Pixel centres keep their places. Values beyond the outer centres
 /// repeat the border. Errors: factor 0, or a picture that exceeds the address space.
 pub fn upscale_bilinear(image: ArrayView2<'_, f32>, factor: usize) -> Result<Array2<f32>> {
-    let shape = upscaled(image.dim(), factor)?;
+    let shape = upscaled(&image, factor)?;
     resample(image, shape, true)
 }
 
@@ -160,7 +160,9 @@ fn blend(a: f32, b: f32, weight: f32) -> f32 {
     if weight == 0.0 { a } else { (1.0 - weight) * a + weight * b }
 }
 
-fn upscaled((ny, nx): (usize, usize), factor: usize) -> Result<(usize, usize)> {
+/// Rows and columns of a picture whose pixels become blocks.
+fn upscaled<T>(image: &ArrayView2<'_, T>, factor: usize) -> Result<(usize, usize)> {
+    let (ny, nx) = image.dim();
     if factor == 0 {
         return Err(Error::value("enlargement", "a factor of at least 1", 0));
     }

@@ -22,6 +22,8 @@ pub struct Part {
     views: Option<Vec<usize>>,
     rows: Range<usize>,
     columns: Range<usize>,
+    /// Rows and columns of the whole detector.
+    detector: [usize; 2],
 }
 
 impl Part {
@@ -42,12 +44,17 @@ impl Part {
             }
         };
         let (rows, columns) = (side_by_side("row", rows, high)?, side_by_side("column", columns, wide)?);
-        Ok(Self { views, rows, columns })
+        Ok(Self { views, rows, columns, detector: [high, wide] })
     }
 
     /// The columns.
     pub fn columns(&self) -> Range<usize> {
         self.columns.clone()
+    }
+
+    /// Rows and columns of the whole detector.
+    pub fn detector(&self) -> [usize; 2] {
+        self.detector
     }
 
     fn is_whole(&self, rows: usize, columns: usize) -> bool {

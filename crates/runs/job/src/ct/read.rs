@@ -151,10 +151,10 @@ pub(super) fn read(request: &Arc<Request>, kind: Kind, device: &Device) -> Resul
     let [views, rows, columns] = [scan.shape()[0], whole[1], whole[2]];
     if request.rtk.is_some() {
         notes.push(format!("{} are taken", options.pitch_note(scan.pixel)));
-        let detector = (options.pitch_mm(scan.pixel), middle);
-        options.rays = Some(rtk(request, [views, rows, columns], detector, &mut notes)?);
+        let pitch_mm = options.pitch_mm(scan.pixel);
+        options.rays = Some(rtk(request, [views, rows, columns], pitch_mm, middle, &mut notes)?);
     }
-    let made = prepare(device, scan, (&part, [rows, columns]), &request.corrections, &options, &mut notes);
+    let made = prepare(device, scan, &part, &request.corrections, &options, &mut notes);
     let Prepared { lines, geometry, axis } = made.map_err(of_scan)?;
     // The owner of a scan in memory holds its samples already. Line integrals are made of a copy, which is
     // counted.
@@ -211,7 +211,7 @@ fn open_stream(request: &Arc<Request>, kind: Kind) -> Result<Lines> {
     let own = match &request.rtk {
         Some(_) => {
             notes.push(format!("{} are taken", options.pitch_note(pixel)));
-            Some(rtk(request, shape, (pitch_mm, views.middle_mm()), &mut notes)?)
+            Some(rtk(request, shape, pitch_mm, views.middle_mm(), &mut notes)?)
         }
         None => own,
     };
@@ -338,7 +338,8 @@ fn with_fields(projections: Projections, request: &Request) -> Result<Projection
 fn rtk(
     request: &Request,
     [views, rows, columns]: [usize; 3],
-    (pitch_mm, middle): (Option<[f64; 2]>, Option<[f64; 2]>),
+    pitch_mm: Option<[f64; 2]>,
+    middle: Option<[f64; 2]>,
     notes: &mut Vec<String>,
 ) -> Result<ProjectionGeometry> {
     let path = request.rtk.as_deref().unwrap_or(Path::new(""));

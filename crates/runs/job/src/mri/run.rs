@@ -93,7 +93,7 @@ impl<'a> Planned<'a> {
                 (None, stream.run(&target.device, options, made, &mut seen, monitor)?)
             }
             other => {
-                let made = reconstruct(&target.device, request, (other, made), options, monitor);
+                let made = reconstruct(&target.device, request, other, made, options, monitor);
                 let made = made.map_err(|error| match error {
                     Error::Core(error) => request.input.error(error),
                     other => other,
@@ -219,7 +219,8 @@ impl Finished<'_> {
 fn reconstruct(
     device: &Device,
     request: &Request,
-    (source, made): (Source, Option<Made>),
+    source: Source,
+    made: Option<Made>,
     options: &ReconOptions,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
