@@ -5,7 +5,8 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use rayspin::core::{Image, Monitor, VolumeGrid};
-use rayspin::device::{Cpu, Device};
+use rayspin::device::Cpu;
+use rayspin::job::ComputeTarget;
 use rayspin::kernels::render::{Knot, Transfer};
 use rayspin::mri::methods::Methods;
 use rayspin::mri::simulate::{Simulation, simulate};
@@ -193,7 +194,7 @@ pub fn simulate_ct(cpu: &Cpu, options: Vec<OsString>, monitor: &Monitor<'_>) -> 
 /// Errors: as [`simulate_mri`]; a volume that is a series or holds numbers that are not finite; points that
 /// are no transfer function.
 pub fn render(
-    device: (&Device, bool),
+    target: &ComputeTarget,
     mut options: Vec<OsString>,
     volume: Image<f32>,
     transfer: Option<Vec<Knot>>,
@@ -205,5 +206,5 @@ pub fn render(
     let (command, given) = Task::Render.parse(options)?;
     let Command::Render(args) = command else { return Err(other_command()) };
     let transfer = transfer.map(Transfer::new).transpose()?;
-    commands::render::in_memory(&args, &given, volume, transfer, device, monitor)
+    commands::render::in_memory(&args, &given, volume, transfer, target, monitor)
 }

@@ -5,6 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayspin::core::{Geometry, Image, format_shape};
+use rayspin::job::ComputeTarget;
 use rayspin::kernels::render::Knot;
 use rayspin_cli::in_memory::{Picture, Task};
 
@@ -43,8 +44,9 @@ pub(crate) fn render_volume<'py>(
     let listener = Listener::new(py, progress)?;
     let drawn = listener.run(py, || {
         let monitor = listener.monitor();
-        let device = (&processor.device, device == "auto");
-        rayspin_cli::in_memory::render(device, words, image, knots, &monitor)
+        let mut target = ComputeTarget::of(processor.device.clone());
+        target.finish_on_cpu = device == "auto";
+        rayspin_cli::in_memory::render(&target, words, image, knots, &monitor)
     });
     let (picture, _) = drawn?.map_err(|error| raised_by(Task::Render, error))?;
     Ok(match (picture, one) {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use ndarray::{Array3, Array4, Axis};
 use rayspin::core::{Error, ErrorKind, Image, Monitor, VolumeGrid};
-use rayspin::device::{Array, Device};
+use rayspin::device::Array;
 use rayspin::io::Format;
+use rayspin::job::ComputeTarget;
 use rayspin::kernels::render::{Renderer, Scene, Transfer};
 use rayspin_shell::effect::{Given, Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context, stdout};
@@ -132,9 +133,8 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
     }
     if !others.is_empty() {
         let transfer = args.transfer.as_deref().map(look::read_transfer).transpose()?;
-        let (device, finish_on_cpu) = (&context.device, context.finish_on_cpu);
-        let Drawn { pixels: drawn, pitch_mm } =
-            pictures(args, volume, transfer, (device, finish_on_cpu), &monitor)?;
+        let target = files::compute_target(context);
+        let Drawn { pixels: drawn, pitch_mm } = pictures(args, volume, transfer, &target, &monitor)?;
         for path in others {
             let notes = monitor.stage("write", 0, || match output::is_picture(path) {
                 true => output::write_picture(path, &drawn, args),
@@ -179,7 +179,7 @@ fn pictures(
     args: &Render,
     mut volume: Volume,
     transfer: Option<Transfer>,
-    device: (&Device, bool),
+    target: &ComputeTarget,
     monitor: &Monitor<'_>,
 ) -> Result<Drawn> {
     let look = look::of(args, &volume, transfer)?;
@@ -196,7 +196,7 @@ fn pictures(
         values.of(&mut volume);
     }
     let unseen = look.unseen(&volume);
-    let pixels = draw(device, volume, &scenes, monitor)?;
+    let pixels = draw(target, volume, &scenes, monitor)?;
     match unseen {
         Some(Unseen::Filled(note)) => monitor.note(&note),
         Some(Unseen::Empty(note)) if output::is_empty(pixels.view()) => monitor.note(&note),
@@ -223,12 +223,12 @@ pub(crate) fn in_memory(
     given: &Given,
     image: Image<f32>,
     transfer: Option<Transfer>,
-    device: (&Device, bool),
+    target: &ComputeTarget,
     monitor: &Monitor<'_>,
 ) -> Result<(Picture, f64)> {
     refuse_idle(TABLE, given, &args)?;
     let volume = volume::of_image(args, image, false)?;
-    let Drawn { pixels, pitch_mm } = pictures(args, volume, transfer, device, monitor)?;
+    let Drawn { pixels, pitch_mm } = pictures(args, volume, transfer, target, monitor)?;
     let picture = match pixels.shape()[3] {
         1 => Picture::Numbers(pixels.index_axis_move(Axis(3), 0)),
         _ => {
@@ -241,18 +241,19 @@ pub(crate) fn in_memory(
 /// The pictures `[view, row, column, channel]`. A GPU that has too little memory leaves them to the CPU,
 /// unless the user chose it.
 fn draw(
-    (device, finish_on_cpu): (&Device, bool),
+    target: &ComputeTarget,
     volume: Volume,
     scenes: &[Scene],
     monitor: &Monitor<'_>,
 ) -> Result<Array4<f32>> {
+    let device = &target.device;
     let Volume { values, grid, .. } = volume;
     let shape = grid.shape_zyx();
     let on_gpu = device.kind() == rayspin::device::BackendKind::Cuda;
     if on_gpu {
         // The numbers stay here for the CPU.
         match draw_on(&grid, || Array::from_slice(device, &shape, &values), scenes, monitor) {
-            Err(error) if finish_on_cpu && error.kind() == ErrorKind::Failure => {
+            Err(error) if target.finish_on_cpu && error.kind() == ErrorKind::Failure => {
                 monitor.note(&format!("the CPU takes over: {error}"));
             }
             other => return Ok(other?),
