@@ -212,8 +212,8 @@ pub fn t2_decays(times_s: &[f64]) -> Result<Array2<C64>> {
 }
 
 fn check_finite(what: &str, values: ArrayView2<'_, C64>) -> Result<()> {
-    let found = values.iter().enumerate().find(|(_, v)| !(v.re.is_finite() && v.im.is_finite()));
-    match found {
+    let not_finite = values.iter().enumerate().find(|(_, v)| !(v.re.is_finite() && v.im.is_finite()));
+    match not_finite {
         Some((index, value)) => Err(Error::NotFinite { what: what.into(), index, found: value.to_string() }),
         None => Ok(()),
     }

@@ -133,8 +133,8 @@ fn image(method: &dyn Method, frames: Vec<Frame>, device: &Device) -> Result<(Ar
         |_, _: &mut Vec<String>| next.next().ok_or_else(|| Error::value("frames", "one more", "none"));
     let monitor = Monitor::silent();
     let series = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
-    let found = reconstruct_frames(device, series, &mut source, &options, &monitor)?;
-    let image = found.image.into_data();
+    let reconstruction = reconstruct_frames(device, series, &mut source, &options, &monitor)?;
+    let image = reconstruction.image.into_data();
     if image.iter().any(|v| !(v.re.is_finite() && v.im.is_finite()))
         || image.iter().all(|v| v.norm_sqr() == 0.0)
     {
@@ -146,8 +146,8 @@ fn image(method: &dyn Method, frames: Vec<Frame>, device: &Device) -> Result<(Ar
 fn planned(method: &dyn Method, frames: &[Frame], device: &Device) -> Result<BTreeSet<String>> {
     let options = ReconOptions::with_method(with(method, [])?);
     let Some(frame) = frames.first() else { return Ok(BTreeSet::new()) };
-    let of = Planned { count: frames.len(), held: 0, assembled: false, coils: frame.coils() };
-    let budget = plan::of_frames(frame, &of, &options, device, &plan::Known::default())?;
+    let planned = Planned { count: frames.len(), held: 0, assembled: false, coils: frame.coils() };
+    let budget = plan::of_frames(frame, &planned, &options, device, &plan::Known::default())?;
     Ok(budget.stages.into_iter().map(|stage| stage.name).collect())
 }
 

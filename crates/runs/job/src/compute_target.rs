@@ -51,7 +51,7 @@ impl ComputeTarget {
         if self.memory.is_some() || dry_run {
             return None;
         }
-        let large = || std::fs::metadata(scan).is_ok_and(|found| found.len() >= EARLY_BYTES);
+        let large = || std::fs::metadata(scan).is_ok_and(|metadata| metadata.len() >= EARLY_BYTES);
         match self.undecided? {
             Undecided::Auto => large().then(|| cuda::start(0)),
             Undecided::Gpu(ordinal) => Some(cuda::start(ordinal)),
@@ -141,7 +141,7 @@ const STARTED_BYTES: u64 = 128 << 20;
 
 /// Seconds that the CPU takes at most for what is planned.
 fn cpu_seconds(budget: &Budget, threads: usize) -> f64 {
-    let sum = |of: fn(&Stage) -> f64| budget.stages.iter().map(of).sum::<f64>();
+    let sum = |quantity: fn(&Stage) -> f64| budget.stages.iter().map(quantity).sum::<f64>();
     (sum(|s| s.effort.flops) + sum(|s| s.effort.traffic))
         / (THREAD_RATE * threads.min(HELPING_THREADS) as f64)
 }

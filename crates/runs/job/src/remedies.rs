@@ -48,13 +48,13 @@ const MEMORY: &str = "a smaller problem needs less: `--matrix`, fewer slices or 
 pub fn remedy(error: &Error, others: &[Remedy]) -> Option<Cow<'static, str>> {
     match error {
         Error::Value { what, .. } | Error::Shape { what, .. } | Error::NotFinite { what, .. } => {
-            let of = |quantity: &str| {
+            let remedy_for = |quantity: &str| {
                 let own = remedy_of(others, quantity).or_else(|| remedy_of(OTHERS, quantity));
                 own.map(Cow::from).or_else(|| of_options(quantity).map(Cow::from))
             };
             // `acquisition: sample_time_us`, else what all of an acquisition has.
             let quantity = uncounted(what);
-            of(&quantity).or_else(|| of(quantity.split_once(": ")?.0))
+            remedy_for(&quantity).or_else(|| remedy_for(quantity.split_once(": ")?.0))
         }
         Error::Memory { .. } => Some(MEMORY.into()),
         _ => None,
@@ -81,7 +81,7 @@ fn uncounted(what: &str) -> String {
 /// The remedies of all options and parameters, but for those that say no more than which option sets the
 /// quantity.
 pub fn remedies() -> Vec<Remedy> {
-    let params = |all: Vec<Param>| all.into_iter().flat_map(|param| param.remedies);
+    let params = |listed: Vec<Param>| listed.into_iter().flat_map(|param| param.remedies);
     let rows =
         Mri::rows().iter().flat_map(|row| row.remedies).chain(Ct::rows().iter().flat_map(|row| row.remedies));
     let of_mri = mri::methods().params().into_iter().map(|(param, _)| param).collect();

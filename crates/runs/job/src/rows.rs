@@ -133,17 +133,17 @@ impl<'a> Named<'a> {
 
     /// The value that the name stands for.
     pub fn one_of<T: Copy>(&self, values: &[(&str, T)]) -> Result<T> {
-        let found = match self.setting {
+        let entry = match self.setting {
             Setting::Name(name) => values.iter().find(|(one, _)| one == name),
             _ => None,
         };
-        found.map(|(_, value)| *value).ok_or_else(|| self.wrong("one of its names"))
+        entry.map(|(_, value)| *value).ok_or_else(|| self.wrong("one of its names"))
     }
 
     /// The whole numbers.
     pub fn counts(&self) -> Result<Vec<usize>> {
         match self.setting {
-            Setting::Counts(all) => Ok(all.clone()),
+            Setting::Counts(counts) => Ok(counts.clone()),
             _ => Err(self.wrong("whole numbers")),
         }
     }
@@ -151,7 +151,7 @@ impl<'a> Named<'a> {
     /// The numbers.
     pub fn numbers(&self) -> Result<Vec<f64>> {
         match self.setting {
-            Setting::Numbers(all) => Ok(all.clone()),
+            Setting::Numbers(numbers) => Ok(numbers.clone()),
             _ => Err(self.wrong("numbers")),
         }
     }

@@ -39,22 +39,22 @@ pub struct Extent {
 impl BatchSizes {
     /// The batch sizes that a plan may reduce, the cheapest reduction first: coils, spectra of time segments
     /// on a GPU, maps on a GPU, points of a trajectory.
-    pub fn list(&self, of: &Extent) -> Vec<BatchSize> {
-        let now = |cut: Option<usize>, all: usize| cut.map_or(all, |cut| cut.min(all));
+    pub fn list(&self, extent: &Extent) -> Vec<BatchSize> {
+        let now = |cut: Option<usize>, full: usize| cut.map_or(full, |cut| cut.min(full));
         vec![
             BatchSize {
                 name: "coils",
-                now: now(self.coils, of.coils),
+                now: now(self.coils, extent.coils),
                 least: 1,
                 gpu_only: false,
                 describe: |n| format!("coils taken {n} at a time"),
             },
             BatchSize {
                 name: "segments",
-                now: now(self.segments, of.segments),
+                now: now(self.segments, extent.segments),
                 least: 1,
                 gpu_only: true,
-                describe: match of.subspace {
+                describe: match extent.subspace {
                     true => |n| format!("{n} of the normal operator's spectra held at a time"),
                     false => |n| match n {
                         1 => "the spectrum of 1 time segment held at a time".into(),
@@ -64,7 +64,7 @@ impl BatchSizes {
             },
             BatchSize {
                 name: "maps",
-                now: if of.maps { now(self.maps, of.coils) } else { 0 },
+                now: if extent.maps { now(self.maps, extent.coils) } else { 0 },
                 // Two buffers on the GPU take turns.
                 least: 2,
                 gpu_only: true,
@@ -72,7 +72,7 @@ impl BatchSizes {
             },
             BatchSize {
                 name: "points",
-                now: now(self.points, of.points),
+                now: now(self.points, extent.points),
                 least: LEAST_POINTS,
                 gpu_only: false,
                 describe: |n| format!("points taken {n} at a time"),
@@ -93,13 +93,13 @@ impl BatchSizes {
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        let all = [
+        let cuts = [
             ("coil batch", self.coils),
             ("maps held", self.maps),
             ("segment batch", self.segments),
             ("point batch", self.points),
         ];
-        match all.iter().find(|(_, cut)| *cut == Some(0)) {
+        match cuts.iter().find(|(_, cut)| *cut == Some(0)) {
             Some((name, _)) => Err(Error::value(*name, "at least 1", 0)),
             None => Ok(()),
         }

@@ -30,13 +30,13 @@ const COLUMNS: usize = 4;
 /// Sums of an encoding A in double precision, at some of its outputs. Images are those that it is solved for.
 pub(super) trait Exact {
     /// Aᴴ of one coil's samples, at indices of the image.
-    fn adjoint(&self, samples: &[C32], at: &[usize]) -> Result<Vec<C64>>;
+    fn adjoint(&self, samples: &[C32], indices: &[usize]) -> Result<Vec<C64>>;
 
     /// A of an image, at indices of the samples.
-    fn forward(&self, image: &[C32], at: &[usize]) -> Result<Vec<C64>>;
+    fn forward(&self, image: &[C32], indices: &[usize]) -> Result<Vec<C64>>;
 
     /// AᴴA of an image that is 1 at the index `from` alone, at indices of the image.
-    fn column(&self, from: usize, at: &[usize]) -> Result<Vec<C64>>;
+    fn column(&self, from: usize, indices: &[usize]) -> Result<Vec<C64>>;
 }
 
 /// Certificates of the transforms of points, on the samples `[coil, sample]`.
@@ -63,17 +63,17 @@ pub(super) fn points<P: Modulated>(
     let indices = draws(&mut rng, certify.outputs, voxels);
     let sums = encoding.exact(transforms)?;
     let exact = sums.adjoint(&samples.read()?, &indices)?;
-    let found = errors(&image.read()?, &exact, &indices);
-    let mut all = vec![Certificate::new(of_adjoint, voxels, &found, tolerance)];
+    let deviations = errors(&image.read()?, &exact, &indices);
+    let mut certificates = vec![Certificate::new(of_adjoint, voxels, &deviations, tolerance)];
 
     encoding.forward(transforms, &image, &mut samples)?;
     let indices = draws(&mut rng, certify.outputs, count);
     let exact = sums.forward(&image.read()?, &indices)?;
-    let found = errors(&samples.read()?, &exact, &indices);
-    all.push(Certificate::new(of_forward, count, &found, tolerance));
+    let deviations = errors(&samples.read()?, &exact, &indices);
+    certificates.push(Certificate::new(of_forward, count, &deviations, tolerance));
 
     if spec.uses().normal {
-        let mut found = Vec::with_capacity(certify.outputs);
+        let mut deviations = Vec::with_capacity(certify.outputs);
         let mut column = Array::zeros(device, &shape)?;
         let normal = encoding.normal(&[])?;
         let columns = COLUMNS.min(certify.outputs);
@@ -85,11 +85,11 @@ pub(super) fn points<P: Modulated>(
             let share = (certify.outputs + part) / columns;
             let indices = draws(&mut rng, share, voxels);
             let exact = sums.column(from, &indices)?;
-            found.extend(errors(&column.read()?, &exact, &indices));
+            deviations.extend(errors(&column.read()?, &exact, &indices));
         }
-        all.push(Certificate::new(of_normal, columns * voxels, &found, 2.0 * tolerance));
+        certificates.push(Certificate::new(of_normal, columns * voxels, &deviations, 2.0 * tolerance));
     }
-    Ok(all)
+    Ok(certificates)
 }
 
 /// Index on the doubled grid of the displacement between two voxels.

@@ -53,10 +53,10 @@ impl<'a> Combiner<'a> {
 
     /// Takes the images `[coil, image…]` of the coils `range`.
     pub(crate) fn add(&mut self, range: Range<usize>, images: Array<C32>) -> Result<()> {
-        let all = range.len() == self.coils;
+        let is_whole = range.len() == self.coils;
         if self.how == Combine::None {
             let images = images.into_host()?;
-            if all {
+            if is_whole {
                 self.sum = Sum::Apart(images);
                 return Ok(());
             }
@@ -79,7 +79,7 @@ impl<'a> Combiner<'a> {
                 Sum::Complex(sum)
             }
             (_, None) if self.coils == 1 => Sum::Complex(images.reshape(&self.shape)?),
-            (_, None) if all => Sum::Root(sensitivity::root_sum_of_squares(&images)?),
+            (_, None) if is_whole => Sum::Root(sensitivity::root_sum_of_squares(&images)?),
             (before, None) => Sum::Squares(match before {
                 Sum::Squares(mut sum) => {
                     sensitivity::sum_of_squares_add(&images, &mut sum)?;

@@ -17,7 +17,7 @@ pub(crate) fn joined(frames: Vec<Frame>) -> Result<(Frame, Vec<usize>)> {
     let count: usize = samples.iter().sum();
     let mut points = Vec::with_capacity(frames.len());
     let mut data = Array2::zeros((coils, count));
-    let mut at = 0;
+    let mut start = 0;
     for frame in frames {
         if frame.matrix != matrix {
             return Err(Error::value("frames of a series", "one matrix throughout", "different matrices"));
@@ -30,15 +30,15 @@ pub(crate) fn joined(frames: Vec<Frame>) -> Result<(Frame, Vec<usize>)> {
                 (trajectory, values_at(&kspace, &measured))
             }
         };
-        data.slice_mut(s![.., at..at + values.ncols()]).assign(&values);
-        at += values.ncols();
+        data.slice_mut(s![.., start..start + values.ncols()]).assign(&values);
+        start += values.ncols();
         points.push(trajectory);
     }
     let views: Vec<_> = points.iter().map(Trajectory::points).collect();
-    let all = concatenate(Axis(0), &views).map_err(|_| {
+    let points = concatenate(Axis(0), &views).map_err(|_| {
         Error::value("frames of a series", "points of as many dimensions", "different numbers")
     })?;
-    let trajectory = Trajectory::from_cycles_per_fov(all)?;
+    let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let joined = Samples::NonCartesian { trajectory, data };
     Ok((Frame { label, matrix, geometry, samples: joined, times: None, calibration: None }, samples))
 }
@@ -67,10 +67,10 @@ pub(crate) fn repeated(frame: &Frame, count: usize) -> Result<(Frame, Vec<usize>
     };
     let samples = trajectory.samples();
     let views = vec![trajectory.points(); count];
-    let all = concatenate(Axis(0), &views)
+    let points = concatenate(Axis(0), &views)
         .map_err(|_| Error::value("frames of a series", "at least one", count))?;
     let data = Array2::zeros((frame.coils(), samples * count));
-    let joined = Samples::NonCartesian { trajectory: Trajectory::from_cycles_per_fov(all)?, data };
+    let joined = Samples::NonCartesian { trajectory: Trajectory::from_cycles_per_fov(points)?, data };
     let (label, matrix, geometry) = (frame.label, frame.matrix.clone(), frame.geometry);
     let joined = Frame { label, matrix, geometry, samples: joined, times: None, calibration: None };
     Ok((joined, vec![samples; count]))

@@ -23,11 +23,11 @@ impl Known {
         find: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let Some(Self(parts)) = known else { return find() };
-        if let Some(found) = parts.borrow().get(&(part, points)).and_then(|found| found.downcast_ref::<T>()) {
-            return Ok(found.clone());
+        if let Some(value) = parts.borrow().get(&(part, points)).and_then(|value| value.downcast_ref::<T>()) {
+            return Ok(value.clone());
         }
-        let found = find()?;
-        parts.borrow_mut().insert((part, points), Box::new(found.clone()));
-        Ok(found)
+        let value = find()?;
+        parts.borrow_mut().insert((part, points), Box::new(value.clone()));
+        Ok(value)
     }
 }

@@ -130,9 +130,9 @@ impl<'a> CoilSamples<'a> {
             Location::Device(array) => Ok(array),
             location => {
                 self.location = location;
-                let all = self.part(range)?;
+                let taken = self.part(range)?;
                 self.location = Location::Gone;
-                Ok(all)
+                Ok(taken)
             }
         }
     }

@@ -60,7 +60,7 @@ impl<'a> Spec<'a> {
             }
             let (own, points) = (self.own_coils as u64, self.points_of_coil());
             let line = match (self.kind().grid(), self.settings().compression) {
-                (Some(grid), Some(of)) if of.kind == CompressionKind::Geometric => {
+                (Some(grid), Some(compression)) if compression.kind == CompressionKind::Geometric => {
                     grid.sampled.shape().last().copied().unwrap_or(1)
                 }
                 _ => 1,

@@ -60,7 +60,10 @@ pub(super) fn toeplitz(plan: &Transforms, weights: Option<&[f32]>) -> Result<Toe
     let device = plan.device();
     let mut weighing = match weights {
         None => None,
-        Some(of) => Some((Array::from_slice(device, &[of.len()], of)?, Array::zeros(device, &[of.len()])?)),
+        Some(weights) => Some((
+            Array::from_slice(device, &[weights.len()], weights)?,
+            Array::zeros(device, &[weights.len()])?,
+        )),
     };
     let adjoint = &mut |phases: &Array<C32>, block: &mut Array<C32>| match &mut weighing {
         None => plan.adjoint(phases, block),

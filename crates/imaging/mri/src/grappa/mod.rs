@@ -81,19 +81,19 @@ pub fn plan_filling(
     for (class, targets) in &missing {
         let steps = lattice.sources(*class, flat);
         let columns = steps.len() * (2 * READOUT + 1) as usize * coils;
-        let all = columns + coils;
+        let size = columns + coils;
         let lines = trained(&there, &steps).len();
         let rows = lines * (EQUATIONS * columns).div_ceil(lines.max(1)).min(positions);
-        let (_, gpu) = covariance_memory(device, Rows::Listed(&vec![0; rows]), all);
+        let (_, gpu) = covariance_memory(device, Rows::Listed(&vec![0; rows]), size);
         let double = size_of::<rayspin_core::C64>();
         // On the CPU rows of equations, some at a time.
         let block = match device.kind() {
-            BackendKind::Cpu => ((double * rows * all) as u64).min(BLOCK_BYTES),
+            BackendKind::Cpu => ((double * rows * size) as u64).min(BLOCK_BYTES),
             BackendKind::Cuda => 0,
         };
         // First the sum and a product; then the sum, its part, and the workspace for the factors.
-        let matrices = 3 * (double * all * all) as u64;
-        learning = learning.max(block + matrices + panel_bytes(all) + (size_of::<u32>() * rows) as u64);
+        let matrices = 3 * (double * size * size) as u64;
+        learning = learning.max(block + matrices + panel_bytes(size) + (size_of::<u32>() * rows) as u64);
         on_gpu = on_gpu.max(gpu);
         filling = filling.max(rayspin_kernels::grappa::fill_bytes(coils, sampled.shape(), targets.len()));
         weights += (size_of::<C32>() * coils * columns) as u64;
@@ -114,9 +114,10 @@ pub fn plan_filling(
 fn missing(lines: &Array2<bool>, lattice: &Lattice) -> BTreeMap<[usize; 2], Vec<[usize; 2]>> {
     let mut missing: BTreeMap<[usize; 2], Vec<[usize; 2]>> = BTreeMap::new();
     let reach = |axis: usize| {
-        let all: Vec<usize> =
-            lines.indexed_iter().filter(|(_, s)| **s).map(|(at, _)| [at.0, at.1][axis]).collect();
-        let (low, high) = (all.iter().min().copied().unwrap_or(0), all.iter().max().copied().unwrap_or(0));
+        let indices: Vec<usize> =
+            lines.indexed_iter().filter(|(_, s)| **s).map(|(index, _)| [index.0, index.1][axis]).collect();
+        let (low, high) =
+            (indices.iter().min().copied().unwrap_or(0), indices.iter().max().copied().unwrap_or(0));
         let margin = lattice.step[axis] - 1;
         low.saturating_sub(margin)..(high + margin + 1).min([lines.nrows(), lines.ncols()][axis])
     };
@@ -245,19 +246,20 @@ pub fn grappa(
             .map(|&[z, y]| place(z as isize + low[0], y as isize + low[1], 0))
             .flat_map(|line| (from..to).map(move |x| line + x as u32 - READOUT as u32))
             .collect();
-        let at = |[z, y]: [isize; 2], x: isize| place(z - low[0], y - low[1], x + READOUT);
-        let sources = steps.iter().flat_map(|&step| (-READOUT..=READOUT).map(move |x| at(step, x)));
-        let both = sources.chain([at([0, 0], 0)]).flat_map(|place| (0..coils).map(move |j| coil(j) + place));
+        let offset = |[z, y]: [isize; 2], x: isize| place(z - low[0], y - low[1], x + READOUT);
+        let sources = steps.iter().flat_map(|&step| (-READOUT..=READOUT).map(move |x| offset(step, x)));
+        let both =
+            sources.chain([offset([0, 0], 0)]).flat_map(|place| (0..coils).map(move |j| coil(j) + place));
         let both: Vec<u32> = both.collect();
-        let all = covariance(values.unwrap_or(&kspace), Rows::Listed(&rows), &both)?;
-        let normal = all.submatrix(0, 0, columns, columns).to_owned();
-        let rhs: Matrix = all.submatrix(0, columns, columns, coils).to_owned();
-        let found = solve(device, normal, RIDGE, &rhs)?;
+        let products = covariance(values.unwrap_or(&kspace), Rows::Listed(&rows), &both)?;
+        let normal = products.submatrix(0, 0, columns, columns).to_owned();
+        let rhs: Matrix = products.submatrix(0, columns, columns, coils).to_owned();
+        let weights = solve(device, normal, RIDGE, &rhs)?;
         let weights = (0..coils)
             .flat_map(|target| (0..columns).map(move |column| (column, target)))
             .map(|(column, target)| {
                 // The covariance is the conjugate of AᴴA.
-                let w = found[(column, target)].conj();
+                let w = weights[(column, target)].conj();
                 C32::new(w.re as f32, w.im as f32)
             })
             .collect();

@@ -99,23 +99,24 @@ pub(super) fn maps(operator: &Reproducing, shape: &[usize], options: &EspiritOpt
     let coils = phase.len();
     let sets = options.sets.min(coils);
     let maps = espirit::maps(correlation, phase, zyx(shape), sets, options.crop)?;
-    let mut of = vec![coils];
-    of.extend_from_slice(shape);
+    let mut map_shape = vec![coils];
+    map_shape.extend_from_slice(shape);
     if options.sets > 1 {
-        of.insert(0, sets);
+        map_shape.insert(0, sets);
     }
-    maps.reshape(&of)
+    maps.reshape(&map_shape)
 }
 
 /// Where neighbourhoods begin in a region `[coil, z, y, x]`, and their points from there, `[coil, z, y, x]`.
 fn neighbourhoods(coils: usize, region: [usize; 3], kernel: [usize; 3]) -> (Vec<u32>, Vec<u32>) {
     let place = |[z, y, x]: [usize; 3]| ((z * region[1] + y) * region[2] + x) as u32;
-    let all = |n: [usize; 3]| {
+    let positions = |n: [usize; 3]| {
         (0..n[0]).flat_map(move |z| (0..n[1]).flat_map(move |y| (0..n[2]).map(move |x| place([z, y, x]))))
     };
     let volume = region.iter().product::<usize>() as u32;
-    let columns = (0..coils as u32).flat_map(|coil| all(kernel).map(move |at| coil * volume + at));
-    (all([0, 1, 2].map(|axis| region[axis] + 1 - kernel[axis])).collect(), columns.collect())
+    let columns =
+        (0..coils as u32).flat_map(|coil| positions(kernel).map(move |position| coil * volume + position));
+    (positions([0, 1, 2].map(|axis| region[axis] + 1 - kernel[axis])).collect(), columns.collect())
 }
 
 /// Q `[coil, coil, lag z, lag y, lag x]`.
@@ -185,9 +186,9 @@ pub(crate) fn needs(
 /// Width of the neighbourhood along z, y, x: as wished, at most half of the region, and smaller while the
 /// matrix is too large.
 fn kernel(wished: usize, region: [usize; 3], coils: usize) -> [usize; 3] {
-    let of = |width: usize| region.map(|n| if n == 1 { 1 } else { width.min(n.div_ceil(2)) });
+    let bounded = |width: usize| region.map(|n| if n == 1 { 1 } else { width.min(n.div_ceil(2)) });
     let fits = |k: [usize; 3]| coils * k.iter().product::<usize>() <= LARGEST_MATRIX;
-    (2..=wished).rev().map(of).find(|&k| fits(k)).unwrap_or(of(2))
+    (2..=wished).rev().map(bounded).find(|&k| fits(k)).unwrap_or(bounded(2))
 }
 
 /// The dominant eigenvector of the covariance of coils.

@@ -173,25 +173,25 @@ fn walsh_maps(tapered: Array<C32>, shape: &[usize], cut: Option<Cut>) -> Result<
     let device = tapered.device().clone();
     let coils = tapered.shape()[0];
     let fft = Fft::new(&device, shape, Norm::Unitary)?;
-    let at = shape.iter().zip(&tapered.shape()[1..]).map(|(&n, &extent)| centre_of(n, extent).start);
-    let at: Vec<usize> = std::iter::once(0).chain(at).collect();
-    let all = [&[coils], shape].concat();
+    let corner = shape.iter().zip(&tapered.shape()[1..]).map(|(&n, &extent)| centre_of(n, extent).start);
+    let corner: Vec<usize> = std::iter::once(0).chain(corner).collect();
+    let map_shape = [&[coils], shape].concat();
     let Some(cut) = cut else {
-        let mut images = Array::zeros(&device, &all)?;
-        vector::copy_box(&tapered, &vec![0; at.len()], &mut images, &at, tapered.shape())?;
+        let mut images = Array::zeros(&device, &map_shape)?;
+        vector::copy_box(&tapered, &vec![0; corner.len()], &mut images, &corner, tapered.shape())?;
         drop(tapered);
         fft.inverse(&mut images)?;
         drop(fft);
         return Ok(walsh::maps(&images, walsh::DEFAULT_RADIUS)?.into());
     };
-    let mut maps = MapsBuilder::new(&device, &all, Some(cut.coils))?;
+    let mut maps = MapsBuilder::new(&device, &map_shape, Some(cut.coils))?;
     let mut image = Array::zeros(&device, &[&[1], shape].concat())?;
-    let (mut from, mut extent) = (vec![0; at.len()], tapered.shape().to_vec());
+    let (mut from, mut extent) = (vec![0; corner.len()], tapered.shape().to_vec());
     extent[0] = 1;
     for coil in 0..coils {
         from[0] = coil;
         image.fill(C32::ZERO)?;
-        vector::copy_box(&tapered, &from, &mut image, &at, &extent)?;
+        vector::copy_box(&tapered, &from, &mut image, &corner, &extent)?;
         fft.inverse(&mut image)?;
         maps.put(coil..coil + 1, 0..image.len(), &image, 0)?;
     }
@@ -275,8 +275,8 @@ pub(crate) fn centre(kspace: &Array<C32>, width: usize) -> Result<Array<C32>> {
 /// it the window is 0.
 fn taper(device: &Device, shape: &[usize], width: usize) -> Result<Array<f32>> {
     let profile = |&n: &usize| {
-        let at = |i: usize| (i as f64 - (n / 2) as f64) / (width as f64 / 2.0);
-        centre_of(n, width).map(|i| if n <= width { 1.0 } else { hann(at(i)) }).collect()
+        let from_centre = |i: usize| (i as f64 - (n / 2) as f64) / (width as f64 / 2.0);
+        centre_of(n, width).map(|i| if n <= width { 1.0 } else { hann(from_centre(i)) }).collect()
     };
     let profiles: Vec<Vec<f64>> = shape.iter().map(profile).collect();
     window::separable(device, &profiles, None)

@@ -107,8 +107,8 @@ pub fn from_samples(
     let profile: Vec<Vec<f64>> = extent.iter().map(|&n| squares(n)).collect();
     let taper: Vec<f32> = ndarray::indices(extent)
         .into_iter()
-        .map(|at| {
-            let squared: f64 = (0..extent.len()).map(|axis| profile[axis][at[axis]]).sum();
+        .map(|index| {
+            let squared: f64 = (0..extent.len()).map(|axis| profile[axis][index[axis]]).sum();
             hann(squared.sqrt() / (width as f64 / 2.0)) as f32
         })
         .collect();
@@ -125,9 +125,9 @@ fn squares(n: usize) -> Vec<f64> {
 }
 
 /// Elements at these places, on the device that has them all.
-fn gathered<S: Scalar>(all: &Array<S>, places: &Array<u32>) -> Result<Array<S>> {
-    let mut taken = Array::zeros(all.device(), &[places.len()])?;
-    vector::gather(all, places, &mut taken)?;
+fn gathered<S: Scalar>(values: &Array<S>, places: &Array<u32>) -> Result<Array<S>> {
+    let mut taken = Array::zeros(values.device(), &[places.len()])?;
+    vector::gather(values, places, &mut taken)?;
     Ok(taken)
 }
 
@@ -145,17 +145,18 @@ fn inside(
     // Points are (x, y, z), matrices [z, y, x].
     let half: Vec<f64> = extent.iter().rev().map(|&n| n as f64 / 2.0).collect();
     let there = |point: &[f64]| point.iter().zip(&half).all(|(k, half)| k.abs() <= *half);
-    let all = trajectory.points();
-    let all = all.as_standard_layout();
-    let parts =
-        all.as_slice().unwrap_or_default().par_chunks(PART * dims).enumerate().map(|(part, points)| {
+    let coordinates = trajectory.points();
+    let coordinates = coordinates.as_standard_layout();
+    let parts = coordinates.as_slice().unwrap_or_default().par_chunks(PART * dims).enumerate().map(
+        |(part, points)| {
             let mut central = (Vec::new(), Vec::new());
             for (sample, point) in points.chunks_exact(dims).enumerate().filter(|(_, point)| there(point)) {
                 central.0.push((part * PART + sample) as u32);
                 central.1.extend_from_slice(point);
             }
             central
-        });
+        },
+    );
     let parts: Vec<(Vec<u32>, Vec<f64>)> = host.cpu_side().run(|| parts.collect());
     let (indices, points): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let (indices, points) = (indices.concat(), points.concat());
@@ -181,21 +182,21 @@ fn region(samples: NonCartesian<'_>, width: usize) -> Result<Array<C32>> {
     let NonCartesian { trajectory, matrix, coils, of_coil, density, on_host } = samples;
     let extent = extent(matrix, width);
     let device = &place(density.device(), matrix, &extent, on_host);
-    let (found, trajectory) = inside(&device.host(), trajectory, &extent, width)?;
-    let found = Array::from_vec(density.device(), &[found.len()], found)?;
-    let weighting = gathered(density, &found)?.into_device(device)?;
+    let (kept, trajectory) = inside(&device.host(), trajectory, &extent, width)?;
+    let kept = Array::from_vec(density.device(), &[kept.len()], kept)?;
+    let weighting = gathered(density, &kept)?.into_device(device)?;
     let plan = Nufft::<f32>::new(device, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
     let normal = ToeplitzNormal::by_plan(&[coils], &plan, &trajectory, Some(&weighting))?;
     let mut rhs = Array::zeros(device, &[&[coils], &extent[..]].concat())?;
     let mut image = Array::zeros(device, &extent)?;
-    let mut weighted = Array::zeros(device, &[found.len()])?;
+    let mut weighted = Array::zeros(device, &[kept.len()])?;
     for coil in 0..coils {
-        let samples = gathered(&of_coil(coil)?, &found)?.into_device(device)?;
+        let samples = gathered(&of_coil(coil)?, &kept)?.into_device(device)?;
         vector::weight(&weighting, &samples, &mut weighted)?;
         plan.adjoint(&weighted, &mut image)?;
         vector::copy_part(&image, 0, &mut rhs, coil * image.len(), image.len())?;
     }
-    drop((plan, image, weighting, weighted, found));
+    drop((plan, image, weighting, weighted, kept));
     let options = CgOptions { max_iterations: ITERATIONS, tolerance: 0.0 };
     let mut region = cg(&normal, &rhs, None, &options, &Monitor::silent())?.solution;
     drop((normal, rhs));
@@ -229,19 +230,19 @@ pub(crate) fn region_needs(
     const INDEX: u64 = size_of::<u32>() as u64;
     let extent = extent(matrix, width);
     let place = &place(device, matrix, &extent, on_host);
-    let all = trajectory.samples() as u64;
-    let (found, trajectory) = inside(&device.host(), trajectory, &extent, width)?;
-    let count = found.len() as u64;
+    let sample_count = trajectory.samples() as u64;
+    let (kept, trajectory) = inside(&device.host(), trajectory, &extent, width)?;
+    let count = kept.len() as u64;
     let image = COMPLEX * extent.iter().product::<usize>() as u64;
     let images = coils as u64 * image;
     let Cost { plan, planning, workspace, .. } =
         Nufft::<f32>::needs(place, &trajectory, &extent, &Options::tolerance(TOLERANCE))?;
     let (spectrum, _) = Series::<f32>::bytes_needed_on(place, &extent, 1, None)?;
-    let filling = Toeplitz::<f32>::from_adjoint_needs(place, found.len(), &extent)?;
+    let filling = Toeplitz::<f32>::from_adjoint_needs(place, kept.len(), &extent)?;
     let making = filling.max(Toeplitz::<f32>::bytes_of_making(place, &extent)?);
     let kernel = plan + workspace + making;
     // A coil's samples are on the device of the run.
-    let coil = COMPLEX * all;
+    let coil = COMPLEX * sample_count;
     let together = device.same_as(place);
     let gridding =
         plan + workspace + spectrum + images + image + COMPLEX * count + if together { coil } else { 0 };

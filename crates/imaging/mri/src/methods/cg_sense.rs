@@ -88,13 +88,13 @@ impl Method for CgSense {
             let (operator, rhs, eigenvalue) = (state.normal()?, state.take_rhs()?, state.eigenvalue()?);
             let penalty = self.penalty_of().quadratic(spec, rhs.shape())?;
             let normal = Normal { operator: &*operator, rhs: &rhs, eigenvalue: eigenvalue.value };
-            let found = conjugate.solve(normal, penalty.as_ref(), dims, state.observer(), monitor)?;
-            let image = found.image.into_host()?;
+            let solved = conjugate.solve(normal, penalty.as_ref(), dims, state.observer(), monitor)?;
+            let image = solved.image.into_host()?;
             let image = if spec.coefficients().is_some() { image } else { without_sets(image, dims) };
             let solve = Solve {
-                residuals: found.residuals,
-                converged: found.converged,
-                remaining: Some(found.remaining),
+                residuals: solved.residuals,
+                converged: solved.converged,
+                remaining: Some(solved.remaining),
                 ..Solve::default()
             };
             state.finish(image, Some(with_eigenvalue(solve, &eigenvalue)));

@@ -38,14 +38,14 @@ fn fill(grid: Grid<'_>, state: &mut Solving<'_>) -> Result<ArrayD<bool>> {
         None => None,
     };
     let kspace = state.take_all_samples()?;
-    let lines = lines.as_ref().map(|(own, at)| (own, *at));
-    let found = grappa(state.device(), kspace, grid.sampled, lines)?;
+    let lines = lines.as_ref().map(|(own, offset)| (own, *offset));
+    let filled = grappa(state.device(), kspace, grid.sampled, lines)?;
     state.note(format!(
         "GRAPPA: acceleration {} along y and {} along z, weights from {} calibration lines",
-        found.acceleration[1], found.acceleration[0], found.calibration
+        filled.acceleration[1], filled.acceleration[0], filled.calibration
     ));
-    state.put_samples(found.kspace);
-    Ok(found.sampled)
+    state.put_samples(filled.kspace);
+    Ok(filled.sampled)
 }
 
 /// What filling takes, and where k-space is known then.
@@ -59,12 +59,12 @@ fn filling(spec: &Spec<'_>, grid: Grid<'_>) -> (Cost, Option<ArrayD<bool>>) {
         None => 0,
     };
     // It takes all coils at once.
-    let all = Memory::held(spec.arrays(spec.samples_to_come()));
+    let samples = Memory::held(spec.arrays(spec.samples_to_come()));
     let passing = match spec.on_gpu() {
         true => Bytes { gpu: calibrated + filling.gpu, host: filling.host },
         false => Bytes::host(calibrated + filling.host),
     };
-    (Cost::of(all.then(Memory::temporary(passing))), Some(filling.sampled))
+    (Cost::of(samples.then(Memory::temporary(passing))), Some(filling.sampled))
 }
 
 impl Method for Grappa {

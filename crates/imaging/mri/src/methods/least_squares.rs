@@ -70,12 +70,12 @@ impl LeastSquares {
             for coil in 0..range.len() {
                 vector::copy_part(&images, coil * len, &mut rhs, 0, len)?;
                 let normal = Normal { operator: &*operator, rhs: &rhs, eigenvalue: eigenvalue.value };
-                let found =
+                let solved =
                     conjugate.solve(normal, penalty.as_ref(), matrix.len(), state.observer(), monitor)?;
-                vector::copy_part(&found.image, 0, &mut images, coil * len, len)?;
-                all_converged &= found.converged;
-                remaining = remaining.max(found.remaining);
-                histories.push(found.residuals);
+                vector::copy_part(&solved.image, 0, &mut images, coil * len, len)?;
+                all_converged &= solved.converged;
+                remaining = remaining.max(solved.remaining);
+                histories.push(solved.residuals);
             }
             drop(rhs);
             combiner.add(range, images)?;
@@ -152,8 +152,10 @@ impl Method for LeastSquares {
 /// Mean over coils at each iteration; a coil that ended early keeps its last residual.
 fn mean(histories: &[Vec<f64>]) -> Vec<f64> {
     let longest = histories.iter().map(Vec::len).max().unwrap_or(0);
-    let at = |history: &Vec<f64>, i: usize| history.get(i).or(history.last()).copied().unwrap_or(0.0);
-    (0..longest).map(|i| histories.iter().map(|h| at(h, i)).sum::<f64>() / histories.len() as f64).collect()
+    let residual = |history: &Vec<f64>, i: usize| history.get(i).or(history.last()).copied().unwrap_or(0.0);
+    (0..longest)
+        .map(|i| histories.iter().map(|h| residual(h, i)).sum::<f64>() / histories.len() as f64)
+        .collect()
 }
 
 #[cfg(test)]

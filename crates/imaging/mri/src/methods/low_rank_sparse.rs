@@ -67,21 +67,21 @@ impl LowRankSparse {
             max_iterations: self.iterations,
             tolerance: self.tolerance,
         };
-        let found = low_rank_plus_sparse(&problem, &options, monitor)?;
+        let solved = low_rank_plus_sparse(&problem, &options, monitor)?;
         state.note(format!(
             "low rank plus sparse: background of rank {} in {} frames",
-            found.rank,
+            solved.rank,
             spec.frames()
         ));
         let solve = Solve {
             solver: "low rank plus sparse",
-            residuals: found.residuals,
-            objective: found.objective,
-            scale: Some(found.scale),
-            converged: found.converged,
+            residuals: solved.residuals,
+            objective: solved.objective,
+            scale: Some(solved.scale),
+            converged: solved.converged,
             ..Solve::default()
         };
-        state.finish(found.solution.into_host()?, Some(with_eigenvalue(solve, &eigenvalue)));
+        state.finish(solved.solution.into_host()?, Some(with_eigenvalue(solve, &eigenvalue)));
         Ok(())
     }
 

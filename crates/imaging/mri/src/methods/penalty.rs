@@ -79,8 +79,8 @@ impl<'a> Penalty<'a> {
                     let image = shape.get(1..).unwrap_or_default();
                     let one: Arc<dyn LinearOp<C32>> =
                         self.reference.differences(spec.device(), voxels, image)?.into();
-                    let all = BlockDiagonal::new(vec![one; shape[0]])?;
-                    return Ok(Some(Quadratic { op: Box::new(all.normal_op()), factor }));
+                    let blocks = BlockDiagonal::new(vec![one; shape[0]])?;
+                    return Ok(Some(Quadratic { op: Box::new(blocks.normal_op()), factor }));
                 }
                 if shape.len() > dims {
                     // Sets of maps, and coefficients, have an image each, and are no axis of it.
@@ -183,8 +183,8 @@ fn anatomical(
     }
     expect_shape("anatomical reference", matrix, view.shape())?;
     let mut sizes: Vec<f32> = view.iter().map(|v| v.abs()).collect();
-    let at = (sizes.len() - 1) * 99 / 100;
-    let bright = *sizes.select_nth_unstable_by(at, f32::total_cmp).1;
+    let rank = (sizes.len() - 1) * 99 / 100;
+    let bright = *sizes.select_nth_unstable_by(rank, f32::total_cmp).1;
     if bright <= 0.0 {
         return Err(Error::value("anatomical reference", "an image that is not almost all 0", bright));
     }

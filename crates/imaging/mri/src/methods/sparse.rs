@@ -69,16 +69,16 @@ impl Fista {
             watch = watch.with_observer(&mut show);
         }
         let lambda = self.lambda * self.growth;
-        let found = sparse_least_squares(&problem, None, lambda, penalty, &options, watch)?;
+        let solved = sparse_least_squares(&problem, None, lambda, penalty, &options, watch)?;
         let solve = Solve {
             solver: "FISTA",
-            residuals: found.fista.residuals,
-            objective: found.fista.objective,
-            scale: Some(found.scale * self.growth),
-            converged: found.fista.converged,
+            residuals: solved.fista.residuals,
+            objective: solved.fista.objective,
+            scale: Some(solved.scale * self.growth),
+            converged: solved.fista.converged,
             ..Solve::default()
         };
-        state.finish(found.fista.solution.into_host()?, Some(with_eigenvalue(solve, &eigenvalue)));
+        state.finish(solved.fista.solution.into_host()?, Some(with_eigenvalue(solve, &eigenvalue)));
         Ok(())
     }
 

@@ -65,8 +65,10 @@ pub fn measured_box(sampled: &ArrayD<bool>) -> Option<Vec<[usize; 2]>> {
         let Some(first) = row.iter().position(|&known| known) else { continue };
         let last = row.iter().rposition(|&known| known).unwrap_or(n);
         count += row.iter().filter(|&&known| known).count();
-        let at = index.as_array_view();
-        for (ends, [low, high]) in ends.iter_mut().zip(at.iter().map(|&i| [i, i]).chain([[first, last]])) {
+        let position = index.as_array_view();
+        for (ends, [low, high]) in
+            ends.iter_mut().zip(position.iter().map(|&i| [i, i]).chain([[first, last]]))
+        {
             *ends = [ends[0].min(low), ends[1].max(high)];
         }
     }
@@ -143,10 +145,10 @@ impl PartialImages {
             ));
         }
         let shape = sampled.shape();
-        let weights = |of: &dyn Fn(&PartialAxis, usize) -> f64| {
+        let weights = |weight: &dyn Fn(&PartialAxis, usize) -> f64| {
             let mut profiles: Vec<Vec<f64>> = shape.iter().map(|&n| vec![1.0; n]).collect();
             for axis in axes {
-                profiles[axis.axis] = (0..shape[axis.axis]).map(|i| of(axis, i)).collect();
+                profiles[axis.axis] = (0..shape[axis.axis]).map(|i| weight(axis, i)).collect();
             }
             window::separable(device, &profiles, Some(sampled.view()))
         };

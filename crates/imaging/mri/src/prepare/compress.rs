@@ -96,9 +96,9 @@ impl Basis {
                     .collect();
                 let mut energies = vec![0.0; coils];
                 let mut vectors = Vec::with_capacity(nx);
-                for (values, found) in eigen_of_each(device, &sums)? {
+                for (values, eigenvectors) in eigen_of_each(device, &sums)? {
                     energies.iter_mut().zip(&values).for_each(|(e, v)| *e += v);
-                    vectors.push(found);
+                    vectors.push(eigenvectors);
                 }
                 let count = count(&energies);
                 let mut aligned: Vec<Matrix> = vectors.iter().map(|v| rows(v, count)).collect();
@@ -120,7 +120,7 @@ impl Basis {
     pub(super) fn kept(&self) -> usize {
         match &self.rows {
             Rows::Same(rows) => rows.nrows(),
-            Rows::Along(all) => all.first().map_or(0, Array2::nrows),
+            Rows::Along(matrices) => matrices.first().map_or(0, Array2::nrows),
         }
     }
 
@@ -132,7 +132,7 @@ impl Basis {
         };
         match &self.rows {
             Rows::Same(rows) => Mixing::alike(both(rows)),
-            Rows::Along(all) => Mixing::along(&all.iter().map(both).collect::<Vec<_>>()),
+            Rows::Along(matrices) => Mixing::along(&matrices.iter().map(both).collect::<Vec<_>>()),
         }
     }
 
@@ -140,7 +140,7 @@ impl Basis {
     pub(super) fn maps(&self, maps: ArrayD<C32>, back: bool) -> Result<ArrayD<C32>> {
         let expected = match &self.rows {
             Rows::Same(rows) => rows.dim(),
-            Rows::Along(all) => all[0].dim(),
+            Rows::Along(matrices) => matrices[0].dim(),
         };
         let expected = if back { expected.0 } else { expected.1 };
         if maps.shape()[0] != expected {
@@ -150,15 +150,15 @@ impl Basis {
         match &self.rows {
             Rows::Same(rows) if back => mix(maps, |data| adjoint(rows).dot(&data)),
             Rows::Same(rows) => mix(maps, |data| rows.dot(&data)),
-            Rows::Along(all) => {
+            Rows::Along(matrices) => {
                 // The matrix is the centre of the grid, on which the positions are counted.
                 let n = maps.shape()[maps.ndim() - 1];
-                let first = (all.len() / 2).saturating_sub(n / 2);
-                match all.get(first..first + n) {
+                let first = (matrices.len() / 2).saturating_sub(n / 2);
+                match matrices.get(first..first + n) {
                     Some(part) => at_positions(maps, part, back),
                     None => Err(Error::value(
                         "sensitivity maps",
-                        format!("at most {} voxels along x", all.len()),
+                        format!("at most {} voxels along x", matrices.len()),
                         n,
                     )),
                 }
@@ -172,16 +172,16 @@ fn unsuited(found: &str) -> Error {
 }
 
 /// Another matrix of coils for every position along the last axis.
-fn at_positions(array: ArrayD<C32>, all: &[Array2<C32>], back: bool) -> Result<ArrayD<C32>> {
+fn at_positions(array: ArrayD<C32>, matrices: &[Array2<C32>], back: bool) -> Result<ArrayD<C32>> {
     let shape = array.shape().to_vec();
     let nx = shape[shape.len() - 1];
     let lines = array.len() / (shape[0] * nx).max(1);
     let wrong = || Error::shape("coils", &[shape[0], lines, nx], &shape);
     let flat = array.as_standard_layout().into_owned();
     let flat = flat.into_shape_with_order((shape[0], lines, nx)).map_err(|_| wrong())?;
-    let coils = all.first().map_or(0, |rows| if back { rows.ncols() } else { rows.nrows() });
+    let coils = matrices.first().map_or(0, |rows| if back { rows.ncols() } else { rows.nrows() });
     let mut out = ndarray::Array3::<C32>::zeros((coils, lines, nx));
-    for (x, rows) in all.iter().enumerate() {
+    for (x, rows) in matrices.iter().enumerate() {
         let from = flat.slice(s![.., .., x]);
         let mixed = if back { adjoint(rows).dot(&from) } else { rows.dot(&from) };
         out.slice_mut(s![.., .., x]).assign(&mixed);
@@ -231,8 +231,8 @@ fn at_each_position(device: &Device, kspace: &ArrayViewD<'_, C32>) -> Result<Vec
         coil_mixing::covariances(&piece, &mut sums, true)
     })?;
     let sums = sums.to_vec()?;
-    let of = |sum: &[C64]| Matrix::from_fn(coils, coils, |i, j| sum[i * coils + j]);
-    Ok(sums.chunks(coils * coils).map(of).collect())
+    let matrix_of = |sum: &[C64]| Matrix::from_fn(coils, coils, |i, j| sum[i * coils + j]);
+    Ok(sums.chunks(coils * coils).map(matrix_of).collect())
 }
 
 /// Vᴴ of the first `count` columns.

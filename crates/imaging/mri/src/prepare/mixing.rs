@@ -32,9 +32,10 @@ impl Mixing {
     }
 
     /// A matrix for each position along the readout, all of one shape.
-    pub(super) fn along(all: &[Array2<C32>]) -> Self {
-        let (kept, coils) = all.first().map_or((0, 0), Array2::dim);
-        let matrices = Array3::from_shape_fn((kept, coils, all.len()), |(i, j, x)| all[x][[i, j]]);
+    pub(super) fn along(positions: &[Array2<C32>]) -> Self {
+        let (kept, coils) = positions.first().map_or((0, 0), Array2::dim);
+        let matrices =
+            Array3::from_shape_fn((kept, coils, positions.len()), |(i, j, x)| positions[x][[i, j]]);
         Self { matrices, along: true }
     }
 
@@ -68,16 +69,17 @@ impl Mixing {
         let mut out = Array::zeros(device, &[&[rows.len()], &samples.shape()[1..]].concat())?;
         let points = samples.len() / coils.max(1);
         let transform = if self.along { Some(Fft::new(device, &[line], Norm::Unitary)?) } else { None };
-        pieces(device, samples, if self.along { line } else { 1 }, |at, mut piece| {
+        pieces(device, samples, if self.along { line } else { 1 }, |start, mut piece| {
             let Some(fft) = &transform else {
-                return coil_mixing::mix(&matrices, rows.clone(), &piece, &mut out, at);
+                return coil_mixing::mix(&matrices, rows.clone(), &piece, &mut out, start);
             };
             fft.inverse(&mut piece)?;
             let count = piece.len() / coils;
             let mut mixed = Array::zeros(device, &[&[rows.len()], &piece.shape()[1..]].concat())?;
             coil_mixing::mix(&matrices, rows.clone(), &piece, &mut mixed, 0)?;
             fft.forward(&mut mixed)?;
-            (0..rows.len()).try_for_each(|row| out.copy_range(row * points + at, &mixed, row * count, count))
+            (0..rows.len())
+                .try_for_each(|row| out.copy_range(row * points + start, &mixed, row * count, count))
         })?;
         Ok(out)
     }
@@ -106,13 +108,13 @@ pub(super) fn pieces(
         .map(|coil| coil.to_slice().map_or_else(|| coil.iter().copied().collect(), Cow::Borrowed))
         .collect();
     let size = piece(device.kind(), coils, points, line);
-    for at in (0..points).step_by(size) {
-        let count = size.min(points - at);
+    for start in (0..points).step_by(size) {
+        let count = size.min(points - start);
         let mut piece = Array::zeros(device, &[coils, count / line, line])?;
         for (coil, row) in rows.iter().enumerate() {
-            piece.set_part(coil * count, &row[at..at + count])?;
+            piece.set_part(coil * count, &row[start..start + count])?;
         }
-        take(at, piece)?;
+        take(start, piece)?;
     }
     Ok(())
 }

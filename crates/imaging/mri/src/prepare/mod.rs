@@ -147,7 +147,7 @@ pub fn coils_kept(device: &Device, options: &PrepareOptions, frame: &Frame) -> R
             let basis = match on(device) {
                 // As a run does where a GPU's memory is too small.
                 Err(Error::Memory { .. }) if device.kind() == BackendKind::Cuda => on(&device.host()),
-                found => found,
+                basis => basis,
             };
             Ok(basis?.kept())
         }

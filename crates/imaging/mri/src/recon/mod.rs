@@ -257,7 +257,7 @@ impl Reconstructor {
     ) -> Result<SharedMaps> {
         self.cache.give_back();
         self.extent = Extent::of(frame, self.coils(frame), &self.options);
-        let (maps, found) = with_recovery(self, notes, |recon, _| {
+        let (maps, estimate_notes) = with_recovery(self, notes, |recon, _| {
             let context = recon.context(recon.coils(frame));
             let mut inputs = Inputs::new(Cow::Borrowed(frame));
             let samples = inputs.take_samples()?;
@@ -266,13 +266,13 @@ impl Reconstructor {
             let spec = recon.options.encoding(&recon.device, &inputs, context)?;
             let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut recon.cache)?;
             let run = rayspin_run::run(spec.encoding_steps(), &mut solving, monitor);
-            let found = run.and_then(|()| solving.into_maps());
+            let estimated = run.and_then(|()| solving.into_maps());
             // The images that follow need other plans.
             recon.cache.give_back();
-            let (maps, notes) = found?;
+            let (maps, notes) = estimated?;
             Ok((SharedMaps::new(maps, recon.options.run.finish_on_cpu)?, notes))
         })?;
-        notes.extend(found);
+        notes.extend(estimate_notes);
         Ok(maps)
     }
 
@@ -322,12 +322,12 @@ impl Reconstructor {
             let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
             rayspin_run::run(spec.frame_of_series(), &mut solving, monitor)?;
             let (one, normal) = (solving.take_rhs()?, solving.normal()?);
-            let all = match &mut rhs {
-                Some(all) => all,
+            let stacked = match &mut rhs {
+                Some(stacked) => stacked,
                 None => rhs.insert(Array::zeros(&self.device, &[&[frames.len()], one.shape()].concat())?),
             };
-            rayspin_core::expect_shape("frame of a series", &all.shape()[1..], one.shape())?;
-            vector::copy_part(&one, 0, all, index * one.len(), one.len())?;
+            rayspin_core::expect_shape("frame of a series", &stacked.shape()[1..], one.shape())?;
+            vector::copy_part(&one, 0, stacked, index * one.len(), one.len())?;
             normals.push(normal);
             let part = solving.into_encoded();
             if self.cache.shared.is_none()

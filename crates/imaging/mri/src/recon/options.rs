@@ -310,11 +310,11 @@ impl ReconOptions {
 
 fn expect_finite<T: ToString>(what: &str, mut values: impl Iterator<Item = (bool, T)>) -> Result<()> {
     let mut index = 0;
-    let found = values.find(|(finite, _)| {
+    let not_finite = values.find(|(finite, _)| {
         index += 1;
         !finite
     });
-    match found {
+    match not_finite {
         Some((_, value)) => {
             Err(Error::NotFinite { what: what.into(), index: index - 1, found: value.to_string() })
         }

@@ -225,22 +225,23 @@ impl SeriesRun {
                 self.choose(&label, first)?;
                 self.reconstructor.series(&frames, monitor)?
             };
-            let mut all = as_volumes(self.taken_from(label, result, dims)?, dims);
-            self.divide(&label, &mut all)?;
-            images.insert(slice, all.outer_iter().map(|image| image.to_owned()).rev().collect::<Vec<_>>());
+            let mut volumes = as_volumes(self.taken_from(label, result, dims)?, dims);
+            self.divide(&label, &mut volumes)?;
+            images
+                .insert(slice, volumes.outer_iter().map(|image| image.to_owned()).rev().collect::<Vec<_>>());
         }
         let next = |label: &Label| images.get_mut(&label.slice).and_then(Vec::pop);
         let missing = || Error::value("frames of a series", "one for every label", "fewer");
-        let all = labels[..self.taken].iter().cycle().take(count * self.taken);
-        all.map(next).map(|image| image.ok_or_else(missing)).collect()
+        let order = labels[..self.taken].iter().cycle().take(count * self.taken);
+        order.map(next).map(|image| image.ok_or_else(missing)).collect()
     }
 
     /// Searches for λ with a frame, for all frames.
     fn search(&mut self, frame: &Frame, monitor: &Monitor<'_>) -> Result<()> {
-        let found = self.reconstructor.search(frame, &mut self.notes, monitor)?;
-        let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
+        let search = self.reconstructor.search(frame, &mut self.notes, monitor)?;
+        let lambda = (LAMBDA.to_owned(), Value::Number(search.lambda));
         self.options.method = methods::with(&*self.options.method, [lambda])?;
-        self.searched = Some(found);
+        self.searched = Some(search);
         Ok(())
     }
 

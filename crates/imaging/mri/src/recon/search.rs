@@ -97,7 +97,7 @@ impl Reconstructor {
         let observer = self.cache.observer.take();
         self.options.certify = None;
         self.options.keep_maps = false;
-        let found = self.best(frame, [&kept, &held], first, notes, monitor);
+        let best = self.best(frame, [&kept, &held], first, notes, monitor);
         let sizes = self.options.run.batch_sizes;
         self.options = options;
         self.options.run.batch_sizes = sizes;
@@ -105,23 +105,23 @@ impl Reconstructor {
         self.cache.eigenvalue = eigenvalue;
         self.cache.observer = observer;
         self.cache.give_back();
-        let found = found?;
-        let value = Value::Number(found.lambda);
+        let best = best?;
+        let value = Value::Number(best.lambda);
         self.options.method = methods::with(&*self.options.method, [(LAMBDA.to_owned(), value)])?;
-        notes.push(match found.inside {
+        notes.push(match best.inside {
             true => format!(
                 "lambda {:.1e}: the best of {} in predicting samples that were held out (`--lambda` overrides)",
-                found.lambda,
-                found.tried.len()
+                best.lambda,
+                best.tried.len()
             ),
             false => format!(
                 "lambda {:.1e} stays: none of {} tried predicts samples that were held out better than those beside it (`--lambda` \
                  overrides)",
-                found.lambda,
-                found.tried.len()
+                best.lambda,
+                best.tried.len()
             ),
         });
-        Ok(found)
+        Ok(best)
     }
 
     /// The λ where the search begins.
@@ -161,7 +161,7 @@ impl Reconstructor {
         })?;
         self.cache.give_back();
         let mut errors = Vec::new();
-        let found = minimum(first.log10(), |exponent| {
+        let exponent = minimum(first.log10(), |exponent| {
             let lambda = (LAMBDA.to_owned(), Value::Number(10f64.powf(exponent)));
             self.options.method = methods::with(&*self.options.method, [lambda])?;
             let made =
@@ -179,11 +179,11 @@ impl Reconstructor {
             Ok(error)
         })?;
         let scale = errors.iter().map(|[_, error]| -error).fold(f64::MIN_POSITIVE, f64::max);
-        let beyond = |way: fn(f64, f64) -> bool| errors.iter().any(|[lambda, _]| way(lambda.log10(), found));
-        let inside =
-            beyond(|tried, found| tried < found - 1e-9) && beyond(|tried, found| tried > found + 1e-9);
+        let beyond =
+            |way: fn(f64, f64) -> bool| errors.iter().any(|[lambda, _]| way(lambda.log10(), exponent));
+        let inside = beyond(|tried, best| tried < best - 1e-9) && beyond(|tried, best| tried > best + 1e-9);
         let tried = errors.iter().map(|[lambda, error]| [*lambda, error / scale]).collect();
-        Ok(Searched { lambda: if inside { 10f64.powf(found) } else { first }, inside, tried })
+        Ok(Searched { lambda: if inside { 10f64.powf(exponent) } else { first }, inside, tried })
     }
 
     /// Right-hand side and normal operator of a frame.
@@ -205,12 +205,12 @@ impl Reconstructor {
 
 /// Where a function of log₁₀ λ with one valley is least: steps of a power of ten downhill from `first`, half
 /// a power beside the least, and the vertex of the parabola through the least three.
-fn minimum(first: f64, mut of: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
+fn minimum(first: f64, mut objective: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
     let mut points: Vec<(f64, f64)> = Vec::new();
-    let mut at = |x: f64, points: &mut Vec<(f64, f64)>| -> Result<()> {
+    let mut evaluate = |x: f64, points: &mut Vec<(f64, f64)>| -> Result<()> {
         let x = x.clamp(RANGE[0], RANGE[1]);
         if points.len() < MOST && points.iter().all(|(known, _)| (known - x).abs() > 1e-9) {
-            points.push((x, of(x)?));
+            points.push((x, objective(x)?));
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
         Ok(())
@@ -220,22 +220,22 @@ fn minimum(first: f64, mut of: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
         (0..points.len()).rev().min_by(|&a, &b| points[a].1.total_cmp(&points[b].1)).unwrap_or(0)
     };
     for x in [first, first - COARSE, first + COARSE] {
-        at(x, &mut points)?;
+        evaluate(x, &mut points)?;
     }
     loop {
         let (index, count) = (least(&points), points.len());
         if index == 0 {
-            at(points[0].0 - COARSE, &mut points)?;
+            evaluate(points[0].0 - COARSE, &mut points)?;
         } else if index + 1 == count {
-            at(points[count - 1].0 + COARSE, &mut points)?;
+            evaluate(points[count - 1].0 + COARSE, &mut points)?;
         }
         if points.len() == count {
             break;
         }
     }
     let centre = points[least(&points)].0;
-    at(centre - FINE, &mut points)?;
-    at(centre + FINE, &mut points)?;
+    evaluate(centre - FINE, &mut points)?;
+    evaluate(centre + FINE, &mut points)?;
     let index = least(&points);
     if index == 0 || index + 1 == points.len() {
         return Ok(points[index].0);
@@ -272,8 +272,8 @@ fn split(frame: &Frame) -> Result<(Frame, Frame)> {
     };
     let too_few = || Error::value("search for lambda", "more samples to hold some out", "too few");
     let [kept, held] = parts.ok_or_else(too_few)?;
-    let of = |(samples, times)| Frame { samples, times, ..without_samples(frame) };
-    Ok((of(kept), of(held)))
+    let frame_with = |(samples, times)| Frame { samples, times, ..without_samples(frame) };
+    Ok((frame_with(kept), frame_with(held)))
 }
 
 /// All of a frame but its samples and their times.
@@ -315,7 +315,7 @@ fn split_grid(kspace: &ArrayD<C32>, sampled: &ArrayD<bool>, times: &Option<Vec<f
     for (index, known) in out.indexed_iter_mut() {
         *known = *known && held.contains(&piece(&index));
     }
-    let kept = ndarray::Zip::from(sampled).and(&out).map_collect(|all, held| *all && !*held);
+    let kept = ndarray::Zip::from(sampled).and(&out).map_collect(|known, held| *known && !*held);
     let masked = |mask: &ArrayD<bool>| {
         let mut kspace = kspace.clone();
         for mut coil in kspace.axis_iter_mut(Axis(0)) {
@@ -362,11 +362,11 @@ fn split_trajectory(frame: &Frame, trajectory: &Trajectory, data: &Array2<C32>) 
     if indices.iter().any(Vec::is_empty) {
         return Ok(None);
     }
-    let of = |indices: &[usize]| -> Result<Part> {
+    let part_of = |indices: &[usize]| -> Result<Part> {
         let points = trajectory.points().select(Axis(0), indices);
         let times = frame.times.as_ref().map(|times| indices.iter().map(|&i| times[i]).collect());
         let trajectory = Trajectory::from_cycles_per_fov(points)?;
         Ok((Samples::NonCartesian { trajectory, data: data.select(Axis(1), indices) }, times))
     };
-    Ok(Some([of(&indices[0])?, of(&indices[1])?]))
+    Ok(Some([part_of(&indices[0])?, part_of(&indices[1])?]))
 }

@@ -256,9 +256,9 @@ pub(super) fn image_of_frame(
     let mut result = match options.method.uses().span {
         Span::Frame => reconstructor.frame_of(frame, of_frames, monitor)?,
         Span::Series => {
-            let mut all = reconstructor.series(&[frame], monitor)?;
-            all.image.index_axis_inplace(ndarray::Axis(0), 0);
-            all
+            let mut made = reconstructor.series(&[frame], monitor)?;
+            made.image.index_axis_inplace(ndarray::Axis(0), 0);
+            made
         }
     };
     if options.basis.as_ref().is_some_and(|basis| basis.coefficients() == 1) {
@@ -298,14 +298,14 @@ impl Stack {
             return Ok(());
         }
         let axis = volume.ndim() - 3;
-        let (mut all, depth) = (volume.shape().to_vec(), volume.shape()[axis]);
-        all[axis] *= self.count;
-        let data = self.data.get_or_insert_with(|| ArrayD::zeros(IxDyn(&all)));
-        if data.shape() != all {
+        let (mut shape, depth) = (volume.shape().to_vec(), volume.shape()[axis]);
+        shape[axis] *= self.count;
+        let data = self.data.get_or_insert_with(|| ArrayD::zeros(IxDyn(&shape)));
+        if data.shape() != shape {
             return Err(Error::value("slices", "one matrix throughout", "different matrices"));
         }
-        let at = self.filled * depth;
-        data.slice_axis_mut(ndarray::Axis(axis), (at..at + depth).into()).assign(&volume);
+        let start = self.filled * depth;
+        data.slice_axis_mut(ndarray::Axis(axis), (start..start + depth).into()).assign(&volume);
         self.filled += 1;
         Ok(())
     }
@@ -345,8 +345,8 @@ fn among(wanted: &Option<Ranges>, counter: u16) -> bool {
 
 /// The numbers in ascending order, each once.
 fn sorted(numbers: impl Iterator<Item = usize>) -> Vec<usize> {
-    let all: std::collections::BTreeSet<usize> = numbers.collect();
-    all.into_iter().collect()
+    let distinct: std::collections::BTreeSet<usize> = numbers.collect();
+    distinct.into_iter().collect()
 }
 
 fn select(
@@ -354,15 +354,15 @@ fn select(
     wanted: &Selection,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Label>> {
-    let all: Vec<Label> = labels.collect();
-    if all.is_empty() {
+    let present: Vec<Label> = labels.collect();
+    if present.is_empty() {
         let found = "noise, calibration, navigator and dummy readouts alone";
         return Err(Error::value("acquisitions", "at least one that carries image data", found));
     }
-    let lowest = all.iter().map(|l| l.encoding).min().unwrap_or_default();
+    let lowest = present.iter().map(|l| l.encoding).min().unwrap_or_default();
     let encoding = wanted.encoding.unwrap_or(lowest);
-    let in_encoding = || all.iter().filter(|l| l.encoding == encoding);
-    let first = |of: fn(&Label) -> u16| in_encoding().map(of).min().unwrap_or_default();
+    let in_encoding = || present.iter().filter(|l| l.encoding == encoding);
+    let first = |counter: fn(&Label) -> u16| in_encoding().map(counter).min().unwrap_or_default();
     let contrast = wanted.contrast.unwrap_or_else(|| first(|l| l.contrast));
     let phase = wanted.phase.unwrap_or_else(|| first(|l| l.phase));
     let set = wanted.set.unwrap_or_else(|| first(|l| l.set));
@@ -377,7 +377,7 @@ fn select(
             notes.push(text);
         }
     }
-    let chosen: Vec<Label> = all
+    let chosen: Vec<Label> = present
         .iter()
         .copied()
         .filter(|l| {
@@ -396,8 +396,8 @@ fn select(
         (("cardiac phase", |l| l.phase.into()), phase.into()),
         (("set", |l| l.set.into()), set.into()),
     ];
-    for ((name, of), value) in taken {
-        let present = sorted(all.iter().map(of));
+    for ((name, counter), value) in taken {
+        let present = sorted(present.iter().map(counter));
         Ranges::from(value).expect_among(name, &present)?;
         if present.len() > 1 {
             let option = name.replace(' ', "-");
@@ -412,9 +412,9 @@ fn select(
         (("slice", |l| l.slice.into()), &wanted.slice),
         (("repetition", |l| l.repetition.into()), &wanted.repetition),
     ];
-    for ((name, of), ranges) in chosen_from {
+    for ((name, counter), ranges) in chosen_from {
         if let Some(ranges) = ranges {
-            ranges.expect_among(name, &sorted(all.iter().map(of)))?;
+            ranges.expect_among(name, &sorted(present.iter().map(counter)))?;
         }
     }
     if chosen.is_empty() {

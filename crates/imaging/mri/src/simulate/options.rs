@@ -247,6 +247,10 @@ pub(super) fn expect_coils(coils: usize) -> Result<()> {
     count("coils", coils, 256)
 }
 
-fn count(what: &str, found: usize, most: usize) -> Result<()> {
-    if (1..=most).contains(&found) { Ok(()) } else { Err(Error::value(what, format!("1 to {most}"), found)) }
+fn count(what: &str, number: usize, most: usize) -> Result<()> {
+    if (1..=most).contains(&number) {
+        Ok(())
+    } else {
+        Err(Error::value(what, format!("1 to {most}"), number))
+    }
 }

@@ -163,8 +163,8 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
         Some(dynamics) => monitor.stage("truth", 0, || {
             let times = truth_times(options, layout.shots.len())?;
             let mut series = ArrayD::zeros([&[times.len()], &shape[..]].concat());
-            for (times, mut at) in times.iter().zip(series.outer_iter_mut()) {
-                at.assign(&narrow(parts.changed_truth(options, dynamics, times, shape)?));
+            for (times, mut volume) in times.iter().zip(series.outer_iter_mut()) {
+                volume.assign(&narrow(parts.changed_truth(options, dynamics, times, shape)?));
                 stop.check()?;
                 monitor.check()?;
             }
@@ -184,10 +184,10 @@ pub fn simulate(options: &SimulateOptions, monitor: &Monitor) -> Result<Simulati
 
 /// Seconds at which the truth of a changing object is given, for each image and slice.
 fn truth_times(options: &SimulateOptions, shots: usize) -> Result<Vec<Vec<f64>>> {
-    let (slices, all) = (options.slices(), shots * options.repetitions);
+    let (slices, readouts) = (options.slices(), shots * options.repetitions);
     let window = options.truth_window.unwrap_or(TruthWindow { readouts: shots, stride: shots });
-    if window.readouts > all {
-        let expected = format!("at most the {all} readouts of a slice");
+    if window.readouts > readouts {
+        let expected = format!("at most the {readouts} readouts of a slice");
         return Err(Error::value("window of the truth", expected, window.readouts));
     }
     let interval = options.readout_interval_ms.unwrap_or(0.0) / 1e3;
@@ -196,7 +196,7 @@ fn truth_times(options: &SimulateOptions, shots: usize) -> Result<Vec<Vec<f64>>>
         let order = (readout / shots * slices + slice) * shots + readout % shots;
         order as f64 * interval
     };
-    let images = (all - window.readouts) / window.stride + 1;
+    let images = (readouts - window.readouts) / window.stride + 1;
     if images.checked_mul(options.matrix.iter().product()).is_none_or(|n| n > LARGEST_DATA) {
         return Err(Error::value("truth", format!("at most {LARGEST_DATA} voxels in all images"), images));
     }
@@ -301,11 +301,15 @@ impl Objects {
     /// Mean of |ρ|·√Σ|c|² over the voxels whose centres lie inside the outline.
     fn mean_signal(&self, truth: &Array3<f64>, maps: &Array4<C32>) -> f64 {
         let (nz, ny, nx) = truth.dim();
-        let at = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
+        let coordinate = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
         let (mut sum, mut count) = (0.0, 0usize);
         for ((iz, iy, ix), value) in truth.indexed_iter() {
             let index = if self.pairs.len() > 1 { iz } else { 0 };
-            if !self.pairs[index].0.outline_contains(&[at(ix, nx), at(iy, ny), at(iz, nz)]) {
+            if !self.pairs[index].0.outline_contains(&[
+                coordinate(ix, nx),
+                coordinate(iy, ny),
+                coordinate(iz, nz),
+            ]) {
                 continue;
             }
             let rss =
@@ -346,8 +350,8 @@ impl Objects {
             for batch in layout.shots.chunks(BATCH) {
                 let before = first + readouts.len();
                 let mut computed: Vec<_> = batch.iter().map(|_| None).collect();
-                if let Some(all) = &mut curved {
-                    computed.iter_mut().for_each(|data| *data = all.next());
+                if let Some(batches) = &mut curved {
+                    computed.iter_mut().for_each(|data| *data = batches.next());
                 }
                 let done: Result<Vec<Acquisition>> = batch
                     .par_iter()
@@ -404,11 +408,11 @@ fn in_field(
     // As files hold them.
     let points = points.mapv(|k| f64::from(k as f32));
     let times: Vec<f64> = layout.shots.iter().flat_map(|shot| shot.times(&options.hardware)).collect();
-    let Some(all) = field.samples(points.view(), &times)? else { return Ok(None) };
+    let Some(samples) = field.samples(points.view(), &times)? else { return Ok(None) };
     let lengths: Vec<usize> = layout.shots.iter().map(|shot| shot.points.nrows()).collect();
     let mut first = 0;
     Ok(Some(lengths.into_iter().map(move |len| {
-        let own = all.slice(s![.., first..first + len]).to_owned();
+        let own = samples.slice(s![.., first..first + len]).to_owned();
         first += len;
         own
     })))
@@ -453,11 +457,11 @@ fn noise_readouts(options: &SimulateOptions, noise: &Noise) -> Vec<Acquisition> 
 /// repetition on.
 fn expect_samples(layout: &Layout, options: &SimulateOptions, repetition: usize) -> Result<()> {
     let samples: usize = layout.shots.iter().map(|shot: &Shot| shot.points.nrows()).sum();
-    let all = [options.slices(), options.repetitions, options.coils]
+    let total = [options.slices(), options.repetitions, options.coils]
         .into_iter()
         .try_fold(samples, usize::checked_mul);
-    match all {
-        Some(all) if all <= LARGEST_DATA => {
+    match total {
+        Some(total) if total <= LARGEST_DATA => {
             expect_memory("readouts", options.readout_bytes(samples, options.repetitions - repetition))
         }
         _ => Err(Error::value(

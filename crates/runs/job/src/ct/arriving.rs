@@ -82,10 +82,10 @@ impl Stream<'_> {
         monitor: &Monitor<'_>,
         deliver: &mut dyn FnMut(Array3<f32>) -> std::result::Result<(), E>,
     ) -> std::result::Result<Vec<String>, E> {
-        let (all, some) = (self.options.grid.shape_zyx()[0], slices_at_a_time(self.options));
+        let (depth, some) = (self.options.grid.shape_zyx()[0], slices_at_a_time(self.options));
         let mut notes = Vec::new();
-        for first in (0..all).step_by(some) {
-            let count = some.min(all - first);
+        for first in (0..depth).step_by(some) {
+            let count = some.min(depth - first);
             let options =
                 ReconOptions { grid: self.options.grid.slab(first, count)?, ..self.options.clone() };
             let made = with_recovery(self, &mut notes, |stream, _| {
@@ -101,8 +101,8 @@ impl Stream<'_> {
                 notes.extend(made.notes);
             }
             deliver(made.volume)?;
-            if some < all {
-                monitor.note(&format!("slices {first} to {} of {all}", first + count - 1));
+            if some < depth {
+                monitor.note(&format!("slices {first} to {} of {depth}", first + count - 1));
             }
         }
         Ok(notes)

@@ -137,7 +137,7 @@ impl Job for PlanJob<'_> {
     }
 
     fn plan(&self) -> rayspin_core::Result<Plan> {
-        let mut all = Budget { frames: 1, ..Default::default() };
+        let mut whole = Budget { frames: 1, ..Default::default() };
         let (device, geometry) = (&self.device, &self.lines.geometry);
         let bytes = match &self.lines.values {
             Source::Whole(_) => self.lines.bytes,
@@ -147,26 +147,26 @@ impl Job for PlanJob<'_> {
                 self.request.corrections.bytes([at_a_time(geometry), rows, columns], threads)
             }
         };
-        all.push("read", bytes);
+        whole.push("read", bytes);
         let own = match &self.lines.values {
             Source::Whole(_) => budget(device, geometry, self.options)?,
             Source::Arriving(_) => arriving_budget(device, geometry, self.options, at_a_time(geometry))?,
         };
         let volume = own.result;
-        all.stages.extend(own.stages);
-        all.result = volume;
+        whole.stages.extend(own.stages);
+        whole.result = volume;
         // What the writer of a format takes, which may make complex numbers of real ones.
         let writing = self.request.outputs.iter().map(|path| SeriesWriter::memory(path, 1, 2 * volume));
-        all.push("write", volume + writing.max().unwrap_or(0));
+        whole.push("write", volume + writing.max().unwrap_or(0));
         if self.request.compared {
             // Both images in double precision, beside the reference.
-            all.push("metrics", volume + volume + 4 * volume);
-            for stage in &mut all.stages {
+            whole.push("metrics", volume + volume + 4 * volume);
+            for stage in &mut whole.stages {
                 if stage.name != "metrics" && stage.name != "read" {
                     stage.bytes += volume;
                 }
             }
         }
-        Ok(plan_of(all, self.process, &self.device))
+        Ok(plan_of(whole, self.process, &self.device))
     }
 }

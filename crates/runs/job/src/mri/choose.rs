@@ -303,14 +303,14 @@ impl<'a> Understood<'a> {
     fn suited(&mut self, facts: &Facts) -> Result<(&'static dyn Method, String)> {
         let field = self.session.request.field_map.is_some();
         let none = || rayspin_core::Error::value("method", "one that suits the scan", "none");
-        let of = |facts: &Facts| methods().suited(facts, field).ok_or_else(none);
+        let method_for = |facts: &Facts| methods().suited(facts, field).ok_or_else(none);
         let is_together = |method: &dyn Method| method.uses().span == Span::Series;
-        let alone = of(facts)?;
+        let alone = method_for(facts)?;
         if self.session.options.basis.is_some() {
             return Ok(alone);
         }
         let repetitions = self.source.repetitions();
-        let (method, _) = of(&Facts { series: repetitions, ..facts.clone() })?;
+        let (method, _) = method_for(&Facts { series: repetitions, ..facts.clone() })?;
         if !(is_together(method) && self.session.request.method.fit(method)) {
             return Ok(alone);
         }
@@ -321,7 +321,7 @@ impl<'a> Understood<'a> {
             Source::Series { another: Some(another), .. } => facts.in_series(repetitions, first, another),
             _ => return Ok(alone),
         };
-        let (method, reason) = of(&facts)?;
+        let (method, reason) = method_for(&facts)?;
         let together = is_together(method) && self.fits(method)?;
         Ok(if together { (method, reason) } else { alone })
     }

@@ -161,8 +161,8 @@ pub(super) const IN_A_FIELD: Requirement = Requirement::Method(in_a_field);
     clippy::redundant_closure,
     reason = "a function of any method is none of methods that live for ever"
 )]
-fn named(of: fn(&dyn Method) -> bool) -> String {
-    format!("`--method {}`", methods().names(|method| of(method)))
+fn named(fits: fn(&dyn Method) -> bool) -> String {
+    format!("`--method {}`", methods().names(|method| fits(method)))
 }
 
 impl Need for Requirement {
@@ -170,7 +170,7 @@ impl Need for Requirement {
 
     fn met(&self, run: &RunFacts<'_>) -> Option<bool> {
         match self {
-            Self::Method(of) => run.known.method.map(of),
+            Self::Method(fits) => run.known.method.map(fits),
             Self::Trajectory => Some(!run.known.scan?.on_grid),
             Self::Nufft => run.scattered(),
             Self::Weights => {
@@ -200,7 +200,7 @@ impl Need for Requirement {
     fn expected(&self) -> String {
         let all_coils = named(sees_all_coils);
         match self {
-            Self::Method(of) => named(*of),
+            Self::Method(fits) => named(*fits),
             Self::Trajectory => "a scan with a trajectory".into(),
             Self::Nufft => "a scan with a trajectory, or `--field-map`".into(),
             Self::Weights => {

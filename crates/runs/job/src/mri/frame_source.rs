@@ -71,11 +71,11 @@ pub(super) trait FrameSource: Send {
 /// Another frame of the slice that the fullest frame shows; none if each slice has one frame.
 pub(super) fn another(source: &mut dyn FrameSource, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
     let (fullest, slices) = (source.fullest(), source.slices());
-    let at = if fullest < slices { fullest + slices } else { fullest - slices };
-    if at >= slices * source.repetitions() {
+    let index = if fullest < slices { fullest + slices } else { fullest - slices };
+    if index >= slices * source.repetitions() {
         return Ok(None);
     }
-    source.frame(at, &mut Vec::new(), monitor).map(Some)
+    source.frame(index, &mut Vec::new(), monitor).map(Some)
 }
 
 /// A scan with a header.

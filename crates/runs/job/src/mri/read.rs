@@ -129,8 +129,8 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     let labels = selection.choose(contents.images.keys().copied(), &mut notes).map_err(of_file)?;
     let places = reader.slice_places();
     let labels = places.sorted(labels, &mut notes);
-    let all = places.sorted(contents.images.keys().copied().collect(), &mut Vec::new());
-    let taken = Some(Taken::of(all, &labels));
+    let present = places.sorted(contents.images.keys().copied().collect(), &mut Vec::new());
+    let taken = Some(Taken::of(present, &labels));
     let slices = places.slices(labels[0].encoding);
     let largest = fullest(&labels, |number| contents.images[&labels[number]])
         .map_or(labels[0], |number| labels[number]);
@@ -181,11 +181,12 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     }
     let bytes = contents.images[&largest];
     // Reading one image takes what reading all takes, less the others.
-    let all: u64 = contents.images.values().sum();
-    let read = contents.memory_bytes.saturating_sub(all) + bytes;
+    let image_bytes: u64 = contents.images.values().sum();
+    let read = contents.memory_bytes.saturating_sub(image_bytes) + bytes;
     request.short().refuse(memory, process + read)?;
     cpu::expect_memory(path.display(), read)?;
-    let uneven = Series::of_repetitions(reader.places(), &labels, None).ok().and_then(|all| all.uneven());
+    let uneven =
+        Series::of_repetitions(reader.places(), &labels, None).ok().and_then(|series| series.uneven());
     let mut source = source_of(reader, largest, frames)?;
     let mut assumed = Vec::new();
     let frame = Box::new(source.image(0, &mut assumed, monitor)?);

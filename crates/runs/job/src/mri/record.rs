@@ -13,9 +13,9 @@ use super::request::Request;
 use crate::{asked, rows};
 
 /// The transform, and where there are several plans of it the first image that this one makes.
-pub fn name_of(certificate: &Certificate, all: &[Certificate]) -> String {
+pub fn name_of(certificate: &Certificate, certificates: &[Certificate]) -> String {
     let name = &certificate.transform;
-    if all.iter().all(|other| other.first == certificate.first) {
+    if certificates.iter().all(|other| other.first == certificate.first) {
         return name.clone();
     }
     format!("{name}, slice {} repetition {}", certificate.first.slice, certificate.first.repetition)

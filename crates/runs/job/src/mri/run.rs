@@ -116,8 +116,8 @@ impl<'a> Planned<'a> {
                 .monitor
                 .note(&format!("`--cache`: {count} kernels, {bytes}; nothing in it is ever deleted"));
         }
-        if let Some(found) = &searched {
-            let lambda = (LAMBDA.to_owned(), Value::Number(found.lambda));
+        if let Some(search) = &searched {
+            let lambda = (LAMBDA.to_owned(), Value::Number(search.lambda));
             session.options.method = methods::with(&*session.options.method, [lambda])?;
         }
         let Session { request, told, options, target, .. } = session;
@@ -197,8 +197,8 @@ impl Finished<'_> {
         }
         let Self { told, options, request, .. } = self;
         let recorder = &mut told.recorder;
-        if let Some(found) = &self.searched {
-            recorder.parameter("lambda searched", serde_json::to_value(found)?);
+        if let Some(search) = &self.searched {
+            recorder.parameter("lambda searched", serde_json::to_value(search)?);
         }
         recorder.parameter("certificates", serde_json::json!(self.certificates));
         recorder.parameter("cache", serde_json::json!(request.cache));

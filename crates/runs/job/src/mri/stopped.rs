@@ -29,10 +29,10 @@ pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option
     let (solver, done, reached) = (worst.solver, worst.iterations(), residual(worst));
     let place = match (above().count(), solves.len()) {
         (1, 1) => String::new(),
-        (some, all) => {
+        (some, images) => {
             let label = worst.label;
             format!(
-                " in {some} of {all} images (worst: slice {} repetition {})",
+                " in {some} of {images} images (worst: slice {} repetition {})",
                 label.slice, label.repetition
             )
         }

@@ -55,12 +55,12 @@ pub(super) fn open(
     let file = File::of(path);
     let reader = Reader::open(&file.file, file.name.as_deref())?;
     let places = reader.places();
-    let all: BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
-    if all.is_empty() {
+    let present: BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
+    if present.is_empty() {
         return Ok(Err(reader));
     }
     let mut notes = Vec::new();
-    let labels = selection.choose(all.iter().copied(), &mut notes).map_err(of_file)?;
+    let labels = selection.choose(present.iter().copied(), &mut notes).map_err(of_file)?;
     let slice_places = reader.slice_places();
     let labels = slice_places.sorted(labels, &mut notes);
     let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
@@ -78,7 +78,7 @@ pub(super) fn open(
     let (fullest, uneven) = (source.series().fullest(), source.series().uneven());
     let mut assumed = Vec::new();
     let frame = source.image(fullest, &mut assumed, monitor)?;
-    let taken = Taken::of(slice_places.sorted(all.into_iter().collect(), &mut Vec::new()), &labels);
+    let taken = Taken::of(slice_places.sorted(present.into_iter().collect(), &mut Vec::new()), &labels);
     let taken = Some(if window.is_some() { taken.joined() } else { taken });
     let heads = Shape::heads_of(source.heads(), source.reader().header(), labels[0]);
     let mut shape = Shape::of_stream((frame, assumed), beside.saturating_sub(kept), kept, count, noise);
@@ -133,8 +133,8 @@ impl Stream {
     /// Reads the samples that all images' maps are learned from, where the method needs maps and has none.
     pub(super) fn learn_maps(&mut self, options: &ReconOptions, monitor: &Monitor<'_>) -> Result<()> {
         if options.learns_maps() {
-            let found = self.source.learn_maps(&mut self.notes, monitor)?;
-            self.maps = found.cloned().map(Box::new);
+            let maps = self.source.learn_maps(&mut self.notes, monitor)?;
+            self.maps = maps.cloned().map(Box::new);
         }
         Ok(())
     }

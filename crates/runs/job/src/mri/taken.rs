@@ -18,49 +18,51 @@ pub struct Taken {
 struct Part {
     name: &'static str,
     taken: Vec<usize>,
-    of: usize,
+    /// How many there are.
+    count: usize,
 }
 
 impl Part {
-    fn new(name: &'static str, all: &[Label], labels: &[Label], counter: fn(&Label) -> u16) -> Self {
+    fn new(name: &'static str, present: &[Label], labels: &[Label], counter: fn(&Label) -> u16) -> Self {
         let mut seen = BTreeSet::new();
-        let all: Vec<u16> = all.iter().map(counter).filter(|value| seen.insert(*value)).collect();
+        let values: Vec<u16> = present.iter().map(counter).filter(|value| seen.insert(*value)).collect();
         let chosen: BTreeSet<u16> = labels.iter().map(counter).collect();
-        let taken = all.iter().enumerate().filter(|(_, value)| chosen.contains(value)).map(|(at, _)| at);
-        Self { name, taken: taken.collect(), of: all.len() }
+        let taken =
+            values.iter().enumerate().filter(|(_, value)| chosen.contains(value)).map(|(index, _)| index);
+        Self { name, taken: taken.collect(), count: values.len() }
     }
 
     /// Its positions along an axis of a whole reference, where the image's axis has the part alone.
     fn along(&self, reference: usize, image: usize) -> Option<&[usize]> {
-        let part = reference == self.of && image == self.taken.len() && image < reference;
+        let part = reference == self.count && image == self.taken.len() && image < reference;
         part.then_some(self.taken.as_slice())
     }
 
     /// `slice 2 of 5`, counted from 0 as options count them
     fn describe(&self) -> String {
-        let Self { name, taken, of } = self;
+        let Self { name, taken, count } = self;
         match &taken[..] {
-            [one] => format!("{name} {one} of {of}"),
-            several => format!("{} {name}s of {of}", several.len()),
+            [one] => format!("{name} {one} of {count}"),
+            several => format!("{} {name}s of {count}", several.len()),
         }
     }
 }
 
 impl Taken {
-    /// The images of `labels` among `all` of a scan, in the order of their places; images of another encoding
-    /// do not count.
-    pub(super) fn of(mut all: Vec<Label>, labels: &[Label]) -> Self {
+    /// The images of `labels` among those `present` in a scan, in the order of their places. Images of
+    /// another encoding do not count.
+    pub(super) fn of(mut present: Vec<Label>, labels: &[Label]) -> Self {
         let encoding = labels.first().map(|label| label.encoding);
-        all.retain(|label| Some(label.encoding) == encoding);
+        present.retain(|label| Some(label.encoding) == encoding);
         Self {
-            slices: Part::new("slice", &all, labels, |label| label.slice),
-            repetitions: Part::new("repetition", &all, labels, |label| label.repetition),
+            slices: Part::new("slice", &present, labels, |label| label.slice),
+            repetitions: Part::new("repetition", &present, labels, |label| label.repetition),
         }
     }
 
     /// All repetitions, where windows join them.
     pub(super) fn joined(mut self) -> Self {
-        self.repetitions.taken = (0..self.repetitions.of).collect();
+        self.repetitions.taken = (0..self.repetitions.count).collect();
         self
     }
 

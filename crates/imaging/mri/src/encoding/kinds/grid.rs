@@ -90,14 +90,14 @@ impl Grid<'_> {
                 (samples.centre(centre.width)?, centre)
             }
         };
-        let found = maps::from_grid(region, self.sampled.shape(), &centre, spec.map_cut())?;
+        let coil_maps = maps::from_grid(region, self.sampled.shape(), &centre, spec.map_cut())?;
         let note = format!(
             "coil sensitivities from the central {} lines of {} by {} (`--calibration`, `--sensitivities` or `--maps` overrides)",
             centre.width,
             if self.calibration.is_some() { "the calibration readouts" } else { "k-space" },
             centre.how.name()
         );
-        Ok((found, note))
+        Ok((coil_maps, note))
     }
 
     /// What [`Self::estimate_maps`] takes.
@@ -112,16 +112,16 @@ impl Grid<'_> {
             return spec.cut_maps_needs(&needs, needs.images, 0);
         }
         let espirit = maps::espirit_on_grid(spec.device(), sampled, width, how, coils);
-        let all = spec.sets() as u64 * COMPLEX * coils as u64 * count(domain);
+        let map_bytes = spec.sets() as u64 * COMPLEX * coils as u64 * count(domain);
         Ok(match espirit {
             Some(needs) => {
-                let bytes = if spec.on_gpu() { all + needs.gpu } else { all.max(needs.host) };
+                let bytes = if spec.on_gpu() { map_bytes + needs.gpu } else { map_bytes.max(needs.host) };
                 let passing = Memory::temporary(Bytes::with_host(spec.device(), bytes, needs.host));
                 Cost::of(passing.holding(held)).and(Effort::of(needs.work))
             }
             None => {
                 let (scratch, solve) = walsh::needs_on(spec.device(), coils, domain);
-                Cost::of(Memory::temporary(spec.arrays(2 * all + scratch)).holding(held))
+                Cost::of(Memory::temporary(spec.arrays(2 * map_bytes + scratch)).holding(held))
                     .and(Effort::transforms(coils as u64, self.transform()).and(solve))
             }
         })
@@ -183,12 +183,12 @@ impl EncodingSpec for Grid<'_> {
     fn normal_bytes(&self, spec: &Spec<'_>) -> Result<u64> {
         let sets = spec.sets() as u64;
         let n = COMPLEX * self.samples();
-        let all = spec.coils() as u64 * n;
+        let coil_bytes = spec.coils() as u64 * n;
         let mask = REAL * self.samples();
         Ok(mask
             + match spec.sees_all_coils() {
                 // Maps by set, and what each operator hands to the next.
-                true if sets > 1 => sets * all + SOFT_ARRAYS * all,
+                true if sets > 1 => sets * coil_bytes + SOFT_ARRAYS * coil_bytes,
                 true => 2 * spec.batch() * n,
                 false => n,
             })
@@ -254,14 +254,14 @@ impl Encoding for Transform {
             (indices[row] / below % n) as f64 - (n / 2) as f64
         });
         let places = Trajectory::from_cycles_per_fov(points)?;
-        let all: Vec<usize> = (0..indices.len()).collect();
+        let outputs: Vec<usize> = (0..indices.len()).collect();
         let scale = 1.0 / (image.len() as f64).sqrt();
-        let exact: Vec<C64> = nudft::reference::forward_at(&places, shape, &conjugate, &all)?
+        let exact: Vec<C64> = nudft::reference::forward_at(&places, shape, &conjugate, &outputs)?
             .into_iter()
             .map(|sum| sum.conj() * scale)
             .collect();
-        let found = errors(&image.read()?, &exact, &indices);
-        Ok(vec![Certificate::new("inverse FFT", image.len(), &found, FFT_TOLERANCE)])
+        let deviations = errors(&image.read()?, &exact, &indices);
+        Ok(vec![Certificate::new("inverse FFT", image.len(), &deviations, FFT_TOLERANCE)])
     }
 
     fn estimate_maps(

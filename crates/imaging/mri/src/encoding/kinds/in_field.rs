@@ -84,10 +84,10 @@ impl Modulation for Field<'_> {
     const STEP: &'static str = "time segments";
 
     fn counts(&self, settings: &Settings<'_>, samples: u64, voxels: u64) -> Result<Counts> {
-        let found = Interpolators::new(self.range, &self.times, settings.field_tolerance)?;
+        let interpolators = Interpolators::new(self.range, &self.times, settings.field_tolerance)?;
         Ok(Counts {
-            encodings: found.encoding.segments() as u64,
-            convolutions: found.normal.segments() as u64,
+            encodings: interpolators.encoding.segments() as u64,
+            convolutions: interpolators.normal.segments() as u64,
             // The image and samples of a segment.
             of_coil: COMPLEX * (voxels + samples),
         })
@@ -150,7 +150,7 @@ impl Interpolators {
 
     /// What a run says of them.
     fn note(&self, tolerance: f64, iterates: bool) -> String {
-        let of = |i: &Interpolator| {
+        let text = |i: &Interpolator| {
             format!(
                 "{} time segments (largest residual {:.1e} of {tolerance:.0e} allowed)",
                 i.segments(),
@@ -158,13 +158,13 @@ impl Interpolators {
             )
         };
         let normal =
-            if iterates { format!("; its normal operator {}", of(&self.normal)) } else { String::new() };
+            if iterates { format!("; its normal operator {}", text(&self.normal)) } else { String::new() };
         format!(
             "off-resonance: field map from {:.1} to {:.1} Hz, samples over {:.2} ms; encoding by {}{normal}",
             self.range[0],
             self.range[1],
             1e3 * self.duration,
-            of(&self.encoding)
+            text(&self.encoding)
         )
     }
 }
@@ -254,17 +254,17 @@ struct Sums<'e> {
 }
 
 impl Exact for Sums<'_> {
-    fn adjoint(&self, samples: &[C32], at: &[usize]) -> Result<Vec<C64>> {
-        reference::adjoint_at(self.trajectory, self.times, self.matrix, &self.field, samples, at)
+    fn adjoint(&self, samples: &[C32], indices: &[usize]) -> Result<Vec<C64>> {
+        reference::adjoint_at(self.trajectory, self.times, self.matrix, &self.field, samples, indices)
     }
 
-    fn forward(&self, image: &[C32], at: &[usize]) -> Result<Vec<C64>> {
-        reference::forward_at(self.trajectory, self.times, self.matrix, &self.field, image, at)
+    fn forward(&self, image: &[C32], indices: &[usize]) -> Result<Vec<C64>> {
+        reference::forward_at(self.trajectory, self.times, self.matrix, &self.field, image, indices)
     }
 
-    fn column(&self, from: usize, at: &[usize]) -> Result<Vec<C64>> {
+    fn column(&self, from: usize, indices: &[usize]) -> Result<Vec<C64>> {
         let samples = reference::column(self.trajectory, self.times, self.matrix, &self.field, from)?;
-        reference::adjoint_at(self.trajectory, self.times, self.matrix, &self.field, &samples, at)
+        reference::adjoint_at(self.trajectory, self.times, self.matrix, &self.field, &samples, indices)
     }
 }
 
@@ -279,8 +279,8 @@ fn normal_segments(frame: &Frame, settings: &Settings<'_>) -> Option<usize> {
         }
         Samples::NonCartesian { .. } => times.clone(),
     };
-    let found = Interpolators::new(range_of(map), &taken, settings.field_tolerance).ok()?;
-    Some(found.normal.segments())
+    let interpolators = Interpolators::new(range_of(map), &taken, settings.field_tolerance).ok()?;
+    Some(interpolators.normal.segments())
 }
 
 /// The lowest and the highest value of a field map.

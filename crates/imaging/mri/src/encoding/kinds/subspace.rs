@@ -298,35 +298,35 @@ impl Sums<'_> {
 }
 
 impl Exact for Sums<'_> {
-    fn adjoint(&self, samples: &[C32], at: &[usize]) -> Result<Vec<C64>> {
+    fn adjoint(&self, samples: &[C32], indices: &[usize]) -> Result<Vec<C64>> {
         let phi = self.subspace.basis.matrix();
-        each_coefficient(at, self.voxels, |i, at| {
+        each_coefficient(indices, self.voxels, |i, voxels| {
             let row = self.of_points(|f| phi[[f, i]].conj());
             let of_points: Vec<C64> = row.iter().zip(samples).map(|(phi, d)| phi * wide(*d)).collect();
-            nudft::reference::adjoint_at(self.trajectory, self.matrix, &of_points, at)
+            nudft::reference::adjoint_at(self.trajectory, self.matrix, &of_points, voxels)
         })
     }
 
-    fn forward(&self, image: &[C32], at: &[usize]) -> Result<Vec<C64>> {
+    fn forward(&self, image: &[C32], indices: &[usize]) -> Result<Vec<C64>> {
         let phi = self.subspace.basis.matrix();
-        let mut exact = vec![C64::ZERO; at.len()];
+        let mut exact = vec![C64::ZERO; indices.len()];
         for (i, image) in image.chunks_exact(self.voxels).enumerate() {
             let row = self.of_points(|f| phi[[f, i]]);
-            let part = nudft::reference::forward_at(self.trajectory, self.matrix, image, at)?;
-            exact.iter_mut().zip(&part).zip(at).for_each(|((sum, part), &m)| *sum += row[m] * part);
+            let part = nudft::reference::forward_at(self.trajectory, self.matrix, image, indices)?;
+            exact.iter_mut().zip(&part).zip(indices).for_each(|((sum, part), &m)| *sum += row[m] * part);
         }
         Ok(exact)
     }
 
-    fn column(&self, from: usize, at: &[usize]) -> Result<Vec<C64>> {
+    fn column(&self, from: usize, indices: &[usize]) -> Result<Vec<C64>> {
         let phi = self.subspace.basis.matrix();
         let (voxels, matrix) = (self.voxels, self.matrix);
-        each_coefficient(at, voxels, |i, at| {
+        each_coefficient(indices, voxels, |i, indices| {
             let displaced: Vec<usize> =
-                at.iter().map(|&to| displacement(matrix, from % voxels, to)).collect();
+                indices.iter().map(|&to| displacement(matrix, from % voxels, to)).collect();
             let products = self.of_points(|f| phi[[f, i]].conj() * phi[[f, from / voxels]]);
-            let sums = |of: fn(&C64) -> f64| {
-                let weights: Vec<f64> = products.iter().map(of).collect();
+            let sums = |part: fn(&C64) -> f64| {
+                let weights: Vec<f64> = products.iter().map(part).collect();
                 nudft::reference::q_at(self.trajectory, matrix, Some(&weights[..]), &displaced)
             };
             let (real, imaginary) = (sums(|v| v.re)?, sums(|v| v.im)?);
@@ -347,21 +347,21 @@ fn at_points<'a, T: Clone + 'a>(
     samples.iter().enumerate().flat_map(move |(f, &count)| std::iter::repeat_n(of_frame(f), count))
 }
 
-/// Values at indices into `[coefficient, voxel]`, in the order of the indices. `of` gives the values of one
-/// coefficient at its voxels.
+/// Values at indices into `[coefficient, voxel]`, in the order of the indices. `compute` gives the values of
+/// one coefficient at its voxels.
 fn each_coefficient(
     indices: &[usize],
     voxels: usize,
-    mut of: impl FnMut(usize, &[usize]) -> Result<Vec<C64>>,
+    mut compute: impl FnMut(usize, &[usize]) -> Result<Vec<C64>>,
 ) -> Result<Vec<C64>> {
-    let mut all = vec![C64::ZERO; indices.len()];
+    let mut values = vec![C64::ZERO; indices.len()];
     let last = indices.iter().map(|index| index / voxels).max().unwrap_or(0);
     for i in 0..=last {
-        let own: Vec<usize> = (0..indices.len()).filter(|&at| indices[at] / voxels == i).collect();
-        let at: Vec<usize> = own.iter().map(|&at| indices[at] % voxels).collect();
-        own.iter().zip(of(i, &at)?).for_each(|(&at, value)| all[at] = value);
+        let own: Vec<usize> = (0..indices.len()).filter(|&output| indices[output] / voxels == i).collect();
+        let places: Vec<usize> = own.iter().map(|&output| indices[output] % voxels).collect();
+        own.iter().zip(compute(i, &places)?).for_each(|(&output, value)| values[output] = value);
     }
-    Ok(all)
+    Ok(values)
 }
 
 #[cfg(test)]

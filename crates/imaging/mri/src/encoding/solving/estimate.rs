@@ -11,8 +11,8 @@ impl Solving<'_> {
     /// Estimates the maps from the samples.
     pub(in crate::encoding) fn estimate_maps(&mut self) -> Result<()> {
         let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
-        let (found, note) = self.encoding()?.estimate_maps(self.spec, samples, self.mixing)?;
-        self.maps = Some(found);
+        let (maps, note) = self.encoding()?.estimate_maps(self.spec, samples, self.mixing)?;
+        self.maps = Some(maps);
         self.notes.push(note);
         Ok(())
     }
@@ -20,14 +20,14 @@ impl Solving<'_> {
     /// Estimates the maps of a grid whose places are encoded as points, on the image's matrix.
     pub(in crate::encoding) fn estimate_maps_of_grid(&mut self, grid: Grid<'_>) -> Result<()> {
         let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
-        let (found, note) = grid.estimate_maps(self.spec, samples, self.mixing)?;
+        let (maps, note) = grid.estimate_maps(self.spec, samples, self.mixing)?;
         self.notes.push(note);
-        let found = found.into_host()?;
+        let maps = maps.into_host()?;
         let matrix = self.spec.voxels().matrix();
-        if found.ndim() != matrix.len() + 1 {
-            return Err(Error::value("sets of maps", "1 for a grid with a field map", found.shape()[0]));
+        if maps.ndim() != matrix.len() + 1 {
+            return Err(Error::value("sets of maps", "1 for a grid with a field map", maps.shape()[0]));
         }
-        self.own_maps = Some(centre_crop(found, &[&[self.spec.coils()], matrix].concat())?);
+        self.own_maps = Some(centre_crop(maps, &[&[self.spec.coils()], matrix].concat())?);
         Ok(())
     }
 

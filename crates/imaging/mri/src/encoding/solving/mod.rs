@@ -218,8 +218,8 @@ impl<'a> Solving<'a> {
     pub(super) fn certify(&mut self) -> Result<()> {
         let Some(certify) = self.spec.settings().certify else { return Ok(()) };
         let samples = self.samples.as_ref().ok_or_else(|| lost("samples"))?;
-        let found = self.encoding()?.certify(self.spec, certify, samples)?;
-        self.certificates.extend(found);
+        let certificates = self.encoding()?.certify(self.spec, certify, samples)?;
+        self.certificates.extend(certificates);
         self.cache.certified = Certified::Now;
         Ok(())
     }
@@ -384,10 +384,10 @@ impl<'a> Solving<'a> {
 
     fn made(self, image: ArrayD<C32>) -> Made {
         let Self { cache, maps, solve, notes, certificates, .. } = self;
-        let mut all = cache.encoding.as_ref().map_or(&[][..], |encoding| encoding.notes()).to_vec();
-        all.extend(notes);
-        all.extend(solve.as_ref().and_then(Solve::note));
-        Made { image, solve, maps, notes: all, certificates }
+        let mut texts = cache.encoding.as_ref().map_or(&[][..], |encoding| encoding.notes()).to_vec();
+        texts.extend(notes);
+        texts.extend(solve.as_ref().and_then(Solve::note));
+        Made { image, solve, maps, notes: texts, certificates }
     }
 }
 

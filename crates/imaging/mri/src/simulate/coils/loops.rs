@@ -27,12 +27,12 @@ pub(super) fn in_object(x: &[f64; 3]) -> bool {
 
 /// A regular grid of n points an axis over the field of view.
 pub(super) fn fit_points(dims: usize, n: usize) -> Vec<[f64; 3]> {
-    let at = |i: usize| (i as f64 + 0.5) / n as f64 - 0.5;
+    let coordinate = |i: usize| (i as f64 + 0.5) / n as f64 - 0.5;
     let deep = if dims == 3 { n } else { 1 };
     (0..deep * n * n)
         .map(|i| {
-            let z = if dims == 3 { at(i / (n * n)) } else { 0.0 };
-            [at(i % n), at(i / n % n), z]
+            let z = if dims == 3 { coordinate(i / (n * n)) } else { 0.0 };
+            [coordinate(i % n), coordinate(i / n % n), z]
         })
         .collect()
 }

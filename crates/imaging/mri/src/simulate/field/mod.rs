@@ -75,9 +75,11 @@ impl FieldMap {
 
     /// At the voxel centres of a `[z, y, x]` matrix, Hz.
     pub fn map(&self, shape_zyx: [usize; 3], dims: usize) -> Array3<f64> {
-        let at = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
+        let coordinate = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
         let [nz, ny, nx] = shape_zyx;
-        Array3::from_shape_fn((nz, ny, nx), |(z, y, x)| self.at([at(x, nx), at(y, ny), at(z, nz)], dims))
+        Array3::from_shape_fn((nz, ny, nx), |(z, y, x)| {
+            self.at([coordinate(x, nx), coordinate(y, ny), coordinate(z, nz)], dims)
+        })
     }
 
     pub(super) fn check(&self, dims: usize) -> Result<()> {

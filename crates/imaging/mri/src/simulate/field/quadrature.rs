@@ -84,16 +84,16 @@ impl Quadrature {
         let frequencies = Coordinates::rows("frequencies", frequencies.view())?;
         let plan = Type3::<f64>::new(&device, nodes, frequencies, &options)?;
         let nodes = self.nodes.nrows();
-        let mut all = Array2::zeros((self.coils, count));
+        let mut samples = Array2::zeros((self.coils, count));
         // One coil at a time: the grid of a coil is what takes memory.
         let mut there = Array::zeros(&device, &[count])?;
-        for (values, mut row) in self.values.chunks_exact(nodes).zip(all.rows_mut()) {
+        for (values, mut row) in self.values.chunks_exact(nodes).zip(samples.rows_mut()) {
             plan.forward(&Array::from_slice(&device, &[nodes], values)?, &mut there)?;
             for (to, from) in row.iter_mut().zip(there.read()?.iter()) {
                 *to = *from;
             }
         }
-        Ok(all)
+        Ok(samples)
     }
 }
 

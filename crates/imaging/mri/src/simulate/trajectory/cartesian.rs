@@ -71,7 +71,7 @@ pub(super) fn layout(
     let (samples, centre_sample) = (nx * os, nx * os / 2);
     let calibrates = |z: usize, y: usize| calibration > 0 && inside(z, nz) && inside(y, ny);
     let lines =
-        || mask.indexed_iter().filter(|&((z, y), played)| *played || calibrates(z, y)).map(|(at, _)| at);
+        || mask.indexed_iter().filter(|&((z, y), played)| *played || calibrates(z, y)).map(|(line, _)| line);
     expect_total("lines", lines().count(), samples)?;
     let mut shots = Vec::new();
     for (z, y) in lines() {

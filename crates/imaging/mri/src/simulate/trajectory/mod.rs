@@ -266,8 +266,12 @@ fn cycles_per_metre(gradient_mt_m: f64) -> f64 {
     gradient_mt_m * 1e-3 * GAMMA_MHZ_PER_T * 1e6
 }
 
-fn expect_count(what: &str, found: usize, most: usize) -> Result<()> {
-    if (1..=most).contains(&found) { Ok(()) } else { Err(Error::value(what, format!("1 to {most}"), found)) }
+fn expect_count(what: &str, number: usize, most: usize) -> Result<()> {
+    if (1..=most).contains(&number) {
+        Ok(())
+    } else {
+        Err(Error::value(what, format!("1 to {most}"), number))
+    }
 }
 
 /// Refuses a scan of more than 2²⁸ points, or of more than there is memory for, before it is allocated.

@@ -51,7 +51,7 @@ pub(super) fn stars(
 ) -> Result<Layout> {
     expect_count("spokes", spokes, COUNTER_LIMIT)?;
     let plane = Grid { dims: 2, ..*grid };
-    let (samples, at) = readout(&plane);
+    let (samples, along) = readout(&plane);
     expect_total("spokes", spokes * partitions, samples)?;
     let [nx, ny, _] = grid.matrix.map(|n| n as f64);
     let mut shots = Vec::with_capacity(spokes * partitions);
@@ -63,8 +63,8 @@ pub(super) fn stars(
             };
             let (sin, cos) = theta.sin_cos();
             let points = Array2::from_shape_fn((samples, grid.dims), |(i, axis)| match axis {
-                0 => at(i) * nx * cos,
-                1 => at(i) * ny * sin,
+                0 => along(i) * nx * cos,
+                1 => along(i) * ny * sin,
                 _ => partition as f64 - (partitions / 2) as f64,
             });
             shots.push(spoke_shot(points, samples / 2, spoke, partition));
@@ -93,7 +93,7 @@ fn golden_angle(m: usize) -> f64 {
 /// 3-D spokes over half a sphere; both ends of each reach the edge.
 pub(super) fn kooshball(grid: &Grid, spokes: usize, order: SphereOrder, repetition: usize) -> Result<Layout> {
     expect_count("spokes", spokes, COUNTER_LIMIT)?;
-    let (samples, at) = readout(grid);
+    let (samples, along) = readout(grid);
     expect_total("spokes", spokes, samples)?;
     let n = grid.matrix.map(|n| n as f64);
     let shots = (0..spokes)
@@ -110,7 +110,8 @@ pub(super) fn kooshball(grid: &Grid, spokes: usize, order: SphereOrder, repetiti
             };
             let rho = (1.0 - z * z).sqrt();
             let direction = [rho * phi.cos(), rho * phi.sin(), z];
-            let points = Array2::from_shape_fn((samples, 3), |(i, axis)| at(i) * n[axis] * direction[axis]);
+            let points =
+                Array2::from_shape_fn((samples, 3), |(i, axis)| along(i) * n[axis] * direction[axis]);
             spoke_shot(points, samples / 2, spoke, 0)
         })
         .collect();

@@ -257,16 +257,16 @@ struct Sums<'e> {
 }
 
 impl Exact for Sums<'_> {
-    fn adjoint(&self, samples: &[C32], at: &[usize]) -> Result<Vec<C64>> {
-        nudft::reference::adjoint_at(self.trajectory, self.matrix, samples, at)
+    fn adjoint(&self, samples: &[C32], indices: &[usize]) -> Result<Vec<C64>> {
+        nudft::reference::adjoint_at(self.trajectory, self.matrix, samples, indices)
     }
 
-    fn forward(&self, image: &[C32], at: &[usize]) -> Result<Vec<C64>> {
-        nudft::reference::forward_at(self.trajectory, self.matrix, image, at)
+    fn forward(&self, image: &[C32], indices: &[usize]) -> Result<Vec<C64>> {
+        nudft::reference::forward_at(self.trajectory, self.matrix, image, indices)
     }
 
-    fn column(&self, from: usize, at: &[usize]) -> Result<Vec<C64>> {
-        let displaced: Vec<usize> = at.iter().map(|&to| displacement(self.matrix, from, to)).collect();
+    fn column(&self, from: usize, indices: &[usize]) -> Result<Vec<C64>> {
+        let displaced: Vec<usize> = indices.iter().map(|&to| displacement(self.matrix, from, to)).collect();
         nudft::reference::q_at::<f32>(self.trajectory, self.matrix, None, &displaced)
     }
 }

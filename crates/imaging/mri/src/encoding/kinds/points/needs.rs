@@ -35,9 +35,10 @@ pub(super) struct PointNeeds {
 impl PointNeeds {
     fn new<M: Modulation>(spec: &Spec<'_>, points: &Points<'_, M>) -> Result<Self> {
         let (device, trajectory, matrix) = (spec.device(), &points.trajectory, points.matrix);
-        let of = blocks::settled(device, spec.settings().nufft_tolerance, matrix, trajectory.samples())?;
+        let options = blocks::settled(device, spec.settings().nufft_tolerance, matrix, trajectory.samples())?;
         let known = spec.known();
-        let needs = Known::find(known, "NUFFT", 0, || Nufft::<f32>::needs(device, trajectory, matrix, &of))?;
+        let needs =
+            Known::find(known, "NUFFT", 0, || Nufft::<f32>::needs(device, trajectory, matrix, &options))?;
         let counts = points.modulation.counts(spec.settings(), points.count(), points.voxels())?;
         let convolution = Toeplitz::<f32>::work(matrix);
         let NufftCost { plan, planning, workspace, transform, .. } = needs;
@@ -56,7 +57,7 @@ impl PointNeeds {
             None => whole,
             Some(at_once) => {
                 let (by_blocks, beside) = Known::find(known, "NUFFT", at_once, || {
-                    blocks::needs(device, trajectory, matrix, &of, at_once)
+                    blocks::needs(device, trajectory, matrix, &options, at_once)
                 })?;
                 Self { plan: 0, planning: 0, workspace: 0, further: 0, by_blocks, beside, ..whole }
             }
@@ -80,8 +81,8 @@ impl<M: Modulation> Points<'_, M> {
         if let Some(needs) = self.needs.get() {
             return Ok(needs);
         }
-        let found = PointNeeds::new(spec, self)?;
-        Ok(self.needs.get_or_init(|| found))
+        let needs = PointNeeds::new(spec, self)?;
+        Ok(self.needs.get_or_init(|| needs))
     }
 
     /// Points planned at once, where that is not all of them. Then the host computes the centre of k-space
@@ -156,7 +157,7 @@ impl<M: Modulation> Points<'_, M> {
     pub(super) fn maps_needs(&self, spec: &Spec<'_>) -> Result<Cost> {
         let (device, matrix, coils) = (spec.device(), self.matrix, spec.coils());
         let n = COMPLEX * self.voxels();
-        let all = coils as u64 * n;
+        let coil_bytes = coils as u64 * n;
         let width = spec.settings().calibration.unwrap_or(maps::DEFAULT_WIDTH);
         let how = spec.settings().sensitivities.unwrap_or(maps::Sensitivities::Walsh);
         let on_host = self.split(spec).is_some();
@@ -170,11 +171,11 @@ impl<M: Modulation> Points<'_, M> {
         let (solving, on_host, solve) = match maps::espirit_needs(device, how, width, coils, matrix) {
             Some(espirit) => {
                 let own = if spec.on_gpu() { espirit.gpu } else { espirit.host };
-                (espirit.sets * all + own, beside.max(espirit.host), espirit.work)
+                (espirit.sets * coil_bytes + own, beside.max(espirit.host), espirit.work)
             }
             None => {
                 let (scratch, solve) = walsh::needs_on(device, coils, matrix);
-                (2 * all + scratch, beside, solve)
+                (2 * coil_bytes + scratch, beside, solve)
             }
         };
         let memory = Memory::temporary(Bytes::with_host(device, region.max(solving), on_host));

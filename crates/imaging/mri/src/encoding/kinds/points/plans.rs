@@ -171,13 +171,13 @@ impl<P: Modulated> Encoding for Plans<P> {
             on_host: transforms.by_blocks(),
         };
         let (width, how) = (settings.calibration, settings.sensitivities);
-        let (found, centre) = maps::from_samples(from, width, how, spec.map_cut())?;
+        let (coil_maps, centre) = maps::from_samples(from, width, how, spec.map_cut())?;
         let note = format!(
             "coil sensitivities from the central {} cycles per field of view by {} (`--calibration`, `--sensitivities` or `--maps` overrides)",
             centre.width,
             centre.how.name()
         );
-        Ok((found, note))
+        Ok((coil_maps, note))
     }
 
     fn density(&self) -> Result<&Array<f32>> {

@@ -43,7 +43,7 @@ impl<M: Modulation> Points<'_, M> {
             steps.push(Step::new("coil sensitivities", estimate).needs(needs));
         }
         // Samples along the readout become others on the grid, beside it.
-        let along = matches!(spec.settings().compression, Some(of) if of.kind == CompressionKind::Geometric);
+        let along = matches!(spec.settings().compression, Some(compression) if compression.kind == CompressionKind::Geometric);
         let needs = move || {
             let own = if along { spec.coils() } else { spec.own_coils } as u64;
             let s = places.len() as u64;
@@ -154,20 +154,20 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
         let needs = self.point_needs(spec)?;
         let (sets, freed) = (spec.sets() as u64, spec.arrays(spec.samples_held()));
         let one = COMPLEX * self.voxels();
-        let all = one * spec.coils() as u64;
+        let coil_bytes = one * spec.coils() as u64;
         // Maps by set, and the images of all coils as they were and as they become.
-        let soft = if sets > 1 { sets * all } else { 0 };
+        let soft = if sets > 1 { sets * coil_bytes } else { 0 };
         let held = Memory::held(spec.arrays(soft + needs.further));
         let (part, images) = if sets > 1 {
-            (spec.samples_to_come(), all)
+            (spec.samples_to_come(), coil_bytes)
         } else {
             (spec.part_of_samples(), spec.batch() * one)
         };
         // The coefficients of a temporal subspace, and one in work.
-        let all = self.coefficients().map_or(0, |k| one * k as u64);
-        let arrays = one + all + part + images + needs.passing(spec.batch());
+        let coefficient_bytes = self.coefficients().map_or(0, |k| one * k as u64);
+        let arrays = one + coefficient_bytes + part + images + needs.passing(spec.batch());
         let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, needs.beside));
-        let kept = spec.arrays(all.max(sets * one));
+        let kept = spec.arrays(coefficient_bytes.max(sets * one));
         Ok(Cost::of(held.then(memory.freeing(freed).holding(kept)))
             .and(needs.transforms(spec.coils() as u64)))
     }
@@ -175,12 +175,12 @@ impl<M: Modulation> EncodingSpec for Points<'_, M> {
     fn normal_bytes(&self, spec: &Spec<'_>) -> Result<u64> {
         let (sets, coils) = (spec.sets() as u64, spec.coils() as u64);
         let n = COMPLEX * self.voxels();
-        let all = coils * n;
-        let soft = if sets > 1 { SOFT_ARRAYS * all } else { 0 };
+        let coil_bytes = coils * n;
+        let soft = if sets > 1 { SOFT_ARRAYS * coil_bytes } else { 0 };
         // What is multiplied, and what becomes of it: of all coils where several sets of maps see them.
         let multiplied = match M::MULTIPLIES {
             false => 0,
-            true if sets > 1 => 2 * all,
+            true if sets > 1 => 2 * coil_bytes,
             true => 2 * n,
         };
         // With several sets of maps all coils are images at once: batch sizes of about one size.
