@@ -178,7 +178,7 @@ impl FilteredBackprojection {
     fn inwards(&self, view: usize, side: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
         let last = self.measured.detector().columns - 1;
         (0..count)
-            .map(move |at| if side == 0 { at } else { last - at })
+            .map(move |step| if side == 0 { step } else { last - step })
             .map(move |column| (column, self.u_mm(view, column as f64)))
     }
 
@@ -194,8 +194,8 @@ impl FilteredBackprojection {
         if self.filter.extend == Extend::None || columns < LEAST {
             return Ok(Ends::default());
         }
-        let of_view = |(at, lines): (usize, &[f32])| {
-            let view = views.start + at;
+        let of_view = |(index, lines): (usize, &[f32])| {
+            let view = views.start + index;
             let means = means(lines, columns);
             [0, 1].map(|side| self.end(view, side, lines, &means))
         };
@@ -254,10 +254,10 @@ impl FilteredBackprojection {
         let outwards = if side == 0 { -1.0 } else { 1.0 };
         let [first, last] = [0.0, (detector.columns - 1) as f64].map(|column| self.u_mm(view, column));
         let (edge, other) = if side == 0 { (first, last) } else { (last, first) };
-        let at = |columns: usize| {
+        let distance = |columns: usize| {
             self.axis_distance(view, edge + outwards * columns as f64 * detector.pitch_mm[0]).abs()
         };
-        let [least, mut most] = [at(1), at(self.reach())];
+        let [least, mut most] = [distance(1), distance(self.reach())];
         let other = self.axis_distance(view, other).abs();
         if other > least
             && self.margins[1 - side] == 0
@@ -299,8 +299,8 @@ impl FilteredBackprojection {
             RowFilter::new(&host, &ramp(length, self.widened.detector().pitch_mm[0]), |f| self.filter.at(f))?;
         let mut rows = zeroed("extensions of rows", voxels(&[range.len(), 2, length])?)?;
         host.cpu_side().run(|| {
-            rows.par_chunks_mut(length).enumerate().for_each(|(at, row)| {
-                let (view, side) = (range.start + at / 2, at % 2);
+            rows.par_chunks_mut(length).enumerate().for_each(|(index, row)| {
+                let (view, side) = (range.start + index / 2, index % 2);
                 let Some(end) = &ends.0[view - first][side] else { return };
                 let last = self.measured.detector().columns - 1;
                 let column = |step: usize| if side == 0 { -(step as f64) } else { (last + step) as f64 };
@@ -341,14 +341,14 @@ impl FilteredBackprojection {
         let [_, rows, columns] = self.widened.shape();
         let some = self.extended_at_a_time();
         for part in parts(views.len(), some) {
-            if part.clone().all(|at| ends.0[at].iter().all(Option::is_none)) {
+            if part.clone().all(|view| ends.0[view].iter().all(Option::is_none)) {
                 continue;
             }
             let range = views.start + part.start..views.start + part.end;
             let responses = self.responses(ends, views.start, range, 0)?;
-            let row_of = |at: usize, to: &mut [f32]| {
-                let (view, row) = (part.start + at / rows, at % rows);
-                let of_view = responses[at / rows * 2 * columns..].chunks(columns);
+            let row_of = |index: usize, to: &mut [f32]| {
+                let (view, row) = (part.start + index / rows, index % rows);
+                let of_view = responses[index / rows * 2 * columns..].chunks(columns);
                 for (end, response) in ends.0[view].iter().zip(of_view) {
                     let Some(end) = end else { continue };
                     to.iter_mut().zip(response).for_each(|(to, value)| *to += end.values[row] * value);
@@ -358,10 +358,14 @@ impl FilteredBackprojection {
             let cpu = self.device.cpu_side();
             if filtered.device().kind() == BackendKind::Cpu {
                 let values = &mut filtered.cpu_mut()[from..from + count];
-                cpu.run(|| values.par_chunks_mut(columns).enumerate().for_each(|(at, to)| row_of(at, to)));
+                cpu.run(|| {
+                    values.par_chunks_mut(columns).enumerate().for_each(|(index, to)| row_of(index, to))
+                });
             } else {
                 let mut values = zeroed("extensions of rows", count)?;
-                cpu.run(|| values.par_chunks_mut(columns).enumerate().for_each(|(at, to)| row_of(at, to)));
+                cpu.run(|| {
+                    values.par_chunks_mut(columns).enumerate().for_each(|(index, to)| row_of(index, to))
+                });
                 let values = Array::from_vec(filtered.device(), &[count], values)?;
                 vector::add_part(&values, filtered, from)?;
             }

@@ -78,7 +78,7 @@ impl FourierBackprojection {
         let fft = Fft::new(device, &[rows.length()], Norm::None)?;
         let factors = Array::from_vec(device, &[points.samples()], rows.factors(filter)?)?;
         let columns = geometry.detector().columns;
-        let factor = |at: usize| rows.weight(at / columns, at % columns + rows.margins[0]) as f32;
+        let factor = |index: usize| rows.weight(index / columns, index % columns + rows.margins[0]) as f32;
         let count = voxels(&[rows.positions.len(), columns])?;
         let mut weights = try_with_capacity("weights", count)?;
         weights.extend((0..count).map(factor));
@@ -176,12 +176,12 @@ impl FourierBackprojection {
             let values = image.read()?;
             low.iter_mut().zip(values.iter()).for_each(|(to, value): (_, &C32)| *to = value.re);
             high.iter_mut().zip(values.iter()).for_each(|(to, value)| *to = value.im);
-            let mine = |at: usize| at / (ny * nx) == first || at / (ny * nx) == first + 1;
-            if watched.iter().any(|&at| mine(at)) {
+            let mine = |voxel: usize| voxel / (ny * nx) == first || voxel / (ny * nx) == first + 1;
+            if watched.iter().any(|&voxel| mine(voxel)) {
                 let samples = samples.read()?;
-                for (exact, &at) in exact.iter_mut().zip(watched).filter(|(_, at)| mine(**at)) {
-                    let sum = self.sum(&samples, at);
-                    *exact = if at / (ny * nx) == first { sum.re } else { sum.im };
+                for (exact, &voxel) in exact.iter_mut().zip(watched).filter(|(_, voxel)| mine(**voxel)) {
+                    let sum = self.sum(&samples, voxel);
+                    *exact = if voxel / (ny * nx) == first { sum.re } else { sum.im };
                 }
             }
         }
@@ -215,13 +215,13 @@ impl FourierBackprojection {
             let responses = self.rows.responses(ends, 0, part.clone(), more)?;
             let to = &mut added[part.start * length..part.end * length];
             host.cpu_side().run(|| {
-                to.par_chunks_mut(length).enumerate().for_each(|(at, to)| {
-                    let view = part.start + at;
+                to.par_chunks_mut(length).enumerate().for_each(|(index, to)| {
+                    let view = part.start + index;
                     for side in 0..2 {
                         let value = |slice| ends.value(view, side, self.between(view, slice));
                         let low = value(slices[0]);
                         let high = if slices[1] == slices[0] { 0.0 } else { value(slices[1]) };
-                        let response = &responses[(2 * at + side) * wide + more - front..][..length];
+                        let response = &responses[(2 * index + side) * wide + more - front..][..length];
                         let factor = C32::new(low, high);
                         to.iter_mut().zip(response).for_each(|(to, value)| *to += factor * *value);
                     }
@@ -271,11 +271,11 @@ impl FourierBackprojection {
     }
 
     /// The sum over all frequencies at a voxel, in f64; 0 where not all views see it.
-    fn sum(&self, samples: &[C32], at: usize) -> C64 {
+    fn sum(&self, samples: &[C32], voxel: usize) -> C64 {
         let (grid, geometry, length) = (&self.rows.grid, &self.rows.measured, self.rows.length());
         let ([nx, ny, _], spacing, pitch) =
             (grid.shape_xyz(), grid.spacing_mm(), geometry.detector().pitch_mm[0]);
-        let place = [at % nx, at / nx % ny];
+        let place = [voxel % nx, voxel / nx % ny];
         let [x, y] = [0, 1].map(|axis| grid.first_mm()[axis] + place[axis] as f64 * spacing[axis]);
         if x.hypot(y) > self.rows.seen_radius_mm() {
             return C64::default();

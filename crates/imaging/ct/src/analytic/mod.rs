@@ -292,9 +292,13 @@ impl FilteredBackprojection {
     ///
     /// Errors: as [`filter`](Self::filter); ends of other views.
     pub fn filter_extended(&self, lines: Array<f32>, views: Range<usize>, ends: &Ends) -> Result<Array<f32>> {
-        let [all, rows, columns] = self.measured.shape();
-        if views.end > all || views.is_empty() {
-            return Err(Error::value("views to filter", format!("some of {all}"), format!("{views:?}")));
+        let [view_count, rows, columns] = self.measured.shape();
+        if views.end > view_count || views.is_empty() {
+            return Err(Error::value(
+                "views to filter",
+                format!("some of {view_count}"),
+                format!("{views:?}"),
+            ));
         }
         expect_shape("projections", &[views.len(), rows, columns], lines.shape())?;
         let (before, detector) = (self.margins[0], self.measured.detector());
@@ -317,17 +321,17 @@ impl FilteredBackprojection {
     ///
     /// Errors: another shape; slices beyond the volume; memory.
     pub fn backproject(&self, filtered: &Array<f32>, planes: Range<usize>, views: usize) -> Result<Vec<f32>> {
-        let [all, rows, columns] = self.widened.shape();
-        expect_shape("filtered projections", &[all, rows, columns], filtered.shape())?;
+        let [view_count, rows, columns] = self.widened.shape();
+        expect_shape("filtered projections", &[view_count, rows, columns], filtered.shape())?;
         let slab = self.grid.slab(planes.start, planes.len())?;
         let mut volume = Array::zeros(&self.device, &slab.shape_zyx())?;
         if filtered.device().same_as(&self.device) {
-            self.backproject_views(filtered, 0..all, &slab, &mut volume)?;
+            self.backproject_views(filtered, 0..view_count, &slab, &mut volume)?;
         } else {
-            let (views, pixels) = (views.clamp(1, all), rows * columns);
+            let (views, pixels) = (views.clamp(1, view_count), rows * columns);
             let mut part = None;
-            for first in (0..all).step_by(views) {
-                let some = first..all.min(first + views);
+            for first in (0..view_count).step_by(views) {
+                let some = first..view_count.min(first + views);
                 let shape = [some.len(), rows, columns];
                 let values = &filtered.cpu()[some.start * pixels..some.end * pixels];
                 let values = Array::from_slice(&self.device, &shape, values)?;
@@ -388,11 +392,11 @@ impl FilteredBackprojection {
     pub(crate) fn clear_unseen(&self, slices: &mut [f32]) {
         let (grid, radius) = (&self.grid, self.seen_radius_mm());
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
-        let at = |axis: usize, index: usize| first[axis] + index as f64 * spacing[axis];
+        let coordinate = |axis: usize, index: usize| first[axis] + index as f64 * spacing[axis];
         self.device.cpu_side().run(|| {
             slices.par_chunks_mut(nx).enumerate().for_each(|(row, line)| {
-                let y = at(1, row % ny);
-                let unseen = line.iter_mut().enumerate().filter(|(i, _)| at(0, *i).hypot(y) > radius);
+                let y = coordinate(1, row % ny);
+                let unseen = line.iter_mut().enumerate().filter(|(i, _)| coordinate(0, *i).hypot(y) > radius);
                 unseen.for_each(|(_, value)| *value = 0.0);
             });
         });

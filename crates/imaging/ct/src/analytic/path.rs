@@ -218,13 +218,13 @@ impl Circle {
             next.zip(angles).map(|(next, one)| next - one.0).collect()
         };
         // The largest gap comes last, so that no direction lies on both sides of the end.
-        let all = gaps(&angles);
-        let largest = all.iter().copied().fold(0.0, f64::max);
-        let last = all.iter().position(|gap| *gap == largest).unwrap_or(0);
+        let all_gaps = gaps(&angles);
+        let largest = all_gaps.iter().copied().fold(0.0, f64::max);
+        let last = all_gaps.iter().position(|gap| *gap == largest).unwrap_or(0);
         let split = (last + 1) % angles.len().max(1);
         angles[..split].iter_mut().for_each(|angle| angle.0 += period);
         angles.rotate_left(split);
-        let directions = directions(&angles, period, SAME * usual(&all));
+        let directions = directions(&angles, period, SAME * usual(&all_gaps));
         let mean = |one: &Direction| one.first + one.beyond / one.views.len() as f64;
         let middles: Vec<(f64, usize)> = directions.iter().map(|one| (mean(one), 0)).collect();
         let gaps = gaps(&middles);
@@ -252,16 +252,16 @@ impl Circle {
         share: impl Fn(&[f64], usize) -> f64,
     ) -> Course {
         let mut shares = vec![0.0; self.views];
-        for (at, one) in self.directions.iter().enumerate() {
-            let each = share(&self.gaps, at) / one.views.len() as f64;
+        for (index, one) in self.directions.iter().enumerate() {
+            let each = share(&self.gaps, index) / one.views.len() as f64;
             one.views.iter().for_each(|&view| shares[view] = each);
         }
-        let unusual: Vec<usize> = (0..filled).filter(|&at| self.is_unusual(self.gaps[at])).collect();
+        let unusual: Vec<usize> = (0..filled).filter(|&index| self.is_unusual(self.gaps[index])).collect();
         let widest = unusual.iter().copied().max_by(|&a, &b| self.gaps[a].total_cmp(&self.gaps[b]));
-        let gaps = widest.map(|at| {
-            let start = self.directions[at].last.rem_euclid(self.period);
-            let sum = unusual.iter().map(|&at| self.gaps[at]).sum();
-            Gaps { count: unusual.len(), sum, widest: [start, start + self.gaps[at]] }
+        let gaps = widest.map(|index| {
+            let start = self.directions[index].last.rem_euclid(self.period);
+            let sum = unusual.iter().map(|&index| self.gaps[index]).sum();
+            Gaps { count: unusual.len(), sum, widest: [start, start + self.gaps[index]] }
         });
         Course { coverage, span, shares, directions: self.directions.len(), usual: self.usual, gaps }
     }
@@ -269,7 +269,9 @@ impl Circle {
     /// All gaps are part of the path.
     fn closed(self, coverage: Coverage, span: f64) -> Course {
         let count = self.gaps.len();
-        self.course(coverage, span, count, |gaps, at| 0.5 * (gaps[at] + gaps[(at + count - 1) % count]))
+        self.course(coverage, span, count, |gaps, index| {
+            0.5 * (gaps[index] + gaps[(index + count - 1) % count])
+        })
     }
 
     /// The last gap is no part of the path. Its ends stand for as much outside as a usual gap, but for no
@@ -282,9 +284,9 @@ impl Circle {
             // Each line of one direction once.
             return self.course(coverage, span, 0, |_, _| PI);
         }
-        self.course(coverage, span, count - 1, |gaps, at| {
-            let [before, after] =
-                [at.checked_sub(1), (at + 1 < count).then_some(at)].map(|at| at.map(|at| gaps[at]));
+        self.course(coverage, span, count - 1, |gaps, index| {
+            let [before, after] = [index.checked_sub(1), (index + 1 < count).then_some(index)]
+                .map(|gap| gap.map(|gap| gaps[gap]));
             match (before, after) {
                 (Some(before), Some(after)) => 0.5 * (after + before),
                 (one, other) => {
@@ -301,18 +303,18 @@ impl Circle {
 /// differences are steps.
 fn directions(angles: &[(f64, usize)], period: f64, most: f64) -> Vec<Direction> {
     let Some(&(least, _)) = angles.first() else { return Vec::new() };
-    let around = |at: usize| angles.get(at).map_or(least + period, |angle| angle.0);
+    let around = |index: usize| angles.get(index).map_or(least + period, |angle| angle.0);
     let mut directions: Vec<Direction> = Vec::new();
-    let (mut at, mut before) = (0, f64::INFINITY);
-    while let Some(&(first, _)) = angles.get(at) {
-        let near = angles[at..].iter().take_while(|angle| angle.0 - first <= most).count();
+    let (mut start, mut before) = (0, f64::INFINITY);
+    while let Some(&(first, _)) = angles.get(start) {
+        let near = angles[start..].iter().take_while(|angle| angle.0 - first <= most).count();
         let is_one = |count: &usize| {
-            let last = angles[at + count - 1].0;
-            last - first <= SAME * before.min(around(at + count) - last)
+            let last = angles[start + count - 1].0;
+            last - first <= SAME * before.min(around(start + count) - last)
         };
         // A single view is a direction.
         let count = (2..=near).rev().find(is_one).unwrap_or(1);
-        let views = &angles[at..at + count];
+        let views = &angles[start..start + count];
         let last = views[count - 1].0;
         let beyond = views.iter().map(|angle| angle.0 - first).sum();
         directions.push(Direction {
@@ -321,8 +323,8 @@ fn directions(angles: &[(f64, usize)], period: f64, most: f64) -> Vec<Direction>
             beyond,
             views: views.iter().map(|angle| angle.1).collect(),
         });
-        at += count;
-        before = around(at) - last;
+        start += count;
+        before = around(start) - last;
     }
     directions
 }

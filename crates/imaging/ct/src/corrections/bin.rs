@@ -134,7 +134,7 @@ pub fn binned(
     detector.columns /= wide;
     // Distance between the middles of the detector before and after, in pixels.
     let [across, along] = [(detector.columns * wide, columns), (detector.rows * high, rows)]
-        .map(|(left, all)| 0.5 * (left as f64 - all as f64));
+        .map(|(left, whole)| 0.5 * (left as f64 - whole as f64));
     if detector.radius_mm.is_some() && across != 0.0 {
         let expected = format!("bins that fill the {columns} columns of a curved detector");
         return Err(Error::value("bin", expected, wide));
@@ -154,8 +154,8 @@ fn between(a: &View, b: &View) -> View {
     let mean = |a: [f64; 3], b: [f64; 3]| std::array::from_fn::<f64, 3, _>(|axis| 0.5 * (a[axis] + b[axis]));
     let place = |a: [f64; 3], b: [f64; 3]| {
         let middle = mean(a, b);
-        let (found, wanted) = (middle[0].hypot(middle[1]), 0.5 * (a[0].hypot(a[1]) + b[0].hypot(b[1])));
-        let scale = if found > 0.0 { wanted / found } else { 1.0 };
+        let (distance, wanted) = (middle[0].hypot(middle[1]), 0.5 * (a[0].hypot(a[1]) + b[0].hypot(b[1])));
+        let scale = if distance > 0.0 { wanted / distance } else { 1.0 };
         [middle[0] * scale, middle[1] * scale, middle[2]]
     };
     let direction = |a, b| {

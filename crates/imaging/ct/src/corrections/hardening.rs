@@ -112,8 +112,8 @@ impl Inverse {
             (tube.seen(q + h, 0.0) - tube.seen(q - h, 0.0)) / (2.0 * h)
         };
         let mut q = 0.0;
-        let places = (0..PLACES).map(|at| {
-            let wanted = step * at as f64;
+        let places = (0..PLACES).map(|index| {
+            let wanted = step * index as f64;
             // s is smooth, rises and bends down: Newton's steps from the place before end in a few.
             for _ in 0..20 {
                 let change = (wanted - tube.seen(q, 0.0)) / slope(q);
@@ -133,9 +133,9 @@ impl Inverse {
             return p * self.places[0][1];
         }
         let place = (p / self.step).min((PLACES - 1) as f64);
-        let at = (place as usize).min(PLACES - 2);
-        let t = place - at as f64;
-        let ([a, slope_a], [b, slope_b]) = (self.places[at], self.places[at + 1]);
+        let index = (place as usize).min(PLACES - 2);
+        let t = place - index as f64;
+        let ([a, slope_a], [b, slope_b]) = (self.places[index], self.places[index + 1]);
         let (slope_a, slope_b) = (slope_a * self.step, slope_b * self.step);
         let (square, cube) = (t * t, t * t * t);
         (2.0 * cube - 3.0 * square + 1.0) * a

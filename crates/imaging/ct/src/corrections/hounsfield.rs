@@ -79,11 +79,11 @@ impl Correction for Hounsfield {
     fn volume(&self, cpu: &Cpu, volume: &mut Array3<f32>) -> Result<()> {
         let (nz, ny, nx) = volume.dim();
         self.expect_volume([nz, ny, nx])?;
-        let of = |mask: &Option<Arc<ArrayD<f32>>>| mask.as_ref().map(|mask| marked(volume, mask));
-        let water = of(&self.water_mask).or(self.water);
+        let marked_mean = |mask: &Option<Arc<ArrayD<f32>>>| mask.as_ref().map(|mask| marked(volume, mask));
+        let water = marked_mean(&self.water_mask).or(self.water);
         let water =
             water.ok_or_else(|| missing("hounsfield", "water", "`--water` in 1/mm, or `--water-mask`"))?;
-        let air = of(&self.air_mask).unwrap_or(self.air);
+        let air = marked_mean(&self.air_mask).unwrap_or(self.air);
         if water <= air {
             let expected = format!("above that of air, {air} 1/mm");
             return Err(Error::value("attenuation of water", expected, water));

@@ -202,9 +202,9 @@ impl Corrections {
 
     /// Views, rows and columns that become one.
     pub fn bins(&self) -> [usize; 3] {
-        self.iter().fold([1; 3], |all, one| {
+        self.iter().fold([1; 3], |product, one| {
             let bins = one.bins();
-            std::array::from_fn(|axis| all[axis] * bins[axis])
+            std::array::from_fn(|axis| product[axis] * bins[axis])
         })
     }
 
@@ -236,19 +236,19 @@ impl Corrections {
         for one in self.acting_on(ActsOn::Measured) {
             let correct =
                 |values: &mut Array3<f32>, content| self.correct(device, one, values, content, pixel_mm);
-            let (count, of) = match &mut measured {
+            let (count, total) = match &mut measured {
                 Measured::Lines(lines) => (correct(lines, Content::Lines)?, lines.len()),
                 Measured::Counts(Counts { views, flats, darks }) => {
-                    let of = views.len();
+                    let total = views.len();
                     let count = correct(views, Content::Counts)?;
                     correct(flats, Content::Fields)?;
                     if !darks.is_empty() {
                         correct(darks, Content::Fields)?;
                     }
-                    (count, of)
+                    (count, total)
                 }
             };
-            replaced(one, count, of, notes);
+            replaced(one, count, total, notes);
         }
         if bins != [1; 3] {
             pixel_mm = pixel_mm.map(|[u, v]| [u * bins[2] as f64, v * bins[1] as f64]);
@@ -324,10 +324,10 @@ impl Corrections {
     }
 }
 
-fn replaced(one: &dyn Correction, count: u64, of: usize, notes: &mut Vec<String>) {
+fn replaced(one: &dyn Correction, count: u64, total: usize, notes: &mut Vec<String>) {
     if count > 0 {
-        let part = 100.0 * count as f64 / of.max(1) as f64;
-        notes.push(format!("{}: {count} of {of} measurements replaced ({part:.2} %)", one.about().name));
+        let part = 100.0 * count as f64 / total.max(1) as f64;
+        notes.push(format!("{}: {count} of {total} measurements replaced ({part:.2} %)", one.about().name));
     }
 }
 

@@ -75,9 +75,9 @@ impl Correction for Outliers {
             planes.into_par_iter().try_for_each(|mut plane| {
                 stop.check()?;
                 let image = plane.as_standard_layout().into_owned();
-                let found = window.corrected(cpu, &image, self.outlier_threshold as f32)?;
-                found.iter().for_each(|(at, value)| plane[*at] = *value);
-                count.fetch_add(found.len() as u64, Ordering::Relaxed);
+                let replaced = window.corrected(cpu, &image, self.outlier_threshold as f32)?;
+                replaced.iter().for_each(|(place, value)| plane[*place] = *value);
+                count.fetch_add(replaced.len() as u64, Ordering::Relaxed);
                 Ok(())
             })
         })?;
@@ -103,21 +103,27 @@ impl Window {
         let distances: Vec<f32> = values.iter().zip(&medians).map(|(x, m)| (x - m).abs()).collect();
         median::boxed(cpu, &distances, shape, radius, &mut deviations)?;
         let least = typical(&deviations);
-        let far =
-            (0..values.len()).filter(|&at| distances[at] > threshold * NORMAL * deviations[at].max(least));
-        let alone = |at: usize| {
-            let (x, m) = (values[at], medians[at]);
+        let far = (0..values.len())
+            .filter(|&pixel| distances[pixel] > threshold * NORMAL * deviations[pixel].max(least));
+        let alone = |pixel: usize| {
+            let (x, m) = (values[pixel], medians[pixel]);
             let middle = 0.5 * (x + m);
-            let around = |at: usize, reach: usize, count: usize| {
-                (at as i64 - reach as i64..=(at + reach) as i64).map(move |place| mirrored(place, count))
+            let around = |middle: usize, reach: usize, count: usize| {
+                (middle as i64 - reach as i64..=(middle + reach) as i64)
+                    .map(move |place| mirrored(place, count))
             };
-            let beyond = around(at / columns, high, rows)
-                .flat_map(|row| around(at % columns, wide, columns).map(move |column| image[[row, column]]))
+            let beyond = around(pixel / columns, high, rows)
+                .flat_map(|row| {
+                    around(pixel % columns, wide, columns).map(move |column| image[[row, column]])
+                })
                 .filter(|value| (*value > middle) == (x > m))
                 .count();
             beyond <= self.most
         };
-        Ok(far.filter(|&at| alone(at)).map(|at| ([at / columns, at % columns], medians[at])).collect())
+        Ok(far
+            .filter(|&pixel| alone(pixel))
+            .map(|pixel| ([pixel / columns, pixel % columns], medians[pixel]))
+            .collect())
     }
 }
 

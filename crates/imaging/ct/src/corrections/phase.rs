@@ -51,10 +51,11 @@ params! {
 impl Phase {
     /// z λ (δ/β), mm².
     fn area(&self) -> Result<f64> {
-        let of = |value: Option<f64>, param, expected| value.ok_or_else(|| missing("phase", param, expected));
-        let energy = of(self.energy, "energy", "`--energy` in keV")?;
-        let distance = of(self.distance, "distance", "`--distance` in mm")?;
-        Ok(distance * HC / energy * of(self.delta_beta, "ratio", "`--delta-beta`")?)
+        let stated =
+            |value: Option<f64>, param, expected| value.ok_or_else(|| missing("phase", param, expected));
+        let energy = stated(self.energy, "energy", "`--energy` in keV")?;
+        let distance = stated(self.distance, "distance", "`--distance` in mm")?;
+        Ok(distance * HC / energy * stated(self.delta_beta, "ratio", "`--delta-beta`")?)
     }
 
     /// Rows and columns with their margins, of pixels of this size.
@@ -128,9 +129,9 @@ impl Correction for Phase {
                 each.for_each(|(image, pair)| {
                     let value = |view: &ArrayView2<'_, f32>, row, column| (-view[[row, column]]).exp();
                     let (first, second) = (pair[0].view(), pair.get(1).map(|view| view.view()));
-                    for (at, to) in image.iter_mut().enumerate() {
-                        let row = mirrored((at / wide) as i64 - above as i64, rows);
-                        let column = mirrored((at % wide) as i64 - before as i64, columns);
+                    for (index, to) in image.iter_mut().enumerate() {
+                        let row = mirrored((index / wide) as i64 - above as i64, rows);
+                        let column = mirrored((index % wide) as i64 - before as i64, columns);
                         let second = second.as_ref().map_or(0.0, |view| value(view, row, column));
                         *to = C32::new(value(&first, row, column), second);
                     }
@@ -165,13 +166,13 @@ impl Phase {
     /// 1 / (1 + π z λ (δ/β) |f|²), frequency 0 in the middle.
     fn filter(&self, [high, wide]: [usize; 2], pixel_mm: [f64; 2]) -> Result<Vec<f32>> {
         let area = self.area()?;
-        let square = |at: usize, count: usize, pixel: f64| {
-            ((at as f64 - (count / 2) as f64) / (count as f64 * pixel)).powi(2)
+        let square = |index: usize, count: usize, pixel: f64| {
+            ((index as f64 - (count / 2) as f64) / (count as f64 * pixel)).powi(2)
         };
-        let at = |at: usize| {
-            let f = square(at / wide, high, pixel_mm[1]) + square(at % wide, wide, pixel_mm[0]);
+        let response = |index: usize| {
+            let f = square(index / wide, high, pixel_mm[1]) + square(index % wide, wide, pixel_mm[0]);
             (1.0 / (1.0 + PI * area * f)) as f32
         };
-        Ok((0..high * wide).map(at).collect())
+        Ok((0..high * wide).map(response).collect())
     }
 }

@@ -96,10 +96,10 @@ impl Correction for Rings {
         let width = |given: Option<usize>, part: usize| given.unwrap_or((columns / part).max(3) | 1);
         let (large, small) = (width(self.ring_large, LARGE), width(self.ring_small, SMALL));
         let run = RingRemoval { cpu, rings: self, large, small, shape: [count, columns], threads };
-        let (found, stop) = (AtomicU64::new(0), Stop::of_caller());
+        let (replaced, stop) = (AtomicU64::new(0), Stop::of_caller());
         let one = |buffers: &mut Buffers, mut row: ArrayViewMut2<'_, f32>| -> Result<()> {
             stop.check()?;
-            found.fetch_add(run.sinogram(&mut row, buffers)?, Ordering::Relaxed);
+            replaced.fetch_add(run.sinogram(&mut row, buffers)?, Ordering::Relaxed);
             Ok(())
         };
         let stack: Vec<_> = views.values.axis_iter_mut(Axis(1)).collect();
@@ -110,7 +110,7 @@ impl Correction for Rings {
                 stack.into_iter().try_for_each(|row| one(&mut buffers, row))
             }
         })?;
-        Ok(found.into_inner() * count as u64)
+        Ok(replaced.into_inner() * count as u64)
     }
 }
 
@@ -187,8 +187,8 @@ impl RingRemoval<'_> {
     fn dead(&self, values: &[f32]) -> Result<Vec<bool>> {
         let [views, columns] = self.shape;
         let row = |view: i64| {
-            let at = mirrored(view, views) * columns;
-            &values[at..at + columns]
+            let start = mirrored(view, views) * columns;
+            &values[start..start + columns]
         };
         let part = self.part(columns);
         let mut sums = vec![0.0f64; columns];
@@ -220,16 +220,16 @@ impl RingRemoval<'_> {
             .map(|(sum, typical)| f64::from(*sum) / f64::from(if typical == 0.0 { mean } else { typical }))
             .map(|factor| if factor.is_finite() { factor } else { 1.0 })
             .collect();
-        let mut found = outstanding(&factors, self.rings.ring_snr);
+        let mut dead = outstanding(&factors, self.rings.ring_snr);
         for edge in [0, 1, columns - 2, columns - 1] {
-            found[edge] = false;
+            dead[edge] = false;
         }
-        let count = found.iter().filter(|found| **found).count();
+        let count = dead.iter().filter(|is_dead| **is_dead).count();
         // A third of the columns cannot be outliers: the factors say nothing then.
         if count >= columns / 3 {
-            found.fill(false);
+            dead.fill(false);
         }
-        Ok(found)
+        Ok(dead)
     }
 
     /// `[view, column]` → `[column, rank]`, and the view of each.
@@ -276,8 +276,9 @@ impl RingRemoval<'_> {
             for first in (0..columns).step_by(BLOCK) {
                 let wide = BLOCK.min(columns - first);
                 for (column, tile) in tile.chunks_exact_mut(count).enumerate().take(wide) {
-                    let at = (first + column) * views;
-                    for (value, view) in sorted[at..at + views].iter().zip(&order[at..at + views]) {
+                    let start = (first + column) * views;
+                    for (value, view) in sorted[start..start + views].iter().zip(&order[start..start + views])
+                    {
                         if let Some(to) =
                             (*view as usize).checked_sub(begin).and_then(|view| tile.get_mut(view))
                         {
@@ -317,15 +318,15 @@ impl RingRemoval<'_> {
             .map(|(sorted, medians)| mean(sorted) / mean(medians))
             .map(|factor| if factor.is_finite() && factor > 0.0 { factor } else { 1.0 })
             .collect();
-        let found = outstanding(&factors, self.rings.ring_snr);
+        let outstanding = outstanding(&factors, self.rings.ring_snr);
         let columns = sorted.par_chunks_exact_mut(views).zip(medians.par_chunks_exact(views));
         columns.with_min_len(self.part(self.shape[1])).enumerate().for_each(|(column, (sorted, medians))| {
-            match found[column] {
+            match outstanding[column] {
                 true => sorted.copy_from_slice(medians),
                 false => sorted.iter_mut().for_each(|t| *t = (f64::from(*t) / factors[column]) as f32),
             }
         });
-        Ok(found)
+        Ok(outstanding)
     }
 }
 
@@ -341,8 +342,8 @@ fn outstanding(factors: &[f64], snr: f64) -> Vec<bool> {
     let centre = drop as f64 + 0.5 * (n - 1.0);
     let mean = middle.iter().sum::<f64>() / n;
     let (mut products, mut squares) = (0.0, 0.0);
-    for (at, value) in middle.iter().enumerate() {
-        let x = (drop + at) as f64 - centre;
+    for (rank, value) in middle.iter().enumerate() {
+        let x = (drop + rank) as f64 - centre;
         products += x * (value - mean);
         squares += x * x;
     }
@@ -355,26 +356,28 @@ fn outstanding(factors: &[f64], snr: f64) -> Vec<bool> {
     }
     let above = (sorted[count - 1] - last).abs() / noise >= snr;
     let below = (first - sorted[0]).abs() / noise >= snr;
-    let found =
+    let is_outstanding =
         |value: f64| above && value > last + 0.5 * noise * snr || below && value <= first - 0.5 * noise * snr;
-    let found: Vec<bool> = factors.iter().map(|value| found(*value)).collect();
-    (0..count).map(|at| found[at.saturating_sub(1)..(at + 2).min(count)].contains(&true)).collect()
+    let marked: Vec<bool> = factors.iter().map(|value| is_outstanding(*value)).collect();
+    (0..count)
+        .map(|column| marked[column.saturating_sub(1)..(column + 2).min(count)].contains(&true))
+        .collect()
 }
 
 /// Columns that are found take values on the line between the nearest others.
-fn interpolate(values: &mut [f32], columns: usize, found: &[bool]) {
+fn interpolate(values: &mut [f32], columns: usize, marked: &[bool]) {
     let places: Vec<(usize, usize, usize, f32)> = (0..columns)
-        .filter(|at| found[*at])
-        .filter_map(|at| {
-            let before = (0..at).rev().find(|at| !found[*at])?;
-            let after = (at + 1..columns).find(|at| !found[*at])?;
-            Some((at, before, after, (at - before) as f32 / (after - before) as f32))
+        .filter(|column| marked[*column])
+        .filter_map(|column| {
+            let before = (0..column).rev().find(|before| !marked[*before])?;
+            let after = (column + 1..columns).find(|after| !marked[*after])?;
+            Some((column, before, after, (column - before) as f32 / (after - before) as f32))
         })
         .collect();
     if !places.is_empty() {
         for row in values.chunks_exact_mut(columns) {
-            for &(at, before, after, part) in &places {
-                row[at] = row[before] + part * (row[after] - row[before]);
+            for &(column, before, after, part) in &places {
+                row[column] = row[before] + part * (row[after] - row[before]);
             }
         }
     }

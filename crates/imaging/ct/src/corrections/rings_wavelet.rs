@@ -180,8 +180,8 @@ fn halved_columns(from: &Matrix, filter: Filter) -> Matrix {
         for ((even, odd), pair) in even.iter_mut().zip(&mut odd).zip(pairs) {
             [*even, *odd] = *pair;
         }
-        for at in half..half + 5 {
-            [even[at], odd[at]] = pairs[at % half];
+        for index in half..half + 5 {
+            [even[index], odd[index]] = pairs[index % half];
         }
         let x = std::array::from_fn(|j| if j.is_multiple_of(2) { &even[j / 2..] } else { &odd[j / 2..] });
         add_sum(out, x, filter);
@@ -193,9 +193,9 @@ fn halved_columns(from: &Matrix, filter: Filter) -> Matrix {
 #[inline(always)]
 fn doubled_rows(from: &Matrix) -> Matrix {
     let mut to = Matrix::new(2 * from.rows, from.columns);
-    for (at, row) in to.values.chunks_exact_mut(from.columns).enumerate() {
-        let y = |t: usize| from.row((at / 2 + 5 * from.rows - t) % from.rows);
-        add_sum(row, std::array::from_fn(y), every_other(low(), at % 2 == 1));
+    for (index, row) in to.values.chunks_exact_mut(from.columns).enumerate() {
+        let y = |t: usize| from.row((index / 2 + 5 * from.rows - t) % from.rows);
+        add_sum(row, std::array::from_fn(y), every_other(low(), index % 2 == 1));
     }
     to
 }
@@ -209,7 +209,7 @@ fn add_doubled_columns(from: &Matrix, filter: Filter, to: &mut Matrix) {
     for (row, to) in to.values.chunks_exact_mut(2 * half).enumerate() {
         let row = from.row(row);
         y[4..].copy_from_slice(row);
-        (0..4).for_each(|at| y[at] = row[(at + 4 * half - 4) % half]);
+        (0..4).for_each(|index| y[index] = row[(index + 4 * half - 4) % half]);
         for (sums, odd) in [(&mut even, false), (&mut odd, true)] {
             sums.fill(0.0);
             add_sum(sums, std::array::from_fn(|t| &y[4 - t..]), every_other(filter, odd));
@@ -233,8 +233,8 @@ impl RingsWavelet {
         let ((rows, above), (columns, before)) =
             (padded(lines.dim().0, levels), padded(lines.dim().1, levels));
         let mut part = Matrix::new(rows, columns);
-        for (at, row) in part.values.chunks_exact_mut(columns).enumerate() {
-            let from = lines.row(mirrored(at as i64 - above as i64, lines.dim().0));
+        for (index, row) in part.values.chunks_exact_mut(columns).enumerate() {
+            let from = lines.row(mirrored(index as i64 - above as i64, lines.dim().0));
             let end = before + from.len();
             row[before..end].iter_mut().zip(from).for_each(|(to, x)| *to = *x);
             for column in (0..before).chain(end..columns) {
@@ -272,7 +272,7 @@ impl RingsWavelet {
         let waves: Vec<(usize, f64)> =
             (0..=rows / 2).map(|k| (k, weight(k))).take_while(|(_, weight)| *weight >= LEAST).collect();
         let turn: Vec<[f64; 2]> = (0..rows)
-            .map(|at| (TAU * at as f64 / rows as f64).sin_cos())
+            .map(|index| (TAU * index as f64 / rows as f64).sin_cos())
             .map(|(sine, cosine)| [cosine, sine])
             .collect();
         // The cosines and the sines that some frequencies have at a row. Those of no frequency are 0.
@@ -289,10 +289,14 @@ impl RingsWavelet {
         let mut sums = vec![0.0f32; waves.len().div_ceil(TOGETHER) * group];
         for first in (0..rows).step_by(ROWS) {
             // Rows behind the last one are the last one with a factor of 0.
-            let x: [&[f32]; ROWS] = std::array::from_fn(|at| values.row((first + at).min(rows - 1)));
+            let x: [&[f32]; ROWS] = std::array::from_fn(|index| values.row((first + index).min(rows - 1)));
             for (sums, waves) in sums.chunks_exact_mut(group).zip(waves.chunks(TOGETHER)) {
-                let of_rows: [_; ROWS] = std::array::from_fn(|at| {
-                    if first + at < rows { factors(first + at, waves, false) } else { [0.0; 2 * TOGETHER] }
+                let of_rows: [_; ROWS] = std::array::from_fn(|index| {
+                    if first + index < rows {
+                        factors(first + index, waves, false)
+                    } else {
+                        [0.0; 2 * TOGETHER]
+                    }
                 });
                 for (wave, sums) in sums.chunks_exact_mut(columns).enumerate() {
                     add_sum(sums, x, of_rows.map(|factors| factors[wave]));
@@ -303,7 +307,7 @@ impl RingsWavelet {
             to.fill(0.0);
             for (sums, waves) in sums.chunks_exact(group).zip(waves.chunks(TOGETHER)) {
                 let sums: [&[f32]; 2 * TOGETHER] =
-                    std::array::from_fn(|at| &sums[at * columns..(at + 1) * columns]);
+                    std::array::from_fn(|index| &sums[index * columns..(index + 1) * columns]);
                 add_sum(to, sums, factors(row, waves, true));
             }
         }

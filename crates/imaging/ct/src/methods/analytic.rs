@@ -66,16 +66,16 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
             }
             FilteredOn::Parts => {
                 let shape = method.filtered_geometry().shape();
-                let mut all = zeroed("filtered projections", voxels(&shape)?)?;
+                let mut projections = zeroed("filtered projections", voxels(&shape)?)?;
                 for (part, to) in
-                    parts(views, some).into_iter().zip(all.chunks_mut(some * shape[1] * shape[2]))
+                    parts(views, some).into_iter().zip(projections.chunks_mut(some * shape[1] * shape[2]))
                 {
                     let lines = state.lines(part.clone())?;
                     let ends = ends(&lines, part.clone())?;
                     let lines = Array::from_slice(device, &[part.len(), rows, columns], &lines)?;
                     to.copy_from_slice(&method.filter_extended(lines, part, &ends)?.read()?);
                 }
-                Array::from_vec(&spec.device().host(), &shape, all)?
+                Array::from_vec(&spec.device().host(), &shape, projections)?
             }
         };
         extension_note(filter.extend, extended, views).into_iter().for_each(|note| state.note(note));
@@ -86,7 +86,7 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
         let filtered = state.filtered.take().ok_or_else(|| lost("filtered projections"))?;
         let (slabs, views) = (spec.slabs(), spec.views_at_a_time());
         let volume = match &slabs[..] {
-            [all] => back.backproject(&filtered, all.clone(), views)?,
+            [slab] => back.backproject(&filtered, slab.clone(), views)?,
             _ => {
                 let mut volume = zeroed("volume", voxels(&spec.grid().shape_zyx())?)?;
                 let slice = volume.len() / spec.grid().shape_zyx()[0];

@@ -43,14 +43,14 @@ impl Method for Cgls {
             drop(data);
             let options = CgOptions { max_iterations: self.iterations, tolerance: self.tolerance };
             let normal = project.normal_op();
-            let found = cg(&normal, &rhs, None, &options, monitor)?;
+            let solved = cg(&normal, &rhs, None, &options, monitor)?;
             drop((normal, rhs));
             let solve = Solve {
                 solver: "conjugate gradients",
-                residuals: found.residuals,
-                converged: found.converged,
+                residuals: solved.residuals,
+                converged: solved.converged,
             };
-            iterative::finish(spec, state, found.solution, solve, monitor)
+            iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // The right-hand side, solution, residual, direction and product; data, and later a projection.
         let needs = move || iterative::needs(spec, 5.0, 1.0, self.iterations + 1);

@@ -79,11 +79,11 @@ impl Method for Fourier {
             let lines = state.lines(0..views)?;
             let ends = method.ends(&lines)?;
             for planes in parts(grid.shape_zyx()[0], SLICES) {
-                let inside = |at: usize| planes.contains(&(at / slice));
-                let mine: Vec<usize> = watched.iter().copied().filter(|&at| inside(at)).collect();
+                let inside = |voxel: usize| planes.contains(&(voxel / slice));
+                let mine: Vec<usize> = watched.iter().copied().filter(|&voxel| inside(voxel)).collect();
                 let (slices, sums) = method.watched_slices(&lines, planes.clone(), &mine, &ends)?;
                 volume[planes.start * slice..planes.end * slice].copy_from_slice(&slices);
-                let places = watched.iter().enumerate().filter(|(_, at)| inside(**at));
+                let places = watched.iter().enumerate().filter(|(_, voxel)| inside(**voxel));
                 places.zip(sums).for_each(|((place, _), sum)| exact[place] = sum);
                 monitor.step(&format!("slices {} to {}", planes.start, planes.end - 1))?;
             }

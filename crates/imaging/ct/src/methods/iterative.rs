@@ -84,7 +84,7 @@ pub(super) fn subsets(views: usize, count: usize) -> Vec<Vec<usize>> {
     let count = count.clamp(1, views.max(1));
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|a, b| {
-        let place = |at: usize| (at as f64 * 0.618_033_988_749_894_9).fract();
+        let place = |index: usize| (index as f64 * 0.618_033_988_749_894_9).fract();
         place(*a).total_cmp(&place(*b))
     });
     order.into_iter().map(|first| (first..views).step_by(count).collect()).collect()

@@ -38,10 +38,10 @@ impl Method for Mlem {
                 tolerance: self.tolerance,
                 ..SartOptions::default()
             };
-            let found = mlem(Subset { op: &project, data: &data }, None, &options, monitor)?;
+            let solved = mlem(Subset { op: &project, data: &data }, None, &options, monitor)?;
             drop((project, data));
-            let solve = Solve { solver: "MLEM", residuals: found.residuals, converged: found.converged };
-            iterative::finish(spec, state, found.solution, solve, monitor)
+            let solve = Solve { solver: "MLEM", residuals: solved.residuals, converged: solved.converged };
+            iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // x, Aᵀ1, the step and the scaled step; data, counts, the ratio and a projection.
         let needs = move || iterative::needs(spec, 4.0, 4.0, self.iterations);

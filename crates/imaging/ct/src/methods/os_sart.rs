@@ -45,19 +45,19 @@ impl Method for OsSart {
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         let views = spec.geometry().views().len();
         let solve = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
-            let all = iterative::data(spec, state)?;
+            let lines = iterative::data(spec, state)?;
             let parts = iterative::subsets(views, self.subsets);
-            let pixels = all.len() / views;
+            let pixels = lines.len() / views;
             let mut subsets = Vec::with_capacity(parts.len());
             for part in parts {
                 let geometry = spec.geometry().select(part.iter().copied())?;
                 let mut data = Array::zeros(spec.device(), &geometry.shape())?;
                 for (to, view) in part.into_iter().enumerate() {
-                    copy_part(&all, view * pixels, &mut data, to * pixels, pixels)?;
+                    copy_part(&lines, view * pixels, &mut data, to * pixels, pixels)?;
                 }
                 subsets.push((Projection::<f32>::new(spec.device(), &geometry, spec.grid())?, data));
             }
-            drop(all);
+            drop(lines);
             let options = SartOptions {
                 iterations: self.iterations,
                 tolerance: self.tolerance,
@@ -66,10 +66,10 @@ impl Method for OsSart {
             };
             let list: Vec<Subset<'_, f32>> =
                 subsets.iter().map(|(project, data)| Subset { op: project, data }).collect();
-            let found = sart(&list, None, &options, monitor)?;
+            let solved = sart(&list, None, &options, monitor)?;
             drop(subsets);
-            let solve = Solve { solver: "OS-SART", residuals: found.residuals, converged: found.converged };
-            iterative::finish(spec, state, found.solution, solve, monitor)
+            let solve = Solve { solver: "OS-SART", residuals: solved.residuals, converged: solved.converged };
+            iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         let needs = move || {
             let count = self.subsets.clamp(1, views) as f64;

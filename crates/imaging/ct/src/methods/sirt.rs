@@ -40,10 +40,10 @@ impl Method for Sirt {
                 relaxation: self.relaxation,
                 nonnegative: false,
             };
-            let found = sart(&[Subset { op: &project, data: &data }], None, &options, monitor)?;
+            let solved = sart(&[Subset { op: &project, data: &data }], None, &options, monitor)?;
             drop((project, data));
-            let solve = Solve { solver: "SIRT", residuals: found.residuals, converged: found.converged };
-            iterative::finish(spec, state, found.solution, solve, monitor)
+            let solve = Solve { solver: "SIRT", residuals: solved.residuals, converged: solved.converged };
+            iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // x, C, the step and the scaled step; data, R, the residual and the weighted residual.
         let needs = move || iterative::needs(spec, 4.0, 4.0, self.iterations);

@@ -60,11 +60,11 @@ impl Method for TotalVariation {
                 tolerance: self.tolerance,
                 ..FistaOptions::default()
             };
-            let found =
+            let solved =
                 sparse_least_squares(&problem, None, self.lambda, &mut penalty, &options, monitor)?.fista;
             drop((penalty, normal, rhs));
-            let solve = Solve { solver: "FISTA", residuals: found.residuals, converged: found.converged };
-            iterative::finish(spec, state, found.solution, solve, monitor)
+            let solve = Solve { solver: "FISTA", residuals: solved.residuals, converged: solved.converged };
+            iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // FISTA's six, right-hand side twice, three dual fields of three components, and an image; data, and
         // later a projection.

@@ -103,7 +103,7 @@ fn bubbles() -> Vec<[f64; 3]> {
         for row in -3i32..=3 {
             let (first, count) = ROWS[layer.unsigned_abs() as usize][row.unsigned_abs() as usize];
             let (y, z) = (f64::from(row) * height, f64::from(layer) * height);
-            centres.extend((0..count).map(|at| [first - 0.4 * at as f64, y, z]));
+            centres.extend((0..count).map(|step| [first - 0.4 * step as f64, y, z]));
         }
     }
     centres

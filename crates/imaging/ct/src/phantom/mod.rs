@@ -105,9 +105,9 @@ impl Phantom {
                 [part(false), part(true)]
             }
             [outer, inner, others @ ..] if inner.attenuation < 0.0 => {
-                let of = |attenuation: f64| Solid { attenuation, ..inner.clone() };
-                let bone = vec![outer.clone(), of(-outer.attenuation)];
-                let mut tissue = vec![of(outer.attenuation + inner.attenuation)];
+                let solid = |attenuation: f64| Solid { attenuation, ..inner.clone() };
+                let bone = vec![outer.clone(), solid(-outer.attenuation)];
+                let mut tissue = vec![solid(outer.attenuation + inner.attenuation)];
                 tissue.extend(others.iter().cloned());
                 [Self { solids: tissue, replace: false }, Self { solids: bone, replace: false }]
             }
@@ -154,7 +154,7 @@ impl Phantom {
                 sum += self.solids[*top].attenuation * (t - last);
             }
             match entered.iter().position(|other| *other == index) {
-                Some(at) => drop(entered.swap_remove(at)),
+                Some(index) => drop(entered.swap_remove(index)),
                 None => entered.push(index),
             }
             last = t;
@@ -187,9 +187,9 @@ impl Phantom {
         let mut out = zeroed("projections", voxels(&geometry.shape())?)?;
         let stop = Stop::of_caller();
         cpu.run(|| {
-            out.par_chunks_mut(columns).enumerate().filter(|_| !stop.is_set()).for_each(|(at, line)| {
+            out.par_chunks_mut(columns).enumerate().filter(|_| !stop.is_set()).for_each(|(index, line)| {
                 for (column, value) in line.iter_mut().enumerate() {
-                    *value = self.ray(geometry, at / rows, at % rows, column) as f32;
+                    *value = self.ray(geometry, index / rows, index % rows, column) as f32;
                 }
             });
         });
@@ -212,12 +212,12 @@ impl Phantom {
         let ([nz, ny, nx], first, spacing) = (grid.shape_zyx(), grid.first_mm(), grid.spacing_mm());
         let mut out = zeroed("phantom", voxels(&[nz, ny, nx])?)?;
         let depth = if nz == 1 { 1 } else { FINE };
-        let places = |count: usize| (0..count).map(move |at| (at as f64 + 0.5) / count as f64 - 0.5);
+        let places = |count: usize| (0..count).map(move |index| (index as f64 + 0.5) / count as f64 - 0.5);
         let stop = Stop::of_caller();
         cpu.run(|| {
-            out.par_chunks_mut(nx).enumerate().filter(|_| !stop.is_set()).for_each(|(at, row)| {
+            out.par_chunks_mut(nx).enumerate().filter(|_| !stop.is_set()).for_each(|(line, row)| {
                 for (i, value) in row.iter_mut().enumerate() {
-                    let index = [i as f64, (at % ny) as f64, (at / ny) as f64];
+                    let index = [i as f64, (line % ny) as f64, (line / ny) as f64];
                     let point =
                         |by: [f64; 3]| std::array::from_fn(|a| first[a] + (index[a] + by[a]) * spacing[a]);
                     let middle = self.at(point([0.0; 3]));
@@ -230,10 +230,10 @@ impl Phantom {
                     *value = if even {
                         middle as f32
                     } else {
-                        let all = places(depth).flat_map(|z| {
+                        let points = places(depth).flat_map(|z| {
                             places(FINE).flat_map(move |y| places(FINE).map(move |x| [x, y, z]))
                         });
-                        let sum: f64 = all.map(|by| self.at(point(by))).sum();
+                        let sum: f64 = points.map(|by| self.at(point(by))).sum();
                         (sum / (depth * FINE * FINE) as f64) as f32
                     };
                 }

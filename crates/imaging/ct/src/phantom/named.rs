@@ -41,8 +41,8 @@ impl Phantom {
             return Err(Error::value("width of the phantom", "a positive length in mm", width_mm));
         }
         let half = [0.45 * width_mm, 0.45 * width_mm, width_mm / 80.0];
-        let disc = |at: i32| {
-            let height = f64::from(at) * 0.1 * width_mm;
+        let disc = |index: i32| {
+            let height = f64::from(index) * 0.1 * width_mm;
             Solid::new(Form::Cylinder, [0.0, 0.0, height], half, attenuation)
         };
         Self::new((-3..=3).map(disc).collect())

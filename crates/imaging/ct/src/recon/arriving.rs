@@ -58,8 +58,8 @@ fn filter_of(options: &ReconOptions) -> Result<Filter> {
 
 /// Slices of the volumes that [`Arriving`] makes one after another, each of all views.
 pub fn slices_at_a_time(options: &ReconOptions) -> usize {
-    let all = options.grid.shape_zyx()[0];
-    options.batch_sizes.slices.map_or(all, |some| some.clamp(1, all))
+    let depth = options.grid.shape_zyx()[0];
+    options.batch_sizes.slices.map_or(depth, |some| some.clamp(1, depth))
 }
 
 /// What [`Arriving`] takes for `views` views and [`slices_at_a_time`].
@@ -126,14 +126,14 @@ impl Arriving {
     ///
     /// Errors: a part of a view, or more than are missing; numbers that are not finite; memory.
     pub fn add(&mut self, lines: Vec<f32>) -> Result<()> {
-        let [all, rows, columns] = self.geometry.shape();
+        let [view_count, rows, columns] = self.geometry.shape();
         let count = lines.len() / (rows * columns);
-        if lines.is_empty() || count * rows * columns != lines.len() || count > all - self.done {
-            let expected = format!("whole views of {rows} x {columns}, at most {}", all - self.done);
+        if lines.is_empty() || count * rows * columns != lines.len() || count > view_count - self.done {
+            let expected = format!("whole views of {rows} x {columns}, at most {}", view_count - self.done);
             return Err(Error::value("views that arrive", expected, format!("{} numbers", lines.len())));
         }
-        if let Some((at, value)) = lines.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-            let index = self.done * rows * columns + at;
+        if let Some((offset, value)) = lines.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+            let index = self.done * rows * columns + offset;
             return Err(Error::NotFinite { what: "line integrals".into(), index, found: value.to_string() });
         }
         let views = self.done..self.done + count;
@@ -169,9 +169,9 @@ impl Arriving {
     ///
     /// Errors: views that did not arrive.
     pub fn finish(self) -> Result<Reconstruction> {
-        let all = self.geometry.views().len();
-        if self.done < all {
-            return Err(Error::value("views that arrive", format!("all {all}"), self.done));
+        let view_count = self.geometry.views().len();
+        if self.done < view_count {
+            return Err(Error::value("views that arrive", format!("all {view_count}"), self.done));
         }
         let mut values = self.volume.into_vec()?;
         self.method.clear_unseen(&mut values);
@@ -179,7 +179,7 @@ impl Arriving {
         let volume = Array3::from_shape_vec(self.grid.shape_zyx(), values).map_err(|_| lost("volume"))?;
         let mut notes = self.notes;
         notes.extend(self.means.note());
-        notes.extend(extension_note(self.method.extend(), self.extended, all));
+        notes.extend(extension_note(self.method.extend(), self.extended, view_count));
         Ok(Reconstruction { volume, solve: None, notes, certificates: Vec::new() })
     }
 }

@@ -54,8 +54,10 @@ impl RayOptions {
     /// Says how large pixels are taken, and who states it: the options, or a scan that `states` a size.
     pub fn pitch_note(&self, stated: Option<PixelSize>) -> String {
         let reason = match (self.pixel_mm, self.stated_mm(stated)) {
-            (Some(given), Some(found)) if given.iter().zip(found).any(|(a, b)| (a - b).abs() > 1e-3 * b) => {
-                format!(" (`--pixel`; the file states {})", sizes(found))
+            (Some(given), Some(stated))
+                if given.iter().zip(stated).any(|(a, b)| (a - b).abs() > 1e-3 * b) =>
+            {
+                format!(" (`--pixel`; the file states {})", sizes(stated))
             }
             (None, Some(_)) => " (as the file states them)".into(),
             (None, None) => " (neither the file nor `--pixel` states their size)".into(),

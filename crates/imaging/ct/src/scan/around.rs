@@ -30,7 +30,7 @@ impl Around {
         let mut sorted: Vec<(f64, usize)> =
             angles.iter().enumerate().map(|(view, angle)| (angle.rem_euclid(TAU), view)).collect();
         sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let gaps: Vec<f64> = (0..sorted.len()).map(|at| gap(&sorted, at)).collect();
+        let gaps: Vec<f64> = (0..sorted.len()).map(|index| gap(&sorted, index)).collect();
         let largest = (0..gaps.len()).max_by(|&a, &b| gaps[a].total_cmp(&gaps[b])).unwrap_or(0);
         Self { step: usual_gap(&gaps), largest, angles: sorted }
     }
@@ -54,10 +54,10 @@ impl Around {
     fn between(&self, angle: f64, most: f64) -> Option<Between> {
         let angle = angle.rem_euclid(TAU);
         let count = self.angles.len();
-        let at = (self.angles.partition_point(|one| one.0 <= angle) + count - 1) % count;
-        let gap = gap(&self.angles, at);
-        let share = (angle - self.angles[at].0).rem_euclid(TAU) / gap;
-        let ends = [self.angles[at].1, self.angles[(at + 1) % count].1];
+        let below = (self.angles.partition_point(|one| one.0 <= angle) + count - 1) % count;
+        let gap = gap(&self.angles, below);
+        let share = (angle - self.angles[below].0).rem_euclid(TAU) / gap;
+        let ends = [self.angles[below].1, self.angles[(below + 1) % count].1];
         let same = SAME * self.step / gap;
         // Close to 2π as well, where rounding makes an angle one of the end of the turn.
         if share <= same || share >= TAU / gap - same {
@@ -79,19 +79,19 @@ impl Around {
         let count = (PI / self.step).round().max(1.0) as usize;
         let step = if forwards { PI } else { -PI } / count as f64;
         let most = FILLED.max(STEPS * self.step);
-        (0..count).map(|at| self.between(start + step * at as f64, most)).collect()
+        (0..count).map(|index| self.between(start + step * index as f64, most)).collect()
     }
 }
 
 /// The gap after an angle.
-fn gap(angles: &[(f64, usize)], at: usize) -> f64 {
-    angles.get(at + 1).map_or(angles[0].0 + TAU, |next| next.0) - angles[at].0
+fn gap(angles: &[(f64, usize)], index: usize) -> f64 {
+    angles.get(index + 1).map_or(angles[0].0 + TAU, |next| next.0) - angles[index].0
 }
 
 /// Interpolated views.
 pub(super) fn interpolated(row: ArrayView2<'_, f32>, views: &[Between]) -> Array2<f32> {
-    Array2::from_shape_fn((views.len(), row.dim().1), |(at, column)| {
-        let ([first, second], share) = views[at];
+    Array2::from_shape_fn((views.len(), row.dim().1), |(view, column)| {
+        let ([first, second], share) = views[view];
         let value = row[[first, column]];
         if share == 0.0 { value } else { value + share * (row[[second, column]] - value) }
     })

@@ -154,12 +154,12 @@ fn tried(columns: usize) -> std::ops::RangeInclusive<usize> {
 /// The place of the least of values at integers from `first` on, by the parabola through it and its
 /// neighbours.
 fn least(first: usize, values: &[f64]) -> f64 {
-    let at = (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
-    let place = (first + at) as f64;
-    if at == 0 || at + 1 >= values.len() {
+    let index = (0..values.len()).min_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
+    let place = (first + index) as f64;
+    if index == 0 || index + 1 >= values.len() {
         return place;
     }
-    let [before, here, after] = [values[at - 1], values[at], values[at + 1]];
+    let [before, here, after] = [values[index - 1], values[index], values[index + 1]];
     let bend = before - 2.0 * here + after;
     if bend > 0.0 && bend.is_finite() { place + 0.5 * (before - after) / bend } else { place }
 }
@@ -230,13 +230,13 @@ impl Mirrored {
                 found,
             ))
         };
-        let at =
+        let index =
             (0..differences.len()).min_by(|&a, &b| differences[a].total_cmp(&differences[b])).unwrap_or(0);
-        let (lowest, column) = (differences[at], 0.5 * (first + at) as f64);
+        let (lowest, column) = (differences[index], 0.5 * (first + index) as f64);
         if !lowest.is_finite() {
             return none("the same value everywhere".into());
         }
-        let overlap = (first + at + 1).min(2 * columns - 1 - first - at) as f64;
+        let overlap = (first + index + 1).min(2 * columns - 1 - first - index) as f64;
         // The least of many tries is below 1 without an object, too.
         if lowest > (1.0 - CHANCE / overlap.sqrt()).clamp(0.3, 0.75) {
             return none(format!(
@@ -244,7 +244,7 @@ impl Mirrored {
                 100.0 * lowest
             ));
         }
-        if at == 0 || at + 1 == differences.len() {
+        if index == 0 || index + 1 == differences.len() {
             let most = first + differences.len() - 1;
             let range = format!("{} to {}", 0.5 * *first as f64, 0.5 * most as f64);
             return none(format!(
@@ -260,7 +260,7 @@ impl Mirrored {
             })
         };
         if let Some(other) =
-            rise(Box::new((0..at).rev())).or_else(|| rise(Box::new(at + 1..differences.len())))
+            rise(Box::new((0..index).rev())).or_else(|| rise(Box::new(index + 1..differences.len())))
         {
             return none(format!(
                 "that they match about the columns {column} and {}",
@@ -272,11 +272,12 @@ impl Mirrored {
 
     /// Whether a column is as good as the matched one, or close to it.
     fn agrees(&self, column: f64, matched: f64) -> bool {
-        let at = |column: f64| {
-            let at = ((2.0 * column).round() as usize).checked_sub(self.first);
-            at.and_then(|at| self.differences.get(at)).copied().unwrap_or(f64::INFINITY)
+        let difference = |column: f64| {
+            let index = ((2.0 * column).round() as usize).checked_sub(self.first);
+            index.and_then(|index| self.differences.get(index)).copied().unwrap_or(f64::INFINITY)
         };
-        (column - matched).abs() <= (0.02 * self.columns as f64).max(2.0) || at(column) <= at(matched) + 0.05
+        (column - matched).abs() <= (0.02 * self.columns as f64).max(2.0)
+            || difference(column) <= difference(matched) + 0.05
     }
 }
 
@@ -293,9 +294,9 @@ fn by_wedge(cpu: &Device, row: ArrayView2<'_, f32>, known: Option<f64>) -> Resul
             let rough = Wedge::new(cpu, merged.view())?;
             let sums: Vec<usize> = tried(columns).step_by(2).collect();
             let values = sums.iter().map(|&sum| rough.inside(sum)).collect::<Result<Vec<_>>>()?;
-            let at = least(0, &values).round() as usize;
+            let index = least(0, &values).round() as usize;
             // Column c of the merged ones is (wide c + (wide − 1)/2) of the others.
-            wide * sums[at.min(sums.len() - 1)] + wide - 1
+            wide * sums[index.min(sums.len() - 1)] + wide - 1
         }
     };
     let fine = Wedge::new(cpu, row)?;
@@ -347,8 +348,8 @@ impl<'a> Wedge<'a> {
     /// The mean magnitude where there should be nothing, if the axis is at half of `sum`.
     fn inside(&self, sum: usize) -> Result<f64> {
         let (views, columns) = self.row.dim();
-        let value = |at: usize| -> C32 {
-            let (view, column) = (at / columns, at % columns);
+        let value = |index: usize| -> C32 {
+            let (view, column) = (index / columns, index % columns);
             let value = match view.checked_sub(views) {
                 None => self.row[[view, column]],
                 // Beyond the detector the views themselves, in the opposite order, which make no step to the
@@ -364,7 +365,8 @@ impl<'a> Wedge<'a> {
         let mut turn = Array::from_vec(self.cpu, &[2 * views, columns], turn)?;
         self.fft.forward(&mut turn)?;
         let values = turn.cpu();
-        Ok(self.empty.iter().map(|&at| f64::from(values[at].norm())).sum::<f64>() / self.empty.len() as f64)
+        Ok(self.empty.iter().map(|&index| f64::from(values[index].norm())).sum::<f64>()
+            / self.empty.len() as f64)
     }
 }
 

@@ -26,8 +26,9 @@ pub(super) fn mended(row: ArrayView2<'_, f32>) -> Array2<f32> {
 fn range(row: ArrayView2<'_, f32>) -> f32 {
     let mut some: Vec<f32> = row.iter().step_by(row.len().div_ceil(SAMPLES).max(1)).copied().collect();
     some.sort_by(f32::total_cmp);
-    let at = |part: f64| some.get((part * (some.len().max(1) - 1) as f64) as usize).copied().unwrap_or(0.0);
-    at(0.98) - at(0.02)
+    let quantile =
+        |part: f64| some.get((part * (some.len().max(1) - 1) as f64) as usize).copied().unwrap_or(0.0);
+    quantile(0.98) - quantile(0.02)
 }
 
 /// Columns that do not vary, and differ from both columns beside them that do, become what is between these.

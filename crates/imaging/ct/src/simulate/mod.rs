@@ -192,15 +192,15 @@ pub fn beam_lines(
             let attenuated = |place: [f64; 2]| match &materials {
                 None => tissue.ray_at(geometry, view, place),
                 Some((spectrum, _)) => {
-                    let of = |part: &Phantom| part.ray_at(geometry, view, place);
-                    spectrum.seen(of(&tissue), of(&bone))
+                    let line = |part: &Phantom| part.ray_at(geometry, view, place);
+                    spectrum.seen(line(&tissue), line(&bone))
                 }
             };
-            for (at, value) in values.iter_mut().enumerate() {
+            for (index, value) in values.iter_mut().enumerate() {
                 if stop.is_set() {
                     return;
                 }
-                let centre = [(at / columns) as f64, (at % columns) as f64];
+                let centre = [(index / columns) as f64, (index % columns) as f64];
                 let between = |i: usize| (i as f64 + 0.5) / rays as f64 - 0.5;
                 *value = if rays == 1 {
                     attenuated(centre)
@@ -258,8 +258,8 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
     let stop = Stop::of_caller();
     cpu.run(|| {
         let views: Vec<_> = values.axis_iter_mut(Axis(0)).collect();
-        views.into_par_iter().enumerate().filter(|_| !stop.is_set()).for_each(|(at, mut view)| {
-            let mut rng = stream(2 + at);
+        views.into_par_iter().enumerate().filter(|_| !stop.is_set()).for_each(|(index, mut view)| {
+            let mut rng = stream(2 + index);
             ndarray::Zip::from(&mut view).and(&drifted).for_each(|value, &gain| {
                 *value = count(&mut rng, options.photons * (-f64::from(*value)).exp(), gain);
             });
@@ -267,8 +267,8 @@ pub fn counted(cpu: &Cpu, scan: Scan, options: &DetectorOptions) -> Result<Scan>
     });
     let frames = |first: usize, photons: f64| {
         let mut fields = Array3::zeros((options.frames, rows, columns));
-        for (at, mut field) in fields.outer_iter_mut().enumerate().take_while(|_| !stop.is_set()) {
-            let mut rng = stream(first + at);
+        for (index, mut field) in fields.outer_iter_mut().enumerate().take_while(|_| !stop.is_set()) {
+            let mut rng = stream(first + index);
             ndarray::Zip::from(&mut field)
                 .and(&gains)
                 .for_each(|value, &gain| *value = count(&mut rng, photons, gain));

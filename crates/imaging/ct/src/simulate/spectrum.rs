@@ -53,10 +53,10 @@ pub struct Spectrum {
 
 /// μ/ρ at an energy in keV.
 fn coefficient(table: &[f64; 9], energy: f64) -> f64 {
-    let at = ENERGIES.iter().take_while(|e| **e <= energy).count().clamp(1, ENERGIES.len() - 1);
-    let (low, high) = (ENERGIES[at - 1].ln(), ENERGIES[at].ln());
+    let above = ENERGIES.iter().take_while(|e| **e <= energy).count().clamp(1, ENERGIES.len() - 1);
+    let (low, high) = (ENERGIES[above - 1].ln(), ENERGIES[above].ln());
     let share = (energy.ln() - low) / (high - low);
-    ((1.0 - share) * table[at - 1].ln() + share * table[at].ln()).exp()
+    ((1.0 - share) * table[above - 1].ln() + share * table[above].ln()).exp()
 }
 
 impl Spectrum {

@@ -75,13 +75,14 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
         [low, low + shape[axis] as f64 * spacing[axis]]
     });
     let views = geometry.views();
-    let places = |count: usize| (0..RAYS).map(move |at| (at as f64 / (RAYS - 1) as f64 - 0.5) * count as f64);
+    let places =
+        |count: usize| (0..RAYS).map(move |index| (index as f64 / (RAYS - 1) as f64 - 0.5) * count as f64);
     // Points of a small volume fall on the detector, rays meet a large one.
     let on_detector = |view: usize| {
-        (0..125).any(|at| {
+        (0..125).any(|index| {
             let point = std::array::from_fn(|axis| {
                 let [low, high] = sides[axis];
-                low + (high - low) * (at / 5usize.pow(axis as u32) % 5) as f64 / 4.0
+                low + (high - low) * (index / 5usize.pow(axis as u32) % 5) as f64 / 4.0
             });
             let inside = |place: f64, count: usize| place >= -0.5 && place <= count as f64 - 0.5;
             geometry
@@ -89,9 +90,9 @@ pub(crate) fn expect_met(geometry: &ProjectionGeometry, grid: &VolumeGrid) -> Re
                 .is_some_and(|[row, column]| inside(row, detector.rows) && inside(column, detector.columns))
         })
     };
-    let meets = |at: usize| {
-        let view = &views[at];
-        on_detector(at)
+    let meets = |index: usize| {
+        let view = &views[index];
+        on_detector(index)
             || places(detector.columns).any(|column| {
                 places(detector.rows).any(|row| {
                     // A curved detector is followed as a flat one.
@@ -157,7 +158,7 @@ pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<S
             if half.is_nan() || radius_mm < 0.0 { 0.0 } else { (high - low + 1.0).max(0.0) }
         })
         .sum::<f64>();
-    let all = nx as f64 * ny as f64;
+    let total = nx as f64 * ny as f64;
     let voxels = format!("{} x {} mm", spacing[0], spacing[1]);
     if seen == 0.0 {
         let expected = format!(
@@ -165,9 +166,9 @@ pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<S
         );
         return Err(Error::value("volume", expected, format!("none among voxels of {voxels}")));
     }
-    Ok((seen < SEEN * all).then(|| {
+    Ok((seen < SEEN * total).then(|| {
         format!(
-            "all views see {seen} of {all} voxels of {voxels} a slice, those within {radius_mm:.4} mm of the axis: the others are 0 (`--voxel` sets \
+            "all views see {seen} of {total} voxels of {voxels} a slice, those within {radius_mm:.4} mm of the axis: the others are 0 (`--voxel` sets \
              their size)"
         )
     }))

@@ -41,13 +41,13 @@ impl BatchSizes {
     /// save memory of a GPU; of views that arrive as often as they are needed, slices save memory of the host
     /// as well.
     pub fn list(&self, [views, ..]: [usize; 3], [slices, ..]: [usize; 3]) -> Vec<BatchSize> {
-        let of = |name, now: Option<usize>, all: usize, describe| {
-            let now = now.unwrap_or(all).min(all);
+        let size = |name, now: Option<usize>, full: usize, describe| {
+            let now = now.unwrap_or(full).min(full);
             BatchSize { name, now, least: 1, gpu_only: true, describe }
         };
         vec![
-            of(SLICES, self.slices, slices, |n| format!("slices taken {n} at a time")),
-            of(VIEWS, self.views, views, |n| format!("views taken {n} at a time")),
+            size(SLICES, self.slices, slices, |n| format!("slices taken {n} at a time")),
+            size(VIEWS, self.views, views, |n| format!("views taken {n} at a time")),
         ]
     }
 

@@ -114,14 +114,14 @@ impl<'a> Solving<'a> {
         let filtered = &filtered.read()?[..];
         let grid = self.spec.grid();
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
-        let seen = |at: usize| {
-            let x = first[0] + (at % nx) as f64 * spacing[0];
-            let y = first[1] + (at / nx % ny) as f64 * spacing[1];
+        let seen = |voxel: usize| {
+            let x = first[0] + (voxel % nx) as f64 * spacing[0];
+            let y = first[1] + (voxel / nx % ny) as f64 * spacing[1];
             x.hypot(y) <= radius_mm
         };
         let indices = self.drawn(volume.len());
-        let exact = |&at: &usize| match seen(at) {
-            true => reference::backproject_at(geometry, grid, Weighting::Magnification, filtered, at),
+        let exact = |&voxel: &usize| match seen(voxel) {
+            true => reference::backproject_at(geometry, grid, Weighting::Magnification, filtered, voxel),
             false => 0.0,
         };
         let exact: Vec<f64> = indices.iter().map(exact).collect();
@@ -149,10 +149,10 @@ impl<'a> Solving<'a> {
             return;
         }
         let wide = |value: f64| C64::new(value, 0.0);
-        let found: Vec<C64> = indices.iter().map(|&at| wide(volume[at].into())).collect();
+        let computed: Vec<C64> = indices.iter().map(|&voxel| wide(volume[voxel].into())).collect();
         let exact: Vec<C64> = exact.iter().copied().map(wide).collect();
         let square: f64 = volume.iter().map(|&value| f64::from(value).powi(2)).sum();
-        let errors = errors_of(&found, &exact, (square / volume.len() as f64).sqrt());
+        let errors = errors_of(&computed, &exact, (square / volume.len() as f64).sqrt());
         self.certificates.push(Certificate::new(what, volume.len(), &errors, most));
     }
 
@@ -172,12 +172,12 @@ impl<'a> Solving<'a> {
         let values = volume.read()?;
         let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
         let indices = draws(&mut rng, certify.outputs, lines.len());
-        let found: Vec<C64> = indices.iter().map(|&at| C64::new(lines[at].into(), 0.0)).collect();
+        let computed: Vec<C64> = indices.iter().map(|&pixel| C64::new(lines[pixel].into(), 0.0)).collect();
         let (geometry, grid) = (self.spec.geometry(), self.spec.grid());
-        let exact = |&at: &usize| C64::new(reference::pixel(geometry, grid, &values, at), 0.0);
+        let exact = |&pixel: &usize| C64::new(reference::pixel(geometry, grid, &values, pixel), 0.0);
         let exact: Vec<C64> = indices.iter().map(exact).collect();
         let square: f64 = lines.iter().map(|&value| f64::from(value).powi(2)).sum();
-        let errors = errors_of(&found, &exact, (square / lines.len() as f64).sqrt());
+        let errors = errors_of(&computed, &exact, (square / lines.len() as f64).sqrt());
         self.certificates.push(Certificate::new("projection", lines.len(), &errors, PROJECTION));
         Ok(())
     }
