@@ -51,13 +51,13 @@ pub fn angle_notes(angles: &[f64]) -> Vec<String> {
     let high = angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let span = (high - low).to_degrees();
     let note = if views > 0 && span < 1e-6 {
-        let found = match views {
+        let kind = match views {
             1 => "there is one view".to_owned(),
             _ => {
                 format!("all {views} views look from {:.2}°, check the angles of the scan", low.to_degrees())
             }
         };
-        format!("{found}: the volume is smeared along its rays and shows no depth")
+        format!("{kind}: the volume is smeared along its rays and shows no depth")
     } else if views >= VIEWS && NARROW_DEG.contains(&span) && span < FINE_DEG * views as f64 {
         format!(
             "the {views} views cover {span:.2}°: if the angles of the scan are radian that it calls degrees, correct their unit"

@@ -70,7 +70,8 @@ impl Light {
         expect_shape("projections", self.dark.shape(), &views.shape()[1..])?;
         cpu.run(|| {
             let views: Vec<ArrayViewMut2<'_, f32>> = views.outer_iter_mut().collect();
-            let each = views.into_par_iter().enumerate().map(|(at, view)| self.of_view(view, first + at));
+            let each =
+                views.into_par_iter().enumerate().map(|(index, view)| self.of_view(view, first + index));
             each.try_reduce(|| 0, |a, b| Ok(a + b))
         })
     }
@@ -134,8 +135,8 @@ impl Scan {
             Measured::Lines(lines) => {
                 cpu.run(|| {
                     let views: Vec<ArrayView2<'_, f32>> = lines.outer_iter().collect();
-                    let check = |(at, view): (usize, ArrayView2<'_, f32>)| {
-                        expect_finite("line integrals", view, at * view.len())
+                    let check = |(index, view): (usize, ArrayView2<'_, f32>)| {
+                        expect_finite("line integrals", view, index * view.len())
                     };
                     views.into_par_iter().enumerate().try_for_each(check)
                 })?;
@@ -155,12 +156,12 @@ impl Scan {
 fn expect_finite<D: Dimension>(what: &str, values: ArrayView<'_, f32, D>, before: usize) -> Result<()> {
     match values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
         None => Ok(()),
-        Some((at, value)) => {
+        Some((index, value)) => {
             let found = match values.iter().filter(|value| !value.is_finite()).count() {
                 1 => value.to_string(),
                 count => format!("{value}, the first of {count}"),
             };
-            Err(Error::NotFinite { what: what.into(), index: before + at, found })
+            Err(Error::NotFinite { what: what.into(), index: before + index, found })
         }
     }
 }
@@ -168,11 +169,11 @@ fn expect_finite<D: Dimension>(what: &str, values: ArrayView<'_, f32, D>, before
 /// Dead pixels take the mean of the nearest live ones on both sides; at an end the only one.
 fn mend(mut row: ndarray::ArrayViewMut1<'_, f32>, dead: ndarray::ArrayView1<'_, bool>) {
     let count = row.len();
-    for at in 0..count {
-        if dead[at] {
-            let before = (0..at).rev().find(|&i| !dead[i]);
-            let after = (at + 1..count).find(|&i| !dead[i]);
-            row[at] = match (before, after) {
+    for pixel in 0..count {
+        if dead[pixel] {
+            let before = (0..pixel).rev().find(|&i| !dead[i]);
+            let after = (pixel + 1..count).find(|&i| !dead[i]);
+            row[pixel] = match (before, after) {
                 (Some(a), Some(b)) => 0.5 * (row[a] + row[b]),
                 (Some(one), None) | (None, Some(one)) => row[one],
                 (None, None) => 0.0,

@@ -31,7 +31,7 @@ impl Part {
     ///
     /// Errors: numbers that the scan lacks; rows or columns that are not side by side.
     pub fn of(
-        [all, high, wide]: [usize; 3],
+        [count, high, wide]: [usize; 3],
         views: Option<&Ranges>,
         rows: Option<&Ranges>,
         columns: Option<&Ranges>,
@@ -39,8 +39,8 @@ impl Part {
         let views = match views {
             None => None,
             Some(wanted) => {
-                wanted.expect_among("view", &Vec::from_iter(0..all))?;
-                Some(wanted.below(all).collect())
+                wanted.expect_among("view", &Vec::from_iter(0..count))?;
+                Some(wanted.below(count).collect())
             }
         };
         let (rows, columns) = (side_by_side("row", rows, high)?, side_by_side("column", columns, wide)?);
@@ -104,8 +104,8 @@ impl Part {
             return Ok(geometry.clone());
         }
         // How far the middle of the part is from the middle of the detector.
-        let shift = |part: &Range<usize>, all: usize, pitch: f64| {
-            (part.start as f64 + 0.5 * (part.len() as f64 - all as f64)) * pitch
+        let shift = |part: &Range<usize>, whole: usize, pitch: f64| {
+            (part.start as f64 + 0.5 * (part.len() as f64 - whole as f64)) * pitch
         };
         let across = shift(&self.columns, columns, detector.pitch_mm[0]);
         let along = shift(&self.rows, rows, detector.pitch_mm[1]);
@@ -129,10 +129,10 @@ impl Part {
 }
 
 /// Numbers side by side; all of them where none are named.
-fn side_by_side(what: &str, wanted: Option<&Ranges>, all: usize) -> Result<Range<usize>> {
-    let Some(wanted) = wanted else { return Ok(0..all) };
-    wanted.expect_among(what, &Vec::from_iter(0..all))?;
-    let kept: Vec<usize> = wanted.below(all).collect();
+fn side_by_side(what: &str, wanted: Option<&Ranges>, count: usize) -> Result<Range<usize>> {
+    let Some(wanted) = wanted else { return Ok(0..count) };
+    wanted.expect_among(what, &Vec::from_iter(0..count))?;
+    let kept: Vec<usize> = wanted.below(count).collect();
     match (kept.first(), kept.last()) {
         (Some(first), Some(last)) if last - first + 1 == kept.len() => Ok(*first..last + 1),
         _ => Err(Error::value(what, format!("{what}s side by side"), wanted)),

@@ -97,13 +97,13 @@ impl ScanBuilder {
         self.expect_coils("coils of a frame", frame.coils())?;
         let own = encoding_of(frame);
         let encoding = self.encoding.get_or_insert_with(|| own.clone());
-        let on_grid = |of: &Encoding| of.trajectory == TrajectoryKind::Cartesian;
+        let on_grid = |encoding: &Encoding| encoding.trajectory == TrajectoryKind::Cartesian;
         if (encoding.encoded, encoding.recon) != (own.encoded, own.recon)
             || on_grid(encoding) != on_grid(&own)
         {
-            let text = |of: &Encoding| {
-                let place = if on_grid(of) { "a grid" } else { "a trajectory" };
-                format!("{place} of {:?} for a matrix {:?}", of.encoded.matrix, of.recon.matrix)
+            let text = |encoding: &Encoding| {
+                let place = if on_grid(encoding) { "a grid" } else { "a trajectory" };
+                format!("{place} of {:?} for a matrix {:?}", encoding.encoded.matrix, encoding.recon.matrix)
             };
             return Err(Error::value("samples of a frame", text(encoding), text(&own)));
         }
@@ -163,10 +163,10 @@ impl ScanBuilder {
         Ok(Scan { header, acquisitions, notes: Vec::new() })
     }
 
-    fn expect_coils(&mut self, what: &str, found: usize) -> Result<()> {
-        let coils = *self.coils.get_or_insert(found);
-        if found != coils || coils == 0 {
-            return Err(Error::value(what, format!("{} coils, as the samples before", coils.max(1)), found));
+    fn expect_coils(&mut self, what: &str, count: usize) -> Result<()> {
+        let coils = *self.coils.get_or_insert(count);
+        if count != coils || coils == 0 {
+            return Err(Error::value(what, format!("{} coils, as the samples before", coils.max(1)), count));
         }
         Ok(())
     }
@@ -183,15 +183,15 @@ impl ScanBuilder {
         let whole = |axis: usize| if axes == 3 { sampled.shape()[axis] } else { 1 };
         let (nz, ny, nx) = (whole(0), sampled.shape()[axes - 2], sampled.shape()[axes - 1]);
         for (z, y) in (0..nz).flat_map(|z| (0..ny).map(move |y| (z, y))) {
-            let at = if axes == 3 { vec![z, y] } else { vec![y] };
+            let steps = if axes == 3 { vec![z, y] } else { vec![y] };
             let line = |mut array: ArrayViewD<'_, C32>| -> Array2<C32> {
-                for &index in &at {
+                for &index in &steps {
                     array = array.index_axis_move(Axis(1), index);
                 }
                 let shape = (array.shape()[0], nx);
                 Array2::from_shape_fn(shape, |(coil, x)| array[IxDyn(&[coil, x])])
             };
-            let measured = |x: usize| sampled[IxDyn(&[&at[..], &[x]].concat())];
+            let measured = |x: usize| sampled[IxDyn(&[&steps[..], &[x]].concat())];
             let runs = runs_of(nx, measured);
             if runs.is_empty() {
                 continue;
@@ -270,10 +270,10 @@ impl ScanBuilder {
     }
 }
 
-/// The ranges of 0 … n − 1 throughout which `of` holds.
-fn runs_of(n: usize, of: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+/// The ranges of 0 … n − 1 in which every place is inside.
+fn runs_of(n: usize, is_inside: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
-    for x in (0..n).filter(|&x| of(x)) {
+    for x in (0..n).filter(|&x| is_inside(x)) {
         match runs.last_mut().filter(|run| run.end == x) {
             Some(run) => run.end = x + 1,
             None => runs.push(x..x + 1),

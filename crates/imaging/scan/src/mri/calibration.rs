@@ -59,7 +59,7 @@ impl<'a> Image<'a> {
             true => cartesian::assemble(&mut self.readouts.others(lines), self.corrections, None, notes),
             false => self.of_other_encoding(lines, readout.encoding, notes),
         };
-        let found = match placed {
+        let lines = match placed {
             Ok((_, Samples::Cartesian { kspace, sampled: own }, _)) if own.shape() == sampled.shape() => {
                 Ok(CalibrationLines { kspace, sampled: own })
             }
@@ -68,9 +68,9 @@ impl<'a> Image<'a> {
             }
             Err(error) => Err(error),
         };
-        let of = readout.encoding;
-        match found {
-            Ok(found) => {
+        let encoding = readout.encoding;
+        match lines {
+            Ok(lines) => {
                 let text = match (same, alone) {
                     (true, true) => {
                         "calibration readouts apart from the images tell the coils' sensitivities".to_owned()
@@ -79,16 +79,16 @@ impl<'a> Image<'a> {
                         "the calibration lines of another image tell the coils' sensitivities".to_owned()
                     }
                     (false, _) => {
-                        format!("calibration readouts of encoding {of} tell the coils' sensitivities")
+                        format!("calibration readouts of encoding {encoding} tell the coils' sensitivities")
                     }
                 };
                 note(notes, text);
-                Ok(Some(found))
+                Ok(Some(lines))
             }
             Err(error) if same => Err(error),
             Err(error) => {
                 let text = "are not used (`--maps` gives sensitivities)";
-                note(notes, format!("calibration readouts of encoding {of} {text}: {error}"));
+                note(notes, format!("calibration readouts of encoding {encoding} {text}: {error}"));
                 Ok(None)
             }
         }
@@ -106,12 +106,17 @@ impl<'a> Image<'a> {
         let other = self.header.encodings.get(number).ok_or_else(missing)?;
         let (own, theirs) = (self.readouts.encoding.encoded, other.encoded);
         for axis in 0..3 {
-            let (wanted, found) = (own.fov_mm[axis], theirs.fov_mm[axis]);
-            let alike = !(is_known(wanted) && is_known(found)) || (found / wanted - 1.0).abs() < ROUNDED;
+            let (wanted, theirs_mm) = (own.fov_mm[axis], theirs.fov_mm[axis]);
+            let alike =
+                !(is_known(wanted) && is_known(theirs_mm)) || (theirs_mm / wanted - 1.0).abs() < ROUNDED;
             if own.matrix[axis] > 1 && !alike {
                 let name = ["x", "y", "z"][axis];
                 let what = format!("encoded field of view along {name}");
-                return Err(Error::value(what, format!("the images' {wanted} mm"), format!("{found} mm")));
+                return Err(Error::value(
+                    what,
+                    format!("the images' {wanted} mm"),
+                    format!("{theirs_mm} mm"),
+                ));
             }
         }
         let runs =

@@ -90,10 +90,10 @@ pub(super) fn assemble(
         let readouts: Vec<_> = readouts.collect();
         if let Some((start, _)) = repeats::contradicted(&readouts) {
             let [y, z] = [start / nx % ny, start / nx / ny];
-            let at = |place: usize, centre: usize, n: usize| (place + centre).saturating_sub(n / 2);
-            let line = at(y, centre_1, ny);
+            let counter = |place: usize, centre: usize, n: usize| (place + centre).saturating_sub(n / 2);
+            let line = counter(y, centre_1, ny);
             let partition =
-                if nz > 1 { format!(" of partition {}", at(z, centre_2, nz)) } else { String::new() };
+                if nz > 1 { format!(" of partition {}", counter(z, centre_2, nz)) } else { String::new() };
             repeats::say(&format!("line {line}{partition}"), notes);
         }
     }

@@ -19,9 +19,9 @@ pub fn centre_of(n: usize, width: usize) -> Range<usize> {
     start..start + extent
 }
 
-/// The widest centred box without position `at` of `n`: wider ones hold it.
-pub(super) fn reach(at: usize, n: usize) -> usize {
-    let offset = at as isize - (n / 2) as isize;
+/// The widest centred box without position `index` of `n`: wider ones hold it.
+pub(super) fn reach(index: usize, n: usize) -> usize {
+    let offset = index as isize - (n / 2) as isize;
     // A box of width w covers offsets -w/2 ..= (w-1)/2.
     if offset < 0 { (-offset) as usize * 2 - 1 } else { offset as usize * 2 }
 }
@@ -42,10 +42,11 @@ pub fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
     let mut width = shape.iter().copied().max().unwrap_or(0);
     let Some((&n, outer)) = shape.split_last() else { return width };
     for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
-        let of_row = index.as_array_view().iter().zip(outer).map(|(&at, &n)| reach(at, n)).max().unwrap_or(0);
+        let of_row =
+            index.as_array_view().iter().zip(outer).map(|(&index, &n)| reach(index, n)).max().unwrap_or(0);
         if of_row < width {
             let missing = row.iter().enumerate().filter(|(_, known)| !**known);
-            width = missing.map(|(at, _)| reach(at, n).max(of_row)).fold(width, usize::min);
+            width = missing.map(|(index, _)| reach(index, n).max(of_row)).fold(width, usize::min);
         }
     }
     width

@@ -85,9 +85,9 @@ fn of_samples(trajectory: &Trajectory, data: &Array2<C32>) -> Vec<String> {
     for (sample, energy) in data.columns().into_iter().map(|column| energy_of(column.iter())).enumerate() {
         let part = |(k, &most): (&f64, &f64)| if most > 0.0 { k.abs() / most } else { 0.0 };
         let radius = trajectory.point(sample).iter().zip(&extent).map(part).fold(0.0, f64::max);
-        for (at, within) in [radius < 0.15, radius < 0.3, radius > 0.5].into_iter().enumerate() {
+        for (ring, within) in [radius < 0.15, radius < 0.3, radius > 0.5].into_iter().enumerate() {
             if within {
-                sums[at] = (sums[at].0 + energy, sums[at].1 + 1);
+                sums[ring] = (sums[ring].0 + energy, sums[ring].1 + 1);
             }
         }
     }
@@ -134,10 +134,10 @@ impl Profile {
     /// The position of the largest energy, and this over the mean.
     fn peak(&self) -> Option<(usize, f64)> {
         let known: Vec<(usize, f64)> =
-            self.energy.iter().enumerate().filter_map(|(at, energy)| Some((at, (*energy)?))).collect();
+            self.energy.iter().enumerate().filter_map(|(index, energy)| Some((index, (*energy)?))).collect();
         let mean = known.iter().map(|(_, energy)| energy).sum::<f64>() / known.len() as f64;
-        let (at, most) = known.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        (known.len() >= LEAST_POSITIONS && mean > 0.0).then(|| (at, most / mean))
+        let (index, most) = known.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (known.len() >= LEAST_POSITIONS && mean > 0.0).then(|| (index, most / mean))
     }
 
     fn is_middle(&self, position: usize) -> bool {
@@ -146,23 +146,23 @@ impl Profile {
     }
 
     fn shape(&self) -> Option<Shape> {
-        let (at, peak) = self.peak()?;
+        let (index, peak) = self.peak()?;
         let sampled = self.energy.iter().flatten().count();
         Some(match peak < PEAK.min(1.0 + sampled as f64 / 8.0) {
             true => Shape::Even,
-            false if self.is_middle(at) => Shape::Peaked,
-            false => Shape::Aside(at),
+            false if self.is_middle(index) => Shape::Peaked,
+            false => Shape::Aside(index),
         })
     }
 
     fn is_of_k_space(&self) -> bool {
-        let Some((at, peak)) = self.peak() else { return false };
+        let Some((index, peak)) = self.peak() else { return false };
         let n = self.energy.len();
         let outer = self.energy.iter().enumerate().filter(|(i, _)| i.abs_diff(n / 2) > n / 4);
         let outer: Vec<f64> = outer.filter_map(|(_, energy)| *energy).collect();
         let mean = self.energy.iter().flatten().sum::<f64>() / n as f64;
         let edge = outer.iter().sum::<f64>() / outer.len().max(1) as f64;
-        peak >= COIL_PEAK && self.is_middle(at) && edge < COIL_EDGE * peak * mean
+        peak >= COIL_PEAK && self.is_middle(index) && edge < COIL_EDGE * peak * mean
     }
 }
 
@@ -172,15 +172,15 @@ fn profiles(kspace: &ArrayD<C32>, sampled: &ArrayD<bool>) -> (Profile, Vec<Profi
     let (nx, outer) = (shape[shape.len() - 1], &shape[..shape.len() - 1]);
     let lines: usize = outer.iter().product();
     let (mut of_coils, mut of_lines, mut of_x) = (vec![0.0; coils], vec![0.0; lines], vec![0.0; nx]);
-    for (at, row) in kspace.rows().into_iter().enumerate() {
+    for (index, row) in kspace.rows().into_iter().enumerate() {
         let mut whole = 0.0;
         for (sum, value) in of_x.iter_mut().zip(row) {
             let energy = energy_of(std::iter::once(value));
             *sum += energy;
             whole += energy;
         }
-        of_coils[at / lines] += whole;
-        of_lines[at % lines] += whole;
+        of_coils[index / lines] += whole;
+        of_lines[index % lines] += whole;
     }
     let mut places_x = vec![0; nx];
     let mut places_lines = vec![0; lines];

@@ -129,9 +129,9 @@ impl Frame {
         if matrix.len() != self.matrix.len() {
             return Err(Error::value("matrix", format!("{} axes", self.matrix.len()), format!("{matrix:?}")));
         }
-        let mut all = [1; 3];
-        all[3 - matrix.len()..].copy_from_slice(matrix);
-        check_matrix(all)?;
+        let mut matrix_zyx = [1; 3];
+        matrix_zyx[3 - matrix.len()..].copy_from_slice(matrix);
+        check_matrix(matrix_zyx)?;
         if let Samples::Cartesian { kspace, sampled } = &mut self.samples {
             // Times belong to places of the grid that was.
             self.times = None;
@@ -163,7 +163,7 @@ impl Frame {
         let trajectory = Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &kept))?;
         let data = data.select(Axis(1), &kept);
         self.samples = Samples::NonCartesian { trajectory, data };
-        self.times = self.times.map(|times| kept.iter().map(|&at| times[at]).collect());
+        self.times = self.times.map(|times| kept.iter().map(|&sample| times[sample]).collect());
         Ok(self)
     }
 
@@ -194,11 +194,11 @@ impl Frame {
     ) -> Result<Self> {
         let whole = Self::of_all_samples(data, trajectory, matrix, geometry)?;
         let Samples::NonCartesian { trajectory, data } = &whole.samples else { return Ok(whole) };
-        let mut all = [1; 3];
-        for (axis, &n) in all.iter_mut().zip(whole.matrix.iter().rev()) {
+        let mut box_zyx = [1; 3];
+        for (axis, &n) in box_zyx.iter_mut().zip(whole.matrix.iter().rev()) {
             *axis = n;
         }
-        let Some(keep) = noncartesian::within_matrix(trajectory.points(), &all, notes)? else {
+        let Some(keep) = noncartesian::within_matrix(trajectory.points(), &box_zyx, notes)? else {
             return Ok(whole);
         };
         let trajectory = Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &keep))?;
@@ -230,11 +230,11 @@ impl Frame {
                 rayspin_core::format_shape(&matrix),
             ));
         }
-        let mut all = [1; 3];
-        for (axis, &n) in all.iter_mut().zip(matrix.iter().rev()) {
+        let mut shape = [1; 3];
+        for (axis, &n) in shape.iter_mut().zip(matrix.iter().rev()) {
             *axis = n;
         }
-        check_matrix(all)?;
+        check_matrix(shape)?;
         check_finite("samples", data.iter())?;
         Ok(Self {
             label: Label::default(),
@@ -251,9 +251,9 @@ impl Frame {
 ///
 /// Errors: a readout that the trajectory lacks.
 pub fn samples_of(trajectory: &Trajectory, chosen: &Ranges) -> Result<Vec<usize>> {
-    let all = super::readouts(trajectory);
-    chosen.expect_among("readouts", &Vec::from_iter(0..all.len()))?;
-    Ok(chosen.below(all.len()).flat_map(|at| all[at].clone()).collect())
+    let readouts = super::readouts(trajectory);
+    chosen.expect_among("readouts", &Vec::from_iter(0..readouts.len()))?;
+    Ok(chosen.below(readouts.len()).flat_map(|readout| readouts[readout].clone()).collect())
 }
 
 /// The largest matrix that is taken at its word: beyond it a header is more likely broken than an image that
@@ -274,7 +274,7 @@ pub(super) fn check_matrix(matrix: [usize; 3]) -> Result<()> {
 
 pub(super) fn check_finite<'a>(what: &str, values: impl Iterator<Item = &'a C32> + Clone) -> Result<()> {
     // Without an early end, so that it runs in vectors.
-    if values.clone().fold(true, |all, value| all & value.re.is_finite() & value.im.is_finite()) {
+    if values.clone().fold(true, |finite, value| finite & value.re.is_finite() & value.im.is_finite()) {
         return Ok(());
     }
     for (index, value) in values.enumerate() {

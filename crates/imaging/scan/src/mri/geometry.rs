@@ -107,13 +107,13 @@ pub(super) fn of_readout(
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SlicePlaces {
     /// By encoding and slice.
-    of: BTreeMap<(usize, u16), SlicePlace>,
+    places: BTreeMap<(usize, u16), SlicePlace>,
 }
 
 impl SlicePlaces {
     /// Takes the place of a readout, where it is the first of its slice.
     pub fn add(&mut self, label: &Label, place: SlicePlace) {
-        self.of.entry((label.encoding, label.slice)).or_insert(place);
+        self.places.entry((label.encoding, label.slice)).or_insert(place);
     }
 
     /// The labels with the slices of each image in the order of their places: from one end of a stack to the
@@ -129,15 +129,15 @@ impl SlicePlaces {
         }
         for (encoding, mut slices) in encodings {
             slices.sort_unstable();
-            let place = |slice: &u16| self.of.get(&(encoding, *slice)).copied().unwrap_or_default();
+            let place = |slice: &u16| self.places.get(&(encoding, *slice)).copied().unwrap_or_default();
             let geometry = |place: SlicePlace| place.geometry([1.0; 3]).unwrap_or(place.assumed([1.0; 3]));
             let places: Vec<Geometry> = slices.iter().map(|slice| geometry(place(slice))).collect();
             let order = order(&places);
-            for (at, &slice) in order.iter().enumerate() {
-                rank.insert((encoding, slices[slice]), at);
+            for (place, &slice) in order.iter().enumerate() {
+                rank.insert((encoding, slices[slice]), place);
             }
             if !order.is_sorted() {
-                let sorted: Vec<u16> = order.into_iter().map(|at| slices[at]).collect();
+                let sorted: Vec<u16> = order.into_iter().map(|index| slices[index]).collect();
                 note(
                     notes,
                     format!("slices are sorted by their places, not by their counters: {}", list(&sorted)),
@@ -153,8 +153,8 @@ impl SlicePlaces {
 
     /// The slices of an encoding in the order of their places.
     pub fn slices(&self, encoding: usize) -> Vec<u16> {
-        let of = self.of.keys().filter(|(own, _)| *own == encoding);
-        let labels = of.map(|&(encoding, slice)| Label { encoding, slice, ..Label::default() }).collect();
+        let keys = self.places.keys().filter(|(own, _)| *own == encoding);
+        let labels = keys.map(|&(encoding, slice)| Label { encoding, slice, ..Label::default() }).collect();
         self.sorted(labels, &mut Vec::new()).into_iter().map(|label| label.slice).collect()
     }
 }
@@ -171,15 +171,15 @@ fn list(numbers: &[u16]) -> String {
 /// stack at one distance is not what they state.
 pub fn stacked(slices: &[(u16, Geometry)], notes: &mut Vec<String>) -> Vec<Stack> {
     let places: Vec<Geometry> = slices.iter().map(|(_, place)| *place).collect();
-    let found = stacks(&places);
+    let stacks = stacks(&places);
     if all_in_one_place(&places) {
         let z = places[0].spacing_mm[2];
         note(notes, format!("slice positions are not spaced along the slice direction: {z} mm assumed"));
     }
-    if found.len() > 1 {
+    if stacks.len() > 1 {
         let mut rest = slices;
         let mut names = Vec::new();
-        for stack in &found {
+        for stack in &stacks {
             let (own, others) = rest.split_at(stack.slices);
             names.push(list(&own.iter().map(|(slice, _)| *slice).collect::<Vec<_>>()));
             rest = others;
@@ -187,7 +187,7 @@ pub fn stacked(slices: &[(u16, Geometry)], notes: &mut Vec<String>) -> Vec<Stack
         let alike = places.iter().all(|place| same_directions(&places[0], place));
         let why =
             if alike { "do not lie behind each other at one distance" } else { "have several directions" };
-        let (count, names) = (found.len(), names.join("; "));
+        let (count, names) = (stacks.len(), names.join("; "));
         note(
             notes,
             format!(
@@ -195,7 +195,7 @@ pub fn stacked(slices: &[(u16, Geometry)], notes: &mut Vec<String>) -> Vec<Stack
             ),
         );
     }
-    found
+    stacks
 }
 
 /// How far slices have moved since the first repetition, as a part of a voxel; infinitely far where they have

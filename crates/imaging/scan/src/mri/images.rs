@@ -84,8 +84,8 @@ impl Images {
                 images.readouts.entry(head.label()).or_default().push(index);
             } else if head.flags.contains(learned) {
                 let calibrates = head.flags.contains(Flags::CALIBRATION);
-                let all = if calibrates { &mut images.of_calibration } else { &mut images.references };
-                all.entry(head.label()).or_default().push(index);
+                let readouts = if calibrates { &mut images.of_calibration } else { &mut images.references };
+                readouts.entry(head.label()).or_default().push(index);
             }
             let alone = head.flags.is_calibration_line();
             let shared = head.flags.is_image() && head.flags.contains(Flags::CALIBRATION_AND_IMAGING);
@@ -117,8 +117,11 @@ impl Images {
         for head in heads.filter(|head| head.flags.is_image()) {
             let (label, steps) = (head.label(), head.steps());
             let Some(own) = alone.get(&label) else { continue };
-            let new =
-                || Lines { ends: steps.map(|at| [at, at]), repeated: false, trajectory: head.trajectory };
+            let new = || Lines {
+                ends: steps.map(|step| [step, step]),
+                repeated: false,
+                trajectory: head.trajectory,
+            };
             let lines = lines.entry(label).or_insert_with(new);
             lines.repeated |= own.contains(&steps);
             lines.ends = std::array::from_fn(|axis| {
@@ -130,8 +133,9 @@ impl Images {
             let (Some(own), Some(marked)) = (alone.get(&label), self.marked.get_mut(&label)) else {
                 continue;
             };
-            let within =
-                |steps: &[u16; 2]| ends.iter().zip(steps).all(|([low, high], at)| (low..=high).contains(&at));
+            let within = |steps: &[u16; 2]| {
+                ends.iter().zip(steps).all(|([low, high], step)| (low..=high).contains(&step))
+            };
             // Lines of a grid lie where their counters say, whether others are flagged or not.
             let (list, told) = match trajectory {
                 true => (&marked.along_trajectory, marked.shares_trajectory),
@@ -190,12 +194,12 @@ impl Images {
                 others(same).filter(|_| !shares).min_by_key(|marked| std::cmp::Reverse(marked.shared.len()));
             most.map(|marked| marked.shared.clone()).unwrap_or_default()
         };
-        let mut found = [alone(true), shared(true), alone(false), shared(false)]
+        let mut readouts = [alone(true), shared(true), alone(false), shared(false)]
             .into_iter()
             .find(|lines| !lines.is_empty())
             .unwrap_or_default();
-        found.sort_unstable();
-        found
+        readouts.sort_unstable();
+        readouts
     }
 
     /// The reference readouts from which corrections of an image learn, in file order. They have the counters
@@ -206,8 +210,8 @@ impl Images {
             return Vec::new();
         }
         let labels: BTreeSet<Label> = readouts.map(|head| head.label()).collect();
-        let found = nearest(&self.references, &labels).or_else(|| nearest(&self.of_calibration, &labels));
-        found.unwrap_or_default()
+        let readouts = nearest(&self.references, &labels).or_else(|| nearest(&self.of_calibration, &labels));
+        readouts.unwrap_or_default()
     }
 
     /// What the images of these labels that have fewer lines than the fullest one have of them; none where
@@ -260,18 +264,18 @@ const ALIKE: f64 = 0.9;
 
 /// Readouts with these labels, in file order. Without such readouts, the readouts of the same encoding and
 /// slice from the nearest repetition.
-fn nearest(all: &BTreeMap<Label, Vec<usize>>, labels: &BTreeSet<Label>) -> Option<Vec<usize>> {
-    let own: Vec<usize> = labels.iter().filter_map(|label| all.get(label)).flatten().copied().collect();
-    let mut found = match labels.first() {
+fn nearest(readouts: &BTreeMap<Label, Vec<usize>>, labels: &BTreeSet<Label>) -> Option<Vec<usize>> {
+    let own: Vec<usize> = labels.iter().filter_map(|label| readouts.get(label)).flatten().copied().collect();
+    let mut nearest = match labels.first() {
         Some(label) if own.is_empty() => {
             let same = |other: &&Label| (label.encoding, label.slice) == (other.encoding, other.slice);
             let away = |other: &&Label| other.repetition.abs_diff(label.repetition);
-            all.get(all.keys().filter(same).min_by_key(away)?)?.clone()
+            readouts.get(readouts.keys().filter(same).min_by_key(away)?)?.clone()
         }
         _ => own,
     };
-    found.sort_unstable();
-    (!found.is_empty()).then_some(found)
+    nearest.sort_unstable();
+    (!nearest.is_empty()).then_some(nearest)
 }
 
 /// Whether an image has fewer of something than the fullest image.
@@ -285,15 +289,16 @@ const NAMED: usize = 6;
 /// Says what images of a run have: `slice 3 has 7 of 9 lines, …`. Their names have the counters that differ
 /// among all labels. None of no image.
 pub fn listed(labels: &[Label], images: impl Iterator<Item = (Label, String)>) -> Option<String> {
-    let differs = |of: fn(&Label) -> u16| labels.iter().any(|label| of(label) != of(&labels[0]));
+    let differs =
+        |counter: fn(&Label) -> u16| labels.iter().any(|label| counter(label) != counter(&labels[0]));
     let (slices, repetitions) = (differs(|label| label.slice), differs(|label| label.repetition));
     let name = |label: &Label| match (slices, repetitions) {
         (_, false) => format!("slice {}", label.slice),
         (false, true) => format!("repetition {}", label.repetition),
         (true, true) => format!("repetition {}, slice {}", label.repetition, label.slice),
     };
-    let all: Vec<String> = images.map(|(label, text)| format!("{} has {text}", name(&label))).collect();
-    let more = all.len().saturating_sub(NAMED);
+    let texts: Vec<String> = images.map(|(label, text)| format!("{} has {text}", name(&label))).collect();
+    let more = texts.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
-    (!all.is_empty()).then(|| format!("{}{rest}", all[..all.len() - more].join("; ")))
+    (!texts.is_empty()).then(|| format!("{}{rest}", texts[..texts.len() - more].join("; ")))
 }

@@ -75,15 +75,16 @@ impl Lattice {
         let inside = |[low, high]: [[usize; 2]; 2], [z, y]: [usize; 2]| {
             (low[0]..=high[0]).contains(&z) && (low[1]..=high[1]).contains(&y)
         };
-        let Some(all) = block(&mut sampled.iter().copied()) else {
+        let Some(bounds) = block(&mut sampled.iter().copied()) else {
             return Err(Error::value("k-space", "at least one line", "none"));
         };
-        if sampled.len() == area(all) {
+        if sampled.len() == area(bounds) {
             return Err(Error::value("method", "cartesian for a grid without gaps", "grappa"));
         }
         let fits = |lattice: &Self| {
-            let whole = (all[0][0]..=all[1][0])
-                .all(|z| (all[0][1]..=all[1][1]).all(|y| lattice.class(z, y) != [0, 0] || lines[[z, y]]));
+            let whole = (bounds[0][0]..=bounds[1][0]).all(|z| {
+                (bounds[0][1]..=bounds[1][1]).all(|y| lattice.class(z, y) != [0, 0] || lines[[z, y]])
+            });
             if !whole {
                 return false;
             }

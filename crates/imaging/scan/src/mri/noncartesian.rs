@@ -90,7 +90,7 @@ fn paths<'a>(
         let mut bits = [0; 3 * TELLING];
         if let Some(points) = readout.trajectory.as_ref().filter(|points| points.nrows() > 0) {
             let last = points.nrows().saturating_sub(1);
-            let some = (0..TELLING).flat_map(|at| points.row(last * at / (TELLING - 1)).to_vec());
+            let some = (0..TELLING).flat_map(|index| points.row(last * index / (TELLING - 1)).to_vec());
             bits.iter_mut().zip(some).for_each(|(bits, k)| *bits = k.to_bits());
         }
         let Counters { step_1, step_2, .. } = readout.counters;
@@ -199,11 +199,11 @@ fn join_trajectories(
             });
         }
         if !trajectory.as_slice().is_some_and(all_finite)
-            && let Some((at, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite())
+            && let Some((index, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite())
         {
             return Err(Error::NotFinite {
                 what: format!("acquisition {index}: trajectory"),
-                index: at,
+                index,
                 found: value.to_string(),
             });
         }

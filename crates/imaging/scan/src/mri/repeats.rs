@@ -67,12 +67,12 @@ fn weak<K: Sync>(readouts: &[Readout<'_, K>]) -> f64 {
         let chunks = readout.samples.axis_chunks_iter(Axis(1), chunk);
         chunks.map(|part| energy(part.iter()) / part.len().max(1) as f64).collect()
     };
-    let mut all: Vec<f64> = readouts.par_iter().flat_map_iter(of_readout).collect();
-    let place = (all.len() as f64 * WEAK) as usize;
-    if place >= all.len() {
+    let mut energies: Vec<f64> = readouts.par_iter().flat_map_iter(of_readout).collect();
+    let place = (energies.len() as f64 * WEAK) as usize;
+    if place >= energies.len() {
         return 0.0;
     }
-    *all.select_nth_unstable_by(place, f64::total_cmp).1
+    *energies.select_nth_unstable_by(place, f64::total_cmp).1
 }
 
 fn energy<'a>(values: impl Iterator<Item = &'a C32>) -> f64 {
@@ -88,12 +88,12 @@ fn disagree<K>(group: &[&Readout<'_, K>], noise: f64) -> bool {
     if like.len() < 2 || coils * samples < LEAST {
         return false;
     }
-    let (mut all, mut apart, mut each) = (0.0, 0.0, 0.0);
+    let (mut total, mut apart, mut each) = (0.0, 0.0, 0.0);
     for coil in 0..coils {
         for sample in 0..samples {
             let values = like.iter().map(|readout| {
-                let at = if readout.reversed { samples - 1 - sample } else { sample };
-                let value = readout.samples[[coil, at]];
+                let stored = if readout.reversed { samples - 1 - sample } else { sample };
+                let value = readout.samples[[coil, stored]];
                 [f64::from(value.re), f64::from(value.im)]
             });
             let [re, im] = values.clone().fold([0.0; 2], |sum, value| [sum[0] + value[0], sum[1] + value[1]]);
@@ -102,13 +102,13 @@ fn disagree<K>(group: &[&Readout<'_, K>], noise: f64) -> bool {
                 energy += (x * x + y * y) / count;
                 distance += ((x - re / count).powi(2) + (y - im / count).powi(2)) / (count - 1.0);
             }
-            all += energy;
+            total += energy;
             apart += distance;
             each += if distance > 0.0 { distance / (energy + ADDED * noise) } else { 0.0 };
         }
     }
     let number = (coils * samples) as f64;
-    apart > DIFFERENT * all + NOISE * noise * number
+    apart > DIFFERENT * total + NOISE * noise * number
         || (coils * samples >= LEAST_EACH && each > DIFFERENT_EACH * number)
 }
 

@@ -62,16 +62,18 @@ pub fn settle_units(
             units
         }
         None => {
-            let found = detect_units(points, matrix, fov_mm);
-            if found.is_err() {
+            let detected = detect_units(points, matrix, fov_mm);
+            if detected.is_err() {
                 expect_centred(points, matrix, fov_mm, TrajectoryUnits::CyclesPerFov)?;
             }
-            let found = found?;
+            let detected = detected?;
             note(
                 notes,
-                format!("trajectory units are not stated: {found} by its range (`--traj-units` overrides)"),
+                format!(
+                    "trajectory units are not stated: {detected} by its range (`--traj-units` overrides)"
+                ),
             );
-            found
+            detected
         }
     };
     if is_per_metre(units)
@@ -185,8 +187,8 @@ fn cover(extent: &[f64], matrix: &[usize], fov_mm: &[f64], units: TrajectoryUnit
 
 /// The units that are not ruled out, with the part of n/2 that they cover.
 fn fitting(cover: impl Fn(TrajectoryUnits) -> f64) -> Vec<(TrajectoryUnits, f64)> {
-    let all = TrajectoryUnits::ALL.iter().map(|&(units, _)| (units, cover(units)));
-    all.filter(|(_, cover)| (LEAST_COVER..=OVERSHOOT).contains(cover)).collect()
+    let covers = TrajectoryUnits::ALL.iter().map(|&(units, _)| (units, cover(units)));
+    covers.filter(|(_, cover)| (LEAST_COVER..=OVERSHOOT).contains(cover)).collect()
 }
 
 /// A trajectory in a stated unit that reaches a smaller part of n/2 than this is doubted where another unit

@@ -82,14 +82,18 @@ pub fn from_vectors(
     }
     let mut pitch_mm = None;
     let mut views = Vec::with_capacity(vectors.nrows());
-    for (at, row) in vectors.axis_iter(Axis(0)).enumerate() {
+    for (view, row) in vectors.axis_iter(Axis(0)).enumerate() {
         let part = |first: usize| -> [f64; 3] { std::array::from_fn(|axis| row[first + axis]) };
         let (source, detector_mm, u, v) = (part(0), part(3), part(6), part(9));
-        let found = [length(u), length(v)];
-        let pitch = *pitch_mm.get_or_insert(found);
-        if !found.iter().zip(pitch).all(|(a, b)| (a - b).abs() <= SAME * b) {
+        let lengths = [length(u), length(v)];
+        let pitch = *pitch_mm.get_or_insert(lengths);
+        if !lengths.iter().zip(pitch).all(|(a, b)| (a - b).abs() <= SAME * b) {
             let expected = format!("pixels as in view 0, {pitch:?} mm");
-            return Err(Error::value(format!("view {at} of the vectors"), expected, format!("{found:?} mm")));
+            return Err(Error::value(
+                format!("view {view} of the vectors"),
+                expected,
+                format!("{lengths:?} mm"),
+            ));
         }
         let unit = |a: [f64; 3]| a.map(|x| x / length(a));
         let source = match parallel {

@@ -68,7 +68,7 @@ impl RtkProjection {
         let depth = [w[0], w[1], w[2], -self.source_to_isocenter_mm];
         let line = |axis: [f64; 3], source: f64, shift: f64| -> [f64; 4] {
             let across = [axis[0], axis[1], axis[2], -source];
-            std::array::from_fn(|at| -self.source_to_detector_mm * across[at] + shift * depth[at])
+            std::array::from_fn(|axis| -self.source_to_detector_mm * across[axis] + shift * depth[axis])
         };
         [line(u, sx, sx - px), line(v, sy, sy - py), depth]
     }

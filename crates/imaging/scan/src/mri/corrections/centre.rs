@@ -83,13 +83,13 @@ impl Correction for Centre {
         let Self { centre_line: line, centre_partition: partition, reversed_centre: reversed } = *self;
         echoes::say_apart(readouts, notes);
         let turned = |r: &Readout<'_>| r.trajectory.is_none() && r.reversed;
-        let found = match reversed {
+        let convention = match reversed {
             None if readouts.each.iter().any(turned) => {
-                readouts.heads.convention(readouts.label.encoding).map(|found| said(found, notes))
+                readouts.heads.convention(readouts.label.encoding).map(|convention| said(convention, notes))
             }
             given => given,
         };
-        readouts.centres = Centres { line, partition, reversed: found };
+        readouts.centres = Centres { line, partition, reversed: convention };
     }
 
     fn image(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
@@ -102,8 +102,8 @@ impl Correction for Centre {
         let width = readouts.encoding.encoded.matrix[0];
         let mut assumed: BTreeMap<(usize, usize, bool), usize> = BTreeMap::new();
         let on_grid = readouts.each.iter().enumerate().filter(|(_, readout)| readout.trajectory.is_none());
-        let mut found = Vec::with_capacity(readouts.each.len());
-        for (at, readout) in on_grid {
+        let mut centres = Vec::with_capacity(readouts.each.len());
+        for (index, readout) in on_grid {
             let (stated, samples, reversed) = (readout.centre_sample, readout.data.ncols(), readout.reversed);
             let centre = match may_be_centre(stated, samples, width) {
                 true if reversed && stored => samples - 1 - stated,
@@ -112,9 +112,9 @@ impl Correction for Centre {
                     .entry((stated, samples, reversed))
                     .or_insert_with(|| centre_of_samples(&readouts.each, readout, notes)),
             };
-            found.push((at, centre));
+            centres.push((index, centre));
         }
-        found.into_iter().for_each(|(at, centre)| readouts.each[at].centre = centre);
+        centres.into_iter().for_each(|(index, centre)| readouts.each[index].centre = centre);
         // References are sampled as the image is: their heads often state no centre, or another one.
         let of_image: BTreeMap<(usize, bool), usize> = readouts
             .each
@@ -183,8 +183,8 @@ fn settled(
 fn reversed_of(readouts: &[Readout<'_>], notes: &mut Vec<String>) -> ReversedCentre {
     let mut heads = ReadoutHeads::default();
     readouts.iter().for_each(|r| heads.add(0, r.flags, r.data.ncols(), r.centre_sample));
-    if let Some(found) = heads.convention(0) {
-        return said(found, notes);
+    if let Some(convention) = heads.convention(0) {
+        return said(convention, notes);
     }
     let reversed = readouts.iter().find(|r| r.flags.contains(Flags::REVERSE));
     let Some(first) = reversed else { return ReversedCentre::Forward };
@@ -199,18 +199,18 @@ fn reversed_of(readouts: &[Readout<'_>], notes: &mut Vec<String>) -> ReversedCen
     }
     let energy = energy_of_samples(readouts.iter().filter(|r| alike(r)), samples);
     match peak(&energy) {
-        Some(at) if at.abs_diff(stated) < at.abs_diff(mirrored) => said(ReversedCentre::Stored, notes),
+        Some(peak) if peak.abs_diff(stated) < peak.abs_diff(mirrored) => said(ReversedCentre::Stored, notes),
         _ => ReversedCentre::Forward,
     }
 }
 
 /// Says what differs from the convention of most scans.
-fn said(found: ReversedCentre, notes: &mut Vec<String>) -> ReversedCentre {
-    if found == ReversedCentre::Stored {
+fn said(convention: ReversedCentre, notes: &mut Vec<String>) -> ReversedCentre {
+    if convention == ReversedCentre::Stored {
         let text = "center_sample of reversed readouts counts the samples as they are stored (`--reversed-centre` overrides)";
         note(notes, text);
     }
-    found
+    convention
 }
 
 /// A direction that counters encode.
@@ -249,41 +249,41 @@ impl Axis {
                 return centre;
             }
             let energy = energy();
-            let at = peak(&energy);
+            let peak = peak(&energy);
             // A scan of half of k-space begins at its centre.
-            let begins = at.map_or(high + n / 2 < n, |at| at <= 1);
+            let begins = peak.map_or(high + n / 2 < n, |line| line <= 1);
             if centre == 0 && low == 0 && begins {
                 return centre;
             }
-            let found = self.nearest(at, (centre > 0).then_some(centre), low, high);
-            if found != centre {
+            let nearest = self.nearest(peak, (centre > 0).then_some(centre), low, high);
+            if nearest != centre {
                 note(
                     notes,
                     format!(
-                        "the header's centre of {name}, {centre}, is not where the energy of {low} to {high} peaks: {found} \
+                        "the header's centre of {name}, {centre}, is not where the energy of {low} to {high} peaks: {nearest} \
                          is assumed (`--{option}` overrides)"
                     ),
                 );
             }
-            return found;
+            return nearest;
         }
-        let found = self.nearest(peak(&energy()), None, low, high);
-        if on_grid || found != n / 2 {
-            self.assumed(found, notes);
+        let nearest = self.nearest(peak(&energy()), None, low, high);
+        if on_grid || nearest != n / 2 {
+            self.assumed(nearest, notes);
         }
-        found
+        nearest
     }
 
     /// Says where the energy of lines from `low` to `high` contradicts the stated centre.
     fn doubt(&self, energy: &[Option<f64>], centre: usize, low: usize, high: usize, notes: &mut Vec<String>) {
         let Self { n, name, option, .. } = *self;
-        let Some(at) = peak(energy).filter(|at| at.abs_diff(centre) > tolerance(n)) else { return };
-        if speaks_against(energy, at, centre) {
+        let Some(line) = peak(energy).filter(|line| line.abs_diff(centre) > tolerance(n)) else { return };
+        if speaks_against(energy, line, centre) {
             note(
                 notes,
                 format!(
-                    "the header's centre of {name} is {centre}, and the energy of {low} to {high} peaks at {at}: if the \
-                     image is blurred or doubled, the header is wrong (`--{option} {at}`)"
+                    "the header's centre of {name} is {centre}, and the energy of {low} to {high} peaks at {line}: if the \
+                     image is blurred or doubled, the header is wrong (`--{option} {line}`)"
                 ),
             );
         }
@@ -303,9 +303,9 @@ impl Axis {
         let fits = |centre: &usize| low + n / 2 >= *centre && high + n / 2 < centre + n;
         let mut usual = stated.into_iter().chain(usual).filter(fits);
         match peak {
-            Some(at) => {
-                let near = usual.filter(|centre| centre.abs_diff(at) <= tolerance(n));
-                near.min_by_key(|centre| centre.abs_diff(at)).unwrap_or(at)
+            Some(peak) => {
+                let near = usual.filter(|centre| centre.abs_diff(peak) <= tolerance(n));
+                near.min_by_key(|centre| centre.abs_diff(peak)).unwrap_or(peak)
             }
             None => usual.next().unwrap_or(n / 2),
         }
@@ -336,10 +336,12 @@ fn say_doubted_echoes(readouts: &[Readout<'_>], n: usize, notes: &mut Vec<String
         }
         let some = own.iter().copied().step_by(own.len().div_ceil(MOST_READOUTS));
         let energy = energy_of_samples(some, samples);
-        let Some(at) = peak(&energy).filter(|at| at.abs_diff(stated) > tolerance(samples)) else { continue };
-        if speaks_against(&energy, at, stated) {
+        let Some(sample) = peak(&energy).filter(|sample| sample.abs_diff(stated) > tolerance(samples)) else {
+            continue;
+        };
+        if speaks_against(&energy, sample, stated) {
             let text = format!(
-                "the center_sample of readouts of {samples} samples is {stated}, and their energy peaks at {at}: if the image is blurred or \
+                "the center_sample of readouts of {samples} samples is {stated}, and their energy peaks at {sample}: if the image is blurred or \
                  doubled, the file is wrong"
             );
             note(notes, text);
@@ -354,10 +356,10 @@ fn centre_of_samples(readouts: &[Readout<'_>], like: &Acquisition, notes: &mut V
     let reversed = |r: &Acquisition| r.flags.contains(Flags::REVERSE);
     let alike =
         |r: &Acquisition| (r.data.ncols(), r.centre_sample, reversed(r)) == (samples, stated, reversed(like));
-    let found = peak(&energy_of_samples(readouts.iter().filter(|r| alike(r)), samples));
-    let found = found.map(|at| if reversed(like) { samples - 1 - at } else { at });
+    let peak = peak(&energy_of_samples(readouts.iter().filter(|r| alike(r)), samples));
+    let peak = peak.map(|sample| if reversed(like) { samples - 1 - sample } else { sample });
     let middle = samples / 2;
-    let centre = found.filter(|at| at.abs_diff(middle) > tolerance(samples)).unwrap_or(middle);
+    let centre = peak.filter(|sample| sample.abs_diff(middle) > tolerance(samples)).unwrap_or(middle);
     note(notes, format!("centre_sample is {stated} of {samples} samples: {centre} assumed"));
     centre
 }
@@ -371,9 +373,9 @@ fn energy_of_steps(readouts: &[Readout<'_>], step: fn(&Acquisition) -> u16, high
     let each: Vec<(usize, f64, usize)> =
         readouts.par_iter().map(|r| (usize::from(step(r)), energy_of(r.data.iter()), r.data.len())).collect();
     let mut sums = vec![(0.0, 0); high + 1];
-    for (at, energy, count) in each {
-        sums[at].0 += energy;
-        sums[at].1 += count;
+    for (step, energy, count) in each {
+        sums[step].0 += energy;
+        sums[step].1 += count;
     }
     sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / count as f64)).collect()
 }
@@ -396,14 +398,14 @@ pub(super) fn energy_of_samples<'r>(
 fn peak(energy: &[Option<f64>]) -> Option<usize> {
     let known = energy.iter().flatten();
     let mean = known.clone().sum::<f64>() / known.count() as f64;
-    let each = energy.iter().enumerate().filter_map(|(at, energy)| Some((at, (*energy)?)));
-    let (at, most) = each.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (most >= PEAK * mean && mean > 0.0).then_some(at)
+    let each = energy.iter().enumerate().filter_map(|(index, energy)| Some((index, (*energy)?)));
+    let (index, most) = each.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most >= PEAK * mean && mean > 0.0).then_some(index)
 }
 
 /// Whether there is much less energy at a centre and beside it than at the peak.
 fn speaks_against(energy: &[Option<f64>], peak: usize, centre: usize) -> bool {
-    let beside = (centre.saturating_sub(1)..=centre + 1).filter_map(|at| *energy.get(at)?);
+    let beside = (centre.saturating_sub(1)..=centre + 1).filter_map(|line| *energy.get(line)?);
     let most = beside.fold(0.0, f64::max);
     most > 0.0 && energy[peak].is_some_and(|peak| peak > DOUBT * most)
 }

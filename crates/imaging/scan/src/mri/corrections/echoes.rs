@@ -47,6 +47,6 @@ fn distance([forth, back]: &[Vec<&Readout<'_>>; 2]) -> Option<f64> {
 fn echo(energy: &[f64]) -> Option<f64> {
     let weights = energy.iter().map(|energy| energy * energy);
     let sum: f64 = weights.clone().sum();
-    let moment: f64 = weights.enumerate().map(|(at, weight)| at as f64 * weight).sum();
+    let moment: f64 = weights.enumerate().map(|(sample, weight)| sample as f64 * weight).sum();
     (sum > 0.0 && sum.is_finite()).then(|| moment / sum)
 }

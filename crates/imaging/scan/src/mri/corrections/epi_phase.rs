@@ -121,7 +121,7 @@ impl Correction for Epi {
         if pairs.is_empty() {
             return Ok(());
         }
-        let Some(found) = Phase::of(&pairs, self.epi_phase == EpiPhase::Linear) else {
+        let Some(phase) = Phase::of(&pairs, self.epi_phase == EpiPhase::Linear) else {
             note(
                 notes,
                 format!(
@@ -136,7 +136,7 @@ impl Correction for Epi {
         note(notes, text);
         let reversed = || readouts.each.iter().filter(|readout| turned(readout));
         let lengths: BTreeSet<usize> = reversed().map(|readout| readout.data.ncols()).collect();
-        let turns: BTreeMap<usize, Turn> = lengths.into_iter().map(|n| (n, found.turn(n))).collect();
+        let turns: BTreeMap<usize, Turn> = lengths.into_iter().map(|n| (n, phase.turn(n))).collect();
         readouts.each.par_iter_mut().filter(|readout| turned(readout)).for_each(|readout| {
             if let Some(turn) = turns.get(&readout.data.ncols()) {
                 turn.apply(readout);
@@ -156,9 +156,9 @@ fn usable<'r>(readouts: &'r Readouts<'_>) -> Vec<&'r Readout<'r>> {
             && reference.data.ncols() > 0
             && reference.data.iter().all(|value| value.is_finite())
     };
-    let all: Vec<&Readout<'_>> = readouts.references.iter().filter(own).collect();
-    let samples = all.first().map_or(0, |reference| reference.data.ncols());
-    all.into_iter().filter(|reference| reference.data.ncols() == samples).collect()
+    let references: Vec<&Readout<'_>> = readouts.references.iter().filter(own).collect();
+    let samples = references.first().map_or(0, |reference| reference.data.ncols());
+    references.into_iter().filter(|reference| reference.data.ncols() == samples).collect()
 }
 
 /// References, each with its partners of the opposite direction.
@@ -207,11 +207,11 @@ impl Phase {
         }
         // From the lowest x to the highest.
         c.rotate_right(n / 2);
-        let x = |at: usize| at as f64 - (n / 2) as f64;
+        let x = |index: usize| index as f64 - (n / 2) as f64;
         let left = |a: f64, b: f64| {
             c.iter()
                 .enumerate()
-                .map(move |(at, value)| (x(at), value * C64::from_polar(1.0, -(a + b * x(at)))))
+                .map(move |(index, value)| (x(index), value * C64::from_polar(1.0, -(a + b * x(index)))))
         };
         let slope = c.windows(2).map(|two| two[1] * two[0].conj()).sum::<C64>().arg();
         let mut b = if linear { slope } else { 0.0 };
@@ -235,17 +235,17 @@ impl Phase {
             }
             (a, b) = (a + da, b + db);
         }
-        let all: f64 = c.iter().map(|value| value.norm()).sum();
+        let total: f64 = c.iter().map(|value| value.norm()).sum();
         let agreed = left(a, b).map(|(_, value)| value).sum::<C64>().norm();
         let constant = (a + PI).rem_euclid(TAU) - PI;
-        (all > 0.0 && agreed >= AGREE * all).then_some(Self { constant, shift: b * n as f64 / TAU })
+        (total > 0.0 && agreed >= AGREE * total).then_some(Self { constant, shift: b * n as f64 / TAU })
     }
 
     /// What takes it from readouts of `n` samples.
     fn turn(&self, n: usize) -> Turn {
-        let phase = |at: usize| -(self.constant + TAU * self.shift / n as f64 * place(at, n));
+        let phase = |index: usize| -(self.constant + TAU * self.shift / n as f64 * place(index, n));
         // The two transforms multiply by n.
-        let turn = |at: usize| C32::from_polar(1.0 / n as f32, phase(at).rem_euclid(TAU) as f32);
+        let turn = |index: usize| C32::from_polar(1.0 / n as f32, phase(index).rem_euclid(TAU) as f32);
         Turn { transform: rayspin_line_fft::plan_f32(&[n]), turns: (0..n).map(turn).collect() }
     }
 }
@@ -273,8 +273,8 @@ impl Turn {
 }
 
 /// The place in pixels of a number of a transform.
-fn place(at: usize, n: usize) -> f64 {
-    if at < n.div_ceil(2) { at as f64 } else { at as f64 - n as f64 }
+fn place(index: usize, n: usize) -> f64 {
+    if index < n.div_ceil(2) { index as f64 } else { index as f64 - n as f64 }
 }
 
 /// A coil's samples that are kept, in the direction in which k rises, transformed: x = 0 first. The centre of
@@ -284,11 +284,11 @@ fn transformed(transform: &rayspin_line_fft::Lines<f64>, readout: &Readout<'_>, 
     let mut line = vec![C64::ZERO; n];
     for sample in readout.kept.clone() {
         let value = readout.data[[coil, sample]];
-        let at = if readout.reversed { n - 1 - sample } else { sample };
-        line[at] = C64::new(value.re.into(), value.im.into());
+        let index = if readout.reversed { n - 1 - sample } else { sample };
+        line[index] = C64::new(value.re.into(), value.im.into());
     }
     transform.inverse.iter().for_each(|inverse| inverse.process(&mut line));
-    let turn = |at: usize| C64::from_polar(1.0, -TAU * place(at, n) * readout.centre as f64 / n as f64);
-    line.iter_mut().enumerate().for_each(|(at, value)| *value *= turn(at));
+    let turn = |index: usize| C64::from_polar(1.0, -TAU * place(index, n) * readout.centre as f64 / n as f64);
+    line.iter_mut().enumerate().for_each(|(index, value)| *value *= turn(index));
     line
 }

@@ -49,9 +49,9 @@ impl Sources {
     pub fn all() -> Self {
         static ALL: OnceLock<Sources> = OnceLock::new();
         *ALL.get_or_init(|| {
-            Table::default().iter().map(|one| one.learns_from()).fold(Self::default(), |all, one| Self {
-                of_image: all.of_image.with(one.of_image),
-                of_scan: all.of_scan.with(one.of_scan),
+            Table::default().iter().map(|one| one.learns_from()).fold(Self::default(), |sources, one| Self {
+                of_image: sources.of_image.with(one.of_image),
+                of_scan: sources.of_scan.with(one.of_scan),
             })
         })
     }
@@ -169,13 +169,13 @@ impl Corrections {
     /// Errors: a parameter that no correction has; a value of another kind or out of range.
     pub fn set(&mut self, name: &str, value: Value) -> Result<()> {
         let names = || {
-            let all = self.iter().flat_map(|one| one.table());
-            all.map(|param| param.name).collect::<Vec<_>>().join(", ")
+            let params = self.iter().flat_map(|one| one.table());
+            params.map(|param| param.name).collect::<Vec<_>>().join(", ")
         };
-        let Some(at) = self.iter().position(|one| one.get(name).is_some()) else {
+        let Some(index) = self.iter().position(|one| one.get(name).is_some()) else {
             return Err(Error::value("parameter of corrections", format!("one of {}", names()), name));
         };
-        self.0[at] = with(&*self.0[at], [(name.to_owned(), value)])?;
+        self.0[index] = with(&*self.0[index], [(name.to_owned(), value)])?;
         Ok(())
     }
 
@@ -205,16 +205,16 @@ impl Corrections {
 
     /// The maps of coils, one after the other.
     pub fn coils(&self, noise: CoilNoise<'_>, notes: &mut Vec<String>) -> Result<Option<CoilMap>> {
-        let mut all: Option<CoilMap> = None;
+        let mut combined: Option<CoilMap> = None;
         for one in self.iter() {
             if let Some(next) = one.coils(noise, notes)? {
-                all = Some(match all {
+                combined = Some(match combined {
                     None => next,
                     Some(first) => first.then(&next)?,
                 });
             }
         }
-        Ok(all)
+        Ok(combined)
     }
 }
 

@@ -99,8 +99,8 @@ impl Filters {
         let weights: Vec<f64> = (0..count).map(weight).collect();
         let power = weights.iter().map(|w| w * w).sum();
         let [low, high] = band;
-        let frequencies = (0..FREQUENCIES).flat_map(|at| {
-            let frequency = low + (high - low) * (at as f64 + 0.5) / FREQUENCIES as f64;
+        let frequencies = (0..FREQUENCIES).flat_map(|index| {
+            let frequency = low + (high - low) * (index as f64 + 0.5) / FREQUENCIES as f64;
             [frequency, -frequency]
         });
         let row = |frequency: f64| {
@@ -119,8 +119,8 @@ fn add(readout: ArrayView1<'_, C32>, step: f64, filters: &mut Option<Filters>, e
         return;
     }
     let band = if step < OVERSAMPLED { BEYOND } else { EDGE };
-    let same = |of: &Filters| of.count == count && of.band == band;
-    let Filters { rows, power, .. } = match filters.take_if(|of| same(of)) {
+    let same = |filters: &Filters| filters.count == count && filters.band == band;
+    let Filters { rows, power, .. } = match filters.take_if(|kept| same(kept)) {
         Some(same) => filters.insert(same),
         None => filters.insert(Filters::new(count, band)),
     };

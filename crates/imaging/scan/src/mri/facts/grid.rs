@@ -85,8 +85,10 @@ fn seen(sampled: &ArrayD<bool>) -> Seen {
         };
         rows += 1;
         count += row.iter().filter(|&&s| s).count();
-        let at = index.as_array_view();
-        for (ends, [low, high]) in ends.iter_mut().zip(at.iter().map(|&i| [i, i]).chain([[first, last]])) {
+        let position = index.as_array_view();
+        for (ends, [low, high]) in
+            ends.iter_mut().zip(position.iter().map(|&i| [i, i]).chain([[first, last]]))
+        {
             *ends = [ends[0].min(low), ends[1].max(high)];
         }
     }
@@ -161,8 +163,8 @@ fn centre_widths(sampled: &ArrayD<bool>) -> Vec<usize> {
     for axis in (0..shape.len()).rev() {
         let mut width = shape[axis];
         for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
-            let at = index.as_array_view();
-            let inside = |a: usize| a == axis || reach(at[a], shape[a]) < widths[a];
+            let position = index.as_array_view();
+            let inside = |a: usize| a == axis || reach(position[a], shape[a]) < widths[a];
             if !(0..last).all(inside) {
                 continue;
             }
@@ -171,7 +173,7 @@ fn centre_widths(sampled: &ArrayD<bool>) -> Vec<usize> {
             if axis == last {
                 width = missing.fold(width, usize::min);
             } else if missing.into_iter().any(|reach| reach < widths[last]) {
-                width = width.min(reach(at[axis], shape[axis]));
+                width = width.min(reach(position[axis], shape[axis]));
             }
         }
         widths[axis] = width.max(widths[axis]);
@@ -191,18 +193,18 @@ fn is_denser_inside(
     let last = shape.len() - 1;
     // Squared distance from the centre relative to the box, and whether the place is within the calibration
     // region.
-    let part = |axis: usize, at: usize| {
-        let offset = at as i64 - (shape[axis] / 2) as i64;
+    let part = |axis: usize, index: usize| {
+        let offset = index as i64 - (shape[axis] / 2) as i64;
         let half = cells[axis][0].abs().max(1) as f64;
         let square = if steps[axis].is_some() { 0.0 } else { (offset as f64 / half).powi(2) };
-        (square, reach(at, shape[axis]) < widths[axis])
+        (square, reach(index, shape[axis]) < widths[axis])
     };
     let (mut inner, mut outer) = ([0usize; 2], [0usize; 2]);
     for (row, index) in sampled.rows().into_iter().zip(ndarray::indices(&shape[..last])) {
-        let at = index.as_array_view();
+        let position = index.as_array_view();
         let (square, within) = (0..last)
-            .map(|axis| part(axis, at[axis]))
-            .fold((0.0, true), |(sum, all), (square, within)| (sum + square, all && within));
+            .map(|axis| part(axis, position[axis]))
+            .fold((0.0, true), |(sum, inside), (square, within)| (sum + square, inside && within));
         for (x, &known) in row.iter().enumerate() {
             let (own, own_within) = part(last, x);
             let radius = square + own;
@@ -214,6 +216,6 @@ fn is_denser_inside(
             ring[1] += 1;
         }
     }
-    let density = |[known, all]: [usize; 2]| known as f64 / all.max(1) as f64;
+    let density = |[known, count]: [usize; 2]| known as f64 / count.max(1) as f64;
     inner[1] > 0 && density(inner) > VARIES * density(outer)
 }

@@ -145,7 +145,7 @@ impl Facts {
     /// # Ok::<(), rayspin_core::Error>(())
     /// ```
     pub fn of(frame: &Frame, noise: Option<&Noise>, images: usize) -> Result<Self> {
-        let found = match &frame.samples {
+        let sampling = match &frame.samples {
             Samples::Cartesian { sampled, .. } => {
                 grid::of(sampled, frame.calibration.as_ref(), &frame.matrix)
             }
@@ -162,16 +162,22 @@ impl Facts {
             images,
             series: 1,
             coefficients: None,
-            readouts: found.readouts,
-            samples: found.samples,
-            pattern: found.pattern,
-            undersampling: found.undersampling,
-            steps: found.steps,
-            calibration: found.calibration,
+            readouts: sampling.readouts,
+            samples: sampling.samples,
+            pattern: sampling.pattern,
+            undersampling: sampling.undersampling,
+            steps: sampling.steps,
+            calibration: sampling.calibration,
             calibration_apart: frame.calibration.is_some(),
-            coverage: found.coverage,
+            coverage: sampling.coverage,
             noise_samples: measured.map_or(0, |measured| measured.samples),
-            noise: noise::level(&frame.samples, &found.region, &found.counts, &found.along, measured)?,
+            noise: noise::level(
+                &frame.samples,
+                &sampling.region,
+                &sampling.counts,
+                &sampling.along,
+                measured,
+            )?,
         })
     }
 

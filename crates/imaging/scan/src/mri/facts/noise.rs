@@ -84,7 +84,7 @@ pub(super) fn level(
     let places = Places::new(samples, region)?;
     let rim = places.rim();
     let coils: Vec<usize> = (0..samples.coils()).collect();
-    let found = coils.par_iter().map(|&coil| {
+    let parts = coils.par_iter().map(|&coil| {
         let (energy, outer) = places.of_coil(samples, coil, counts, rim.as_ref())?;
         let by_scan = |measured: &NoiseMeasurement| {
             measured.covariance[[coil, coil]].re / 2.0 * measured.dwell_ratio.unwrap_or(1.0)
@@ -100,7 +100,7 @@ pub(super) fn level(
         let (source, variance) = if second.1 < first.1 { second } else { first };
         Ok(Coil { source, variance, energy })
     });
-    let coils: Vec<Coil> = found.collect::<Result<_>>()?;
+    let coils: Vec<Coil> = parts.collect::<Result<_>>()?;
     let known = |coil: &&Coil| coil.variance > 0.0 && coil.variance.is_finite();
     let usable: Vec<&Coil> = coils.iter().filter(known).collect();
     if usable.is_empty() {
@@ -199,8 +199,8 @@ impl Places {
         samples.each_value(coil, |value| {
             let Some((&shell, &ring)) = places.next() else { return };
             let energy = f64::from(value.re).powi(2) + f64::from(value.im).powi(2);
-            let at = &mut shells[usize::from(shell)];
-            *at = (at.0 + energy, at.1 + 1);
+            let sums = &mut shells[usize::from(shell)];
+            *sums = (sums.0 + energy, sums.1 + 1);
             if let Some(rim) = rim.filter(|rim| ring >= rim.ring) {
                 if seen % rim.step == 0 {
                     outer.push(energy as f32);
@@ -249,11 +249,11 @@ pub(super) fn point(trajectory: &Trajectory, sample: usize) -> [f64; 3] {
 fn each_of_grid(sampled: &ArrayD<bool>, mut take: impl FnMut([f64; 3])) {
     let shape = sampled.shape();
     let Some((&nx, outer)) = shape.split_last() else { return };
-    let offset = |at: usize, n: usize| at as f64 - (n / 2) as f64;
+    let offset = |index: usize, n: usize| index as f64 - (n / 2) as f64;
     for (known, index) in sampled.rows().into_iter().zip(ndarray::indices(outer)) {
         let mut k = [0.0; 3];
-        for (k, (&at, &n)) in k[1..].iter_mut().zip(index.as_array_view().iter().zip(outer).rev()) {
-            *k = offset(at, n);
+        for (k, (&index, &n)) in k[1..].iter_mut().zip(index.as_array_view().iter().zip(outer).rev()) {
+            *k = offset(index, n);
         }
         for (x, _) in known.iter().enumerate().filter(|(_, known)| **known) {
             k[0] = offset(x, nx);

@@ -215,7 +215,7 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
     let seen = zeros(cells_of(&shape)?.div_ceil(64))?;
     let place = |cell: &[i64], shift: u32, shape: &[usize]| {
         let axes = cell.iter().zip(&region.cells).zip(shape);
-        axes.rev().fold(0, |at, ((cell, [low, _]), n)| at * n + ((cell - low) >> shift) as usize)
+        axes.rev().fold(0, |index, ((cell, [low, _]), n)| index * n + ((cell - low) >> shift) as usize)
     };
     let counts = region.counts();
     let of_blocks = region.counts_by(path.len(), |cell| place(cell, BLOCK.ilog2(), &blocks));
@@ -226,13 +226,13 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
         if region.contains(cell) {
             let length = if sample == 0 { 1.0 } else { norm(step(trajectory, sample)).min(1.0) };
             let length = (length * FIXED) as u64;
-            let (block, at) = (place(cell, BLOCK.ilog2(), &blocks), place(cell, 0, &shape));
-            let bit = 1 << (at % 64);
-            if seen[at / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            let (block, index) = (place(cell, BLOCK.ilog2(), &blocks), place(cell, 0, &shape));
+            let bit = 1 << (index % 64);
+            if seen[index / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
                 touched[block].fetch_add(1, Ordering::Relaxed);
             }
             path[block].fetch_add(length, Ordering::Relaxed);
-            lengths[shell(cell.iter().map(|&at| at as f64))] += length;
+            lengths[shell(cell.iter().map(|&coordinate| coordinate as f64))] += length;
         }
         lengths
     };
@@ -288,15 +288,17 @@ pub(super) fn pattern(trajectory: &Trajectory, readouts: &[Range<usize>]) -> Pat
     let reach = trajectory.extent().into_iter().fold(0.0f64, f64::max);
     let kinds: Vec<Kind> =
         long.iter().step_by(every).map(|readout| kind(trajectory, readout, reach)).collect();
-    let agree = |of: &dyn Fn(&Kind) -> bool| {
-        !kinds.is_empty() && kinds.iter().filter(|kind| of(kind)).count() as f64 >= AGREE * kinds.len() as f64
+    let agree = |fits: &dyn Fn(&Kind) -> bool| {
+        !kinds.is_empty()
+            && kinds.iter().filter(|kind| fits(kind)).count() as f64 >= AGREE * kinds.len() as f64
     };
     let direction = kinds.iter().find_map(|kind| match kind {
         Kind::Line(direction) => Some(*direction),
         _ => None,
     });
     // One plane of a stack goes through the centre itself.
-    let stacked = |of: Kind, plane: Kind| agree(&|kind| *kind == of || *kind == plane) && kinds.contains(&of);
+    let stacked =
+        |stack: Kind, plane: Kind| agree(&|kind| *kind == stack || *kind == plane) && kinds.contains(&stack);
     if agree(&|kind| *kind == Kind::Spoke) {
         Pattern::Radial
     } else if stacked(Kind::SpokeOfStack, Kind::Spoke) {
@@ -349,7 +351,7 @@ fn kind(trajectory: &Trajectory, readout: &Range<usize>, reach: f64) -> Kind {
     let steps = || points.windows(2).map(|pair| minus(pair[1], pair[0]));
     let longest = steps().max_by(|a, b| norm(*a).total_cmp(&norm(*b))).unwrap_or_default();
     let along = longest.map(|k| k / norm(longest).max(f64::MIN_POSITIVE));
-    let squares = |of: &dyn Fn([f64; 3]) -> f64| steps().map(|step| of(step).powi(2)).sum::<f64>();
+    let squares = |part: &dyn Fn([f64; 3]) -> f64| steps().map(|step| part(step).powi(2)).sum::<f64>();
     if squares(&|step| dot(step, along)) > STRAIGHT * squares(&norm) {
         return Kind::Line(along);
     }

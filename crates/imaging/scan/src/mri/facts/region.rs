@@ -46,8 +46,10 @@ impl Region {
     }
 
     pub(super) fn contains(&self, cell: &[i64]) -> bool {
-        let within = |(&at, [low, high]): (&i64, &[i64; 2])| (*low..=*high).contains(&at);
-        let part = |(&at, half): (&i64, &Option<f64>)| half.map_or(0.0, |half| (at as f64 / half).powi(2));
+        let within = |(&coordinate, [low, high]): (&i64, &[i64; 2])| (*low..=*high).contains(&coordinate);
+        let part = |(&coordinate, half): (&i64, &Option<f64>)| {
+            half.map_or(0.0, |half| (coordinate as f64 / half).powi(2))
+        };
         cell.iter().zip(&self.cells).all(within) && cell.iter().zip(&self.round).map(part).sum::<f64>() <= 1.0
     }
 
@@ -81,9 +83,9 @@ impl Region {
                     *count += 1.0;
                 }
                 // The next cell of this outermost place, with the first axis running fastest.
-                going = inner.iter().zip(&mut cell).any(|([low, high], at)| {
-                    let more = *at < *high;
-                    *at = if more { *at + 1 } else { *low };
+                going = inner.iter().zip(&mut cell).any(|([low, high], coordinate)| {
+                    let more = *coordinate < *high;
+                    *coordinate = if more { *coordinate + 1 } else { *low };
                     more
                 });
             }
@@ -99,7 +101,7 @@ impl Region {
 
     /// The number of cells at each rounded distance from the centre.
     pub(super) fn counts(&self) -> Vec<f64> {
-        self.counts_by(self.shells(), |cell| shell(cell.iter().map(|&at| at as f64)))
+        self.counts_by(self.shells(), |cell| shell(cell.iter().map(|&coordinate| coordinate as f64)))
     }
 }
 

@@ -24,11 +24,11 @@ pub struct Scan {
 impl Scan {
     /// Bytes that the acquisitions take in memory.
     pub fn bytes(&self) -> u64 {
-        let of = |a: &Acquisition| {
+        let bytes_of = |a: &Acquisition| {
             let points = a.trajectory.as_ref().map_or(0, |t| t.len() * size_of::<f32>());
             a.data.len() * size_of::<rayspin_core::C32>() + points + size_of::<Acquisition>()
         };
-        self.acquisitions.iter().map(|a| of(a) as u64).sum()
+        self.acquisitions.iter().map(|a| bytes_of(a) as u64).sum()
     }
 
     /// Units that the header itself names for the trajectory, if it does.
