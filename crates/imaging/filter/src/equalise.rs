@@ -36,18 +36,18 @@ impl Filter for Equalise {
         if volume.values.iter().all(|value| Some(*value) == first) {
             return Ok(());
         }
-        let found = Histogram::of(device, slice_of(&volume.values)?, self.bins, None)?;
-        let of = volume.values.len() as f64;
+        let histogram = Histogram::of(device, slice_of(&volume.values)?, self.bins, None)?;
+        let voxels = volume.values.len() as f64;
         let mut below = Vec::with_capacity(self.bins);
         let mut sum = 0;
-        for count in &found.counts {
+        for count in &histogram.counts {
             below.push(sum as f64);
             sum += count;
         }
         let equalised = |value: f32| {
-            let (bin, part) = found.place(value).unwrap_or_default();
-            let share = (below[bin] + part * found.counts[bin] as f64) / of;
-            (found.low + (found.high - found.low) * share) as f32
+            let (bin, part) = histogram.place(value).unwrap_or_default();
+            let share = (below[bin] + part * histogram.counts[bin] as f64) / voxels;
+            (histogram.low + (histogram.high - histogram.low) * share) as f32
         };
         let values = slice_of_mut(&mut volume.values)?;
         device.cpu_side().run(|| values.par_iter_mut().for_each(|value| *value = equalised(*value)));

@@ -54,23 +54,23 @@ impl Histogram {
             }
             None => Self::range(values)?,
         };
-        let mut found = Self { low, high, counts: vec![0; bins], outside: 0 };
+        let mut histogram = Self { low, high, counts: vec![0; bins], outside: 0 };
         let mut numbers = zeroed("numbers of bins", values.len().min(AT_A_TIME))?;
         for part in values.chunks(AT_A_TIME) {
             numbers.truncate(part.len());
-            let number = |value: &f32| found.place(*value).map_or(OUTSIDE, |(bin, _)| bin as u16);
+            let number = |value: &f32| histogram.place(*value).map_or(OUTSIDE, |(bin, _)| bin as u16);
             device.cpu_side().run(|| {
                 numbers.par_iter_mut().zip(part).for_each(|(to, value)| *to = number(value));
             });
             let samples = Array::from_slice(device, &[part.len()], &numbers)?;
             let mut some = Array::zeros(device, &[bins])?;
             counts(&samples, &mut some)?;
-            for (sum, count) in found.counts.iter_mut().zip(some.read()?.iter()) {
+            for (sum, count) in histogram.counts.iter_mut().zip(some.read()?.iter()) {
                 *sum += u64::from(*count);
             }
         }
-        found.outside = values.len() as u64 - found.counts.iter().sum::<u64>();
-        Ok(found)
+        histogram.outside = values.len() as u64 - histogram.counts.iter().sum::<u64>();
+        Ok(histogram)
     }
 
     /// The least and the largest number, or half of 1 on both sides of the only one.
@@ -102,8 +102,8 @@ impl Histogram {
         if !(self.low..=self.high).contains(&value) {
             return None;
         }
-        let at = (value - self.low) * bins as f64 / (self.high - self.low);
-        let bin = (at as usize).min(bins - 1);
-        Some((bin, at - bin as f64))
+        let place = (value - self.low) * bins as f64 / (self.high - self.low);
+        let bin = (place as usize).min(bins - 1);
+        Some((bin, place - bin as f64))
     }
 }

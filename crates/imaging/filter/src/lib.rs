@@ -127,8 +127,8 @@ pub fn run(
     image: Image<f32>,
     monitor: &Monitor<'_>,
 ) -> Result<Image<f32>> {
-    if let Some((index, found)) = image.data().iter().enumerate().find(|(_, value)| !value.is_finite()) {
-        return Err(Error::NotFinite { what: "image to filter".into(), index, found: found.to_string() });
+    if let Some((index, value)) = image.data().iter().enumerate().find(|(_, value)| !value.is_finite()) {
+        return Err(Error::NotFinite { what: "image to filter".into(), index, found: value.to_string() });
     }
     let (series, repetitions, geometry) = (image.data().ndim() == 4, image.repetitions(), *image.geometry());
     let data = image.into_data();

@@ -170,8 +170,8 @@ fn tissue<D: Dimension>(values: &ArrayView<'_, f32, D>) -> Option<[f32; 2]> {
     let [rows, columns] = [ny / height, nx / width];
     let off = |block: usize, side: usize, n: usize| (2 * block + 1) as f64 * side as f64 / n as f64 - 1.0;
     let (mut inner, mut levels, mut least) = (0usize, Vec::new(), f32::INFINITY);
-    for (at, block) in values.exact_chunks(block).into_iter().enumerate() {
-        let [y, x] = [off(at / columns % rows, height, ny), off(at % columns, width, nx)];
+    for (index, block) in values.exact_chunks(block).into_iter().enumerate() {
+        let [y, x] = [off(index / columns % rows, height, ny), off(index % columns, width, nx)];
         let is_inner = y.hypot(x) <= WITHIN;
         inner += usize::from(is_inner);
         let mut values: Vec<f32> = block.iter().copied().filter(|value| value.is_finite()).collect();
@@ -193,10 +193,10 @@ fn tissue<D: Dimension>(values: &ArrayView<'_, f32, D>) -> Option<[f32; 2]> {
 fn percentile(values: &mut [f32], percent: f64) -> f32 {
     let rank = percent / 100.0 * (values.len() - 1) as f64;
     let (index, weight) = (rank.floor() as usize, rank.fract());
-    let (_, &mut at, above) = values.select_nth_unstable_by(index, f32::total_cmp);
+    let (_, &mut value, above) = values.select_nth_unstable_by(index, f32::total_cmp);
     // The last value has no neighbour above; its weight is 0.
-    let next = above.iter().copied().min_by(f32::total_cmp).unwrap_or(at);
-    (f64::from(at) + weight * (f64::from(next) - f64::from(at))) as f32
+    let next = above.iter().copied().min_by(f32::total_cmp).unwrap_or(value);
+    (f64::from(value) + weight * (f64::from(next) - f64::from(value))) as f32
 }
 
 /// 8-bit grey: `limits.low` is 0, `limits.high` is 255, linear between and clamped beyond. NaN is 0.

@@ -55,10 +55,10 @@ pub fn better<T: Sample, U: Sample, D: Dimension>(
         let [re, im] = fitted.scale;
         (re - 1.0).hypot(im) > OTHER_SCALE && fitted.nrmse < BETTER * quality.nrmse
     });
-    let other_phase = magnitudes.filter(|of| of.nrmse < BETTER * quality.nrmse);
+    let other_phase = magnitudes.filter(|magnitudes| magnitudes.nrmse < BETTER * quality.nrmse);
     Ok(match (other_scale, other_phase) {
-        (scale, Some(of)) if scale.is_none_or(|scale| of.nrmse < BETTER * scale.nrmse) => {
-            Some(Better::Magnitudes(of))
+        (scale, Some(magnitudes)) if scale.is_none_or(|scale| magnitudes.nrmse < BETTER * scale.nrmse) => {
+            Some(Better::Magnitudes(magnitudes))
         }
         (Some(scale), _) => Some(Better::Fitted(scale)),
         (None, _) if quality.nrmse > SHADED => {
@@ -86,6 +86,6 @@ fn shaded<T: Sample, U: Sample, D: Dimension>(
     let mask = options.mask.as_ref().map(|mask| expand(mask, &shape)).transpose()?;
     let image: Vec<f64> = image.iter().map(|value| number(value.to_c64())).collect();
     let reference: Vec<f64> = reference.iter().map(|value| number(value.to_c64())).collect();
-    let found = shading::fitted(&image, &reference, mask.as_deref(), &shape);
-    Ok(found.filter(|found| found.error_percent < BETTER * quality.error_percent))
+    let shading = shading::fitted(&image, &reference, mask.as_deref(), &shape);
+    Ok(shading.filter(|shading| shading.error_percent < BETTER * quality.error_percent))
 }

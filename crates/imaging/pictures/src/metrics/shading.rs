@@ -32,35 +32,35 @@ pub(super) fn fitted(
     // An odd step visits all columns of images of even sizes.
     let step = (image.len() / VOXELS) | 1;
     let chosen: Vec<usize> =
-        (0..image.len()).step_by(step).filter(|&at| mask.is_none_or(|mask| mask[at])).collect();
+        (0..image.len()).step_by(step).filter(|&voxel| mask.is_none_or(|mask| mask[voxel])).collect();
     if chosen.len() < EACH * terms.len() {
         return None;
     }
     let count = terms.len();
     let (mut normal, mut right) = (vec![vec![0.0; count]; count], vec![0.0; count]);
-    for &at in &chosen {
-        let values: Vec<f64> = basis(at, sizes, &terms).map(|value| value * image[at]).collect();
+    for &voxel in &chosen {
+        let values: Vec<f64> = basis(voxel, sizes, &terms).map(|value| value * image[voxel]).collect();
         for (row, &value) in values.iter().enumerate() {
-            right[row] += value * reference[at];
+            right[row] += value * reference[voxel];
             for (sum, other) in normal[row].iter_mut().zip(&values) {
                 *sum += value * other;
             }
         }
     }
     let coefficients = solved(normal, right)?;
-    let peak = chosen.iter().map(|&at| reference[at].abs()).fold(0.0, f64::max);
+    let peak = chosen.iter().map(|&voxel| reference[voxel].abs()).fold(0.0, f64::max);
     let (mut error, mut power) = (0.0, 0.0);
     let mut factor = [f64::INFINITY, f64::NEG_INFINITY];
-    for &at in &chosen {
-        let b: f64 = basis(at, sizes, &terms).zip(&coefficients).map(|(value, c)| value * c).sum();
-        error += (b * image[at] - reference[at]).powi(2);
-        power += reference[at].powi(2);
-        if reference[at].abs() > OBJECT * peak {
+    for &voxel in &chosen {
+        let b: f64 = basis(voxel, sizes, &terms).zip(&coefficients).map(|(value, c)| value * c).sum();
+        error += (b * image[voxel] - reference[voxel]).powi(2);
+        power += reference[voxel].powi(2);
+        if reference[voxel].abs() > OBJECT * peak {
             factor = [factor[0].min(b), factor[1].max(b)];
         }
     }
-    let found = Shading { error_percent: 100.0 * (error / power).sqrt(), factor };
-    (found.error_percent.is_finite() && factor[0] > 0.0).then_some(found)
+    let shading = Shading { error_percent: 100.0 * (error / power).sqrt(), factor };
+    (shading.error_percent.is_finite() && factor[0] > 0.0).then_some(shading)
 }
 
 /// The powers of z, y and x in each term: along an axis fewer than its voxels, which tell no more.
@@ -76,8 +76,8 @@ fn terms(sizes: [usize; 3]) -> Vec<[usize; 3]> {
 }
 
 /// The terms at a voxel: products of Chebyshev polynomials on −1 … 1.
-fn basis(at: usize, [nz, ny, nx]: [usize; 3], terms: &[[usize; 3]]) -> impl Iterator<Item = f64> {
-    let place = [at / (nx * ny) % nz, at / nx % ny, at % nx];
+fn basis(voxel: usize, [nz, ny, nx]: [usize; 3], terms: &[[usize; 3]]) -> impl Iterator<Item = f64> {
+    let place = [voxel / (nx * ny) % nz, voxel / nx % ny, voxel % nx];
     let mut along = [[1.0; DEGREE + 1]; 3];
     for ((powers, i), n) in along.iter_mut().zip(place).zip([nz, ny, nx]) {
         powers[1] = if n > 1 { 2.0 * i as f64 / (n - 1) as f64 - 1.0 } else { 0.0 };
