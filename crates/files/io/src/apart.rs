@@ -41,8 +41,8 @@ pub fn expect_apart<I: AsRef<Path>, O: AsRef<Path>>(inputs: &[I], outputs: &[O])
     }
     for output in outputs.iter().map(AsRef::as_ref) {
         let own: Vec<PathBuf> = std::iter::once(output.to_owned()).chain(parts(output)).collect();
-        if let Some(found) = own.iter().find_map(|file| taken.meets(file)) {
-            return Err(Error::field(output, "output", "a file of its own for each output", found)
+        if let Some(other) = own.iter().find_map(|file| taken.meets(file)) {
+            return Err(Error::field(output, "output", "a file of its own for each output", other)
                 .with_hint("give the output another name"));
         }
         let folder = Format::of_name(output).is_some_and(Format::writes_folders);
@@ -106,8 +106,8 @@ impl Taken {
 #[cfg(unix)]
 fn identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
-    let found = std::fs::metadata(path).ok()?;
-    found.is_file().then(|| (found.dev(), found.ino()))
+    let metadata = std::fs::metadata(path).ok()?;
+    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
 }
 
 #[cfg(not(unix))]

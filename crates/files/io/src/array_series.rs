@@ -72,12 +72,13 @@ struct Along {
 impl Along {
     /// The points of an image.
     fn of(&self, label: &Label) -> rayspin_core::Result<Trajectory> {
-        let (count, at) = match &self.images {
+        let (count, place) = match &self.images {
             Some(images) => (images.count(), images.place(label)),
             None => (1, 0),
         };
         let samples = self.trajectory.samples() / count.max(1);
-        let rows = self.trajectory.points().slice_move(s![at * samples..(at + 1) * samples, ..]).to_owned();
+        let rows =
+            self.trajectory.points().slice_move(s![place * samples..(place + 1) * samples, ..]).to_owned();
         Trajectory::from_cycles_per_fov(rows)
     }
 }

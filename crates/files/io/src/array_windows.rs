@@ -67,12 +67,12 @@ impl Slice {
             let found = "samples on a grid, whose order of acquisition is not known";
             return Err(Error::value("window", "samples along a trajectory", found));
         };
-        let mut all = readouts(trajectory);
+        let mut ranges = readouts(trajectory);
         if let Some(chosen) = chosen {
-            chosen.expect_among("readouts", &Vec::from_iter(0..all.len()))?;
-            all = chosen.below(all.len()).map(|at| all[at].clone()).collect();
+            chosen.expect_among("readouts", &Vec::from_iter(0..ranges.len()))?;
+            ranges = chosen.below(ranges.len()).map(|readout| ranges[readout].clone()).collect();
         }
-        Ok(Self { frame, readouts: all })
+        Ok(Self { frame, readouts: ranges })
     }
 
     /// The image of some readouts.
@@ -134,9 +134,9 @@ impl ArrayWindows {
             if slices.iter().any(|slice| of_slice(&slice.frame.label) == of_slice(label)) {
                 continue;
             }
-            let all: Vec<Label> =
+            let labels: Vec<Label> =
                 labels.iter().filter(|other| of_slice(other) == of_slice(label)).copied().collect();
-            slices.push(Slice::new(series.joined(&all, usize::MAX, notes)?, chosen).map_err(core)?);
+            slices.push(Slice::new(series.joined(&labels, usize::MAX, notes)?, chosen).map_err(core)?);
         }
         Self::new(slices, window, series.layout(labels)).map_err(core)
     }
@@ -151,11 +151,11 @@ impl ArrayWindows {
 
     /// The labels of the images: all slices of the first point in time, then all slices of the next.
     pub fn labels(&self) -> Vec<Label> {
-        (0..self.count * self.slices.len()).map(|at| self.label(at)).collect()
+        (0..self.count * self.slices.len()).map(|index| self.label(index)).collect()
     }
 
-    fn label(&self, at: usize) -> Label {
-        let (time, slice) = (at / self.slices.len(), at % self.slices.len());
+    fn label(&self, index: usize) -> Label {
+        let (time, slice) = (index / self.slices.len(), index % self.slices.len());
         Label { repetition: u16::try_from(time).unwrap_or(u16::MAX), ..self.slices[slice].frame.label }
     }
 
@@ -176,13 +176,13 @@ impl ArrayWindows {
 
     /// Bytes of all samples and their places.
     pub fn held_bytes(&self) -> u64 {
-        let of = |slice: &Slice| match &slice.frame.samples {
+        let bytes_of = |slice: &Slice| match &slice.frame.samples {
             Samples::NonCartesian { trajectory, data } => {
                 size_of::<C32>() * data.len() + size_of::<f64>() * trajectory.points().len()
             }
             Samples::Cartesian { .. } => 0,
         };
-        self.slices.iter().map(|slice| of(slice) as u64).sum()
+        self.slices.iter().map(|slice| bytes_of(slice) as u64).sum()
     }
 
     /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
@@ -207,14 +207,14 @@ impl ArrayWindows {
         slice.part(slice.first(slice.maps_samples()), 0)
     }
 
-    /// Image `at` of the stream, to look at, without going on to it. Errors: numbers that are no trajectory;
-    /// no such image.
-    pub fn image(&self, at: usize) -> Result<Frame> {
-        let all = self.count * self.slices.len();
-        if at >= all {
-            return Err(Error::value("image", format!("below {all}"), at));
+    /// Image `index` of the stream, to look at, without going on to it. Errors: numbers that are no
+    /// trajectory; no such image.
+    pub fn image(&self, index: usize) -> Result<Frame> {
+        let count = self.count * self.slices.len();
+        if index >= count {
+            return Err(Error::value("image", format!("below {count}"), index));
         }
-        let (time, slice) = (at / self.slices.len(), at % self.slices.len());
+        let (time, slice) = (index / self.slices.len(), index % self.slices.len());
         let start = time * self.window.stride;
         self.slices[slice].part(start..start + self.window.readouts, time)
     }
@@ -222,8 +222,8 @@ impl ArrayWindows {
     /// The image that [`ArrayWindows::next_item`] gives next; none while maps come first, and after the last
     /// image.
     pub fn upcoming(&self) -> Option<Label> {
-        let all = self.count * self.slices.len();
-        (self.maps == self.slices.len() && self.next < all).then(|| self.label(self.next))
+        let count = self.count * self.slices.len();
+        (self.maps == self.slices.len() && self.next < count).then(|| self.label(self.next))
     }
 
     /// Goes on past the [upcoming](Self::upcoming) image, which [`ArrayWindows::image`] has given already.

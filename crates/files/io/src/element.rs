@@ -340,8 +340,8 @@ impl Stored {
         let rounded = AtomicBool::new(false);
         let mut values: Vec<T> = zeroed("numbers of the file", count).map_err(Stop::Memory)?;
         let part = CHUNK / size;
-        values.par_chunks_mut(part).enumerate().try_for_each(|(at, values)| {
-            let start = at * part;
+        values.par_chunks_mut(part).enumerate().try_for_each(|(index, values)| {
+            let start = index * part;
             let read = |bytes: &mut [u8]| {
                 file.read_exact_at(bytes, place + (start * size) as u64).map_err(|e| match e.kind() {
                     // The file became shorter meanwhile.

@@ -30,27 +30,27 @@ impl Folder {
             Err(Error::field(path, "files of the folder", expected, found)
                 .with_hint("give the files of one stack a folder of their own"))
         };
-        let mut found: Vec<(u64, &Path)> = Vec::with_capacity(self.files.len());
+        let mut numbered: Vec<(u64, &Path)> = Vec::with_capacity(self.files.len());
         let mut around = None;
         for file in &self.files {
-            let of = name(file);
-            let Some((before, number, after)) = last_number(&of) else {
+            let name = name(file);
+            let Some((before, number, after)) = last_number(&name) else {
                 if self.files.len() == 1 {
                     return Ok(vec![file]);
                 }
-                return refuse("a number in each name", of);
+                return refuse("a number in each name", name);
             };
             let own = (before.to_owned(), after.to_owned());
-            let (first, at) = around.get_or_insert((own.clone(), of.clone()));
+            let (first, like) = around.get_or_insert((own.clone(), name.clone()));
             if *first != own {
-                return refuse("names that differ in a number alone", format!("{at} and {of}"));
+                return refuse("names that differ in a number alone", format!("{like} and {name}"));
             }
-            found.push((number, file));
+            numbered.push((number, file));
         }
-        found.sort();
-        let step = found.windows(2).map(|pair| pair[1].0 - pair[0].0).min().unwrap_or(1);
-        for pair in found.windows(2) {
-            let ([one, next], by) = ([0, 1].map(|at| name(pair[at].1)), pair[1].0 - pair[0].0);
+        numbered.sort();
+        let step = numbered.windows(2).map(|pair| pair[1].0 - pair[0].0).min().unwrap_or(1);
+        for pair in numbered.windows(2) {
+            let ([one, next], by) = ([0, 1].map(|which| name(pair[which].1)), pair[1].0 - pair[0].0);
             if by == 0 {
                 return refuse("a number of its own for each file", format!("{one} and {next}"));
             }
@@ -59,7 +59,7 @@ impl Folder {
                 return refuse(&expected, format!("none between {one} and {next}"));
             }
         }
-        Ok(found.into_iter().map(|(_, file)| file).collect())
+        Ok(numbered.into_iter().map(|(_, file)| file).collect())
     }
 
     /// The files of the folder that are not read, in a sentence.
@@ -80,9 +80,9 @@ pub(crate) fn is_index(file: &Path) -> bool {
 fn last_number(name: &str) -> Option<(&str, u64, &str)> {
     let stem = name.rfind('.').unwrap_or(name.len());
     let end = name[..stem].rfind(|c: char| c.is_ascii_digit())? + 1;
-    let start = name[..end].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| {
+    let start = name[..end].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |last| {
         // A letter may have several bytes.
-        at + name[at..].chars().next().map_or(1, char::len_utf8)
+        last + name[last..].chars().next().map_or(1, char::len_utf8)
     });
     Some((&name[..start], name[start..end].parse().ok()?, &name[end..]))
 }

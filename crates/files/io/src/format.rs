@@ -326,8 +326,10 @@ impl Format {
     }
 
     pub(crate) fn has_magic(&self, start: &[u8]) -> Option<usize> {
-        let at = |(at, magic): &&(usize, &[u8])| start.get(*at..).is_some_and(|rest| rest.starts_with(magic));
-        self.magic.iter().find(at).map(|(at, _)| *at)
+        let is_there = |(offset, magic): &&(usize, &[u8])| {
+            start.get(*offset..).is_some_and(|rest| rest.starts_with(magic))
+        };
+        self.magic.iter().find(is_there).map(|(offset, _)| *offset)
     }
 }
 

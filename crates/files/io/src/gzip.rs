@@ -115,10 +115,10 @@ impl<R: BufRead> Read for GzipReader<R> {
 fn ends_in_zeros(file: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = file.fill_buf()?;
-        let (zeros, all) = (bytes.iter().take_while(|&&byte| byte == 0).count(), bytes.len());
+        let (zeros, length) = (bytes.iter().take_while(|&&byte| byte == 0).count(), bytes.len());
         file.consume(zeros);
-        if zeros < all || all == 0 {
-            return Ok(all == 0);
+        if zeros < length || length == 0 {
+            return Ok(length == 0);
         }
     }
 }

@@ -109,14 +109,14 @@ pub fn read_volume(path: impl AsRef<Path>) -> Result<ImageFile<Image<f32>>> {
 /// Errors: as [`read_image`].
 pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
     let input = Input::of(path);
-    let (path, name, found) = (&input.file, input.name.as_deref(), input.found()?);
-    let format = found.format();
+    let (path, name, detected) = (&input.file, input.name.as_deref(), input.found()?);
+    let format = detected.format();
     let unsupported = || {
-        let of = endings(Format::reads_images);
+        let readable = endings(Format::reads_images);
         let error = Error::unsupported(path, format!("reading an image from {format}"));
-        error.with_hint(format!("give an image as {}", any_of(&of)))
+        error.with_hint(format!("give an image as {}", any_of(&readable)))
     };
-    let mut read = match found {
+    let mut read = match detected {
         Found::File(_) => (format.read_image.ok_or_else(unsupported)?)(path, name)?,
         Found::Folder(folder) => {
             let of_folder = format.folder.as_ref().ok_or_else(unsupported)?;

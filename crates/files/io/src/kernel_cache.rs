@@ -72,10 +72,10 @@ fn hash(values: &[f32]) -> [u8; 32] {
 
 /// The values of a sound file, or what is wrong with it.
 fn values(path: &Path, key: &[u8; 32], len: usize) -> std::result::Result<Vec<f32>, String> {
-    let found = fs::metadata(path).map_err(|e| e.to_string())?.len();
+    let length = fs::metadata(path).map_err(|e| e.to_string())?.len();
     let expected = (HEADER + 4 * len) as u64;
-    if found != expected {
-        return Err(format!("expected {expected} bytes, found {found}"));
+    if length != expected {
+        return Err(format!("expected {expected} bytes, found {length}"));
     }
     let bytes = fs::read(path).map_err(|e| e.to_string())?;
     let (header, content) = bytes.split_at_checked(HEADER).ok_or("it became shorter")?;

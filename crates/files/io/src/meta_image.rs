@@ -52,12 +52,12 @@ pub(crate) fn begins(start: &[u8]) -> bool {
 
 /// The header's file, and the files of the numbers where they are other ones.
 pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
-    let of = || {
+    let part_files = || {
         let header = Header::read(path).ok()?;
         let shape = header.shape(path).ok()?;
         data::files(path, &header, &shape).ok()
     };
-    let files = of().unwrap_or_default().into_iter().filter_map(|part| part.file).map(data::holder);
+    let files = part_files().unwrap_or_default().into_iter().filter_map(|part| part.file).map(data::holder);
     std::iter::once(path.to_owned()).chain(files).collect()
 }
 
@@ -125,8 +125,8 @@ impl Header {
 
     /// The value of the first of these keys that is there. A key that is there twice has its last value.
     fn get(&self, keys: &[&str]) -> Option<&str> {
-        let of = |wanted: &&str| self.lines.iter().rev().find(|(key, _)| key == wanted);
-        keys.iter().find_map(of).map(|(_, value)| value.as_str())
+        let entry = |wanted: &&str| self.lines.iter().rev().find(|(key, _)| key == wanted);
+        keys.iter().find_map(entry).map(|(_, value)| value.as_str())
     }
 
     fn expect(&self, path: &Path, key: &str) -> Result<&str> {
@@ -218,10 +218,10 @@ fn geometry(path: &Path, header: &Header, shape: &[usize]) -> Result<(Geometry, 
         Some(matrix) if axis < dims && row < dims => matrix[axis * dims + row],
         _ => f64::from(u8::from(axis == row)),
     };
-    let of = |values: &[f64], axis: usize, other: f64| values.get(axis).copied().unwrap_or(other);
+    let value_or = |values: &[f64], axis: usize, other: f64| values.get(axis).copied().unwrap_or(other);
     // Rayspin's position is the place of the voxel at index n/2.
     let sizes: [usize; 3] = std::array::from_fn(|axis| shape.iter().rev().nth(axis).copied().unwrap_or(1));
-    let signed: [f64; 3] = std::array::from_fn(|axis| of(&spacing, axis, 1.0));
+    let signed: [f64; 3] = std::array::from_fn(|axis| value_or(&spacing, axis, 1.0));
     // A negative spacing turns its axis round.
     let spacing = signed.map(f64::abs);
     let directions: [[f64; 3]; 3] = std::array::from_fn(|axis| {
@@ -229,7 +229,7 @@ fn geometry(path: &Path, header: &Header, shape: &[usize]) -> Result<(Geometry, 
     });
     let position = std::array::from_fn(|row| {
         let along = |axis: usize| directions[axis][row] * spacing[axis] * (sizes[axis] / 2) as f64;
-        of(&offset, row, 0.0) + along(0) + along(1) + along(2)
+        value_or(&offset, row, 0.0) + along(0) + along(1) + along(2)
     });
     let [x, y, z] = directions;
     let geometry = Geometry::new(spacing, position, x, y, z).map_err(|e| Error::core(path, e))?;
@@ -268,7 +268,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let text = |numbers: &[f64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let directions = [geometry.read_dir, geometry.phase_dir, geometry.slice_dir].concat();
     let element = target.integers.map_or(Element::F32, |integers| integers.element);
-    let kind = TYPES.iter().find(|(_, of)| *of == element).map_or("MET_FLOAT", |(name, _)| name);
+    let kind = TYPES.iter().find(|(_, other)| *other == element).map_or("MET_FLOAT", |(name, _)| name);
     let header = format!(
         "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\nCompressedData = False\n\
          TransformMatrix = {}\nOffset = {}\nCenterOfRotation = 0 0 0\nElementSpacing = {}\nDimSize = {nx} {ny} {nz}\n\

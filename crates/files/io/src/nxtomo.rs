@@ -40,19 +40,19 @@ const PLACES: Places = Places { flats: KEYS, angles: ANGLES, lines: None };
 /// The entries of a file: groups that say they are an NXtomo, or that have images and their kinds. Those
 /// without images come last.
 fn entries(path: &Path, file: &hdf5::File) -> Vec<Entry> {
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     if let Ok(root) = file.group("/") {
-        seek(path, String::new(), root, &mut found);
+        seek(path, String::new(), root, &mut entries);
     }
-    found.sort_by_key(|entry| !entry.has_images());
-    found
+    entries.sort_by_key(|entry| !entry.has_images());
+    entries
 }
 
 /// Seeks in the group of that name.
-fn seek(path: &Path, name: String, group: Group, found: &mut Vec<Entry>) {
+fn seek(path: &Path, name: String, group: Group, entries: &mut Vec<Entry>) {
     // Links give one entry several names.
     let place = |group: &Group| group.loc_info().map(|info| (info.fileno, info.token)).ok();
-    if found.iter().any(|entry| place(&entry.group) == place(&group)) {
+    if entries.iter().any(|entry| place(&entry.group) == place(&group)) {
         return;
     }
     let says = dataset(path, &group, "definition").is_ok_and(|definition| {
@@ -61,7 +61,7 @@ fn seek(path: &Path, name: String, group: Group, found: &mut Vec<Entry>) {
     });
     let detector = detector(&group);
     if says || detector.as_ref().is_some_and(has_keys) {
-        found.push(Entry { name, group, detector });
+        entries.push(Entry { name, group, detector });
         return;
     }
     let depth = name.split('/').filter(|part| !part.is_empty()).count();
@@ -69,7 +69,7 @@ fn seek(path: &Path, name: String, group: Group, found: &mut Vec<Entry>) {
     // Names come from the file and need not be valid text.
     for member in members.iter().filter_map(|name| std::str::from_utf8(name.as_bytes()).ok()) {
         if let Ok(inner) = group.group(member) {
-            seek(path, format!("{name}/{member}").trim_start_matches('/').to_owned(), inner, found);
+            seek(path, format!("{name}/{member}").trim_start_matches('/').to_owned(), inner, entries);
         }
     }
 }
@@ -125,11 +125,11 @@ pub(crate) fn holds(path: &Path) -> Result<bool> {
 /// Opens a scan for the table of formats.
 pub(crate) fn projections(path: &Path, name: Option<&str>) -> Result<Projections> {
     let file = open(path, "a NeXus file (HDF5)")?;
-    let mut all = entries(path, &file);
-    let names: Vec<String> = all.iter().map(|entry| entry.name.clone()).collect();
+    let mut entries = entries(path, &file);
+    let names: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
     let mut notes = Vec::new();
-    let at = match name {
-        None if all.is_empty() => {
+    let index = match name {
+        None if entries.is_empty() => {
             let other =
                 || Error::not_this_format(path, "a NeXus file with an NXtomo entry", "another HDF5 file");
             return Err(leads_nowhere(path, &file).unwrap_or_else(other));
@@ -142,25 +142,27 @@ pub(crate) fn projections(path: &Path, name: Option<&str>) -> Result<Projections
                 let within = entry.name.strip_prefix(default);
                 within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && entry.has_images()
             };
-            all.iter().position(is_default).unwrap_or(0)
+            entries.iter().position(is_default).unwrap_or(0)
         }
         Some(_) => {
             let wanted = choose(path, "NXtomo entry", &names, name)?;
             names.iter().position(|known| *known == wanted).unwrap_or(0)
         }
     };
-    let others: Vec<&str> =
-        (0..all.len()).filter(|&i| i != at && all[i].has_images()).map(|i| &names[i][..]).collect();
+    let others: Vec<&str> = (0..entries.len())
+        .filter(|&i| i != index && entries[i].has_images())
+        .map(|i| &names[i][..])
+        .collect();
     if name.is_none() && !others.is_empty() {
         notes.push(format!(
             "the file holds {} scans: {} is taken; a colon chooses another one, {}:{}",
             others.len() + 1,
-            names[at],
+            names[index],
             path.display(),
             others.join(", :"),
         ));
     }
-    let entry = all.swap_remove(at);
+    let entry = entries.swap_remove(index);
     entry.projections(path, notes)
 }
 
@@ -174,22 +176,22 @@ impl Entry {
         })?;
         let detector = self.detector.as_ref();
         let listed = |group: &Group, name: &str| -> Result<Array1<f64>> {
-            let found = list(path, &dataset(path, group, name)?, name)?;
-            match found.len() == images {
-                true => Ok(found),
+            let values = list(path, &dataset(path, group, name)?, name)?;
+            match values.len() == images {
+                true => Ok(values),
                 false => {
-                    Err(Error::field(path, name, format!("one for each of {images} images"), found.len()))
+                    Err(Error::field(path, name, format!("one for each of {images} images"), values.len()))
                 }
             }
         };
-        let at = |name: &str| -> Result<Option<Array1<f64>>> {
+        let optional = |name: &str| -> Result<Option<Array1<f64>>> {
             detector
                 .filter(|detector| detector.link_exists(name))
                 .map(|detector| listed(detector, name))
                 .transpose()
         };
-        let control = at(CONTROL)?;
-        let mut keys = match (at(KEYS)?, &control) {
+        let control = optional(CONTROL)?;
+        let mut keys = match (optional(KEYS)?, &control) {
             (Some(keys), _) => keys,
             (None, Some(control)) => {
                 notes.push("the file has no image_key: image_key_control says what the images are".into());
@@ -208,9 +210,9 @@ impl Entry {
         }
         let mut kinds: [Vec<usize>; 3] = Default::default();
         let [mut alignment, mut invalid] = [0; 2];
-        for (at, &key) in keys.iter().enumerate() {
+        for (index, &key) in keys.iter().enumerate() {
             match key {
-                0.0 | 1.0 | 2.0 => kinds[key as usize].push(at),
+                0.0 | 1.0 | 2.0 => kinds[key as usize].push(index),
                 3.0 => invalid += 1,
                 ALIGNMENT => alignment += 1,
                 _ => return Err(Error::field(path, KEYS, "0, 1, 2 or 3", key)),
@@ -256,11 +258,11 @@ impl Entry {
         };
         let data: Dataset = dataset(path, group, name)?;
         let unit = angle(path, &data, name)?;
-        let all = list(path, &data, name)?;
-        if all.len() != images {
-            return Err(Error::field(path, name, format!("one for each of {images} images"), all.len()));
+        let angles = list(path, &data, name)?;
+        if angles.len() != images {
+            return Err(Error::field(path, name, format!("one for each of {images} images"), angles.len()));
         }
-        Ok(Some(kept.iter().map(|&at| all[at] * unit).collect()))
+        Ok(Some(kept.iter().map(|&index| angles[index] * unit).collect()))
     }
 
     fn pixel(&self, path: &Path, notes: &mut Vec<String>) -> Result<Option<PixelSize>> {
@@ -295,10 +297,10 @@ impl Source for Kept {
 
 /// Images that follow one another are read together.
 fn chosen(images: &[usize], read: impl Fn(Range<usize>) -> Result<Vec<f32>>) -> Result<Vec<f32>> {
-    let mut all = Vec::new();
+    let mut values = Vec::new();
     for run in images.chunk_by(|a, b| a + 1 == *b) {
         let part = read(run[0]..run[0] + run.len())?;
-        if all.is_empty() { all = part } else { all.extend(part) }
+        if values.is_empty() { values = part } else { values.extend(part) }
     }
-    Ok(all)
+    Ok(values)
 }

@@ -87,8 +87,8 @@ pub fn write_animation(path: impl AsRef<Path>, frames: ArrayView4<'_, u8>, milli
     }
     let frames = frames.as_standard_layout();
     let bytes = frames.as_slice().unwrap_or_default();
-    let all: Vec<&[u8]> = bytes.chunks((height * width * channels).max(1)).collect();
-    encode(path.as_ref(), [height, width], colour, &all, milliseconds)
+    let pictures: Vec<&[u8]> = bytes.chunks((height * width * channels).max(1)).collect();
+    encode(path.as_ref(), [height, width], colour, &pictures, milliseconds)
 }
 
 /// Pixels of the longer side of a preview, at least: fewer are a stamp on a screen.
@@ -209,7 +209,7 @@ impl SeriesTiles {
     fn picture(&self, shown: ArrayViewD<'_, f32>) -> Result<Picture> {
         let Self { repetitions, slices, .. } = self;
         let mut options = self.options.clone();
-        options.montage.slices = (repetitions.of == 1).then(|| slices.shown.clone());
+        options.montage.slices = (repetitions.count == 1).then(|| slices.shown.clone());
         if repetitions.shown.len() > 1 && slices.shown.len() > 1 {
             options.montage.columns = options.montage.columns.or(Some(slices.shown.len()));
         }
@@ -225,7 +225,7 @@ impl VolumeWriter for SeriesTiles {
             }
             _ => shown(slices, self.options.part),
         };
-        if self.repetitions.of == 1 {
+        if self.repetitions.count == 1 {
             self.picture = Some(self.picture(shown().view())?);
         } else if self.repetitions.shown.contains(&self.pushed) {
             self.tiles.push(shown().select(Axis(0), &self.slices.shown));
@@ -259,25 +259,26 @@ impl VolumeWriter for SeriesTiles {
 struct Chosen {
     what: &'static str,
     shown: Vec<usize>,
-    of: usize,
+    /// How many there are.
+    count: usize,
 }
 
 impl Chosen {
-    fn of(path: &Path, what: &'static str, chosen: Option<&[usize]>, of: usize) -> Result<Self> {
-        let shown = chosen.map_or_else(|| (0..of).collect(), <[usize]>::to_vec);
-        match shown.iter().find(|&&index| index >= of) {
-            Some(index) => Err(Error::field(path, what, format!("0 to {}", of.saturating_sub(1)), index)),
-            None => Ok(Self { what, shown, of }),
+    fn of(path: &Path, what: &'static str, chosen: Option<&[usize]>, count: usize) -> Result<Self> {
+        let shown = chosen.map_or_else(|| (0..count).collect(), <[usize]>::to_vec);
+        match shown.iter().find(|&&index| index >= count) {
+            Some(index) => Err(Error::field(path, what, format!("0 to {}", count.saturating_sub(1)), index)),
+            None => Ok(Self { what, shown, count }),
         }
     }
 
     /// Names what is shown where it is not all there is.
     fn some(&self) -> Option<String> {
-        let Self { what, shown, of } = self;
-        let all = (0..*of).all(|index| shown.contains(&index));
+        let Self { what, shown, count } = self;
+        let is_whole = (0..*count).all(|index| shown.contains(&index));
         let names: Vec<String> = shown.iter().map(usize::to_string).collect();
         let (plural, names) = (if shown.len() == 1 { "" } else { "s" }, names.join(", "));
-        (!all).then(|| format!("{what}{plural} {names} of 0 to {}", of - 1))
+        (!is_whole).then(|| format!("{what}{plural} {names} of 0 to {}", count - 1))
     }
 }
 

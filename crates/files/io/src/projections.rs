@@ -210,8 +210,8 @@ impl Projections {
     ///
     /// Errors: damage; numbers that are not finite; a view without photons; memory.
     pub fn lines(&mut self, count: usize, cpu: &Cpu) -> Result<Vec<f32>> {
-        let [all, rows, columns] = self.shape;
-        let part = self.done..all.min(self.done.saturating_add(count));
+        let [view_count, rows, columns] = self.shape;
+        let part = self.done..view_count.min(self.done.saturating_add(count));
         if part.is_empty() {
             return Ok(Vec::new());
         }

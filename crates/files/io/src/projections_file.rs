@@ -73,9 +73,9 @@ impl Projections {
         let input = Input::of(path);
         let format = input.format()?;
         let Some(open) = format.projections else {
-            let of = endings(|format| format.projections.is_some());
+            let readable = endings(|format| format.projections.is_some());
             return Err(Error::unsupported(&input.file, format!("reading a CT scan from {format}"))
-                .with_hint(format!("give a CT scan as {}", any_of(&of))));
+                .with_hint(format!("give a CT scan as {}", any_of(&readable))));
         };
         open(&input.file, input.name.as_deref())
     }
@@ -117,9 +117,9 @@ impl Projections {
         let angles = Some(angles);
         let header = Header { shape, frames: None, angles, geometry: None, pixel, notes, places: ARRAY };
         let held = Held { values: lines.into_raw_vec_and_offset().0, view: shape[1] * shape[2] };
-        let mut all = Self::new(path, "array", Box::new(held), header)?;
-        all.middle_mm = middle_mm;
-        Ok(all)
+        let mut projections = Self::new(path, "array", Box::new(held), header)?;
+        projections.middle_mm = middle_mm;
+        Ok(projections)
     }
 
     /// Whether a file holds a CT scan. Files of no known format hold none.
@@ -180,7 +180,7 @@ fn middle(place: &Geometry, shape: &[usize], sinogram: bool) -> Option<[f64; 2]>
         (0..axes).map(|axis| place.position_mm[axis] - place.spacing_mm[axis] * (size(axis) / 2) as f64);
     let is_turned = [place.read_dir, place.phase_dir] != [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
     let first: Vec<f64> = first.collect();
-    if is_turned || first.iter().all(|at| at.abs() < 1e-9) {
+    if is_turned || first.iter().all(|position| position.abs() < 1e-9) {
         return None;
     }
     let mut middle = [0.0; 2];
@@ -189,6 +189,6 @@ fn middle(place: &Geometry, shape: &[usize], sinogram: bool) -> Option<[f64; 2]>
     }
     // The voxel at n/2 of Rayspin's own images is the origin: their middle is half a voxel before it, or on
     // it.
-    let is_away = middle.iter().zip(place.spacing_mm).any(|(at, size)| at.abs() > 0.501 * size);
+    let is_away = middle.iter().zip(place.spacing_mm).any(|(position, size)| position.abs() > 0.501 * size);
     is_away.then_some(middle)
 }

@@ -78,9 +78,12 @@ pub(crate) fn image(path: &Path, said: Option<&str>) -> Result<ImageRead> {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
             Stop::Short(got) => Error::truncated(path, "the image", "all numbers", format!("{got} bytes")),
-            Stop::Range(at) => {
-                Error::field(path, "voxel", "values within single precision", format!("a larger one at {at}"))
-            }
+            Stop::Range(index) => Error::field(
+                path,
+                "voxel",
+                "values within single precision",
+                format!("a larger one at {index}"),
+            ),
         })?;
     let data = ArrayD::from_shape_vec(IxDyn(&shape), values)
         .map_err(|e| Error::field(path, "size", "a shape that fits the numbers", e))?;

@@ -44,7 +44,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<RtkGeometry> {
     let text = crate::read_text(path)?;
     let mut state = State {
         path,
-        found: RtkGeometry { projections: Vec::new(), radius_mm: None },
+        geometry: RtkGeometry { projections: Vec::new(), radius_mm: None },
         now: RtkProjection::default(),
     };
     let mut reader = Reader::from_str(&text);
@@ -85,7 +85,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<RtkGeometry> {
             _ => {}
         }
     }
-    if !open.is_empty() || state.found.projections.is_empty() {
+    if !open.is_empty() || state.geometry.projections.is_empty() {
         return Err(Error::truncated(
             path,
             "the geometry",
@@ -93,18 +93,18 @@ pub fn read(path: impl AsRef<Path>) -> Result<RtkGeometry> {
             "none, or no end",
         ));
     }
-    Ok(state.found)
+    Ok(state.geometry)
 }
 
 struct State<'a> {
     path: &'a Path,
-    found: RtkGeometry,
+    geometry: RtkGeometry,
     now: RtkProjection,
 }
 
 impl State<'_> {
     fn field(&self, name: &str) -> String {
-        format!("{name} of projection {}", self.found.projections.len())
+        format!("{name} of projection {}", self.geometry.projections.len())
     }
 
     /// Sets a parameter; whether it is the angle. Unknown elements, such as collimations, say nothing about
@@ -140,7 +140,7 @@ impl State<'_> {
             "SourceOffsetY" => now.source_offset_mm[1] = number,
             "ProjectionOffsetX" => now.projection_offset_mm[0] = number,
             "ProjectionOffsetY" => now.projection_offset_mm[1] = number,
-            _ => self.found.radius_mm = (number != 0.0).then_some(number),
+            _ => self.geometry.radius_mm = (number != 0.0).then_some(number),
         }
         Ok(matches!(name, "GantryAngle" | "Angle"))
     }
@@ -162,7 +162,7 @@ impl State<'_> {
                 return Err(Error::field(self.path, self.field("Matrix"), expected, format!("{numbers:?}")));
             }
         }
-        self.found.projections.push(self.now);
+        self.geometry.projections.push(self.now);
         Ok(())
     }
 }

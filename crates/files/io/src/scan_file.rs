@@ -123,11 +123,11 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
     let input = Input::of(path);
     let (path, name, format) = (&input.file, input.name.as_deref(), input.format()?);
     let Some(arrays) = &format.arrays else {
-        let of = endings(|format| format.reads_scans() || format.reads_arrays());
+        let readable = endings(|format| format.reads_scans() || format.reads_arrays());
         return Err(Error::unsupported(path, format!("reading raw data from {format}"))
             .with_hint(format!(
                 "give raw data as {}; ISMRMRD's converters make .h5 of vendors' files (siemens_to_ismrmrd and the like)",
-                any_of(&of)
+                any_of(&readable)
             )));
     };
     let images = arrays.images.map(|images| images(path)).transpose()?;
@@ -225,7 +225,13 @@ pub(crate) fn geometry_note(options: &ScanOptions) -> Option<String> {
 /// The images of a trajectory, in a format that numbers them.
 pub(crate) fn images_of(trajectory: &Path) -> Result<Option<Images>> {
     let input = Input::of(trajectory);
-    input.format()?.arrays.as_ref().and_then(|arrays| arrays.images).map(|of| of(&input.file)).transpose()
+    input
+        .format()?
+        .arrays
+        .as_ref()
+        .and_then(|arrays| arrays.images)
+        .map(|images_of| images_of(&input.file))
+        .transpose()
 }
 
 pub(crate) fn on_grid(path: &Path, grid: ArrayD<C32>, options: &ScanOptions) -> Result<Frame> {
@@ -316,9 +322,9 @@ pub(crate) fn read_points(path: &Path) -> Result<Runs<f64>> {
     let input = Input::of(path);
     let (path, format) = (&input.file, input.format()?);
     let Some(arrays) = &format.arrays else {
-        let of = endings(Format::reads_arrays);
+        let readable = endings(Format::reads_arrays);
         return Err(Error::unsupported(path, format!("reading a trajectory from {format}")).with_hint(
-            format!("give points [sample, dim] or BART's [3, readout, spoke], as {}", any_of(&of)),
+            format!("give points [sample, dim] or BART's [3, readout, spoke], as {}", any_of(&readable)),
         ));
     };
     (arrays.points)(path, input.name.as_deref())

@@ -189,8 +189,8 @@ fn partial_name(path: &Path, format: &Format) -> PathBuf {
 fn before_ending(path: &Path, format: &Format, text: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let ending = format.ending_of(path).map_or(0, str::len);
-    let at = name.len() - ending.min(name.len());
-    path.with_file_name(format!("{}{text}{}", &name[..at], &name[at..]))
+    let end = name.len() - ending.min(name.len());
+    path.with_file_name(format!("{}{text}{}", &name[..end], &name[end..]))
 }
 
 /// The files of an image's stacks: its own name where it is one stack, else numbered names, `image_1.nii.gz`

@@ -135,17 +135,17 @@ impl AnyImage {
     /// Says how many numbers are not finite, where some are not.
     pub(crate) fn not_finite_note(&self) -> Option<String> {
         fn count<T: Sync>(data: &ArrayD<T>, finite: impl Fn(&T) -> bool + Sync) -> (usize, usize) {
-            let of = |part: &[T]| part.iter().filter(|value| !finite(value)).count();
+            let not_finite = |part: &[T]| part.iter().filter(|value| !finite(value)).count();
             let slice = data.as_slice_memory_order().unwrap_or_default();
-            (slice.par_chunks(1 << 16).map(of).sum(), slice.len())
+            (slice.par_chunks(1 << 16).map(not_finite).sum(), slice.len())
         }
-        let (some, all) = match self {
+        let (some, count) = match self {
             Self::Real(image) => count(image.data(), |value| value.is_finite()),
             Self::Complex(image) => count(image.data(), |value| value.is_finite()),
         };
         let message = || {
             format!(
-                "{some} of {all} numbers are not finite (NaN or infinite): nothing can be told of these voxels"
+                "{some} of {count} numbers are not finite (NaN or infinite): nothing can be told of these voxels"
             )
         };
         (some > 0).then(message)

@@ -121,15 +121,15 @@ fn read_folder(folder: &Folder) -> Result<Pages> {
     let numbered = files.par_iter().zip(values.par_chunks_mut((rows * columns).max(1)));
     let others: Vec<Vec<String>> = numbered
         .map(|(file, to)| {
-            let found = read_pages(file)?;
-            let size = page(file, found.shape)?;
+            let pages = read_pages(file)?;
+            let size = page(file, pages.shape)?;
             if size != [rows, columns] {
                 let expected = format!("{rows} x {columns} numbers, as {} has", error::name(first));
                 return Err(Error::field(file, "page 0", expected, format!("{} x {}", size[0], size[1])));
             }
-            to.copy_from_slice(&found.values);
-            rounded.fetch_or(found.rounded, Ordering::Relaxed);
-            Ok(found.notes)
+            to.copy_from_slice(&pages.values);
+            rounded.fetch_or(pages.rounded, Ordering::Relaxed);
+            Ok(pages.notes)
         })
         .collect::<Result<_>>()?;
     for note in others.into_iter().flatten() {
@@ -149,7 +149,7 @@ fn read_pages(path: &Path) -> Result<Pages> {
     }
 }
 
-fn read_some(path: &Path, all: bool) -> Result<Pages> {
+fn read_some(path: &Path, is_whole: bool) -> Result<Pages> {
     let file = opening::open(path)?;
     let length = file.metadata().map_err(|e| Error::read(path, e))?.len();
     let file = Patched::new(BufReader::with_capacity(1 << 18, file));
@@ -179,7 +179,7 @@ fn read_some(path: &Path, all: bool) -> Result<Pages> {
             }
             decoder.next_image().map_err(|e| fail(path, number, e))?;
         }
-        if !all && stored::is_beside(&mut decoder).map_err(|e| fail(path, number, e))? {
+        if !is_whole && stored::is_beside(&mut decoder).map_err(|e| fail(path, number, e))? {
             beside += 1;
             continue;
         }
@@ -404,11 +404,11 @@ impl Page {
             Stop::Io(e) => Error::read(path, e),
             Stop::Memory(e) => Error::core(path, e),
             Stop::Short(got) => Error::truncated(path, "the stack", "all pages", format!("{got} bytes")),
-            Stop::Range(at) => Error::field(
+            Stop::Range(index) => Error::field(
                 path,
                 "numbers",
                 "values within single precision",
-                format!("a larger one at {at}"),
+                format!("a larger one at {index}"),
             ),
         })?;
         let (number_type, stated) = (element.into(), Stated::default());

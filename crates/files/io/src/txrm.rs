@@ -83,8 +83,8 @@ impl Streams {
             Stop::Short(got) => {
                 Error::truncated(path, name, format!("{count} numbers"), format!("{got} bytes"))
             }
-            Stop::Range(at) => {
-                Error::field(path, name, "values within single precision", format!("a larger one at {at}"))
+            Stop::Range(index) => {
+                Error::field(path, name, "values within single precision", format!("a larger one at {index}"))
             }
         })
     }
@@ -102,11 +102,11 @@ impl Streams {
     }
 
     fn size(&mut self, name: &str) -> Result<usize> {
-        let found = self.integer(name)?;
-        usize::try_from(found)
+        let size = self.integer(name)?;
+        usize::try_from(size)
             .ok()
             .filter(|&n| n > 0)
-            .ok_or_else(|| Error::field(&self.path, name, "a positive number", found))
+            .ok_or_else(|| Error::field(&self.path, name, "a positive number", size))
     }
 
     fn element(&mut self, name: &str) -> Result<Element> {
@@ -123,9 +123,9 @@ impl Streams {
         if !self.has(name) {
             return Ok(None);
         }
-        let all = self.numbers(name, Element::F32, None)?;
-        let Some(&first) = all.first() else { return Ok(None) };
-        match all.iter().find(|&&other| (other - first).abs() > 1e-3 * first.abs()) {
+        let distances = self.numbers(name, Element::F32, None)?;
+        let Some(&first) = distances.first() else { return Ok(None) };
+        match distances.iter().find(|&&other| (other - first).abs() > 1e-3 * first.abs()) {
             Some(other) => Err(Error::field(
                 &self.path,
                 name,
@@ -179,7 +179,9 @@ pub(crate) fn projections(path: &Path, _: Option<&str>) -> Result<Projections> {
     let pixel = is_size.then_some(PixelSize { mm: [pixel_mm; 2], at_object: true });
     let shifted = ["Alignment/X-Shifts", "Alignment/Y-Shifts"].into_iter().any(|name| {
         file.has(name)
-            && file.numbers(name, Element::F32, None).is_ok_and(|all| all.iter().any(|shift| *shift != 0.0))
+            && file
+                .numbers(name, Element::F32, None)
+                .is_ok_and(|shifts| shifts.iter().any(|shift| *shift != 0.0))
     });
     if shifted {
         notes.push("the shifts of each view that the file states (Alignment) are not applied".into());

@@ -167,12 +167,12 @@ fn rename_all(mut ready: Vec<Ready>) -> Result<()> {
     });
     // One that cannot have its name keeps no other from it: the record of a run is the last.
     let renamed = listed.and_then(|()| {
-        let mut all = Ok(());
+        let mut result = Ok(());
         for one in &mut ready {
             let renamed = rename(&mut one.temporary, &one.place, &mut files, exchange);
-            all = all.and(renamed.map_err(|source| Error::write(&one.wanted, source)));
+            result = result.and(renamed.map_err(|source| Error::write(&one.wanted, source)));
         }
-        all
+        result
     });
     // What is left over takes the lock when it goes.
     drop(files);

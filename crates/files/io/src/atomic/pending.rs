@@ -273,10 +273,10 @@ struct Target {
 impl Target {
     fn of(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
-            Ok(found) if found.is_file() => {
-                Ok(Self { path: fs::canonicalize(path)?, permissions: Some(found.permissions()) })
+            Ok(metadata) if metadata.is_file() => {
+                Ok(Self { path: fs::canonicalize(path)?, permissions: Some(metadata.permissions()) })
             }
-            Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             // Renaming over a device or a pipe would replace it.
             Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

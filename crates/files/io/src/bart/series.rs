@@ -23,7 +23,7 @@ pub(super) struct CflSeries {
     frames: usize,
     pushed: usize,
     /// Planes from the start of the file to where it stands.
-    at: usize,
+    next: usize,
 }
 
 impl CflSeries {
@@ -44,7 +44,7 @@ impl CflSeries {
         }
         let pending = Pending::create(&file_pair(path).0)?;
         let file = BufWriter::with_capacity(1 << 20, pending.open()?);
-        Ok(Self { pending, file, values, layout, volume, frames, pushed: 0, at: 0 })
+        Ok(Self { pending, file, values, layout, volume, frames, pushed: 0, next: 0 })
     }
 
     /// The planes of the file before plane `index` of the volume that is pushed.
@@ -95,7 +95,7 @@ impl VolumeWriter for CflSeries {
         for (index, plane) in volume.outer_iter().enumerate() {
             let fail = |e| Error::write(self.pending.wanted(), e);
             let place = self.place(index, planes);
-            if place != self.at {
+            if place != self.next {
                 self.file.seek(SeekFrom::Start(place as u64 * bytes)).map_err(fail)?;
             }
             let written = match self.values {
@@ -106,7 +106,7 @@ impl VolumeWriter for CflSeries {
                 }
             };
             written.map_err(fail)?;
-            self.at = place + 1;
+            self.next = place + 1;
         }
         self.pushed += 1;
         Ok(())

@@ -120,15 +120,15 @@ impl Layout {
     /// An array `[frame, coil, z, y, x]` in BART's order, all sixteen dimensions. Errors: `frames` that do
     /// not multiply to the number of frames, or another number of axes.
     pub fn to_bart<'a>(&self, data: ArrayViewD<'a, C32>) -> Result<CowArray<'a, C32, IxDyn>> {
-        let found = data.shape().to_vec();
+        let data_shape = data.shape().to_vec();
         let frames = rayspin_core::voxels(&self.frames)?;
         let expected = || format!("[{frames}, coil, z, y, x]");
         let mismatch =
-            || Error::Shape { what: "frames".into(), expected: expected(), found: format_shape(&found) };
-        if found.len() != 5 || found[0] != frames {
+            || Error::Shape { what: "frames".into(), expected: expected(), found: format_shape(&data_shape) };
+        if data_shape.len() != 5 || data_shape[0] != frames {
             return Err(mismatch());
         }
-        let shape: Vec<usize> = self.frames.iter().rev().chain(&found[1..]).copied().collect();
+        let shape: Vec<usize> = self.frames.iter().rev().chain(&data_shape[1..]).copied().collect();
         let ordered: CowArray<'a, C32, IxDyn> = if data.is_standard_layout() {
             data.into()
         } else {

@@ -142,7 +142,8 @@ impl Images {
     pub(crate) fn place(&self, label: &Label) -> usize {
         let numbers = [label.contrast, label.phase, label.repetition, label.slice];
         let counters = self.counters();
-        let counter = |index| counters.iter().position(|&own| own == index).map_or(0, |at| numbers[at]);
+        let counter =
+            |index| counters.iter().position(|&own| own == index).map_or(0, |position| numbers[position]);
         (dim::MAPS..DIMS).rev().fold(0, |place, index| {
             let size = self.dims[index];
             place * size + usize::from(counter(index)).min(size - 1)
@@ -182,7 +183,8 @@ impl Images {
     /// Where the image axes of some of them go, when they are written as one array: slices along SLICE,
     /// repetitions where they were.
     pub(crate) fn layout(&self, labels: &[Label], along_trajectory: bool) -> Layout {
-        let distinct = |of: fn(&Label) -> u16| labels.iter().map(of).collect::<BTreeSet<u16>>().len();
+        let distinct =
+            |counter: fn(&Label) -> u16| labels.iter().map(counter).collect::<BTreeSet<u16>>().len();
         let cut = if along_trajectory { Axes::default() } else { Axes::of(&self.dims) };
         let axes = match (distinct(|label| label.slice), cut) {
             (0 | 1, cut) => cut,

@@ -176,13 +176,13 @@ fn expect_size(file: &File, data: &Path, header: &Path, dims: &[usize; DIMS]) ->
     let count = element::count(dims, 8).ok_or_else(|| {
         Error::field(header, "Dimensions", "a product that fits the address space", line(dims))
     })?;
-    let found = file.metadata().map_err(|e| Error::read(data, e))?.len();
+    let length = file.metadata().map_err(|e| Error::read(data, e))?.len();
     let expected = count as u64 * 8;
-    if found < expected {
-        return Err(Error::truncated(data, "the array", promise(header, dims), format!("{found} bytes")));
+    if length < expected {
+        return Err(Error::truncated(data, "the array", promise(header, dims), format!("{length} bytes")));
     }
-    if found > expected {
-        return Err(Error::field(data, "file size", promise(header, dims), format!("{found} bytes"))
+    if length > expected {
+        return Err(Error::field(data, "file size", promise(header, dims), format!("{length} bytes"))
             .with_hint("check that the .hdr file belongs to the .cfl file"));
     }
     Ok(count)

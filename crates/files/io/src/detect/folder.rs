@@ -19,27 +19,27 @@ impl Folder {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let entries = std::fs::read_dir(path).map_err(|e| Error::open(path, e))?;
         let entries: std::io::Result<Vec<_>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-        let mut found = entries.map_err(|e| Error::read(path, e))?;
+        let mut files = entries.map_err(|e| Error::read(path, e))?;
         let index =
-            found.iter().find(|file| is_index(file) && file.is_file() && detect(file).is_ok()).cloned();
-        found.retain(|file| !name(file).starts_with('.') && !is_index(file));
-        found.sort();
-        let (found, within): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.is_file());
+            files.iter().find(|file| is_index(file) && file.is_file() && detect(file).is_ok()).cloned();
+        files.retain(|file| !name(file).starts_with('.') && !is_index(file));
+        files.sort();
+        let (files, within): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.is_file());
         // A link to a file that is gone.
         if let Some((lost, error)) = within.iter().find_map(|entry| Some((entry, entry.metadata().err()?))) {
             return Err(Error::open(lost, error));
         }
         // Pipes, sockets and devices cannot be read, and may bear a name of the image's files.
         let (within, special): (Vec<_>, Vec<_>) = within.into_iter().partition(|entry| entry.is_dir());
-        let (mut folder, mut others) = Self::sorted(path, found)?;
+        let (mut folder, mut others) = Self::sorted(path, files)?;
         others.extend(special);
         if let (None, Some(index)) = (&folder, index) {
             let (indexed, unknown) = Self::sorted(path, dicom::indexed(&index)?)?;
             folder = indexed;
             others.extend(unknown);
         }
-        let of: Vec<&str> = FORMATS.iter().filter(|f| f.reads_folders()).map(|f| f.name).collect();
-        let expected = format!("a folder of {} files", any_of(&of));
+        let names: Vec<&str> = FORMATS.iter().filter(|f| f.reads_folders()).map(|f| f.name).collect();
+        let expected = format!("a folder of {} files", any_of(&names));
         match folder {
             Some(folder) if folder.format.reads_folders() => Self { others, ..folder }.expect_whole(),
             Some(folder) => {

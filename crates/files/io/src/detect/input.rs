@@ -32,7 +32,8 @@ impl Input {
         let Some(text) = path.to_str().filter(|text| text.contains(':') && !is_input(path)) else {
             return whole();
         };
-        let parts = || text.match_indices(':').map(|(at, _)| (Path::new(&text[..at]), &text[at + 1..]));
+        let parts =
+            || text.match_indices(':').map(|(colon, _)| (Path::new(&text[..colon]), &text[colon + 1..]));
         let there = parts().find(|(file, _)| is_input(file));
         let like_a_file = || parts().find(|(file, _)| Format::of_name(file).is_some());
         match there.or_else(like_a_file) {
@@ -46,22 +47,22 @@ impl Input {
     /// The file's format. Errors: as [`detect`](super::detect); a name in a file of a format that holds one
     /// thing.
     pub(crate) fn format(&self) -> Result<&'static Format> {
-        self.found().map(|found| found.format())
+        self.found().map(|detected| detected.format())
     }
 
     /// The file or folder. Errors: as of [`Input::format`].
     pub(crate) fn found(&self) -> Result<Found> {
-        let found = Found::of(&self.file)?;
-        let format = found.format();
+        let detected = Found::of(&self.file)?;
+        let format = detected.format();
         match &self.name {
             Some(name) if !format.has_names() && !format.described => {
-                let of = endings(Format::has_names);
-                let expected = format!("a file of several arrays, series or scans ({})", any_of(&of));
+                let several = endings(Format::has_names);
+                let expected = format!("a file of several arrays, series or scans ({})", any_of(&several));
                 let many = format!("'{name}' of one that holds one ({format})");
                 Err(Error::field(&self.file, "name after the colon", expected, many)
                     .with_hint("leave the colon and the name out"))
             }
-            _ => Ok(found),
+            _ => Ok(detected),
         }
     }
 }

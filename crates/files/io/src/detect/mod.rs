@@ -29,17 +29,17 @@ impl Format {
     }
 }
 
-/// The endings to advise for formats that `of` chooses, in the order of [`FORMATS`].
+/// The endings to advise for formats that `fits` chooses, in the order of [`FORMATS`].
 ///
 /// ```
 /// use rayspin_io::{Format, endings};
 /// assert_eq!(endings(Format::writes_arrays), [".cfl", ".npy"]);
 /// ```
-pub fn endings(of: impl Fn(&Format) -> bool) -> Vec<&'static str> {
-    FORMATS.iter().filter(|format| of(format)).flat_map(|format| format.endings).copied().collect()
+pub fn endings(fits: impl Fn(&Format) -> bool) -> Vec<&'static str> {
+    FORMATS.iter().filter(|format| fits(format)).flat_map(|format| format.endings).copied().collect()
 }
 
-/// The format that the name of an output stands for. Errors: an ending of none that `of` chooses.
+/// The format that the name of an output stands for. Errors: an ending of none that `fits` chooses.
 ///
 /// ```
 /// use rayspin_io::{Format, expect_ending};
@@ -47,10 +47,10 @@ pub fn endings(of: impl Fn(&Format) -> bool) -> Vec<&'static str> {
 /// assert!(expect_ending("out/image.jpg", Format::writes_images).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn expect_ending(path: impl AsRef<Path>, of: impl Fn(&Format) -> bool) -> Result<&'static Format> {
+pub fn expect_ending(path: impl AsRef<Path>, fits: impl Fn(&Format) -> bool) -> Result<&'static Format> {
     let path = path.as_ref();
-    Format::of_name(path).filter(|format| of(format)).ok_or_else(|| {
-        let expected = format!("the ending {}", any_of(&endings(of)));
+    Format::of_name(path).filter(|format| fits(format)).ok_or_else(|| {
+        let expected = format!("the ending {}", any_of(&endings(fits)));
         let found = path.file_name().unwrap_or_default().to_string_lossy();
         Error::field(path, "name of the output", expected, found)
             .with_hint("the format of an output follows its name")
@@ -113,7 +113,7 @@ fn complete(path: &Path) -> bool {
 /// The format of several files whose common name, which is no file itself, `path` is.
 fn of_common_name(path: &Path) -> Option<&'static Format> {
     let complete =
-        |format: &&Format| format.parts.is_some_and(|of| of(path).iter().all(|part| part.is_file()));
+        |format: &&Format| format.parts.is_some_and(|parts| parts(path).iter().all(|part| part.is_file()));
     FORMATS.iter().filter(|_| !path.exists()).find(complete)
 }
 
@@ -136,7 +136,7 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format> {
-    Found::of(&Input::of(path).file).map(|found| found.format())
+    Found::of(&Input::of(path).file).map(|detected| detected.format())
 }
 
 /// What is at a path.
@@ -208,7 +208,7 @@ fn of_content(start: &[u8]) -> Option<&'static Format> {
         return Some(format);
     }
     let told = FORMATS.iter().filter_map(|format| Some((format.has_magic(start)?, format)));
-    told.min_by_key(|(at, _)| *at).map(|(_, format)| format)
+    told.min_by_key(|(offset, _)| *offset).map(|(_, format)| format)
 }
 
 fn unknown(path: &Path, found: &str) -> Error {

@@ -90,7 +90,7 @@ impl<'p> File<'p> {
         if !bytes.get(PREAMBLE..).is_some_and(|rest| rest.starts_with(MAGIC)) {
             return Err(Error::not_this_format(path, "a DICOM file", "another signature"));
         }
-        let mut meta = Parser { path, bytes: &bytes, at: PREAMBLE + MAGIC.len(), syntax: EXPLICIT };
+        let mut meta = Parser { path, bytes: &bytes, offset: PREAMBLE + MAGIC.len(), syntax: EXPLICIT };
         let mut uid = None;
         // The group's length is often wrong: the elements' numbers say which belong to it.
         while meta.peek_group() == Some(2) {
@@ -101,7 +101,7 @@ impl<'p> File<'p> {
         }
         let uid = uid.ok_or_else(|| Error::field(path, tag::TRANSFER_SYNTAX.name, "a UID", "none"))?;
         let syntax = Syntax::of(path, &uid)?;
-        let start = meta.at;
+        let start = meta.offset;
         let elements = if syntax.deflated {
             inflated(path, &bytes[start..], syntax)?
         } else {
@@ -113,7 +113,7 @@ impl<'p> File<'p> {
 
     /// The elements up to the pixels. Errors: elements that are cut short or nested without end.
     pub(super) fn dataset(&self) -> Result<Dataset<'_>> {
-        let mut parser = Parser { path: self.path, bytes: &self.elements, at: 0, syntax: self.syntax };
+        let mut parser = Parser { path: self.path, bytes: &self.elements, offset: 0, syntax: self.syntax };
         parser.dataset(End::OfBytes, 0)
     }
 }
@@ -139,7 +139,7 @@ fn inflated(path: &Path, deflated: &[u8], syntax: Syntax) -> Result<Vec<u8>> {
                 return Ok(bytes);
             }
         }
-        match (Parser { path, bytes: &bytes, at: 0, syntax }).end_of_pixels()? {
+        match (Parser { path, bytes: &bytes, offset: 0, syntax }).end_of_pixels()? {
             end if end > most => most = end,
             _ => return Ok(bytes),
         }
@@ -170,7 +170,7 @@ impl<'a> Value<'a> {
         match self {
             Self::Bytes(bytes) => {
                 let text = bytes.trim_ascii_end();
-                let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
+                let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                 Some(String::from_utf8_lossy(text[..end].trim_ascii()))
             }
             _ => None,
@@ -295,18 +295,18 @@ fn name_of(number: u32) -> String {
 struct Parser<'a, 'p> {
     path: &'p Path,
     bytes: &'a [u8],
-    at: usize,
+    offset: usize,
     syntax: Syntax,
 }
 
 impl<'a> Parser<'a, '_> {
     fn take(&mut self, count: usize, what: impl Fn() -> String) -> Result<&'a [u8]> {
-        let rest = &self.bytes[self.at..];
+        let rest = &self.bytes[self.offset..];
         let Some(taken) = rest.get(..count) else {
             let (expected, found) = (format!("{count} bytes"), format!("{} bytes", rest.len()));
             return Err(Error::truncated(self.path, what(), expected, found));
         };
-        self.at += count;
+        self.offset += count;
         Ok(taken)
     }
 
@@ -326,7 +326,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn peek_group(&self) -> Option<u16> {
-        let bytes = self.bytes.get(self.at..self.at + 2)?;
+        let bytes = self.bytes.get(self.offset..self.offset + 2)?;
         Some(u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
@@ -335,20 +335,20 @@ impl<'a> Parser<'a, '_> {
             let expected = format!("at most {DEEPEST} in each other");
             return Err(Error::field(self.path, "sequences", expected, "more"));
         }
-        let mut all =
+        let mut dataset =
             Dataset { elements: Vec::new(), big_endian: self.syntax.big_endian, pixel_words: false };
-        while self.at < self.bytes.len() {
-            let start = self.at;
+        while self.offset < self.bytes.len() {
+            let start = self.offset;
             let number = self.number()?;
             if end == End::Delimiter && number == ITEM_END {
                 self.u32()?;
-                return Ok(all);
+                return Ok(dataset);
             }
-            all.pixel_words = self.syntax.explicit && self.bytes[self.at..].starts_with(b"OW");
-            self.at = start;
+            dataset.pixel_words = self.syntax.explicit && self.bytes[self.offset..].starts_with(b"OW");
+            self.offset = start;
             let (number, value) = self.element(depth)?;
             if !matches!(value, Value::Skipped) {
-                all.elements.push((number, value));
+                dataset.elements.push((number, value));
             }
             // Nothing is read that follows the pixels.
             if depth == 0 && number == tag::PIXEL_DATA.number {
@@ -356,7 +356,7 @@ impl<'a> Parser<'a, '_> {
             }
         }
         match end {
-            End::OfBytes => Ok(all),
+            End::OfBytes => Ok(dataset),
             End::Delimiter => {
                 Err(Error::truncated(self.path, "a sequence", "its end", "the end of the file"))
             }
@@ -368,13 +368,13 @@ impl<'a> Parser<'a, '_> {
     fn end_of_pixels(&mut self) -> Result<usize> {
         let mut elements = Vec::new();
         loop {
-            let start = self.at;
+            let start = self.offset;
             let (number, _, length) = self.head().map_err(|_| self.no_pixels())?;
             let holders = [tag::PIXEL_DATA, tag::FLOAT_PIXELS, tag::DOUBLE_PIXELS];
             if let Some(holder) = holders.iter().find(|tag| tag.number == number) {
-                let all = Dataset { elements, big_endian: self.syntax.big_endian, pixel_words: false };
-                let short = |tag| usize::from(all.short(tag).unwrap_or(0));
-                let frames = all.number(self.path, tag::FRAMES)?.map_or(1, |frames| frames as usize);
+                let dataset = Dataset { elements, big_endian: self.syntax.big_endian, pixel_words: false };
+                let short = |tag| usize::from(dataset.short(tag).unwrap_or(0));
+                let frames = dataset.number(self.path, tag::FRAMES)?.map_or(1, |frames| frames as usize);
                 let sizes = [short(tag::COLUMNS), frames, short(tag::BITS_ALLOCATED).div_ceil(8)];
                 let needed = sizes.into_iter().fold(short(tag::ROWS), usize::saturating_mul);
                 let length = length as usize;
@@ -383,9 +383,9 @@ impl<'a> Parser<'a, '_> {
                     let found = format!("{length} bytes");
                     return Err(Error::field(self.path, holder.name, expected, found));
                 }
-                return Ok(self.at + length);
+                return Ok(self.offset + length);
             }
-            self.at = start;
+            self.offset = start;
             elements.push(self.element(0).map_err(|_| self.no_pixels())?);
         }
     }
@@ -439,7 +439,7 @@ impl<'a> Parser<'a, '_> {
             length => {
                 let bytes = self.take(length as usize, name)?;
                 if wanted {
-                    let items = |syntax| Parser { path: self.path, bytes, at: 0, syntax }.items(depth);
+                    let items = |syntax| Parser { path: self.path, bytes, offset: 0, syntax }.items(depth);
                     Value::Items(match kind {
                         // Some programs keep the syntax of the file.
                         b"UN" => items(self.syntax.of_unknown()).or_else(|_| items(self.syntax))?,
@@ -456,12 +456,12 @@ impl<'a> Parser<'a, '_> {
     /// The items of a sequence, up to its delimiter or the end of the bytes.
     fn items(&mut self, depth: usize) -> Result<Vec<Dataset<'a>>> {
         let mut items = Vec::new();
-        while self.at < self.bytes.len() {
+        while self.offset < self.bytes.len() {
             match (self.number()?, self.u32()?) {
                 (ITEM, UNDEFINED) => items.push(self.dataset(End::Delimiter, depth + 1)?),
                 (ITEM, length) => {
                     let bytes = self.take(length as usize, || "an item".into())?;
-                    let mut inner = Parser { path: self.path, bytes, at: 0, syntax: self.syntax };
+                    let mut inner = Parser { path: self.path, bytes, offset: 0, syntax: self.syntax };
                     items.push(inner.dataset(End::OfBytes, depth + 1)?);
                 }
                 (SEQUENCE_END, _) => break,

@@ -72,7 +72,7 @@ pub(super) fn decimal(number: f64) -> String {
     }
     let rounded =
         (0..LONGEST).flat_map(|digits| [format!("{number:.digits$}"), format!("{number:.digits$e}")]);
-    let off = |text: &String| text.parse::<f64>().map_or(f64::MAX, |found| (found - number).abs());
+    let off = |text: &String| text.parse::<f64>().map_or(f64::MAX, |value| (value - number).abs());
     let fits = rounded.filter(|text| text.len() <= LONGEST);
     fits.min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or_else(|| "0".into())
 }

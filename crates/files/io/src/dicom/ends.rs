@@ -35,11 +35,11 @@ fn before(planes: &[Plane]) -> Option<String> {
 /// Fewer slices than the files say there are. Some files count the images of one acquisition, and some the
 /// images of the whole series.
 fn of_stated(planes: &[Plane]) -> Vec<String> {
-    let mut found = BTreeMap::new();
-    for stated in planes.iter().filter_map(|plane| plane.of) {
-        *found.entry(stated).or_insert(0) += 1;
+    let mut counts = BTreeMap::new();
+    for stated in planes.iter().filter_map(|plane| plane.stated_count) {
+        *counts.entry(stated).or_insert(0) += 1;
     }
-    let short = found.into_iter().filter(|((stated, _), here)| here < stated);
+    let short = counts.into_iter().filter(|((stated, _), here)| here < stated);
     short
         .map(|((stated, name), here)| {
             format!("{name} states {stated} images, and {here} are here: others may be missing at an end")

@@ -11,8 +11,8 @@ use crate::{Error, Result};
 /// Errors: no DICOM file; a name that leads out of the folder; no names.
 pub(crate) fn indexed(index: &Path) -> Result<Vec<PathBuf>> {
     let file = dataset::File::read(index)?;
-    let all = file.dataset()?;
-    let names = all.items(tag::RECORDS).iter().filter_map(|record| record.text(tag::REFERENCED_FILE));
+    let dataset = file.dataset()?;
+    let names = dataset.items(tag::RECORDS).iter().filter_map(|record| record.text(tag::REFERENCED_FILE));
     let files: Vec<PathBuf> = names
         .map(|name| {
             let within: PathBuf = name.split('\\').map(str::trim).collect();
@@ -25,8 +25,8 @@ pub(crate) fn indexed(index: &Path) -> Result<Vec<PathBuf>> {
                 ));
             }
             let small = || PathBuf::from(within.to_string_lossy().to_lowercase());
-            let found = [within.clone(), small()].map(|name| index.with_file_name(name));
-            Ok(found.iter().find(|file| file.is_file()).unwrap_or(&found[0]).clone())
+            let candidates = [within.clone(), small()].map(|name| index.with_file_name(name));
+            Ok(candidates.iter().find(|file| file.is_file()).unwrap_or(&candidates[0]).clone())
         })
         .collect::<Result<_>>()?;
     match files.is_empty() {

@@ -47,7 +47,7 @@ impl Frame {
 
     fn of_stream(stream: &[u8], [rows, columns]: [usize; 2]) -> Result<Self, String> {
         let cut = || "a header that is cut short".to_owned();
-        let mut bytes = Bytes { all: stream, at: START.len() };
+        let mut bytes = Bytes { bytes: stream, offset: START.len() };
         let segment = usize::from(bytes.u16().ok_or_else(cut)?);
         let end = START.len() + segment;
         bytes.u16().ok_or_else(cut)?;
@@ -93,10 +93,10 @@ fn codestreams(encoded: &[u8]) -> Vec<&[u8]> {
     if encoded.starts_with(START) {
         return vec![encoded];
     }
-    let mut found = Vec::new();
-    let mut bytes = Bytes { all: encoded, at: 0 };
+    let mut streams = Vec::new();
+    let mut bytes = Bytes { bytes: encoded, offset: 0 };
     while let (Some(length), Some(kind)) = (bytes.u32(), bytes.u32()) {
-        let head = bytes.at;
+        let head = bytes.offset;
         let inside = match length {
             0 => Some(u64::MAX),
             1 => bytes
@@ -106,15 +106,15 @@ fn codestreams(encoded: &[u8]) -> Vec<&[u8]> {
             length => Some(u64::from(length).saturating_sub(8)),
         };
         let Some(inside) = inside else { break };
-        let start = bytes.at.max(head);
+        let start = bytes.offset.max(head);
         let end = start.saturating_add(usize::try_from(inside).unwrap_or(usize::MAX)).min(encoded.len());
         let content = encoded.get(start..end).unwrap_or_default();
         if kind == u32::from_be_bytes(*b"jp2c") && content.starts_with(START) {
-            found.push(content);
+            streams.push(content);
         }
-        bytes.at = end;
+        bytes.offset = end;
     }
-    found
+    streams
 }
 
 /// How blocks are cut: as the main header says, or as a tile's own header does.
@@ -127,15 +127,15 @@ struct Style {
     precincts: Vec<[u32; 2]>,
 }
 
-/// Every style of a stream whose segments begin at `at`.
-fn styles(stream: &[u8], at: usize) -> Vec<Style> {
-    let mut bytes = Bytes { all: stream, at };
-    let (mut all, mut layers, mut part_end) = (Vec::new(), 1, stream.len());
+/// Every style of a stream whose segments begin at `start`.
+fn styles(stream: &[u8], start: usize) -> Vec<Style> {
+    let mut bytes = Bytes { bytes: stream, offset: start };
+    let (mut styles, mut layers, mut part_end) = (Vec::new(), 1, stream.len());
     while let Some(marker) = bytes.u16() {
-        let start = bytes.at;
+        let start = bytes.offset;
         if marker == DATA {
             // The next tile-part.
-            bytes.at = part_end.max(start);
+            bytes.offset = part_end.max(start);
             continue;
         }
         let Some(length) = bytes.u16() else { break };
@@ -147,18 +147,18 @@ fn styles(stream: &[u8], at: usize) -> Vec<Style> {
             COD => {
                 let style = bytes.u8().unwrap_or(0);
                 layers = bytes.skip(1).and_then(Bytes::u16).map_or(1, u64::from);
-                all.extend(bytes.skip(1).and_then(|bytes| Style::of(bytes, style, layers)));
+                styles.extend(bytes.skip(1).and_then(|bytes| Style::of(bytes, style, layers)));
             }
             COC => {
                 // One component has a number of one byte.
                 let style = bytes.skip(1).and_then(Bytes::u8).unwrap_or(0);
-                all.extend(Style::of(&mut bytes, style, layers));
+                styles.extend(Style::of(&mut bytes, style, layers));
             }
             _ => {}
         }
-        bytes.at = start.saturating_add(usize::from(length.max(2)));
+        bytes.offset = start.saturating_add(usize::from(length.max(2)));
     }
-    all
+    styles
 }
 
 impl Style {
@@ -201,14 +201,14 @@ impl Style {
 
 /// Big-endian numbers, one after another.
 struct Bytes<'a> {
-    all: &'a [u8],
-    at: usize,
+    bytes: &'a [u8],
+    offset: usize,
 }
 
 impl Bytes<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let taken = *self.all.get(self.at..)?.first_chunk()?;
-        self.at += N;
+        let taken = *self.bytes.get(self.offset..)?.first_chunk()?;
+        self.offset += N;
         Some(taken)
     }
 
@@ -225,7 +225,7 @@ impl Bytes<'_> {
     }
 
     fn skip(&mut self, count: usize) -> Option<&mut Self> {
-        self.at = self.at.checked_add(count)?;
+        self.offset = self.offset.checked_add(count)?;
         Some(self)
     }
 }

@@ -76,11 +76,11 @@ impl<'a> DicomSource<'a> {
 ///
 /// Errors: none, and of each file as [`plane::found`].
 fn all_series(source: DicomSource<'_>) -> Result<(Vec<Series>, Vec<String>)> {
-    let found: Vec<Found> =
+    let contents: Vec<Found> =
         source.files()?.par_iter().map(|file| plane::found(file)).collect::<Result<_>>()?;
     let (mut planes, mut empty, mut aside) = (Vec::new(), 0, Vec::new());
-    for found in found {
-        match found {
+    for content in contents {
+        match content {
             Found::Slices(own) => planes.extend(own),
             Found::Nothing => empty += 1,
             Found::Aside(file, reason) => aside.push((file, reason)),
@@ -139,9 +139,9 @@ pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
 }
 
 fn image_of(source: DicomSource<'_>, name: Option<&str>) -> Result<ImageRead> {
-    let (all, left_out) = all_series(source)?;
+    let (series_list, left_out) = all_series(source)?;
     let path = source.path;
-    let (series, taken) = series::chosen(path, all, name)?;
+    let (series, taken) = series::chosen(path, series_list, name)?;
     let mut stack = Stack::of(series.planes)?;
     let mut notes: Vec<String> = taken.into_iter().collect();
     notes.append(&mut stack.notes);
@@ -173,10 +173,10 @@ fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Ar
     let rounded = AtomicBool::new(false);
     files.into_par_iter().try_for_each(|(path, frames)| {
         let file = dataset::File::read(path)?;
-        let all = file.dataset()?;
-        let layout = pixels::Layout::of(path, &file, &all)?;
+        let dataset = file.dataset()?;
+        let layout = pixels::Layout::of(path, &file, &dataset)?;
         frames.into_iter().try_for_each(|(plane, to)| match layout.slice_size() == plane.size {
-            true => layout.read(&all, plane, to).map(|some| {
+            true => layout.read(&dataset, plane, to).map(|some| {
                 rounded.fetch_or(some, Ordering::Relaxed);
             }),
             // Another program writes it at this moment.

@@ -45,20 +45,20 @@ impl Mosaic {
     /// Errors: a mosaic without a header that tells its slices, or that does not hold them.
     pub(super) fn of(
         path: &Path,
-        all: &Dataset<'_>,
+        dataset: &Dataset<'_>,
         [rows, columns]: [usize; 2],
         frames: usize,
     ) -> Result<Option<Self>> {
         let is = |text: &str| text.split('\\').any(|word| word.trim() == "MOSAIC");
-        let named = all.text(tag::IMAGE_TYPE).is_some_and(|text| is(&text));
-        let header = all.private(0x0029, "SIEMENS CSA HEADER", 0x10).unwrap_or_default();
+        let named = dataset.text(tag::IMAGE_TYPE).is_some_and(|text| is(&text));
+        let header = dataset.private(0x0029, "SIEMENS CSA HEADER", 0x10).unwrap_or_default();
         let slices = csa(header, "NumberOfImagesInMosaic").first().copied();
         let side = slices.map_or(0.0, f64::sqrt).ceil();
         let fits =
             (1.0..=rows.min(columns) as f64).contains(&side) && slices.is_some_and(|n| n.fract() == 0.0);
         let side = if fits { side as usize } else { 0 };
         let fits = side > 0 && rows % side == 0 && columns % side == 0;
-        let acquired = all.shorts(tag::ACQUISITION_MATRIX).into_iter().filter(|&size| size > 0).min();
+        let acquired = dataset.shorts(tag::ACQUISITION_MATRIX).into_iter().filter(|&size| size > 0).min();
         let large = || rows.max(columns) / side >= acquired.map_or(0, usize::from);
         let told_by_header = || frames == 1 && fits && side > 1 && large();
         if !(named || told_by_header()) {
@@ -156,18 +156,18 @@ fn entry(header: &[u8], name: &str) -> Option<Vec<String>> {
         let items = number(&mut rest)?;
         number(&mut rest)?;
         let offset = *offset.get_or_insert(items);
-        let mut found = Vec::new();
+        let mut texts = Vec::new();
         for _ in 0..items {
             let numbers = [number(&mut rest)?, number(&mut rest)?, number(&mut rest)?, number(&mut rest)?];
             let length = if new { numbers[1] } else { numbers[0].checked_sub(offset)? } as usize;
             let bytes = take(&mut rest, length)?;
             let padding = (4 - length % 4) % 4;
             rest = rest.get(padding..).unwrap_or_default();
-            found.push(text(&bytes));
+            texts.push(text(&bytes));
         }
         if own == name {
-            found.truncate(values.max(1));
-            return Some(found);
+            texts.truncate(values.max(1));
+            return Some(texts);
         }
     }
     None

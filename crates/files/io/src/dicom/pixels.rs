@@ -23,20 +23,20 @@ const MOST_PIXELS_A_BYTE: usize = 1 << 16;
 const HOLDERS: [Tag; 3] = [tag::PIXEL_DATA, tag::FLOAT_PIXELS, tag::DOUBLE_PIXELS];
 
 /// The element that holds a file's pixels.
-pub(super) fn holder(all: &Dataset<'_>) -> Option<Tag> {
-    HOLDERS.into_iter().find(|&tag| all.get(tag).is_some())
+pub(super) fn holder(dataset: &Dataset<'_>) -> Option<Tag> {
+    HOLDERS.into_iter().find(|&tag| dataset.get(tag).is_some())
 }
 
 /// Why the images of a file are no slices of numbers: colours, or the marks of a segmentation. Nothing where
 /// they are.
-pub(super) fn aside(all: &Dataset<'_>) -> Option<String> {
-    let samples = all.short(tag::SAMPLES).unwrap_or(1);
-    match all.text(tag::PHOTOMETRIC) {
+pub(super) fn aside(dataset: &Dataset<'_>) -> Option<String> {
+    let samples = dataset.short(tag::SAMPLES).unwrap_or(1);
+    match dataset.text(tag::PHOTOMETRIC) {
         Some(text) if samples != 1 || !text.starts_with("MONOCHROME") => {
             Some(format!("a colour image ({text})"))
         }
         None if samples != 1 => Some("a colour image".into()),
-        _ if all.short(tag::BITS_ALLOCATED) == Some(1) => {
+        _ if dataset.short(tag::BITS_ALLOCATED) == Some(1) => {
             Some("an image of one bit (BitsAllocated 1)".into())
         }
         _ => None,
@@ -68,13 +68,14 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Errors: numbers of other widths, fewer pixels than stated, a mosaic that cannot be taken apart.
-    pub(super) fn of(path: &Path, file: &File<'_>, all: &Dataset<'_>) -> Result<Self> {
-        let short = |tag: Tag| all.short(tag).ok_or_else(|| Error::field(path, tag.name, "a number", "none"));
+    pub(super) fn of(path: &Path, file: &File<'_>, dataset: &Dataset<'_>) -> Result<Self> {
+        let short =
+            |tag: Tag| dataset.short(tag).ok_or_else(|| Error::field(path, tag.name, "a number", "none"));
         let size = [short(tag::ROWS)?, short(tag::COLUMNS)?].map(usize::from);
         if size.contains(&0) {
             return Err(Error::field(path, "Rows and Columns", "at least 1", format!("{size:?}")));
         }
-        let holder = holder(all).unwrap_or(tag::PIXEL_DATA);
+        let holder = holder(dataset).unwrap_or(tag::PIXEL_DATA);
         let allocated = short(tag::BITS_ALLOCATED)?;
         let widths: &[u16] = match holder {
             tag::FLOAT_PIXELS => &[32],
@@ -86,17 +87,17 @@ impl Layout {
             let expected = format!("{} bits for {}", widths.join(", "), holder.name);
             return Err(Error::field(path, tag::BITS_ALLOCATED.name, expected, allocated));
         }
-        let stored = all.short(tag::BITS_STORED).unwrap_or(allocated);
+        let stored = dataset.short(tag::BITS_STORED).unwrap_or(allocated);
         if !(1..=allocated).contains(&stored) {
             return Err(Error::field(path, tag::BITS_STORED.name, format!("1 to {allocated}"), stored));
         }
-        let high = all.short(tag::HIGH_BIT).unwrap_or(stored - 1);
+        let high = dataset.short(tag::HIGH_BIT).unwrap_or(stored - 1);
         if !(stored - 1..allocated).contains(&high) {
             let expected = format!("{} to {}", stored - 1, allocated - 1);
             return Err(Error::field(path, tag::HIGH_BIT.name, expected, high));
         }
-        let frames = frames(path, all)?;
-        let mosaic = Mosaic::of(path, all, size, frames)?;
+        let frames = frames(path, dataset)?;
+        let mosaic = Mosaic::of(path, dataset, size, frames)?;
         if mosaic.is_some() && frames > 1 {
             return Err(Error::field(path, tag::FRAMES.name, "1 for a mosaic", frames));
         }
@@ -108,12 +109,12 @@ impl Layout {
             bytes: usize::from(allocated / 8),
             stored: stored.into(),
             lowest: u32::from(high + 1 - stored),
-            signed: all.short(tag::REPRESENTATION) == Some(1),
+            signed: dataset.short(tag::REPRESENTATION) == Some(1),
             big_endian: file.syntax.big_endian,
-            swapped: file.syntax.big_endian && all.pixel_words && allocated == 8,
+            swapped: file.syntax.big_endian && dataset.pixel_words && allocated == 8,
             pixels: file.syntax.pixels,
         };
-        layout.check(path, all)?;
+        layout.check(path, dataset)?;
         Ok(layout)
     }
 
@@ -128,7 +129,7 @@ impl Layout {
     }
 
     /// What is stored against what the header promises, before anything is allocated for it.
-    fn check(&self, path: &Path, all: &Dataset<'_>) -> Result<()> {
+    fn check(&self, path: &Path, dataset: &Dataset<'_>) -> Result<()> {
         let expect = |expected: usize, found: usize, unit: &str| match found < expected {
             true => {
                 let found = format!("{found} {unit}");
@@ -136,7 +137,7 @@ impl Layout {
             }
             false => Ok(()),
         };
-        match all.get(self.holder) {
+        match dataset.get(self.holder) {
             Some(Value::Bytes(bytes)) if self.pixels == Pixels::Native => {
                 let frame = self.count() * self.bytes;
                 let [rows, columns] = self.size;
@@ -187,15 +188,19 @@ impl Layout {
     }
 
     /// The stored numbers that stand for no measurement.
-    pub(super) fn padding(&self, all: &Dataset<'_>) -> Option<(f64, f64)> {
+    pub(super) fn padding(&self, dataset: &Dataset<'_>) -> Option<(f64, f64)> {
         let whole = |tag| {
-            let found = all.short(tag)?;
+            let stored = dataset.short(tag)?;
             // The value has all its bits, whatever the pixels have of them.
-            Some(if self.signed { f64::from(found as i16) } else { found.into() })
+            Some(if self.signed { f64::from(stored as i16) } else { stored.into() })
         };
         let (value, limit) = match self.holder {
-            tag::FLOAT_PIXELS => (all.float(tag::FLOAT_PADDING)?, all.float(tag::FLOAT_PADDING_LIMIT)),
-            tag::DOUBLE_PIXELS => (all.double(tag::DOUBLE_PADDING)?, all.double(tag::DOUBLE_PADDING_LIMIT)),
+            tag::FLOAT_PIXELS => {
+                (dataset.float(tag::FLOAT_PADDING)?, dataset.float(tag::FLOAT_PADDING_LIMIT))
+            }
+            tag::DOUBLE_PIXELS => {
+                (dataset.double(tag::DOUBLE_PADDING)?, dataset.double(tag::DOUBLE_PADDING_LIMIT))
+            }
             _ => (whole(tag::PADDING)?, whole(tag::PADDING_LIMIT)),
         };
         let limit = limit.unwrap_or(value);
@@ -203,43 +208,43 @@ impl Layout {
     }
 
     /// What is assumed of numbers whose sign the file does not state.
-    pub(super) fn note(&self, all: &Dataset<'_>) -> Option<String> {
-        let unstated = self.holder == tag::PIXEL_DATA && all.short(tag::REPRESENTATION).is_none();
+    pub(super) fn note(&self, dataset: &Dataset<'_>) -> Option<String> {
+        let unstated = self.holder == tag::PIXEL_DATA && dataset.short(tag::REPRESENTATION).is_none();
         unstated.then(|| "the file states no PixelRepresentation: numbers without a sign are assumed".into())
     }
 
     /// Writes the numbers of a slice, rescaled, to `to`. Returns whether a stored number needs more digits
     /// than single precision has.
-    pub(super) fn read(&self, all: &Dataset<'_>, plane: &Plane, to: &mut [f32]) -> Result<bool> {
+    pub(super) fn read(&self, dataset: &Dataset<'_>, plane: &Plane, to: &mut [f32]) -> Result<bool> {
         let (mut beyond, mut rounded) = (None, false);
-        let mut put = |at: usize, stored: f64| {
+        let mut put = |pixel: usize, stored: f64| {
             let value = plane.values.scale.value(stored);
             if value.is_infinite() && stored.is_finite() {
                 beyond = Some(value);
             }
-            if let Some(to) = self.place(plane.frame.0, at).and_then(|at| to.get_mut(at)) {
+            if let Some(to) = self.place(plane.frame.0, pixel).and_then(|place| to.get_mut(place)) {
                 *to = value;
                 rounded |= f64::from(stored as f32) != stored && !stored.is_nan();
             }
         };
-        match all.get(self.holder) {
+        match dataset.get(self.holder) {
             Some(Value::Bytes(bytes)) => {
                 let length = self.count() * self.bytes;
                 let frame = if self.mosaic.is_some() { 0 } else { plane.frame.0 };
                 let start = length.saturating_mul(frame);
                 let frame = bytes.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default();
                 match self.holder {
-                    tag::PIXEL_DATA if self.swapped => (0..length).for_each(|at| {
-                        let byte = bytes.get((start + at) ^ 1).copied().unwrap_or_default();
-                        put(at, self.value(byte.into()) as f64);
+                    tag::PIXEL_DATA if self.swapped => (0..length).for_each(|byte_index| {
+                        let byte = bytes.get((start + byte_index) ^ 1).copied().unwrap_or_default();
+                        put(byte_index, self.value(byte.into()) as f64);
                     }),
-                    tag::PIXEL_DATA => self.words(frame, |at, word| put(at, self.value(word) as f64)),
+                    tag::PIXEL_DATA => self.words(frame, |pixel, word| put(pixel, self.value(word) as f64)),
                     _ => self.floats(frame, put),
                 }
             }
             Some(Value::Fragments(table, fragments)) => {
                 let (frame, frames) = if self.mosaic.is_some() { (0, 1) } else { plane.frame };
-                let tables = OffsetTables { basic: table, extended: all.bytes(tag::EXTENDED_OFFSETS) };
+                let tables = OffsetTables { basic: table, extended: dataset.bytes(tag::EXTENDED_OFFSETS) };
                 let encoded =
                     frames::encoded(frame, frames, tables, fragments, self.pixels).map_err(|found| {
                         let expected = "one fragment a frame, or fragments that tell their frame";
@@ -251,7 +256,7 @@ impl Layout {
                     _ => self.jpeg2000(&encoded),
                 };
                 let words = words.map_err(|reason| self.broken(plane, reason))?;
-                words.into_iter().enumerate().for_each(|(at, word)| put(at, self.value(word) as f64));
+                words.into_iter().enumerate().for_each(|(pixel, word)| put(pixel, self.value(word) as f64));
             }
             _ => {}
         }
@@ -264,12 +269,12 @@ impl Layout {
         }
     }
 
-    /// Where the pixel `at` of a frame lies in slice `slice` of the file; nowhere if it belongs to another
+    /// Where pixel `pixel` of a frame lies in slice `slice` of the file; nowhere if it belongs to another
     /// one.
-    fn place(&self, slice: usize, at: usize) -> Option<usize> {
-        let Some(mosaic) = self.mosaic else { return Some(at) };
+    fn place(&self, slice: usize, pixel: usize) -> Option<usize> {
+        let Some(mosaic) = self.mosaic else { return Some(pixel) };
         let [rows, columns] = self.slice_size();
-        let (row, column) = (at / self.size[1], at % self.size[1]);
+        let (row, column) = (pixel / self.size[1], pixel % self.size[1]);
         let own = row / rows * mosaic.side + column / columns == slice;
         own.then(|| row % rows * columns + column % columns)
     }
@@ -284,30 +289,30 @@ impl Layout {
                 (_, true) => f64::from_be_bytes(*bytes.first_chunk()?),
             })
         };
-        for (at, number) in bytes.chunks_exact(self.bytes).filter_map(number).enumerate() {
-            each(at, number);
+        for (pixel, number) in bytes.chunks_exact(self.bytes).filter_map(number).enumerate() {
+            each(pixel, number);
         }
     }
 
     /// Each number of native pixels with its place.
     fn words(&self, bytes: &[u8], mut each: impl FnMut(usize, u32)) {
         match (self.bytes, self.big_endian) {
-            (1, _) => bytes.iter().enumerate().for_each(|(at, &byte)| each(at, byte.into())),
+            (1, _) => bytes.iter().enumerate().for_each(|(pixel, &byte)| each(pixel, byte.into())),
             (2, false) => {
                 let words = bytes.as_chunks().0.iter().enumerate();
-                words.for_each(|(at, two)| each(at, u16::from_le_bytes(*two).into()));
+                words.for_each(|(pixel, two)| each(pixel, u16::from_le_bytes(*two).into()));
             }
             (2, true) => {
                 let words = bytes.as_chunks().0.iter().enumerate();
-                words.for_each(|(at, two)| each(at, u16::from_be_bytes(*two).into()));
+                words.for_each(|(pixel, two)| each(pixel, u16::from_be_bytes(*two).into()));
             }
             (_, false) => {
                 let words = bytes.as_chunks().0.iter().enumerate();
-                words.for_each(|(at, four)| each(at, u32::from_le_bytes(*four)));
+                words.for_each(|(pixel, four)| each(pixel, u32::from_le_bytes(*four)));
             }
             (_, true) => {
                 let words = bytes.as_chunks().0.iter().enumerate();
-                words.for_each(|(at, four)| each(at, u32::from_be_bytes(*four)));
+                words.for_each(|(pixel, four)| each(pixel, u32::from_be_bytes(*four)));
             }
         }
     }
@@ -320,8 +325,8 @@ impl Layout {
 
     /// PS3.5 annex G: a run-length code for each byte of the numbers, the highest first.
     fn rle(&self, encoded: &[u8]) -> std::result::Result<Vec<u32>, String> {
-        let number = |at: usize| {
-            let bytes = encoded.get(4 * at..4 * at + 4)?;
+        let number = |index: usize| {
+            let bytes = encoded.get(4 * index..4 * index + 4)?;
             Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
         };
         let segments = number(0).unwrap_or(0);
@@ -336,21 +341,21 @@ impl Layout {
                 false => encoded.len(),
             };
             let mut code = encoded.get(start..end).ok_or("a code that lies outside")?;
-            let mut at = 0;
-            while at < words.len() {
-                let (&head, rest) = code.split_first().ok_or_else(|| format!("{at} pixels"))?;
+            let mut decoded = 0;
+            while decoded < words.len() {
+                let (&head, rest) = code.split_first().ok_or_else(|| format!("{decoded} pixels"))?;
                 let (run, length, used) = match head {
                     // Copies the next bytes, repeats the next byte, or does nothing.
                     0..=127 => (false, usize::from(head) + 1, usize::from(head) + 1),
                     129.. => (true, 257 - usize::from(head), 1),
                     128 => (false, 0, 0),
                 };
-                let bytes = rest.get(..used).ok_or_else(|| format!("{at} pixels"))?;
-                let length = length.min(words.len() - at);
-                for (index, word) in words[at..at + length].iter_mut().enumerate() {
+                let bytes = rest.get(..used).ok_or_else(|| format!("{decoded} pixels"))?;
+                let length = length.min(words.len() - decoded);
+                for (index, word) in words[decoded..decoded + length].iter_mut().enumerate() {
                     *word = *word << 8 | u32::from(bytes[if run { 0 } else { index }]);
                 }
-                at += length;
+                decoded += length;
                 code = &rest[used..];
             }
         }
@@ -423,8 +428,8 @@ impl Layout {
     }
 }
 
-fn frames(path: &Path, all: &Dataset<'_>) -> Result<usize> {
-    match all.number(path, tag::FRAMES)? {
+fn frames(path: &Path, dataset: &Dataset<'_>) -> Result<usize> {
+    match dataset.number(path, tag::FRAMES)? {
         None => Ok(1),
         Some(count) if count.fract() == 0.0 && (1.0..1e6).contains(&count) => Ok(count as usize),
         Some(count) => Err(Error::field(path, tag::FRAMES.name, "a whole number from 1 to 999999", count)),

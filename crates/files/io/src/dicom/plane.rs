@@ -45,7 +45,7 @@ pub(super) struct Plane {
     /// Its number among the images of the series.
     pub(super) number: Option<i64>,
     /// How many images there are with this one, and the element that says so.
-    pub(super) of: Option<(usize, &'static str)>,
+    pub(super) stated_count: Option<(usize, &'static str)>,
     /// Sentences on what is assumed.
     pub(super) notes: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Plane {
 pub(super) struct Scopes<'a> {
     own: Option<&'a Dataset<'a>>,
     shared: Option<&'a Dataset<'a>>,
-    pub(super) all: &'a Dataset<'a>,
+    pub(super) dataset: &'a Dataset<'a>,
 }
 
 impl<'a> Scopes<'a> {
@@ -74,7 +74,7 @@ impl<'a> Scopes<'a> {
         let in_group = |groups: Option<&'a Dataset<'a>>| {
             groups.and_then(|groups| groups.items(group).first()).filter(|item| item.get(tag).is_some())
         };
-        in_group(self.own).or_else(|| in_group(self.shared)).unwrap_or(self.all)
+        in_group(self.own).or_else(|| in_group(self.shared)).unwrap_or(self.dataset)
     }
 
     fn numbers<const N: usize>(&self, path: &Path, group: Tag, tag: Tag) -> Result<Option<[f64; N]>> {
@@ -87,8 +87,8 @@ impl<'a> Scopes<'a> {
 
     /// The items of a group.
     pub(super) fn items(&self, group: Tag) -> &'a [Dataset<'a>] {
-        let all = [self.own, self.shared, Some(self.all)].into_iter().flatten();
-        all.map(|groups| groups.items(group)).find(|items| !items.is_empty()).unwrap_or_default()
+        let scopes = [self.own, self.shared, Some(self.dataset)].into_iter().flatten();
+        scopes.map(|groups| groups.items(group)).find(|items| !items.is_empty()).unwrap_or_default()
     }
 }
 
@@ -107,23 +107,23 @@ pub(super) enum Found {
 /// that no valid file has.
 pub(super) fn found(path: &Path) -> Result<Found> {
     let file = File::read(path)?;
-    let all = file.dataset()?;
-    if pixels::holder(&all).is_none() {
+    let dataset = file.dataset()?;
+    if pixels::holder(&dataset).is_none() {
         // A file that was cut between two elements. Spectra have rows and columns, too.
-        let is_image = all.get(tag::ROWS).is_some() && all.get(tag::SPECTROSCOPY).is_none();
-        return match is_image || all.text(tag::SOP_CLASS).is_some_and(|class| is_slice(&class)) {
+        let is_image = dataset.get(tag::ROWS).is_some() && dataset.get(tag::SPECTROSCOPY).is_none();
+        return match is_image || dataset.text(tag::SOP_CLASS).is_some_and(|class| is_slice(&class)) {
             true => Err(Error::truncated(path, "the image", tag::PIXEL_DATA.name, "none")),
             false => Ok(Found::Nothing),
         };
     }
-    if let Some(reason) = pixels::aside(&all) {
+    if let Some(reason) = pixels::aside(&dataset) {
         return Ok(Found::Aside(path.to_owned(), reason));
     }
-    let layout = Layout::of(path, &file, &all)?;
-    let table = values::table(path, &all, layout.signed)?;
-    let offsets = offsets(path, &all, layout.slices())?;
+    let layout = Layout::of(path, &file, &dataset)?;
+    let table = values::table(path, &dataset, layout.signed)?;
+    let offsets = offsets(path, &dataset, layout.slices())?;
     let planes =
-        (0..layout.slices()).map(|slice| plane(path, &all, &layout, slice, &offsets, table.as_ref()));
+        (0..layout.slices()).map(|slice| plane(path, &dataset, &layout, slice, &offsets, table.as_ref()));
     planes.collect::<Result<_>>().map(Found::Slices)
 }
 
@@ -134,8 +134,8 @@ fn is_slice(class: &str) -> bool {
 }
 
 /// The heights of the frames of RT Dose above the first, mm; none where the file states none.
-fn offsets(path: &Path, all: &Dataset<'_>, frames: usize) -> Result<Vec<f64>> {
-    let Some(offsets) = all.decimals(path, tag::FRAME_OFFSETS)? else { return Ok(Vec::new()) };
+fn offsets(path: &Path, dataset: &Dataset<'_>, frames: usize) -> Result<Vec<f64>> {
+    let Some(offsets) = dataset.decimals(path, tag::FRAME_OFFSETS)? else { return Ok(Vec::new()) };
     match offsets.len() == frames {
         true => Ok(offsets.iter().map(|offset| offset - offsets[0]).collect()),
         false => {
@@ -147,25 +147,28 @@ fn offsets(path: &Path, all: &Dataset<'_>, frames: usize) -> Result<Vec<f64>> {
 
 fn plane(
     path: &Path,
-    all: &Dataset<'_>,
+    dataset: &Dataset<'_>,
     layout: &Layout,
     slice: usize,
     offsets: &[f64],
     table: Option<&Arc<Table>>,
 ) -> Result<Plane> {
-    let groups =
-        Scopes { own: all.items(tag::PER_FRAME).get(slice), shared: all.items(tag::SHARED).first(), all };
-    let mut notes: Vec<String> = layout.note(all).into_iter().collect();
+    let groups = Scopes {
+        own: dataset.items(tag::PER_FRAME).get(slice),
+        shared: dataset.items(tag::SHARED).first(),
+        dataset,
+    };
+    let mut notes: Vec<String> = layout.note(dataset).into_iter().collect();
     let spacing = spacing(path, &groups, &mut notes)?;
     let cosines = groups.numbers::<6>(path, tag::PLANE_ORIENTATION, tag::ORIENTATION)?;
     let axes = match cosines {
         None => None,
-        Some(found) => Some(unit_axes(found).ok_or_else(|| {
+        Some(cosines) => Some(unit_axes(cosines).ok_or_else(|| {
             let expected = "two unit vectors at a right angle";
-            Error::field(path, tag::ORIENTATION.name, expected, format!("{found:?}"))
+            Error::field(path, tag::ORIENTATION.name, expected, format!("{cosines:?}"))
         })?),
     };
-    let text = |tag| all.text(tag).map(|text| text.into_owned());
+    let text = |tag| dataset.text(tag).map(|text| text.into_owned());
     let thickness = groups.number(path, tag::PIXEL_MEASURES, tag::THICKNESS)?.filter(|&mm| mm > 0.0);
     let between = groups.number(path, tag::PIXEL_MEASURES, tag::BETWEEN_SLICES)?.filter(|&mm| mm > 0.0);
     let mut position = groups.numbers(path, tag::PLANE_POSITION, tag::POSITION)?;
@@ -197,25 +200,25 @@ fn plane(
         thickness,
         between,
         values: Values::of(path, &groups, table)?,
-        padding: layout.padding(all),
+        padding: layout.padding(dataset),
         element: layout.element(),
-        localizer: all
+        localizer: dataset
             .text(tag::IMAGE_TYPE)
             .is_some_and(|text| text.split('\\').any(|word| word == "LOCALIZER")),
-        dark: all.text(tag::PHOTOMETRIC).is_some_and(|text| text == "MONOCHROME1"),
+        dark: dataset.text(tag::PHOTOMETRIC).is_some_and(|text| text == "MONOCHROME1"),
         modality: text(tag::MODALITY).unwrap_or_else(|| "of no stated modality".into()),
         series: (text(tag::SERIES).unwrap_or_default(), text(tag::SERIES_NUMBER)),
         number: text(tag::INSTANCE).and_then(|number| number.trim().parse().ok()),
-        of: stated_count(all),
+        stated_count: stated_count(dataset),
         notes,
     })
 }
 
 /// How many images a file says there are with this one, and the element that says so. A number that cannot be
 /// read says nothing.
-fn stated_count(all: &Dataset<'_>) -> Option<(usize, &'static str)> {
-    let text = |tag: Tag| Some((all.text(tag)?.trim().parse().ok()?, tag.name));
-    let slices = all.short(tag::SLICES).map(|count| (count.into(), tag::SLICES.name));
+fn stated_count(dataset: &Dataset<'_>) -> Option<(usize, &'static str)> {
+    let text = |tag: Tag| Some((dataset.text(tag)?.trim().parse().ok()?, tag.name));
+    let slices = dataset.short(tag::SLICES).map(|count| (count.into(), tag::SLICES.name));
     slices.or_else(|| text(tag::IN_ACQUISITION)).or_else(|| text(tag::IN_SERIES))
 }
 
@@ -231,17 +234,17 @@ const OTHER_SPACINGS: [(Tag, &str); 3] = [
 ///
 /// Errors: distances that are not positive.
 fn spacing(path: &Path, groups: &Scopes<'_>, notes: &mut Vec<String>) -> Result<Option<[f64; 2]>> {
-    if let Some(found) = groups.numbers::<2>(path, tag::PIXEL_MEASURES, tag::PIXEL_SPACING)? {
-        return match found.iter().all(|&mm| mm > 0.0) {
-            true => Ok(Some(found)),
+    if let Some(spacing) = groups.numbers::<2>(path, tag::PIXEL_MEASURES, tag::PIXEL_SPACING)? {
+        return match spacing.iter().all(|&mm| mm > 0.0) {
+            true => Ok(Some(spacing)),
             false => {
-                Err(Error::field(path, tag::PIXEL_SPACING.name, "positive distances", format!("{found:?}")))
+                Err(Error::field(path, tag::PIXEL_SPACING.name, "positive distances", format!("{spacing:?}")))
             }
         };
     }
     for (tag, place) in OTHER_SPACINGS {
-        let found = groups.all.numbers::<2>(path, tag)?;
-        if let Some([y, x]) = found.filter(|found| found.iter().all(|&mm| mm > 0.0)) {
+        let spacing = groups.dataset.numbers::<2>(path, tag)?;
+        if let Some([y, x]) = spacing.filter(|spacing| spacing.iter().all(|&mm| mm > 0.0)) {
             notes.push(format!(
                 "the file states no PixelSpacing: pixels of {x} x {y} mm are taken from {}, which are distances {place}",
                 tag.name

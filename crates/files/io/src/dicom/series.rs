@@ -85,27 +85,31 @@ impl Series {
 /// beside localizers, which a sentence tells. Errors: no such series, or several.
 pub(super) fn chosen(
     path: &Path,
-    mut all: Vec<Series>,
+    mut series_list: Vec<Series>,
     name: Option<&str>,
 ) -> Result<(Series, Option<String>)> {
-    if let Some(at) = name.and_then(|name| all.iter().position(|series| series.uid == name)) {
-        return Ok((all.swap_remove(at), None));
+    if let Some(index) = name.and_then(|name| series_list.iter().position(|series| series.uid == name)) {
+        return Ok((series_list.swap_remove(index), None));
     }
-    let own: Vec<usize> = (0..all.len()).filter(|&at| !all[at].is_localizer()).collect();
-    if let (None, [only], true) = (name, &own[..], all.len() > 1) {
-        let others: Vec<&str> =
-            all.iter().filter(|series| series.is_localizer()).map(|series| series.name.as_str()).collect();
+    let own: Vec<usize> =
+        (0..series_list.len()).filter(|&index| !series_list[index].is_localizer()).collect();
+    if let (None, [only], true) = (name, &own[..], series_list.len() > 1) {
+        let others: Vec<&str> = series_list
+            .iter()
+            .filter(|series| series.is_localizer())
+            .map(|series| series.name.as_str())
+            .collect();
         let note = format!(
             "series {} is read: the others ({}) are localizers (ImageType)",
-            all[*only].name,
+            series_list[*only].name,
             others.join(", ")
         );
-        return Ok((all.swap_remove(*only), Some(note)));
+        return Ok((series_list.swap_remove(*only), Some(note)));
     }
-    let names: Vec<String> = all.iter().map(|series| series.name.clone()).collect();
+    let names: Vec<String> = series_list.iter().map(|series| series.name.clone()).collect();
     let wanted = opening::choose(path, "image series", &names, name)?;
-    let at = names.iter().position(|name| *name == wanted).unwrap_or_default();
-    Ok((all.swap_remove(at), None))
+    let index = names.iter().position(|name| *name == wanted).unwrap_or_default();
+    Ok((series_list.swap_remove(index), None))
 }
 
 /// Slices in order, and where they lie.
@@ -350,8 +354,8 @@ fn expect_scaled_alike(planes: &[Plane]) -> Result<()> {
     if let (Some(name), Some(other)) = (source, planes.iter().find(|plane| plane.values.source != source)) {
         return refuse(scaled, other, name, other.values.source.unwrap_or("none"));
     }
-    for (at, name, neutral) in [(0, tag::SLOPE.name, 1.0), (1, tag::INTERCEPT.name, 0.0)] {
-        let stated = |plane: &Plane| plane.values.stated[at];
+    for (index, name, neutral) in [(0, tag::SLOPE.name, 1.0), (1, tag::INTERCEPT.name, 0.0)] {
+        let stated = |plane: &Plane| plane.values.stated[index];
         let with = planes.iter().find(|plane| stated(plane).is_some_and(|number| number != neutral));
         let without = planes.iter().find(|plane| stated(plane).is_none());
         if let (Some(with), Some(without)) = (with, without) {
@@ -371,13 +375,13 @@ fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
         (a, b) => a.is_none() && b.is_none(),
     };
     let usual = |thickness: Option<f64>| {
-        let alike = |at: &usize| [*at, at + 1].iter().all(|&i| same(planes[i].thickness, thickness));
-        median((0..steps.len()).filter(alike).map(|at| steps[at]).collect())
+        let alike = |index: &usize| [*index, index + 1].iter().all(|&i| same(planes[i].thickness, thickness));
+        median((0..steps.len()).filter(alike).map(|index| steps[index]).collect())
     };
-    let all = median(steps.clone()).unwrap_or(0.0);
-    for (at, &step) in steps.iter().enumerate() {
-        let (one, next) = (&planes[at], &planes[at + 1]);
-        if step <= SAME_PLACE * all || step == 0.0 {
+    let median_step = median(steps.clone()).unwrap_or(0.0);
+    for (index, &step) in steps.iter().enumerate() {
+        let (one, next) = (&planes[index], &planes[index + 1]);
+        if step <= SAME_PLACE * median_step || step == 0.0 {
             let hint = if one.file == next.file {
                 FRAMES_APART
             } else {
@@ -392,7 +396,7 @@ fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
             .with_hint(hint));
         }
         let most = [one, next].iter().filter_map(|plane| usual(plane.thickness)).fold(0.0, f64::max);
-        let most = if most > 0.0 { most } else { all };
+        let most = if most > 0.0 { most } else { median_step };
         if step > GAP * most {
             let missing = ((step / most).round() - 1.0).max(1.0);
             return Err(Error::field(

@@ -48,8 +48,8 @@ pub(super) struct Table {
 impl Table {
     fn value(&self, stored: i64) -> f32 {
         let last = self.values.len().saturating_sub(1);
-        let at = usize::try_from(stored.saturating_sub(self.first)).unwrap_or(0).min(last);
-        self.values.get(at).copied().unwrap_or_default().into()
+        let index = usize::try_from(stored.saturating_sub(self.first)).unwrap_or(0).min(last);
+        self.values.get(index).copied().unwrap_or_default().into()
     }
 }
 
@@ -75,7 +75,7 @@ impl Values {
     ///
     /// Errors: a slope of 0; a table that is cut short; fractions without the number that stands for 1.
     pub(super) fn of(path: &Path, groups: &Scopes<'_>, table: Option<&Arc<Table>>) -> Result<Self> {
-        let all = groups.all;
+        let dataset = groups.dataset;
         let unit_in =
             |data: &Dataset<'_>, tag: tag::Tag| data.text(tag).map(|unit| (unit.into_owned(), tag.name));
         let given = |scale, source: tag::Tag, unit, note| {
@@ -89,21 +89,21 @@ impl Values {
         let intercept = groups.number(path, tag::TRANSFORMATION, tag::INTERCEPT)?;
         let is_scaled = slope.is_some() || intercept.is_some();
         if let Some(table) = table {
-            let unit = all.items(tag::LUT).first().and_then(|lut| unit_in(lut, tag::LUT_TYPE));
+            let unit = dataset.items(tag::LUT).first().and_then(|lut| unit_in(lut, tag::LUT_TYPE));
             let note =
                 is_scaled.then(|| "ModalityLUTSequence gives the values: RescaleSlope is not applied".into());
             return given(Scale::Table(table.clone()), tag::LUT, unit, note);
         }
-        if let Some(dose) = all.number(path, tag::DOSE_SCALING)? {
+        if let Some(dose) = dataset.number(path, tag::DOSE_SCALING)? {
             let scale = line(dose, 0.0, tag::DOSE_SCALING.name)?;
-            return given(scale, tag::DOSE_SCALING, unit_in(all, tag::DOSE_UNITS), None);
+            return given(scale, tag::DOSE_SCALING, unit_in(dataset, tag::DOSE_UNITS), None);
         }
-        if all.text(tag::SEGMENTATION).is_some_and(|kind| kind == "FRACTIONAL") {
-            let most = all.short(tag::MOST_FRACTION).filter(|&most| most > 0).ok_or_else(|| {
+        if dataset.text(tag::SEGMENTATION).is_some_and(|kind| kind == "FRACTIONAL") {
+            let most = dataset.short(tag::MOST_FRACTION).filter(|&most| most > 0).ok_or_else(|| {
                 Error::field(path, tag::MOST_FRACTION.name, "the number that stands for 1", "none, or 0")
             })?;
             let scale = Scale::Line(1.0 / f64::from(most), 0.0);
-            return given(scale, tag::MOST_FRACTION, unit_in(all, tag::FRACTION_TYPE), None);
+            return given(scale, tag::MOST_FRACTION, unit_in(dataset, tag::FRACTION_TYPE), None);
         }
         let (m, b) = (slope.unwrap_or(1.0), intercept.unwrap_or(0.0));
         let rescaled = Self {
@@ -114,7 +114,7 @@ impl Values {
             stated: [slope, intercept],
         };
         // Parametric maps must state the identity, of no type: it says nothing about the values.
-        let modality = all.text(tag::MODALITY).unwrap_or_default();
+        let modality = dataset.text(tag::MODALITY).unwrap_or_default();
         let is_said = is_scaled && ((m, b) != IDENTITY || rescaled.quantity(&modality).is_some());
         Ok(rescaled.mapped((m, b), groups.items(tag::REAL_VALUES), is_said))
     }
@@ -190,8 +190,8 @@ fn same(one: (f64, f64), other: (f64, f64)) -> bool {
 /// understood.
 ///
 /// Errors: fewer numbers than the descriptor promises.
-pub(super) fn table(path: &Path, all: &Dataset<'_>, signed: bool) -> Result<Option<Arc<Table>>> {
-    let Some(lut) = all.items(tag::LUT).first() else { return Ok(None) };
+pub(super) fn table(path: &Path, dataset: &Dataset<'_>, signed: bool) -> Result<Option<Arc<Table>>> {
+    let Some(lut) = dataset.items(tag::LUT).first() else { return Ok(None) };
     let descriptor = lut.shorts(tag::LUT_DESCRIPTOR);
     let [entries, first, bits] = descriptor[..] else {
         let found = format!("{} numbers", descriptor.len());

@@ -173,10 +173,10 @@ impl VolumeWriter for Volume {
         let mut from = BufReader::with_capacity(1 << 20, File::open(&values).map_err(|e| pending.cause(e))?);
         let [nz, ny, nx] = shape;
         let mut plane = vec![0; 4 * ny * nx];
-        for at in 0..nz {
+        for slice in 0..nz {
             from.read_exact(&mut plane).map_err(|e| pending.cause(e))?;
-            let mut file = pending.file(&format!("IM{:06}.dcm", at + 1))?;
-            let written = file.write_all(&writer.bytes(at, &plane)).and_then(|()| file.sync_all());
+            let mut file = pending.file(&format!("IM{:06}.dcm", slice + 1))?;
+            let written = file.write_all(&writer.bytes(slice, &plane)).and_then(|()| file.sync_all());
             written.map_err(|e| pending.cause(e))?;
         }
         std::fs::remove_file(values).map_err(|e| pending.cause(e))?;
@@ -214,12 +214,12 @@ impl Slice {
         format!("2.25.{}", u128::from_be_bytes(bytes))
     }
 
-    /// The file of slice `at`; `plane` are its numbers as bytes.
-    fn bytes(&self, at: usize, plane: &[u8]) -> Vec<u8> {
+    /// The file of slice `slice`; `plane` are its numbers as bytes.
+    fn bytes(&self, slice: usize, plane: &[u8]) -> Vec<u8> {
         let [_, ny, nx] = self.shape;
         let Geometry { spacing_mm: [sx, sy, sz], read_dir, phase_dir, .. } = self.geometry;
         let affine = self.geometry.affine_lps(self.shape);
-        let instance = self.uid(&format!("slice {at}"));
+        let instance = self.uid(&format!("slice {slice}"));
         let mut set = Elements::new();
         let empty = |set: &mut Elements, tags: &[(tag::Tag, &[u8; 2])]| {
             tags.iter().for_each(|(tag, kind)| set.text(*tag, kind, ""));
@@ -243,8 +243,8 @@ impl Slice {
         empty(&mut set, &[(tag::STUDY_ID, b"SH")]);
         set.text(tag::SERIES_NUMBER, b"IS", "1");
         empty(&mut set, &[(tag::ACQUISITION, b"IS")]);
-        set.text(tag::INSTANCE, b"IS", &(at + 1).to_string());
-        set.decimals(tag::POSITION, &affine.map(|row| row[3] + row[2] * at as f64));
+        set.text(tag::INSTANCE, b"IS", &(slice + 1).to_string());
+        set.decimals(tag::POSITION, &affine.map(|row| row[3] + row[2] * slice as f64));
         set.decimals(tag::ORIENTATION, [read_dir, phase_dir].as_flattened());
         set.text(tag::FRAME_OF_REFERENCE, b"UI", &self.uid("frame of reference"));
         empty(&mut set, &[(tag::LATERALITY, b"CS"), (tag::POSITION_REFERENCE, b"LO")]);

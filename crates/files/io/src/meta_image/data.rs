@@ -42,9 +42,9 @@ pub(super) fn files(path: &Path, header: &Header, shape: &[usize]) -> Result<Vec
             digits.parse().ok().filter(|axes| rest.starts_with(' ') && (1..=shape.len()).contains(axes));
         let (count, each) = parts(axes.unwrap_or(shape.len() - 1));
         if header.list.len() != count || header.list.iter().any(String::is_empty) {
-            let found = header.list.iter().filter(|name| !name.is_empty()).count();
+            let names = header.list.iter().filter(|name| !name.is_empty()).count();
             let expected = format!("{count} names of files, a line each");
-            return Err(Error::field(path, format!("{DATA_FILE} = {name}"), expected, found));
+            return Err(Error::field(path, format!("{DATA_FILE} = {name}"), expected, names));
         }
         return Ok(header.list.iter().map(|name| Part { file: beside(name), count: each }).collect());
     }
@@ -79,8 +79,8 @@ fn numbered(pattern: &str, count: usize) -> Option<Vec<String>> {
     }
     let name = name.join(" ");
     let pattern = Pattern::of(&name)?;
-    let number = |at: usize| first.checked_add(at.checked_mul(step)?);
-    (0..count).map(|at| number(at).map(|number| pattern.name(number))).collect()
+    let number = |index: usize| first.checked_add(index.checked_mul(step)?);
+    (0..count).map(|index| number(index).map(|number| pattern.name(number))).collect()
 }
 
 /// How a header says that its numbers are stored.
@@ -169,9 +169,12 @@ impl Part {
                 let expected = format!("{bytes} bytes for DimSize");
                 Error::truncated(file, "the image", expected, format!("{got} bytes"))
             }
-            Stop::Range(at) => {
-                Error::field(file, "voxel", "values within single precision", format!("a larger one at {at}"))
-            }
+            Stop::Range(index) => Error::field(
+                file,
+                "voxel",
+                "values within single precision",
+                format!("a larger one at {index}"),
+            ),
         })?;
         // The checksum follows the values; reading on to the end verifies it.
         if let Some(stream) = unpacked {

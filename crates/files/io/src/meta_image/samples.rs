@@ -13,8 +13,8 @@ pub(crate) fn samples() -> Vec<Sample> {
         let start = "ObjectType = Image\nNDims = 3\nBinaryDataByteOrderMSB = True\n";
         format!("{start}Offset = 1 2 3\nElementSpacing = 1 2 -3\nDimSize = 4 3 2\n{lines}\n").into_bytes()
     };
-    let bytes: Vec<u8> = (0..48).map(|at| at * 5 + 3).collect();
-    let text: Vec<String> = (1..25).rev().map(|at| at.to_string()).collect();
+    let bytes: Vec<u8> = (0..48).map(|index| index * 5 + 3).collect();
+    let text: Vec<String> = (1..25).rev().map(|number| number.to_string()).collect();
     let of_short = |lines: &str| header(&format!("ElementType = MET_SHORT\nElementDataFile = {lines}"));
     let as_text =
         format!("BinaryData = False\nElementType = MET_FLOAT\nElementDataFile = LOCAL\n{}", text.join(" "));
@@ -25,7 +25,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         let header = header(&format!("{lines}ElementType = MET_USHORT\nElementDataFile = LOCAL"));
         vec![("a.mha", [header, packed].concat())]
     });
-    let mut all = vec![
+    let mut samples = vec![
         vec![("a.mhd", of_short("a.raw")), ("a.raw", bytes.clone())],
         vec![
             ("b.mhd", of_short("LIST\nb1.raw\nb2.raw")),
@@ -34,6 +34,6 @@ pub(crate) fn samples() -> Vec<Sample> {
         ],
         vec![("c.mha", header(&as_text))],
     ];
-    all.extend(compressed);
-    all
+    samples.extend(compressed);
+    samples
 }

@@ -241,11 +241,11 @@ pub(super) fn bytes(
 struct Bytes(Vec<u8>);
 
 impl Bytes {
-    fn put(&mut self, at: usize, bytes: &[u8]) {
-        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    fn put(&mut self, offset: usize, bytes: &[u8]) {
+        self.0[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
-    fn all<const N: usize, const M: usize>(&mut self, at: usize, values: [[u8; N]; M]) {
-        self.put(at, values.as_flattened());
+    fn all<const N: usize, const M: usize>(&mut self, offset: usize, values: [[u8; N]; M]) {
+        self.put(offset, values.as_flattened());
     }
 }

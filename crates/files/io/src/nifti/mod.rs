@@ -109,12 +109,12 @@ fn read_stream(path: &Path, stream: &mut dyn Read, plain: Option<&File>) -> Resu
     let gap = header.offset - header::SIZE as u64;
     let skipped = io::copy(&mut stream.take(gap), &mut io::sink()).map_err(|e| stream_error(path, e))?;
     if skipped < gap {
-        let found = header::SIZE as u64 + skipped;
+        let length = header::SIZE as u64 + skipped;
         return Err(Error::truncated(
             path,
             "the header",
             format!("{} bytes", header.offset),
-            format!("{found} bytes"),
+            format!("{length} bytes"),
         ));
     }
     let shape = header.shape();

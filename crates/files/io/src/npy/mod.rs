@@ -207,11 +207,11 @@ fn of_file<R>(path: &Path, read: impl FnOnce(Origin<'_>, Checked) -> Result<R>) 
     let header = read_header(path, "header", &mut file)?;
     let end = file.get_ref().metadata().map_err(|e| Error::read(path, e))?.len();
     let start = file.stream_position().map_err(|e| Error::read(path, e))?;
-    let found = end.saturating_sub(start);
+    let length = end.saturating_sub(start);
     let expected = header.count as u64 * header.element.size() as u64;
-    if found > expected {
+    if length > expected {
         let promise = format!("{expected} bytes for {}", header.promise());
-        return Err(Error::field(path, "size of the values", promise, format!("{found} bytes")));
+        return Err(Error::field(path, "size of the values", promise, format!("{length} bytes")));
     }
     read(Origin::File(file.get_ref(), start), header)
 }
@@ -326,9 +326,9 @@ fn read_header(path: &Path, what: &str, stream: &mut dyn Read) -> Result<Checked
     if got < length {
         return Err(short(start + length, start + got));
     }
-    let found = deepest_brackets(&bytes[start..]);
-    if found > DEEPEST {
-        let found = format!("{found} levels of brackets");
+    let depth = deepest_brackets(&bytes[start..]);
+    if depth > DEEPEST {
+        let found = format!("{depth} levels of brackets");
         return Err(Error::field(path, what, "a plain array", found));
     }
     without_python_2(&mut bytes[start..]);
@@ -358,9 +358,12 @@ fn deepest_brackets(text: &[u8]) -> usize {
 
 /// Takes away the L behind long integers: Python 2 wrote the shape (91L, 160L), which NumPy still reads.
 fn without_python_2(text: &mut [u8]) {
-    for at in 1..text.len().saturating_sub(1) {
-        if text[at] == b'L' && text[at - 1].is_ascii_digit() && matches!(text[at + 1], b',' | b')' | b' ') {
-            text[at] = b' ';
+    for index in 1..text.len().saturating_sub(1) {
+        if text[index] == b'L'
+            && text[index - 1].is_ascii_digit()
+            && matches!(text[index + 1], b',' | b')' | b' ')
+        {
+            text[index] = b' ';
         }
     }
 }

@@ -51,7 +51,7 @@ impl NpyStream {
             true => (Box::new(stdin()), false),
             false => {
                 let file = File::open(path).map_err(|e| Error::open(path, e))?;
-                let ends = file.metadata().is_ok_and(|of| of.is_file());
+                let ends = file.metadata().is_ok_and(|metadata| metadata.is_file());
                 (Box::new(BufReader::with_capacity(1 << 20, file)), ends)
             }
         };

@@ -58,7 +58,7 @@ pub(super) fn axes(path: &Path, header: &Header) -> Result<Axes> {
     let mut roles = Vec::with_capacity(count);
     for (axis, &size) in sizes.iter().enumerate() {
         let kind = kinds.get(axis).map(|kind| kind.to_ascii_lowercase()).unwrap_or_default();
-        let direction = stated.as_ref().map(|all| all[axis].as_deref());
+        let direction = stated.as_ref().map(|directions| directions[axis].as_deref());
         roles.push(match (kind.as_str(), direction) {
             ("complex", _) if size == 2 && axis == 0 => Role::Complex,
             ("complex", _) => {
@@ -119,7 +119,7 @@ pub(super) fn axes(path: &Path, header: &Header) -> Result<Axes> {
 
 /// Two or three axes of space and at most one of repetitions. Errors: others.
 fn settle(path: &Path, sizes: &[usize], roles: &mut [Role]) -> Result<()> {
-    let of = |roles: &[Role], role: Role| roles.iter().filter(|other| **other == role).count();
+    let count_of = |roles: &[Role], role: Role| roles.iter().filter(|other| **other == role).count();
     // Repetitions of one entry are none.
     for (role, size) in roles.iter_mut().zip(sizes) {
         if *role == Role::Repetitions && *size == 1 {
@@ -127,13 +127,13 @@ fn settle(path: &Path, sizes: &[usize], roles: &mut [Role]) -> Result<()> {
         }
     }
     // Without a word on it the fourth axis is time, as in arrays.
-    if of(roles, Role::Space) == 4
-        && of(roles, Role::Repetitions) == 0
+    if count_of(roles, Role::Space) == 4
+        && count_of(roles, Role::Repetitions) == 0
         && let Some(last) = roles.iter_mut().rev().find(|role| **role == Role::Space)
     {
         *last = Role::Repetitions;
     }
-    let (space, series) = (of(roles, Role::Space), of(roles, Role::Repetitions));
+    let (space, series) = (count_of(roles, Role::Space), count_of(roles, Role::Repetitions));
     if !(2..=3).contains(&space) || series > 1 {
         let found = format!("{space} of space and {series} of repetitions (sizes {sizes:?})");
         return Err(Error::field(
@@ -234,7 +234,7 @@ fn step(
     space: &Space,
     direction: Option<&Vec<f64>>,
 ) -> Result<Option<f64>> {
-    let spacing = header.numbers(path, "spacings", count)?.map(|all| all[axis]);
+    let spacing = header.numbers(path, "spacings", count)?.map(|spacings| spacings[axis]);
     let unit = header.words(path, "units", count)?.get(axis).and_then(|unit| time(unit));
     let along = direction.and_then(|vector| vector.get(3).copied());
     let step = spacing.zip(unit).or(along.zip(space.to_s)).map(|(step, to_s)| step * to_s);
@@ -276,7 +276,7 @@ impl SpatialAxes<'_> {
         if space.dimension > 0 {
             match header
                 .vectors(path, "space origin", 1, space.dimension)?
-                .and_then(|mut all| all.pop().flatten())
+                .and_then(|mut vectors| vectors.pop().flatten())
             {
                 Some(vector) => origin = world(&vector),
                 None => notes

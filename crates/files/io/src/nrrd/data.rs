@@ -40,7 +40,7 @@ const TYPES: [(Element, &[&str]); 10] = [
 
 /// The name of a type that is written.
 pub(super) fn type_name(element: Element) -> Option<&'static str> {
-    TYPES.iter().find(|(of, _)| *of == element).map(|(_, names)| names[0])
+    TYPES.iter().find(|(other, _)| *other == element).map(|(_, names)| names[0])
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -85,7 +85,7 @@ impl Stored {
             Some("little") => ByteOrder::Little,
             Some("big") => ByteOrder::Big,
             None if encoding == Encoding::Text || element.size() == 1 => ByteOrder::Little,
-            found => return Err(Error::field(path, "endian", "little or big", found.unwrap_or("none"))),
+            other => return Err(Error::field(path, "endian", "little or big", other.unwrap_or("none"))),
         };
         let skip = |field: &str| match header.get(field) {
             None => Ok(0),
@@ -125,7 +125,7 @@ pub(super) fn files(path: &Path, header: &Header) -> Result<Vec<Part>> {
         };
         let slowest = sizes.last().copied().unwrap_or(1);
         match axes? {
-            all if all == sizes.len() => (names > 0 && slowest % names == 0).then(|| total / names),
+            axes if axes == sizes.len() => (names > 0 && slowest % names == 0).then(|| total / names),
             axes => {
                 let each: usize = sizes[..axes].iter().product();
                 (total / each == names).then_some(each)
@@ -171,8 +171,8 @@ fn numbered(pattern: &str, numbers: &[&str]) -> Option<Vec<String>> {
     let size = usize::try_from(step.unsigned_abs()).ok().filter(|&size| size > 0)?;
     let span = if step > 0 { last.checked_sub(first)? } else { first.checked_sub(last)? };
     let count = (span / size).checked_add(1)?;
-    let number = |at: usize| if step > 0 { first + at * size } else { first - at * size };
-    (count <= MOST_FILES).then(|| (0..count).map(|at| pattern.name(number(at))).collect())
+    let number = |index: usize| if step > 0 { first + index * size } else { first - index * size };
+    (count <= MOST_FILES).then(|| (0..count).map(|index| pattern.name(number(index))).collect())
 }
 
 /// All real numbers.
@@ -244,8 +244,8 @@ impl Part {
                     let expected = format!("{bytes} bytes for sizes");
                     Error::truncated(file, "the image", expected, format!("{got} bytes"))
                 }
-                Stop::Range(at) => {
-                    let found = format!("a larger one at {at}");
+                Stop::Range(index) => {
+                    let found = format!("a larger one at {index}");
                     Error::field(file, "voxel", "values within single precision", found)
                 }
             })
@@ -349,9 +349,9 @@ impl<R: BufRead> HexReader<R> {
 
 impl<R: BufRead> Read for HexReader<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        for (at, byte) in to.iter_mut().enumerate() {
-            let Some(high) = self.digit()? else { return Ok(at) };
-            let Some(low) = self.digit()? else { return Ok(at) };
+        for (index, byte) in to.iter_mut().enumerate() {
+            let Some(high) = self.digit()? else { return Ok(index) };
+            let Some(low) = self.digit()? else { return Ok(index) };
             *byte = 16 * high + low;
         }
         Ok(to.len())

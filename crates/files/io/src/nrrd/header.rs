@@ -128,7 +128,9 @@ impl Header {
     pub(super) fn numbers(&self, path: &Path, field: &str, axes: usize) -> Result<Option<Vec<f64>>> {
         let Some(text) = self.get(field) else { return Ok(None) };
         let numbers: Option<Vec<f64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
-        match numbers.filter(|all| all.len() == axes && !all.iter().any(|number| number.is_infinite())) {
+        match numbers
+            .filter(|numbers| numbers.len() == axes && !numbers.iter().any(|number| number.is_infinite()))
+        {
             Some(numbers) => Ok(Some(numbers)),
             None => Err(Error::field(path, field, format!("{axes} finite numbers or NaN"), text)),
         }
@@ -168,8 +170,8 @@ impl Header {
                     let (inner, after) = inner.split_once(')').ok_or_else(wrong)?;
                     let numbers: Option<Vec<f64>> =
                         inner.split(',').map(|word| word.trim().parse().ok()).collect();
-                    let numbers =
-                        numbers.filter(|all| all.len() == length && all.iter().all(|n| n.is_finite()));
+                    let numbers = numbers
+                        .filter(|numbers| numbers.len() == length && numbers.iter().all(|n| n.is_finite()));
                     (Some(numbers.ok_or_else(wrong)?), after)
                 }
                 (None, None) => return Err(wrong()),

@@ -37,8 +37,8 @@ pub(crate) use samples::samples;
 
 /// The header's file, and the files of the numbers where they are other ones.
 pub(crate) fn parts(path: &Path) -> Vec<PathBuf> {
-    let of = || data::files(path, &Header::read(path).ok()?).ok();
-    let files = of().unwrap_or_default().into_iter().filter_map(|part| part.file);
+    let part_files = || data::files(path, &Header::read(path).ok()?).ok();
+    let files = part_files().unwrap_or_default().into_iter().filter_map(|part| part.file);
     std::iter::once(path.to_owned()).chain(files).collect()
 }
 

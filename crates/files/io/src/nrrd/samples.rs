@@ -12,9 +12,9 @@ pub(crate) fn samples() -> Vec<Sample> {
     let header =
         |lines: &str| format!("NRRD0005\n# small\ndimension: 3\nsizes: 4 3 2\n{lines}\n\n").into_bytes();
     let place = "space: RAS\nspace directions: (0,0.5,0) (-2,0,0) (0,0,3)\nspace origin: (1,2,3)\nkey:=value";
-    let bytes: Vec<u8> = (0..48).map(|at| at * 5 + 3).collect();
+    let bytes: Vec<u8> = (0..48).map(|index| index * 5 + 3).collect();
     let raw = "type: short\nencoding: raw\nendian: big";
-    let text: Vec<String> = (2..26).rev().map(|at| at.to_string()).collect();
+    let text: Vec<String> = (2..26).rev().map(|number| number.to_string()).collect();
     let digits: String = bytes[..24].iter().map(|byte| format!("{byte:02x}\n")).collect();
     let series = "NRRD0004\ntype: uint8\ndimension: 4\nsizes: 2 4 3 2\nencoding: raw\n\
                   kinds: list domain domain domain\n\
@@ -23,7 +23,7 @@ pub(crate) fn samples() -> Vec<Sample> {
     let packed = packed.write_all(&bytes).and_then(|()| packed.finish());
     let behind =
         "type: uchar\nencoding: gzip\nline skip: 1\nbyte skip: 24\nspacings: 1 -2 3\naxis mins: 0 1 2";
-    let mut all = vec![
+    let mut samples = vec![
         vec![("a.nrrd", [header(&format!("{raw}\n{place}")), bytes.clone()].concat())],
         vec![
             ("b.nhdr", header(&format!("{raw}\nbyte skip: -1\ndata file: b.raw"))),
@@ -38,8 +38,8 @@ pub(crate) fn samples() -> Vec<Sample> {
         vec![("e.nrrd", [header("type: uint8\nencoding: hex"), digits.into_bytes()].concat())],
         vec![("f.nrrd", [series.as_bytes(), &bytes].concat())],
     ];
-    all.extend(
+    samples.extend(
         packed.map(|packed| vec![("g.nrrd", [header(behind), b"a line\n".to_vec(), packed].concat())]),
     );
-    all
+    samples
 }

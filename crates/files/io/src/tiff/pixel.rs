@@ -36,8 +36,8 @@ impl Stated {
             return of_ome(&text);
         }
         let mut tag = |tag| decoder.find_tag(tag).ok().flatten();
-        let per_unit = [Tag::XResolution, Tag::YResolution].map(|at| match tag(at) {
-            Some(Value::Rational(count, of)) => Some(f64::from(count) / f64::from(of)),
+        let per_unit = [Tag::XResolution, Tag::YResolution].map(|axis| match tag(axis) {
+            Some(Value::Rational(count, unit)) => Some(f64::from(count) / f64::from(unit)),
             _ => None,
         });
         let [Some(u), Some(v)] =

@@ -16,13 +16,13 @@ const WHITE_IS_ZERO: u16 = 0;
 /// A file with two bytes of it replaced.
 pub(super) struct Patched<R> {
     file: R,
-    at: u64,
+    offset: u64,
     patch: Option<(u64, [u8; 2])>,
 }
 
 impl<R> Patched<R> {
     pub(super) fn new(file: R) -> Self {
-        Self { file, at: 0, patch: None }
+        Self { file, offset: 0, patch: None }
     }
 
     pub(super) fn file(&self) -> &R {
@@ -35,21 +35,21 @@ impl<R: Read> Read for Patched<R> {
         let got = self.file.read(to)?;
         if let Some((place, bytes)) = self.patch {
             for (place, byte) in (place..).zip(bytes) {
-                let at = place.checked_sub(self.at).and_then(|at| usize::try_from(at).ok());
-                if let Some(to) = at.and_then(|at| to[..got].get_mut(at)) {
+                let index = place.checked_sub(self.offset).and_then(|offset| usize::try_from(offset).ok());
+                if let Some(to) = index.and_then(|index| to[..got].get_mut(index)) {
                     *to = byte;
                 }
             }
         }
-        self.at = self.at.saturating_add(got as u64);
+        self.offset = self.offset.saturating_add(got as u64);
         Ok(got)
     }
 }
 
 impl<R: Seek> Seek for Patched<R> {
     fn seek(&mut self, to: SeekFrom) -> Result<u64> {
-        self.at = self.file.seek(to)?;
-        Ok(self.at)
+        self.offset = self.file.seek(to)?;
+        Ok(self.offset)
     }
 }
 
@@ -86,15 +86,15 @@ fn place<R: Read + Seek>(decoder: &mut Decoder<R>) -> TiffResult<(u64, [u8; 2])>
         false => (u64::from(decoder.read_short()?), 2, 12, 8),
     };
     for entry in 0..entries {
-        let at = start + head + entry * size;
-        decoder.goto_offset_u64(at)?;
+        let offset = start + head + entry * size;
+        decoder.goto_offset_u64(offset)?;
         let (tag, kind) = (decoder.read_short()?, decoder.read_short()?);
         if tag == PHOTOMETRIC {
             // Numbers of 32 bits have their lower half at the end in big-endian files.
             return Ok(match (decoder.byte_order(), kind) {
-                (ByteOrder::LittleEndian, _) => (at + value, [1, 0]),
-                (ByteOrder::BigEndian, 4) => (at + value + 2, [0, 1]),
-                (ByteOrder::BigEndian, _) => (at + value, [0, 1]),
+                (ByteOrder::LittleEndian, _) => (offset + value, [1, 0]),
+                (ByteOrder::BigEndian, 4) => (offset + value + 2, [0, 1]),
+                (ByteOrder::BigEndian, _) => (offset + value, [0, 1]),
             });
         }
     }
@@ -156,8 +156,8 @@ pub(super) fn description<R: Read + Seek>(decoder: &mut Decoder<R>) -> String {
 
 /// The number after a key of ImageJ's description.
 pub(super) fn imagej<T: FromStr>(text: &str, key: &str) -> Option<T> {
-    let of = |line: &str| line.strip_prefix(key)?.strip_prefix('=')?.trim().parse().ok();
-    text.starts_with("ImageJ=").then(|| text.lines().find_map(of)).flatten()
+    let value = |line: &str| line.strip_prefix(key)?.strip_prefix('=')?.trim().parse().ok();
+    text.starts_with("ImageJ=").then(|| text.lines().find_map(value)).flatten()
 }
 
 /// The shape of a file of tifffile, `{"shape": [6, 20, 17], "truncated": true}`.
@@ -175,9 +175,9 @@ pub(super) fn stated_pages(text: &str, [rows, columns]: [usize; 2]) -> Option<us
     }
     let truncated = text.split_once("\"truncated\"")?.1;
     let is_true = truncated.trim_start().strip_prefix(':')?.trim_start().starts_with("true");
-    let all = shape(text).filter(|_| is_true)?.into_iter().try_fold(1usize, usize::checked_mul)?;
+    let count = shape(text).filter(|_| is_true)?.into_iter().try_fold(1usize, usize::checked_mul)?;
     let page = rows.checked_mul(columns).filter(|&page| page > 0)?;
-    (all % page == 0).then_some(all / page)
+    (count % page == 0).then_some(count / page)
 }
 
 /// A note if the description says that several axes count the pages. A single axis counts the slices,
@@ -191,7 +191,7 @@ fn axes_note(text: &str) -> Option<String> {
     let axes = shape(text).unwrap_or_default();
     let are_several = |sizes: &[usize]| sizes.iter().filter(|&&size| size > 1).count() > 1;
     let counts = counts.map(|count| count.unwrap_or(1));
-    let found = if are_several(&counts) {
+    let content = if are_several(&counts) {
         let [channels, frames, slices] = counts;
         format!("channels {channels}, times {frames}, slices {slices}")
     } else if are_several(&axes[..axes.len().saturating_sub(2)]) {
@@ -200,6 +200,6 @@ fn axes_note(text: &str) -> Option<String> {
         return None;
     };
     Some(format!(
-        "the file is more than a stack of slices ({found}): its pages are read as slices, in the order of the file"
+        "the file is more than a stack of slices ({content}): its pages are read as slices, in the order of the file"
     ))
 }
