@@ -35,7 +35,7 @@ pub fn significant(value: f64, digits: usize) -> String {
 pub fn short(value: f64, digits: usize) -> String {
     let text = significant(value, digits);
     let (mantissa, exponent) = match text.find('e') {
-        Some(at) => text.split_at(at),
+        Some(mark) => text.split_at(mark),
         None => (text.as_str(), ""),
     };
     let mantissa =

@@ -61,8 +61,8 @@ fn values(option: &clap::Arg) -> Vec<String> {
             .into(),
         (_, 0) => vec![(*number).to_owned()],
         (_, commas) => {
-            let all = vec![*number; commas + 1].join(",");
-            vec![all, format!("8,{number}")]
+            let repeated = vec![*number; commas + 1].join(",");
+            vec![repeated, format!("8,{number}")]
         }
     };
     NUMBERS.iter().flat_map(each).collect()
@@ -126,8 +126,8 @@ fn extreme_numbers_end_with_a_result_or_one_line() {
     let (mut wrong, mut tried) = (Vec::new(), 0);
     for line in LINES {
         let own = line.split(' ').map_while(|word| Some(word).filter(|word| !word.starts_with(['-', '@'])));
-        let at = own.fold(&built, |at, word| at.find_subcommand(word).unwrap_or(at));
-        for option in at.get_arguments() {
+        let command = own.fold(&built, |command, word| command.find_subcommand(word).unwrap_or(command));
+        for option in command.get_arguments() {
             let Some(long) = option.get_long() else { continue };
             // The output of batch is a template of names.
             let names_files = matches!(option.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath)
@@ -138,7 +138,9 @@ fn extreme_numbers_end_with_a_result_or_one_line() {
             }
             for value in values(option) {
                 let mut line = words(line, folder.path());
-                if at.get_name() == "ct" && line.contains(&"simulate".into()) || at.get_name() == "convert" {
+                if command.get_name() == "ct" && line.contains(&"simulate".into())
+                    || command.get_name() == "convert"
+                {
                     line.retain(|word| word != "--device" && word != "cpu");
                 }
                 // An option stands once.

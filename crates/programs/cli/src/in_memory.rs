@@ -80,12 +80,12 @@ impl Task {
         methods::take(Methods::default());
         let mut program = args::marked();
         program.build();
-        let found = self.words().iter().try_fold(&program, |at, name| at.find_subcommand(name));
+        let command = self.words().iter().try_fold(&program, |command, name| command.find_subcommand(name));
         let own = |option: &&clap::Arg| {
             let id = option.get_id().as_str();
             !option.is_global_set() && !["help", "version"].contains(&id) && !self.files().contains(&id)
         };
-        found.into_iter().flat_map(clap::Command::get_arguments).filter(own).filter_map(described).collect()
+        command.into_iter().flat_map(clap::Command::get_arguments).filter(own).filter_map(described).collect()
     }
 
     fn parse(self, options: Vec<OsString>) -> Result<(Command, Given)> {

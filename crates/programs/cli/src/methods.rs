@@ -77,24 +77,24 @@ impl<K> std::ops::DerefMut for MethodArgs<K> {
 }
 
 /// `1e-3; wavelet 3e-3, tv 2e-3`: the default that most methods have, and the others.
-fn defaults(param: &Param, of: &[(&'static str, Value)]) -> String {
+fn defaults(param: &Param, defaults_of: &[(&'static str, Value)]) -> String {
     let text = |value: &Value| match value {
         Value::Nothing => param.absent.to_owned(),
         value => value.to_string(),
     };
-    let texts: Vec<String> = of.iter().map(|(_, value)| text(value)).collect();
+    let texts: Vec<String> = defaults_of.iter().map(|(_, value)| text(value)).collect();
     let count = |wanted: &String| texts.iter().filter(|text| *text == wanted).count();
     let Some(most) = texts.iter().rev().max_by_key(|text| count(text)) else { return String::new() };
-    let others = of.iter().zip(&texts).filter(|(_, text)| *text != most);
+    let others = defaults_of.iter().zip(&texts).filter(|(_, text)| *text != most);
     let others: Vec<String> = others.map(|((name, _), text)| format!("{name} {text}")).collect();
     if others.is_empty() { most.clone() } else { format!("{most}; {}", others.join(", ")) }
 }
 
-fn argument(param: &Param, of: &[(&'static str, Value)]) -> Arg {
-    let names: Vec<_> = of.iter().map(|(name, _)| *name).collect();
+fn argument(param: &Param, defaults_of: &[(&'static str, Value)]) -> Arg {
+    let names: Vec<_> = defaults_of.iter().map(|(name, _)| *name).collect();
     let only = format!(" ({})", names.join(", "));
     let auto = if param.searched { "; auto searches for the one that predicts samples held out" } else { "" };
-    let mut default = defaults(param, of);
+    let mut default = defaults(param, defaults_of);
     if !param.rule.is_empty() {
         default = format!("by {}, else {default}", param.rule);
     }
@@ -144,7 +144,7 @@ impl<K: Kit> Args for MethodArgs<K> {
             .long_help(format!("How the image is made [default: {}]", K::DEFAULT))
             .value_parser(names.collect::<Vec<_>>());
         let params = K::methods().params();
-        command.arg(method).args(params.iter().map(|(param, of)| argument(param, of)))
+        command.arg(method).args(params.iter().map(|(param, defaults_of)| argument(param, defaults_of)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -250,7 +250,7 @@ impl Args for CorrectionArgs {
             .help_heading(GROUP)
             .value_parser(names.collect::<Vec<_>>());
         let params = corrections().params();
-        command.arg(correct).args(params.iter().map(|(param, of)| argument(param, of)))
+        command.arg(correct).args(params.iter().map(|(param, defaults_of)| argument(param, defaults_of)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -57,12 +57,12 @@ impl<T: Table> OptionArgs<T> {
             .settings
             .iter_mut()
             .filter_map(|(name, setting)| match setting {
-                Setting::File(path) => place(name).map(|at| (at, path)),
+                Setting::File(path) => place(name).map(|index| (index, path)),
                 _ => None,
             })
             .collect();
-        files.sort_by_key(|(at, _)| *at);
-        files.into_iter().map(|(at, path)| (T::rows()[at].kind, path))
+        files.sort_by_key(|(index, _)| *index);
+        files.into_iter().map(|(index, path)| (T::rows()[index].kind, path))
     }
 
     /// The file that an option names.

@@ -42,29 +42,29 @@ fn option_names() -> BTreeSet<String> {
 /// A name that is not in the source.
 const FILLED_IN: &str = "{}";
 
-fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
+fn sources(folder: &Path, listed: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         let name = entry.file_name().unwrap().to_str().unwrap();
         if entry.is_dir() && name != "tests" {
-            sources(&entry, all);
+            sources(&entry, listed);
         } else if name.ends_with(".rs") && name != "tests.rs" && name != "marks.rs" {
-            all.push(entry);
+            listed.push(entry);
         }
     }
 }
 
 /// What follows each `--` that begins the name of an option, and whether a mark stands before it.
 fn named(text: &str) -> impl Iterator<Item = (bool, &str)> {
-    text.match_indices("--").filter_map(|(at, _)| {
-        let before = text[..at].chars().next_back();
+    text.match_indices("--").filter_map(|(start, _)| {
+        let before = text[..start].chars().next_back();
         // A line of the command: `rayspin convert --montage`.
-        if text[..at]
+        if text[..start]
             .rsplit_once('`')
             .is_some_and(|(_, line)| line.starts_with("rayspin") && !line.contains('\n'))
         {
             return None;
         }
-        let name = &text[at + 2..];
+        let name = &text[start + 2..];
         // A name that a text fills in: `--{option}`.
         if name.starts_with('{') && matches!(before, Some('`' | '(' | ' ')) {
             return Some((before == Some('`'), FILLED_IN));
@@ -127,7 +127,8 @@ fn quantities_of_remedies_are_named_by_errors() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut files = Vec::new();
     sources(crates, &mut files);
-    let all: String = files.iter().map(|file| uncounted(&code(&fs::read_to_string(file).unwrap()))).collect();
+    let sources: String =
+        files.iter().map(|file| uncounted(&code(&fs::read_to_string(file).unwrap()))).collect();
     let remedies: Vec<_> = crate::in_memory::remedies().into_iter().chain(rayspin::job::remedies()).collect();
     let quantities: Vec<&str> =
         remedies.iter().flat_map(|(quantities, _)| quantities.iter().copied()).collect();
@@ -139,9 +140,9 @@ fn quantities_of_remedies_are_named_by_errors() {
                 quantities.iter().filter(|other| other == quantity).map(|other| other.as_ptr()).collect();
             // Errors fill in the axis.
             let axis = [" x", " y", " z"].into_iter().find_map(|axis| quantity.strip_suffix(axis));
-            let filled = axis.map_or(0, |stem| all.matches(&format!("\"{stem}\"")).count());
-            let places = all.matches(&format!("\"{quantity}\"")).count();
-            let begun = all.matches(&format!("\"{quantity}: ")).count();
+            let filled = axis.map_or(0, |stem| sources.matches(&format!("\"{stem}\"")).count());
+            let places = sources.matches(&format!("\"{quantity}\"")).count();
+            let begun = sources.matches(&format!("\"{quantity}: ")).count();
             places + begun + filled <= tables.len()
         })
         .collect();

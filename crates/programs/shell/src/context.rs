@@ -89,8 +89,11 @@ impl Context {
         if let Some((threads, asked)) = threads.zip(common.threads).filter(|(threads, _)| *threads > cores)
             && !common.quiet
         {
-            let of = if threads < asked { format!(" (of {asked}, at most 4 a core)") } else { String::new() };
-            say!("note: {threads} threads{of} share {cores} cores, which is slower than --threads {cores}");
+            let limit =
+                if threads < asked { format!(" (of {asked}, at most 4 a core)") } else { String::new() };
+            say!(
+                "note: {threads} threads{limit} share {cores} cores, which is slower than --threads {cores}"
+            );
         }
         Ok(Self {
             device,

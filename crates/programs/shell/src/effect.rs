@@ -105,11 +105,11 @@ pub fn rows_and_options<N>(
 ) -> (Vec<String>, Vec<String>) {
     let mut program = program.clone();
     program.build();
-    let found = path.iter().try_fold(&program, |at, name| at.find_subcommand(name));
+    let command = path.iter().try_fold(&program, |command, name| command.find_subcommand(name));
     let own = |option: &&clap::Arg| {
         !option.is_global_set() && !["help", "version"].contains(&option.get_id().as_str())
     };
-    let options = found.into_iter().flat_map(clap::Command::get_arguments).filter(own);
+    let options = command.into_iter().flat_map(clap::Command::get_arguments).filter(own);
     let mut options: Vec<String> = options.map(|option| option.get_id().to_string()).collect();
     let mut rows: Vec<String> = table.iter().map(|(field, _)| (*field).to_owned()).collect();
     options.sort();

@@ -102,12 +102,12 @@ fn usage(error: &Error) -> String {
 /// `rayspin recon mri`: the program and the subcommands that the command line names.
 pub(crate) fn command_of(program: &clap::Command, args: &[OsString]) -> String {
     let mut words = program.get_name().to_owned();
-    let mut at = program;
+    let mut command = program;
     for argument in args.iter().skip(1) {
-        if let Some(inner) = argument.to_str().and_then(|name| at.find_subcommand(name)) {
+        if let Some(inner) = argument.to_str().and_then(|name| command.find_subcommand(name)) {
             words.push(' ');
             words.push_str(inner.get_name());
-            at = inner;
+            command = inner;
         }
     }
     words

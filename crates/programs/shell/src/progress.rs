@@ -114,7 +114,7 @@ impl Progress for Console {
                 bar.inc(1);
             } else if self.mode == Mode::Lines && s.last_line.elapsed() >= LINE_INTERVAL {
                 s.last_line = Instant::now();
-                let of = if s.steps > 0 { format!("/{}", s.steps) } else { String::new() };
+                let total = if s.steps > 0 { format!("/{}", s.steps) } else { String::new() };
                 let left = match s.steps.checked_sub(s.done) {
                     Some(rest) if s.steps > 0 && s.done > 0 => {
                         let seconds = s.began.elapsed().as_secs_f64() * rest as f64 / s.done as f64;
@@ -122,7 +122,7 @@ impl Progress for Console {
                     }
                     _ => String::new(),
                 };
-                say!("  {} {}{of}{left}  {}", s.stage, s.done, s.detail);
+                say!("  {} {}{total}{left}  {}", s.stage, s.done, s.detail);
             }
         });
     }

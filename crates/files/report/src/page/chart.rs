@@ -336,22 +336,22 @@ fn draw(series: &Series, index: usize, across: AxisMap<'_>, down: AxisMap<'_>) -
 
 /// Names of points with their places, moved up and down so that none covers another.
 fn labels(series: &[Series], across: AxisMap<'_>, down: AxisMap<'_>) -> Vec<(String, f64, f64)> {
-    let mut all: Vec<(String, f64, f64)> = Vec::new();
+    let mut labels: Vec<(String, f64, f64)> = Vec::new();
     for series in series {
         let named = series.names.iter().zip(&series.points);
-        all.extend(named.filter_map(|(name, &(x, y))| Some((name.clone(), across(x)?, down(y)?))));
+        labels.extend(named.filter_map(|(name, &(x, y))| Some((name.clone(), across(x)?, down(y)?))));
     }
-    all.sort_by(|a, b| a.2.total_cmp(&b.2));
-    let gap = LABEL.min(HEIGHT / all.len().max(1) as f64);
-    for i in 1..all.len() {
-        all[i].2 = all[i].2.max(all[i - 1].2 + gap);
+    labels.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let gap = LABEL.min(HEIGHT / labels.len().max(1) as f64);
+    for i in 1..labels.len() {
+        labels[i].2 = labels[i].2.max(labels[i - 1].2 + gap);
     }
     let mut lowest = HEIGHT;
-    for label in all.iter_mut().rev() {
+    for label in labels.iter_mut().rev() {
         label.2 = label.2.min(lowest);
         lowest = label.2 - gap;
     }
-    all
+    labels
 }
 
 /// A long line by the lowest and the highest place of each stretch, gaps kept.

@@ -53,11 +53,11 @@ const COLOURS: [(&str, &str); 5] = [
 impl VolumeView {
     pub(super) fn render(&self) -> Markup {
         let [low, high] = self.window;
-        let choice = |name: &str, label: &str, all: &[(&str, &str)]| {
+        let choice = |name: &str, label: &str, choices: &[(&str, &str)]| {
             html! {
                 label {
                     (label) " "
-                    select name=(name) { @for (value, text) in all { option value=(value) { (text) } } }
+                    select name=(name) { @for (value, text) in choices { option value=(value) { (text) } } }
                 }
             }
         };

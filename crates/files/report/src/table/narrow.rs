@@ -37,9 +37,9 @@ impl Table {
         }
         let (lines, marked) = self.lines_of_columns(width);
         if self.columns.iter().any(|column| !column.title.is_empty()) {
-            for (at, line) in lines.iter().enumerate() {
+            for (number, line) in lines.iter().enumerate() {
                 let headings = line.iter().map(|column| (column, column.heading.as_str()));
-                put(&mut text, at, headings);
+                put(&mut text, number, headings);
             }
             let rules: Vec<String> = lines
                 .iter()
@@ -50,8 +50,8 @@ impl Table {
             put(&mut text, 0, first.map(|(column, rule)| (column, rule.as_str())));
         }
         for row in 0..self.rows.len() {
-            for (at, line) in lines.iter().enumerate() {
-                if at > 0 && line.iter().all(|column| column.empty[row]) {
+            for (number, line) in lines.iter().enumerate() {
+                if number > 0 && line.iter().all(|column| column.empty[row]) {
                     continue;
                 }
                 let height = line.iter().map(|column| column.cells[row].len()).max().unwrap_or(0);
@@ -59,7 +59,7 @@ impl Table {
                     let cells = line
                         .iter()
                         .map(|column| (column, column.cells[row].get(part).map_or("", String::as_str)));
-                    put(&mut text, at, cells);
+                    put(&mut text, number, cells);
                 }
             }
         }
@@ -142,15 +142,15 @@ impl Column {
 
 /// Headings with what they mean, each once, in lines of `width` characters at most.
 pub fn legend<'a>(tables: impl IntoIterator<Item = &'a Table>, width: usize) -> String {
-    let mut all: Vec<(String, String)> = Vec::new();
+    let mut entries: Vec<(String, String)> = Vec::new();
     for entry in tables.into_iter().flat_map(Table::legend) {
-        if !all.contains(&entry) {
-            all.push(entry);
+        if !entries.contains(&entry) {
+            entries.push(entry);
         }
     }
-    let left = all.iter().map(|(heading, _)| heading.width()).max().unwrap_or(0);
+    let left = entries.iter().map(|(heading, _)| heading.width()).max().unwrap_or(0);
     let mut text = String::new();
-    for (heading, meaning) in all {
+    for (heading, meaning) in entries {
         let mut before = heading;
         for line in wrapped(&meaning, width.saturating_sub(left + GAP).max(ROOM)) {
             let space = " ".repeat((left + GAP).saturating_sub(before.width()));
@@ -162,8 +162,8 @@ pub fn legend<'a>(tables: impl IntoIterator<Item = &'a Table>, width: usize) -> 
 }
 
 /// Writes one line: the cells of the columns, numbers at the right.
-fn put<'a>(text: &mut String, at: usize, cells: impl Iterator<Item = (&'a Printed, &'a str)>) {
-    let mut line = " ".repeat(if at == 0 { 0 } else { INDENT });
+fn put<'a>(text: &mut String, number: usize, cells: impl Iterator<Item = (&'a Printed, &'a str)>) {
+    let mut line = " ".repeat(if number == 0 { 0 } else { INDENT });
     for (index, (column, cell)) in cells.enumerate() {
         let gap = " ".repeat(if index == 0 { 0 } else { GAP });
         let space = " ".repeat(column.width.saturating_sub(cell.width()));

@@ -50,38 +50,38 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     let chosen = scans.into_iter().zip(outputs).skip(shard.0).step_by(shard.1);
     let mut items: Vec<Item> =
         chosen.map(|(scan, outputs)| item(context, scan, outputs, &args.options)).collect::<Result<_>>()?;
-    let mut all = RunFiles::default();
+    let mut batch_files = RunFiles::default();
     for item in &items {
-        all.inputs.extend(item.files.inputs.iter().cloned());
-        all.outputs.extend(item.files.outputs.iter().cloned());
+        batch_files.inputs.extend(item.files.inputs.iter().cloned());
+        batch_files.outputs.extend(item.files.outputs.iter().cloned());
     }
-    all.outputs.extend(args.page.clone());
-    files::check_distinct(all.inputs.iter(), all.outputs.iter())?;
-    let all = Arc::new(all);
-    items.iter_mut().for_each(|item| item.files.batch = Some(Arc::clone(&all)));
+    batch_files.outputs.extend(args.page.clone());
+    files::check_distinct(batch_files.inputs.iter(), batch_files.outputs.iter())?;
+    let batch_files = Arc::new(batch_files);
+    items.iter_mut().for_each(|item| item.files.batch = Some(Arc::clone(&batch_files)));
     if let Some(page) = &args.page {
         with_folder(page)?;
         files::check_writable(page)?;
     }
     let start = Instant::now();
-    let outcomes = Outcomes { items: &items, found: Mutex::new(BTreeMap::new()), quiet: context.quiet };
+    let outcomes = Outcomes { items: &items, results: Mutex::new(BTreeMap::new()), quiet: context.quiet };
     // Where threads cannot start, nothing has begun.
     if items.iter().any(|item| item.args.options.has("memory")) || overlapped(&items, &outcomes).is_err() {
         one_after_another(&items, &outcomes);
     }
-    let found = outcomes.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    finish(context, args, &items, &found, start.elapsed().as_secs_f64())
+    let results = outcomes.results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    finish(context, args, &items, &results, start.elapsed().as_secs_f64())
 }
 
 /// The scans that names, folders and patterns stand for.
 ///
 /// Errors: a pattern or a folder without scans, a name that is not Unicode.
 fn scans(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
+    let mut scans = Vec::new();
     for name in names {
         if name.exists() {
             let is_scan = |file: &Path| rayspin::io::holds_scan(file).unwrap_or(false);
-            all.extend(files::inputs(std::slice::from_ref(name), is_scan)?.files);
+            scans.extend(files::inputs(std::slice::from_ref(name), is_scan)?.files);
             continue;
         }
         let refused = |found: &str| {
@@ -91,18 +91,19 @@ fn scans(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
         };
         let pattern = name.to_str().ok_or_else(|| refused("a name that is not Unicode"))?;
         let paths = glob::glob(pattern).map_err(|error| refused(&format!("no pattern ({error})")))?;
-        let before = all.len();
+        let before = scans.len();
         for path in paths {
-            all.push(path.map_err(|error| refused(&error.to_string()))?);
+            scans.push(path.map_err(|error| refused(&error.to_string()))?);
         }
-        all[before..].sort();
-        if all.len() == before {
+        scans[before..].sort();
+        if scans.len() == before {
             return Err(refused("none").into());
         }
     }
-    all.dedup();
+    scans.dedup();
     // A name that begins with - is an option to the parser of the command that is made of it.
-    all.into_iter()
+    scans
+        .into_iter()
         .map(|scan| match scan.to_str() {
             Some(_) => Ok(files::argument(scan)),
             None => {
@@ -116,7 +117,7 @@ fn scans(names: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// The outputs of each scan. Errors: two scans with one output.
 fn outputs(scans: &[PathBuf], patterns: &[String]) -> Result<Vec<Vec<PathBuf>>> {
     let mut taken: BTreeMap<PathBuf, &PathBuf> = BTreeMap::new();
-    let mut all = Vec::with_capacity(scans.len());
+    let mut outputs = Vec::with_capacity(scans.len());
     for scan in scans {
         let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let (stem, folder) = (name(scan.file_stem()), name(scan.parent().and_then(Path::file_name)));
@@ -132,9 +133,9 @@ fn outputs(scans: &[PathBuf], patterns: &[String]) -> Result<Vec<Vec<PathBuf>>> 
                 return Err(BadInput::new(message).hint(hint).into());
             }
         }
-        all.push(own);
+        outputs.push(own);
     }
-    Ok(all)
+    Ok(outputs)
 }
 
 /// A pattern with `{stem}` and `{folder}` filled in, which may hold such words themselves.
@@ -167,12 +168,12 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
     let given = Given::of(&args::command(), &matches).with_line(line);
     let mut cli = Cli::from_arg_matches(&matches).map_err(refused)?;
     let files = RunFiles::of(&mut cli.command)?;
-    for (option, found) in [
+    for (option, is_given) in [
         ("--device", cli.common.device != rayspin_shell::args::DeviceArg::Auto),
         ("--threads", cli.common.threads.is_some()),
         ("--gpu-memory", cli.common.gpu_memory.is_some()),
     ] {
-        if found {
+        if is_given {
             let message = format!("{option}: expected before --, found after it");
             return Err(BadInput::new(message).hint("all scans run on one processor").into());
         }
@@ -234,25 +235,25 @@ fn with_folder(file: &Path) -> Result<()> {
 /// What became of the scans so far.
 struct Outcomes<'a> {
     items: &'a [Item],
-    found: Mutex<BTreeMap<usize, Outcome>>,
+    results: Mutex<BTreeMap<usize, Outcome>>,
     quiet: bool,
 }
 
 impl Outcomes<'_> {
     fn add(&self, number: usize, outcome: Outcome) {
-        let mut found = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut results = self.results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if !self.quiet && !stopped() {
             let (item, count) = (&self.items[number], self.items.len());
             let names: Vec<String> =
                 item.args.outputs.iter().map(|path| path.display().to_string()).collect();
-            let (scan, done, names) = (item.scan.display(), found.len() + 1, names.join(", "));
+            let (scan, done, names) = (item.scan.display(), results.len() + 1, names.join(", "));
             match &outcome {
                 Outcome::Made(seconds) => say!("{done}/{count} {scan}: {names}, {seconds:.2} s"),
                 Outcome::There => say!("{done}/{count} {scan}: {names} is there"),
                 Outcome::Failed(why) => say!("{done}/{count} {scan}: failed: {why}"),
             }
         }
-        found.insert(number, outcome);
+        results.insert(number, outcome);
     }
 
     fn ended(&self, number: usize, start: Instant, result: Result<()>) {
@@ -342,20 +343,20 @@ fn finish(
     context: &Context,
     args: &Batch,
     items: &[Item],
-    found: &BTreeMap<usize, Outcome>,
+    results: &BTreeMap<usize, Outcome>,
     seconds: f64,
 ) -> Result<()> {
-    let failed = found.values().filter(|outcome| matches!(outcome, Outcome::Failed(_))).count();
-    let there = found.values().filter(|outcome| matches!(outcome, Outcome::There)).count();
-    let made = found.len() - failed - there;
-    let left = items.len() - found.len();
+    let failed = results.values().filter(|outcome| matches!(outcome, Outcome::Failed(_))).count();
+    let there = results.values().filter(|outcome| matches!(outcome, Outcome::There)).count();
+    let made = results.len() - failed - there;
+    let left = items.len() - results.len();
     let mut lead = format!("{} in {seconds:.2} s: {made} reconstructed", files::count(items.len(), "scan"));
     for (number, what) in [(there, "there before"), (failed, "failed"), (left, "left")] {
         if number > 0 {
             lead += &format!(", {number} {what}");
         }
     }
-    let table = table(items, found);
+    let table = table(items, results);
     if let Some(page) = &args.page {
         let page_of = Page::new("Batch", lead.clone()).section(Section::new("Scans").table(table.clone()));
         files::write_text(page, &page_of.render())?;
@@ -373,13 +374,13 @@ fn finish(
     }
 }
 
-fn table(items: &[Item], found: &BTreeMap<usize, Outcome>) -> Table {
+fn table(items: &[Item], results: &BTreeMap<usize, Outcome>) -> Table {
     let columns =
         [Column::text("Scan"), Column::text("Images"), Column::text("Result"), Column::number("Seconds")];
     let mut table = Table::new("", columns);
     for (number, item) in items.iter().enumerate() {
         let images: Vec<String> = item.args.outputs.iter().map(|path| path.display().to_string()).collect();
-        let (result, seconds) = match found.get(&number) {
+        let (result, seconds) = match results.get(&number) {
             Some(Outcome::Made(seconds)) => ("reconstructed".to_owned(), Some(*seconds)),
             Some(Outcome::There) => ("there before".to_owned(), None),
             Some(Outcome::Failed(why)) => (why.clone(), None),

@@ -23,10 +23,10 @@ use rayspin_shell::{BadInput, Context, say};
 use crate::args::files::{Named, RECORD};
 use crate::args::{self, Command};
 
-/// Fails before the work starts when an output cannot end well: an ending of no format that `of` chooses,
-/// missing folder, a folder in its place.
-pub(crate) fn check_output(path: &Path, of: fn(&Format) -> bool) -> Result<()> {
-    io::expect_ending(path, of)?;
+/// Fails before the work starts when an output cannot end well: an ending of no format that `fits`, a missing
+/// folder, a folder in its place.
+pub(crate) fn check_output(path: &Path, fits: fn(&Format) -> bool) -> Result<()> {
+    io::expect_ending(path, fits)?;
     check_writable(path)
 }
 
@@ -94,8 +94,8 @@ impl RunFiles {
             files.extend(own);
         }
         if !numbered.is_empty() {
-            let all = self.batch.as_deref().unwrap_or(self);
-            check_distinct(all.inputs.iter(), all.outputs.iter().chain(&numbered))?;
+            let run = self.batch.as_deref().unwrap_or(self);
+            check_distinct(run.inputs.iter(), run.outputs.iter().chain(&numbered))?;
         }
         Ok(files)
     }
@@ -153,8 +153,8 @@ fn hashes(files: &[PathBuf]) -> Result<Vec<FileEntry>> {
 /// The number of each file and its parts in the file system: a file that takes the name of another has one of
 /// its own.
 fn numbers(files: &[PathBuf]) -> BTreeMap<PathBuf, u64> {
-    let all = files.iter().flat_map(|file| parts(file).into_iter().chain([file.clone()]));
-    all.filter_map(|file| std::fs::metadata(&file).ok().map(|found| (file, found.ino()))).collect()
+    let names = files.iter().flat_map(|file| parts(file).into_iter().chain([file.clone()]));
+    names.filter_map(|file| std::fs::metadata(&file).ok().map(|metadata| (file, metadata.ino()))).collect()
 }
 
 /// Inputs whose hashes are found beside the run, on a thread of their own; after it where no thread could
@@ -362,15 +362,15 @@ pub(crate) fn inputs(paths: &[PathBuf], wanted: impl Fn(&Path) -> bool) -> Resul
         inputs.several = true;
         let fail = || path.display().to_string();
         let entries: std::io::Result<Vec<_>> = std::fs::read_dir(path).with_context(fail)?.collect();
-        let mut found: Vec<PathBuf> =
+        let mut files: Vec<PathBuf> =
             entries.with_context(fail)?.iter().map(std::fs::DirEntry::path).collect();
-        found.retain(|file| {
+        files.retain(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             // A file of two parts counts once, as its data.
             file.is_file() && !name.starts_with('.') && parts(file).last() == Some(file)
         });
-        found.sort();
-        let (taken, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| wanted(file));
+        files.sort();
+        let (taken, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| wanted(file));
         if taken.is_empty() {
             let message = format!("{}: expected a folder with files to read, found none", path.display());
             return Err(BadInput::new(message).hint("`rayspin info FOLDER` lists what it can read").into());

@@ -84,8 +84,8 @@ pub(crate) fn run(context: &Context, args: &Metrics) -> Result<()> {
             files::print(&row.judgement.table(&image, &reference))
         }
         rows if args.json => {
-            let all: Vec<Json<'_>> = rows.iter().map(Row::json).collect();
-            files::print(&serde_json::to_string_pretty(&all)?)
+            let list: Vec<Json<'_>> = rows.iter().map(Row::json).collect();
+            files::print(&serde_json::to_string_pretty(&list)?)
         }
         rows => files::print(&table(rows)),
     }
@@ -128,7 +128,7 @@ impl Reference {
     fn beside(&self, image: &Path) -> Option<&Path> {
         match self {
             Self::One(path) => Some(path),
-            Self::Named(all) => all.get(&name_of(image)).map(PathBuf::as_path),
+            Self::Named(names) => names.get(&name_of(image)).map(PathBuf::as_path),
         }
     }
 }
@@ -286,9 +286,9 @@ impl Judgement {
     /// nothing of that.
     pub(crate) fn hint(&self, coils: bool) -> Option<String> {
         Some(match self.better? {
-            Better::Magnitudes(of) => format!(
+            Better::Magnitudes(magnitudes) => format!(
                 "the images differ most in phase: the error of magnitudes is {:.3} %; rayspin metrics --magnitude compares these",
-                of.error_percent
+                magnitudes.error_percent
             ),
             Better::Fitted(scale) => format!(
                 "the images differ in scale{}: times {:.4} the error is {:.3} %; --fit takes that out",
@@ -297,11 +297,11 @@ impl Judgement {
                 scale.error_percent
             ),
             Better::Shading(_) if !coils => return None,
-            Better::Shading(found) => format!(
+            Better::Shading(shading) => format!(
                 "the images differ in a smooth factor, {:.2} to {:.2} over the object: without it the error is {:.3} %. Coils shade images \
                  so where their sensitivities are estimated or not used: recon mri --maps with the coils' own sensitivities takes it \
                  out (simulate mri --maps writes them)",
-                found.factor[0], found.factor[1], found.error_percent
+                shading.factor[0], shading.factor[1], shading.error_percent
             ),
         })
     }

@@ -37,7 +37,7 @@ pub(crate) fn table(scan: &Path, plan: &Plan, cut: &str) -> Table {
         ];
         table.push(with_gpu(cells, stage.gpu_bytes));
     }
-    let sum = |of: fn(&Stage) -> f64| plan.budget.stages.iter().map(of).sum::<f64>();
+    let sum = |quantity: fn(&Stage) -> f64| plan.budget.stages.iter().map(quantity).sum::<f64>();
     let cells = vec![
         Cell::Text("peak, sum".into()),
         Cell::Number(plan.peak() as f64),

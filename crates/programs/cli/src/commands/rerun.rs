@@ -112,14 +112,14 @@ fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<[String; 3]>> {
             let message = "expected inputs of the recorded run that are files, found standard input";
             return Err(BadInput::new(message).hint("what came through it is gone: run it again").into());
         }
-        let found = FileEntry::read(&input.path).map_err(|error| {
+        let entry = FileEntry::read(&input.path).map_err(|error| {
             BadInput::new(format!(
                 "{}: expected the input of the recorded run, found none ({error})",
                 input.path
             ))
             .hint("start rerun in the folder in which the run was started")
         })?;
-        if found.blake3 == input.blake3 {
+        if entry.blake3 == input.blake3 {
             continue;
         }
         let text = format!(
@@ -127,8 +127,8 @@ fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<[String; 3]>> {
             input.path,
             input.bytes,
             brief(&input.blake3),
-            found.bytes,
-            brief(&found.blake3)
+            entry.bytes,
+            brief(&entry.blake3)
         );
         if !changed {
             return Err(BadInput::new(text)
@@ -136,7 +136,7 @@ fn check_inputs(record: &RunRecord, changed: bool) -> Result<Vec<[String; 3]>> {
                 .into());
         }
         let hash = |entry: &FileEntry| format!("hash {}…", brief(&entry.blake3));
-        rows.push([input.path.clone(), hash(input), hash(&found)]);
+        rows.push([input.path.clone(), hash(input), hash(&entry)]);
     }
     Ok(rows)
 }
@@ -275,8 +275,9 @@ fn differences(before: &RunRecord, now: &RunRecord, inputs: &[[String; 3]]) -> V
     let names =
         before.versions.keys().chain(now.versions.keys().filter(|name| !before.versions.contains_key(*name)));
     for name in names.filter(|name| *name != "rayspin") {
-        let of = |record: &RunRecord| record.versions.get(name).cloned().unwrap_or_else(|| "none".into());
-        row(name, of(before), of(now));
+        let version_in =
+            |record: &RunRecord| record.versions.get(name).cloned().unwrap_or_else(|| "none".into());
+        row(name, version_in(before), version_in(now));
     }
     let others = now.parameters.keys().filter(|name| !before.parameters.contains_key(*name));
     for name in before.parameters.keys().chain(others).filter(|name| !MEASURED.contains(&name.as_str())) {
@@ -344,7 +345,7 @@ impl Compared {
     fn of(before: &FileEntry, now: &FileEntry) -> Self {
         let outcome = if before.blake3 == now.blake3 {
             Outcome::Same
-        } else if FileEntry::read(&before.path).is_ok_and(|found| found.blake3 == before.blake3) {
+        } else if FileEntry::read(&before.path).is_ok_and(|entry| entry.blake3 == before.blake3) {
             nrmse(&now.path, &before.path)
                 .map_or(Outcome::Bytes("no image that can be read"), Outcome::Images)
         } else {

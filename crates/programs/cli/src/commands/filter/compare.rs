@@ -38,9 +38,9 @@ impl Pair {
 
     /// Writes both side by side, with one window or each with its own. Returns what the picture shows.
     pub(super) fn write(&self, path: &Path, after: &Image<f32>, one_window: bool) -> Result<String> {
-        let ([slice, of], depth) = (self.slice, after.shape_zyx()[0]);
+        let ([slice, count], depth) = (self.slice, after.shape_zyx()[0]);
         // The slice whose middle is nearest in the same box.
-        let other = (2 * slice + 1) * depth / (2 * of);
+        let other = (2 * slice + 1) * depth / (2 * count);
         let second = square(after, other)?;
         let limits = match one_window || self.window.is_some() {
             true => self.limits,

@@ -69,46 +69,46 @@ impl Wanted {
     }
 
     /// Writes the counts of `image` after `steps`.
-    pub(super) fn write(&self, found: &Histogram, image: &Path, steps: &[Arc<dyn Filter>]) -> Result<()> {
+    pub(super) fn write(&self, histogram: &Histogram, image: &Path, steps: &[Arc<dyn Filter>]) -> Result<()> {
         let steps: Vec<String> = steps.iter().map(|step| text(&**step)).collect();
         let told = match self.form {
-            Form::Csv => table(found)?,
+            Form::Csv => table(histogram)?,
             Form::Json => {
                 let record = serde_json::json!({
-                    "image": image, "steps": steps, "low": found.low, "high": found.high,
-                    "counts": found.counts, "outside": found.outside,
+                    "image": image, "steps": steps, "low": histogram.low, "high": histogram.high,
+                    "counts": histogram.counts, "outside": histogram.outside,
                 });
                 format!("{}\n", serde_json::to_string(&record)?)
             }
-            Form::Page => page(found, &image.display().to_string(), &steps),
+            Form::Page => page(histogram, &image.display().to_string(), &steps),
         };
         files::write_text(&self.path, &told)
     }
 }
 
 /// A row for each bin.
-fn table(found: &Histogram) -> Result<String> {
+fn table(histogram: &Histogram) -> Result<String> {
     let mut rows = String::from("low,high,count\n");
-    for (bin, count) in found.counts.iter().enumerate() {
-        writeln!(rows, "{},{},{count}", found.edge(bin), found.edge(bin + 1))?;
+    for (bin, count) in histogram.counts.iter().enumerate() {
+        writeln!(rows, "{},{},{count}", histogram.edge(bin), histogram.edge(bin + 1))?;
     }
     Ok(rows)
 }
 
 /// A chart of the counts over the middles of the bins.
-fn page(found: &Histogram, image: &str, steps: &[String]) -> String {
-    let middle = |bin: usize| 0.5 * (found.edge(bin) + found.edge(bin + 1));
-    let points = found.counts.iter().enumerate().map(|(bin, count)| (middle(bin), *count as f64));
+fn page(histogram: &Histogram, image: &str, steps: &[String]) -> String {
+    let middle = |bin: usize| 0.5 * (histogram.edge(bin) + histogram.edge(bin + 1));
+    let points = histogram.counts.iter().enumerate().map(|(bin, count)| (middle(bin), *count as f64));
     let chart = LineChart::new("Histogram", Axis::linear("Value", ""), Axis::log("Voxels in a bin", ""))
         .series(Series::new("voxels", points));
-    let all = found.counts.iter().sum::<u64>();
+    let voxels = histogram.counts.iter().sum::<u64>();
     let lead = format!(
         "{} in {} from {} to {}; {} outside.",
-        files::count(all as usize, "voxel"),
-        files::count(found.counts.len(), "bin"),
-        found.low,
-        found.high,
-        found.outside
+        files::count(voxels as usize, "voxel"),
+        files::count(histogram.counts.len(), "bin"),
+        histogram.low,
+        histogram.high,
+        histogram.outside
     );
     let steps = if steps.is_empty() {
         "The image as it is.".to_owned()

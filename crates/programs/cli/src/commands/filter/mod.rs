@@ -92,10 +92,10 @@ pub(crate) fn run(context: &Context, args: &Arguments) -> Result<()> {
         let note = monitor.stage("compare", 0, || pair.write(path, &image, one))?;
         monitor.note(&format!("{}: {note}", stdout::name(path)));
     }
-    if let (Some(wanted), Some(found)) = (&wanted, &counts) {
-        wanted.write(found, &args.image, &steps)?;
-        if found.outside > 0 {
-            let count = files::count(usize::try_from(found.outside)?, "voxel");
+    if let (Some(wanted), Some(histogram)) = (&wanted, &counts) {
+        wanted.write(histogram, &args.image, &steps)?;
+        if histogram.outside > 0 {
+            let count = files::count(usize::try_from(histogram.outside)?, "voxel");
             monitor.note(&format!("{}: {count} outside the range", stdout::name(wanted.path())));
         }
     }

@@ -108,9 +108,11 @@ impl<'a> Ready<'a> {
             }
         };
         hashing.map_or(Ok(()), |hashing| hashing.record(&mut finished.told.recorder))?;
-        let all = &finished.certificates;
-        if !all.is_empty() && !context.quiet {
-            files::print(&certify::certificates(all, |one| rayspin::job::mri::name_of(one, all)))?;
+        let certificates = &finished.certificates;
+        if !certificates.is_empty() && !context.quiet {
+            files::print(&certify::certificates(certificates, |one| {
+                rayspin::job::mri::name_of(one, certificates)
+            }))?;
         }
         Ok(Some(Made { context, args, files, finished, collected, reference }))
     }

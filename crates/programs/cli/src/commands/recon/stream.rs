@@ -76,12 +76,12 @@ impl<'a> Files<'a> {
             writer.push(volume.data.slice_axis(Axis(0), slices.clone().into()))?;
         }
         if self.args.run.reference.is_some() {
-            let all = io_shape(self.shape.frames, zyx);
+            let shape = io_shape(self.shape.frames, zyx);
             let mut data = match self.collected.take() {
                 Some(image) => image.into_data(),
-                None => ArrayD::<C32>::zeros(IxDyn(&all)),
+                None => ArrayD::<C32>::zeros(IxDyn(&shape)),
             };
-            match all.len() {
+            match shape.len() {
                 4 => data.index_axis_mut(ndarray::Axis(0), volume.index).assign(&volume.data),
                 _ => data.assign(&volume.data),
             }

@@ -45,8 +45,9 @@ pub(super) fn views(args: &Render, volume: &Volume, shape: [usize; 2]) -> Result
         let message = format!("`--turntable`: expected 1 to 3600 views, found {count}");
         return Err(BadInput::new(message).hint("`--turntable 36`").into());
     }
-    let sides: Vec<Side> =
-        (0..count).map(|at| Side::new(volume, azimuth + at as f64 * TAU / count as f64, elevation)).collect();
+    let sides: Vec<Side> = (0..count)
+        .map(|index| Side::new(volume, azimuth + index as f64 * TAU / count as f64, elevation))
+        .collect();
     let frame = Frame::new(args, volume, &sides, shape)?;
     let eye = |side: &Side| scaled(side.towards, frame.distance);
     let cameras = sides.iter().map(|side| Camera::new(frame.lens, eye(side), [0.0; 3], side.above, shape));
@@ -104,7 +105,7 @@ impl Frame {
         let wide = shape[1] as f64 / shape[0] as f64;
         let half = volume.grid.extent_mm().map(|length| 0.5 * length);
         let corners = || sides.iter().flat_map(|side| (0..8).map(|corner| side.corner(half, corner)));
-        let most = |of: &dyn Fn([f64; 3]) -> f64| corners().map(of).fold(0.0, f64::max);
+        let most = |distance: &dyn Fn([f64; 3]) -> f64| corners().map(distance).fold(0.0, f64::max);
         let Some(degrees) = args.perspective else {
             let width = args.width.unwrap_or_else(|| 2.0 * most(&|[x, y, _]| x.max(y * wide)));
             return Ok(Self {

@@ -274,12 +274,12 @@ fn draw_on(
     })?;
     let Some(first) = scenes.first() else { return Err(Error::value("views", "at least one", 0)) };
     let ([rows, columns], channels) = (first.camera.shape(), first.mode.channels());
-    let mut all = Vec::new();
+    let mut pictures = Vec::new();
     let mut picture = Array::zeros(&device, &first.shape())?;
     monitor.stage("render", scenes.len(), || {
         for scene in scenes {
             renderer.draw(scene, &mut picture)?;
-            all.push(
+            pictures.push(
                 Array3::from_shape_vec([rows, columns, channels], picture.to_vec()?)
                     .map_err(|e| Error::value("picture", "numbers of its pixels", e))?,
             );
@@ -287,7 +287,7 @@ fn draw_on(
         }
         Ok::<(), Error>(())
     })?;
-    let views: Vec<_> = all.iter().map(|one| one.view()).collect();
+    let views: Vec<_> = pictures.iter().map(|one| one.view()).collect();
     ndarray::stack(Axis(0), &views).map_err(|e| Error::value("views", "pictures of one shape", e))
 }
 

@@ -121,10 +121,10 @@ fn carried(volume: &Volume) -> Result<(Image<f32>, usize)> {
     if every == 1 {
         return Ok((Image::new(volume.view()?.to_owned().into_dyn(), volume.geometry)?, 1));
     }
-    let all = volume.view()?;
+    let voxels = volume.view()?;
     let values = Array3::from_shape_fn(small(every), |(z, y, x)| {
-        let part = |at: usize, count: usize| at * every..((at + 1) * every).min(count);
-        let part = all.slice(s![part(z, shape[0]), part(y, shape[1]), part(x, shape[2])]);
+        let part = |index: usize, count: usize| index * every..((index + 1) * every).min(count);
+        let part = voxels.slice(s![part(z, shape[0]), part(y, shape[1]), part(x, shape[2])]);
         part.sum() / part.len() as f32
     });
     // The middle voxel of the means lies in the middle of those that it is the mean of.
