@@ -197,7 +197,7 @@ fn half(bits: u16) -> f64 {
     }
 }
 
-/// What stored numbers are multiplied by, and what is added then; to both parts of complex ones.
+/// The factor of stored numbers and what is added to the product. Both parts of a complex number take both.
 pub(crate) type Scale = (f64, f64);
 
 /// A number type in memory.
@@ -413,7 +413,7 @@ pub(crate) fn count(shape: &[usize], size: usize) -> Option<usize> {
 }
 
 /// Writes the values of an array in C order, little-endian: complex numbers as pairs, else one number each.
-/// `integers` are what is stored of real numbers that they hold.
+/// Real numbers are stored as `integers` where this type is given; it holds all of them.
 pub(crate) fn write(
     stream: &mut dyn Write,
     data: &Slices<'_>,

@@ -161,7 +161,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image, options: &PngOptions) 
     Box::new(tiles).finish(path, image.repetitions())
 }
 
-/// What is shown of a series' volumes, as they come; of a single volume the picture.
+/// The tiles that show a series, volume by volume; for a single volume, the picture.
 struct SeriesTiles {
     wanted: PathBuf,
     repetitions: Chosen,

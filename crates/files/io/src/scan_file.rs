@@ -21,7 +21,8 @@ pub struct ScanOptions {
     /// Matrix x, y and, where z is to change, z. When absent it is a grid's own, or follows from the extent
     /// of a trajectory whose unit is certain.
     pub matrix: Option<Vec<usize>>,
-    /// Field of view x, y and z in mm of a file without geometry; 1 mm voxels along what is absent.
+    /// Field of view along x, y and z in mm, for a file without geometry. Voxels are 1 mm along axes that are
+    /// absent.
     pub fov_mm: Option<Vec<f64>>,
     /// Only these readouts of each image along a trajectory, counted from 0.
     pub readouts: Option<Ranges>,

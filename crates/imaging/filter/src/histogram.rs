@@ -90,7 +90,7 @@ impl Histogram {
         }
     }
 
-    /// Where bin `bin` begins; of the number of bins, where the last one ends.
+    /// Where bin `bin` begins. Where `bin` is the number of bins, the end of the last one.
     pub fn edge(&self, bin: usize) -> f64 {
         let bins = self.counts.len();
         if bin >= bins { self.high } else { self.low + (self.high - self.low) * bin as f64 / bins as f64 }

@@ -126,8 +126,8 @@ fn extreme_numbers_end_with_a_result_or_one_line() {
     let (mut wrong, mut tried) = (Vec::new(), 0);
     for line in LINES {
         let own = line.split(' ').map_while(|word| Some(word).filter(|word| !word.starts_with(['-', '@'])));
-        let command = own.fold(&built, |command, word| command.find_subcommand(word).unwrap_or(command));
-        for option in command.get_arguments() {
+        let subcommand = own.fold(&built, |inner, word| inner.find_subcommand(word).unwrap_or(inner));
+        for option in subcommand.get_arguments() {
             let Some(long) = option.get_long() else { continue };
             // The output of batch is a template of names.
             let names_files = matches!(option.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath)
@@ -138,8 +138,8 @@ fn extreme_numbers_end_with_a_result_or_one_line() {
             }
             for value in values(option) {
                 let mut line = words(line, folder.path());
-                if command.get_name() == "ct" && line.contains(&"simulate".into())
-                    || command.get_name() == "convert"
+                if subcommand.get_name() == "ct" && line.contains(&"simulate".into())
+                    || subcommand.get_name() == "convert"
                 {
                     line.retain(|word| word != "--device" && word != "cpu");
                 }

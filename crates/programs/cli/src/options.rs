@@ -35,7 +35,7 @@ impl<T: Table> OptionArgs<T> {
         self.settings.has(name)
     }
 
-    /// Puts what was typed into a request. Errors: what is no number; as [`Settings::put`].
+    /// Puts the typed values into a request. Errors: a value that is no number; as [`Settings::put`].
     pub(crate) fn put(&self, given: &Given, request: &mut T::Request) -> Result<()> {
         let mut settings = self.settings.clone();
         for row in T::rows() {

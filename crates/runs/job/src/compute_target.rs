@@ -9,7 +9,7 @@ use rayspin_run::{BadInput, Budget, Limits, OverBudget, Plan, Stage, Undecided};
 
 use crate::Result;
 
-/// Where a run computes, and what it may take.
+/// Where a run computes, and how much memory it may take there.
 #[derive(Debug, Clone)]
 pub struct ComputeTarget {
     /// The processor to compute on; the CPU until the GPU that is [`Self::undecided`] is open.
@@ -30,8 +30,8 @@ impl ComputeTarget {
         Self { device, undecided: None, finish_on_cpu: false, gpu_memory: None, memory: None }
     }
 
-    /// What a run on this device may take: the memory limit; and the limit of the GPU's memory, or what is
-    /// free but for [`GPU_RESERVE`].
+    /// The memory that a run on this device may take: the limit of the process, and on a GPU its own limit,
+    /// but no more than is free beside [`GPU_RESERVE`].
     ///
     /// Errors: the driver does not tell the GPU's memory.
     pub(crate) fn limits(&self) -> Result<Limits> {
@@ -44,8 +44,8 @@ impl ComputeTarget {
         Ok(Limits { memory: self.memory, gpu: Some(self.gpu_memory.map_or(free, |limit| limit.min(free))) })
     }
 
-    /// Begins to start the GPU that the run will take, beside whatever comes next. Not where a limit holds
-    /// for the memory of the process or the run only tells its plan: what a GPU takes of the host's memory is
+    /// Begins to start the GPU that the run will take, beside whatever comes next. It does not where the
+    /// memory of the process has a limit or the run only tells its plan: the host memory that a GPU takes is
     /// then measured alone.
     pub(crate) fn starting(&self, scan: &Path, dry_run: bool) -> Option<Starting> {
         if self.memory.is_some() || dry_run {
@@ -95,7 +95,7 @@ impl ComputeTarget {
         Ok(took)
     }
 
-    /// Goes to the CPU where the GPU's memory is what is short, and the CPU may take over. Returns why.
+    /// Goes to the CPU where the GPU has too little memory and the CPU may take over. Returns why.
     pub(crate) fn leave_gpu(
         &mut self,
         short: &OverBudget,
@@ -116,7 +116,7 @@ impl ComputeTarget {
     }
 }
 
-/// What is left to kernels, the driver, and gaps between arrays.
+/// Bytes of a GPU's memory that are left to kernels, the driver, and gaps between arrays.
 const GPU_RESERVE: u64 = 256 << 20;
 
 /// Small arrays and tables of a run that no stage counts.
@@ -139,7 +139,7 @@ const EARLY_BYTES: u64 = 64 << 20;
 /// Host memory that a started GPU takes: 107 MiB measured (benches/results/2026-11-24-h100/file_to_file.txt).
 const STARTED_BYTES: u64 = 128 << 20;
 
-/// Seconds that the CPU takes at most for what is planned.
+/// The most seconds that the CPU takes for a planned run.
 fn cpu_seconds(budget: &Budget, threads: usize) -> f64 {
     let sum = |quantity: fn(&Stage) -> f64| budget.stages.iter().map(quantity).sum::<f64>();
     (sum(|s| s.effort.flops) + sum(|s| s.effort.traffic))

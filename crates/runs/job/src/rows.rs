@@ -41,9 +41,9 @@ pub enum Kind {
     Names(&'static [Choice]),
     /// A number, or this word.
     NumberOr(&'static str),
-    /// Whole numbers along axes x, y and z, as many as one of these.
+    /// Whole numbers along axes x, y and z; their count is one of these.
     Counts(&'static [usize]),
-    /// Numbers along axes x, y and z, as many as one of these; any number of them where this is empty.
+    /// Numbers along axes x, y and z; their count is one of these, or any where this is empty.
     Numbers(&'static [usize]),
     /// Numbers from 0 and ranges of them.
     Ranges,

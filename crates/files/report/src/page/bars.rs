@@ -54,8 +54,8 @@ impl BarChart {
                                 span.name { (bar.name) }
                                 span.track aria-hidden="true" {
                                     @if let Some(width) = percent(scale, bar.value) { span style={ "width:" (width) } {} }
-                                    @if let Some(at) = bar.mark.and_then(|mark| percent(scale, mark)) {
-                                        i style={ "left:" (at) } {}
+                                    @if let Some(position) = bar.mark.and_then(|mark| percent(scale, mark)) {
+                                        i style={ "left:" (position) } {}
                                     }
                                 }
                                 span.time { (bar.text) }

@@ -245,7 +245,7 @@ impl LineChart {
                                         @for column in &columns {
                                             td.number {
                                                 @match column.binary_search_by(|point| point.0.total_cmp(x)) {
-                                                    Ok(at) => { (shown(column[at].1)) },
+                                                    Ok(index) => { (shown(column[index].1)) },
                                                     Err(_) => { "—" },
                                                 }
                                             }

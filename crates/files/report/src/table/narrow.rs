@@ -124,7 +124,7 @@ impl Table {
         (lines, shown.iter().flatten().any(|cell| cell.best))
     }
 
-    /// Headings and what they mean, of the columns that say so.
+    /// The headings of columns that explain theirs, each with its explanation.
     pub fn legend(&self) -> Vec<(String, String)> {
         let said = self.columns.iter().filter(|column| !column.legend.is_empty());
         said.map(|column| (printable(&column.title).into_owned(), printable(&column.legend).into_owned()))

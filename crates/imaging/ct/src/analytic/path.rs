@@ -9,8 +9,8 @@ use rayspin_core::{Error, ProjectionGeometry, RaySource, Result};
 const TOLERANCE: f64 = 1e-3;
 /// A gap between directions is unusual above this multiple of the usual gap.
 const GAP: f64 = 3.0;
-/// The largest gap stands out above this multiple of the next one. It is the end of the path; of several that
-/// are alike none is.
+/// The largest gap stands out above this multiple of the next one. It is then the end of the path. Where
+/// several gaps are alike, none is.
 const SECOND: f64 = 1.5;
 /// Angles count as one direction up to this part of the gaps beside them: the noise of an encoder.
 const SAME: f64 = 0.05;
@@ -122,8 +122,8 @@ pub(super) fn positions(geometry: &ProjectionGeometry) -> Result<Vec<ViewPositio
 #[derive(Debug, Clone)]
 pub(super) struct Course {
     pub(super) coverage: Coverage,
-    /// The angle that the views cover, at most a turn; of parallel rays that do not cover half a turn, the
-    /// part of it.
+    /// The angle that the views cover, at most a turn. For parallel rays that do not cover half a turn, it is
+    /// the part that they cover.
     pub(super) span: f64,
     /// Δθ of each view: half of the gaps on both sides of its direction, shared by the views in this
     /// direction.
@@ -146,8 +146,8 @@ pub(super) struct Gaps {
     pub(super) widest: [f64; 2],
 }
 
-/// The directions of the positions; `shifted` says that the detector sees one side of the axis alone, so that
-/// the whole turn is needed.
+/// The directions of views in these positions. `shifted` says that the detector sees one side of the axis
+/// alone, so that the whole turn is needed.
 pub(super) fn course(positions: &[ViewPosition], shifted: bool) -> Course {
     let turn = Circle::new(positions, TAU);
     let directions = turn.directions.len();

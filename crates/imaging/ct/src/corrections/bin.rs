@@ -4,9 +4,9 @@
 //! q(a, b, c) = mean of p over views av … av + v − 1, rows br … br + r − 1, columns cw … cw + w − 1
 //! ```
 //!
-//! Counts are averaged before the logarithm, as one larger pixel would count them; of line integrals, −ln of
-//! the mean of e^(−p). What fills no bin at the end is left out. Pixels become larger and the detector's
-//! middle moves with what is left out.
+//! Counts are averaged before the logarithm, as one larger pixel would count them. Line integrals p become
+//! −ln of the mean of e^(−p). Pixels at the end that fill no bin are left out. The pixels that remain are
+//! larger, and the detector's middle moves by half of those left out.
 
 use ndarray::{Array3, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;

@@ -36,7 +36,7 @@ pub use rings_wavelet::RingsWavelet;
 /// What a correction acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActsOn {
-    /// Counts, flat and dark fields; of a scan that has line integrals alone, these.
+    /// Counts, flat and dark fields. Where a scan has line integrals alone, these.
     Measured,
     /// Line integrals.
     Lines,

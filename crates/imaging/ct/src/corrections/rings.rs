@@ -34,8 +34,8 @@ use rayspin_run::{About, Param, Value, params};
 
 use super::{ActsOn, Correction, GROUP, Views, odd};
 
-/// The parts of the columns that medians are wide without the user's word: 51 and 21 of 2048 columns, as the
-/// authors have it. So many of 640 columns, of a tooth, smear its edges, and 17 and 7 do not.
+/// Without the user's word, medians are as wide as these parts of the columns: 51 and 21 of 2048 columns, as
+/// the authors have it. On a tooth of 640 columns, 51 and 21 smear its edges, and 17 and 7 do not.
 const LARGE: usize = 40;
 const SMALL: usize = 96;
 /// Views of the mean that tells columns that fluctuate.

@@ -228,7 +228,7 @@ impl Sizes {
             true => Bytes { host: volume + beside + read, gpu: sums + uploaded + projector },
             false => Bytes::host(volume + beside + projector),
         };
-        // The filtered projections go; of an own copy of the line integrals its memory as well.
+        // The filtered projections are freed, or the copy of the line integrals in whose memory they lie.
         let freed = match self.beside() {
             Bytes { host: 0, gpu: 0 } => Bytes::host(self.lines),
             own => own,

@@ -38,7 +38,7 @@ const VIEWS: &str = "views";
 
 impl BatchSizes {
     /// Every size that may be reduced, for `[view, row, column]` projections and `[z, y, x]` voxels. They
-    /// save memory of a GPU; of views that arrive as often as they are needed, slices save memory of the host
+    /// save memory of a GPU. Where views arrive as often as they are needed, slices save memory of the host
     /// as well.
     pub fn list(&self, [views, ..]: [usize; 3], [slices, ..]: [usize; 3]) -> Vec<BatchSize> {
         let size = |name, now: Option<usize>, full: usize, describe| {

@@ -37,7 +37,8 @@ pub enum SampleKind {
 /// How a method uses coil sensitivity maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapUse {
-    /// To combine coil images, where that is the way to combine them; by what is given when absent.
+    /// To combine coil images, where [`Combine::Maps`] is the way. When absent, the maps that are given
+    /// decide the way.
     Combining(Option<Combine>),
     /// It solves for an image that all coils see. One coil alone sees everything alike.
     One,

@@ -110,7 +110,7 @@ pub fn plan_filling(
     })
 }
 
-/// Lines of the box of what is sampled, and up to R − 1 around it, that are not, by class.
+/// Lines that are missing in the box around the sampled lines and up to R − 1 lines beside it, by class.
 fn missing(lines: &Array2<bool>, lattice: &Lattice) -> BTreeMap<[usize; 2], Vec<[usize; 2]>> {
     let mut missing: BTreeMap<[usize; 2], Vec<[usize; 2]>> = BTreeMap::new();
     let reach = |axis: usize| {
@@ -152,8 +152,8 @@ fn filled_mask(sampled: &ArrayD<bool>, readout: &[bool], lines: &Array2<bool>) -
     filled
 }
 
-/// Fills in the lines that a regular pattern leaves out, in the box of what is sampled and up to R − 1 lines
-/// around it.
+/// Fills in the lines that a regular pattern leaves out, in the box around the sampled lines and up to R − 1
+/// lines beside it.
 ///
 /// Weights minimise Σ |Σ_{r,j} w_{i,r,j} s_j(k + r) − s_i(k)|² + μ‖w‖² over all k where target and sources
 /// are measured. They are learnt in `calibration`, k-space of the same grid and where it was measured, else

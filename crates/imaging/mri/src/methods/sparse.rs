@@ -86,7 +86,7 @@ impl Fista {
     /// the image shown, three images and what FᴴF makes of them, and two to work in.
     pub(super) fn needs(&self, spec: &Spec<'_>, penalty: u64) -> Result<Cost> {
         let iterations = self.iterations as u64;
-        // The coefficient in work, of a temporal basis.
+        // With a temporal basis, the coefficient in work.
         let one = spec.coefficients().map_or(0, |_| COMPLEX * spec.voxels_of_domain());
         let arrays = (8 + penalty) * spec.image_bytes() + one;
         let memory = Memory::temporary(Bytes::with_host(spec.device(), arrays, spec.to_host()));

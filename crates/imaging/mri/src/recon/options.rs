@@ -43,7 +43,7 @@ pub struct ReconOptions {
     pub nufft_tolerance: f64,
     /// Density compensation.
     pub density: Density,
-    /// Iterations of [`Density::PipeMenon`]; of 7 or more the last five, ten, ... converge faster than the
+    /// Iterations of [`Density::PipeMenon`]. From 7 on, the last five, ten, ... converge faster than the
     /// others.
     pub density_iterations: usize,
     /// What is done to coils first.

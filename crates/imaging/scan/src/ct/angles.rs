@@ -11,8 +11,8 @@ const NARROW_DEG: std::ops::Range<f64> = 2.9..13.0;
 /// The step of such a scan is smaller than this. Views that were chosen from a scan in degrees lie farther
 /// apart.
 const FINE_DEG: f64 = 0.12;
-/// Turns, and views in each, of a scan of half a turn to two turns whose angles are degrees and count as
-/// radian.
+/// The turns of a scan over half a turn to two turns if its angles, which are degrees, count as radian; and
+/// the views in each turn.
 const TURNS: std::ops::Range<f64> = 14.0..116.0;
 const VIEWS_A_TURN: f64 = 100.0;
 /// Steps by the golden section, of half a turn and of a turn, which make many turns on purpose; the smaller

@@ -194,11 +194,11 @@ impl Frame {
     ) -> Result<Self> {
         let whole = Self::of_all_samples(data, trajectory, matrix, geometry)?;
         let Samples::NonCartesian { trajectory, data } = &whole.samples else { return Ok(whole) };
-        let mut box_zyx = [1; 3];
-        for (axis, &n) in box_zyx.iter_mut().zip(whole.matrix.iter().rev()) {
+        let mut matrix_zyx = [1; 3];
+        for (axis, &n) in matrix_zyx.iter_mut().zip(whole.matrix.iter().rev()) {
             *axis = n;
         }
-        let Some(keep) = noncartesian::within_matrix(trajectory.points(), &box_zyx, notes)? else {
+        let Some(keep) = noncartesian::within_matrix(trajectory.points(), &matrix_zyx, notes)? else {
             return Ok(whole);
         };
         let trajectory = Trajectory::from_cycles_per_fov(trajectory.points().select(Axis(0), &keep))?;
@@ -230,11 +230,11 @@ impl Frame {
                 rayspin_core::format_shape(&matrix),
             ));
         }
-        let mut shape = [1; 3];
-        for (axis, &n) in shape.iter_mut().zip(matrix.iter().rev()) {
+        let mut matrix_zyx = [1; 3];
+        for (axis, &n) in matrix_zyx.iter_mut().zip(matrix.iter().rev()) {
             *axis = n;
         }
-        check_matrix(shape)?;
+        check_matrix(matrix_zyx)?;
         check_finite("samples", data.iter())?;
         Ok(Self {
             label: Label::default(),

@@ -50,8 +50,8 @@ impl Lattice {
         out
     }
 
-    /// The coarsest lattice within the box of what is sampled, such that what is sampled beside it is a full
-    /// block.
+    /// The coarsest lattice within the box around the sampled lines. Sampled lines off the lattice form a
+    /// full block.
     ///
     /// Errors: an irregular pattern, or one without gaps.
     pub fn of(lines: ArrayView2<'_, bool>) -> Result<Self> {

@@ -199,11 +199,11 @@ fn join_trajectories(
             });
         }
         if !trajectory.as_slice().is_some_and(all_finite)
-            && let Some((index, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite())
+            && let Some((place, value)) = trajectory.iter().enumerate().find(|(_, v)| !v.is_finite())
         {
             return Err(Error::NotFinite {
                 what: format!("acquisition {index}: trajectory"),
-                index,
+                index: place,
                 found: value.to_string(),
             });
         }

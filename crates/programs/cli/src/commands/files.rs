@@ -264,8 +264,8 @@ pub(crate) fn say_made(line: String) {
 }
 
 /// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a
-/// BART array. `values` are what is written of complex numbers, by the format when absent. The numbers are no
-/// Hounsfield units.
+/// BART array. `values` is the part of complex numbers that is written; the format decides when it is absent.
+/// The numbers are no Hounsfield units.
 pub(crate) fn write_image<T: io::Pixel>(
     path: &Path,
     image: &Image<T>,

@@ -282,8 +282,8 @@ pub(crate) fn judge<T: Sample, U: Sample>(
 }
 
 impl Judgement {
-    /// What would compare the images better; of images without `coils`, whose shading has other reasons,
-    /// nothing of that.
+    /// What would compare the images better. Images without `coils` have other reasons for their shading, on
+    /// which it says nothing.
     pub(crate) fn hint(&self, coils: bool) -> Option<String> {
         Some(match self.better? {
             Better::Magnitudes(magnitudes) => format!(

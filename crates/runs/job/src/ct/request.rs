@@ -69,7 +69,7 @@ pub struct Request {
     pub corrections: Corrections,
     /// The files of images among the parameters of corrections, by the parameters' names.
     pub correction_files: BTreeMap<String, PathBuf>,
-    /// The voxels; none where [`Self::wanted`] says what is wanted of them.
+    /// The voxels; none where [`Self::wanted`] describes them.
     pub grid: Option<VolumeGrid>,
     /// What is wanted of the voxels.
     pub wanted: GridOptions,

@@ -39,7 +39,7 @@ pub struct Finished<'a> {
 
 impl<'a> Planned<'a> {
     /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the slabs of a run
-    /// that [is cut](Self::is_cut); of other runs the volume is part of the result.
+    /// that [is cut](Self::is_cut). The result of any other run holds the volume.
     ///
     /// Errors: memory; whatever reading, reconstructing and the sink come to.
     pub fn run<E: From<Error> + From<rayspin_core::Error>>(

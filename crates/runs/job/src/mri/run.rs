@@ -63,7 +63,7 @@ pub struct Finished<'a> {
 
 impl<'a> Planned<'a> {
     /// Compiles kernels, reconstructs, and recovers from a GPU that fails. `sink` takes the volumes of a
-    /// [stream](Self::stream) as soon as each is done; of other runs the image is part of the result.
+    /// [stream](Self::stream) as soon as each is done. The result of any other run holds the image.
     ///
     /// Errors: memory; whatever reading, reconstructing and the sink come to.
     pub fn run<E: From<Error> + From<rayspin_core::Error> + Send>(

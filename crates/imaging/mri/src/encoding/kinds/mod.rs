@@ -175,7 +175,7 @@ pub(crate) trait Encoding: Any {
         maps.combine_add(coils, &images, sum)
     }
 
-    /// FᴴF, or EᴴE of what is seen by coils; in its fastest form.
+    /// FᴴF, or EᴴE where coils see the image, in its fastest form.
     fn normal(&self, spec: &Spec<'_>, seen: Seen) -> Result<Arc<dyn LinearOp<C32>>>;
 
     /// Random outputs of its transforms of these samples against the exact sums.

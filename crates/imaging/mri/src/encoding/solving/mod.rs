@@ -35,7 +35,7 @@ pub(crate) struct FrameCache {
     certified: Certified,
     /// Maps of the frames to come.
     pub(crate) shared: Option<SharedMaps>,
-    /// The eigenvalue that λ is relative to, of the frames to come.
+    /// The eigenvalue to which λ is relative in the frames to come.
     pub(crate) eigenvalue: Option<f64>,
     /// What sees iterates.
     pub(crate) observer: Option<Observer>,
@@ -361,7 +361,7 @@ impl<'a> Solving<'a> {
         self.solve = solve;
     }
 
-    /// The maps alone, of a frame that is no image.
+    /// The maps alone, where the frame is no image of the series.
     pub(crate) fn into_maps(mut self) -> Result<(CoilMaps<f32>, Vec<String>)> {
         self.samples = None;
         Ok((self.maps.take().ok_or_else(|| lost("sensitivity maps"))?, self.notes))

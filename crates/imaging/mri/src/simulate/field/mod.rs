@@ -46,7 +46,7 @@ pub struct FieldMap {
 }
 
 impl FieldMap {
-    /// f at a point in fields of view; of a field over `dims` axes.
+    /// f at a point in fields of view, for a field over `dims` axes.
     pub fn at(&self, x: [f64; 3], dims: usize) -> f64 {
         self.peak_hz * self.relative(x, dims)
     }

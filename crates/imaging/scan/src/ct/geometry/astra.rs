@@ -52,8 +52,8 @@ pub fn to_vectors(geometry: &ProjectionGeometry) -> Array2<f64> {
     vectors
 }
 
-/// The geometry of ASTRA's vectors `[view, 12]` for a detector of `[rows, columns]`; of `parallel3d_vec` if
-/// `parallel`, else of `cone_vec`.
+/// The geometry of ASTRA's vectors `[view, 12]` for a detector of `[rows, columns]`. They are those of
+/// `parallel3d_vec` if `parallel`, else of `cone_vec`.
 ///
 /// Errors: another number of columns; distances between pixels that differ between views; else as
 /// [`ProjectionGeometry::new`].

@@ -146,7 +146,7 @@ pub(in crate::encoding) trait Modulated: 'static {
     /// Whether the normal operator is planned.
     fn has_normal(&self) -> bool;
 
-    /// Makes the kernels of the normal operator; of their spectra a GPU holds `resident`.
+    /// Makes the kernels of the normal operator. A GPU holds `resident` of their spectra.
     fn plan_normal(&mut self, plan: &Transforms, resident: Option<usize>, make: MakeKernel<'_>)
     -> Result<()>;
 
