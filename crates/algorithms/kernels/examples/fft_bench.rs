@@ -25,7 +25,7 @@ const PROBLEMS: &[(usize, &[usize])] = &[
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize| arguments.get(at).and_then(|a| a.parse().ok());
+    let number = |index: usize| arguments.get(index).and_then(|a| a.parse().ok());
     let repetitions = number(0).unwrap_or(9).max(1);
     let device = Device::cpu_with_threads(number(1).unwrap_or_else(rayspin_device::cpu::available_threads))?;
     let form = arguments.get(2).map(String::as_str);

@@ -65,8 +65,8 @@ fn random<R: Real>(device: &Device, shape: &[usize]) -> Result<Array<Complex<R>>
     let some: Vec<_> = (0..len.min(1 << 20)).map(|_| Complex::new(next(), next())).collect();
     let from = Array::from_slice(device, &[some.len()], &some)?;
     let mut array = Array::zeros(device, shape)?;
-    for at in (0..len).step_by(some.len().max(1)) {
-        array.copy_range(at, &from, 0, some.len().min(len - at))?;
+    for start in (0..len).step_by(some.len().max(1)) {
+        array.copy_range(start, &from, 0, some.len().min(len - start))?;
     }
     Ok(array)
 }
@@ -123,13 +123,13 @@ fn vendor<R: Real>(shape: &[usize], batch: usize) -> FftPlan {
 }
 
 fn transform<R: Real>(device: &Device, cuda: &Cuda, shape: &[usize], batch: usize) -> Result<()> {
-    let all = [&[batch][..], shape].concat();
+    let batched = [&[batch][..], shape].concat();
     let plan = Fft::<R>::new(device, shape, Norm::Unitary)?;
-    let mut data = random::<R>(device, &all)?;
+    let mut data = random::<R>(device, &batched)?;
     let bytes = data.len() * size_of::<Complex<R>>();
     let ours = microseconds(cuda, bytes, &mut data, nothing, |data| plan.forward(data))?;
     // The vendor's are not unitary: numbers grow.
-    let fresh = random::<R>(device, &all)?;
+    let fresh = random::<R>(device, &batched)?;
     let peer = vendor::<R>(shape, batch);
     let theirs = microseconds(
         cuda,
@@ -152,7 +152,7 @@ fn toeplitz<R: Real>(device: &Device, cuda: &Cuda, matrix: &[usize], coils: usiz
     let doubled: Vec<usize> = matrix.iter().map(|n| 2 * n).collect();
     let mut q = Array::zeros(device, &doubled)?;
     let one = Array::from_slice(device, &[1], &[Complex::new(R::one(), R::zero())])?;
-    q.copy_range(doubled.iter().zip(matrix).fold(0, |at, (n, c)| at * n + c), &one, 0, 1)?;
+    q.copy_range(doubled.iter().zip(matrix).fold(0, |index, (n, c)| index * n + c), &one, 0, 1)?;
     let plan = Toeplitz::from_kernel(device, matrix, &q)?;
     drop(q);
     let x = random::<R>(device, matrix)?;

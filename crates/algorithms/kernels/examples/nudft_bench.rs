@@ -24,15 +24,15 @@ fn main() -> Result<()> {
     let matrix = arguments.next().unwrap_or_else(|| "64x64x64".into());
     let matrix: Vec<usize> = matrix.split('x').filter_map(|n| n.parse().ok()).collect();
     let seconds = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(0.5);
-    let all = Device::cpu()?;
+    let all_cores = Device::cpu()?;
     let one = Device::cpu_with_threads(1)?;
-    println!("{}; matrix {matrix:?}; pairs/s, best run\n", all.describe());
+    println!("{}; matrix {matrix:?}; pairs/s, best run\n", all_cores.describe());
     println!(
         "| precision | variant | adjoint, 1 thread | all | forward, 1 thread | all | Q, 1 thread | all |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    table::<f32>([&one, &all], &matrix, seconds)?;
-    table::<f64>([&one, &all], &matrix, seconds)
+    table::<f32>([&one, &all_cores], &matrix, seconds)?;
+    table::<f64>([&one, &all_cores], &matrix, seconds)
 }
 
 fn table<T: SimdReal>(devices: [&Device; 2], matrix: &[usize], seconds: f64) -> Result<()> {

@@ -97,10 +97,10 @@ fn table<T: SimdReal>(device: &Device, matrix: &[usize], samples: usize, only: O
                 Operation::Adjoint => nudft::adjoint_at(&trajectory, matrix, &input, &indices)?,
                 Operation::Q => nudft::q_at(&trajectory, matrix, Some(&weights), &indices)?,
             };
-            let found = out.to_vec()?;
-            let found = indices.iter().map(|&i| found[i]);
-            let found: Vec<C64> = found.map(|v| C64::new(Real::to_f64(v.re), Real::to_f64(v.im))).collect();
-            let apart: f64 = found.iter().zip(&exact).map(|(a, b)| (a - b).norm_sqr()).sum();
+            let values = out.to_vec()?;
+            let values = indices.iter().map(|&i| values[i]);
+            let values: Vec<C64> = values.map(|v| C64::new(Real::to_f64(v.re), Real::to_f64(v.im))).collect();
+            let apart: f64 = values.iter().zip(&exact).map(|(a, b)| (a - b).norm_sqr()).sum();
             let size: f64 = exact.iter().map(C64::norm_sqr).sum();
             println!(
                 "| {} {} | {operation:?} | {samples} | {:.3} ({:.3}) | {:.2e} | {:.1e} |",

@@ -48,9 +48,9 @@ fn widen<R: Real>(values: &[Complex<R>]) -> Vec<C64> {
     values.iter().map(|v| C64::new(v.re.to_f64(), v.im.to_f64())).collect()
 }
 
-fn distance(found: impl Iterator<Item = C64>, expected: &[C64]) -> f64 {
+fn distance(computed: impl Iterator<Item = C64>, expected: &[C64]) -> f64 {
     let norm: f64 = expected.iter().map(|e| e.norm_sqr()).sum();
-    let difference: f64 = found.zip(expected).map(|(f, e)| (f - e).norm_sqr()).sum();
+    let difference: f64 = computed.zip(expected).map(|(f, e)| (f - e).norm_sqr()).sum();
     (difference / norm).sqrt()
 }
 
@@ -109,13 +109,13 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
         let which: Vec<usize> = (0..check).map(|_| rng.random_range(0..points)).collect();
         let image64 = widen(&image.cpu()[..voxels]);
         let expected = reference::forward(&trajectory, &matrix, &image64, which.iter().copied());
-        let found = which.iter().map(|&j| widen(&found_data.cpu()[j..=j])[0]);
-        errors[1] = distance(found, &expected);
+        let computed = which.iter().map(|&j| widen(&found_data.cpu()[j..=j])[0]);
+        errors[1] = distance(computed, &expected);
         let which: Vec<usize> = (0..check).map(|_| rng.random_range(0..voxels)).collect();
         let data64 = widen(&data.cpu()[..points]);
         let expected = reference::adjoint_at(&trajectory, &matrix, &data64, which.iter().copied());
-        let found = which.iter().map(|&x| widen(&found_image.cpu()[x..=x])[0]);
-        errors[0] = distance(found, &expected);
+        let computed = which.iter().map(|&x| widen(&found_image.cpu()[x..=x])[0]);
+        errors[0] = distance(computed, &expected);
     }
     let mut stages = String::new();
     if arguments.has("variants") {

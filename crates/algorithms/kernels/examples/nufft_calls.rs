@@ -42,9 +42,9 @@ fn main() -> Result<()> {
             rounds.push([queued, start.elapsed().as_secs_f64()].map(|seconds| seconds / times as f64 * 1e6));
         }
         let median = |which: usize| {
-            let mut all: Vec<f64> = rounds.iter().map(|round| round[which]).collect();
-            all.sort_by(f64::total_cmp);
-            all[ROUNDS / 2]
+            let mut times: Vec<f64> = rounds.iter().map(|round| round[which]).collect();
+            times.sort_by(f64::total_cmp);
+            times[ROUNDS / 2]
         };
         println!(
             "{name:11} Rust, its own arrays       queued {:9.1} us, done {:9.1} us",

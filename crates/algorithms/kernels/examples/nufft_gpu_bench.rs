@@ -104,9 +104,9 @@ fn widen<R: Real>(value: &Complex<R>) -> C64 {
     C64::new(value.re.to_f64(), value.im.to_f64())
 }
 
-fn distance(found: impl Iterator<Item = C64>, expected: &[C64]) -> f64 {
+fn distance(computed: impl Iterator<Item = C64>, expected: &[C64]) -> f64 {
     let norm: f64 = expected.iter().map(|e| e.norm_sqr()).sum();
-    let difference: f64 = found.zip(expected).map(|(f, e)| (f - e).norm_sqr()).sum();
+    let difference: f64 = computed.zip(expected).map(|(f, e)| (f - e).norm_sqr()).sum();
     (difference / norm).sqrt()
 }
 

@@ -113,10 +113,10 @@ fn espirit_maps(bench: &Bench) -> Result<()> {
         let count: usize = lags.iter().product();
         q.update(|q| {
             let raw = q.to_vec();
-            for (at, value) in q.iter_mut().enumerate() {
-                let (i, j, lag) = (at / count / coils, at / count % coils, at % count);
+            for (index, value) in q.iter_mut().enumerate() {
+                let (i, j, lag) = (index / count / coils, index / count % coils, index % count);
                 let mirrored = raw[(j * coils + i) * count + count - 1 - lag].conj();
-                *value = (raw[at] + mirrored) * (0.05 / (coils * count) as f32);
+                *value = (raw[index] + mirrored) * (0.05 / (coils * count) as f32);
                 if lag == count / 2 {
                     let turn = i as f32 - j as f32;
                     *value += (C32::cis(turn) * 0.95 + C32::cis(-2.0 * turn) * 0.5) / coils as f32;
@@ -178,14 +178,15 @@ fn grams(bench: &Bench) -> Result<()> {
             continue;
         }
         let values = random(&bench.device, &[&[coils], &region[..]].concat(), 8)?;
-        let all = |n: [usize; 3]| {
-            let at = move |i: usize| [i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]];
-            (0..n.iter().product()).map(at).map(move |[z, y, x]| (z * region[1] + y) * region[2] + x)
+        let offsets = |n: [usize; 3]| {
+            let position = move |i: usize| [i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]];
+            (0..n.iter().product()).map(position).map(move |[z, y, x]| (z * region[1] + y) * region[2] + x)
         };
         let volume: usize = region.iter().product();
-        let rows: Vec<u32> = all([0, 1, 2].map(|a| region[a] + 1 - kernel[a])).map(|i| i as u32).collect();
+        let rows: Vec<u32> =
+            offsets([0, 1, 2].map(|a| region[a] + 1 - kernel[a])).map(|i| i as u32).collect();
         let columns: Vec<u32> =
-            (0..coils).flat_map(|coil| all(kernel).map(move |i| (coil * volume + i) as u32)).collect();
+            (0..coils).flat_map(|coil| offsets(kernel).map(move |i| (coil * volume + i) as u32)).collect();
         one_gram(bench, &name, &values, Rows::Listed(&rows), &columns)?;
     }
     for (coils, samples) in [(8usize, 1_536_000usize), (32, 1_536_000)] {
@@ -245,10 +246,10 @@ fn grappa_lines(bench: &Bench) -> Result<()> {
         let weights = random(&Device::cpu()?, &[coils * coils * sources.len()], 5)?.to_vec()?;
         let weights = weights.iter().map(|w| w * 0.01).collect();
         let lines: Vec<[usize; 2]> =
-            (0..nz * ny).map(|at| [at / ny, at % ny]).filter(|[_, y]| y % 3 != 0).collect();
-        let (count, all) = (lines.len() as f64, (coils * nz * ny * nx) as f64);
+            (0..nz * ny).map(|line| [line / ny, line % ny]).filter(|[_, y]| y % 3 != 0).collect();
+        let (count, elements) = (lines.len() as f64, (coils * nz * ny * nx) as f64);
         let flops = 8.0 * (coils * coils * sources.len() * nx) as f64 * count;
-        let bytes = 8.0 * (all + count * (coils * nx) as f64);
+        let bytes = 8.0 * (elements + count * (coils * nx) as f64);
         let by = grappa::Interpolation { sources, weights, lines };
         bench.line(&name, bytes, flops, || grappa::fill(&mut kspace, &by))?;
     }

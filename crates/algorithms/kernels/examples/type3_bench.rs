@@ -73,19 +73,19 @@ fn run<R: Real>(arguments: &Arguments) -> Result<()> {
     let values: Vec<Complex<R>> = (0..positions).map(|_| Complex::new(part(), part())).collect();
     let values64: Vec<C64> = values.iter().map(|v| C64::new(v.re.to_f64(), v.im.to_f64())).collect();
     let values = Array::from_vec(&device, &[positions], values)?;
-    let mut found = Array::zeros(&device, &[frequencies])?;
-    plan.forward(&values, &mut found)?;
+    let mut computed = Array::zeros(&device, &[frequencies])?;
+    plan.forward(&values, &mut computed)?;
     device.synchronize()?;
     let type3_ms = least(runs, || {
-        plan.forward(&values, &mut found)?;
+        plan.forward(&values, &mut computed)?;
         device.synchronize()
     })?;
-    let found = found.to_vec()?;
+    let computed = computed.to_vec()?;
     let which: Vec<usize> = (0..check).map(|_| rng.random_range(0..frequencies)).collect();
     let exact = reference::forward(x.view(), s.select(Axis(0), &which).view(), &values64);
     let (mut norm, mut difference) = (0.0, 0.0);
     for (&j, exact) in which.iter().zip(&exact) {
-        let value = found[j];
+        let value = computed[j];
         difference += (C64::new(value.re.to_f64(), value.im.to_f64()) - exact).norm_sqr();
         norm += exact.norm_sqr();
     }

@@ -86,19 +86,19 @@ pub(crate) struct Arrays<'a, T> {
 /// The expected results.
 pub(crate) struct Want {
     /// The indices of these outputs; `None` means all outputs.
-    pub(crate) at: Option<Vec<usize>>,
+    pub(crate) indices: Option<Vec<usize>>,
     pub(crate) values: Vec<C64>,
 }
 
 impl Want {
     pub(crate) fn all(values: Vec<C64>) -> Self {
-        Self { at: None, values }
+        Self { indices: None, values }
     }
 
     /// `count` of `len` outputs, with values from `value`.
     pub(crate) fn some(len: usize, count: u64, value: impl Fn(usize) -> C64) -> Self {
-        let at: Vec<usize> = (0..count).map(|i| (bits(5, i) % len as u64) as usize).collect();
-        Self { values: at.iter().map(|&at| value(at)).collect(), at: Some(at) }
+        let indices: Vec<usize> = (0..count).map(|i| (bits(5, i) % len as u64) as usize).collect();
+        Self { values: indices.iter().map(|&index| value(index)).collect(), indices: Some(indices) }
     }
 }
 
@@ -118,8 +118,8 @@ impl Numbers<'_> {
     /// Errors: memory.
     pub(crate) fn complex(&mut self, len: usize) -> Result<Vec<Complex32>> {
         let seeds = [self.next(), self.next()];
-        filled(self.cpu, "random numbers", len, |at| {
-            let [re, im] = seeds.map(|seed| signed_unit(seed, at));
+        filled(self.cpu, "random numbers", len, |index| {
+            let [re, im] = seeds.map(|seed| signed_unit(seed, index));
             Complex32::new(re, im)
         })
     }
@@ -127,7 +127,7 @@ impl Numbers<'_> {
     /// Errors: memory.
     pub(crate) fn reals(&mut self, len: usize) -> Result<Vec<f32>> {
         let seed = self.next();
-        filled(self.cpu, "random numbers", len, |at| signed_unit(seed, at))
+        filled(self.cpu, "random numbers", len, |index| signed_unit(seed, index))
     }
 }
 
@@ -223,21 +223,21 @@ where
 
     /// ‖found − expected‖ / ‖expected‖, or ‖found‖ if the expected values are 0. Infinite for NaN.
     fn error(&self, problem: &P, data: &Data<P, T>) -> Result<f64> {
-        let found = data.out.read()?;
+        let outputs = data.out.read()?;
         let held = Held {
             inputs: data.inputs.iter().map(Array::read).collect::<Result<_>>()?,
             reals: data.reals.read()?,
             start: data.start.as_deref().unwrap_or_default(),
             tools: &data.tools,
         };
-        let Want { at, values } = (self.want)(problem, &held);
-        if at.is_none() && values.len() != found.len() {
+        let Want { indices, values } = (self.want)(problem, &held);
+        if indices.is_none() && values.len() != outputs.len() {
             return Ok(f64::INFINITY);
         }
         let (mut wrong, mut whole) = (0.0, 0.0);
         for (i, want) in values.iter().enumerate() {
-            let found = found[at.as_ref().map_or(i, |at| at[i])];
-            wrong += (C64::new(found.re.into(), found.im.into()) - want).norm_sqr();
+            let output = outputs[indices.as_ref().map_or(i, |indices| indices[i])];
+            wrong += (C64::new(output.re.into(), output.im.into()) - want).norm_sqr();
             whole += want.norm_sqr();
         }
         let error = if whole > 0.0 { (wrong / whole).sqrt() } else { wrong.sqrt() };

@@ -40,23 +40,23 @@ const SHARED: [u32; 3] = [99 << 10, 163 << 10, 227 << 10];
 /// ([`rayspin_device::Cuda::offers`]), with Fourier transforms of up to `longest` points. `usize::MAX` gives
 /// all lengths that have kernels.
 pub fn precompiled(longest: usize) -> Vec<Build> {
-    let mut all = programs();
+    let mut builds = programs();
     for shared in SHARED {
-        all.extend(of_type::<f32>(longest, shared));
-        all.extend(of_type::<f64>(longest, shared));
+        builds.extend(of_type::<f32>(longest, shared));
+        builds.extend(of_type::<f64>(longest, shared));
     }
     let mut seen = std::collections::HashSet::new();
-    all.retain(|build| seen.insert((std::ptr::from_ref(build.source).addr(), build.defines.clone())));
-    all
+    builds.retain(|build| seen.insert((std::ptr::from_ref(build.source).addr(), build.defines.clone())));
+    builds
 }
 
 fn of_type<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
     let longest = longest.min(crate::fft::cuda::line::LONGEST);
-    let mut all = crate::fft::cuda::precompiled::<R>(longest, shared);
-    all.extend(crate::toeplitz::precompiled::<R>(longest, shared));
+    let mut builds = crate::fft::cuda::precompiled::<R>(longest, shared);
+    builds.extend(crate::toeplitz::precompiled::<R>(longest, shared));
     if size_of::<R>() == 4 {
-        all.extend(crate::row_filter::precompiled(longest, shared));
+        builds.extend(crate::row_filter::precompiled(longest, shared));
     }
-    all.extend(crate::nufft::cuda::precompiled::<R>(shared, &[crate::density::window()]));
-    all
+    builds.extend(crate::nufft::cuda::precompiled::<R>(shared, &[crate::density::window()]));
+    builds
 }

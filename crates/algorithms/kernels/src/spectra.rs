@@ -28,7 +28,7 @@ pub(crate) fn basis(n: usize, seed: u64) -> Vec<Vec<C64>> {
 pub(crate) fn matrix(values: &[f64], basis: &[Vec<C64>]) -> Vec<C64> {
     let n = values.len();
     let entry = |i: usize, j: usize| values.iter().zip(basis).map(|(l, b)| b[i] * b[j].conj() * l).sum();
-    (0..n * n).map(|at| entry(at / n, at % n)).collect()
+    (0..n * n).map(|index| entry(index / n, index % n)).collect()
 }
 
 /// ‖Av − ρv‖ / ρ of a vector of any length but 0, where ρ = vᴴAv / vᴴv.

@@ -30,20 +30,20 @@ fn add_each<R: Real>(m: &[Complex<R>], y: &[Complex<R>], out: &mut [Complex<R>])
     }
 }
 
-/// The points of `out`, which begin at `at` among the samples, of the row of matrices `[coil, position]`.
+/// The points of `out`, which begin at `start` among the samples, of the row of matrices `[coil, position]`.
 #[inline(always)]
-fn row<R: Real>(input: &Input<'_, R>, matrices: &[Complex<R>], at: usize, out: &mut [Complex<R>]) {
+fn row<R: Real>(input: &Input<'_, R>, matrices: &[Complex<R>], start: usize, out: &mut [Complex<R>]) {
     let (points, n) = (input.samples.len() / input.coils, input.positions);
     out.fill(Complex::default());
     for (m, y) in matrices.chunks(n).zip(input.samples.chunks(points)) {
-        let y = &y[at..at + out.len()];
+        let y = &y[start..start + out.len()];
         if n == 1 {
             add_alike(m[0], y, out);
             continue;
         }
         let mut done = 0;
         while done < out.len() {
-            let from = (at + done) % n;
+            let from = (start + done) % n;
             let end = (done + n - from).min(out.len());
             add_each(&m[from..from + end - done], &y[done..end], &mut out[done..end]);
             done = end;
@@ -61,7 +61,7 @@ pub(super) fn coilwise<R: Real>(_: &Cpu, input: &Input<'_, R>, parts: Vec<&mut [
 /// Blocks of points on all cores, all rows of a block in turn.
 pub(super) fn blocks<R: Real>(cpu: &Cpu, input: &Input<'_, R>, parts: Vec<&mut [Complex<R>]>) {
     let points = input.samples.len() / input.coils;
-    let all = points * parts.len();
+    let total = points * parts.len();
     let mut tasks: Vec<Vec<&mut [Complex<R>]>> = Vec::new();
     tasks.resize_with(points.div_ceil(CHUNK), || Vec::with_capacity(parts.len()));
     for part in parts {
@@ -74,7 +74,7 @@ pub(super) fn blocks<R: Real>(cpu: &Cpu, input: &Input<'_, R>, parts: Vec<&mut [
             dispatch!(cpu.level(), _simd => row(input, matrices, i * CHUNK, out));
         }
     };
-    if cpu.threads() == 1 || all <= SERIAL {
+    if cpu.threads() == 1 || total <= SERIAL {
         tasks.into_iter().enumerate().for_each(run);
     } else {
         cpu.run(|| tasks.into_par_iter().enumerate().for_each(run));

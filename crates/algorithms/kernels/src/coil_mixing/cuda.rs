@@ -30,7 +30,7 @@ pub(super) fn mix<R: Real>(
     rows: &Range<usize>,
     samples: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
-    at: usize,
+    first: usize,
 ) -> Result<()> {
     let (coils, positions) = (matrices.shape()[1], matrices.shape()[2]);
     let (points, stride) = (samples.len() / coils, out.len() / rows.len());
@@ -55,10 +55,10 @@ pub(super) fn mix<R: Real>(
         Argument::count(rows.len())?,
         (positions as u64).into(),
         (stride as u64).into(),
-        (at as u64).into(),
+        (first as u64).into(),
     ];
     // SAFETY: the part has a matrix row for each coil made; `super::mix` found the points of every coil and,
-    // within each row of `out`, those from `at` on.
+    // within each row of `out`, those from `first` on.
     unsafe { cuda.kernel(&SOURCE, &[define::<R>()], "mix")?.launch(shape, arguments) }
 }
 

@@ -36,7 +36,7 @@ pub struct Input<'a, R: Real> {
 
 /// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s) for the coils i of `rows`. `matrices` is `[kept, coil, n]`, and
 /// `samples` is `[coil, …]` with P points per coil. n divides P. `out` is `[rows, …]`; the call writes the
-/// points from `at` to `at` + P of each row.
+/// points from `first` to `first` + P of each row.
 ///
 /// Errors: shapes that do not fit, rows or points out of range, different devices.
 ///
@@ -60,7 +60,7 @@ pub fn mix<R: Real>(
     rows: Range<usize>,
     samples: &Array<Complex<R>>,
     out: &mut Array<Complex<R>>,
-    at: usize,
+    first: usize,
 ) -> Result<()> {
     let &[kept, coils, positions] = matrices.shape() else {
         return Err(Error::Shape {
@@ -77,8 +77,8 @@ pub fn mix<R: Real>(
     if out.shape().first() != Some(&rows.len()) {
         return Err(Error::value("mixed coils", format!("{} rows", rows.len()), format_shape(out.shape())));
     }
-    if !rows.is_empty() && at.checked_add(points).is_none_or(|end| end > stride) {
-        let expected = format!("{points} from {at} on within {stride}");
+    if !rows.is_empty() && first.checked_add(points).is_none_or(|end| end > stride) {
+        let expected = format!("{points} from {first} on within {stride}");
         return Err(Error::value("points of mixed coils", expected, format_shape(out.shape())));
     }
     expect_device("mix", samples.device(), matrices)?;
@@ -91,11 +91,11 @@ pub fn mix<R: Real>(
             let of_row = coils * positions;
             let matrices = &matrices.cpu()[rows.start * of_row..rows.end * of_row];
             let input = Input { matrices, samples: samples.cpu(), coils, positions };
-            let parts = out.cpu_mut().chunks_mut(stride).map(|row| &mut row[at..at + points]).collect();
+            let parts = out.cpu_mut().chunks_mut(stride).map(|row| &mut row[first..first + points]).collect();
             cpu::blocks(cpu, &input, parts);
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::mix(cuda, matrices, &rows, samples, out, at),
+        Backend::Cuda(cuda) => cuda::mix(cuda, matrices, &rows, samples, out, first),
     }
 }
 

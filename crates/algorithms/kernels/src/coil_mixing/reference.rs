@@ -5,8 +5,8 @@ use rayspin_core::C64;
 /// y'_i(s) = Σ_j M_{ij}(s mod n) y_j(s): `matrices [kept, coil, n]`, `samples [coil, point]`.
 pub fn mix(matrices: &[C64], samples: &[C64], coils: usize, positions: usize) -> Vec<C64> {
     let (kept, points) = (matrices.len() / (coils * positions), samples.len() / coils);
-    let at = |i: usize, j: usize, s: usize| matrices[(i * coils + j) * positions + s % positions];
-    let one = |i: usize, s: usize| (0..coils).map(|j| at(i, j, s) * samples[j * points + s]).sum();
+    let entry = |i: usize, j: usize, s: usize| matrices[(i * coils + j) * positions + s % positions];
+    let one = |i: usize, s: usize| (0..coils).map(|j| entry(i, j, s) * samples[j * points + s]).sum();
     (0..kept).flat_map(|i| (0..points).map(move |s| one(i, s))).collect()
 }
 

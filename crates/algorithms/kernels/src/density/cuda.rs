@@ -24,10 +24,10 @@ pub(super) fn correct(
     exponent: f64,
 ) -> Result<()> {
     let len = smoothed.len();
-    let (all, mut weights) = (weights.len(), weights.cuda_mut());
+    let (count, mut weights) = (weights.len(), weights.cuda_mut());
     let weights = weights
         .part(first, len)
-        .ok_or_else(|| Error::value("smoothed weights", format!("at most {all}"), first + len))?;
+        .ok_or_else(|| Error::value("smoothed weights", format!("at most {count}"), first + len))?;
     let arguments = &mut [weights.into(), smoothed.cuda().into(), exponent.into(), (len as u64).into()];
     // SAFETY: the part of the weights has the length of what they are divided by.
     unsafe {

@@ -26,11 +26,11 @@ const CYCLE: [f64; 5] = [1.778_436_21, 6.849_012_23, 1.021_891_96, 3.278_545_70,
 /// Steps with ω = 1 at least before those: far from the fixed point the exponents are too large.
 const PLAIN: usize = 2;
 
-/// The exponent ω of the step `at` of `steps`: 1, and at the end whole cycles.
-fn exponent(at: usize, steps: usize) -> f64 {
+/// The exponent ω of a `step` of `steps`: 1, and at the end whole cycles.
+fn exponent(step: usize, steps: usize) -> f64 {
     let cycles = steps.saturating_sub(PLAIN) / CYCLE.len();
     let plain = steps - cycles * CYCLE.len();
-    at.checked_sub(plain).map_or(1.0, |at| CYCLE[at % CYCLE.len()])
+    step.checked_sub(plain).map_or(1.0, |step| CYCLE[step % CYCLE.len()])
 }
 
 /// Repeats w ← w (C w)^−ω, which gives weights `[sample]` whose density, smoothed by C, is 1 at every sample.
@@ -144,7 +144,7 @@ struct Blocks<'a> {
 impl Blocks<'_> {
     /// The plan of the block that begins with the point `first`.
     fn of(&mut self, first: usize) -> Result<&Nufft<f32>> {
-        let kept = self.last.take().filter(|(of, _)| *of == first);
+        let kept = self.last.take().filter(|(start, _)| *start == first);
         let (_, plan) = self.last.insert(match kept {
             Some(kept) => kept,
             None => {

@@ -43,10 +43,10 @@ pub fn pipe_menon(
 /// at λ = 0, and at most 1/20 there: arcosh 20 = 5 arcosh((1 + λ₀)/(1 − λ₀)).
 fn exponent(step: usize, steps: usize) -> f64 {
     let fast = if steps < 7 { 0 } else { (steps - 2) / 5 * 5 };
-    let Some(at) = (step + fast).checked_sub(steps) else { return 1.0 };
+    let Some(index) = (step + fast).checked_sub(steps) else { return 1.0 };
     let ratio = (20f64.acosh() / 5.0).cosh();
     let least = (ratio - 1.0) / (ratio + 1.0);
-    let zero = (std::f64::consts::PI * [5.0, 9.0, 1.0, 7.0, 3.0][at % 5] / 10.0).cos();
+    let zero = (std::f64::consts::PI * [5.0, 9.0, 1.0, 7.0, 3.0][index % 5] / 10.0).cos();
     2.0 / (1.0 + least + (1.0 - least) * zero)
 }
 

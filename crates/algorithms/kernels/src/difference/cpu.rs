@@ -17,8 +17,8 @@ fn stretches(axis: Axis, start: usize, len: usize, mut body: impl FnMut(usize, u
     let Axis { size, step, .. } = axis;
     let mut done = 0;
     while done < len {
-        let at = start + done;
-        let inside = at % (size * step);
+        let element = start + done;
+        let inside = element % (size * step);
         let (position, end) = if size == 1 {
             (AxisPosition::Only, step)
         } else if inside < step {
@@ -69,11 +69,11 @@ fn add_curvature<R: Real>(weight: R, before: &[R], here: &[R], after: &[R], out:
 fn forward_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
     let weight = <R as Real>::from_f64(axis.weight);
     stretches(axis, start, out.len(), |from, to, position| {
-        let (at, out) = (start + from, &mut out[from..to]);
+        let (first, out) = (start + from, &mut out[from..to]);
         match position {
             AxisPosition::Last | AxisPosition::Only => out.fill(R::zero()),
             AxisPosition::First | AxisPosition::Middle => {
-                subtract(weight, &x[at + axis.step..], &x[at..], out)
+                subtract(weight, &x[first + axis.step..], &x[first..], out)
             }
         }
     });
@@ -83,16 +83,16 @@ fn forward_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
 fn adjoint_chunk<R: Real>(axis: Axis, d: &[R], start: usize, out: &mut [R]) {
     let weight = <R as Real>::from_f64(axis.weight);
     stretches(axis, start, out.len(), |from, to, position| {
-        let (at, out) = (start + from, &mut out[from..to]);
+        let (first, out) = (start + from, &mut out[from..to]);
         match position {
             AxisPosition::First => {
-                for (out, &d) in out.iter_mut().zip(&d[at..]) {
+                for (out, &d) in out.iter_mut().zip(&d[first..]) {
                     *out -= weight * d;
                 }
             }
-            AxisPosition::Middle => add_difference(weight, &d[at - axis.step..], &d[at..], out),
+            AxisPosition::Middle => add_difference(weight, &d[first - axis.step..], &d[first..], out),
             AxisPosition::Last => {
-                for (out, &d) in out.iter_mut().zip(&d[at - axis.step..]) {
+                for (out, &d) in out.iter_mut().zip(&d[first - axis.step..]) {
                     *out += weight * d;
                 }
             }
@@ -105,13 +105,13 @@ fn adjoint_chunk<R: Real>(axis: Axis, d: &[R], start: usize, out: &mut [R]) {
 fn normal_chunk<R: Real>(axis: Axis, x: &[R], start: usize, out: &mut [R]) {
     let weight = <R as Real>::from_f64(axis.weight * axis.weight);
     stretches(axis, start, out.len(), |from, to, position| {
-        let (at, out) = (start + from, &mut out[from..to]);
+        let (first, out) = (start + from, &mut out[from..to]);
         match position {
-            AxisPosition::First => add_difference(weight, &x[at..], &x[at + axis.step..], out),
+            AxisPosition::First => add_difference(weight, &x[first..], &x[first + axis.step..], out),
             AxisPosition::Middle => {
-                add_curvature(weight, &x[at - axis.step..], &x[at..], &x[at + axis.step..], out)
+                add_curvature(weight, &x[first - axis.step..], &x[first..], &x[first + axis.step..], out)
             }
-            AxisPosition::Last => add_difference(weight, &x[at..], &x[at - axis.step..], out),
+            AxisPosition::Last => add_difference(weight, &x[first..], &x[first - axis.step..], out),
             AxisPosition::Only => {}
         }
     });

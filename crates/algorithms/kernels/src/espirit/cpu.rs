@@ -28,7 +28,7 @@ pub(super) fn rows(cpu: &Cpu, problem: &Problem, correlation: &[C32], phase: &[C
     cpu.run(|| {
         let mut plane = vec![C32::ZERO; ly * lx * pairs];
         let mut by_row = vec![C32::ZERO; sets * coils * ny * nx];
-        for (at, z) in (first_plane..first_plane + planes).enumerate() {
+        for (plane_index, z) in (first_plane..first_plane + planes).enumerate() {
             plane.par_chunks_mut(pairs).enumerate().for_each(|(lag, out)| {
                 let mut pair = 0;
                 for i in 0..coils {
@@ -53,7 +53,7 @@ pub(super) fn rows(cpu: &Cpu, problem: &Problem, correlation: &[C32], phase: &[C
                 },
             );
             maps.par_chunks_mut(voxels).enumerate().for_each(|(map, out)| {
-                let out = &mut out[at * ny * nx..(at + 1) * ny * nx];
+                let out = &mut out[plane_index * ny * nx..(plane_index + 1) * ny * nx];
                 for (out, values) in out.iter_mut().zip(by_row.chunks_exact(sets * coils)) {
                     *out = values[map];
                 }
@@ -66,9 +66,9 @@ pub(super) fn rows(cpu: &Cpu, problem: &Problem, correlation: &[C32], phase: &[C
 fn phases(n: usize, reach: usize) -> Vec<C32> {
     let lags = 2 * reach + 1;
     (0..n * lags)
-        .map(|at| {
-            let x = ((at / lags) as f64 - (n / 2) as f64) / n as f64;
-            let value = C64::cis(-std::f64::consts::TAU * ((at % lags) as f64 - reach as f64) * x);
+        .map(|index| {
+            let x = ((index / lags) as f64 - (n / 2) as f64) / n as f64;
+            let value = C64::cis(-std::f64::consts::TAU * ((index % lags) as f64 - reach as f64) * x);
             C32::new(value.re as f32, value.im as f32)
         })
         .collect()
@@ -110,8 +110,8 @@ impl Row {
 
     /// Vectors with something of every direction, the same for every row.
     fn start(&mut self) {
-        for (at, v) in self.vectors.iter_mut().enumerate() {
-            let (k, j) = ((at / self.coils) as f32, (at % self.coils) as f32);
+        for (index, v) in self.vectors.iter_mut().enumerate() {
+            let (k, j) = ((index / self.coils) as f32, (index % self.coils) as f32);
             *v = C32::from_polar(1.0, 1.7 * k * j + 0.9 * k * k + 0.4 * j);
         }
         orthonormalise(&mut self.vectors, self.coils);

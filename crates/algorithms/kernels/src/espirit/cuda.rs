@@ -83,8 +83,8 @@ fn defines(block: usize) -> Vec<Define> {
 
 /// The programs of all numbers of sets.
 pub(crate) fn builds() -> Vec<Build> {
-    let of = |block| Build { source: &SOURCE, defines: defines(block), spill_bytes: 0 };
-    (1..=MAX_SETS + 1).map(of).collect()
+    let build = |block| Build { source: &SOURCE, defines: defines(block), spill_bytes: 0 };
+    (1..=MAX_SETS + 1).map(build).collect()
 }
 
 /// Lags summed along z for some planes, along y for their rows, along x for a tile of voxels in shared
@@ -136,15 +136,15 @@ fn maps_by(
     // single lag.
     let shared = |lags: usize| lags.next_multiple_of(4) * size_of::<C32>();
     let pairs = pairs(problem);
-    let (all, items) = (wanted * ny, lx * pairs);
+    let (all_rows, items) = (wanted * ny, lx * pairs);
     let most = planes_of(problem, rows_at_once);
     let mut by_plane = Array::<C32>::zeros(device, &[most, ly, items])?;
     let mut by_row = Array::<C32>::zeros(device, &[rows_at_once, items])?;
     let tile = tile(problem);
     let tiles = nx.div_ceil(tile);
     let team = problem.coils.next_power_of_two().min(32);
-    for first in (0..all).step_by(rows_at_once) {
-        let rows = rows_at_once.min(all - first);
+    for first in (0..all_rows).step_by(rows_at_once) {
+        let rows = rows_at_once.min(all_rows - first);
         let first_plane = begin + first / ny;
         let planes = begin + (first + rows - 1) / ny + 1 - first_plane;
         for from in (0..planes).step_by(65535) {

@@ -150,11 +150,11 @@ pub fn slab(
 ) -> Result<Array<C32>> {
     let (coils, lags) = match *correlation.shape() {
         [a, b, z, y, x] if a == b && a > 0 && [z, y, x].iter().all(|n| n % 2 == 1) => (a, [z, y, x]),
-        ref found => {
+        ref shape => {
             return Err(Error::Shape {
                 what: "correlation of coils".into(),
                 expected: "[coil, coil, lag z, lag y, lag x] with odd numbers of lags".into(),
-                found: format_shape(found),
+                found: format_shape(shape),
             });
         }
     };

@@ -17,8 +17,8 @@ pub fn maps(problem: &Problem, correlation: &[C32], phase: &[C32]) -> Vec<C64> {
             voxel % shape_zyx[2],
         ];
         let mut g = vec![C64::ZERO; coils * coils];
-        for (at, &q) in correlation.iter().enumerate() {
-            let lag = at % problem.lags();
+        for (element, &q) in correlation.iter().enumerate() {
+            let lag = element % problem.lags();
             let delta = [lag / (lags[1] * lags[2]), lag / lags[2] % lags[1], lag % lags[2]];
             let turns: f64 = (0..3)
                 .map(|a| {
@@ -26,7 +26,7 @@ pub fn maps(problem: &Problem, correlation: &[C32], phase: &[C32]) -> Vec<C64> {
                     (delta[a] as f64 - reach_zyx[a] as f64) * x
                 })
                 .sum();
-            g[at / problem.lags()] += wide(q) * C64::cis(-std::f64::consts::TAU * turns);
+            g[element / problem.lags()] += wide(q) * C64::cis(-std::f64::consts::TAU * turns);
         }
         for set in 0..sets {
             let (eigenvalue, vector) = dominant(&g, coils);

@@ -310,8 +310,8 @@ impl<R: Real> LinePass<R> {
         let there = [from.map_or(to.len(), |from| from.len()), to.len()];
         let outside = |side: &Side, len| side.len(&extent, self.n).is_none_or(|needed| needed > len);
         if let Some((side, len)) = sides.iter().zip(there).find(|&(side, len)| outside(side, len)) {
-            let found = format!("{extent:?} of {side:?}");
-            return Err(Error::value("Fourier transform", format!("lines within {len} elements"), found));
+            let given = format!("{extent:?} of {side:?}");
+            return Err(Error::value("Fourier transform", format!("lines within {len} elements"), given));
         }
         if factors.len() < least {
             return Err(Error::shape("factors of a Fourier transform", &[least], &[factors.len()]));
@@ -372,19 +372,19 @@ pub(crate) fn general<R: Real>(line: &Line, shared: u32) -> [Option<Block>; 2] {
 
 /// The programs of transforms for machines without a compiler: every length up to `longest`.
 pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
-    let mut all = Vec::new();
+    let mut builds = Vec::new();
     for line in (1..=longest).filter_map(Line::new) {
         for block in general::<R>(&line, shared).into_iter().flatten() {
             let plain = pass::<R>(&line, &block, false, false);
-            all.push(Build { source: &PASS, defines: plain, spill_bytes: 0 });
+            builds.push(Build { source: &PASS, defines: plain, spill_bytes: 0 });
             // Lengths of convolutions are multiples of 4.
             if line.n.is_multiple_of(4) {
                 let defines = line.defines::<R>(&block, 1, HEAVY);
-                all.push(Build { source: &CHIRP, defines, spill_bytes: 0 });
+                builds.push(Build { source: &CHIRP, defines, spill_bytes: 0 });
             }
         }
     }
-    all
+    builds
 }
 
 /// Every program in some of its forms.
@@ -394,7 +394,7 @@ pub(crate) fn builds() -> Vec<Build> {
 
 fn builds_in<R: Real>() -> Vec<Build> {
     let limits = limits();
-    let mut all = Vec::new();
+    let mut builds = Vec::new();
     let mut push = |n: usize, rows: bool, lower: [u32; 2]| {
         let Some(line) = Line::new(n) else { return };
         let line = if lower[1] == 1 { line.reversed() } else { line };
@@ -402,7 +402,7 @@ fn builds_in<R: Real>() -> Vec<Build> {
         let Some(block) = block else { return };
         let mut defines = line.defines::<R>(&block, 1, LIGHT);
         defines.extend([("FROM_LOWER", lower[0].to_string()), ("TO_LOWER", lower[1].to_string())]);
-        all.push(Build { source: &PASS, defines, spill_bytes: LIGHT_SPILL });
+        builds.push(Build { source: &PASS, defines, spill_bytes: LIGHT_SPILL });
     };
     push(256, true, [0, 0]);
     push(512, false, [1, 0]);
@@ -415,9 +415,9 @@ fn builds_in<R: Real>() -> Vec<Build> {
         && let Some(block) = line.columns::<R>(1 << 16, &limits)
     {
         // For sm_80 two registers too many, of 72.
-        all.push(Build { source: &CHIRP, defines: line.defines::<R>(&block, 1, HEAVY), spill_bytes: 8 });
+        builds.push(Build { source: &CHIRP, defines: line.defines::<R>(&block, 1, HEAVY), spill_bytes: 8 });
     }
-    all
+    builds
 }
 
 /// One axis of [`GpuFft`].

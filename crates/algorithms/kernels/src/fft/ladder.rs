@@ -72,8 +72,8 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation, FftNd<f32>> {
                 return Want::all(reference::dft(&data, &p.shape, Direction::Forward, false));
             }
             let item = p.shape.iter().product();
-            Want::some(data.len(), COMPARED, |at| {
-                reference::dft_at(&data[at / item * item..][..item], &p.shape, at % item)
+            Want::some(data.len(), COMPARED, |index| {
+                reference::dft_at(&data[index / item * item..][..item], &p.shape, index % item)
             })
         },
     }

@@ -113,15 +113,15 @@ impl<R: Real> Fft<R> {
 }
 
 /// Fails unless the last axes of `found` are `shape`.
-pub(crate) fn check_trailing(what: &str, shape: &[usize], found: &[usize]) -> Result<()> {
-    if found.len() < shape.len() {
+pub(crate) fn check_trailing(what: &str, shape: &[usize], actual: &[usize]) -> Result<()> {
+    if actual.len() < shape.len() {
         return Err(Error::Shape {
             what: what.into(),
             expected: format!("[.., {}", &format_shape(shape)[1..]),
-            found: format_shape(found),
+            found: format_shape(actual),
         });
     }
-    expect_shape(&format!("{what}, last axes"), shape, &found[found.len() - shape.len()..])
+    expect_shape(&format!("{what}, last axes"), shape, &actual[actual.len() - shape.len()..])
 }
 
 /// Fails unless both handles are the same device.

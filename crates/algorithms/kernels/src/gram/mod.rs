@@ -76,8 +76,8 @@ fn on_gpu(
     let reach = columns.iter().max().map_or(0, |&column| column as usize);
     let last = rows.last().checked_add(reach);
     if !rows.is_empty() && !columns.is_empty() && last.is_none_or(|last| last >= values.len()) {
-        let found = format!("{} and columns up to {reach}", rows.last());
-        return Err(Error::value("rows of a Gram matrix", format!("within {} values", values.len()), found));
+        let given = format!("{} and columns up to {reach}", rows.last());
+        return Err(Error::value("rows of a Gram matrix", format!("within {} values", values.len()), given));
     }
     match values.device().backend() {
         Backend::Cuda(cuda) => cuda::products(cuda, values, rows, columns, gram, add),

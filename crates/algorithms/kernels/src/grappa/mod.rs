@@ -74,11 +74,11 @@ pub fn fill(kspace: &mut Array<C32>, interpolation: &Interpolation) -> Result<()
     let (coils, shape_zyx) = match *kspace.shape() {
         [coils, y, x] => (coils, [1, y, x]),
         [coils, z, y, x] => (coils, [z, y, x]),
-        ref found => {
+        ref shape => {
             return Err(Error::Shape {
                 what: "k-space".into(),
                 expected: "[coil, y, x] or [coil, z, y, x]".into(),
-                found: format_shape(found),
+                found: format_shape(shape),
             });
         }
     };

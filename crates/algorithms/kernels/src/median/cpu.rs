@@ -8,30 +8,30 @@ use super::reference::mirrored;
 /// Vectors side by side: a line of the cache, and two chains of comparisons that the processor overlaps.
 const PAIR: usize = 2;
 
-/// A vector of the elements from `at` on; beyond the end the last one, whose results are not stored.
+/// A vector of the elements from `start` on; beyond the end the last one, whose results are not stored.
 #[inline(always)]
-fn load<S: Simd>(simd: S, values: &[f32], at: usize) -> S::f32s {
-    match values.get(at..at + S::f32s::LEN) {
+fn load<S: Simd>(simd: S, values: &[f32], start: usize) -> S::f32s {
+    match values.get(start..start + S::f32s::LEN) {
         Some(values) => S::f32s::from_slice(simd, values),
         None => {
             let last = values.len() - 1;
             let mut vector = S::f32s::splat(simd, 0.0);
             for lane in 0..S::f32s::LEN {
-                vector[lane] = values[(at + lane).min(last)];
+                vector[lane] = values[(start + lane).min(last)];
             }
             vector
         }
     }
 }
 
-/// Stores as many lanes as there are elements from `at` on.
+/// Stores as many lanes as there are elements from `start` on.
 #[inline(always)]
-fn store<S: Simd>(vector: S::f32s, values: &mut [f32], at: usize) {
+fn store<S: Simd>(vector: S::f32s, values: &mut [f32], start: usize) {
     let len = S::f32s::LEN;
-    match values.get_mut(at..at + len) {
+    match values.get_mut(start..start + len) {
         Some(values) => vector.store_slice(values),
         None => {
-            let rest = values.get_mut(at..).unwrap_or_default();
+            let rest = values.get_mut(start..).unwrap_or_default();
             let count = rest.len();
             rest.copy_from_slice(&vector.as_slice()[..count]);
         }
@@ -83,9 +83,9 @@ pub(super) fn stretch<S: Simd>(
             replace(simd, &mut window, infinity, row);
         }
         let mut old = infinity;
-        for (at, out) in out.chunks_exact_mut(inner).enumerate() {
-            let at = (first + at) as i64;
-            take(simd, values, [count, inner], at + reach, column, &mut row);
+        for (line, out) in out.chunks_exact_mut(inner).enumerate() {
+            let line = (first + line) as i64;
+            take(simd, values, [count, inner], line + reach, column, &mut row);
             replace(simd, &mut window, old, row);
             for (v, median) in window[width / 2].into_iter().enumerate() {
                 let to = column + v * S::f32s::LEN;
@@ -93,7 +93,7 @@ pub(super) fn stretch<S: Simd>(
                     store::<S>(median, out, to);
                 }
             }
-            take(simd, values, [count, inner], at - reach, column, &mut old);
+            take(simd, values, [count, inner], line - reach, column, &mut old);
         }
     }
 }
@@ -150,11 +150,11 @@ impl Lines {
         for plane in 0..=2 * deep {
             let from = mirrored((z + plane) as i64 - deep as i64, nz) * ny + mirrored(y, ny);
             let from = &image[from * nx..(from + 1) * nx];
-            let at = (plane * self.high() + slot) * self.step;
-            let line = &mut self.values[at..at + self.step];
+            let start = (plane * self.high() + slot) * self.step;
+            let line = &mut self.values[start..start + self.step];
             line[wide..wide + nx].copy_from_slice(from);
             let outside = (0..wide).chain(wide + nx..self.step);
-            outside.for_each(|at| line[at] = from[mirrored(at as i64 - wide as i64, nx)]);
+            outside.for_each(|x| line[x] = from[mirrored(x as i64 - wide as i64, nx)]);
         }
     }
 
@@ -196,10 +196,10 @@ impl Lines {
     /// The same for three lines of windows three wide.
     #[inline(always)]
     fn medians_of_nine<S: Simd>(&self, simd: S, out: &mut [f32]) {
-        // The sorted columns of a vector, from `at` on.
+        // The sorted columns of a vector, from `column` on.
         #[inline(always)]
-        fn columns<S: Simd>(simd: S, lines: &Lines, at: usize) -> [S::f32s; 3] {
-            let [a, b, c] = [0, 1, 2].map(|line| line * lines.step + at);
+        fn columns<S: Simd>(simd: S, lines: &Lines, column: usize) -> [S::f32s; 3] {
+            let [a, b, c] = [0, 1, 2].map(|line| line * lines.step + column);
             let (a, b, c) =
                 (load(simd, &lines.values, a), load(simd, &lines.values, b), load(simd, &lines.values, c));
             let (low, high) = (a.min(b), a.max(b));
@@ -233,9 +233,9 @@ fn rows<S: Simd>(
     let count = lines.values.len() / lines.step * (2 * radius[2] + 1);
     let mut work = vec![S::f32s::splat(simd, 0.0); if count == 1 { 1 } else { count / 2 + 2 }];
     let reach = radius[1] as i64;
-    for (at, out) in out.chunks_exact_mut(nx).enumerate() {
-        let (z, y) = ((first + at) / ny, ((first + at) % ny) as i64);
-        let begin = if at == 0 || y == 0 { y - reach } else { y + reach };
+    for (row, out) in out.chunks_exact_mut(nx).enumerate() {
+        let (z, y) = ((first + row) / ny, ((first + row) % ny) as i64);
+        let begin = if row == 0 || y == 0 { y - reach } else { y + reach };
         (begin..=y + reach).for_each(|y| lines.read(image, z, y));
         match (lines.high() * (2 * radius[0] + 1), radius[2]) {
             (3, 1) => lines.medians_of_nine(simd, out),

@@ -10,13 +10,13 @@ pub fn mirrored(place: i64, count: usize) -> usize {
 /// The medians of boxes with `radius` elements on each side, along each of the axes z, y, x.
 pub fn boxed(values: &[f32], shape: [usize; 3], radius: [usize; 3]) -> Vec<f32> {
     let [nz, ny, nx] = shape;
-    let around = |at: usize, axis: usize| {
+    let around = |centre: usize, axis: usize| {
         let reach = radius[axis] as i64;
-        (at as i64 - reach..=at as i64 + reach).map(move |place| mirrored(place, shape[axis]))
+        (centre as i64 - reach..=centre as i64 + reach).map(move |place| mirrored(place, shape[axis]))
     };
     let mut out = Vec::with_capacity(values.len());
-    for at in 0..nz * ny * nx {
-        let [z, y, x] = [at / nx / ny, at / nx % ny, at % nx];
+    for voxel in 0..nz * ny * nx {
+        let [z, y, x] = [voxel / nx / ny, voxel / nx % ny, voxel % nx];
         let mut window: Vec<f32> = around(z, 0)
             .flat_map(|z| around(y, 1).map(move |y| (z, y)))
             .flat_map(|(z, y)| around(x, 2).map(move |x| values[(z * ny + y) * nx + x]))

@@ -52,8 +52,8 @@ impl Grid {
     fn centred(matrix: &[usize], scale: usize) -> Result<Self> {
         let dims = matrix.len();
         if !(1..=3).contains(&dims) || matrix.contains(&0) {
-            let found = format_shape(matrix);
-            return Err(Error::value("matrix", "1 to 3 axes, none empty", found));
+            let given = format_shape(matrix);
+            return Err(Error::value("matrix", "1 to 3 axes, none empty", given));
         }
         let counts: Vec<usize> = matrix.iter().map(|&n| n.saturating_mul(scale)).collect();
         voxels(&counts)?;

@@ -199,7 +199,7 @@ impl<T: SimdReal> Algorithm for Direct<T> {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data<T>> {
         let (samples, matrix) = (problem.samples, &problem.matrix);
         // f32 holds the values, so that one oracle serves both precisions.
-        let number = |stream: u64, at: usize| f64::from(signed_unit(seed ^ stream, at));
+        let number = |stream: u64, index: usize| f64::from(signed_unit(seed ^ stream, index));
         let cpu = device.cpu_side();
         let real = <T as Real>::from_f64;
         let d =
@@ -224,8 +224,8 @@ impl<T: SimdReal> Algorithm for Direct<T> {
     }
 
     fn error(&self, problem: &Problem, data: &Data<T>) -> Result<f64> {
-        let found = data.out.read()?;
-        let found = |at: usize| C64::new(Real::to_f64(found[at].re), Real::to_f64(found[at].im));
+        let outputs = data.out.read()?;
+        let output = |i: usize| C64::new(Real::to_f64(outputs[i].re), Real::to_f64(outputs[i].im));
         let (trajectory, matrix) = (&data.trajectory, &problem.matrix);
         let len = data.out.len();
         if problem.pairs() <= WHOLE {
@@ -243,14 +243,14 @@ impl<T: SimdReal> Algorithm for Direct<T> {
                     reference::adjoint(trajectory, matrix, &wide)?
                 }
             };
-            return Ok(relative(&expected, (0..len).map(found)));
+            return Ok(relative(&expected, (0..len).map(output)));
         }
         let indices: Vec<usize> = (0..COMPARED as u64).map(|i| (bits(5, i) % len as u64) as usize).collect();
         let expected = match self.operation {
             Operation::Q => q_at(trajectory, matrix, Some(&data.weights.read()?), &indices)?,
             _ => adjoint_at(trajectory, matrix, &data.samples.read()?, &indices)?,
         };
-        Ok(relative(&expected, indices.iter().map(|&at| found(at))))
+        Ok(relative(&expected, indices.iter().map(|&index| output(index))))
     }
 }
 
@@ -262,9 +262,9 @@ pub(crate) fn random_trajectory(
     samples: usize,
 ) -> Result<Trajectory> {
     let dims = matrix.len();
-    let point = |at: usize| {
+    let point = |index: usize| {
         // Component 0 is x, the last axis.
-        let (m, dim) = (at / dims, at % dims);
+        let (m, dim) = (index / dims, index % dims);
         0.5 * matrix[dims - 1 - dim] as f64 * f64::from(signed_unit(seed ^ 1, m * 3 + dim))
     };
     let points = input::filled(cpu, "trajectory", samples * dims, point)?;
@@ -273,8 +273,8 @@ pub(crate) fn random_trajectory(
 }
 
 /// ‖found − expected‖ / ‖expected‖, infinite for NaN.
-fn relative(expected: &[C64], found: impl Iterator<Item = C64>) -> f64 {
-    let wrong: f64 = expected.iter().zip(found).map(|(e, f)| (e - f).norm_sqr()).sum();
+fn relative(expected: &[C64], computed: impl Iterator<Item = C64>) -> f64 {
+    let wrong: f64 = expected.iter().zip(computed).map(|(e, f)| (e - f).norm_sqr()).sum();
     let whole: f64 = expected.iter().map(|e| e.norm_sqr()).sum();
     let error = (wrong / whole).sqrt();
     if error.is_nan() { f64::INFINITY } else { error }

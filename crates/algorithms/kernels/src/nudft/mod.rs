@@ -412,8 +412,8 @@ fn expect_device<A: Element, B: Element>(what: &str, input: &Array<A>, output: &
     if input.device().same_as(output.device()) {
         return Ok(());
     }
-    let (expected, found) = (input.device().describe(), output.device().describe());
-    Err(Error::value(format!("{what}, device"), expected, format!("another device: {found}")))
+    let (expected, other) = (input.device().describe(), output.device().describe());
+    Err(Error::value(format!("{what}, device"), expected, format!("another device: {other}")))
 }
 
 fn cast<A: Element, B: Element>(values: &[A]) -> Result<&[B]> {

@@ -61,8 +61,8 @@ impl<'a> Component<'a> {
         let len = self.values.len();
         if count > 0 && !(first < len && last.is_some_and(|last| last < len)) {
             let expected = format!("elements within {len}");
-            let found = format!("{count} elements {stride} apart from element {first} on");
-            return Err(Error::value(self.name, expected, found));
+            let given = format!("{count} elements {stride} apart from element {first} on");
+            return Err(Error::value(self.name, expected, given));
         }
         (self.first, self.stride, self.count) = (first, stride, count);
         Ok(self)
@@ -120,11 +120,11 @@ impl<'a> Component<'a> {
             return Ok(values[self.first..self.first + self.count].into());
         }
         const PART: usize = 1 << 16;
-        let mut all = rayspin_device::cpu::zeroed("points", self.count)?;
-        all.par_chunks_mut(PART).enumerate().for_each(|(part, to)| {
+        let mut numbers = rayspin_device::cpu::zeroed("points", self.count)?;
+        numbers.par_chunks_mut(PART).enumerate().for_each(|(part, to)| {
             gather(values, place(self.first, self.stride, part * PART), self.stride, to, |value| value);
         });
-        Ok(all.into())
+        Ok(numbers.into())
     }
 
     pub(super) fn values(&self) -> Values<'a> {
@@ -133,13 +133,13 @@ impl<'a> Component<'a> {
 
     /// The number of a point. Errors: a GPU that fails.
     fn number(&self, point: usize) -> Result<f64> {
-        let at = place(self.first, self.stride, point);
+        let index = place(self.first, self.stride, point);
         let (mut single, mut double) = ([0.0f32], [0.0f64]);
         match self.values {
-            Values::Single(values) => return Ok(values[at].into()),
-            Values::Double(values) => return Ok(values[at]),
-            Values::SingleOnGpu(array) => array.get(at, &mut single, HostCopy::Unstaged)?,
-            Values::DoubleOnGpu(array) => array.get(at, &mut double, HostCopy::Unstaged)?,
+            Values::Single(values) => return Ok(values[index].into()),
+            Values::Double(values) => return Ok(values[index]),
+            Values::SingleOnGpu(array) => array.get(index, &mut single, HostCopy::Unstaged)?,
+            Values::DoubleOnGpu(array) => array.get(index, &mut double, HostCopy::Unstaged)?,
         }
         Ok(f64::from(single[0]) + double[0])
     }
@@ -241,8 +241,8 @@ impl<'a> Coordinates<'a> {
         if let Some(other) = components.iter().find(|other| other.count != x.count) {
             return Err(Error::shape(other.name, &[x.count], &[other.count]));
         }
-        let all = std::array::from_fn(|d| components.get(d).copied().unwrap_or(*x));
-        Ok(Self { components: all, dims: components.len() })
+        let padded = std::array::from_fn(|d| components.get(d).copied().unwrap_or(*x));
+        Ok(Self { components: padded, dims: components.len() })
     }
 
     /// The rows of an array `[point, dim]`, components x, y, z, in C order. Errors name them `name`.
@@ -297,15 +297,16 @@ impl<'a> Coordinates<'a> {
 
     /// The numbers of a trajectory, one point after the other; `None` where components lie otherwise.
     pub(super) fn interleaved(&self) -> Option<&'a [f64]> {
-        let Values::Double(all) = self.components[0].values else { return None };
+        let Values::Double(numbers) = self.components[0].values else { return None };
         let part = |(d, component): (usize, &Component<'a>)| match component.values {
             Values::Double(values) => {
-                std::ptr::eq(values, all) && (component.first, component.stride) == (d, self.dims as isize)
+                std::ptr::eq(values, numbers)
+                    && (component.first, component.stride) == (d, self.dims as isize)
             }
             _ => false,
         };
-        let whole = all.len() == self.samples() * self.dims;
-        (whole && self.components().iter().enumerate().all(part)).then_some(all)
+        let whole = numbers.len() == self.samples() * self.dims;
+        (whole && self.components().iter().enumerate().all(part)).then_some(numbers)
     }
 
     /// What is wrong with the first point that has a number that is not finite. Takes points on the host.
@@ -318,8 +319,8 @@ impl<'a> Coordinates<'a> {
         self.components().iter().find_map(|component| match component.number(point) {
             Ok(number) if number.is_finite() => None,
             Ok(number) => {
-                let (what, found) = (component.name.to_owned(), number.to_string());
-                Some(Error::NotFinite { what, index: point, found })
+                let what = component.name.to_owned();
+                Some(Error::NotFinite { what, index: point, found: number.to_string() })
             }
             Err(error) => Some(error),
         })

@@ -158,12 +158,12 @@ impl Algorithm for Fast {
         let cpu = device.cpu_side();
         let trajectory = random_trajectory(cpu, seed, matrix, samples)?;
         let voxels = voxels(matrix)?;
-        let number = |stream: u64, at: usize| signed_unit(seed ^ stream, at);
+        let number = |stream: u64, index: usize| signed_unit(seed ^ stream, index);
         // Numbers of coils from `first` on, as they are of all coils together.
         let values = |stream: u64, first: usize, coils: usize, len: usize| {
             input::filled(cpu, "images and samples", coils * len, |i| {
-                let at = first * len + i;
-                Complex32::new(number(stream, at), number(stream + 1, at))
+                let index = first * len + i;
+                Complex32::new(number(stream, index), number(stream + 1, index))
             })
         };
         let alone = (0..coils).map(|coil| {
@@ -172,12 +172,12 @@ impl Algorithm for Fast {
                 Array::from_vec(device, &[samples], values(20, coil, 1, samples)?)?,
             ))
         });
-        let all = |stream: u64, len: usize| values(stream, 0, coils, len);
+        let batch = |stream: u64, len: usize| values(stream, 0, coils, len);
         let shape = [&[coils], matrix.as_slice()].concat();
         Ok(Data {
             plan: Nufft::new(device, &trajectory, matrix, &Options::tolerance(problem.tolerance))?,
-            images: Array::from_vec(device, &shape, all(10, voxels)?)?,
-            samples: Array::from_vec(device, &[coils, samples], all(20, samples)?)?,
+            images: Array::from_vec(device, &shape, batch(10, voxels)?)?,
+            samples: Array::from_vec(device, &[coils, samples], batch(20, samples)?)?,
             alone: alone.collect::<Result<_>>()?,
             trajectory,
             apart: false,
@@ -197,14 +197,14 @@ impl Algorithm for Fast {
         let (matrix, coils) = (&problem.matrix, problem.coils);
         let (inputs, outputs) =
             if self.to_image { (&data.samples, &data.images) } else { (&data.images, &data.samples) };
-        let found = match data.apart {
+        let computed = match data.apart {
             false => outputs.read()?,
             true => {
-                let mut all = try_with_capacity("outputs of all coils", outputs.len())?;
+                let mut joined = try_with_capacity("outputs of all coils", outputs.len())?;
                 for (image, samples) in &data.alone {
-                    all.extend_from_slice(&if self.to_image { image } else { samples }.read()?);
+                    joined.extend_from_slice(&if self.to_image { image } else { samples }.read()?);
                 }
-                Cow::Owned(all)
+                Cow::Owned(joined)
             }
         };
         let len = outputs.len();
@@ -226,7 +226,7 @@ impl Algorithm for Fast {
         };
         let double = |c: Complex32| C64::new(c.re.into(), c.im.into());
         let wrong: f64 =
-            expected.iter().zip(&indices).map(|(e, &at)| (e - double(found[at])).norm_sqr()).sum();
+            expected.iter().zip(&indices).map(|(e, &index)| (e - double(computed[index])).norm_sqr()).sum();
         let whole: f64 = expected.iter().map(|e| e.norm_sqr()).sum();
         let error = (wrong / whole).sqrt();
         Ok(if error.is_nan() { f64::INFINITY } else { error })

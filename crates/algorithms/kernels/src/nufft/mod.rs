@@ -440,7 +440,7 @@ const CPU_UPSAMPLINGS: [f64; 7] = [2.0, 1.875, 1.6875, 1.5625, 1.5, 1.40625, 1.2
 
 /// Every kernel that a tolerance can lead to with a chosen upsampling.
 fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
-    let mut all = Vec::new();
+    let mut kernels = Vec::new();
     for upsampling in UPSAMPLINGS {
         // Tolerances that a factor of 1.05 apart lie, between which no width is passed over: each is worth a
         // factor of 5.
@@ -451,9 +451,9 @@ fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
             tolerance /= 1.05;
         }
         widths.dedup_by_key(|kernel| kernel.width);
-        all.extend(widths);
+        kernels.extend(widths);
     }
-    all
+    kernels
 }
 
 /// Nanoseconds of one core that are not worth another thread. On 16 cores a plan of 16² and 4 points took 41

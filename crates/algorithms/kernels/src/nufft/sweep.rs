@@ -101,8 +101,8 @@ fn check<R: Real>(
     plan.forward(&image, &mut forward).unwrap();
     plan.adjoint(&data, &mut adjoint).unwrap();
     let (forward, adjoint) = (widen(&forward.to_vec().unwrap()), widen(&adjoint.to_vec().unwrap()));
-    for (kind, found, expected) in [(2, &forward, &exact.forward), (1, &adjoint, &exact.adjoint)] {
-        let ratio = distance(found, expected) / tolerance;
+    for (kind, computed, expected) in [(2, &forward, &exact.forward), (1, &adjoint, &exact.adjoint)] {
+        let ratio = distance(computed, expected) / tolerance;
         assert!(ratio <= BOUND, "type {kind}, {case}: {ratio:.2} ε");
         if ratio > worst.ratio {
             (worst.ratio, worst.case) = (ratio, format!("type {kind}, {case}"));

@@ -95,8 +95,8 @@ impl Interpolator {
             gain: f64::INFINITY,
         };
         let met = |segments: usize| {
-            let found = empty.with(segments, tolerance);
-            (found.error <= tolerance && found.gain <= MAX_GAIN).then_some(found)
+            let interpolator = empty.with(segments, tolerance);
+            (interpolator.error <= tolerance && interpolator.gain <= MAX_GAIN).then_some(interpolator)
         };
         // A band of W Hz for T s has about WT degrees of freedom. No weights suffice with fewer segments.
         let turns = width * duration;
@@ -105,22 +105,22 @@ impl Interpolator {
         }
         let mut fewer = (turns.floor() as usize).saturating_sub(1);
         let mut step = 1;
-        let mut found = loop {
+        let mut best = loop {
             let tried = (fewer + step).min(MAX_SEGMENTS);
             match met(tried) {
-                Some(found) => break found,
+                Some(best) => break best,
                 None if tried == MAX_SEGMENTS => return Err(empty.too_many(tolerance)),
                 None => (fewer, step) = (tried, 2 * step),
             }
         };
-        while found.segments() > fewer + 1 {
-            let between = fewer.midpoint(found.segments());
+        while best.segments() > fewer + 1 {
+            let between = fewer.midpoint(best.segments());
             match met(between) {
-                Some(better) => found = better,
+                Some(better) => best = better,
                 None => fewer = between,
             }
         }
-        Ok(found)
+        Ok(best)
     }
 
     fn too_many(&self, tolerance: f64) -> Error {
@@ -259,8 +259,8 @@ impl Table {
 
     /// The real parts of b_l for every sample. For frequencies symmetric about 0 the imaginary parts are 0.
     pub fn real(&self, l: usize) -> impl Iterator<Item = f64> + '_ {
-        let of = self.segment(l);
-        self.index.iter().map(move |&i| of[i as usize].re)
+        let weights = self.segment(l);
+        self.index.iter().map(move |&i| weights[i as usize].re)
     }
 }
 

@@ -13,8 +13,8 @@ pub fn modulate(field: &[f64], tau: f64, x: &[C64]) -> Vec<C64> {
 /// `w[index[m]] x[m]`, or with the weights' conjugates, for every row of a batch.
 pub fn weigh(weights: &[C64], index: &[u32], x: &[C64], conjugate: bool) -> Vec<C64> {
     let weight = |m: usize| weights[index[m % index.len()] as usize];
-    let of = |m: usize| if conjugate { weight(m).conj() } else { weight(m) };
-    x.iter().enumerate().map(|(m, x)| of(m) * x).collect()
+    let factor = |m: usize| if conjugate { weight(m).conj() } else { weight(m) };
+    x.iter().enumerate().map(|(m, x)| factor(m) * x).collect()
 }
 
 /// d\[b, m\] = Σ_x ρ\[b, x\] e^{−i2π(k_m·x + f(x) t_m)}: `image` is `[batch, matrix..]` flat, the result
@@ -29,8 +29,8 @@ pub fn forward(
     field: &[f64],
     image: &[C64],
 ) -> Result<Vec<C64>> {
-    let all: Vec<usize> = (0..image.len() / field.len().max(1) * trajectory.samples()).collect();
-    forward_at(trajectory, times, matrix, field, image, &all)
+    let indices: Vec<usize> = (0..image.len() / field.len().max(1) * trajectory.samples()).collect();
+    forward_at(trajectory, times, matrix, field, image, &indices)
 }
 
 /// ρ\[b, x\] = Σ_m d\[b, m\] e^{+i2π(k_m·x + f(x) t_m)}, the adjoint of [`forward`].
@@ -41,8 +41,8 @@ pub fn adjoint(
     field: &[f64],
     samples: &[C64],
 ) -> Result<Vec<C64>> {
-    let all: Vec<usize> = (0..samples.len() / trajectory.samples() * field.len()).collect();
-    adjoint_at(trajectory, times, matrix, field, samples, &all)
+    let indices: Vec<usize> = (0..samples.len() / trajectory.samples() * field.len()).collect();
+    adjoint_at(trajectory, times, matrix, field, samples, &indices)
 }
 
 /// [`forward`] at `indices`, flat into `[batch, sample]`.

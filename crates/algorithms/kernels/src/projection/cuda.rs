@@ -70,8 +70,8 @@ impl Plan {
         let (detector, first, spacing) = (geometry.detector(), grid.first_mm(), grid.spacing_mm());
         let [u, v] = detector.pitch_mm;
         let radius = detector.radius_mm.unwrap_or(0.0);
-        let upright = matrices.as_ref().is_some_and(|all| all.iter().all(Matrix::is_upright));
-        let reach = matrices.as_ref().and_then(|all| lines::Reach::new(geometry, grid, all));
+        let upright = matrices.as_ref().is_some_and(|matrices| matrices.iter().all(Matrix::is_upright));
+        let reach = matrices.as_ref().and_then(|matrices| lines::Reach::new(geometry, grid, matrices));
         Ok(Self {
             poses: Array::from_vec(device, &[count, 15], poses)?,
             matrices: match matrices {

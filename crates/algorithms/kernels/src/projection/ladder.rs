@@ -202,7 +202,7 @@ impl Algorithm for Projection {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let cpu = device.cpu_side();
         let numbers = |shape: [usize; 3], seed| -> Result<Array<f32>> {
-            let values = filled(cpu, "random numbers", voxels(&shape)?, |at| signed_unit(seed, at))?;
+            let values = filled(cpu, "random numbers", voxels(&shape)?, |index| signed_unit(seed, index))?;
             Array::from_vec(device, &shape, values)
         };
         Ok(Data {
@@ -228,19 +228,20 @@ impl Algorithm for Projection {
             Operation::Forward => (&data.volume, &data.projections),
             Operation::Adjoint | Operation::Backproject => (&data.projections, &data.volume),
         };
-        let (input, found) = (input.read()?, output.read()?);
-        let input = filled(data.volume.device().cpu_side(), "input", input.len(), |at| f64::from(input[at]))?;
+        let (input, outputs) = (input.read()?, output.read()?);
+        let input =
+            filled(data.volume.device().cpu_side(), "input", input.len(), |index| f64::from(input[index]))?;
         let whole = problem.items() <= WHOLE;
-        let count = if whole { found.len() as u64 } else { COMPARED };
-        let place = |i: u64| if whole { i } else { bits(5, i) % found.len() as u64 } as usize;
+        let count = if whole { outputs.len() as u64 } else { COMPARED };
+        let place = |i: u64| if whole { i } else { bits(5, i) % outputs.len() as u64 } as usize;
         let (mut wrong, mut size) = (0.0, 0.0);
-        for at in (0..count).map(place) {
+        for index in (0..count).map(place) {
             let wanted = match operation {
-                Operation::Forward => reference::pixel(geometry, grid, &input, at),
-                Operation::Adjoint => reference::adjoint_at(geometry, grid, &input, at),
-                Operation::Backproject => reference::backproject_at(geometry, grid, WEIGHTING, &input, at),
+                Operation::Forward => reference::pixel(geometry, grid, &input, index),
+                Operation::Adjoint => reference::adjoint_at(geometry, grid, &input, index),
+                Operation::Backproject => reference::backproject_at(geometry, grid, WEIGHTING, &input, index),
             };
-            wrong += (f64::from(found[at]) - wanted).powi(2);
+            wrong += (f64::from(outputs[index]) - wanted).powi(2);
             size += wanted * wanted;
         }
         let error = if size > 0.0 { (wrong / size).sqrt() } else { wrong.sqrt() };

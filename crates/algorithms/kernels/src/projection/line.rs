@@ -40,7 +40,7 @@ impl Line {
             RaySource::Direction(along) => (std::array::from_fn(|axis| end[axis] - along[axis]), true),
         };
         let (first, spacing) = (grid.first_mm(), grid.spacing_mm());
-        let at: [f64; 3] = std::array::from_fn(|axis| (start[axis] - first[axis]) / spacing[axis]);
+        let begin: [f64; 3] = std::array::from_fn(|axis| (start[axis] - first[axis]) / spacing[axis]);
         let along: [f64; 3] = std::array::from_fn(|axis| (end[axis] - start[axis]) / spacing[axis]);
         let main = main.unwrap_or_else(|| main_axis(along));
         let [a, b, c] = AXES[main];
@@ -48,13 +48,13 @@ impl Line {
         let length = start.iter().zip(end).map(|(s, e)| (e - s) * (e - s)).sum::<f64>().sqrt();
         let ends = match infinite {
             true => [f64::NEG_INFINITY, f64::INFINITY],
-            false => [at[a].min(at[a] + along[a]), at[a].max(at[a] + along[a])],
+            false => [begin[a].min(begin[a] + along[a]), begin[a].max(begin[a] + along[a])],
         };
         Self {
             main,
-            b: at[b] - at[a] * db,
+            b: begin[b] - begin[a] * db,
             db,
-            c: at[c] - at[a] * dc,
+            c: begin[c] - begin[a] * dc,
             dc,
             ends,
             step: length / along[a].abs(),
@@ -65,8 +65,8 @@ impl Line {
     /// end before.
     pub(super) fn planes(&self, count: usize, sizes: [usize; 2]) -> Range<usize> {
         let mut range = [self.ends[0] - 0.5, self.ends[1] + 0.5];
-        for ((at, gain), size) in [(self.b, self.db), (self.c, self.dc)].into_iter().zip(sizes) {
-            range = within(range, at, gain, size as f64);
+        for ((start, gain), size) in [(self.b, self.db), (self.c, self.dc)].into_iter().zip(sizes) {
+            range = within(range, start, gain, size as f64);
         }
         let first = range[0].ceil().clamp(0.0, count as f64) as usize;
         let last = (range[1].floor() + 1.0).clamp(0.0, count as f64) as usize;
@@ -109,10 +109,10 @@ fn main_axis(along: [f64; 3]) -> usize {
 }
 
 /// The part of `range` in which −1 < at + i·gain < size.
-fn within(range: [f64; 2], at: f64, gain: f64, size: f64) -> [f64; 2] {
+fn within(range: [f64; 2], start: f64, gain: f64, size: f64) -> [f64; 2] {
     if gain == 0.0 {
-        return if at > -1.0 && at < size { range } else { [1.0, 0.0] };
+        return if start > -1.0 && start < size { range } else { [1.0, 0.0] };
     }
-    let (one, other) = ((-1.0 - at) / gain, (size - at) / gain);
+    let (one, other) = ((-1.0 - start) / gain, (size - start) / gain);
     [range[0].max(one.min(other)), range[1].min(one.max(other))]
 }

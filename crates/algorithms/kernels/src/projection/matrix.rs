@@ -58,7 +58,7 @@ impl Matrix {
         let (v, v0, ..) = along(v);
         let (u, v, w) = (of_index(u, u0), of_index(v, v0), of_index(w, w0));
         let pixel = |row: [f64; 4], pitch: f64, count: usize| -> [f64; 4] {
-            std::array::from_fn(|at| row[at] / pitch + 0.5 * (count - 1) as f64 * w[at])
+            std::array::from_fn(|component| row[component] / pitch + 0.5 * (count - 1) as f64 * w[component])
         };
         Some(Self {
             u: pixel(u, detector.pitch_mm[0], detector.columns),

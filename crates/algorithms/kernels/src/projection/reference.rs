@@ -11,9 +11,9 @@ struct Ray {
     range: [f64; 2],
 }
 
-/// In voxel indices.
-fn ray(geometry: &ProjectionGeometry, grid: &VolumeGrid, at: [usize; 3]) -> Ray {
-    let (source, pixel) = geometry.ray(at[0], at[1], at[2]);
+/// The ray of a pixel `[view, row, column]`, in voxel indices.
+fn ray(geometry: &ProjectionGeometry, grid: &VolumeGrid, [view, row, column]: [usize; 3]) -> Ray {
+    let (source, pixel) = geometry.ray(view, row, column);
     let (first, spacing) = (grid.first_mm(), grid.spacing_mm());
     let index =
         |p: [f64; 3]| -> [f64; 3] { std::array::from_fn(|axis| (p[axis] - first[axis]) / spacing[axis]) };
@@ -36,10 +36,10 @@ fn length(ray: &Ray, grid: &VolumeGrid) -> f64 {
 pub(super) fn joseph(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
-    at: [usize; 3],
+    pixel: [usize; 3],
     mut visit: impl FnMut([usize; 3], f64),
 ) {
-    let ray = ray(geometry, grid, at);
+    let ray = ray(geometry, grid, pixel);
     let size = grid.shape_xyz();
     let mut main = 0;
     for axis in 1..3 {
@@ -81,10 +81,10 @@ pub(super) fn joseph(
 pub(super) fn siddon(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
-    at: [usize; 3],
+    pixel: [usize; 3],
     mut visit: impl FnMut([usize; 3], f64),
 ) {
-    let ray = ray(geometry, grid, at);
+    let ray = ray(geometry, grid, pixel);
     let size = grid.shape_xyz();
     let mut crossings = Vec::new();
     let mut range = ray.range;
@@ -115,8 +115,8 @@ pub(super) fn siddon(
     }
 }
 
-fn flat(shape: [usize; 3], at: [usize; 3]) -> usize {
-    (at[0] * shape[1] + at[1]) * shape[2] + at[2]
+fn flat(shape: [usize; 3], index: [usize; 3]) -> usize {
+    (index[0] * shape[1] + index[1]) * shape[2] + index[2]
 }
 
 fn pixels(shape: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
@@ -130,9 +130,9 @@ fn pixels(shape: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
 type Weights = fn(&ProjectionGeometry, &VolumeGrid, [usize; 3], &mut dyn FnMut([usize; 3], f64));
 
 /// Joseph's weights.
-pub const JOSEPH: Weights = |geometry, grid, at, visit| joseph(geometry, grid, at, visit);
+pub const JOSEPH: Weights = |geometry, grid, index, visit| joseph(geometry, grid, index, visit);
 /// Siddon's weights.
-pub const SIDDON: Weights = |geometry, grid, at, visit| siddon(geometry, grid, at, visit);
+pub const SIDDON: Weights = |geometry, grid, index, visit| siddon(geometry, grid, index, visit);
 
 /// Line integrals `[view, row, column]` of a volume `[z, y, x]`.
 pub fn forward(
@@ -141,7 +141,7 @@ pub fn forward(
     grid: &VolumeGrid,
     volume: &[f64],
 ) -> Vec<f64> {
-    pixels(geometry.shape()).map(|at| integral(weights, geometry, grid, volume, at)).collect()
+    pixels(geometry.shape()).map(|index| integral(weights, geometry, grid, volume, index)).collect()
 }
 
 fn integral<V: Copy + Into<f64>>(
@@ -149,17 +149,17 @@ fn integral<V: Copy + Into<f64>>(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
     volume: &[V],
-    at: [usize; 3],
+    index: [usize; 3],
 ) -> f64 {
     let mut sum = 0.0;
     let value = |voxel| -> f64 { volume[flat(grid.shape_zyx(), voxel)].into() };
-    weights(geometry, grid, at, &mut |voxel, weight| sum += weight * value(voxel));
+    weights(geometry, grid, index, &mut |voxel, weight| sum += weight * value(voxel));
     sum
 }
 
 /// View, row and column, or z, y and x, of a flat index.
-fn unflat(shape: [usize; 3], at: usize) -> [usize; 3] {
-    [at / (shape[1] * shape[2]), at / shape[2] % shape[1], at % shape[2]]
+fn unflat(shape: [usize; 3], index: usize) -> [usize; 3] {
+    [index / (shape[1] * shape[2]), index / shape[2] % shape[1], index % shape[2]]
 }
 
 /// One of the line integrals of [`forward`] by Joseph's method.
@@ -167,14 +167,14 @@ pub fn pixel<V: Copy + Into<f64>>(
     geometry: &ProjectionGeometry,
     grid: &VolumeGrid,
     volume: &[V],
-    at: usize,
+    index: usize,
 ) -> f64 {
-    integral(JOSEPH, geometry, grid, volume, unflat(geometry.shape(), at))
+    integral(JOSEPH, geometry, grid, volume, unflat(geometry.shape(), index))
 }
 
 /// One voxel of [`adjoint`] by Joseph's method, from the rays that pass near it.
-pub fn adjoint_at(geometry: &ProjectionGeometry, grid: &VolumeGrid, values: &[f64], at: usize) -> f64 {
-    let (voxel, first, spacing) = (unflat(grid.shape_zyx(), at), grid.first_mm(), grid.spacing_mm());
+pub fn adjoint_at(geometry: &ProjectionGeometry, grid: &VolumeGrid, values: &[f64], element: usize) -> f64 {
+    let (voxel, first, spacing) = (unflat(grid.shape_zyx(), element), grid.first_mm(), grid.spacing_mm());
     let [views, rows, columns] = geometry.shape();
     let mut sum = 0.0;
     for view in 0..views {
@@ -215,8 +215,8 @@ pub fn adjoint(
     values: &[f64],
 ) -> Vec<f64> {
     let mut volume = vec![0.0; grid.shape_zyx().iter().product()];
-    for (at, value) in pixels(geometry.shape()).zip(values) {
-        weights(geometry, grid, at, &mut |voxel, weight| {
+    for (index, value) in pixels(geometry.shape()).zip(values) {
+        weights(geometry, grid, index, &mut |voxel, weight| {
             volume[flat(grid.shape_zyx(), voxel)] += weight * value
         });
     }
@@ -232,7 +232,7 @@ pub fn backproject(
     values: &[f64],
 ) -> Vec<f64> {
     let count: usize = grid.shape_zyx().iter().product();
-    (0..count).map(|at| backproject_at(geometry, grid, weighting, values, at)).collect()
+    (0..count).map(|index| backproject_at(geometry, grid, weighting, values, index)).collect()
 }
 
 /// One voxel of [`backproject`].
@@ -241,9 +241,9 @@ pub fn backproject_at<V: Copy + Into<f64>>(
     grid: &VolumeGrid,
     weighting: Weighting,
     values: &[V],
-    at: usize,
+    element: usize,
 ) -> f64 {
-    let ([k, j, i], first, spacing) = (unflat(grid.shape_zyx(), at), grid.first_mm(), grid.spacing_mm());
+    let ([k, j, i], first, spacing) = (unflat(grid.shape_zyx(), element), grid.first_mm(), grid.spacing_mm());
     let [views, rows, columns] = geometry.shape();
     let index = [i as f64, j as f64, k as f64];
     let point: [f64; 3] = std::array::from_fn(|axis| first[axis] + index[axis] * spacing[axis]);
@@ -257,8 +257,8 @@ pub fn backproject_at<V: Copy + Into<f64>>(
                 let inside =
                     (0.0..rows as f64).contains(&index_r) && (0.0..columns as f64).contains(&index_c);
                 if inside {
-                    let at = [view, index_r as usize, index_c as usize];
-                    value += share_r * share_c * values[flat(geometry.shape(), at)].into();
+                    let pixel = [view, index_r as usize, index_c as usize];
+                    value += share_r * share_c * values[flat(geometry.shape(), pixel)].into();
                 }
             }
         }

@@ -25,9 +25,9 @@ pub(super) fn blocks_of(size: [usize; 3]) -> [usize; 3] {
     size.map(|n| n.div_ceil(SIDE))
 }
 
-/// The voxels around block `at` of an axis of `count`.
-fn around(at: usize, count: usize) -> std::ops::Range<usize> {
-    (at * SIDE).saturating_sub(1)..(at * SIDE + SIDE + 1).min(count)
+/// The voxels around a `block` of an axis of `count`.
+fn around(block: usize, count: usize) -> std::ops::Range<usize> {
+    (block * SIDE).saturating_sub(1)..(block * SIDE + SIDE + 1).min(count)
 }
 
 impl Blocks {
@@ -52,10 +52,10 @@ impl Blocks {
                         }
                     }
                     for x in 0..bx {
-                        let at = y * bx + x;
+                        let block = y * bx + x;
                         for ends in &ends[around(x, nx)] {
-                            low[at] = low[at].min(ends[0]);
-                            high[at] = high[at].max(ends[1]);
+                            low[block] = low[block].min(ends[0]);
+                            high[block] = high[block].max(ends[1]);
                         }
                     }
                 }

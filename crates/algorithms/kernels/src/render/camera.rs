@@ -82,8 +82,8 @@ impl Camera {
         let (from_point, pitch) = match lens {
             Lens::Perspective { field_of_view } => {
                 if !(field_of_view > 0.0 && field_of_view < std::f64::consts::PI) {
-                    let found = format!("{}°", field_of_view.to_degrees());
-                    return Err(Error::value("angle of the lens", "more than 0° and less than 180°", found));
+                    let angle = format!("{}°", field_of_view.to_degrees());
+                    return Err(Error::value("angle of the lens", "more than 0° and less than 180°", angle));
                 }
                 (true, 2.0 * (0.5 * field_of_view).tan() / wide)
             }
@@ -138,9 +138,9 @@ impl Camera {
     /// runs. Rows and columns may lie between pixels.
     pub fn ray(&self, row: f64, column: f64) -> ([f64; 3], [f64; 3]) {
         let [x, y] = self.place(row, column);
-        let at = |rows: [[f64; 3]; 3]| add(rows[0], add(scaled(rows[1], x), scaled(rows[2], y)));
-        let along = at(self.along);
-        (at(self.start), scaled(along, 1.0 / dot(along, along).sqrt()))
+        let affine = |rows: [[f64; 3]; 3]| add(rows[0], add(scaled(rows[1], x), scaled(rows[2], y)));
+        let along = affine(self.along);
+        (affine(self.start), scaled(along, 1.0 / dot(along, along).sqrt()))
     }
 
     pub(super) fn place(&self, row: f64, column: f64) -> [f64; 2] {

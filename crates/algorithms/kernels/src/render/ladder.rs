@@ -85,9 +85,9 @@ impl fmt::Display for Problem {
 
 /// A head: a shell of bone around water in air, with bones inside, smooth over two voxels. A little noise
 /// makes every voxel differ where there is something.
-fn head(grid: &VolumeGrid, seed: u64, at: usize) -> f32 {
+fn head(grid: &VolumeGrid, seed: u64, voxel: usize) -> f32 {
     let [nz, ny, nx] = grid.shape_zyx();
-    let index = [at % nx, at / nx % ny, at / nx / ny];
+    let index = [voxel % nx, voxel / nx % ny, voxel / nx / ny];
     let sizes = [nx, ny, nz].map(|n| n as f64);
     let place = |axis: usize| 2.0 * (index[axis] as f64 + 0.5) / sizes[axis] - 1.0;
     let p = [place(0), place(1), place(2)];
@@ -100,7 +100,7 @@ fn head(grid: &VolumeGrid, seed: u64, at: usize) -> f32 {
     let bones = within([0.3, -0.2, 0.1], [0.1, 0.2, 0.15]) + within([-0.3, 0.2, -0.2], [0.15, 0.1, 0.1]);
     let (water, bone) = (f64::from(WATER), f64::from(BONE));
     let value = bone * (outer - inner) + water * inner + (bone - water) * bones;
-    (value * (1.0 + 0.05 * f64::from(signed_unit(seed, at)))) as f32
+    (value * (1.0 + 0.05 * f64::from(signed_unit(seed, voxel)))) as f32
 }
 
 /// Arrays of one problem.
@@ -217,7 +217,7 @@ impl Algorithm for Render {
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let (cpu, shape) = (device.cpu_side(), problem.grid.shape_zyx());
-        let values = filled(cpu, "volume", voxels(&shape)?, |at| head(&problem.grid, seed, at))?;
+        let values = filled(cpu, "volume", voxels(&shape)?, |index| head(&problem.grid, seed, index))?;
         let volume = Array::from_vec(device, &shape, values)?;
         let picture = Array::zeros(device, &problem.scene.shape())?;
         Ok(Data { problem: problem.clone(), prepared: prepare(problem, &volume)?, volume, picture })
@@ -228,20 +228,20 @@ impl Algorithm for Render {
     }
 
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
-        let (volume, found) = (data.volume.read()?, data.picture.read()?);
+        let (volume, picture) = (data.volume.read()?, data.picture.read()?);
         let Problem { scene, grid } = problem;
         let ([_, columns], channels) = (scene.camera.shape(), scene.mode.channels());
-        let pixels = found.len() / channels;
+        let pixels = picture.len() / channels;
         let whole = problem.items() <= WHOLE;
         let count = if whole { pixels as u64 } else { COMPARED };
         let place = |i: u64| if whole { i } else { bits(5, i) % pixels as u64 } as usize;
         let places: Vec<usize> = (0..count).map(place).collect();
         let (mut wrong, mut size, mut apart) = (0.0, 0.0, 0);
-        for at in places {
-            let wanted = reference::pixel(scene, grid, &volume, at / columns, at % columns);
-            let found = &found[at * channels..][..channels];
-            let of = |found: &f32, wanted: &f64| (f64::from(*found) - wanted).powi(2);
-            let here: f64 = found.iter().zip(&wanted).map(|(f, w)| of(f, w)).sum();
+        for pixel in places {
+            let wanted = reference::pixel(scene, grid, &volume, pixel / columns, pixel % columns);
+            let drawn = &picture[pixel * channels..][..channels];
+            let squared = |drawn: &f32, wanted: &f64| (f64::from(*drawn) - wanted).powi(2);
+            let here: f64 = drawn.iter().zip(&wanted).map(|(d, w)| squared(d, w)).sum();
             wrong += here;
             size += wanted[..channels].iter().map(|w| w * w).sum::<f64>();
             apart += usize::from(here.is_nan() || here > DIFFERENT * DIFFERENT);

@@ -95,23 +95,23 @@ impl Setup {
     pub(super) fn ray(&self, row: usize, column: usize) -> Option<Ray> {
         let (x, y) =
             (column as f64 - 0.5 * (self.shape[1] - 1) as f64, row as f64 - 0.5 * (self.shape[0] - 1) as f64);
-        let (mut at, mut along) = ([0.0; 3], [0.0; 3]);
+        let (mut origin, mut along) = ([0.0; 3], [0.0; 3]);
         let mut range = [if self.from_point { 0.0 } else { f64::NEG_INFINITY }, f64::INFINITY];
         let mut length = 0.0;
         for axis in 0..3 {
-            at[axis] = self.start[0][axis] + x * self.start[1][axis] + y * self.start[2][axis];
+            origin[axis] = self.start[0][axis] + x * self.start[1][axis] + y * self.start[2][axis];
             along[axis] = self.along[0][axis] + x * self.along[1][axis] + y * self.along[2][axis];
             let mm = along[axis] * self.spacing[axis];
             length += mm * mm;
             let size = self.size[axis] as f64;
             if along[axis] == 0.0 {
-                if !(0.0..=size).contains(&at[axis]) {
+                if !(0.0..=size).contains(&origin[axis]) {
                     return None;
                 }
                 continue;
             }
             let inverse = 1.0 / along[axis];
-            let (one, other) = (-at[axis] * inverse, (size - at[axis]) * inverse);
+            let (one, other) = (-origin[axis] * inverse, (size - origin[axis]) * inverse);
             range = [range[0].max(one.min(other)), range[1].min(one.max(other))];
         }
         let main = main_axis(along);
@@ -123,16 +123,16 @@ impl Setup {
         let inverse = 1.0 / along[a];
         // Per cell.
         let (db, dc) = (along[b] * inverse / samples, along[c] * inverse / samples);
-        let to_cell = |t: f64| (at[a] + t * along[a]) * samples;
+        let to_cell = |t: f64| (origin[a] + t * along[a]) * samples;
         let (one, other) = (to_cell(range[0]), to_cell(range[1]));
-        let middle = 0.5 - at[a] * samples;
+        let middle = 0.5 - origin[a] * samples;
         Some(Ray {
             main,
             ascending: along[a] > 0.0,
             // From corners to centres of voxels.
-            b: at[b] + middle * db - 0.5,
+            b: origin[b] + middle * db - 0.5,
             db,
-            c: at[c] + middle * dc - 0.5,
+            c: origin[c] + middle * dc - 0.5,
             dc,
             low: one.min(other),
             high: one.max(other),

@@ -47,17 +47,17 @@ impl Field<'_> {
 
 /// Red, green, blue and opacity of a value.
 fn look(transfer: &Transfer, value: f64) -> [f64; 4] {
-    let all = |at: usize| {
-        let knot = transfer.knots()[at];
+    let values = |index: usize| {
+        let knot = transfer.knots()[index];
         [knot.colour[0], knot.colour[1], knot.colour[2], knot.opacity].map(f64::from)
     };
     let knots = transfer.knots();
     let after = knots.iter().take_while(|knot| f64::from(knot.value) <= value).count();
     if after == 0 || after == knots.len() {
-        return all(after.saturating_sub(1));
+        return values(after.saturating_sub(1));
     }
     let (from, to) = (f64::from(knots[after - 1].value), f64::from(knots[after].value));
-    let (a, b) = (all(after - 1), all(after));
+    let (a, b) = (values(after - 1), values(after));
     std::array::from_fn(|channel| a[channel] + (value - from) / (to - from) * (b[channel] - a[channel]))
 }
 

@@ -77,10 +77,10 @@ impl Transfer {
         if !(1..=Self::MOST).contains(&knots.len()) {
             return Err(Error::value("transfer function", "1 to 64 points", knots.len()));
         }
-        for (at, knot) in knots.iter().enumerate() {
-            let what = format!("point {} of the transfer function", at + 1);
+        for (index, knot) in knots.iter().enumerate() {
+            let what = format!("point {} of the transfer function", index + 1);
             if !knot.value.is_finite()
-                || at.checked_sub(1).is_some_and(|last| knots[last].value >= knot.value)
+                || index.checked_sub(1).is_some_and(|last| knots[last].value >= knot.value)
             {
                 return Err(Error::value(what, "finite values that grow", knot.value));
             }
@@ -108,7 +108,7 @@ impl Transfer {
 
     fn opacity(&self, value: f32) -> f32 {
         let after = self.knots.partition_point(|knot| knot.value <= value);
-        match (after.checked_sub(1).and_then(|at| self.knots.get(at)), self.knots.get(after)) {
+        match (after.checked_sub(1).and_then(|index| self.knots.get(index)), self.knots.get(after)) {
             (Some(a), Some(b)) => {
                 a.opacity + (value - a.value) / (b.value - a.value) * (b.opacity - a.opacity)
             }
@@ -120,10 +120,10 @@ impl Transfer {
     /// The function as a constant and ramps: red, green, blue and opacity are `base + Σ slope · clamp(value −
     /// from, 0, width)`. A ramp holds `from`, `width` and four slopes.
     pub(super) fn ramps(&self) -> ([f32; 4], Vec<[f32; 6]>) {
-        let all = |knot: &Knot| [knot.colour[0], knot.colour[1], knot.colour[2], knot.opacity];
-        let base = self.knots.first().map_or([0.0; 4], all);
+        let channels = |knot: &Knot| [knot.colour[0], knot.colour[1], knot.colour[2], knot.opacity];
+        let base = self.knots.first().map_or([0.0; 4], channels);
         let ramp = |pair: &[Knot]| {
-            let (a, b) = (all(&pair[0]), all(&pair[1]));
+            let (a, b) = (channels(&pair[0]), channels(&pair[1]));
             let width = pair[1].value - pair[0].value;
             let slope = |channel: usize| (b[channel] - a[channel]) / width;
             [pair[0].value, width, slope(0), slope(1), slope(2), slope(3)]

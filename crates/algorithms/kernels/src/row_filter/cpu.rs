@@ -44,10 +44,10 @@ impl Plan {
         cpu.run(|| {
             rows.par_chunks_mut(2 * len).enumerate().for_each_init(
                 || self.scratch(),
-                |(line, inner), (at, pair)| {
+                |(line, inner), (index, pair)| {
                     if let (Some(weights), Some(rows)) = (weights, of_view) {
                         for (row, values) in pair.chunks_mut(len).enumerate() {
-                            let row = 2 * at + row;
+                            let row = 2 * index + row;
                             weights.apply(row / rows, row % rows, &mut values[before..]);
                         }
                     }

@@ -121,13 +121,13 @@ pub fn spectrum(kernel: &[f64], size: usize, window: impl Fn(f64) -> f64) -> Res
         return Err(Error::value("kernel of a row filter", expected, kernel.len()));
     }
     let mut values = vec![num_complex::Complex64::default(); size];
-    for (at, &h) in kernel.iter().enumerate() {
-        values[at].re = h;
-        values[(size - at) % size].re = h;
+    for (index, &h) in kernel.iter().enumerate() {
+        values[index].re = h;
+        values[(size - index) % size].re = h;
     }
     plan_f64(&[size]).forward[0].process(&mut values);
-    let spectrum = values.iter().enumerate().map(|(at, value)| {
-        let frequency = at.min(size - at) as f64 / (size / 2) as f64;
+    let spectrum = values.iter().enumerate().map(|(bin, value)| {
+        let frequency = bin.min(size - bin) as f64 / (size / 2) as f64;
         (value.re * window(frequency) / size as f64) as f32
     });
     let spectrum: Vec<f32> = spectrum.collect();

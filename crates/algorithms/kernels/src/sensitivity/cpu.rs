@@ -45,9 +45,9 @@ fn expand<R: Real>(cpu: &Cpu, maps: &[Complex<R>], image: &[Complex<R>], out: &m
     }
     let run = |(i, parts): (usize, Vec<&mut [Complex<R>]>)| {
         for (j, out) in parts.into_iter().enumerate() {
-            let at = i * CHUNK;
-            let map = &maps[j * voxels + at..];
-            dispatch!(cpu.level(), _simd => expand_chunk(map, &image[at..], out));
+            let start = i * CHUNK;
+            let map = &maps[j * voxels + start..];
+            dispatch!(cpu.level(), _simd => expand_chunk(map, &image[start..], out));
         }
     };
     if cpu.threads() == 1 || out_len <= SERIAL {
@@ -65,23 +65,23 @@ fn combine<R: Real>(
     add: bool,
 ) {
     let voxels = out.len();
-    for_chunks(cpu, CHUNK, out, |at, out| {
+    for_chunks(cpu, CHUNK, out, |start, out| {
         if !add {
             out.fill(Complex::default());
         }
         for (map, image) in maps.chunks(voxels).zip(images.chunks(voxels)) {
-            dispatch!(cpu.level(), _simd => combine_chunk(&map[at..], &image[at..], out));
+            dispatch!(cpu.level(), _simd => combine_chunk(&map[start..], &image[start..], out));
         }
     });
 }
 
 fn sum_of_squares<R: Real>(cpu: &Cpu, images: &[Complex<R>], out: &mut [R], root: bool) {
     let voxels = out.len();
-    for_chunks(cpu, CHUNK, out, |at, out| {
+    for_chunks(cpu, CHUNK, out, |start, out| {
         let mut sums = [0.0; CHUNK];
         let sums = &mut sums[..out.len()];
         for image in images.chunks(voxels) {
-            dispatch!(cpu.level(), _simd => squares_chunk(&image[at..], sums));
+            dispatch!(cpu.level(), _simd => squares_chunk(&image[start..], sums));
         }
         for (out, &sum) in out.iter_mut().zip(&*sums) {
             *out = <R as Real>::from_f64(if root { sum.sqrt() } else { sum });

@@ -56,12 +56,12 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
         counts: |_| Counts::default(),
         rows: || variants().into(),
         given: |problem, numbers| {
-            let (all, voxels) = (problem.coils * problem.voxels, problem.voxels);
+            let (elements, voxels) = (problem.coils * problem.voxels, problem.voxels);
             let (inputs, out) = match problem.operation {
-                Operation::Expand => (vec![numbers.complex(all)?, numbers.complex(voxels)?], all),
-                Operation::Combine => (vec![numbers.complex(all)?, numbers.complex(all)?], voxels),
+                Operation::Expand => (vec![numbers.complex(elements)?, numbers.complex(voxels)?], elements),
+                Operation::Combine => (vec![numbers.complex(elements)?, numbers.complex(elements)?], voxels),
                 // Two real numbers each.
-                Operation::SumOfSquares => (vec![numbers.complex(all)?], voxels.div_ceil(2)),
+                Operation::SumOfSquares => (vec![numbers.complex(elements)?], voxels.div_ceil(2)),
             };
             Ok(Given { inputs, reals: vec![], out: Out::Fresh(out), tools: () })
         },

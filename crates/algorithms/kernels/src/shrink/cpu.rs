@@ -64,10 +64,10 @@ pub(super) fn soft<S: Scalar>(cpu: &Cpu, threshold: S::Real, w: &[S::Real], x: &
 
 /// √Σ_a |x_a|² of the numbers `at..at + BLOCK` of every component.
 #[inline(always)]
-fn magnitudes<S: Scalar, X: AsRef<[S]>>(parts: &[X], at: usize) -> [S::Real; BLOCK] {
+fn magnitudes<S: Scalar, X: AsRef<[S]>>(parts: &[X], start: usize) -> [S::Real; BLOCK] {
     let mut squares = [S::Real::zero(); BLOCK];
     for part in parts {
-        let part = &part.as_ref()[at..];
+        let part = &part.as_ref()[start..];
         for (s, x) in squares.iter_mut().zip(part) {
             *s += x.norm_sqr();
         }
@@ -78,11 +78,11 @@ fn magnitudes<S: Scalar, X: AsRef<[S]>>(parts: &[X], at: usize) -> [S::Real; BLO
 #[inline(always)]
 fn clip_chunk<S: Scalar>(radius: S::Real, parts: &mut [&mut [S]]) {
     let len = parts[0].len();
-    for at in (0..len).step_by(BLOCK) {
-        let size = magnitudes(parts, at);
+    for start in (0..len).step_by(BLOCK) {
+        let size = magnitudes(parts, start);
         let factor = size.map(|size| if size > radius { radius / size } else { S::Real::one() });
         for part in &mut *parts {
-            for (x, &f) in part[at..].iter_mut().zip(&factor) {
+            for (x, &f) in part[start..].iter_mut().zip(&factor) {
                 *x = x.scaled(f);
             }
         }
@@ -107,8 +107,8 @@ pub(super) fn clip<S: Scalar>(cpu: &Cpu, radius: S::Real, len: usize, x: &mut [S
 #[inline(always)]
 fn norm_chunk<S: Scalar>(parts: &[&[S]]) -> f64 {
     let mut sums = [0.0; BLOCK];
-    for at in (0..parts[0].len()).step_by(BLOCK) {
-        for (sum, size) in sums.iter_mut().zip(magnitudes(parts, at)) {
+    for start in (0..parts[0].len()).step_by(BLOCK) {
+        for (sum, size) in sums.iter_mut().zip(magnitudes(parts, start)) {
             *sum += size.to_f64();
         }
     }

@@ -37,10 +37,10 @@ unsafe fn summed<S: Scalar>(
     let count = len.div_ceil(THREADS as usize).clamp(1, BLOCKS);
     let mut partial = Array::<f64>::zeros(device, &[count])?;
     let mut total = Array::<f64>::zeros(device, &[1])?;
-    let mut all: Vec<Argument<'_>> = arguments;
-    all.push(partial.cuda_mut().into());
+    let mut with_partial: Vec<Argument<'_>> = arguments;
+    with_partial.push(partial.cuda_mut().into());
     // SAFETY: as the caller promises; a block writes one partial sum.
-    unsafe { kernel::<S>(cuda, name)?.launch(Launch::linear(count as u32, THREADS), &mut all) }?;
+    unsafe { kernel::<S>(cuda, name)?.launch(Launch::linear(count as u32, THREADS), &mut with_partial) }?;
     let whole = &mut [partial.cuda().into(), Argument::count(count)?, total.cuda_mut().into()];
     // SAFETY: `count` partial sums are read, one is written.
     unsafe { kernel::<S>(cuda, "finish")?.launch(Launch::linear(1, THREADS), whole) }?;

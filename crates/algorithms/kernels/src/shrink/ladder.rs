@@ -69,12 +69,12 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
         },
         rows: || variants().into(),
         given: |problem, numbers| {
-            let all = problem.components * problem.len;
+            let elements = problem.components * problem.len;
             let (inputs, out) = match problem.operation {
                 // The numbers, and their sum.
-                Operation::Soft => (vec![], Out::InPlace(numbers.complex(all + 1)?)),
-                Operation::Clip => (vec![], Out::InPlace(numbers.complex(all)?)),
-                Operation::JointNorm => (vec![numbers.complex(all)?], Out::Fresh(1)),
+                Operation::Soft => (vec![], Out::InPlace(numbers.complex(elements + 1)?)),
+                Operation::Clip => (vec![], Out::InPlace(numbers.complex(elements)?)),
+                Operation::JointNorm => (vec![numbers.complex(elements)?], Out::Fresh(1)),
             };
             let weighted = problem.operation == Operation::Soft;
             let mut reals = numbers.reals(if weighted { problem.len } else { 0 })?;
@@ -86,8 +86,8 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
             match problem.operation {
                 Operation::Soft => {
                     let (x, sum) = out.split_at_mut(len);
-                    let found = (implementation.soft)(cpu, THRESHOLD, arrays.reals, x);
-                    sum[0] = C32::from(mean(found, len) as f32);
+                    let penalty = (implementation.soft)(cpu, THRESHOLD, arrays.reals, x);
+                    sum[0] = C32::from(mean(penalty, len) as f32);
                 }
                 Operation::Clip => (implementation.clip)(cpu, RADIUS, len, out),
                 Operation::JointNorm => {

@@ -75,7 +75,7 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation, Plans> {
         },
         run: |implementation, cpu, _, arrays| {
             let mut plans = arrays.tools.plans.iter();
-            match plans.find(|(of, _)| std::ptr::fn_addr_eq(*of, *implementation)) {
+            match plans.find(|(planned, _)| std::ptr::fn_addr_eq(*planned, *implementation)) {
                 Some((_, apply)) => apply(cpu, arrays.inputs[0], arrays.out),
                 None => Ok(()),
             }
@@ -83,8 +83,8 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation, Plans> {
         want: |p, held| {
             let (images, item) = (held.wide(0), p.matrix.iter().product::<usize>());
             let q = &held.tools.q;
-            let value = |at: usize| {
-                reference::convolved(q, &p.matrix, &images[at / item * item..][..item], at % item)
+            let value = |index: usize| {
+                reference::convolved(q, &p.matrix, &images[index / item * item..][..item], index % item)
             };
             match images.len() {
                 len @ 0..=ALL => Want::all((0..len).map(value).collect()),
@@ -107,7 +107,7 @@ fn hermitian(matrix: &[usize], numbers: &mut Numbers<'_>) -> Result<Vec<C32>> {
         }
         to
     };
-    filled(numbers.cpu, "Toeplitz kernel", random.len(), |at| {
-        (random[at] + random[opposite(at)].conj()) * 0.5
+    filled(numbers.cpu, "Toeplitz kernel", random.len(), |index| {
+        (random[index] + random[opposite(index)].conj()) * 0.5
     })
 }

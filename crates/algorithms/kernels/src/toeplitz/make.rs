@@ -81,8 +81,8 @@ pub(super) fn kernel<R: Real>(
             None => phases_on_cpu(device.cpu_side(), trajectory, &shift, phases.cpu_mut()),
         }
         adjoint(&phases, &mut block)?;
-        let at: Vec<usize> = (0..dims).map(|axis| if upper(axis) { matrix[axis] } else { 0 }).collect();
-        vector::copy_box(&block, &vec![0; dims], &mut q, &at, matrix)?;
+        let corner: Vec<usize> = (0..dims).map(|axis| if upper(axis) { matrix[axis] } else { 0 }).collect();
+        vector::copy_box(&block, &vec![0; dims], &mut q, &corner, matrix)?;
     }
     drop((phases, block));
     match on_gpu {
@@ -110,19 +110,19 @@ fn mirror<R: Real>(q: &mut [Complex<R>], doubled: &[usize]) {
     let plane: usize = doubled[1..].iter().product();
     let n = doubled[0] / 2;
     let (below, above) = q.split_at_mut(n * plane);
-    below.par_chunks_mut(plane).enumerate().skip(1).for_each(|(at, to)| {
-        let from = &above[(n - at) * plane..][..plane];
+    below.par_chunks_mut(plane).enumerate().skip(1).for_each(|(slice, to)| {
+        let from = &above[(n - slice) * plane..][..plane];
         for (index, value) in to.iter_mut().enumerate() {
-            let (mut rest, mut at, mut stride, mut paired) = (index, 0, 1, true);
+            let (mut rest, mut opposite, mut stride, mut paired) = (index, 0, 1, true);
             for &size in doubled[1..].iter().rev() {
                 let i = rest % size;
                 paired &= i > 0;
-                at += (size - i) % size * stride;
+                opposite += (size - i) % size * stride;
                 stride *= size;
                 rest /= size;
             }
             // Displacement −n has no opposite in the grid, and occurs between no two voxels.
-            *value = if paired { from[at].conj() } else { Complex::new(R::zero(), R::zero()) };
+            *value = if paired { from[opposite].conj() } else { Complex::new(R::zero(), R::zero()) };
         }
     });
 }

@@ -68,24 +68,24 @@ enum Engine<R: Real> {
 /// Largest anti-Hermitian share of a kernel that passes for rounding.
 const HERMITIAN_TOLERANCE: f64 = 0.1;
 
-/// Fails unless the values whose anti-Hermitian part has the squared norm `odd`, of `all`, are a kernel.
+/// Fails unless the values whose anti-Hermitian part has the squared norm `odd`, of `total`, are a kernel.
 fn check_hermitian<'a, R: Real>(
     odd: f64,
-    all: f64,
+    total: f64,
     values: impl FnOnce() -> Result<Cow<'a, [Complex<R>]>>,
 ) -> Result<()> {
-    if !all.is_finite() {
+    if !total.is_finite() {
         let values = values()?;
         let infinite = |v: &Complex<R>| !(v.re.is_finite() && v.im.is_finite());
         let zero = Complex::new(R::zero(), R::zero());
         let (index, value) = values.iter().enumerate().find(|(_, v)| infinite(v)).unwrap_or((0, &zero));
         return Err(Error::NotFinite { what: "Toeplitz kernel".into(), index, found: value.to_string() });
     }
-    if odd > HERMITIAN_TOLERANCE * HERMITIAN_TOLERANCE * all {
+    if odd > HERMITIAN_TOLERANCE * HERMITIAN_TOLERANCE * total {
         return Err(Error::value(
             "Toeplitz kernel",
             "Q(−d) = conj Q(d), as real weights give, centred at index n",
-            format!("an anti-Hermitian part of relative norm {:.2}", (odd / all).sqrt()),
+            format!("an anti-Hermitian part of relative norm {:.2}", (odd / total).sqrt()),
         ));
     }
     Ok(())

@@ -65,8 +65,8 @@ pub fn convolved(q: &[Complex32], matrix: &[usize], image: &[Complex64], i: usiz
     let i = unravel(i, matrix);
     let term = |(j, value): (usize, &Complex64)| {
         let axes = i.iter().zip(unravel(j, matrix)).zip(matrix.iter().zip(&doubled));
-        let at = axes.fold(0, |at, ((&i, j), (n, doubled))| at * doubled + i + n - j);
-        Complex64::new(q[at].re.into(), q[at].im.into()) * value
+        let index = axes.fold(0, |index, ((&i, j), (n, doubled))| index * doubled + i + n - j);
+        Complex64::new(q[index].re.into(), q[index].im.into()) * value
     };
     image.iter().enumerate().map(term).sum()
 }

@@ -91,8 +91,8 @@ impl<R: Real> Series<R> {
     pub fn push(&mut self, mut kernel: Toeplitz<R>) -> Result<()> {
         expect_shape("Toeplitz matrix of a series", &self.matrix, kernel.matrix())?;
         if !kernel.device.same_as(&self.device) {
-            let found = kernel.device.describe();
-            return Err(Error::value("Toeplitz kernel of a series", self.device.describe(), found));
+            let device = kernel.device.describe();
+            return Err(Error::value("Toeplitz kernel of a series", self.device.describe(), device));
         }
         if self.kernels.len() + self.moving.len() >= self.count {
             return Err(Error::value("kernels of a series", self.count.to_string(), "more"));
@@ -122,9 +122,9 @@ impl<R: Real> Series<R> {
     /// is being recorded.
     pub fn each(&self, mut work: impl FnMut(usize, &Toeplitz<R>) -> Result<()>) -> Result<()> {
         let moving = self.moving.len();
-        let found = self.kernels.len() + moving;
-        if found != self.count {
-            return Err(self.missing(found));
+        let present = self.kernels.len() + moving;
+        if present != self.count {
+            return Err(self.missing(present));
         }
         self.kernels.iter().enumerate().try_for_each(|(index, kernel)| work(index, kernel))?;
         self.moving.each(0..moving, |index, spectrum| {
@@ -152,8 +152,8 @@ impl<R: Real> Series<R> {
         self.count == 0
     }
 
-    fn missing(&self, found: usize) -> Error {
-        Error::value("kernels of a series", self.count.to_string(), found)
+    fn missing(&self, present: usize) -> Error {
+        Error::value("kernels of a series", self.count.to_string(), present)
     }
 }
 

@@ -186,10 +186,10 @@ fn broadcast<D: Sync, T: Sync + Send>(
     for_chunks(cpu, CHUNK, y, |start, y| {
         let mut done = 0;
         while done < y.len() {
-            let at = (start + done) % d.len();
-            let count = (d.len() - at).min(y.len() - done);
+            let first = (start + done) % d.len();
+            let count = (d.len() - first).min(y.len() - done);
             let from = start + done;
-            body(cpu.level(), &d[at..at + count], &x[from..from + count], &mut y[done..done + count]);
+            body(cpu.level(), &d[first..first + count], &x[from..from + count], &mut y[done..done + count]);
             done += count;
         }
     });

@@ -50,11 +50,11 @@ unsafe fn sum<S: Scalar>(
     let count = blocks(len);
     let mut partial = Array::<C64>::zeros(device, &[count as usize])?;
     let mut total = Array::<C64>::zeros(device, &[1])?;
-    let mut all: Vec<Argument<'_>> = arguments;
-    all.push((len as u64).into());
-    all.push(partial.cuda_mut().into());
+    let mut with_partial: Vec<Argument<'_>> = arguments;
+    with_partial.push((len as u64).into());
+    with_partial.push(partial.cuda_mut().into());
     // SAFETY: the caller promises that `len` elements are there; a block writes one partial sum.
-    unsafe { kernel::<S>(cuda, name)?.launch(Launch::linear(count, THREADS), &mut all) }?;
+    unsafe { kernel::<S>(cuda, name)?.launch(Launch::linear(count, THREADS), &mut with_partial) }?;
     let whole = &mut [partial.cuda().into(), count.into(), total.cuda_mut().into()];
     // SAFETY: `count` partial sums are read, one is written.
     unsafe { kernel::<S>(cuda, "finish")?.launch(Launch::linear(1, THREADS), whole) }?;

@@ -130,18 +130,18 @@ pub fn axpy<S: Scalar>(alpha: Complex<f64>, x: &Array<S>, y: &mut Array<S>) -> R
 /// assert_eq!(y.to_vec()?, [1.0, 2.0, 3.0, 1.0].map(C32::from));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn add_part<S: Scalar>(x: &Array<S>, y: &mut Array<S>, at: usize) -> Result<()> {
+pub fn add_part<S: Scalar>(x: &Array<S>, y: &mut Array<S>, start: usize) -> Result<()> {
     expect_device("add_part", x.device(), y)?;
     let (len, size) = (x.len(), y.len());
-    let outside = || Error::value("add_part", format!("{len} of {size} elements"), format!("start {at}"));
+    let outside = || Error::value("add_part", format!("{len} of {size} elements"), format!("start {start}"));
     let one = S::factor(1.0.into())?;
     match x.device().backend() {
         Backend::Cpu(cpu) => {
-            let end = at.checked_add(len).ok_or_else(outside)?;
-            cpu::axpy(cpu, one, x.cpu(), y.cpu_mut().get_mut(at..end).ok_or_else(outside)?);
+            let end = start.checked_add(len).ok_or_else(outside)?;
+            cpu::axpy(cpu, one, x.cpu(), y.cpu_mut().get_mut(start..end).ok_or_else(outside)?);
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::axpy(cuda, one, x, y.cuda_mut().part(at, len).ok_or_else(outside)?),
+        Backend::Cuda(cuda) => cuda::axpy(cuda, one, x, y.cuda_mut().part(start, len).ok_or_else(outside)?),
     }
 }
 
@@ -371,8 +371,12 @@ pub fn copy_part<T: Element>(
     to_at: usize,
     len: usize,
 ) -> Result<()> {
-    let outside = |what: &str, at: usize, size: usize| {
-        Error::value(format!("copy_part: {what}"), format!("{len} of {size} elements"), format!("start {at}"))
+    let outside = |what: &str, start: usize, size: usize| {
+        Error::value(
+            format!("copy_part: {what}"),
+            format!("{len} of {size} elements"),
+            format!("start {start}"),
+        )
     };
     expect_device("copy_part", from.device(), to)?;
     let size = to.len();
@@ -420,21 +424,21 @@ pub fn copy_box<S: Scalar>(
     expect_device("copy of a box", from.device(), to)?;
     let source = Side::new(from.shape(), from_start, extent)?;
     let target = Side::new(to.shape(), to_start, extent)?;
-    let mut of = [1; 4];
-    of[4 - extent.len()..].copy_from_slice(extent);
-    if of.contains(&0) {
+    let mut size = [1; 4];
+    size[4 - extent.len()..].copy_from_slice(extent);
+    if size.contains(&0) {
         return Ok(());
     }
     match from.device().backend() {
         Backend::Cpu(_) => {
             let (values, out) = (from.cpu(), to.cpu_mut());
-            for row in 0..of[0] * of[1] * of[2] {
-                let index = [row / (of[1] * of[2]), row / of[2] % of[1], row % of[2]];
-                out[target.at(index)..][..of[3]].copy_from_slice(&values[source.at(index)..][..of[3]]);
+            for row in 0..size[0] * size[1] * size[2] {
+                let index = [row / (size[1] * size[2]), row / size[2] % size[1], row % size[2]];
+                out[target.at(index)..][..size[3]].copy_from_slice(&values[source.at(index)..][..size[3]]);
             }
             Ok(())
         }
-        Backend::Cuda(cuda) => cuda::copy_box(cuda, from, source, to, target, of),
+        Backend::Cuda(cuda) => cuda::copy_box(cuda, from, source, to, target, size),
     }
 }
 
@@ -517,9 +521,9 @@ pub fn expect_finite<S: Scalar>(what: &str, x: &Array<S>) -> Result<()> {
         Backend::Cuda(cuda) => cuda::first_not_finite(cuda, x)?,
     };
     let Some(index) = first else { return Ok(()) };
-    let mut found = Array::zeros(x.device(), &[1])?;
-    found.copy_range(0, x, index, 1)?;
-    Err(Error::NotFinite { what: what.to_owned(), index, found: found.to_vec()?[0].to_string() })
+    let mut value = Array::zeros(x.device(), &[1])?;
+    value.copy_range(0, x, index, 1)?;
+    Err(Error::NotFinite { what: what.to_owned(), index, found: value.to_vec()?[0].to_string() })
 }
 
 #[cfg(test)]

@@ -80,11 +80,11 @@ pub(super) fn add(cpu: &Cpu, coils: usize, images: &[C32], sums: &mut [C64]) {
                 let end = (start + part).min(voxels);
                 for from in (start..end).step_by(RUN) {
                     let run = from..(from + RUN).min(end);
-                    let of = |coil: usize| &images[coil * voxels..][run.clone()];
+                    let part = |coil: usize| &images[coil * voxels..][run.clone()];
                     let mut sums = sums.iter_mut();
                     for i in 0..coils {
                         for (j, sum) in (0..=i).zip(&mut sums) {
-                            *sum += dispatch!(cpu.level(), simd => product(simd, of(i), of(j)));
+                            *sum += dispatch!(cpu.level(), simd => product(simd, part(i), part(j)));
                         }
                     }
                 }
@@ -192,9 +192,9 @@ impl Window {
             matrix.fill(0.0);
             for zz in z.saturating_sub(radius)..(z + radius + 1).min(nz) {
                 for yy in y.saturating_sub(radius)..(y + radius + 1).min(ny) {
-                    let at = (zz * ny + yy) * nx + x;
+                    let voxel = (zz * ny + yy) * nx + x;
                     for coil in 0..*coils {
-                        let from = &images[coil * nz * ny * nx + at..][..count];
+                        let from = &images[coil * nz * ny * nx + voxel..][..count];
                         set::<S>(vector, coil, load(simd, from));
                     }
                     let mut pair = 0;

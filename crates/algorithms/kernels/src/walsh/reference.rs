@@ -4,13 +4,13 @@ use rayspin_core::{C32, C64};
 /// iterations. `images` is `[coil, z, y, x]`.
 pub fn maps(coils: usize, shape: [usize; 3], radius: usize, images: &[C32]) -> Vec<C64> {
     let voxels: usize = shape.iter().product();
-    let at = |j: usize, voxel: usize| {
+    let value = |j: usize, voxel: usize| {
         let v = images[j * voxels + voxel];
         C64::new(v.re.into(), v.im.into())
     };
     let mut whole = vec![C64::ZERO; coils * coils];
     for voxel in 0..voxels {
-        add_outer(&mut whole, coils, |j| at(j, voxel));
+        add_outer(&mut whole, coils, |j| value(j, voxel));
     }
     let reference = dominant(&whole, coils);
 
@@ -24,7 +24,7 @@ pub fn maps(coils: usize, shape: [usize; 3], radius: usize, images: &[C32]) -> V
                     for yy in window(y, shape[1]) {
                         for xx in window(x, shape[2]) {
                             add_outer(&mut covariance, coils, |j| {
-                                at(j, (zz * shape[1] + yy) * shape[2] + xx)
+                                value(j, (zz * shape[1] + yy) * shape[2] + xx)
                             });
                         }
                     }

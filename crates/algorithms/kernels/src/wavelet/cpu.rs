@@ -52,24 +52,25 @@ impl<R: Real> Filters<R> {
             term.from[t] = from;
             term.factor[t] = factor;
         };
-        let at = match way {
+        let position = match way {
             Way::Forward => i,
             Way::Inverse => (i + n - shift) % n,
         };
-        if at == 2 * half {
-            set(0, if way == Way::Forward { (at + shift) % n } else { at }, R::one());
+        if position == 2 * half {
+            set(0, if way == Way::Forward { (position + shift) % n } else { position }, R::one());
             term.count = 1;
             return term;
         }
         match way {
             Way::Forward => {
-                let (k, filter) = if at < half { (at, &self.low) } else { (at - half, &self.high) };
+                let (k, filter) =
+                    if position < half { (position, &self.low) } else { (position - half, &self.high) };
                 for (j, &h) in filter.iter().enumerate().take(self.taps) {
                     set(j, ((2 * k + j) % (2 * half) + shift) % n, h);
                 }
             }
             Way::Inverse => {
-                let (k, odd) = (at / 2, at % 2);
+                let (k, odd) = (position / 2, position % 2);
                 for p in 0..self.taps / 2 {
                     let from = (k + p * (half - 1)) % half;
                     set(2 * p, from, self.low[2 * p + odd]);
@@ -187,10 +188,10 @@ fn forward_row<R: Real>(
             odd[k] = pair[1];
         }
     } else {
-        let at = |i: usize| if i + shift < n { row[i + shift] } else { row[i + shift - n] };
+        let shifted = |i: usize| if i + shift < n { row[i + shift] } else { row[i + shift - n] };
         for k in 0..half {
-            even[k] = at(2 * k);
-            odd[k] = at(2 * k + 1);
+            even[k] = shifted(2 * k);
+            odd[k] = shifted(2 * k + 1);
         }
     }
     (even[half], odd[half]) = (even[0], odd[0]);
@@ -387,8 +388,8 @@ pub(super) fn plain<R: Real>() -> Implementation<R> {
                 let (n, step) = (level.size[axis], stride(axis));
                 let shift = if index == 0 { shift[axis] % n } else { 0 };
                 for start in 0..out.len() {
-                    let at = |a: usize| start / stride(a) % shape[a];
-                    if at(axis) != 0 || (0..shape.len()).any(|a| at(a) >= level.size[a]) {
+                    let coordinate = |a: usize| start / stride(a) % shape[a];
+                    if coordinate(axis) != 0 || (0..shape.len()).any(|a| coordinate(a) >= level.size[a]) {
                         continue;
                     }
                     line.clear();

@@ -47,9 +47,9 @@ fn roll(plan: &Plan, shift: &[usize], back: bool, x: &[C64]) -> Vec<C64> {
     let moved = |i: usize| -> usize {
         (0..shape.len())
             .map(|a| {
-                let (n, at) = (shape[a], i / stride(a) % shape[a]);
+                let (n, position) = (shape[a], i / stride(a) % shape[a]);
                 let by = if plan.levels().first().is_some_and(|l| l.split[a]) { shift[a] % n } else { 0 };
-                (if back { at + n - by } else { at + by }) % n * stride(a)
+                (if back { position + n - by } else { position + by }) % n * stride(a)
             })
             .sum()
     };

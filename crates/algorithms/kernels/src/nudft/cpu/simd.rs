@@ -100,13 +100,13 @@ fn adjoint_row<S: Simd, T: SimdReal>(
         re[..lanes].fill(0.0);
         im[..lanes].fill(0.0);
         for (i, d) in d.chunks(tile).enumerate() {
-            let at = i * tile..i * tile + d.len();
-            let [kz, ky, kx] = [0, 1, 2].map(|axis| &prepared.k[axis][at.clone()]);
+            let part = i * tile..i * tile + d.len();
+            let [kz, ky, kx] = [0, 1, 2].map(|axis| &prepared.k[axis][part.clone()]);
             for (base, ((kz, ky), kx)) in base.iter_mut().zip(kz.iter().zip(ky).zip(kx)) {
                 let turns = kz * z + ky * y + kx * x;
                 *base = <T as Real>::from_f64(turns - turns.round_ties_even());
             }
-            let steps = prepared.steps[at.start * lanes..].chunks_exact(lanes);
+            let steps = prepared.steps[part.start * lanes..].chunks_exact(lanes);
             let (mut sum_re, mut sum_im) = (zero, zero);
             for ((d, base), steps) in d.iter().zip(&base).zip(steps) {
                 let turns = Lanes::<S, T>::from_slice(simd, steps) + *base;
@@ -211,8 +211,9 @@ fn forward_sample<S: Simd, T: SimdReal>(
     let firsts: Vec<f64> = firsts.map(|i| kx * x_axis.position(i)).collect();
     let zero = Lanes::<S, T>::splat(simd, T::zero());
     let (mut re, mut im) = ([0.0; 16], [0.0; 16]);
-    let at = b * grid.rows() * planes.width;
-    let rows = planes.re[at..].chunks_exact(planes.width).zip(planes.im[at..].chunks_exact(planes.width));
+    let start = b * grid.rows() * planes.width;
+    let rows =
+        planes.re[start..].chunks_exact(planes.width).zip(planes.im[start..].chunks_exact(planes.width));
     for (row, (row_re, row_im)) in rows.take(grid.rows()).enumerate() {
         let zy = kz * z_axis.position(row / y_axis.count) + ky * y_axis.position(row % y_axis.count);
         let (mut sum_re, mut sum_im) = (zero, zero);

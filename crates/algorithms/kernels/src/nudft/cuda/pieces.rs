@@ -47,11 +47,11 @@ impl Form {
 /// The macros of the form by default, and of that with the most registers.
 pub(super) fn forms(variant: CudaVariant) -> [Vec<Define>; 2] {
     let space = variant.space::<f32>();
-    let of = |config: &Config| {
-        let macros = ["unroll", "voxels"].map(|name| config.find(name).unwrap_or(1));
-        defines(variant, macros[0], macros[1])
+    let macros = |config: &Config| {
+        let [unroll, voxels] = ["unroll", "voxels"].map(|name| config.find(name).unwrap_or(1));
+        defines(variant, unroll, voxels)
     };
-    [of(&space.default_config()), of(&space.configs().pop().unwrap_or_default())]
+    [macros(&space.default_config()), macros(&space.configs().pop().unwrap_or_default())]
 }
 
 /// The macros of a form.

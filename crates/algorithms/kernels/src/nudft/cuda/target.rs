@@ -97,10 +97,10 @@ impl Target {
         self.padded(0, |line| line.stride)
     }
 
-    fn padded(&self, absent: usize, of: impl Fn(&Line) -> usize) -> [usize; 3] {
+    fn padded(&self, absent: usize, value: impl Fn(&Line) -> usize) -> [usize; 3] {
         let mut out = [absent; 3];
         for (out, line) in out.iter_mut().rev().zip(self.lines.iter().rev()) {
-            *out = of(line);
+            *out = value(line);
         }
         out
     }
@@ -154,14 +154,14 @@ impl Target {
 /// axis, and its face at −n. Among negative displacements they are also the faces at −n of the other axes,
 /// whose mirror images lie outside the grid.
 pub(super) fn faces(grid: &Grid) -> Vec<Target> {
-    let all = lines(grid);
+    let grid_lines = lines(grid);
     let half = |line: &Line| line.count / 2;
     let fixed_at = |line: &Line| {
         let mut fixed = [0.0; 3];
         fixed[line.component] = line.first / line.n;
         fixed
     };
-    let Some((lead, rest)) = all.split_first() else { return Vec::new() };
+    let Some((lead, rest)) = grid_lines.split_first() else { return Vec::new() };
     let n = half(lead);
     let mut targets = vec![
         Target { lines: [&[lead.part(n, n)], rest].concat(), fixed: [0.0; 3], base: n * lead.stride },

@@ -160,12 +160,12 @@ impl CudaVariant {
 
     /// Errors: the GPU has not the variant's instructions.
     pub(in crate::nudft) fn expect_on(self, cuda: &Cuda) -> Result<()> {
-        let found = cuda.properties().capability;
-        if self != Self::Wgmma || found == HOPPER {
+        let capability = cuda.properties().capability;
+        if self != Self::Wgmma || capability == HOPPER {
             return Ok(());
         }
-        let found = format!("{}.{}", found.0, found.1);
-        Err(Error::value("compute capability for wgmma", "9.0, whose instructions it is made of", found))
+        let capability = format!("{}.{}", capability.0, capability.1);
+        Err(Error::value("compute capability for wgmma", "9.0, whose instructions it is made of", capability))
     }
 
     /// Errors: the variant is made for f32 alone.

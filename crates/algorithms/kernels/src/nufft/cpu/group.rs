@@ -143,9 +143,9 @@ fn interp_points<S: Simd, R: Lanes, const W: usize>(
         for dy in 0..W {
             let k = Vector::<S, R>::splat(simd, ky[dy]);
             for dx in 0..W {
-                let at = len * (dy * pitch[0] + dx);
+                let start = len * (dy * pitch[0] + dx);
                 // SAFETY: dx, dy < W, so at + LEN ≤ span, the length of the window.
-                let cells = unsafe { load::<S, Vector<S, R>>(simd, window, at) };
+                let cells = unsafe { load::<S, Vector<S, R>>(simd, window, start) };
                 rows[dx] = cells.mul_add(k, rows[dx]);
             }
         }
@@ -299,11 +299,11 @@ fn read_tile<R: Real>(
     let [_, ny, nx] = layout.fine;
     let until_edge = (nx - first[2]).min(extent[2]);
     for y in 0..extent[1] {
-        let at = (first[1] + y) % ny * nx;
+        let row = (first[1] + y) % ny * nx;
         let to = &mut local[items * y * layout.local[2]..][..items * extent[2]];
         let (inside, wrapped) = to.split_at_mut(items * until_edge);
         let rows = |x: usize, cells: usize| -> Vec<&[Complex<R>]> {
-            grids.iter().map(|grid| &grid[at + x..][..cells]).collect()
+            grids.iter().map(|grid| &grid[row + x..][..cells]).collect()
         };
         (kernels.read)(level, inside, &rows(first[2], until_edge));
         (kernels.read)(level, wrapped, &rows(0, extent[2] - until_edge));

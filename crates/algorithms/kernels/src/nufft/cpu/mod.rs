@@ -335,12 +335,12 @@ struct Slab<'a, R> {
 impl<R: Real> Slab<'_, R> {
     #[inline(always)]
     fn layer(&mut self, outer: usize) -> &mut [Complex<R>] {
-        let at = outer * self.inner;
-        if at < self.own.len() {
-            &mut self.own[at..at + self.inner]
+        let start = outer * self.inner;
+        if start < self.own.len() {
+            &mut self.own[start..start + self.inner]
         } else {
-            let at = at - self.own.len();
-            &mut self.halo[at..at + self.inner]
+            let start = start - self.own.len();
+            &mut self.halo[start..start + self.inner]
         }
     }
 }
@@ -386,8 +386,8 @@ fn read_tile<R: Real>(layout: &Layout, tile: usize, grid: &[Complex<R>], local: 
     let [_, ly, lx] = layout.local;
     for z in 0..extent[0] {
         for y in 0..extent[1] {
-            let at = ((first[0] + z) % nz * ny + (first[1] + y) % ny) * nx;
-            let row = &grid[at..at + nx];
+            let start = ((first[0] + z) % nz * ny + (first[1] + y) % ny) * nx;
+            let row = &grid[start..start + nx];
             let to = &mut local[(z * ly + y) * lx..][..extent[2]];
             let until_edge = (nx - first[2]).min(extent[2]);
             to[..until_edge].copy_from_slice(&row[first[2]..first[2] + until_edge]);

@@ -55,8 +55,8 @@ pub(super) fn prefetch_read<T>(from: &[T], index: usize) {
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn prefetch<T, const HINT: i32>(at: *const T) {
-    let first = at.cast::<i8>();
+fn prefetch<T, const HINT: i32>(address: *const T) {
+    let first = address.cast::<i8>();
     // SAFETY: a prefetch is a hint: it neither reads nor writes, and any address will do.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<HINT>(first);

@@ -64,31 +64,31 @@ impl Rows {
     }
 }
 
-/// The `V::LEN` elements at `at`, without a bounds check and without a check of the slice's length, which
+/// The `V::LEN` elements at `start`, without a bounds check and without a check of the slice's length, which
 /// compilers leave in loops.
 ///
 /// # Safety
 ///
 /// `at + V::LEN ≤ slice.len()`.
 #[inline(always)]
-pub(super) unsafe fn load<S: Simd, V: SimdFloat<S>>(simd: S, slice: &[V::Element], at: usize) -> V {
+pub(super) unsafe fn load<S: Simd, V: SimdFloat<S>>(simd: S, slice: &[V::Element], start: usize) -> V {
     const { assert!(size_of::<V::Array>() == V::LEN * size_of::<V::Element>()) }
-    debug_assert!(at + V::LEN <= slice.len());
+    debug_assert!(start + V::LEN <= slice.len());
     // SAFETY: the caller promises the range, and the vector's array is as many elements.
-    V::load_array_ref(simd, unsafe { &*slice.as_ptr().add(at).cast::<V::Array>() })
+    V::load_array_ref(simd, unsafe { &*slice.as_ptr().add(start).cast::<V::Array>() })
 }
 
-/// Puts a vector in the place of the `V::LEN` elements at `at`, checked as little as [`load`].
+/// Puts a vector in the place of the `V::LEN` elements at `start`, checked as little as [`load`].
 ///
 /// # Safety
 ///
 /// `at + V::LEN ≤ slice.len()`.
 #[inline(always)]
-unsafe fn store<S: Simd, V: SimdFloat<S>>(vector: V, slice: &mut [V::Element], at: usize) {
+unsafe fn store<S: Simd, V: SimdFloat<S>>(vector: V, slice: &mut [V::Element], start: usize) {
     const { assert!(size_of::<V::Array>() == V::LEN * size_of::<V::Element>()) }
-    debug_assert!(at + V::LEN <= slice.len());
+    debug_assert!(start + V::LEN <= slice.len());
     // SAFETY: the caller promises the range, and the vector's array is as many elements.
-    vector.store_array(unsafe { &mut *slice.as_mut_ptr().add(at).cast::<V::Array>() });
+    vector.store_array(unsafe { &mut *slice.as_mut_ptr().add(start).cast::<V::Array>() });
 }
 
 /// How the kernel values of an axis lie in vectors with a lane a tap. The kernel is even: pⱼ(z) =
@@ -122,7 +122,7 @@ pub(super) fn taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const D: usiz
     let TapVectors { count, straight } = const { TapVectors::new(W, V::LEN) };
     let (terms, stride) = (const { terms(W) }, weights.stride);
     let zero = V::splat(simd, R::zero());
-    let (mut found, mut odd) = ([[zero; MOST_TAP_VECTORS]; D], [[zero; MOST_TAP_VECTORS]; D]);
+    let (mut taps, mut odd) = ([[zero; MOST_TAP_VECTORS]; D], [[zero; MOST_TAP_VECTORS]; D]);
     assert!(count * V::LEN <= stride && weights.taps.len() >= terms * stride);
     // SAFETY: v < count and term < terms, and terms · stride ≤ the length, asserted above.
     let coefficient =
@@ -133,11 +133,11 @@ pub(super) fn taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const D: usiz
                 let c = coefficient(term, v);
                 for d in 0..D {
                     let z = V::splat(simd, z[d]);
-                    found[d][v] = if term == 0 { c } else { found[d][v].mul_add(z, c) };
+                    taps[d][v] = if term == 0 { c } else { taps[d][v].mul_add(z, c) };
                 }
             }
         }
-        return found;
+        return taps;
     }
     for term in 0..terms {
         let is_even = (terms - 1 - term) % 2 == 0;
@@ -145,7 +145,7 @@ pub(super) fn taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const D: usiz
             let c = coefficient(term, v);
             for d in 0..D {
                 let square = V::splat(simd, z[d] * z[d]);
-                let sum = if is_even { &mut found[d][v] } else { &mut odd[d][v] };
+                let sum = if is_even { &mut taps[d][v] } else { &mut odd[d][v] };
                 *sum = if term < 2 { c } else { sum.mul_add(square, c) };
             }
         }
@@ -153,14 +153,14 @@ pub(super) fn taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const D: usiz
     for d in 0..D {
         let z = V::splat(simd, z[d]);
         for v in 0..straight {
-            let even = found[d][v];
-            found[d][v] = odd[d][v].mul_add(z, even);
+            let even = taps[d][v];
+            taps[d][v] = odd[d][v].mul_add(z, even);
             if straight + v < count {
-                found[d][straight + v] = odd[d][v].mul_add(-z, even).reverse();
+                taps[d][straight + v] = odd[d][v].mul_add(-z, even).reverse();
             }
         }
     }
-    found
+    taps
 }
 
 /// Stores the kernel values of an axis in their order.
@@ -292,10 +292,10 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
             for dy in 0..if D > 1 { W } else { 1 } {
                 let k = V::splat(self.simd, if D > 1 { values.y[dy] } else { R::one() });
                 for v in 0..count {
-                    let at = dz * self.pitch[1] + dy * self.pitch[0] + v * V::LEN;
+                    let start = dz * self.pitch[1] + dy * self.pitch[0] + v * V::LEN;
                     // SAFETY: dz, dy < W and v < count, so at + LEN ≤ span, the length of the window.
                     unsafe {
-                        store(row[v].mul_add(k, load::<S, V>(self.simd, window, at)), window, at);
+                        store(row[v].mul_add(k, load::<S, V>(self.simd, window, start)), window, start);
                     }
                 }
             }
@@ -312,9 +312,9 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
             for dy in 0..if D > 1 { W } else { 1 } {
                 let k = V::splat(self.simd, if D > 1 { values.y[dy] } else { R::one() });
                 for v in 0..count {
-                    let at = dz * self.pitch[1] + dy * self.pitch[0] + v * V::LEN;
+                    let start = dz * self.pitch[1] + dy * self.pitch[0] + v * V::LEN;
                     // SAFETY: dz, dy < W and v < count, so at + LEN ≤ span, the length of the window.
-                    let cells = unsafe { load::<S, V>(self.simd, window, at) };
+                    let cells = unsafe { load::<S, V>(self.simd, window, start) };
                     rows[v] = cells.mul_add(k, rows[v]);
                 }
             }
@@ -407,7 +407,7 @@ macro_rules! with_constants {
 /// so that it is compiled in this crate alone. `$long`: the widths whose rows take more than two vectors of
 /// 256 bits.
 macro_rules! tile_kernel {
-    ($name:ident, $function:ident, $real:ty, [$from:ty, $to:ty], [$narrow:ident, $all:tt], [$wide:ident, $long:tt]) => {
+    ($name:ident, $function:ident, $real:ty, [$from:ty, $to:ty], [$narrow:ident, $widths:tt], [$wide:ident, $long:tt]) => {
         fn $name(
             level: Level,
             weights: &Weights<$real>,
@@ -436,7 +436,7 @@ macro_rules! tile_kernel {
                     $narrow,
                     $real,
                     (simd, weights, points, from, to, pitch),
-                    $all
+                    $widths
                 );
             } else {
                 return false;

@@ -82,11 +82,11 @@ fn program<R: Real>(tiles: &Tiles, window: &Window) -> Vec<Define> {
 
 /// Programs for narrow and wide kernels, one item and several.
 pub(crate) fn builds() -> Vec<Build> {
-    fn of<R: Real>(all: &mut Vec<Build>) {
+    fn of<R: Real>(builds: &mut Vec<Build>) {
         let row = |source, defines| Build { source, defines, spill_bytes: 0 };
         all.extend(super::type3::builds::<R>());
         for dims in 1..=3 {
-            all.push(row(&points::SOURCE, points::defines::<R>(dims)));
+            builds.push(row(&points::SOURCE, points::defines::<R>(dims)));
             for (width, coils) in [(3, 1), (6, 4), (16, 1)] {
                 let tiles = Tiles { dims, width, fine: [64; 3], tiles: [8; 3], largest: tiles::cells(dims) };
                 let mut defines = program::<R>(&tiles, &Window::new(width, 2.0));
@@ -96,23 +96,23 @@ pub(crate) fn builds() -> Vec<Build> {
                 // to 20 bytes.
                 let spill_bytes = if size_of::<R>() == 8 && coils > 1 { 24 } else { 0 };
                 let spread = with(("WARPS", tiles.warps::<R>().to_string()));
-                all.push(Build { spill_bytes, ..row(&SPREAD, spread) });
-                all.push(row(&INTERP, with(("THREADS", "256".to_owned()))));
+                builds.push(Build { spill_bytes, ..row(&SPREAD, spread) });
+                builds.push(row(&INTERP, with(("THREADS", "256".to_owned()))));
             }
         }
     }
-    let mut all = Vec::new();
-    of::<f32>(&mut all);
-    of::<f64>(&mut all);
-    all
+    let mut builds = Vec::new();
+    of::<f32>(&mut builds);
+    of::<f64>(&mut builds);
+    builds
 }
 
 /// The forms of the program that spreads (`to_image`), or of the one that interpolates.
 pub(super) fn forms<R: Real>(to_image: bool) -> Vec<Build> {
     let source = if to_image { &SPREAD } else { &INTERP };
-    let mut all = in_precision::<R>(builds());
-    all.retain(|build| std::ptr::eq(build.source, source));
-    all
+    let mut builds = in_precision::<R>(builds());
+    builds.retain(|build| std::ptr::eq(build.source, source));
+    builds
 }
 
 /// The usual form of `f32` on an H100.
@@ -131,9 +131,9 @@ pub(super) fn usual(to_image: bool, dims: usize, width: usize, items: usize) -> 
 pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
     let properties = Properties { shared_per_block: shared, ..limits() };
     let row = |source, defines| Build { source, defines, spill_bytes: 0 };
-    let mut all = Vec::new();
+    let mut builds = Vec::new();
     for dims in 1..=3 {
-        all.push(row(&points::SOURCE, points::defines::<R>(dims)));
+        builds.push(row(&points::SOURCE, points::defines::<R>(dims)));
         let mut windows = super::windows::<R>(dims);
         windows.extend(super::type3::windows::<R>(dims));
         for window in windows.iter().chain(more) {
@@ -145,11 +145,11 @@ pub(crate) fn precompiled<R: Real>(shared: u32, more: &[Window]) -> Vec<Build> {
                     (&SPREAD, spread_form::<R>(&tiles, items, None)),
                     (&INTERP, interp_form::<R>(&tiles, items, shared, None)),
                 ];
-                all.extend(forms.map(|(source, form)| row(source, form.defines(&plain))));
+                builds.extend(forms.map(|(source, form)| row(source, form.defines(&plain))));
             }
         }
     }
-    all
+    builds
 }
 
 impl Form {

@@ -173,7 +173,7 @@ fn multiply<R: Real>(
     to: &mut [Complex<R>],
     from: Option<&[Complex<R>]>,
     factors: &[Complex<R>],
-    of: impl Fn(Complex<R>) -> Complex<R> + Sync,
+    adapt: impl Fn(Complex<R>) -> Complex<R> + Sync,
 ) {
     const RUN: usize = 1 << 14;
     cpu.run(|| {
@@ -184,7 +184,7 @@ fn multiply<R: Real>(
                     to.copy_from_slice(&from[r * RUN..][..to.len()]);
                 }
                 for (to, &factor) in to.iter_mut().zip(factors) {
-                    *to *= of(factor);
+                    *to *= adapt(factor);
                 }
             });
         }

@@ -180,7 +180,7 @@ fn outer<R: Real>(tolerance: f64, upsampling: f64, dims: usize) -> Option<(Kerne
 
 /// Every kernel that a tolerance can lead to with chosen upsamplings, in either stage.
 pub(in crate::nufft) fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
-    let mut all = Vec::new();
+    let mut kernels = Vec::new();
     // As close as for types 1 and 2.
     let mut tolerance = LOOSEST;
     while tolerance >= 2.0 * tightest::<R>() {
@@ -188,12 +188,12 @@ pub(in crate::nufft) fn windows<R: Real>(dims: usize) -> Vec<Kernel> {
             let Some((kernel, inner)) = outer::<R>(tolerance, first, dims) else { continue };
             let inner = Kernel::for_tolerance(inner, second, dims, <R as Real>::EPSILON.to_f64());
             for kernel in std::iter::once(kernel).chain(inner) {
-                if !all.contains(&kernel) {
-                    all.push(kernel);
+                if !kernels.contains(&kernel) {
+                    kernels.push(kernel);
                 }
             }
         }
         tolerance /= 1.05;
     }
-    all
+    kernels
 }

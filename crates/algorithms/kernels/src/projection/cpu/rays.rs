@@ -53,10 +53,10 @@ fn corners(line: &Line, layout: &Layout, plane: usize) -> [(usize, f64); 4] {
         };
         axes[axis] = [share(low, 1.0 - fraction), share(low + 1.0, fraction)];
     }
-    let at = plane * layout.strides[0];
+    let start = plane * layout.strides[0];
     let [b, c] = axes;
     let corner = |b: (usize, f64), c: (usize, f64)| {
-        (at + b.0 * layout.strides[1] + c.0 * layout.strides[2], part * b.1 * c.1)
+        (start + b.0 * layout.strides[1] + c.0 * layout.strides[2], part * b.1 * c.1)
     };
     [corner(b[0], c[0]), corner(b[0], c[1]), corner(b[1], c[0]), corner(b[1], c[1])]
 }
@@ -83,14 +83,14 @@ fn integral<R: Real>(scan: Scan<'_>, volume: &[R], line: &Line) -> R {
 /// the line lies between two voxels of the slice and has the weight [`slice_share`] along c: nothing is
 /// tested there, which makes slices three times as fast.
 fn parts(line: &Line, layout: &Layout) -> [Range<usize>; 3] {
-    let all = line.planes(layout.planes, layout.sizes);
+    let planes = line.planes(layout.planes, layout.sizes);
     if layout.sizes[1] != 1 || line.dc != 0.0 {
-        return [all.clone(), all.end..all.end, all.end..all.end];
+        return [planes.clone(), planes.end..planes.end, planes.end..planes.end];
     }
     let inner = line.inner(layout.planes, layout.sizes[0]);
-    let first = inner.start.clamp(all.start, all.end);
-    let last = inner.end.clamp(first, all.end);
-    [all.start..first, first..last, last..all.end]
+    let first = inner.start.clamp(planes.start, planes.end);
+    let last = inner.end.clamp(first, planes.end);
+    [planes.start..first, first..last, last..planes.end]
 }
 
 /// The weight along c of a line that runs beside or in the only slice.
@@ -113,14 +113,14 @@ fn line(scan: Scan<'_>, view: usize, row: usize, column: usize) -> Line {
 }
 
 /// View, row and column of a flat index.
-fn pixel(scan: Scan<'_>, at: usize) -> [usize; 3] {
+fn pixel(scan: Scan<'_>, index: usize) -> [usize; 3] {
     let [_, rows, columns] = scan.geometry.shape();
-    [at / (rows * columns), at / columns % rows, at % columns]
+    [index / (rows * columns), index / columns % rows, index % columns]
 }
 
 pub(super) fn forward_alone<R: Real>(_: &Cpu, scan: Scan<'_>, volume: &[R], out: &mut [R]) -> Result<()> {
-    for (at, out) in out.iter_mut().enumerate() {
-        let [view, row, column] = pixel(scan, at);
+    for (index, out) in out.iter_mut().enumerate() {
+        let [view, row, column] = pixel(scan, index);
         *out = integral(scan, volume, &line(scan, view, row, column));
     }
     Ok(())
@@ -140,8 +140,8 @@ pub(super) fn forward_where<R: Real>(
 ) -> Result<()> {
     let ([_, rows, columns], stop) = (scan.geometry.shape(), Stop::of_caller());
     cpu.run(|| {
-        out.par_chunks_mut(columns).enumerate().filter(|_| !stop.is_set()).for_each(|(at, out)| {
-            let (view, row) = (at / rows, at % rows);
+        out.par_chunks_mut(columns).enumerate().filter(|_| !stop.is_set()).for_each(|(index, out)| {
+            let (view, row) = (index / rows, index % rows);
             for (column, out) in out.iter_mut().enumerate().filter(|(column, _)| wanted(view, *column)) {
                 *out = integral(scan, volume, &line(scan, view, row, column));
             }
@@ -152,8 +152,8 @@ pub(super) fn forward_where<R: Real>(
 
 pub(super) fn adjoint_alone<R: Real>(_: &Cpu, scan: Scan<'_>, values: &[R], out: &mut [R]) -> Result<()> {
     out.fill(R::zero());
-    for (at, value) in values.iter().enumerate() {
-        let [view, row, column] = pixel(scan, at);
+    for (index, value) in values.iter().enumerate() {
+        let [view, row, column] = pixel(scan, index);
         let line = line(scan, view, row, column);
         let layout = Layout::native(scan, line.main);
         let value = Real::to_f64(*value) * line.step;
@@ -191,10 +191,10 @@ pub(super) fn add_adjoint_where<R: Real>(
             let lines: Vec<(Line, f64)> = cpu.run(|| {
                 (0..rows * columns)
                     .into_par_iter()
-                    .filter(|at| wanted(view, at % columns))
-                    .filter_map(|at| {
-                        let line = line(scan, view, at / columns, at % columns);
-                        let value = Real::to_f64(values[view * rows * columns + at]) * line.step;
+                    .filter(|pixel| wanted(view, pixel % columns))
+                    .filter_map(|pixel| {
+                        let line = line(scan, view, pixel / columns, pixel % columns);
+                        let value = Real::to_f64(values[view * rows * columns + pixel]) * line.step;
                         (line.main == main && value != 0.0).then_some((line, value))
                     })
                     .collect()
@@ -207,8 +207,8 @@ pub(super) fn add_adjoint_where<R: Real>(
             }
             let (plane, group) = (layout.strides[0], layout.planes.div_ceil(4 * cpu.threads()));
             cpu.run(|| {
-                planes.par_chunks_mut(plane * group).enumerate().for_each(|(at, part)| {
-                    let first = at * group;
+                planes.par_chunks_mut(plane * group).enumerate().for_each(|(index, part)| {
+                    let first = index * group;
                     let shifted = Layout { planes: part.len() / plane, ..layout };
                     for (line, value) in &lines {
                         // The part starts at its first plane.
@@ -248,8 +248,8 @@ fn add_planes<R: Real>(cpu: &Cpu, scan: Scan<'_>, main: usize, planes: &[R], out
     AXES[main].into_iter().zip(strides).for_each(|(axis, step)| stride[axis] = step);
     cpu.run(|| {
         out.par_chunks_mut(nx * ny).enumerate().for_each(|(z, out)| {
-            for (at, out) in out.iter_mut().enumerate() {
-                *out += planes[z * stride[2] + at / nx * stride[1] + at % nx * stride[0]];
+            for (index, out) in out.iter_mut().enumerate() {
+                *out += planes[z * stride[2] + index / nx * stride[1] + index % nx * stride[0]];
             }
         });
     });

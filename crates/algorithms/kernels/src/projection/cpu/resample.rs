@@ -44,9 +44,9 @@ fn seen(start: f64, slope: f64, count: usize, len: usize) -> std::ops::Range<usi
 fn gather_scalar<R: Real>(line: &[R], start: f64, slope: f64, out: &mut [R]) {
     let range = seen(start, slope, out.len(), line.len() - 2 * PAD);
     for k in range {
-        let at = start + k as f64 * slope;
-        let low = at.floor();
-        let fraction = <R as Real>::from_f64(at - low);
+        let place = start + k as f64 * slope;
+        let low = place.floor();
+        let fraction = <R as Real>::from_f64(place - low);
         let i = (low + PAD as f64) as usize;
         out[k] += line[i] + fraction * (line[i + 1] - line[i]);
     }
@@ -55,9 +55,9 @@ fn gather_scalar<R: Real>(line: &[R], start: f64, slope: f64, out: &mut [R]) {
 fn scatter_scalar<R: Real>(values: &[R], start: f64, slope: f64, out: &mut [R]) {
     let count = values.len() - 2 * PAD;
     for k in seen(start, slope, count, out.len()) {
-        let at = start + k as f64 * slope;
-        let low = at.floor();
-        let fraction = <R as Real>::from_f64(at - low);
+        let place = start + k as f64 * slope;
+        let low = place.floor();
+        let fraction = <R as Real>::from_f64(place - low);
         let value = values[PAD + k];
         for (index, value) in [(low, value - fraction * value), (low + 1.0, fraction * value)] {
             if index >= 0.0 && index < out.len() as f64 {

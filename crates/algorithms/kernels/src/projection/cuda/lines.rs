@@ -123,7 +123,7 @@ fn is_level(geometry: &ProjectionGeometry, grid: &VolumeGrid, view: usize) -> bo
     if [pose.u[2], pose.v[0], pose.v[1]].into_iter().any(|x| x.abs() > 1e-12) {
         return false;
     }
-    let from_middle = |at: usize, count: usize| at as f64 - 0.5 * (count - 1) as f64;
+    let from_middle = |index: usize, count: usize| index as f64 - 0.5 * (count - 1) as f64;
     let along = |row: usize, column: usize, axis: usize| match pose.source {
         RaySource::Direction(direction) => (direction[axis] / spacing[axis]).abs(),
         RaySource::Point(source) => {
@@ -317,8 +317,8 @@ pub(in super::super) fn forward(
         plan.table(cuda, form, views, &mut table)?;
         let blocks = [columns.div_ceil(form.warps()), most(rows.div_ceil(tile.outputs)), most(views.count)];
         let launch = form.launch(blocks, MIXING);
-        let mut all = out.cuda_mut();
-        let to = all.part(views.first * view, views.count as usize * view).ok_or_else(missing)?;
+        let mut output = out.cuda_mut();
+        let to = output.part(views.first * view, views.count as usize * view).ok_or_else(missing)?;
         let mut arguments: Vec<Argument<'_>> = vec![
             lines.cuda().into(),
             to.into(),

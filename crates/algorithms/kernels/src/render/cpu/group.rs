@@ -18,9 +18,9 @@ pub(super) struct Group {
     pub(super) step: [f32; RAYS],
     /// Four numbers that a [`Shade`] keeps of each ray.
     pub(super) state: [[f32; RAYS]; 4],
-    /// Cells that some ray, and that all rays, are in.
+    /// Cells that some ray is in, and cells that all rays are in.
     pub(super) some: [f32; 2],
-    pub(super) all: [f32; 2],
+    pub(super) common: [f32; 2],
 }
 
 impl Group {
@@ -40,36 +40,36 @@ impl Group {
             step: none,
             state: [none; 4],
             some: [f32::INFINITY, f32::NEG_INFINITY],
-            all: [f32::NEG_INFINITY, f32::INFINITY],
+            common: [f32::NEG_INFINITY, f32::INFINITY],
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.count = 0;
         self.some = [f32::INFINITY, f32::NEG_INFINITY];
-        self.all = [f32::NEG_INFINITY, f32::INFINITY];
+        self.common = [f32::NEG_INFINITY, f32::INFINITY];
     }
 
     pub(super) fn push(&mut self, pixel: usize, ray: &Ray, state: [f32; 4]) {
-        let at = self.count;
-        self.pixel[at] = pixel as u16;
-        self.write(at, ray, state);
-        let (low, high) = (self.low[at], self.high[at]);
+        let index = self.count;
+        self.pixel[index] = pixel as u16;
+        self.write(index, ray, state);
+        let (low, high) = (self.low[index], self.high[index]);
         self.some = [self.some[0].min(low), self.some[1].max(high)];
-        self.all = [self.all[0].max(low), self.all[1].min(high)];
+        self.common = [self.common[0].max(low), self.common[1].min(high)];
         self.count += 1;
     }
 
-    fn write(&mut self, at: usize, ray: &Ray, state: [f32; 4]) {
-        self.b[at] = ray.b as f32;
-        self.db[at] = ray.db as f32;
-        self.c[at] = ray.c as f32;
-        self.dc[at] = ray.dc as f32;
-        self.low[at] = ray.low as f32;
-        self.high[at] = ray.high as f32;
-        self.step[at] = ray.step as f32;
+    fn write(&mut self, index: usize, ray: &Ray, state: [f32; 4]) {
+        self.b[index] = ray.b as f32;
+        self.db[index] = ray.db as f32;
+        self.c[index] = ray.c as f32;
+        self.dc[index] = ray.dc as f32;
+        self.low[index] = ray.low as f32;
+        self.high[index] = ray.high as f32;
+        self.step[index] = ray.step as f32;
         for (to, value) in self.state.iter_mut().zip(state) {
-            to[at] = value;
+            to[index] = value;
         }
     }
 

@@ -37,5 +37,5 @@ pub(super) type Draw = fn(&Cpu, Input<'_>, &mut [f32]) -> Result<()>;
 /// Light that is left where a ray may end: less than 1/4 of a step of an 8-bit picture.
 pub(super) const DARK: f32 = 1.0 / 1024.0;
 
-pub(super) use packets::{all as packets, skipping};
+pub(super) use packets::{packets, skipping};
 pub(super) use rays::{alone, cores};

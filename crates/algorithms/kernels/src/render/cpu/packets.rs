@@ -278,7 +278,7 @@ fn through<S: Simd, M: Shade>(
             continue;
         }
         let inner = |axis: usize| bounds[axis][0] >= 0.0 && bounds[axis][1] < volume.sizes[axis] as f32 - 1.0;
-        let whole = group.all[0] <= cells.start as f32 && group.all[1] >= cells.end as f32;
+        let whole = group.common[0] <= cells.start as f32 && group.common[1] >= cells.end as f32;
         let edge = !(whole && inner(0) && inner(1));
         let done = match (edge, volume.samples > 1) {
             (false, false) => walk::<S, M, false, false>(simd, shade, volume, group, cells, key),
@@ -408,7 +408,7 @@ fn draw(cpu: &Cpu, input: Input<'_>, keys: Option<&[f32]>, out: &mut [f32]) -> R
 }
 
 /// Every sample of every ray.
-pub(in crate::render) fn all(cpu: &Cpu, input: Input<'_>, out: &mut [f32]) -> Result<()> {
+pub(in crate::render) fn packets(cpu: &Cpu, input: Input<'_>, out: &mut [f32]) -> Result<()> {
     draw(cpu, input, None, out)
 }
 

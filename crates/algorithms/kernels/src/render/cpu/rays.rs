@@ -70,12 +70,12 @@ impl<'a> Field<'a> {
         let before = if ray.ascending { cell.checked_sub(1) } else { Some(cell + 1) };
         let before = before.filter(|before| (first..=last).contains(before));
         let (wanted, here) = (f64::from(surface.value), self.sample(ray, cell));
-        let at = before.map_or(cell as f64, |before| {
+        let position = before.map_or(cell as f64, |before| {
             let there = self.sample(ray, before);
             let share = if here > there { ((wanted - there) / (here - there)).clamp(0.0, 1.0) } else { 1.0 };
             before as f64 + share * (cell as f64 - before as f64)
         });
-        let (index, spacing) = (self.place(ray, at), input.grid.spacing_mm());
+        let (index, spacing) = (self.place(ray, position), input.grid.spacing_mm());
         let mut gradient = [0.0; 3];
         for (axis, gradient) in gradient.iter_mut().enumerate() {
             let (mut low, mut high) = (index, index);
@@ -144,8 +144,8 @@ impl<'a> Tracer<'a> {
         let [first, last] = ray.cells(self.setup.cells(ray.main).1);
         let ray = *ray;
         (0..=last - first)
-            .map(move |at| {
-                let cell = if ray.ascending { first + at } else { last - at };
+            .map(move |turn| {
+                let cell = if ray.ascending { first + turn } else { last - turn };
                 let part = (cell as f64 + 1.0).min(ray.high) - (cell as f64).max(ray.low);
                 (cell, part)
             })
@@ -192,8 +192,8 @@ pub(in crate::render) fn alone(_: &Cpu, input: Input<'_>, out: &mut [f32]) -> Re
     let (setup, channels) = (input.setup(), input.scene.mode.channels());
     let tracer = Tracer::new(input, &setup);
     let columns = input.scene.camera.shape()[1];
-    for (at, out) in out.chunks_mut(channels).enumerate() {
-        tracer.pixel(at / columns, at % columns, out);
+    for (index, out) in out.chunks_mut(channels).enumerate() {
+        tracer.pixel(index / columns, index % columns, out);
     }
     Ok(())
 }

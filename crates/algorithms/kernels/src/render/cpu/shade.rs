@@ -143,8 +143,8 @@ impl Shade for First {
     fn add<S: Simd>(self, simd: S, state: &mut [S::f32s; 4], sample: Sample<S>) {
         let zero = S::f32s::splat(simd, 0.0);
         let reached = sample.value.simd_ge(S::f32s::splat(simd, self.value)) & sample.part.simd_gt(zero);
-        let found = reached & state[0].simd_lt(zero);
-        state[0] = found.select(S::f32s::splat(simd, sample.cell), state[0]);
+        let hit = reached & state[0].simd_lt(zero);
+        state[0] = hit.select(S::f32s::splat(simd, sample.cell), state[0]);
     }
 
     #[inline(always)]

@@ -43,7 +43,7 @@ impl<R: SimdReal> Convolution<R> {
                     .enumerate()
                     .map(|(d0, plane)| {
                         plane.fill(zero);
-                        let (mut odd, mut all) = (0.0, 0.0);
+                        let (mut odd, mut total) = (0.0, 0.0);
                         for d1 in 1 - n1 as isize..n1 as isize {
                             let row = &mut plane[wrap(d1, p1) * width..][..width];
                             let line = |sign: isize| {
@@ -55,18 +55,19 @@ impl<R: SimdReal> Convolution<R> {
                             for d2 in 1 - n2 as isize..n2 as isize {
                                 let a = there[c2.wrapping_add_signed(d2)];
                                 let b = back[c2.wrapping_add_signed(-d2)].conj();
-                                let (at, value) = (wrap(d2, p2), (a + b).scale(half));
-                                row[at % width] += if part == 0 { value } else { value * self.turn[at] };
+                                let (column, value) = (wrap(d2, p2), (a + b).scale(half));
+                                row[column % width] +=
+                                    if part == 0 { value } else { value * self.turn[column] };
                                 odd += norm_sqr(a - b) / 4.0;
-                                all += norm_sqr(a);
+                                total += norm_sqr(a);
                             }
                         }
-                        (odd, all)
+                        (odd, total)
                     })
                     .collect()
             });
-            let (odd, all) = sums.iter().fold((0.0, 0.0), |(odd, all), (o, a)| (odd + o, all + a));
-            check_hermitian(odd, all, || Ok(q.into()))?;
+            let (odd, total) = sums.iter().fold((0.0, 0.0), |(odd, total), (o, a)| (odd + o, total + a));
+            check_hermitian(odd, total, || Ok(q.into()))?;
             FftNd::new(&[p1, width])?.process(cpu, &mut lease, Direction::Forward)?;
             let half = &*lease;
             cpu.run(|| {

@@ -324,13 +324,13 @@ impl<R: Real> Convolution<R> {
     fn inside(&self, work: &mut Work<R>, coils: usize) -> Result<()> {
         let [n0, n1, _] = self.matrix;
         let [p0, p1, p2] = self.padded;
-        let all = self.held()?;
+        let held = self.held()?;
         for first in (0..p2).step_by(self.cut.width) {
             let width = self.cut.width.min(p2 - first);
-            let spectrum = all.cuda().part(p0 * p1 * first, p0 * p1 * width);
+            let spectrum = held.cuda().part(p0 * p1 * first, p0 * p1 * width);
             let (Some(spectrum), Some([forward, inverse])) = (spectrum, &self.middle) else {
                 // Nothing lies between the first axis and the last.
-                return self.fused(work.rows.cuda_mut(), all.cuda(), coils, n0 * p2, p2);
+                return self.fused(work.rows.cuda_mut(), held.cuda(), coils, n0 * p2, p2);
             };
             let rows = Side {
                 batch: n0 * n1 * p2,
@@ -355,8 +355,8 @@ impl<R: Real> Convolution<R> {
             forward.run(Some(from), work.slab.cuda_mut(), extent, [rows, slab], &touch(false))?;
             self.fused(work.slab.cuda_mut(), spectrum, coils, n0 * p1 * width, p1 * width)?;
             let outside = Error::shape("Toeplitz work buffer", &[coils * n0 * n1 * p2], &[len + first]);
-            let mut all = work.rows.cuda_mut();
-            let to = all.part(first, len).ok_or(outside)?;
+            let mut output = work.rows.cuda_mut();
+            let to = output.part(first, len).ok_or(outside)?;
             inverse.run(Some(work.slab.cuda()), to, extent, [slab, rows], &touch(true))?;
         }
         Ok(())
@@ -466,10 +466,10 @@ impl<R: Real> Convolution<R> {
 
 /// The programs for machines without a compiler: every image whose padded axes are no longer than `longest`.
 pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
-    let mut all = vec![Build { source: &KERNEL, defines: vec![define::<R>()], spill_bytes: 0 }];
+    let mut builds = vec![Build { source: &KERNEL, defines: vec![define::<R>()], spill_bytes: 0 }];
     let mut push = |source: &'static Source, mut defines: Vec<Define>, more: &[Define]| {
         defines.extend_from_slice(more);
-        all.push(Build { source, defines, spill_bytes: 0 });
+        builds.push(Build { source, defines, spill_bytes: 0 });
     };
     let mut lengths: Vec<usize> = (1..=longest).map(padded_size).filter(|&n| n <= longest).collect();
     lengths.dedup();
@@ -488,7 +488,7 @@ pub(crate) fn precompiled<R: Real>(longest: usize, shared: u32) -> Vec<Build> {
             push(&SPECTRUM, line.defines::<R>(&columns, 1, LIGHT), &[]);
         }
     }
-    all
+    builds
 }
 
 /// Whether a kernel leaves out half of a line that holds `n` elements. General kernels do not.
@@ -503,17 +503,17 @@ pub(crate) fn builds() -> Vec<Build> {
 
 fn builds_in<R: Real>() -> Vec<Build> {
     let limits = limits();
-    let mut all: Vec<Build> = [&KERNEL, &make::SOURCE]
+    let mut builds: Vec<Build> = [&KERNEL, &make::SOURCE]
         .map(|source| Build { source, defines: vec![define::<R>()], spill_bytes: 0 })
         .into();
-    let Some(line) = Line::new(padded_size(256)) else { return all };
+    let Some(line) = Line::new(padded_size(256)) else { return builds };
     let (rows, columns) = (line.rows::<R>(1 << 16, &limits), line.columns::<R>(1 << 16, &limits));
-    let (Some(rows), Some(columns)) = (rows, columns) else { return all };
+    let (Some(rows), Some(columns)) = (rows, columns) else { return builds };
     let lower = ("LOWER", flag(true));
     let mut push =
         |source: &'static Source, mut defines: Vec<Define>, more: Vec<Define>, spill_bytes: u32| {
             defines.extend(more);
-            all.push(Build { source, defines, spill_bytes });
+            builds.push(Build { source, defines, spill_bytes });
         };
     let sense = |yes: bool| ("SENSE", flag(yes));
     push(&PAD_FFT, line.defines::<R>(&rows, 1, LIGHT), vec![lower.clone(), sense(true)], LIGHT_SPILL);
@@ -525,7 +525,7 @@ fn builds_in<R: Real>() -> Vec<Build> {
     }
     push(&FUSED, line.defines::<R>(&columns, 1, HEAVY), vec![lower], 0);
     push(&SPECTRUM, line.defines::<R>(&columns, 1, LIGHT), vec![], LIGHT_SPILL);
-    all
+    builds
 }
 
 /// The kernel of the last axis on the way out, of one coil at a time. With `sense` it adds up the coils.

@@ -114,8 +114,8 @@ fn fill<S: Simd, T: SimdReal>(simd: S, job: Job<'_, T>, panel: &mut Panel<T>, ra
         let middle = unit(columns.axis.k(trajectory, m) * columns.centre());
         for (b, d) in samples.chunks_exact(count).enumerate() {
             let d = from_f64::<T>(to_f64(d[m]) * middle);
-            let at = b * panel.d.width + i;
-            (panel.d.re[at], panel.d.im[at]) = (d.re, d.im);
+            let index = b * panel.d.width + i;
+            (panel.d.re[index], panel.d.im[index]) = (d.re, d.im);
         }
     }
 }
@@ -173,8 +173,8 @@ fn sum_rows<S: Simd, T: SimdReal>(
         }
     }
     for (r, out) in out.chunks_exact_mut(row).enumerate() {
-        let at = (r / ROWS * PARTS + r % ROWS) * width;
-        let (re, im) = (&sums[at..at + width], &sums[at + ROWS * width..at + (ROWS + 1) * width]);
+        let start = (r / ROWS * PARTS + r % ROWS) * width;
+        let (re, im) = (&sums[start..start + width], &sums[start + ROWS * width..start + (ROWS + 1) * width]);
         unfold(columns, re, im, |i, sum| {
             let sum = from_f64::<T>(sum);
             out[i] = if add { out[i] + sum } else { sum };

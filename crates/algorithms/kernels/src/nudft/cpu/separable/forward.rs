@@ -140,9 +140,9 @@ fn sum_samples<S: Simd, T: SimdReal>(
                         sum_re = re.mul_add(p_re, im.mul_add(p_im, sum_re));
                         sum_im = im.mul_add(p_re, (-re).mul_add(p_im, sum_im));
                     }
-                    let at = entry * width + m..entry * width + m + lanes;
-                    T::add_to_f64::<S>(simd, sum_re, &mut sums.0[at.clone()]);
-                    T::add_to_f64::<S>(simd, sum_im, &mut sums.1[at]);
+                    let part = entry * width + m..entry * width + m + lanes;
+                    T::add_to_f64::<S>(simd, sum_re, &mut sums.0[part.clone()]);
+                    T::add_to_f64::<S>(simd, sum_im, &mut sums.1[part]);
                     first = end;
                 }
             }
@@ -175,10 +175,10 @@ fn column_phases<S: Simd, T: SimdReal>(
         columns.cos,
         #[inline(always)]
         |j, m, re, im| {
-            let at = m / strip * columns.len() * strip + m % strip;
-            T::store_f64s::<S>(re, &mut x[at + j * strip..][..S::f64s::LEN]);
+            let start = m / strip * columns.len() * strip + m % strip;
+            T::store_f64s::<S>(re, &mut x[start + j * strip..][..S::f64s::LEN]);
             if let Some(sine) = columns.sine(j) {
-                T::store_f64s::<S>(im, &mut x[at + sine * strip..][..S::f64s::LEN]);
+                T::store_f64s::<S>(im, &mut x[start + sine * strip..][..S::f64s::LEN]);
             }
         },
     );

@@ -72,8 +72,11 @@ impl<T: SimdReal> Split<T> {
     /// A vector of row `row` from sample `m` on.
     #[inline(always)]
     fn load<S: Simd>(&self, simd: S, row: usize, m: usize) -> (Lanes<S, T>, Lanes<S, T>) {
-        let at = row * self.width + m..row * self.width + m + Lanes::<S, T>::LEN;
-        (Lanes::<S, T>::from_slice(simd, &self.re[at.clone()]), Lanes::<S, T>::from_slice(simd, &self.im[at]))
+        let part = row * self.width + m..row * self.width + m + Lanes::<S, T>::LEN;
+        (
+            Lanes::<S, T>::from_slice(simd, &self.re[part.clone()]),
+            Lanes::<S, T>::from_slice(simd, &self.im[part]),
+        )
     }
 
     /// Row j becomes the phases of point j of an axis, κ per sample in `steps`.
@@ -87,9 +90,9 @@ impl<T: SimdReal> Split<T> {
             axis.count,
             #[inline(always)]
             |j, m, re, im| {
-                let at = j * width + m..j * width + m + S::f64s::LEN;
-                T::store_f64s::<S>(re, &mut self.re[at.clone()]);
-                T::store_f64s::<S>(im, &mut self.im[at]);
+                let part = j * width + m..j * width + m + S::f64s::LEN;
+                T::store_f64s::<S>(re, &mut self.re[part.clone()]);
+                T::store_f64s::<S>(im, &mut self.im[part]);
             },
         );
     }

@@ -59,8 +59,8 @@ pub(super) fn q<T: SimdReal>(
             for y in 0..box_of(1) {
                 for x in 0..box_of(2) {
                     let row = (offset(0) + z) * grid.axes[1].count + offset(1) + y;
-                    let at = row * grid.axes[2].count + offset(2) + x;
-                    if let (Some(to), Some(value)) = (rest.get_mut(at - half.len()), values.next()) {
+                    let index = row * grid.axes[2].count + offset(2) + x;
+                    if let (Some(to), Some(value)) = (rest.get_mut(index - half.len()), values.next()) {
                         *to = value;
                     }
                 }
