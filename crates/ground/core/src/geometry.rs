@@ -58,8 +58,8 @@ impl Geometry {
         for (a, first) in axes.iter().enumerate() {
             for (b, second) in axes.iter().enumerate().skip(a) {
                 let wanted = if a == b { 1.0 } else { 0.0 };
-                let found = dot(first, second);
-                if (found - wanted).abs() > 1e-3 || !found.is_finite() {
+                let cosine = dot(first, second);
+                if (cosine - wanted).abs() > 1e-3 || !cosine.is_finite() {
                     return Err(Error::value(
                         "direction cosines",
                         "three orthonormal vectors",

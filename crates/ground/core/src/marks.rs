@@ -102,19 +102,19 @@ fn told(text: &str, spell: &dyn Fn(&Mention<'_>) -> Option<String>) -> (String, 
     let mut rest = text;
     while let Some((c, after)) = first(rest) {
         if let Some((mention, after)) = mention(rest) {
-            let (mut all, mut rest_of_list) = (vec![("", mention)], after);
+            let (mut mentions, mut rest_of_list) = (vec![("", mention)], after);
             while let Some((between, (next, after))) = BETWEEN
                 .iter()
                 .find_map(|between| Some((*between, self::mention(rest_of_list.strip_prefix(between)?)?)))
             {
-                all.push((between, next));
+                mentions.push((between, next));
                 rest_of_list = after;
             }
             rest = rest_of_list;
             let own: Vec<_> =
-                all.iter().filter_map(|(between, mention)| Some((*between, spell(mention)?))).collect();
+                mentions.iter().filter_map(|(between, mention)| Some((*between, spell(mention)?))).collect();
             if own.is_empty() {
-                let is_parameter = matches!(all.first(), Some((_, Mention::Parameter { .. })));
+                let is_parameter = matches!(mentions.first(), Some((_, Mention::Parameter { .. })));
                 match open.last_mut() {
                     Some((_, parameter_lacks)) if is_parameter => *parameter_lacks = true,
                     _ => lacks = true,
@@ -122,11 +122,11 @@ fn told(text: &str, spell: &dyn Fn(&Mention<'_>) -> Option<String>) -> (String, 
                 if is_parameter {
                     told.push_str("the command's ");
                 }
-                all.iter().for_each(|(between, mention)| told.extend([*between, &mention.as_option()]));
+                mentions.iter().for_each(|(between, mention)| told.extend([*between, &mention.as_option()]));
             } else {
-                told.push_str(&match own.len() == all.len() {
+                told.push_str(&match own.len() == mentions.len() {
                     true => own.iter().flat_map(|(between, word)| [*between, word]).collect(),
-                    false => list(&own, all.last().map_or("", |(between, _)| between)),
+                    false => list(&own, mentions.last().map_or("", |(between, _)| between)),
                 });
             }
             continue;
@@ -151,8 +151,8 @@ fn told(text: &str, spell: &dyn Fn(&Mention<'_>) -> Option<String>) -> (String, 
 /// `a, b or c`; `last` stood before the last word of the whole list.
 fn list(words: &[(&str, String)], last: &str) -> String {
     let mut told = String::new();
-    for (at, (between, word)) in words.iter().enumerate() {
-        let between = match (at, at + 1 == words.len()) {
+    for (index, (between, word)) in words.iter().enumerate() {
+        let between = match (index, index + 1 == words.len()) {
             (0, _) => "",
             // `a or c` of `a, b, or c`
             (1, true) => last.strip_prefix(',').filter(|word| word.len() > 1).unwrap_or(last),
@@ -188,11 +188,13 @@ fn mention(text: &str) -> Option<(Mention<'_>, &str)> {
     let mut values = Vec::new();
     if !value.is_empty() {
         let (mut between, mut left) = ("", value);
-        while let Some((at, next)) =
-            BETWEEN.iter().filter_map(|next| Some((left.find(next)?, *next))).min_by_key(|(at, _)| *at)
+        while let Some((position, next)) = BETWEEN
+            .iter()
+            .filter_map(|next| Some((left.find(next)?, *next)))
+            .min_by_key(|(position, _)| *position)
         {
-            values.push((between, &left[..at]));
-            (between, left) = (next, &left[at + next.len()..]);
+            values.push((between, &left[..position]));
+            (between, left) = (next, &left[position + next.len()..]);
         }
         values.push((between, left));
         while let Some((between, (value, after))) =

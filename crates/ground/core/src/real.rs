@@ -51,7 +51,7 @@ pub trait Real:
 /// ```
 pub fn all_finite(values: &[f32]) -> bool {
     // Without an early end, so that it runs in vectors.
-    values.iter().fold(true, |all, value| all & value.is_finite())
+    values.iter().fold(true, |so_far, value| so_far & value.is_finite())
 }
 
 mod sealed {

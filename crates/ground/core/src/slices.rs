@@ -21,7 +21,7 @@ pub struct Stack {
 
 /// Whether two slices have the same direction cosines.
 pub fn same_directions(a: &Geometry, b: &Geometry) -> bool {
-    let axes = |of: &Geometry| [of.read_dir, of.phase_dir, of.slice_dir].concat();
+    let axes = |geometry: &Geometry| [geometry.read_dir, geometry.phase_dir, geometry.slice_dir].concat();
     near(&axes(a), &axes(b), SAME_DIRECTION)
 }
 
@@ -42,7 +42,7 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
 pub fn even_spacing(heights: &[f64]) -> Option<f64> {
     let (last, steps) = (heights.last()?, heights.len().checked_sub(1).filter(|&steps| steps > 0)?);
     let step = last / steps as f64;
-    let on = |(at, height): (usize, &f64)| (height - at as f64 * step).abs() <= EVEN * step;
+    let on = |(index, height): (usize, &f64)| (height - index as f64 * step).abs() <= EVEN * step;
     heights.iter().enumerate().all(on).then_some(step)
 }
 
@@ -66,10 +66,10 @@ fn in_line(height: f64, step: f64) -> f64 {
 /// ```
 pub fn order(places: &[Geometry]) -> Vec<usize> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (at, place) in places.iter().enumerate() {
+    for (index, place) in places.iter().enumerate() {
         match groups.iter_mut().find(|group| same_directions(&places[group[0]], place)) {
-            Some(group) => group.push(at),
-            None => groups.push(vec![at]),
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
         }
     }
     groups.into_iter().flat_map(|group| order_of_group(places, group)).collect()
@@ -78,11 +78,11 @@ pub fn order(places: &[Geometry]) -> Vec<usize> {
 /// [`order`] of slices of one orientation.
 fn order_of_group(places: &[Geometry], mut group: Vec<usize>) -> Vec<usize> {
     let first = places[group[0]];
-    let height = |at: usize| dot(sub(places[at].position_mm, first.position_mm), first.slice_dir);
+    let height = |index: usize| dot(sub(places[index].position_mm, first.position_mm), first.slice_dir);
     let falls = group.windows(2).all(|pair| height(pair[1]) < height(pair[0]));
     group.sort_by(|&a, &b| height(a).total_cmp(&height(b)));
-    let gaps = |all: &[usize]| -> Vec<f64> {
-        all.windows(2).map(|pair| height(pair[1]) - height(pair[0])).collect()
+    let gaps = |slices: &[usize]| -> Vec<f64> {
+        slices.windows(2).map(|pair| height(pair[1]) - height(pair[0])).collect()
     };
     let largest = gaps(&group).into_iter().fold(0.0, f64::max);
     let usual = median(gaps(&group).into_iter().filter(|gap| *gap > SAME_PLACE * largest).collect());
@@ -93,15 +93,15 @@ fn order_of_group(places: &[Geometry], mut group: Vec<usize>) -> Vec<usize> {
         (dot(between, between) - along * along).max(0.0).sqrt()
     };
     let mut lines: Vec<Vec<usize>> = Vec::new();
-    for at in group {
+    for slice in group {
         let behind = |line: &&mut Vec<usize>| {
             let (low, last) = (line[0], line[line.len() - 1]);
-            across(low, at) <= in_line(height(at) - height(low), usual)
-                && height(at) - height(last) > SAME_PLACE * usual
+            across(low, slice) <= in_line(height(slice) - height(low), usual)
+                && height(slice) - height(last) > SAME_PLACE * usual
         };
         match lines.iter_mut().find(behind) {
-            Some(line) => line.push(at),
-            None => lines.push(vec![at]),
+            Some(line) => line.push(slice),
+            None => lines.push(vec![slice]),
         }
     }
     if falls {
@@ -168,8 +168,8 @@ fn is_even(places: &[Geometry]) -> bool {
     let along = dot(whole, first.slice_dir).abs();
     let step = along / others.len() as f64;
     let across = (dot(whole, whole) - along * along).max(0.0).sqrt();
-    let on = |(at, place): (usize, &Geometry)| {
-        let part = at as f64 / others.len() as f64;
+    let on = |(index, place): (usize, &Geometry)| {
+        let part = index as f64 / others.len() as f64;
         let wanted = std::array::from_fn(|axis| first.position_mm[axis] + part * whole[axis]);
         let off = sub(place.position_mm, wanted);
         dot(off, off).sqrt() <= EVEN * step

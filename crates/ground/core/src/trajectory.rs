@@ -162,7 +162,7 @@ impl Trajectory {
     #[inline]
     pub fn point(&self, sample: usize) -> &[f64] {
         let dims = self.dims();
-        self.points.as_slice().map_or(&[], |all| &all[sample * dims..(sample + 1) * dims])
+        self.points.as_slice().map_or(&[], |numbers| &numbers[sample * dims..(sample + 1) * dims])
     }
 
     /// The largest |k| of each component.

@@ -286,14 +286,14 @@ impl<T: Element> Array<T> {
     ///
     /// Errors: a range outside its array, different devices.
     pub fn copy_range(&mut self, to: usize, other: &Self, from: usize, len: usize) -> Result<()> {
-        let outside = |what: &str, at: usize, size: usize| {
+        let outside = |what: &str, start: usize, size: usize| {
             Error::value(
                 format!("copy of a part: {what}"),
                 format!("{len} of {size} elements"),
-                format!("start {at}"),
+                format!("start {start}"),
             )
         };
-        let inside = |at: usize, size: usize| at.checked_add(len).is_some_and(|end| end <= size);
+        let inside = |start: usize, size: usize| start.checked_add(len).is_some_and(|end| end <= size);
         if !inside(from, other.len) {
             return Err(outside("source", from, other.len));
         }
@@ -345,40 +345,40 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
-    /// Copies `values` from the host to the elements starting at `at`. Errors: a range outside the array.
-    pub fn set_part(&mut self, at: usize, values: &[T]) -> Result<()> {
-        self.put(at, values, HostCopy::Staged)
+    /// Copies `values` from the host to the elements starting at `start`. Errors: a range outside the array.
+    pub fn set_part(&mut self, start: usize, values: &[T]) -> Result<()> {
+        self.put(start, values, HostCopy::Staged)
     }
 
     /// [`Array::set_part`] through the chosen kind of copy. Errors: a range outside the array.
-    pub fn put(&mut self, at: usize, values: &[T], way: HostCopy) -> Result<()> {
-        self.expect_part(at, values.len())?;
+    pub fn put(&mut self, start: usize, values: &[T], way: HostCopy) -> Result<()> {
+        self.expect_part(start, values.len())?;
         match &mut self.storage {
-            Storage::Host(own) => own[at..at + values.len()].copy_from_slice(values),
-            Storage::Cuda(buffer) => buffer.upload(at, values, way)?,
+            Storage::Host(own) => own[start..start + values.len()].copy_from_slice(values),
+            Storage::Cuda(buffer) => buffer.upload(start, values, way)?,
         }
         Ok(())
     }
 
-    /// Copies the elements starting at `at` to `values` on the host, through the chosen kind of copy. Waits
-    /// for a GPU's work.
+    /// Copies the elements starting at `start` to `values` on the host, through the chosen kind of copy.
+    /// Waits for a GPU's work.
     ///
     /// Errors: a range outside the array.
-    pub fn get(&self, at: usize, values: &mut [T], way: HostCopy) -> Result<()> {
-        self.expect_part(at, values.len())?;
+    pub fn get(&self, start: usize, values: &mut [T], way: HostCopy) -> Result<()> {
+        self.expect_part(start, values.len())?;
         match &self.storage {
-            Storage::Host(own) => values.copy_from_slice(&own[at..at + values.len()]),
-            Storage::Cuda(buffer) => buffer.download(at, values, way)?,
+            Storage::Host(own) => values.copy_from_slice(&own[start..start + values.len()]),
+            Storage::Cuda(buffer) => buffer.download(start, values, way)?,
         }
         Ok(())
     }
 
-    /// Errors: there are no `len` elements from `at` on.
-    pub(crate) fn expect_part(&self, at: usize, len: usize) -> Result<()> {
-        if at.checked_add(len).is_some_and(|end| end <= self.len) {
+    /// Errors: there are no `len` elements from `start` on.
+    pub(crate) fn expect_part(&self, start: usize, len: usize) -> Result<()> {
+        if start.checked_add(len).is_some_and(|end| end <= self.len) {
             return Ok(());
         }
-        let expected = format!("{len} elements from {at} on within {}", self.len);
+        let expected = format!("{len} elements from {start} on within {}", self.len);
         Err(Error::value("part of an array", expected, format!("{:?}", self.shape)))
     }
 
@@ -467,8 +467,8 @@ fn device_bytes<T>(shape: &[usize], len: usize) -> Result<u64> {
 }
 
 fn into_ndarray<T: Element>(shape: &[usize], values: Vec<T>) -> Result<ArrayD<T>> {
-    let found = values.len();
-    ArrayD::from_shape_vec(IxDyn(shape), values).map_err(|_| Error::shape("array", shape, &[found]))
+    let count = values.len();
+    ArrayD::from_shape_vec(IxDyn(shape), values).map_err(|_| Error::shape("array", shape, &[count]))
 }
 
 impl<T: Element> std::fmt::Debug for Array<T> {

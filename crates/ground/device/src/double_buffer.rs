@@ -135,8 +135,8 @@ impl<T: Element> State<T> {
     fn land(&mut self, what: &str) -> Result<()> {
         let (index, transfer) = self.under_way.take().ok_or_else(|| lost(what))?;
         let (place, home) = transfer.finish()?;
-        if let Some(at) = self.home.get_mut(index) {
-            *at = Some(home);
+        if let Some(slot) = self.home.get_mut(index) {
+            *slot = Some(home);
         }
         self.places.push_front(place);
         Ok(())

@@ -81,7 +81,7 @@ impl std::fmt::Debug for Lent {
 pub(crate) enum HostMemory<T> {
     Own(Vec<T>),
     Lent {
-        at: NonNull<T>,
+        pointer: NonNull<T>,
         len: usize,
         #[expect(dead_code, reason = "kept for its drop alone")]
         owner: Box<dyn Send + Sync>,
@@ -98,11 +98,11 @@ impl<T: Element> HostMemory<T> {
     /// As for [`Array::lent`](crate::Array::lent), for `len` elements.
     pub(crate) unsafe fn lent(memory: Lent, len: usize) -> Result<Self> {
         memory.expect_aligned(align_of::<T>() as u64)?;
-        let at = usize::try_from(memory.address).ok().map(std::ptr::with_exposed_provenance_mut);
-        let at = at.and_then(NonNull::new).ok_or_else(|| {
+        let pointer = usize::try_from(memory.address).ok().map(std::ptr::with_exposed_provenance_mut);
+        let pointer = pointer.and_then(NonNull::new).ok_or_else(|| {
             Error::value("lent memory", "an address of this process", format!("{:#x}", memory.address))
         })?;
-        Ok(Self::Lent { at, len, owner: memory.owner })
+        Ok(Self::Lent { pointer, len, owner: memory.owner })
     }
 
     /// The elements as a vector; lent ones are copied.
@@ -122,7 +122,9 @@ impl<T> Deref for HostMemory<T> {
             Self::Own(values) => values,
             // SAFETY: whoever made this promised `len` elements at this address for as long as the owner
             // lives.
-            Self::Lent { at, len, owner: _ } => unsafe { std::slice::from_raw_parts(at.as_ptr(), *len) },
+            Self::Lent { pointer, len, owner: _ } => unsafe {
+                std::slice::from_raw_parts(pointer.as_ptr(), *len)
+            },
         }
     }
 }
@@ -133,7 +135,9 @@ impl<T> DerefMut for HostMemory<T> {
             Self::Own(values) => values,
             // SAFETY: as above, and the promise includes that writing is allowed where the array is used by a
             // mutable reference.
-            Self::Lent { at, len, owner: _ } => unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), *len) },
+            Self::Lent { pointer, len, owner: _ } => unsafe {
+                std::slice::from_raw_parts_mut(pointer.as_ptr(), *len)
+            },
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn make(folder: &Path) -> io::Result<()> {
 /// exist passes.
 pub fn check(folder: &Path) -> io::Result<()> {
     match std::fs::metadata(folder) {
-        Ok(found) => expect_own(folder, &found),
+        Ok(metadata) => expect_own(folder, &metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -90,12 +90,15 @@ pub fn open_beside(executable: &Path, name: &str) -> io::Result<Option<File>> {
 #[cfg(unix)]
 fn expect_as_safe(executable: &Path, path: &Path, file: &std::fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let rights =
-        |found: &std::fs::Metadata| Rights { owner: found.uid(), group: found.gid(), mode: found.mode() };
+    let rights = |metadata: &std::fs::Metadata| Rights {
+        owner: metadata.uid(),
+        group: metadata.gid(),
+        mode: metadata.mode(),
+    };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder_rights = rights(&std::fs::metadata(folder)?);
     // An executable that was deleted adds no owner.
-    let owners = [Some(user()), Some(0), std::fs::metadata(executable).ok().map(|found| found.uid())];
+    let owners = [Some(user()), Some(0), std::fs::metadata(executable).ok().map(|metadata| metadata.uid())];
     if let Some(words) = refuses_folder_of_code(folder_rights, owners) {
         return Err(refused(folder, &words));
     }
@@ -142,9 +145,9 @@ fn foreign(owner: u32) -> String {
 }
 
 #[cfg(unix)]
-fn expect_own(path: &Path, found: &std::fs::Metadata) -> io::Result<()> {
+fn expect_own(path: &Path, metadata: &std::fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let words = refuses(found.uid(), found.mode(), user());
+    let words = refuses(metadata.uid(), metadata.mode(), user());
     words.map_or(Ok(()), |words| Err(refused(path, &words)))
 }
 

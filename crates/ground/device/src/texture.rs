@@ -35,8 +35,8 @@ fn on_gpu<T: Texel>(values: &Array<T>) -> Result<View<'_, T>> {
     match values.device().backend() {
         Backend::Cuda(_) => Ok(values.cuda()),
         Backend::Cpu(_) => {
-            let found = format!("{:?} on {}", T::KIND, values.device().describe());
-            Err(Error::value("texture", "texels on a GPU", found))
+            let given = format!("{:?} on {}", T::KIND, values.device().describe());
+            Err(Error::value("texture", "texels on a GPU", given))
         }
     }
 }

@@ -188,39 +188,39 @@ impl<T: Element> Array<T> {
         Ok(to)
     }
 
-    /// Queues a copy of the values `range` of `from` to the elements starting at `at`, in the order of the
+    /// Queues a copy of the values `range` of `from` to the elements starting at `start`, in the order of the
     /// device's work. Does not wait; [`Pinned::values`] does.
     ///
     /// Errors: a range outside the array or the host values, another device, work that is being recorded.
-    pub fn receive_part(&mut self, at: usize, from: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
+    pub fn receive_part(&mut self, start: usize, from: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
         from.expect_range(&range)?;
-        self.expect_part(at, range.len())?;
+        self.expect_part(start, range.len())?;
         self.expect_same(from)?;
         let device = self.device().clone();
         match (device.backend(), &mut from.memory) {
             (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => {
                 let mut whole = self.cuda_mut();
-                let Some(part) = whole.part(at, range.len()) else { return Err(self.mixed()) };
+                let Some(part) = whole.part(start, range.len()) else { return Err(self.mixed()) };
                 cuda.queue_upload(part, bytes, range.start)
             }
-            (_, TransferMemory::Host(values)) => self.set_part(at, &values[range]),
+            (_, TransferMemory::Host(values)) => self.set_part(start, &values[range]),
             _ => Err(self.mixed()),
         }
     }
 
-    /// Queues a copy of the elements starting at `at` to the values `range` of `to`, as
+    /// Queues a copy of the elements starting at `start` to the values `range` of `to`, as
     /// [`Array::receive_part`] does.
-    pub fn send_part(&self, at: usize, to: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
+    pub fn send_part(&self, start: usize, to: &mut Pinned<T>, range: Range<usize>) -> Result<()> {
         to.expect_range(&range)?;
-        self.expect_part(at, range.len())?;
+        self.expect_part(start, range.len())?;
         self.expect_same(to)?;
         match (self.device().backend(), &mut to.memory) {
             (Backend::Cuda(cuda), TransferMemory::Pinned(bytes)) => {
                 let whole = self.cuda();
-                let part = whole.part(at, range.len()).ok_or_else(|| self.mixed())?;
+                let part = whole.part(start, range.len()).ok_or_else(|| self.mixed())?;
                 cuda.queue_download(part, bytes, range.start)
             }
-            (_, TransferMemory::Host(values)) => self.get(at, &mut values[range], HostCopy::Staged),
+            (_, TransferMemory::Host(values)) => self.get(start, &mut values[range], HostCopy::Staged),
             _ => Err(self.mixed()),
         }
     }
@@ -244,7 +244,7 @@ impl<T: Element> Array<T> {
 }
 
 impl Cuda {
-    /// Copies `from` to `to` and `of` to `into` at the same time, in copies of `part` values. The copies
+    /// Copies `from` to `to` and `sent` to `into` at the same time, in copies of `part` values. The copies
     /// start after the work queued so far, and later work waits for both. The host does not wait;
     /// [`Pinned::values`] does.
     ///
@@ -253,15 +253,15 @@ impl Cuda {
         &self,
         to: &mut Array<T>,
         from: &mut Pinned<T>,
-        of: &Array<T>,
+        sent: &Array<T>,
         into: &mut Pinned<T>,
         part: usize,
     ) -> Result<()> {
         to.expect_end(from)?;
-        of.expect_end(into)?;
+        sent.expect_end(into)?;
         self.expect_own(to)?;
-        self.expect_own(of)?;
-        self.exchange_parts(to.cuda_mut(), from.pinned()?, of.cuda(), into.pinned()?, part)
+        self.expect_own(sent)?;
+        self.exchange_parts(to.cuda_mut(), from.pinned()?, sent.cuda(), into.pinned()?, part)
     }
 
     /// Copies `from` to `array`, calls `work` on every `part` values, and copies the results to `to`. While

@@ -164,8 +164,8 @@ impl ProjectionGeometry {
     pub fn select(&self, views: impl IntoIterator<Item = usize>) -> Result<Self> {
         let count = self.views.len();
         let chosen = views.into_iter().map(|view| {
-            let found = self.views.get(view).copied();
-            found.ok_or_else(|| Error::value("view", format!("one of 0 to {}", count - 1), view))
+            let pose = self.views.get(view).copied();
+            pose.ok_or_else(|| Error::value("view", format!("one of 0 to {}", count - 1), view))
         });
         Self::new(self.detector, chosen.collect::<Result<_>>()?)
     }
@@ -236,9 +236,12 @@ impl ProjectionGeometry {
                 (s, Some(radius * x.atan2(y)))
             }
         };
-        let at = arc.unwrap_or(point[0] + s * along[0]);
+        let across = arc.unwrap_or(point[0] + s * along[0]);
         let height = point[1] + s * along[1];
-        Some([height / pitch_mm[1] + 0.5 * (rows - 1) as f64, at / pitch_mm[0] + 0.5 * (columns - 1) as f64])
+        Some([
+            height / pitch_mm[1] + 0.5 * (rows - 1) as f64,
+            across / pitch_mm[0] + 0.5 * (columns - 1) as f64,
+        ])
     }
 }
 
@@ -265,16 +268,16 @@ impl View {
 
     /// Fails unless rows and columns of pixels are at right angles. `index` is the number of the view.
     ///
-    /// Errors: a detector that is skewed, of what `of` says.
-    pub fn expect_square(&self, index: usize, of: &str) -> Result<()> {
+    /// Errors: a skewed detector. The message ends with the `context`, such as " for TIGRE".
+    pub fn expect_square(&self, index: usize, context: &str) -> Result<()> {
         if self.is_square() {
             return Ok(());
         }
-        let found = format!("{:.3} degrees between them", dot(self.u, self.v).acos().to_degrees());
+        let angle = format!("{:.3} degrees between them", dot(self.u, self.v).acos().to_degrees());
         Err(Error::value(
-            format!("rays of view {index}{of}"),
+            format!("rays of view {index}{context}"),
             "rows and columns of pixels at right angles",
-            found,
+            angle,
         ))
     }
 
@@ -290,8 +293,8 @@ impl View {
     }
 
     fn check(&self, index: usize, parallel: bool, curved: bool) -> Result<()> {
-        let fail = |expected: &str, found: String| {
-            Err(Error::value(format!("rays of view {index}"), expected, found))
+        let fail = |expected: &str, given: String| {
+            Err(Error::value(format!("rays of view {index}"), expected, given))
         };
         let (u, v, middle) = (self.u, self.v, self.detector_mm);
         let source = match self.source {

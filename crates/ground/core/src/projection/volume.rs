@@ -90,8 +90,8 @@ impl VolumeGrid {
     pub fn slab(&self, first: usize, count: usize) -> Result<Self> {
         let slices = self.shape_zyx[0];
         if count == 0 || first.checked_add(count).is_none_or(|end| end > slices) {
-            let found = format!("{count} slices from {first}");
-            return Err(Error::value("slab", format!("some of the {slices} slices"), found));
+            let given = format!("{count} slices from {first}");
+            return Err(Error::value("slab", format!("some of the {slices} slices"), given));
         }
         let middle = first as f64 + 0.5 * (count - 1) as f64 - 0.5 * (slices - 1) as f64;
         let mut slab = *self;

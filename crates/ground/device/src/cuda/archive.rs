@@ -80,7 +80,7 @@ pub struct Precompiled {
 }
 
 struct Block {
-    at: usize,
+    offset: usize,
     packed: usize,
     len: usize,
     hash: [u8; HASH],
@@ -92,7 +92,7 @@ struct Block {
 pub(super) struct CodeLocation {
     pub(super) capability: (u32, u32),
     block: usize,
-    at: usize,
+    offset: usize,
     len: usize,
 }
 
@@ -161,23 +161,23 @@ pub fn pack(
     Ok(out)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
 }
 
 impl Precompiled {
     /// Reads the index of an archive. Errors name `origin`. Errors: another kind of file, a damaged index.
     pub fn parse(origin: impl Into<String>, bytes: impl Into<Cow<'static, [u8]>>) -> Result<Self> {
         let (origin, bytes) = (origin.into(), bytes.into());
-        let wrong = |found: &str| {
+        let wrong = |given: &str| {
             Error::value(
                 format!("precompiled kernels {origin}"),
                 "an archive of `cargo xtask kernels`",
-                found,
+                given,
             )
         };
         if !bytes.starts_with(MAGIC) {
@@ -194,18 +194,18 @@ impl Precompiled {
         if blake3::hash(&bytes[..end]).as_bytes() != rest.0 {
             return Err(wrong("a damaged file"));
         }
-        let mut at = end + HASH;
+        let mut offset = end + HASH;
         let mut table = Vec::with_capacity(blocks);
         for record in bytes[HEAD..HEAD + blocks * BLOCK].chunks_exact(BLOCK) {
-            let len = |at| u64_at(record, at).and_then(|n| usize::try_from(n).ok());
-            let found = len(0).zip(len(8)).zip(record.last_chunk::<HASH>());
-            let Some(((packed, len), &hash)) = found.filter(|((_, len), _)| *len as u64 <= MOST) else {
+            let len = |offset| u64_at(record, offset).and_then(|n| usize::try_from(n).ok());
+            let header = len(0).zip(len(8)).zip(record.last_chunk::<HASH>());
+            let Some(((packed, len), &hash)) = header.filter(|((_, len), _)| *len as u64 <= MOST) else {
                 return Err(wrong("a damaged file"));
             };
-            table.push(Block { at, packed, len, hash, unpacked: OnceLock::new() });
-            at = at.checked_add(packed).ok_or_else(|| wrong("a damaged file"))?;
+            table.push(Block { offset, packed, len, hash, unpacked: OnceLock::new() });
+            offset = offset.checked_add(packed).ok_or_else(|| wrong("a damaged file"))?;
         }
-        if at != bytes.len() {
+        if offset != bytes.len() {
             return Err(wrong("a cut file"));
         }
         Ok(Self { origin, compiler, blocks: table, programs, bytes })
@@ -233,13 +233,13 @@ impl Precompiled {
 
     /// The compute capabilities with machine code, and the number of their programs.
     pub fn machine_code(&self) -> BTreeMap<(u32, u32), usize> {
-        let mut found = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for entry in self.entries().filter(|entry| u32_at(entry, KEY) == Some(Form::Machine as u32)) {
             if let Some(capability) = u32_at(entry, KEY + 4).zip(u32_at(entry, KEY + 8)) {
-                *found.entry(capability).or_default() += 1;
+                *counts.entry(capability).or_default() += 1;
             }
         }
-        found
+        counts
     }
 
     fn index(&self) -> &[u8] {
@@ -256,14 +256,8 @@ impl Precompiled {
         blake3::hash(self.index()).to_hex().to_string()
     }
 
-    /// Where the code of `program` for a processor of this capability lies: the newest of those that serve
-    /// it.
-    pub(super) fn find(
-        &self,
-        program: &Program,
-        form: Form,
-        (major, minor): (u32, u32),
-    ) -> Option<CodeLocation> {
+    /// Where the code of `program` for a `processor` of this capability lies: the newest code that serves it.
+    pub(super) fn find(&self, program: &Program, form: Form, processor: (u32, u32)) -> Option<CodeLocation> {
         let (key, index) = (key(program), self.index());
         let (mut first, mut end) = (0, self.programs);
         while first < end {
@@ -278,11 +272,11 @@ impl Precompiled {
             let number = |n: usize| u32_at(entry, KEY + 4 * n);
             let capability = (number(1)?, number(2)?);
             let serves = match form {
-                Form::Ptx => capability <= (major, minor),
-                Form::Machine => capability.0 == major && capability.1 <= minor,
+                Form::Ptx => capability <= processor,
+                Form::Machine => capability.0 == processor.0 && capability.1 <= processor.1,
             };
-            let [block, at, len] = [number(3)?, number(4)?, number(5)?].map(|n| n as usize);
-            (number(0)? == form as u32 && serves).then_some(CodeLocation { capability, block, at, len })
+            let [block, offset, len] = [number(3)?, number(4)?, number(5)?].map(|n| n as usize);
+            (number(0)? == form as u32 && serves).then_some(CodeLocation { capability, block, offset, len })
         });
         locations.max_by_key(|location| location.capability)
     }
@@ -301,14 +295,14 @@ impl Precompiled {
                 block.unpacked.get_or_init(|| unpacked)
             }
         };
-        let end = location.at.checked_add(location.len).ok_or_else(damaged)?;
-        let mut code = unpacked.get(location.at..end).ok_or_else(damaged)?.to_vec();
+        let end = location.offset.checked_add(location.len).ok_or_else(damaged)?;
+        let mut code = unpacked.get(location.offset..end).ok_or_else(damaged)?.to_vec();
         code.push(0);
         Ok(code)
     }
 
     fn unpack(&self, block: &Block) -> Option<Vec<u8>> {
-        let packed = self.bytes.get(block.at..block.at.checked_add(block.packed)?)?;
+        let packed = self.bytes.get(block.offset..block.offset.checked_add(block.packed)?)?;
         if *blake3::hash(packed).as_bytes() != block.hash {
             return None;
         }

@@ -142,8 +142,8 @@ impl Buffer {
         unsafe { self.driver.set_bytes(self.address, 0, self.bytes) }
     }
 
-    pub(crate) fn upload<T: Element>(&mut self, at: usize, values: &[T], way: HostCopy) -> Result<()> {
-        let offset = (at * size_of::<T>()) as u64;
+    pub(crate) fn upload<T: Element>(&mut self, start: usize, values: &[T], way: HostCopy) -> Result<()> {
+        let offset = (start * size_of::<T>()) as u64;
         let bytes: &[u8] = bytemuck::cast_slice(values);
         self.expect_inside("upload", offset, bytes.len() as u64)?;
         if bytes.is_empty() {
@@ -154,8 +154,8 @@ impl Buffer {
         unsafe { upload(&*self.driver, self.address + offset, bytes, way) }
     }
 
-    pub(crate) fn download<T: Element>(&self, at: usize, values: &mut [T], way: HostCopy) -> Result<()> {
-        let offset = (at * size_of::<T>()) as u64;
+    pub(crate) fn download<T: Element>(&self, start: usize, values: &mut [T], way: HostCopy) -> Result<()> {
+        let offset = (start * size_of::<T>()) as u64;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
         self.expect_inside("download", offset, bytes.len() as u64)?;
         if bytes.is_empty() {
@@ -175,16 +175,16 @@ impl Buffer {
         Ok(())
     }
 
-    /// Copies `bytes` from byte `from_at` of `from` to byte `at`.
-    pub(crate) fn copy_from(&mut self, at: u64, from: &Buffer, from_at: u64, bytes: u64) -> Result<()> {
-        self.expect_inside("copy to", at, bytes)?;
+    /// Copies `bytes` from byte `from_at` of `from` to byte `start`.
+    pub(crate) fn copy_from(&mut self, start: u64, from: &Buffer, from_at: u64, bytes: u64) -> Result<()> {
+        self.expect_inside("copy to", start, bytes)?;
         from.expect_inside("copy from", from_at, bytes)?;
         if bytes == 0 {
             return Ok(());
         }
         let _pass = self.memory.gate.pass();
         // SAFETY: both ranges were just found to lie inside their buffers, which are two.
-        unsafe { self.driver.copy(from.address + from_at, self.address + at, bytes) }
+        unsafe { self.driver.copy(from.address + from_at, self.address + start, bytes) }
     }
 
     /// Fills the buffer with `value` in log2(n) copies. Each copy doubles the filled part.
@@ -212,14 +212,14 @@ impl Buffer {
         Ok(())
     }
 
-    fn expect_inside(&self, what: &str, at: u64, bytes: u64) -> Result<()> {
-        if at.checked_add(bytes).is_some_and(|end| end <= self.bytes) {
+    fn expect_inside(&self, what: &str, start: u64, bytes: u64) -> Result<()> {
+        if start.checked_add(bytes).is_some_and(|end| end <= self.bytes) {
             return Ok(());
         }
         Err(Error::value(
             format!("{what} device memory"),
             format!("a range inside {} bytes", self.bytes),
-            format!("{bytes} bytes at {at}"),
+            format!("{bytes} bytes at {start}"),
         ))
     }
 }

@@ -40,8 +40,8 @@ pub(super) fn read(folder: &Path, key: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     private::open(&folder.join(key)).and_then(|mut file| file.read_to_end(&mut bytes)).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?;
-    let (found, content) = rest.split_at_checked(HASH)?;
-    (hash(key, content).as_bytes() == found).then(|| content.to_vec())
+    let (stored, content) = rest.split_at_checked(HASH)?;
+    (hash(key, content).as_bytes() == stored).then(|| content.to_vec())
 }
 
 /// Stores `content`. If the folder cannot be written, or others may write to it, the next start compiles

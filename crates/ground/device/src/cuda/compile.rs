@@ -66,13 +66,13 @@ pub struct Usage {
 /// assert_eq!((usages[0].kernel.as_str(), usages[0].registers, usages[0].shared), ("scale", 10, 2112));
 /// ```
 pub fn usages(log: &str) -> Vec<Usage> {
-    let mut found: Vec<Usage> = Vec::new();
+    let mut usages: Vec<Usage> = Vec::new();
     for line in log.lines() {
-        if let Some(at) = line.find("Compiling entry function '") {
-            let kernel = line[at..].split('\'').nth(1).unwrap_or_default().to_owned();
-            found.push(Usage { kernel, ..Usage::default() });
+        if let Some(start) = line.find("Compiling entry function '") {
+            let kernel = line[start..].split('\'').nth(1).unwrap_or_default().to_owned();
+            usages.push(Usage { kernel, ..Usage::default() });
         }
-        let Some(last) = found.last_mut() else { continue };
+        let Some(last) = usages.last_mut() else { continue };
         if let Some(stack) = number_before(line, "bytes stack frame") {
             last.stack = stack;
             last.spill_stores = number_before(line, "bytes spill stores").unwrap_or(u32::MAX);
@@ -83,7 +83,7 @@ pub fn usages(log: &str) -> Vec<Usage> {
             last.shared = number_before(line, "bytes smem").unwrap_or(0);
         }
     }
-    found
+    usages
 }
 
 /// The number before `unit` in `text`.
@@ -92,10 +92,11 @@ fn number_before(text: &str, unit: &str) -> Option<u32> {
 }
 
 /// The compiler's name of the architecture for a processor of this capability: `sm_80`, `sm_90a`.
-pub fn architecture((major, minor): (u32, u32)) -> String {
+pub fn architecture(capability: (u32, u32)) -> String {
+    let (major, minor) = capability;
     // The `a` allows instructions that exist in one generation only. Such machine code serves no later
     // processor.
-    format!("sm_{major}{minor}{}", if (major, minor) == (9, 0) { "a" } else { "" })
+    format!("sm_{major}{minor}{}", if capability == (9, 0) { "a" } else { "" })
 }
 
 /// Why this driver cannot load this compiler's machine code or PTX, if it cannot.

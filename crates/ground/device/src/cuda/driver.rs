@@ -196,8 +196,8 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// Frees pinned host memory.
     ///
     /// # Safety
-    /// `at` and `bytes` come from one call of [`Driver::pin`], and nothing uses the memory any more.
-    unsafe fn unpin(&self, at: *mut u8, bytes: u64);
+    /// `pointer` and `bytes` come from one call of [`Driver::pin`], and nothing uses the memory any more.
+    unsafe fn unpin(&self, pointer: *mut u8, bytes: u64);
     /// Queues a copy to the device on a stream of its own. The copy starts when all work queued so far is
     /// done.
     ///
@@ -234,9 +234,9 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// The address of pinned memory for kernels.
     ///
     /// # Safety
-    /// `at` comes from [`Driver::pin`].
-    unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {
-        Ok(at as u64)
+    /// `pointer` comes from [`Driver::pin`].
+    unsafe fn pinned_address(&self, pointer: *mut u8) -> Result<u64> {
+        Ok(pointer as u64)
     }
     /// [`Driver::upload`] by the driver's own copy of pageable memory.
     ///
@@ -262,8 +262,8 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// Sets every byte.
     ///
     /// # Safety
-    /// At least `bytes` bytes are allocated at `at`.
-    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()>;
+    /// At least `bytes` bytes are allocated at `address`.
+    unsafe fn set_bytes(&self, address: u64, byte: u8, bytes: u64) -> Result<()>;
     /// Allocates memory for a texture, not initialised. Errors: no memory.
     fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>>;
     /// Whether [`Driver::load`] has code of this program: a compiler makes it, or it is precompiled.

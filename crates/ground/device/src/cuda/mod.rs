@@ -230,8 +230,8 @@ impl Cuda {
     /// The names and macros of the programs that were loaded.
     pub fn loaded(&self) -> Vec<(&'static str, Vec<Define>)> {
         let modules = lock(&self.modules);
-        let all = modules.values().flat_map(HashMap::values);
-        all.map(|loaded| (loaded.program.name, loaded.program.defines.clone())).collect()
+        let loaded_kernels = modules.values().flat_map(HashMap::values);
+        loaded_kernels.map(|loaded| (loaded.program.name, loaded.program.defines.clone())).collect()
     }
 
     fn load(&self, source: &'static Source, defines: &[Define]) -> Result<Arc<Loaded>> {

@@ -192,13 +192,13 @@ unsafe impl Driver for NullDriver {
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
         let pieces = (bytes.max(1) as usize).div_ceil(size_of::<Aligned>());
         let mut memory = vec![Aligned([0; ALIGN as usize]); pieces];
-        let at: *mut u8 = memory.as_mut_ptr().cast();
-        lock(&self.pinned).insert(at as u64, memory);
-        Ok(at)
+        let pointer: *mut u8 = memory.as_mut_ptr().cast();
+        lock(&self.pinned).insert(pointer as u64, memory);
+        Ok(pointer)
     }
 
-    unsafe fn unpin(&self, at: *mut u8, _bytes: u64) {
-        lock(&self.pinned).remove(&(at as u64));
+    unsafe fn unpin(&self, pointer: *mut u8, _bytes: u64) {
+        lock(&self.pinned).remove(&(pointer as u64));
     }
 
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
@@ -241,10 +241,10 @@ unsafe impl Driver for NullDriver {
         Ok(())
     }
 
-    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
-        if let Some(at) = self.at(at, bytes)? {
+    unsafe fn set_bytes(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {
+        if let Some(pointer) = self.at(address, bytes)? {
             // SAFETY: the range was just found to be allocated.
-            unsafe { at.write_bytes(byte, bytes as usize) };
+            unsafe { pointer.write_bytes(byte, bytes as usize) };
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::Element;
 pub(crate) struct PinnedBytes {
     driver: Arc<dyn Driver>,
     memory: Arc<Memory>,
-    pub(super) at: *mut u8,
+    pub(super) pointer: *mut u8,
     pub(super) bytes: u64,
     /// The work that may still read or write the bytes.
     busy: Option<Busy>,
@@ -69,7 +69,10 @@ impl PinnedBytes {
         // SAFETY: the memory is this value's own, was set to 0 when it was made, is aligned to a page, and
         // nothing touches it.
         Ok(unsafe {
-            std::slice::from_raw_parts_mut(self.at.cast::<T>(), self.bytes as usize / size_of::<T>().max(1))
+            std::slice::from_raw_parts_mut(
+                self.pointer.cast::<T>(),
+                self.bytes as usize / size_of::<T>().max(1),
+            )
         })
     }
 
@@ -78,14 +81,14 @@ impl PinnedBytes {
         self.wait()?;
         // SAFETY: as above. Queueing more work on the bytes needs a mutable reference.
         Ok(unsafe {
-            std::slice::from_raw_parts(self.at.cast::<T>(), self.bytes as usize / size_of::<T>().max(1))
+            std::slice::from_raw_parts(self.pointer.cast::<T>(), self.bytes as usize / size_of::<T>().max(1))
         })
     }
 
     /// A view of the values for kernels. The caller first calls [`PinnedBytes::ask`].
     pub(super) fn mapped<T: Element>(&mut self) -> Result<ViewMut<'_, T>> {
         // SAFETY: the memory was pinned by this driver.
-        let address = unsafe { self.driver.pinned_address(self.at) }?;
+        let address = unsafe { self.driver.pinned_address(self.pointer) }?;
         let len = self.bytes as usize / size_of::<T>().max(1);
         Ok(ViewMut { address, len, home: Home::of(&self.memory), life: PhantomData })
     }
@@ -97,20 +100,26 @@ impl Drop for PinnedBytes {
         let over = !self.memory.gate.records() && (self.settle().is_ok() || self.memory.idle(&*self.driver));
         if !over {
             let (driver, memory) = (self.driver.clone(), self.memory.clone());
-            let Self { at, bytes, .. } = *self;
-            return self.memory.defer(Self { driver, memory, at, bytes, busy: self.busy.take() });
+            let Self { pointer, bytes, .. } = *self;
+            return self.memory.defer(Self { driver, memory, pointer, bytes, busy: self.busy.take() });
         }
         let _pass = self.memory.gate.pass();
         // SAFETY: the memory is this value's own, and nothing uses it.
-        unsafe { self.driver.unpin(self.at, self.bytes) };
+        unsafe { self.driver.unpin(self.pointer, self.bytes) };
     }
 }
 
 impl Cuda {
     pub(crate) fn pin(&self, bytes: u64) -> Result<PinnedBytes> {
         let _pass = self.memory.gate.pass_now("pinning host memory")?;
-        let at = self.driver.pin(bytes.max(1))?;
-        Ok(PinnedBytes { driver: self.driver.clone(), memory: self.memory.clone(), at, bytes, busy: None })
+        let pointer = self.driver.pin(bytes.max(1))?;
+        Ok(PinnedBytes {
+            driver: self.driver.clone(),
+            memory: self.memory.clone(),
+            pointer,
+            bytes,
+            busy: None,
+        })
     }
 
     /// Begins a copy of all values on a stream of its own. The caller ensures that nothing uses or frees `to`
@@ -157,7 +166,7 @@ impl Cuda {
         begin: impl FnOnce(&dyn Driver, *mut u8) -> Result<Arc<dyn Ticket>>,
     ) -> Result<Option<Copying>> {
         let pass = self.memory.gate.pass_now(what)?;
-        let begun = begin(&*self.driver, end.at);
+        let begun = begin(&*self.driver, end.pointer);
         drop(pass);
         match begun {
             Ok(ticket) => {

@@ -10,33 +10,33 @@ use super::{Cuda, PinnedBytes, Stream, View, ViewMut};
 use crate::Element;
 
 impl Cuda {
-    /// Queues a copy of the values of `from` starting at `at`, in the order of the device's work. The caller
-    /// has checked the range.
+    /// Queues a copy of the values of `from` starting at `start`, in the order of the device's work. The
+    /// caller has checked the range.
     pub(crate) fn queue_upload<T: Element>(
         &self,
         to: ViewMut<'_, T>,
         from: &mut PinnedBytes,
-        at: usize,
+        start: usize,
     ) -> Result<()> {
         self.memory.gate.pass_now("copying to the GPU").map(drop)?;
         from.ask()?;
         // SAFETY: after `ask` the host waits before it touches `from`. Work that uses `to` comes later in the
         // order of work.
-        unsafe { self.put(Stream::Work, to, from, at) }
+        unsafe { self.put(Stream::Work, to, from, start) }
     }
 
-    /// Queues a copy to the values of `to` starting at `at`, in the order of the device's work. The caller
+    /// Queues a copy to the values of `to` starting at `start`, in the order of the device's work. The caller
     /// has checked the range.
     pub(crate) fn queue_download<T: Element>(
         &self,
         from: View<'_, T>,
         to: &mut PinnedBytes,
-        at: usize,
+        start: usize,
     ) -> Result<()> {
         self.memory.gate.pass_now("copying from the GPU").map(drop)?;
         to.ask()?;
         // SAFETY: as above.
-        unsafe { self.get(Stream::Work, from, to, at) }
+        unsafe { self.get(Stream::Work, from, to, start) }
     }
 
     /// Calls `work` with a view of pinned values for kernels.
@@ -60,13 +60,13 @@ impl Cuda {
         &self,
         mut to: ViewMut<'_, T>,
         from: &mut PinnedBytes,
-        of: View<'_, T>,
+        sent: View<'_, T>,
         into: &mut PinnedBytes,
         part: usize,
     ) -> Result<()> {
         expect_room::<T>(from, to.len())?;
-        expect_room::<T>(into, of.len())?;
-        let (mut incoming, outgoing) = (parts(to.len(), part)?, parts(of.len(), part)?);
+        expect_room::<T>(into, sent.len())?;
+        let (mut incoming, outgoing) = (parts(to.len(), part)?, parts(sent.len(), part)?);
         let streams = ForkedStreams::fork(self, [&mut *from, &mut *into])?;
         for out in outgoing {
             if let Some(range) = incoming.next() {
@@ -74,7 +74,7 @@ impl Cuda {
                 unsafe { self.put(Stream::Upload, part_mut(&mut to, &range)?, from, range.start) }?;
             }
             // SAFETY: as above.
-            unsafe { self.get(Stream::Download, part_of(&of, &out)?, into, out.start) }?;
+            unsafe { self.get(Stream::Download, part_of(&sent, &out)?, into, out.start) }?;
         }
         for range in incoming {
             // SAFETY: as above.
@@ -115,27 +115,34 @@ impl Cuda {
     }
 
     /// # Safety
-    /// `from` has `to.len` values starting at value `at`. The rest as for [`super::Driver::queue_upload`].
-    unsafe fn put<T>(&self, stream: Stream, to: ViewMut<'_, T>, from: &PinnedBytes, at: usize) -> Result<()> {
-        let (offset, bytes) = (at * size_of::<T>(), (to.len * size_of::<T>()) as u64);
+    /// `from` has `to.len` values starting at value `start`. The rest as for [`super::Driver::queue_upload`].
+    unsafe fn put<T>(
+        &self,
+        stream: Stream,
+        to: ViewMut<'_, T>,
+        from: &PinnedBytes,
+        start: usize,
+    ) -> Result<()> {
+        let (offset, bytes) = (start * size_of::<T>(), (to.len * size_of::<T>()) as u64);
         if bytes == 0 {
             return Ok(());
         }
         let _pass = self.memory.gate.pass_now("copying to the GPU")?;
         // SAFETY: as the caller promises.
-        unsafe { self.driver.queue_upload(stream, to.address, from.at.add(offset), bytes) }
+        unsafe { self.driver.queue_upload(stream, to.address, from.pointer.add(offset), bytes) }
     }
 
     /// # Safety
-    /// `to` has `from.len` values starting at value `at`. The rest as for [`super::Driver::queue_download`].
-    unsafe fn get<T>(&self, stream: Stream, from: View<'_, T>, to: &PinnedBytes, at: usize) -> Result<()> {
-        let (offset, bytes) = (at * size_of::<T>(), (from.len * size_of::<T>()) as u64);
+    /// `to` has `from.len` values starting at value `start`. The rest as for
+    /// [`super::Driver::queue_download`].
+    unsafe fn get<T>(&self, stream: Stream, from: View<'_, T>, to: &PinnedBytes, start: usize) -> Result<()> {
+        let (offset, bytes) = (start * size_of::<T>(), (from.len * size_of::<T>()) as u64);
         if bytes == 0 {
             return Ok(());
         }
         let _pass = self.memory.gate.pass_now("copying from the GPU")?;
         // SAFETY: as the caller promises.
-        unsafe { self.driver.queue_download(stream, from.address, to.at.add(offset), bytes) }
+        unsafe { self.driver.queue_download(stream, from.address, to.pointer.add(offset), bytes) }
     }
 }
 
@@ -197,7 +204,7 @@ fn parts(len: usize, part: usize) -> Result<impl Iterator<Item = Range<usize>>> 
     if part == 0 {
         return Err(Error::value("values of a part", "at least 1", part));
     }
-    Ok((0..len).step_by(part).map(move |at| at..(at.saturating_add(part)).min(len)))
+    Ok((0..len).step_by(part).map(move |start| start..(start.saturating_add(part)).min(len)))
 }
 
 fn outside(range: &Range<usize>, len: usize) -> Error {

@@ -36,7 +36,7 @@ struct Found {
 /// Errors: a file that is no archive.
 pub fn archive() -> Result<Option<&'static Precompiled>> {
     match found() {
-        Ok(found) => Ok(found.archive.as_ref()),
+        Ok(loaded) => Ok(loaded.archive.as_ref()),
         Err(words) => Err(Error::Device { what: "precompiled kernels".to_owned(), detail: words.clone() }),
     }
 }

@@ -76,10 +76,10 @@ pub struct Parameter {
 /// Every `extern "C" __global__` function of `text`.
 fn signatures(program: &str, text: &str, defines: &[Define]) -> Result<HashMap<String, Vec<Parameter>>> {
     let text = without_comments(text);
-    let mut found = HashMap::new();
+    let mut signatures = HashMap::new();
     let mut rest = text.as_str();
-    while let Some(at) = rest.find("__global__") {
-        rest = &rest[at + "__global__".len()..];
+    while let Some(start) = rest.find("__global__") {
+        rest = &rest[start + "__global__".len()..];
         let unreadable = || {
             Error::value(
                 format!("kernels of {program}"),
@@ -106,22 +106,22 @@ fn signatures(program: &str, text: &str, defines: &[Define]) -> Result<HashMap<S
                 .map(|p| parameter(p, defines).ok_or_else(unreadable))
                 .collect::<Result<Vec<_>>>()?
         };
-        found.insert(name, parameters);
+        signatures.insert(name, parameters);
         rest = &head[close..];
     }
-    Ok(found)
+    Ok(signatures)
 }
 
 /// The text after the bracketed group that `text` begins with.
 fn after_group(text: &str) -> Option<&str> {
     let mut depth = 0usize;
-    for (at, letter) in text.char_indices() {
+    for (index, letter) in text.char_indices() {
         match letter {
             '(' => depth += 1,
             ')' => {
                 depth = depth.checked_sub(1)?;
                 if depth == 0 {
-                    return Some(&text[at + 1..]);
+                    return Some(&text[index + 1..]);
                 }
             }
             _ => {}
@@ -159,7 +159,7 @@ fn without_comments(text: &str) -> String {
     loop {
         let line = rest.find("//");
         let block = rest.find("/*");
-        let (at, end) = match (line, block) {
+        let (start, end) = match (line, block) {
             (Some(line), block) if block.is_none_or(|block| line < block) => (line, "\n"),
             (_, Some(block)) => (block, "*/"),
             _ => {
@@ -167,8 +167,8 @@ fn without_comments(text: &str) -> String {
                 return kept;
             }
         };
-        kept.push_str(&rest[..at]);
-        rest = &rest[at + 2..];
+        kept.push_str(&rest[..start]);
+        rest = &rest[start + 2..];
         match rest.find(end) {
             Some(stop) => {
                 kept.push(' ');

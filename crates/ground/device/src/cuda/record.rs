@@ -100,8 +100,8 @@ impl Recorded {
     pub fn launch(&self) -> Result<()> {
         let _pass = self.memory.gate.pass_now("launching recorded work")?;
         if !self.current() {
-            let found = "a recording from before memory was given back";
-            return Err(Error::value("recorded work", "a current recording", found));
+            let given = "a recording from before memory was given back";
+            return Err(Error::value("recorded work", "a current recording", given));
         }
         self.graph.launch()
     }

@@ -53,9 +53,9 @@ impl Cuda {
         let mut place = own.scalar.mapped::<T>()?;
         let place = place.part(0, 1).ok_or_else(missing)?;
         work(own.words.view_mut(), place)?;
-        let found = own.scalar.values::<T>()?.first().copied().ok_or_else(missing)?;
+        let value = own.scalar.values::<T>()?.first().copied().ok_or_else(missing)?;
         *room = Some(own);
-        Ok(found)
+        Ok(value)
     }
 }
 

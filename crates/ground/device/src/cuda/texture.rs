@@ -223,8 +223,8 @@ impl Texture {
         let home = Home::of(&self.texels.memory);
         if values.home != home || T::KIND != self.layout.kind {
             let place = if values.home == home { "its own GPU" } else { "another device" };
-            let found = format!("{:?} on {place}", T::KIND);
-            return Err(Error::value("texture", format!("{:?} on its own GPU", self.layout.kind), found));
+            let given = format!("{:?} on {place}", T::KIND);
+            return Err(Error::value("texture", format!("{:?} on its own GPU", self.layout.kind), given));
         }
         let _pass = self.texels.memory.gate.pass();
         // SAFETY: the view holds as many texels as the texture.

@@ -31,14 +31,14 @@ fn candidates(folder: &Path, name: &str) -> Vec<PathBuf> {
         let file = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
         file[prefix.len()..].split('.').filter_map(|part| part.parse().ok()).collect()
     };
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&prefix)))
         .collect();
-    found.sort_by_key(|path| std::cmp::Reverse(version(path)));
-    found
+    paths.sort_by_key(|path| std::cmp::Reverse(version(path)));
+    paths
 }
 
 #[cfg(test)]

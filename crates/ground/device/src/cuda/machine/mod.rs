@@ -27,8 +27,8 @@ use super::{Program, TextureLayout, code, lock};
 
 /// The driver's name and description of an error.
 fn words(error: DriverError) -> String {
-    let text = |found: std::result::Result<&std::ffi::CStr, DriverError>| {
-        found.map_or_else(|_| format!("{:?}", error.0), |s| s.to_string_lossy().into_owned())
+    let text = |message: std::result::Result<&std::ffi::CStr, DriverError>| {
+        message.map_or_else(|_| format!("{:?}", error.0), |s| s.to_string_lossy().into_owned())
     };
     format!("{} ({})", text(error.error_string()), text(error.error_name()))
 }
@@ -261,7 +261,7 @@ unsafe impl Driver for Machine {
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
         // SAFETY: the context is current; all of the new memory is set.
         unsafe {
-            let at = cu::malloc_host(size, 0).map_err(|e| match e.0 {
+            let pointer = cu::malloc_host(size, 0).map_err(|e| match e.0 {
                 sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::Memory {
                     what: "pinned host memory".to_owned(),
                     needed: bytes,
@@ -269,15 +269,15 @@ unsafe impl Driver for Machine {
                 },
                 _ => failed("pinning host memory")(e),
             })?;
-            at.cast::<u8>().write_bytes(0, size);
-            Ok(at.cast())
+            pointer.cast::<u8>().write_bytes(0, size);
+            Ok(pointer.cast())
         }
     }
 
-    unsafe fn unpin(&self, at: *mut u8, _bytes: u64) {
+    unsafe fn unpin(&self, pointer: *mut u8, _bytes: u64) {
         if let Ok(_entered) = self.shared.enter() {
             // SAFETY: as the caller promises.
-            let _ = unsafe { cu::free_host(at.cast()) };
+            let _ = unsafe { cu::free_host(pointer.cast()) };
         }
     }
 
@@ -333,11 +333,11 @@ unsafe impl Driver for Machine {
         }
     }
 
-    unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {
+    unsafe fn pinned_address(&self, pointer: *mut u8) -> Result<u64> {
         let _entered = self.shared.enter()?;
         let mut address = 0;
         // SAFETY: a place to write to, and pinned memory as the caller promises.
-        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, at.cast(), 0) }
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, pointer.cast(), 0) }
             .result()
             .map_err(failed("mapping pinned memory"))?;
         Ok(address)
@@ -362,10 +362,10 @@ unsafe impl Driver for Machine {
             .map_err(failed("copying on the GPU"))
     }
 
-    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
+    unsafe fn set_bytes(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {
         let _entered = self.shared.enter()?;
         // SAFETY: as the caller promises.
-        unsafe { cu::memset_d8_async(at, byte, bytes as usize, self.shared.stream) }
+        unsafe { cu::memset_d8_async(address, byte, bytes as usize, self.shared.stream) }
             .map_err(failed("filling GPU memory"))
     }
 
@@ -405,8 +405,8 @@ unsafe impl Driver for Machine {
 
     fn seconds(&self, from: &dyn Event, to: &dyn Event) -> Result<f64> {
         let _entered = self.shared.enter()?;
-        let of = |event: &dyn Event| event.as_any().downcast_ref::<Mark>().map(|mark| mark.event);
-        let (Some(from), Some(to)) = (of(from), of(to)) else {
+        let event_of = |event: &dyn Event| event.as_any().downcast_ref::<Mark>().map(|mark| mark.event);
+        let (Some(from), Some(to)) = (event_of(from), event_of(to)) else {
             return Err(Error::value("event", "one of this device", "another device's"));
         };
         // SAFETY: both events live and were recorded.
@@ -459,19 +459,19 @@ unsafe impl Driver for Machine {
 }
 
 /// Whether CUDA can copy from this host address without its own buffer: pinned, registered or managed memory.
-fn known(at: *const u8) -> bool {
+fn known(pointer: *const u8) -> bool {
     let mut kind = 0u32;
     // SAFETY: the call writes the kind of memory to a local. An address that CUDA does not know only gives an
     // error.
-    let found = unsafe {
+    let status = unsafe {
         sys::cuPointerGetAttribute(
             (&raw mut kind).cast(),
             sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-            at as u64,
+            pointer as u64,
         )
     };
     // On Linux kernels that let GPUs read all host memory, pageable memory has no kind.
-    found.result().is_ok() && kind != 0
+    status.result().is_ok() && kind != 0
 }
 
 /// Whether a recording ended because of a call that cannot be recorded: `CUDA_ERROR_STREAM_CAPTURE_…`.

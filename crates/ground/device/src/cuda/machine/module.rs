@@ -152,17 +152,17 @@ unsafe impl Sync for Entry {}
 impl Entry {
     fn new(function: sys::CUfunction, shared: Arc<Shared>) -> Result<Self> {
         use sys::CUfunction_attribute as A;
-        let of = |which| {
+        let attribute_of = |which| {
             // SAFETY: the function belongs to a loaded module.
             unsafe { cu::function::get_function_attribute(function, which) }
                 .map(|value| u32::try_from(value).unwrap_or(0))
                 .map_err(failed("reading a kernel's needs"))
         };
         let resources = Resources {
-            registers: of(A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-            shared: of(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-            local: of(A::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            threads: of(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            registers: attribute_of(A::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            shared: attribute_of(A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local: attribute_of(A::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            threads: attribute_of(A::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         };
         let most = attribute_of_current(
             sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
@@ -178,7 +178,7 @@ impl Entry {
             }
             .map_err(failed("asking for shared memory"))?;
         }
-        let waits = of(A::CU_FUNC_ATTRIBUTE_PTX_VERSION)? >= 90;
+        let waits = attribute_of(A::CU_FUNC_ATTRIBUTE_PTX_VERSION)? >= 90;
         Ok(Self { function, resources, waits, shared })
     }
 }

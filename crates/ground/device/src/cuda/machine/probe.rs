@@ -127,22 +127,22 @@ pub(super) fn attribute(device: sys::CUdevice, which: sys::CUdevice_attribute) -
 
 pub(super) fn properties(device: sys::CUdevice) -> Result<Properties> {
     use sys::CUdevice_attribute as A;
-    let of = |which| attribute(device, which);
+    let value = |which| attribute(device, which);
     Ok(Properties {
         name: cu::device::get_name(device).map_err(failed("reading the GPU's name"))?,
         capability: (
-            of(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            of(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            value(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            value(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ),
-        multiprocessors: of(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        multiprocessors: value(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         // SAFETY: the device was found before.
         memory: unsafe { cu::device::total_mem(device) }.map_err(failed("reading the GPU's memory"))? as u64,
-        cache: of(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
-        threads_per_block: of(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        threads_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
-        shared_per_block: of(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-        shared_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
-        registers_per_multiprocessor: of(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+        cache: value(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+        threads_per_block: value(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        threads_per_multiprocessor: value(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+        shared_per_block: value(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        shared_per_multiprocessor: value(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+        registers_per_multiprocessor: value(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
         driver: driver_version(),
     })
 }

@@ -96,14 +96,14 @@ impl Staging {
         on_each(&shared, self.lanes(from.len())?, |lane| {
             for buffer in (0..2).cycle() {
                 let buffer = &mut lane[buffer];
-                let at = next.fetch_add(CHUNK, Ordering::Relaxed);
-                let Some(rest) = from.get(at..).filter(|rest| !rest.is_empty()) else { break };
+                let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+                let Some(rest) = from.get(start..).filter(|rest| !rest.is_empty()) else { break };
                 let chunk = &rest[..rest.len().min(CHUNK)];
                 let staged = buffer.bytes(chunk.len())?;
                 staged.copy_from_slice(chunk);
                 // SAFETY: as the caller promises; the buffer stays as it is until its event has come.
                 unsafe {
-                    cu::memcpy_htod_async(to + at as u64, staged, shared.stream)?;
+                    cu::memcpy_htod_async(to + start as u64, staged, shared.stream)?;
                     cu::event::record(buffer.done, shared.stream)?;
                 }
             }
