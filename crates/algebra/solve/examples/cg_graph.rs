@@ -12,7 +12,7 @@ use rayspin_core::{C32, Monitor, Result, Trajectory};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_linop::{FiniteDifference, LinearOp, SenseToeplitz, ToeplitzNormal, random};
 use rayspin_solve::{
-    CgOptions, LanczosOptions, LeastSquaresOptions, Watch, largest_eigenvalue, least_squares,
+    CgOptions, LanczosOptions, LeastSquaresOptions, Regularisation, Watch, largest_eigenvalue, least_squares,
 };
 
 /// Iterations of a reconstruction, and of one whose further iterations are timed.
@@ -43,14 +43,15 @@ impl Problem {
         };
         let points = Array2::from_shape_fn((2 * n * spokes, 2), |(i, d)| along(i % (2 * n), i / (2 * n))[d]);
         let trajectory = Trajectory::from_cycles_per_fov(points)?;
-        let at = |v: usize| (v as f64 + 0.5) / n as f64 - 0.5;
+        let position = |v: usize| (v as f64 + 0.5) / n as f64 - 0.5;
         let map = |j: usize, y: f64, x: f64| {
             let angle = 2.0 * PI * j as f64 / coils as f64;
             let apart = (y - 0.6 * angle.sin()).powi(2) + (x - 0.6 * angle.cos()).powi(2);
             C32::from_polar((-2.0 * apart).exp() as f32, angle as f32)
         };
         let voxels = n * n;
-        let maps = (0..coils * voxels).map(|i| map(i / voxels, at(i % voxels / n), at(i % n))).collect();
+        let maps =
+            (0..coils * voxels).map(|i| map(i / voxels, position(i % voxels / n), position(i % n))).collect();
         let maps = Array::from_vec(device, &[coils, n, n], maps)?;
         let toeplitz = ToeplitzNormal::exact(device, &[], &trajectory, None, &[n, n])?;
         let normal = SenseToeplitz::new(maps, toeplitz.toeplitz().clone())?;
@@ -69,14 +70,14 @@ impl Problem {
         let silent = Monitor::silent();
         // Enough of it that the residual falls on, and no iteration is left out.
         let lambda = 1e-6;
-        let mut found = None;
+        let mut result = None;
         let mut run = || {
-            found = Some(match how {
+            result = Some(match how {
                 How::Watched => least_squares(
                     &self.normal,
                     &self.rhs,
                     None,
-                    (lambda, &[&*self.smooth]),
+                    Regularisation::new(lambda, &[&*self.smooth]),
                     &options,
                     Watch::from(&silent).with_observer(&mut |_| Ok(())),
                 )?,
@@ -84,7 +85,7 @@ impl Problem {
                     &self.normal,
                     &self.rhs,
                     None,
-                    (lambda, &[&*self.smooth]),
+                    Regularisation::new(lambda, &[&*self.smooth]),
                     &options,
                     &silent,
                 )?,
@@ -102,15 +103,15 @@ impl Problem {
                 start.elapsed().as_secs_f64()
             }
         };
-        let Some(found) = found else { return Ok((seconds, Vec::new(), 0)) };
-        if found.cg.iterations < iterations {
+        let Some(result) = result else { return Ok((seconds, Vec::new(), 0)) };
+        if result.cg.iterations < iterations {
             println!(
                 "only {} of {iterations} iterations: {:?}",
-                found.cg.iterations,
-                found.cg.residuals.last()
+                result.cg.iterations,
+                result.cg.residuals.last()
             );
         }
-        Ok((seconds, found.cg.solution.to_vec()?, found.cg.replayed))
+        Ok((seconds, result.cg.solution.to_vec()?, result.cg.replayed))
     }
 }
 

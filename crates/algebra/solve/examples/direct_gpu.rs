@@ -13,30 +13,30 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::toeplitz::Toeplitz;
 use rayspin_kernels::{nudft, nufft};
 use rayspin_linop::ToeplitzNormal;
-use rayspin_solve::{CgOptions, LeastSquaresOptions, least_squares};
+use rayspin_solve::{CgOptions, LeastSquaresOptions, Regularisation, least_squares};
 
 /// Directions spread evenly over the sphere (two golden means), points along each from one end to the other.
 fn kooshball(n: usize, samples: usize) -> Result<Trajectory> {
     let points = 2 * n;
-    let at = |i: usize| {
+    let point = |i: usize| {
         let (spoke, s) = ((i / points) as f64, (i % points) as f64);
         let (z, angle) = ((spoke * 0.465_571_231_876_77) % 1.0, 2.0 * PI * (spoke * 0.682_327_803_828_02));
         let (r, k) = ((1.0 - z * z).sqrt(), s / 2.0 - n as f64 / 2.0);
         [k * r * angle.cos(), k * r * angle.sin(), k * z]
     };
-    Trajectory::from_cycles_per_fov(Array2::from_shape_fn((samples, 3), |(i, d)| at(i)[d]))
+    Trajectory::from_cycles_per_fov(Array2::from_shape_fn((samples, 3), |(i, d)| point(i)[d]))
 }
 
 /// Three balls.
 fn phantom(n: usize) -> Vec<C32> {
-    let at = |i: usize| (i as f64 + 0.5) / n as f64 - 0.5;
+    let position = |i: usize| (i as f64 + 0.5) / n as f64 - 0.5;
     let ball = |p: [f64; 3], c: [f64; 3], r: f64| {
         let apart: f64 = p.iter().zip(c).map(|(p, c)| (p - c) * (p - c)).sum();
         if apart < r * r { 1.0f32 } else { 0.0 }
     };
     (0..n * n * n)
         .map(|i| {
-            let p = [at(i / n / n), at(i / n % n), at(i % n)];
+            let p = [position(i / n / n), position(i / n % n), position(i % n)];
             let value = ball(p, [0.0; 3], 0.42) - 0.6 * ball(p, [0.1, -0.1, 0.05], 0.15)
                 + 0.8 * ball(p, [-0.2, 0.15, -0.1], 0.06);
             value.into()
@@ -90,9 +90,11 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         // Not the largest eigenvalue, which the published solver does not look for: a number of its size, for
         // λ.
         let options = LeastSquaresOptions { largest_eigenvalue: Some(samples as f64), ..options };
-        let found = least_squares(&normal, &rhs, None, (1e-6, &[]), &options, &Monitor::silent())?.cg;
+        let result =
+            least_squares(&normal, &rhs, None, Regularisation::new(1e-6, &[]), &options, &Monitor::silent())?
+                .cg;
         lap(&device)?;
-        let image = found.solution.to_vec()?;
+        let image = result.solution.to_vec()?;
         let apart: f64 = image.iter().zip(&truth).map(|(a, b)| f64::from((a - b).norm_sqr())).sum();
         let size: f64 = truth.iter().map(|v| f64::from(v.norm_sqr())).sum();
         let times: Vec<String> = seconds.iter().map(|s| format!("{s:.4}")).collect();
@@ -100,7 +102,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             "| {run} | {} | {:.4} | {:.1e} | {:.3} |",
             times.join(" | "),
             seconds.iter().sum::<f64>(),
-            found.residuals.last().copied().unwrap_or(1.0),
+            result.residuals.last().copied().unwrap_or(1.0),
             (apart / size).sqrt()
         );
     }

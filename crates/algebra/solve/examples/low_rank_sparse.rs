@@ -47,18 +47,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let options = LowRankSparseOptions { low_rank, sparse, ..LowRankSparseOptions::default() };
                 let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue: 1.0 };
                 let start = Instant::now();
-                let found = low_rank_plus_sparse(&problem, &options, &Monitor::silent())?;
+                let result = low_rank_plus_sparse(&problem, &options, &Monitor::silent())?;
                 let seconds = start.elapsed().as_secs_f64();
-                let size = vector::norm_squared(&found.sparse)?;
-                let within = found.sparse.cpu().iter().zip(&spot).filter(|(_, spot)| **spot);
+                let size = vector::norm_squared(&result.sparse)?;
+                let within = result.sparse.cpu().iter().zip(&spot).filter(|(_, spot)| **spot);
                 let within: f64 = within.map(|(v, _)| f64::from(v.norm_sqr())).sum();
                 println!(
                     "{low_rank:<6} {sparse:<6} {:.3}  {:<5} {:<9.3} {:<14.2} {:<11} {seconds:.2}",
-                    apart(found.solution.cpu(), &truth),
-                    found.rank,
-                    (size / vector::norm_squared(&found.low_rank)?).sqrt(),
+                    apart(result.solution.cpu(), &truth),
+                    result.rank,
+                    (size / vector::norm_squared(&result.low_rank)?).sqrt(),
                     within / size.max(f64::MIN_POSITIVE),
-                    found.residuals.len(),
+                    result.residuals.len(),
                 );
             }
         }

@@ -11,7 +11,7 @@ use rayspin_device::{Array, Device};
 use rayspin_kernels::nufft;
 use rayspin_linop::{FiniteDifference, LinearOp, SenseNufft, SenseToeplitz, ToeplitzNormal};
 use rayspin_solve::{
-    CgOptions, LanczosOptions, LeastSquaresOptions, Watch, largest_eigenvalue, least_squares,
+    CgOptions, LanczosOptions, LeastSquaresOptions, Regularisation, Watch, largest_eigenvalue, least_squares,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,19 +26,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let points = Array2::from_shape_fn((2 * n * spokes, 2), |(i, d)| along(i % (2 * n), i / (2 * n))[d]);
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
-    let at = |v: usize| (v as f64 + 0.5) / n as f64 - 0.5;
+    let position = |v: usize| (v as f64 + 0.5) / n as f64 - 0.5;
     let map = |j: usize, y: f64, x: f64| {
         let angle = 2.0 * PI * j as f64 / coils as f64;
         let apart = (y - 0.6 * angle.sin()).powi(2) + (x - 0.6 * angle.cos()).powi(2);
         C32::from_polar((-2.0 * apart).exp() as f32, angle as f32)
     };
     let voxels = n * n;
-    let maps = (0..coils * voxels).map(|i| map(i / voxels, at(i % voxels / n), at(i % n))).collect();
+    let maps =
+        (0..coils * voxels).map(|i| map(i / voxels, position(i % voxels / n), position(i % n))).collect();
     let maps = std::sync::Arc::new(Array::from_vec(&device, &[coils, n, n], maps)?);
     let disc = |y: f64, x: f64, r: f64| if y * y + x * x < r * r { 1.0f32 } else { 0.0 };
     let object =
         |y: f64, x: f64| disc(y, x, 0.4) - 0.5 * disc(y - 0.1, x, 0.15) + disc(y + 0.2, x + 0.1, 0.05);
-    let truth = (0..voxels).map(|i| object(at(i / n), at(i % n)).into()).collect();
+    let truth = (0..voxels).map(|i| object(position(i / n), position(i % n)).into()).collect();
     let truth = Array::from_vec(&device, &[n, n], truth)?;
 
     let plan = nufft::Nufft::new(&device, &trajectory, &[n, n], &nufft::Options::tolerance(1e-5))?;
@@ -59,13 +60,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let long = LanczosOptions { max_iterations: 3000, tolerance: 1e-12, seed: 0 };
     let exact = largest_eigenvalue(&normal, &device, &long)?.value;
     for tolerance in [1e-2, 1e-3, 1e-4] {
-        let found =
+        let eigenvalue =
             largest_eigenvalue(&normal, &device, &LanczosOptions { tolerance, ..LanczosOptions::default() })?;
         println!(
             "L to {tolerance:.0e}: {} iterations, {:+.2e} off, bound {:.2e}",
-            found.iterations,
-            found.value / exact - 1.0,
-            found.residual / exact
+            eigenvalue.iterations,
+            eigenvalue.value / exact - 1.0,
+            eigenvalue.residual / exact
         );
     }
     let smooth = FiniteDifference::new(&[n, n])?.normal_op();
@@ -79,11 +80,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut errors = Vec::new();
         let parts: &[&dyn LinearOp<C32>] = &[&smooth];
         let silent = Monitor::silent();
-        let found = least_squares(
+        let result = least_squares(
             &normal,
             &rhs,
             None,
-            (lambda, parts),
+            Regularisation::new(lambda, parts),
             &options,
             Watch::<C32>::from(&silent).with_observer(&mut |step| {
                 let pairs = step.solution.cpu().iter().zip(truth.cpu());
@@ -95,12 +96,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         )?;
         println!(
             "λ {lambda:<6} {} iterations in {:.1} ms, residual {:.2e}, error after 5, 10, 30: {:.3} {:.3} {:.3}",
-            found.cg.iterations,
+            result.cg.iterations,
             start.elapsed().as_secs_f64() * 1e3,
-            found.cg.residuals.last().copied().unwrap_or(f64::NAN),
+            result.cg.residuals.last().copied().unwrap_or(f64::NAN),
             errors[4],
             errors[9],
-            errors[found.cg.iterations - 1]
+            errors[result.cg.iterations - 1]
         );
     }
     Ok(())

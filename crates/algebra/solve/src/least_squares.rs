@@ -26,11 +26,26 @@ pub struct LeastSquaresResult<S: Scalar> {
     pub largest_eigenvalue: Eigenvalue,
 }
 
+/// λ Σ_i W_iᴴW_i, with λ relative to the largest eigenvalue of the normal operator.
+#[derive(Clone, Copy)]
+pub struct Regularisation<'a, S: Scalar> {
+    /// λ, 0 or more.
+    pub lambda: f64,
+    /// The W_iᴴW_i: the forward maps of Hermitian positive semidefinite operators such as
+    /// [`normal_op`](rayspin_linop::LinearOp::normal_op)s. An empty list means W = 1 (Tikhonov).
+    pub operators: &'a [&'a dyn LinearOp<S>],
+}
+
+impl<'a, S: Scalar> Regularisation<'a, S> {
+    /// λ and the operators.
+    pub fn new(lambda: f64, operators: &'a [&'a dyn LinearOp<S>]) -> Self {
+        Self { lambda, operators }
+    }
+}
+
 /// Solves (FᴴF + λ L Σ_i W_iᴴW_i) ρ = Fᴴd, where L is the largest eigenvalue of FᴴF.
 ///
-/// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, `rhs` is Fᴴd, and `regularisers` are
-/// the W_iᴴW_i (the forward maps of Hermitian positive semidefinite operators such as
-/// [`normal_op`](rayspin_linop::LinearOp::normal_op)s); an empty list means W = 1 (Tikhonov). With λ = 0
+/// This is the minimum of ‖Fρ − d‖² + λL Σ_i ‖W_iρ‖². `normal` is FᴴF, and `rhs` is Fᴴd. With λ = 0
 /// nothing is added.
 ///
 /// The iteration begins at `start` (a ρ), or at 0.
@@ -46,7 +61,7 @@ pub struct LeastSquaresResult<S: Scalar> {
 /// use rayspin_core::Monitor;
 /// use rayspin_device::Device;
 /// use rayspin_linop::{Fourier, LinearOp, Sense, random};
-/// use rayspin_solve::{LeastSquaresOptions, least_squares};
+/// use rayspin_solve::{LeastSquaresOptions, Regularisation, least_squares};
 ///
 /// let device = Device::cpu()?;
 /// let maps = random::<f32>(&device, &[4, 8, 8], 1)?; // [coil, y, x]
@@ -55,8 +70,9 @@ pub struct LeastSquaresResult<S: Scalar> {
 /// let rhs = encode.adjoint(&encode.forward(&image)?)?;
 /// let mut options = LeastSquaresOptions::default();
 /// (options.cg.max_iterations, options.cg.tolerance) = (100, 1e-6);
-/// let found = least_squares(&encode.normal_op(), &rhs, None, (0.0, &[]), &options, &Monitor::silent())?;
-/// let solution = found.cg.solution.to_vec()?;
+/// let none = Regularisation::new(0.0, &[]);
+/// let result = least_squares(&encode.normal_op(), &rhs, None, none, &options, &Monitor::silent())?;
+/// let solution = result.cg.solution.to_vec()?;
 /// assert!(solution.iter().zip(&image.to_vec()?).all(|(a, b)| (a - b).norm() < 1e-2));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
@@ -64,10 +80,11 @@ pub fn least_squares<'w, S: Scalar>(
     normal: &dyn LinearOp<S>,
     rhs: &Array<S>,
     start: Option<&Array<S>>,
-    (lambda, regularisers): (f64, &[&dyn LinearOp<S>]),
+    regularisation: Regularisation<'_, S>,
     options: &LeastSquaresOptions,
     watch: impl Into<Watch<'w, S>>,
 ) -> Result<LeastSquaresResult<S>> {
+    let Regularisation { lambda, operators: regularisers } = regularisation;
     if !(lambda.is_finite() && lambda >= 0.0) {
         return Err(Error::value("λ of least squares", "0 or more", lambda));
     }

@@ -20,7 +20,7 @@ pub use cg::{CgOptions, CgResult, cg};
 pub use fista::{FistaOptions, FistaResult, fista};
 pub use frames::{NuclearNorm, TemporalFourier};
 pub use lanczos::{Eigenvalue, LanczosOptions, largest_eigenvalue, largest_eigenvalue_from};
-pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, least_squares};
+pub use least_squares::{LeastSquaresOptions, LeastSquaresResult, Regularisation, least_squares};
 pub use low_rank_sparse::{
     LowRankSparseOptions, LowRankSparseResult, low_rank_plus_sparse, low_rank_plus_sparse_memory,
 };

@@ -14,7 +14,9 @@ use rayspin_kernels::{nudft, toeplitz, vector};
 use rayspin_linop::{
     Diagonal, FiniteDifference, LinearOp, OffResonanceToeplitz, SenseToeplitz, ToeplitzNormal, random,
 };
-use rayspin_solve::{CgOptions, CgResult, LeastSquaresOptions, Step, Watch, cg, least_squares};
+use rayspin_solve::{
+    CgOptions, CgResult, LeastSquaresOptions, Regularisation, Step, Watch, cg, least_squares,
+};
 
 /// The devices to test on, recording what is repeated three times: not worth it, but the same.
 fn devices() -> Vec<Device> {
@@ -206,7 +208,16 @@ fn regularised_least_squares_are_recorded_whole() {
         let options = LeastSquaresOptions { cg: options(8, 0.0), ..LeastSquaresOptions::default() };
         let run = |yes: bool| {
             graphs(&device, yes);
-            least_squares(&normal, &rhs, None, (1e-3, &[&smooth]), &options, &Monitor::silent()).unwrap().cg
+            least_squares(
+                &normal,
+                &rhs,
+                None,
+                Regularisation::new(1e-3, &[&smooth]),
+                &options,
+                &Monitor::silent(),
+            )
+            .unwrap()
+            .cg
         };
         let (without, with) = (run(false), run(true));
         assert_eq!(with.solution.to_vec().unwrap(), without.solution.to_vec().unwrap());
@@ -219,7 +230,7 @@ fn regularised_least_squares_are_recorded_whole() {
             &normal,
             &rhs,
             None,
-            (1e-3, &[&smooth]),
+            Regularisation::new(1e-3, &[&smooth]),
             &options,
             Watch::from(&silent).with_observer(&mut |step| {
                 last = Some(step.solution.to_vec()?);

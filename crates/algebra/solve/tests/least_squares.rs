@@ -11,7 +11,7 @@ use num_complex::Complex;
 use rayspin_core::{C64, Error, Monitor, Real};
 use rayspin_device::{Array, Device};
 use rayspin_linop::{FiniteDifference, Fourier, Identity, LinearOp, SamplingMask, Scaled, Sense, random};
-use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, Watch, least_squares};
+use rayspin_solve::{CgOptions, LanczosOptions, LeastSquaresOptions, Regularisation, Watch, least_squares};
 
 fn tight() -> LeastSquaresOptions {
     LeastSquaresOptions {
@@ -42,7 +42,8 @@ fn the_regularised_equation_is_solved() {
             Dense::<f64>::new(matrix).solve(&wide(&b))
         };
         let run = |parts: &[&dyn LinearOp<Complex<f64>>]| {
-            least_squares(&normal, &b, None, (lambda, parts), &tight(), &Monitor::silent()).unwrap()
+            least_squares(&normal, &b, None, Regularisation::new(lambda, parts), &tight(), &Monitor::silent())
+                .unwrap()
         };
         let found = run(&[&w1, &w2]);
         assert!(found.cg.converged);
@@ -83,8 +84,15 @@ fn gains<R: Real>(allowed: f64) {
             ..LeastSquaresOptions::default()
         };
         let normal = op.normal_op();
-        let found =
-            least_squares(&normal, &rhs, None, (0.02, &[&smooth]), &options, &Monitor::silent()).unwrap();
+        let found = least_squares(
+            &normal,
+            &rhs,
+            None,
+            Regularisation::new(0.02, &[&smooth]),
+            &options,
+            &Monitor::silent(),
+        )
+        .unwrap();
         wide(&found.cg.solution)
     };
     let plain = solve(1.0, 1.0);
@@ -119,8 +127,15 @@ fn lambda_means_the_same_at_any_matrix_size() {
         let rhs = unscaled.adjoint(&data).unwrap();
         let smooth = FiniteDifference::new(&[n, n]).unwrap().normal_op();
         let normal = unscaled.normal_op();
-        let found =
-            least_squares(&normal, &rhs, None, (lambda, &[&smooth]), &tight(), &Monitor::silent()).unwrap();
+        let found = least_squares(
+            &normal,
+            &rhs,
+            None,
+            Regularisation::new(lambda, &[&smooth]),
+            &tight(),
+            &Monitor::silent(),
+        )
+        .unwrap();
         assert!((found.largest_eigenvalue.value / (n * n) as f64 - 1.0).abs() < 1e-9);
         let (solution, truth) = (wide(&found.cg.solution), wide(&truth));
         let factor = solution.iter().zip(&truth).map(|(a, b)| (a * b).re).sum::<f64>()
@@ -145,7 +160,8 @@ fn a_start_and_the_objective_are_at_the_scale_of_the_result() {
     let run = |start: Option<&Array<C64>>, iterations: usize| {
         let cg = CgOptions { max_iterations: iterations, tolerance: 1e-9 };
         let options = LeastSquaresOptions { cg, ..tight() };
-        least_squares(&normal, &rhs, start, (0.1, &[]), &options, &Monitor::silent()).unwrap()
+        least_squares(&normal, &rhs, start, Regularisation::new(0.1, &[]), &options, &Monitor::silent())
+            .unwrap()
     };
     let found = run(None, 300);
     let weight = 0.1 * found.largest_eigenvalue.value;
@@ -178,7 +194,7 @@ fn observers_see_images_at_the_scale_of_the_result() {
         &normal,
         &rhs,
         None,
-        (0.1, &[]),
+        Regularisation::new(0.1, &[]),
         &options,
         Watch::from(&silent).with_observer(&mut |step| {
             last = step.solution.cpu().to_vec();
@@ -197,7 +213,14 @@ fn bad_problems_are_refused() {
                b: &Array<C64>,
                lambda: f64,
                parts: &[&dyn LinearOp<Complex<f64>>]| {
-        least_squares(normal, b, None, (lambda, parts), &LeastSquaresOptions::default(), &Monitor::silent())
+        least_squares(
+            normal,
+            b,
+            None,
+            Regularisation::new(lambda, parts),
+            &LeastSquaresOptions::default(),
+            &Monitor::silent(),
+        )
     };
     for lambda in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(run(&one, &b, lambda, &[]), Err(Error::Value { .. })));

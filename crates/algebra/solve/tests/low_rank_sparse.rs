@@ -227,7 +227,8 @@ fn plain(
     normal: &Dense<f32>,
     frames: usize,
     b: &[C64],
-    (low_rank, sparse): (f64, f64),
+    low_rank: f64,
+    sparse: f64,
     iterations: usize,
 ) -> (Vec<C64>, Vec<C64>, f64) {
     let (mut l, mut s) = (b.to_vec(), vec![C64::default(); b.len()]);
@@ -268,8 +269,8 @@ fn the_solution_is_that_of_the_plain_iteration_in_f64() {
         let s = sizes[(0.99 * b.len() as f64).ceil() as usize - 1];
         let scaled: Vec<C64> = b.iter().map(|v| v / s).collect();
         let sigma = lowered(shape[0], &scaled, 0.0).2[0];
-        let lambdas = (low_rank * sigma, sparse);
-        let (l, other, objective) = plain(&op.dense, shape[0], &scaled, lambdas, 4000);
+        let nuclear = low_rank * sigma;
+        let (l, other, objective) = plain(&op.dense, shape[0], &scaled, nuclear, sparse, 4000);
         let zeros = |x: &[C64]| x.iter().all(|v| v.norm() < 1e-9);
         assert!(!zeros(&l) && !zeros(&other), "both parts are there");
         for device in rayspin_emu::devices().unwrap() {

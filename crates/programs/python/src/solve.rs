@@ -11,7 +11,7 @@ use rayspin::kernels::vector::norm_squared;
 use rayspin::linop::{LinearOp, Normal, Op};
 use rayspin::solve::{
     CgOptions, Distance, FistaOptions, LanczosOptions, LeastSquaresOptions, PdhgOptions, Problem, Proximal,
-    Step, Term, Watch,
+    Regularisation, Step, Term, Watch,
 };
 
 use crate::call::{self, attached};
@@ -255,8 +255,9 @@ pub(crate) fn least_squares(
             let squares: Vec<_> = squares.iter().map(|w| w as &dyn LinearOp<_>).collect();
             let options = LeastSquaresOptions { cg, largest_eigenvalue, ..LeastSquaresOptions::default() };
             let rhs = op.adjoint(y)?;
+            let regularisation = Regularisation::new(weight, &squares);
             let found =
-                rayspin::solve::least_squares(&normal, &rhs, start, (weight, &squares), &options, watch)?;
+                rayspin::solve::least_squares(&normal, &rhs, start, regularisation, &options, watch)?;
             let size = norm_squared(y)?;
             let course = Course {
                 residuals: found.cg.residuals,

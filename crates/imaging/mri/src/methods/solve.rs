@@ -6,7 +6,9 @@ use rayspin_device::Array;
 use rayspin_kernels::variant::Work;
 use rayspin_linop::LinearOp;
 use rayspin_run::{Bytes, Cost, Memory};
-use rayspin_solve::{CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, Step, Watch, least_squares};
+use rayspin_solve::{
+    CgOptions, Eigenvalue, LanczosOptions, LeastSquaresOptions, Regularisation, Step, Watch, least_squares,
+};
 
 use super::penalty::Quadratic;
 use crate::encoding::{Observer, Solve, Spec};
@@ -65,7 +67,8 @@ impl Conjugate {
         if watched {
             watch = watch.with_observer(&mut show);
         }
-        let result = least_squares(operator, rhs, None, (lambda, &penalties), &options, watch)?;
+        let result =
+            least_squares(operator, rhs, None, Regularisation::new(lambda, &penalties), &options, watch)?;
         let remaining = result.cg.remaining();
         let rayspin_solve::CgResult { solution, residuals, converged, .. } = result.cg;
         Ok(Found { image: solution, residuals, converged, remaining })
