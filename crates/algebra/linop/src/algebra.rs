@@ -250,16 +250,16 @@ impl<S: Scalar> Stack<S> {
         out: &mut Array<S>,
         mut apply: impl FnMut(&Op<S>, usize, &mut Array<S>) -> Result<()>,
     ) -> Result<()> {
-        let mut at = 0;
+        let mut start = 0;
         for (i, op) in self.ops.iter().enumerate() {
             if i == 0 {
-                apply(op, at, out)?;
+                apply(op, start, out)?;
             } else {
                 let mut term = self.scratch.take(out.device(), out.shape())?;
-                apply(op, at, &mut term)?;
+                apply(op, start, &mut term)?;
                 vector::axpy(1.0.into(), &term, out)?;
             }
-            at += voxels(op.range())?;
+            start += voxels(op.range())?;
         }
         Ok(())
     }
@@ -277,21 +277,21 @@ impl<S: Scalar> LinearOp<S> for Stack<S> {
     }
     fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;
-        let mut at = 0;
+        let mut start = 0;
         for op in &self.ops {
             let mut part = self.scratch.take(x.device(), op.range())?;
             op.forward_into(x, &mut part)?;
-            vector::copy_part(&part, 0, y, at, part.len())?;
-            at += part.len();
+            vector::copy_part(&part, 0, y, start, part.len())?;
+            start += part.len();
         }
         Ok(())
     }
     fn adjoint_into(&self, y: &Array<S>, x: &mut Array<S>) -> Result<()> {
         self.check_adjoint(y, x)?;
-        self.gather(x, |op, at, out| {
+        self.gather(x, |op, start, out| {
             let mut part = self.scratch.take(y.device(), op.range())?;
             let len = part.len();
-            vector::copy_part(y, at, &mut part, 0, len)?;
+            vector::copy_part(y, start, &mut part, 0, len)?;
             op.adjoint_into(&part, out)
         })
     }

@@ -99,14 +99,14 @@ impl<S: Scalar> Diagonal<S> {
     }
 }
 
-fn expect_trailing(what: &str, shape: &[usize], found: &[usize]) -> Result<()> {
-    if shape.ends_with(found) {
+fn expect_trailing(what: &str, shape: &[usize], actual: &[usize]) -> Result<()> {
+    if shape.ends_with(actual) {
         return Ok(());
     }
     Err(Error::Shape {
         what: what.to_owned(),
         expected: format!("the trailing axes of {}", format_shape(shape)),
-        found: format_shape(found),
+        found: format_shape(actual),
     })
 }
 

@@ -41,8 +41,8 @@ impl<S: Scalar> BlockDiagonal<S> {
             expect_shape("domain of a block", first.domain(), block.domain())?;
             expect_shape("range of a block", first.range(), block.range())?;
         }
-        let all = |shape: &[usize]| [&[blocks.len()], shape].concat();
-        let (domain, range) = (all(first.domain()), all(first.range()));
+        let stacked = |shape: &[usize]| [&[blocks.len()], shape].concat();
+        let (domain, range) = (stacked(first.domain()), stacked(first.range()));
         Ok(Self { blocks, domain, range, from: Scratch::default(), to: Scratch::default() })
     }
 

@@ -78,13 +78,13 @@ impl<R: Real> LinearOp<Complex<R>> for GridNormal<R> {
             return self.project(&mut images, y);
         };
         y.fill(Complex::new(R::zero(), R::zero()))?;
-        maps.each(self.batch, |coils, maps, at| {
+        maps.each(self.batch, |coils, maps, taken| {
             let shape = [&[coils.len()], x.shape()].concat();
             let mut images = self.scratch.take(x.device(), &shape)?;
             let mut between = self.scratch.take(x.device(), &shape)?;
-            sensitivity::expand_coils(maps, at.clone(), x, &mut images)?;
+            sensitivity::expand_coils(maps, taken.clone(), x, &mut images)?;
             self.project(&mut images, &mut between)?;
-            sensitivity::combine_coils_add(maps, at, &between, y)
+            sensitivity::combine_coils_add(maps, taken, &between, y)
         })
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {

@@ -114,8 +114,8 @@ impl<R: Real> CoilMaps<R> {
         }
     }
 
-    /// Calls `work(coils, maps, at)` with one range of at most `batch` coils after another. `maps` `[row,
-    /// image…]` holds the maps of these coils in the rows `at`. If maps are copied, threads take turns.
+    /// Calls `work(coils, maps, taken)` with one range of at most `batch` coils after another. `maps` `[row,
+    /// image…]` holds the maps of these coils in the rows `taken`. If maps are copied, threads take turns.
     /// `work` must not use these maps itself.
     ///
     /// Errors: errors of `work` and of the device; maps are copied while work is being recorded.
@@ -168,8 +168,8 @@ impl<R: Real> CoilMaps<R> {
     ) -> Result<()> {
         let (first, shape) = (coils.start, self.shape().get(1..).unwrap_or_default());
         expect_shape("coil images", &[&[coils.len()], shape].concat(), images.shape())?;
-        self.each_of(coils, None, |coils, maps, at| {
-            sensitivity::combine_rows_add(maps, at, images, coils.start - first..coils.end - first, image)
+        self.each_of(coils, None, |coils, maps, taken| {
+            sensitivity::combine_rows_add(maps, taken, images, coils.start - first..coils.end - first, image)
         })
     }
 
@@ -197,9 +197,9 @@ impl<R: Real> CoilMaps<R> {
         for (part, to) in values.chunks_mut(part_len.max(1)).enumerate() {
             maps.parts.read(part, |from| to.copy_from_slice(&from[..to.len()]))?;
         }
-        let found = values.len();
+        let count = values.len();
         ArrayD::from_shape_vec(IxDyn(&maps.shape), values)
-            .map_err(|_| Error::shape("coil sensitivities", &[len], &[found]))
+            .map_err(|_| Error::shape("coil sensitivities", &[len], &[count]))
     }
 
     /// [`CoilMaps::to_host`], without a copy if a CPU holds the maps and nothing else shares them.
@@ -302,8 +302,8 @@ impl<R: Real> MapsBuilder<R> {
         &self.device
     }
 
-    /// Sets the `voxels` of the images of `coils` from `from` `[taken, …]`, starting at element `at` of each
-    /// coil.
+    /// Sets the `voxels` of the images of `coils` from `from` `[taken, …]`, starting at element `offset` of
+    /// each coil.
     ///
     /// Errors: coils or voxels that do not exist; another device.
     pub fn put(
@@ -311,18 +311,18 @@ impl<R: Real> MapsBuilder<R> {
         coils: Range<usize>,
         voxels: Range<usize>,
         from: &Array<Complex<R>>,
-        at: usize,
+        offset: usize,
     ) -> Result<()> {
-        let row = self.row(&coils, &voxels, from.len(), at)?;
-        let (all, len) = (self.voxels, voxels.len());
+        let row = self.row(&coils, &voxels, from.len(), offset)?;
+        let (each, len) = (self.voxels, voxels.len());
         for (taken, coil) in coils.enumerate() {
-            let from_at = taken * row + at;
+            let from_at = taken * row + offset;
             match &mut self.making {
                 Making::Resident(maps) => {
-                    vector::copy_part(from, from_at, maps, coil * all + voxels.start, len)?;
+                    vector::copy_part(from, from_at, maps, coil * each + voxels.start, len)?;
                 }
                 Making::Host { batch, parts } => {
-                    let start = coil % *batch * all + voxels.start;
+                    let start = coil % *batch * each + voxels.start;
                     from.send_part(from_at, &mut parts[coil / *batch], start..start + len)?;
                 }
             }
@@ -330,21 +330,22 @@ impl<R: Real> MapsBuilder<R> {
         Ok(())
     }
 
-    /// Copies the `voxels` of all coils' images to `to` `[coil, …]`, starting at element `at` of each coil.
+    /// Copies the `voxels` of all coils' images to `to` `[coil, …]`, starting at element `offset` of each
+    /// coil.
     ///
     /// Errors: voxels that do not exist; another device.
-    pub fn get(&mut self, voxels: Range<usize>, to: &mut Array<Complex<R>>, at: usize) -> Result<()> {
+    pub fn get(&mut self, voxels: Range<usize>, to: &mut Array<Complex<R>>, offset: usize) -> Result<()> {
         let coils = 0..self.shape[0];
-        let row = self.row(&coils, &voxels, to.len(), at)?;
-        let (all, len) = (self.voxels, voxels.len());
+        let row = self.row(&coils, &voxels, to.len(), offset)?;
+        let (each, len) = (self.voxels, voxels.len());
         for coil in coils {
-            let to_at = coil * row + at;
+            let to_at = coil * row + offset;
             match &mut self.making {
                 Making::Resident(maps) => {
-                    vector::copy_part(maps, coil * all + voxels.start, to, to_at, len)?;
+                    vector::copy_part(maps, coil * each + voxels.start, to, to_at, len)?;
                 }
                 Making::Host { batch, parts } => {
-                    let start = coil % *batch * all + voxels.start;
+                    let start = coil % *batch * each + voxels.start;
                     to.receive_part(to_at, &mut parts[coil / *batch], start..start + len)?;
                 }
             }
@@ -353,16 +354,16 @@ impl<R: Real> MapsBuilder<R> {
     }
 
     /// Elements per coil of an array of `len` elements for `coils`. Checks that it has `voxels` starting at
-    /// element `at`.
-    fn row(&self, coils: &Range<usize>, voxels: &Range<usize>, len: usize, at: usize) -> Result<usize> {
-        for (what, range, all) in [("coils", coils, self.shape[0]), ("voxels", voxels, self.voxels)] {
-            if range.start > range.end || range.end > all {
-                let expected = format!("a range within 0..{all}");
+    /// element `offset`.
+    fn row(&self, coils: &Range<usize>, voxels: &Range<usize>, len: usize, offset: usize) -> Result<usize> {
+        for (what, range, count) in [("coils", coils, self.shape[0]), ("voxels", voxels, self.voxels)] {
+            if range.start > range.end || range.end > count {
+                let expected = format!("a range within 0..{count}");
                 return Err(Error::value(format!("{what} of maps"), expected, format!("{range:?}")));
             }
         }
         let row = len / coils.len().max(1);
-        let expected = [coils.len(), at.saturating_add(voxels.len()).max(row)];
+        let expected = [coils.len(), offset.saturating_add(voxels.len()).max(row)];
         expect_shape("part of maps", &expected, &[coils.len(), row])?;
         expect_shape("part of maps", &[coils.len() * row], &[len])?;
         Ok(row)

@@ -344,8 +344,9 @@ impl<R: Real> SenseToeplitz<R> {
         if self.maps.coils() == 0 {
             return y.fill(Complex::new(R::zero(), R::zero()));
         }
-        self.maps
-            .each(None, |coils, maps, at| self.toeplitz.apply_sense_coils(x, maps, at, y, coils.start > 0))
+        self.maps.each(None, |coils, maps, taken| {
+            self.toeplitz.apply_sense_coils(x, maps, taken, y, coils.start > 0)
+        })
     }
 }
 
@@ -418,11 +419,11 @@ impl<R: Real> SenseNufft<R> {
     fn for_coils(&self, device: &Device, mut each: impl FnMut(Coil<'_, R>) -> Result<()>) -> Result<()> {
         let mut image = self.images.take(device, &self.one_image)?;
         let mut samples = self.samples.take(device, &[1, self.range[1]])?;
-        self.maps.each(Some(1), |coils, maps, at| {
+        self.maps.each(Some(1), |coils, maps, taken| {
             each(Coil {
                 first: coils.start * self.range[1],
                 maps,
-                at,
+                taken,
                 image: &mut image,
                 samples: &mut samples,
             })
@@ -436,7 +437,7 @@ struct Coil<'a, R: Real> {
     first: usize,
     /// Maps, and the row of this coil.
     maps: &'a Array<Complex<R>>,
-    at: Range<usize>,
+    taken: Range<usize>,
     image: &'a mut Array<Complex<R>>,
     samples: &'a mut Array<Complex<R>>,
 }
@@ -454,7 +455,7 @@ impl<R: Real> LinearOp<Complex<R>> for SenseNufft<R> {
     fn forward_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_forward(x, y)?;
         self.for_coils(x.device(), |coil| {
-            sensitivity::expand_coils(coil.maps, coil.at, x, coil.image)?;
+            sensitivity::expand_coils(coil.maps, coil.taken, x, coil.image)?;
             self.plan.forward(coil.image, coil.samples)?;
             vector::copy_part(coil.samples, 0, y, coil.first, self.range[1])
         })
@@ -465,17 +466,17 @@ impl<R: Real> LinearOp<Complex<R>> for SenseNufft<R> {
         self.for_coils(y.device(), |coil| {
             vector::copy_part(y, coil.first, coil.samples, 0, self.range[1])?;
             self.plan.adjoint(coil.samples, coil.image)?;
-            sensitivity::combine_coils_add(coil.maps, coil.at, coil.image, x)
+            sensitivity::combine_coils_add(coil.maps, coil.taken, coil.image, x)
         })
     }
     fn normal_into(&self, x: &Array<Complex<R>>, y: &mut Array<Complex<R>>) -> Result<()> {
         self.check_normal(x, y)?;
         y.fill(Complex::default())?;
         self.for_coils(x.device(), |coil| {
-            sensitivity::expand_coils(coil.maps, coil.at.clone(), x, coil.image)?;
+            sensitivity::expand_coils(coil.maps, coil.taken.clone(), x, coil.image)?;
             self.plan.forward(coil.image, coil.samples)?;
             self.plan.adjoint(coil.samples, coil.image)?;
-            sensitivity::combine_coils_add(coil.maps, coil.at, coil.image, y)
+            sensitivity::combine_coils_add(coil.maps, coil.taken, coil.image, y)
         })
     }
 }

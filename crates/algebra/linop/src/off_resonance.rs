@@ -226,8 +226,8 @@ impl<R: Real> LinearOp<Complex<R>> for OffResonanceToeplitz<R> {
                 let tau = self.moments[segment];
                 modulate(&self.field, -tau, x, &mut turned, false)?;
                 match &coils {
-                    Some((maps, at)) => {
-                        toeplitz.apply_sense_coils(&turned, maps, at.clone(), &mut convolved, false)?;
+                    Some((maps, taken)) => {
+                        toeplitz.apply_sense_coils(&turned, maps, taken.clone(), &mut convolved, false)?;
                     }
                     None => toeplitz.apply(&turned, &mut convolved)?,
                 }
@@ -237,7 +237,7 @@ impl<R: Real> LinearOp<Complex<R>> for OffResonanceToeplitz<R> {
         match &self.maps {
             None => some(None, false),
             Some(maps) if maps.coils() == 0 => y.fill(Complex::new(R::zero(), R::zero())),
-            Some(maps) => maps.each(None, |coils, maps, at| some(Some((maps, at)), coils.start > 0)),
+            Some(maps) => maps.each(None, |coils, maps, taken| some(Some((maps, taken)), coils.start > 0)),
         }
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {

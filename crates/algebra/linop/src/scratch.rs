@@ -24,8 +24,8 @@ impl<S: Scalar> Scratch<S> {
         let len = voxels(shape)?;
         let kept = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = free.iter().position(|a| a.len() == len && a.device().same_as(device));
-            found.map(|i| free.swap_remove(i))
+            let index = free.iter().position(|a| a.len() == len && a.device().same_as(device));
+            index.map(|i| free.swap_remove(i))
         };
         let array = match kept {
             Some(array) => array.reshape(shape)?,

@@ -133,11 +133,11 @@ impl<R: Real> SoftSense<R> {
     }
 }
 
-fn unfit(found: &[usize]) -> Error {
+fn unfit(shape: &[usize]) -> Error {
     Error::Shape {
         what: "sets of coil sensitivities".into(),
         expected: "[set, coil, image…]".into(),
-        found: format_shape(found),
+        found: format_shape(shape),
     }
 }
 

@@ -73,14 +73,14 @@ impl Term {
 
 /// The v_q of k coefficients: first e_i, then the pairs.
 fn terms(k: usize, complex: bool) -> Vec<Term> {
-    let mut all: Vec<Term> = (0..k).map(|i| Term::of(i, None)).collect();
+    let mut terms: Vec<Term> = (0..k).map(|i| Term::of(i, None)).collect();
     let turns: &[C64] = if complex { &[C64::ONE, C64::new(0.0, -1.0)] } else { &[C64::ONE] };
     for i in 0..k {
         for j in i + 1..k {
-            all.extend(turns.iter().map(|&turn| Term::of(i, Some((j, turn)))));
+            terms.extend(turns.iter().map(|&turn| Term::of(i, Some((j, turn)))));
         }
     }
-    all
+    terms
 }
 
 impl<R: Real> SubspaceToeplitz<R> {
@@ -121,12 +121,12 @@ impl<R: Real> SubspaceToeplitz<R> {
         maps: Option<CoilMaps<R>>,
     ) -> Result<Self> {
         let kernels = kernels.into();
-        let found = [false, true]
+        let fitting = [false, true]
             .into_iter()
             .find(|&complex| coefficients > 0 && Self::spectra(coefficients, complex) == kernels.len());
-        let Some(complex) = found else {
-            let [real, all] = [false, true].map(|complex| Self::spectra(coefficients, complex));
-            let expected = format!("{real} of a real basis or {all} of a complex one");
+        let Some(complex) = fitting else {
+            let [real, whole] = [false, true].map(|complex| Self::spectra(coefficients, complex));
+            let expected = format!("{real} of a real basis or {whole} of a complex one");
             return Err(Error::value("spectra of a subspace", expected, kernels.len()));
         };
         if let Some(maps) = &maps {
@@ -182,14 +182,16 @@ impl<R: Real> LinearOp<Complex<R>> for SubspaceToeplitz<R> {
         let mut some = |coils: Option<(&Array<Complex<R>>, Range<usize>)>| {
             self.kernels.each(|q, kernel| {
                 self.term(self.terms[q], x, y, |seen, convolved| match &coils {
-                    Some((maps, at)) => kernel.apply_sense_coils(seen, maps, at.clone(), convolved, false),
+                    Some((maps, taken)) => {
+                        kernel.apply_sense_coils(seen, maps, taken.clone(), convolved, false)
+                    }
                     None => kernel.apply(seen, convolved),
                 })
             })
         };
         match &self.maps {
             None => some(None),
-            Some(maps) => maps.each(None, |_, maps, at| some(Some((maps, at)))),
+            Some(maps) => maps.each(None, |_, maps, taken| some(Some((maps, taken)))),
         }
     }
     fn adjoint_into(&self, y: &Array<Complex<R>>, x: &mut Array<Complex<R>>) -> Result<()> {

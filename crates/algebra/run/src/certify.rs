@@ -97,16 +97,16 @@ pub fn draws(rng: &mut ChaCha8Rng, count: usize, population: usize) -> Vec<usize
 }
 
 /// |y − exact| over the root mean square of y, at the drawn indices.
-pub fn errors(found: &[C32], exact: &[C64], indices: &[usize]) -> Vec<f64> {
+pub fn errors(computed: &[C32], exact: &[C64], indices: &[usize]) -> Vec<f64> {
     let square = |v: &C32| f64::from(v.re).powi(2) + f64::from(v.im).powi(2);
-    let rms = (found.iter().map(square).sum::<f64>() / found.len() as f64).sqrt();
+    let rms = (computed.iter().map(square).sum::<f64>() / computed.len() as f64).sqrt();
     let wide = |v: C32| C64::new(v.re.into(), v.im.into());
-    let found: Vec<C64> = indices.iter().map(|&index| wide(found[index])).collect();
-    errors_of(&found, exact, rms)
+    let computed: Vec<C64> = indices.iter().map(|&index| wide(computed[index])).collect();
+    errors_of(&computed, exact, rms)
 }
 
 /// |y − exact| over `rms`, the root mean square of all outputs.
-pub fn errors_of(found: &[C64], exact: &[C64], rms: f64) -> Vec<f64> {
+pub fn errors_of(computed: &[C64], exact: &[C64], rms: f64) -> Vec<f64> {
     // If all outputs are 0, only exact zeros are right.
     let scale = |e: f64| {
         if rms > 0.0 {
@@ -117,7 +117,7 @@ pub fn errors_of(found: &[C64], exact: &[C64], rms: f64) -> Vec<f64> {
             f64::INFINITY
         }
     };
-    found.iter().zip(exact).map(|(found, exact)| scale((found - exact).norm())).collect()
+    computed.iter().zip(exact).map(|(computed, exact)| scale((computed - exact).norm())).collect()
 }
 
 #[cfg(test)]

@@ -90,8 +90,8 @@ impl<M: Described + ?Sized> Table<M> {
     }
 
     /// The names of the methods for which this holds, `a, b or c`.
-    pub fn names(&self, of: impl Fn(&M) -> bool) -> String {
-        let names: Vec<_> = self.iter().filter(|method| of(*method)).map(|m| m.about().name).collect();
+    pub fn names(&self, wanted: impl Fn(&M) -> bool) -> String {
+        let names: Vec<_> = self.iter().filter(|method| wanted(*method)).map(|m| m.about().name).collect();
         match names.split_last() {
             Some((last, [])) => (*last).to_owned(),
             Some((last, others)) => format!("{} or {last}", others.join(", ")),
@@ -101,31 +101,31 @@ impl<M: Described + ?Sized> Table<M> {
 
     /// Every parameter of any method, once, with the methods that have it and the defaults there.
     pub fn params(&self) -> Vec<(Param, Vec<(&'static str, Value)>)> {
-        let mut all: Vec<(Param, Vec<(&'static str, Value)>)> = Vec::new();
+        let mut params: Vec<(Param, Vec<(&'static str, Value)>)> = Vec::new();
         for method in self.iter() {
             let name = method.about().name;
             for param in method.table() {
                 let default = (name, method.get(param.name).unwrap_or(Value::Nothing));
-                match all.iter_mut().find(|(known, _)| known.name == param.name) {
+                match params.iter_mut().find(|(known, _)| known.name == param.name) {
                     Some((_, methods)) => methods.push(default),
-                    None => all.push((param, vec![default])),
+                    None => params.push((param, vec![default])),
                 }
             }
         }
-        all
+        params
     }
 
     /// Fails with the first parameter that two methods describe differently: commands have one option for
     /// both.
     pub fn check_agreement(&self) -> Result<()> {
-        let all = self.params();
+        let params = self.params();
         for method in self.iter() {
             for param in method.table() {
-                let Some((first, _)) = all.iter().find(|(known, _)| known.name == param.name) else {
+                let Some((first, _)) = params.iter().find(|(known, _)| known.name == param.name) else {
                     continue;
                 };
-                let of = |p: &Param| (p.kind, p.short, p.group, p.help, p.expected);
-                if of(first) != of(&param) {
+                let stated = |p: &Param| (p.kind, p.short, p.group, p.help, p.expected);
+                if stated(first) != stated(&param) {
                     let what = format!("parameter {} of {}", param.name, method.about().name);
                     return Err(Error::value(what, format!("{first:?}"), format!("{param:?}")));
                 }

@@ -62,8 +62,9 @@ impl Plan {
 
     /// The larger of memory/limit and GPU memory/GPU limit. A value above 1 exceeds a limit.
     pub fn excess(&self, limits: &Limits) -> f64 {
-        let of = |peak: u64, limit: Option<u64>| limit.map_or(0.0, |limit| peak as f64 / limit.max(1) as f64);
-        of(self.peak(), limits.memory).max(of(self.budget.gpu_peak(), limits.gpu))
+        let share =
+            |peak: u64, limit: Option<u64>| limit.map_or(0.0, |limit| peak as f64 / limit.max(1) as f64);
+        share(self.peak(), limits.memory).max(share(self.budget.gpu_peak(), limits.gpu))
     }
 
     fn needed(&self) -> OverBudget {

@@ -85,7 +85,7 @@ impl<S: Scalar> CgResult<S> {
     pub fn remaining(&self) -> f64 {
         let Some(&last) = self.objective.last() else { return 0.0 };
         let before = self.objective.len().checked_sub(LOOK_BACK + 1);
-        let before = before.and_then(|at| self.objective.get(at)).copied().unwrap_or(0.0);
+        let before = before.and_then(|index| self.objective.get(index)).copied().unwrap_or(0.0);
         if last < 0.0 { (1.0 - before / last).max(0.0).sqrt() } else { 1.0 }
     }
 }
@@ -408,8 +408,10 @@ fn curvature<S: Scalar>(
     let detail = if form.im.abs() > limit(INDEFINITE) {
         format!("the operator is not Hermitian: ⟨p, Ap⟩ = {form:.6e} at iteration {iteration}")
     } else if form.re < -limit(INDEFINITE) {
-        let found = form.re;
-        format!("the operator is not positive semidefinite: ⟨p, Ap⟩ = {found:.6e} at iteration {iteration}")
+        let curvature = form.re;
+        format!(
+            "the operator is not positive semidefinite: ⟨p, Ap⟩ = {curvature:.6e} at iteration {iteration}"
+        )
     } else if form.re > limit(limits.vanishing) {
         return Ok(Some(state.rho / form.re));
     } else {

@@ -157,7 +157,7 @@ impl Proximal<C32> for NuclearNorm {
         let matrix = dense::projector(x.device(), &root)?;
         let narrow = |v: C64| C32::new(v.re as f32, v.im as f32);
         let narrowed: Vec<C32> =
-            (0..frames * frames).map(|at| narrow(matrix[(at / frames, at % frames)])).collect();
+            (0..frames * frames).map(|index| narrow(matrix[(index / frames, index % frames)])).collect();
         self.matrix.set(&narrowed)?;
         let mut mixed = self.scratch.take(x.device(), x.shape())?;
         mix(&self.matrix, x, &mut mixed)?;
@@ -217,8 +217,12 @@ impl<R: Real> TemporalFourier<R> {
         weights.fill(R::one())?;
         // Row f of T, or of its transpose.
         let matrix = |transposed: bool| {
-            let values = (0..frames * frames).map(|at| {
-                let [f, t] = if transposed { [at % frames, at / frames] } else { [at / frames, at % frames] };
+            let values = (0..frames * frames).map(|index| {
+                let [f, t] = if transposed {
+                    [index % frames, index / frames]
+                } else {
+                    [index / frames, index % frames]
+                };
                 let half_turns = f * (2 * t + 1) % (4 * frames);
                 let angle = PI * half_turns as f64 / (2 * frames) as f64;
                 let share = if f == 0 { 1.0 } else { 2.0 };

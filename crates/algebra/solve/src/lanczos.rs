@@ -144,8 +144,8 @@ fn iterate<S: Scalar>(
     let mut before = Array::zeros(device, normal.domain())?;
     let mut image = Array::zeros(device, normal.domain())?;
     let (mut diagonal, mut beside) = (Vec::<f64>::new(), Vec::<f64>::new());
-    let mut found = Eigenvalue { value: 0.0, residual: 0.0, iterations: 0, converged: false };
-    while found.iterations < options.max_iterations && !found.converged {
+    let mut estimate = Eigenvalue { value: 0.0, residual: 0.0, iterations: 0, converged: false };
+    while estimate.iterations < options.max_iterations && !estimate.converged {
         normal.forward_into(&vector, &mut image)?;
         let alpha = vector::dot(&vector, &image)?.re;
         vector::axpy(Complex::from(-alpha), &vector, &mut image)?;
@@ -153,30 +153,34 @@ fn iterate<S: Scalar>(
             vector::axpy(Complex::from(-beta), &before, &mut image)?;
         }
         let beta = vector::norm_squared(&image)?.sqrt();
-        found.iterations += 1;
+        estimate.iterations += 1;
         if !(alpha.is_finite() && beta.is_finite()) {
             return Err(Error::Numerical {
                 what: format!("largest eigenvalue of {}", normal.name()),
-                detail: format!("⟨v, Av⟩ became {alpha} and ‖Av‖ {beta} at iteration {}", found.iterations),
+                detail: format!(
+                    "⟨v, Av⟩ became {alpha} and ‖Av‖ {beta} at iteration {}",
+                    estimate.iterations
+                ),
             });
         }
         diagonal.push(alpha);
         let value = largest_of_tridiagonal(&diagonal, &beside);
-        found.residual = beta * last_component(&diagonal, &beside, value).abs();
+        estimate.residual = beta * last_component(&diagonal, &beside, value).abs();
         // The rest of Av is rounding: A maps the span to itself, and the estimate is an eigenvalue.
         let exhausted = beta <= <S::Real as Real>::EPSILON.to_f64() * value.abs();
-        let changed = (value - found.value).abs();
-        found.converged = exhausted || (found.iterations > 1 && changed <= options.tolerance * value.abs());
-        found.value = value;
+        let changed = (value - estimate.value).abs();
+        estimate.converged =
+            exhausted || (estimate.iterations > 1 && changed <= options.tolerance * value.abs());
+        estimate.value = value;
         beside.push(beta);
-        if !found.converged {
+        if !estimate.converged {
             vector::scale((1.0 / beta).into(), &mut image)?;
             // image, vector, before become vector, before, image.
             std::mem::swap(&mut before, &mut vector);
             std::mem::swap(&mut vector, &mut image);
         }
     }
-    Ok(found)
+    Ok(estimate)
 }
 
 /// The largest eigenvalue of the symmetric tridiagonal matrix, by bisection on whether x − T is positive

@@ -252,8 +252,8 @@ impl<'a> Split<'a> {
         let (mut residuals, mut objectives, mut converged) = (Vec::new(), Vec::new(), false);
         let (mut step, mut t, mut rank) = (STEP, 1.0f64, values.iter().filter(|&&v| v > 0.0).count());
         while residuals.len() < self.options.max_iterations && !converged {
-            let found = self.step(step, &mut y)?;
-            let ((all, size), plain, rises) = (y.norms_squared()?, t == 1.0, found > objective);
+            let reached = self.step(step, &mut y)?;
+            let ((parts_squared, size), plain, rises) = (y.norms_squared()?, t == 1.0, reached > objective);
             // The moving iterate is overwritten by the difference: from x to y, or from y back to x if x
             // stays.
             let [kept, way] = if rises { [&mut x, &mut y] } else { [&mut y, &mut x] };
@@ -262,15 +262,15 @@ impl<'a> Split<'a> {
             }
             let ((moved, sum_moved), curvature) = (way.norms_squared()?, way.form()?);
             let residual = if sum_moved == 0.0 { 0.0 } else { (sum_moved / size).sqrt() };
-            if !(found.is_finite() && all.is_finite() && !residual.is_nan()) {
+            if !(reached.is_finite() && parts_squared.is_finite() && !residual.is_nan()) {
                 return Err(Error::Numerical {
                     what: format!("low rank plus sparse on {}", self.problem.normal.name()),
-                    detail: format!("the objective became {found} at iteration {}", residuals.len() + 1),
+                    detail: format!("the objective became {reached} at iteration {}", residuals.len() + 1),
                 });
             }
             converged = residual <= self.options.tolerance && (plain || !rises);
             // Differences of nearly equal series are rounding and say nothing about curvature.
-            let grown = moved > 1e-8 * all && curvature * step > 1.001 * moved;
+            let grown = moved > 1e-8 * parts_squared && curvature * step > 1.001 * moved;
             if grown {
                 step = moved / (1.02 * curvature);
             }
@@ -290,7 +290,7 @@ impl<'a> Split<'a> {
                     vector::xpby(y, beta.into(), x)?;
                     std::mem::swap(x, y);
                 }
-                (objective, rank) = (found, self.values.rank());
+                (objective, rank) = (reached, self.values.rank());
             }
             // A step that is short enough and without momentum can raise the objective only by rounding: the
             // precision is spent.

@@ -178,9 +178,9 @@ impl<P: Proximal<S>, S: Scalar> EachOf<P, S> {
 impl<P: Proximal<S>, S: Scalar> Proximal<S> for EachOf<P, S> {
     fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64> {
         let mut sum = 0.0;
-        self.each(x, |part, one, x, at| {
+        self.each(x, |part, one, x, start| {
             sum += part.apply(t, one)?;
-            vector::copy_part(one, 0, x, at, one.len())
+            vector::copy_part(one, 0, x, start, one.len())
         })?;
         Ok(sum)
     }

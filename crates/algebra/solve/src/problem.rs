@@ -89,7 +89,7 @@ fn percentile<S: Scalar>(x: &Array<S>) -> Result<f64> {
     if x.is_empty() {
         return Ok(0.0);
     }
-    let at = ((SCALE_PERCENTILE * x.len() as f64).ceil() as usize).clamp(1, x.len()) - 1;
-    let found = select::magnitude(x, at)?;
-    if found > 0.0 { Ok(found) } else { select::magnitude(x, x.len() - 1) }
+    let rank = ((SCALE_PERCENTILE * x.len() as f64).ceil() as usize).clamp(1, x.len()) - 1;
+    let magnitude = select::magnitude(x, rank)?;
+    if magnitude > 0.0 { Ok(magnitude) } else { select::magnitude(x, x.len() - 1) }
 }

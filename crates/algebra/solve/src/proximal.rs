@@ -77,7 +77,7 @@ pub struct WaveletSparsity<R: Real> {
 
 /// Points u_k = u_0 + kα mod 1, α_a = φ^{−a} with φ^{d+1} = φ + 1.
 struct Shifts {
-    at: Vec<f64>,
+    point: Vec<f64>,
     step: Vec<f64>,
 }
 
@@ -89,17 +89,17 @@ impl Shifts {
             phi = (1.0 + phi).powf(1.0 / (axes as f64 + 1.0));
         }
         Self {
-            at: (0..axes).map(|_| rng.random_range(0.0..1.0)).collect(),
+            point: (0..axes).map(|_| rng.random_range(0.0..1.0)).collect(),
             step: (1..=axes).map(|a| phi.powf(-(a as f64))).collect(),
         }
     }
 
     /// The next shift of an image of `shape`, in voxels.
     fn next(&mut self, shape: &[usize]) -> Vec<usize> {
-        for (at, step) in self.at.iter_mut().zip(&self.step) {
-            *at = (*at + step).fract();
+        for (u, step) in self.point.iter_mut().zip(&self.step) {
+            *u = (*u + step).fract();
         }
-        self.at.iter().zip(shape).map(|(at, &n)| ((at * n as f64) as usize).min(n - 1)).collect()
+        self.point.iter().zip(shape).map(|(u, &n)| ((u * n as f64) as usize).min(n - 1)).collect()
     }
 }
 
@@ -204,8 +204,8 @@ impl<'a, S: Scalar> TotalVariation<'a, S> {
 
     /// image ← x − Dᴴ at.
     fn residual(&mut self, x: &Array<S>, at_dual: bool) -> Result<()> {
-        let at = if at_dual { &self.dual } else { &self.place };
-        self.differences.adjoint_into(at, &mut self.image)?;
+        let point = if at_dual { &self.dual } else { &self.place };
+        self.differences.adjoint_into(point, &mut self.image)?;
         vector::xpby(x, (-1.0).into(), &mut self.image)
     }
 }

@@ -33,14 +33,14 @@ pub fn sources(builds: &[Build]) -> Vec<&'static Source> {
 
 /// The same programs, each form once, with the largest spill that any of its rows allows.
 pub fn distinct(builds: impl IntoIterator<Item = Build>) -> Vec<Build> {
-    let mut all: Vec<Build> = Vec::new();
+    let mut merged: Vec<Build> = Vec::new();
     for build in builds {
         let known =
-            all.iter_mut().find(|b| std::ptr::eq(b.source, build.source) && b.defines == build.defines);
+            merged.iter_mut().find(|b| std::ptr::eq(b.source, build.source) && b.defines == build.defines);
         match known {
             Some(known) => known.spill_bytes = known.spill_bytes.max(build.spill_bytes),
-            None => all.push(build),
+            None => merged.push(build),
         }
     }
-    all
+    merged
 }

@@ -6,8 +6,8 @@ use rayspin_device::{Cpu, cpu};
 
 /// 64 mixed bits of a counter and a seed (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", 2014).
-pub fn bits(seed: u64, at: u64) -> u64 {
-    let mut z = seed.wrapping_add(at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+pub fn bits(seed: u64, index: u64) -> u64 {
+    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -29,13 +29,13 @@ pub fn filled<T: Send>(
 }
 
 /// A number from −1 to 1, a multiple of 2⁻²³.
-pub fn signed_unit(seed: u64, at: usize) -> f32 {
-    ((bits(seed, at as u64) >> 40) as f32) / (1 << 23) as f32 - 1.0
+pub fn signed_unit(seed: u64, index: usize) -> f32 {
+    ((bits(seed, index as u64) >> 40) as f32) / (1 << 23) as f32 - 1.0
 }
 
 /// `len` numbers from −1 to 1, multiples of 2⁻²³. Errors: memory.
 pub fn uniform(cpu: &Cpu, seed: u64, len: usize) -> Result<Vec<f32>> {
-    filled(cpu, "random numbers", len, |at| signed_unit(seed, at))
+    filled(cpu, "random numbers", len, |index| signed_unit(seed, index))
 }
 
 #[cfg(test)]

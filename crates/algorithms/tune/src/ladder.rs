@@ -230,13 +230,13 @@ fn infos<A: Algorithm>(algorithm: &A, problem: &A::Problem, rows: &[Row<A>]) -> 
 
 fn find<A: Algorithm>(algorithm: &A, which: Which<'_>) -> Result<A::Problem> {
     match which {
-        Which::Trial(at) => {
+        Which::Trial(trial) => {
             let trials = algorithm.trials();
             let count = trials.len();
             trials
                 .into_iter()
-                .nth(at)
-                .ok_or_else(|| Error::value("trial", format!("a number below {count}"), at))
+                .nth(trial)
+                .ok_or_else(|| Error::value("trial", format!("a number below {count}"), trial))
         }
         Which::Case(name, size) => {
             let cases = algorithm.cases();
@@ -295,7 +295,7 @@ impl<A: Algorithm> Opened<A> {
 
     /// Keeps inputs on the host, where a GPU's runs begin.
     fn keep(&mut self, variant: usize) -> Result<()> {
-        let known = self.kept.as_ref().is_some_and(|(of, _)| *of == variant);
+        let known = self.kept.as_ref().is_some_and(|(kept, _)| *kept == variant);
         if !known && self.device.kind() == BackendKind::Cuda {
             let transfer = self.rows[variant].implementation.transferred(&mut self.data[0]);
             let inputs = transfer.into_iter().flat_map(|transfer| transfer.inputs);

@@ -59,10 +59,10 @@ impl Own {
         let file = self.name;
         let program = |text: String| Program { name: self.name, text, defines: defines.to_vec() };
         let mut declared = program(format!("{declaration} {{}}")).signatures()?;
-        let mut found = Program::new(self.source, defines).signatures()?;
+        let mut signatures = Program::new(self.source, defines).signatures()?;
         let declared = declared.remove(kernel).unwrap_or_default();
-        let Some(own) = found.remove(kernel) else {
-            let mut names: Vec<_> = found.into_keys().collect();
+        let Some(own) = signatures.remove(kernel) else {
+            let mut names: Vec<_> = signatures.into_keys().collect();
             names.sort_unstable();
             let names = if names.is_empty() {
                 "none that is extern \"C\" __global__".to_owned()

@@ -75,9 +75,9 @@ impl Space {
 
     /// Every configuration, the last axis fastest.
     pub fn configs(&self) -> Vec<Config> {
-        let mut all = vec![Config::default()];
+        let mut configs = vec![Config::default()];
         for axis in &self.axes {
-            all = all
+            configs = configs
                 .into_iter()
                 .flat_map(|config| {
                     axis.values.iter().map(move |&value| {
@@ -88,17 +88,17 @@ impl Space {
                 })
                 .collect();
         }
-        all.retain(|config| self.allows.is_none_or(|allows| allows(config)));
-        all
+        configs.retain(|config| self.allows.is_none_or(|allows| allows(config)));
+        configs
     }
 
     /// The configurations that differ from `config` by one step along one axis.
     pub fn neighbours(&self, config: &Config) -> Vec<Config> {
         let mut near = Vec::new();
         for (i, axis) in self.axes.iter().enumerate() {
-            let at = axis.values.iter().position(|&v| Some(v) == config.find(axis.name));
-            let Some(at) = at else { continue };
-            for next in [at.checked_sub(1), Some(at + 1)].into_iter().flatten() {
+            let index = axis.values.iter().position(|&v| Some(v) == config.find(axis.name));
+            let Some(index) = index else { continue };
+            for next in [index.checked_sub(1), Some(index + 1)].into_iter().flatten() {
                 if let Some(&value) = axis.values.get(next) {
                     let mut moved = config.clone();
                     moved.0[i].1 = value;

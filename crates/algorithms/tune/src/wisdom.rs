@@ -207,12 +207,12 @@ impl Wisdom {
 
     /// The last result of every configuration of exactly this problem, in the order of measurement.
     pub fn of(&self, key: &Key) -> Vec<&Record> {
-        let mut found: Vec<&Record> = Vec::new();
+        let mut records: Vec<&Record> = Vec::new();
         for record in self.records.iter().filter(|record| record.key == *key) {
-            found.retain(|other| other.config != record.config);
-            found.push(record);
+            records.retain(|other| other.config != record.config);
+            records.push(record);
         }
-        found
+        records
     }
 
     /// The configuration of `space` to use for `key`, and why: the fastest that was measured for the same

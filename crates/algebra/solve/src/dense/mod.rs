@@ -138,11 +138,11 @@ pub fn eigen(device: &Device, a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 }
 
 fn eigen_here(a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
-    let found = a.self_adjoint_eigen(Side::Lower);
-    let found = found.map_err(|_| broke("eigenvalues", "the iteration does not converge"))?;
+    let eigen = a.self_adjoint_eigen(Side::Lower);
+    let eigen = eigen.map_err(|_| broke("eigenvalues", "the iteration does not converge"))?;
     let n = a.ncols();
-    let values = (0..n).rev().map(|i| found.S().column_vector()[i].re).collect();
-    Ok((values, Mat::from_fn(n, n, |i, j| found.U()[(i, n - 1 - j)])))
+    let values = (0..n).rev().map(|i| eigen.S().column_vector()[i].re).collect();
+    Ok((values, Mat::from_fn(n, n, |i, j| eigen.U()[(i, n - 1 - j)])))
 }
 
 /// [`eigen`] of many small matrices, one on each thread.
@@ -157,8 +157,8 @@ fn eigen_here(a: &Matrix) -> Result<(Vec<f64>, Matrix)> {
 /// assert_eq!(found.iter().map(|(values, _)| values.clone()).collect::<Vec<_>>(), [[4.0, 1.0], [3.0, 2.0]]);
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
-pub fn eigen_of_each(device: &Device, all: &[Matrix]) -> Result<Vec<(Vec<f64>, Matrix)>> {
-    on_threads(device, || all.par_iter().map(eigen_here).collect())
+pub fn eigen_of_each(device: &Device, matrices: &[Matrix]) -> Result<Vec<(Vec<f64>, Matrix)>> {
+    on_threads(device, || matrices.par_iter().map(eigen_here).collect())
 }
 
 /// V Vᴴ. Errors: memory.

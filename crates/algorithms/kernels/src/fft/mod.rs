@@ -112,7 +112,7 @@ impl<R: Real> Fft<R> {
     }
 }
 
-/// Fails unless the last axes of `found` are `shape`.
+/// Fails unless the last axes of `actual` are `shape`.
 pub(crate) fn check_trailing(what: &str, shape: &[usize], actual: &[usize]) -> Result<()> {
     if actual.len() < shape.len() {
         return Err(Error::Shape {
