@@ -14,7 +14,7 @@ fn main() -> Result<()> {
     let threads = std::env::args().nth(1).and_then(|t| t.parse().ok()).unwrap_or(1);
     let device = Device::cpu_with_threads(threads)?;
     let n = 4096;
-    let bytes = (0..n * n).map(|at| bits(1, at as u64) as u8).collect();
+    let bytes = (0..n * n).map(|index| bits(1, index as u64) as u8).collect();
     let bytes = Array::<u8>::from_vec(&device, &[n, n], bytes)?;
     let floats = Array::<f32>::from_vec(&device, &[n, n], uniform(device.cpu_side(), 2, n * n)?)?;
     let (mut bytes_out, mut floats_out) =
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
         })?;
     }
     let half = n / 2;
-    let small = (0..half * half).map(|at| bits(3, at as u64) as u8).collect();
+    let small = (0..half * half).map(|index| bits(3, index as u64) as u8).collect();
     let small = Array::<u8>::from_vec(&device, &[half, half], small)?;
     let small_floats =
         Array::<f32>::from_vec(&device, &[half, half], uniform(device.cpu_side(), 4, half * half)?)?;

@@ -36,10 +36,10 @@ fn main() -> Result<()> {
         for call in 0..WARM + CALLS {
             let (values, want) = &buffers[call % sets];
             let began = Instant::now();
-            let found = sum(values)?;
+            let total = sum(values)?;
             let time = 1e6 * began.elapsed().as_secs_f64();
-            if found != *want {
-                return Err(Error::value(format!("sum of buffer {}", call % sets), want.to_string(), found));
+            if total != *want {
+                return Err(Error::value(format!("sum of buffer {}", call % sets), want.to_string(), total));
             }
             if call >= WARM {
                 times.push(time);

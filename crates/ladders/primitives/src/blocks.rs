@@ -11,9 +11,9 @@ pub fn whole_warps(threads: u32) -> Result<()> {
 }
 
 /// Errors: `what` outside of `within`.
-pub fn expect(what: &str, within: std::ops::RangeInclusive<u32>, found: u32) -> Result<()> {
-    if within.contains(&found) {
+pub fn expect(what: &str, within: std::ops::RangeInclusive<u32>, value: u32) -> Result<()> {
+    if within.contains(&value) {
         return Ok(());
     }
-    Err(Error::value(what, format!("{} to {}", within.start(), within.end()), found))
+    Err(Error::value(what, format!("{} to {}", within.start(), within.end()), value))
 }

@@ -25,7 +25,7 @@ use rayspin_tune::{Build, Ladder, distinct};
 
 /// Every algorithm here, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
-    let mut all: Vec<Box<dyn Ladder>> = vec![
+    let mut ladders: Vec<Box<dyn Ladder>> = vec![
         Box::new(access::Access),
         Box::new(bicubic::Bicubic),
         Box::new(box_filter::BoxFilter),
@@ -42,8 +42,8 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(pi::Pi),
         Box::new(random::RandomNumbers),
     ];
-    all.sort_by_key(|ladder| ladder.about().name);
-    all
+    ladders.sort_by_key(|ladder| ladder.about().name);
+    ladders
 }
 
 /// Every program in every form that matters to its resources: what continuous integration compiles without a

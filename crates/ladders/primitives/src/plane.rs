@@ -54,5 +54,7 @@ pub(crate) fn asked(what: &str, size: &[usize]) -> Result<(usize, usize)> {
 
 /// `len` random bytes. Errors: memory.
 pub(crate) fn bytes(cpu: &Cpu, seed: u64, len: usize) -> Result<Vec<u8>> {
-    input::filled(cpu, "random bytes", len, |at| input::bits(seed, at as u64 >> 3).to_le_bytes()[at & 7])
+    input::filled(cpu, "random bytes", len, |index| {
+        input::bits(seed, index as u64 >> 3).to_le_bytes()[index & 7]
+    })
 }

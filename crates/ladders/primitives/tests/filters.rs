@@ -56,7 +56,7 @@ fn means_are_those_of_the_oracle_whatever_the_radius() {
             let mut out = Array::zeros(&device, &[rows, columns]).unwrap();
             box_filter::box_mean(&image, radius, &mut out).unwrap();
             let mean =
-                box_filter::reference::pixel(&pixels, (rows, columns), radius, (rows - 1, columns / 2));
+                box_filter::reference::pixel(&pixels, [rows, columns], radius, [rows - 1, columns / 2]);
             let found = out.to_vec().unwrap()[(rows - 1) * columns + columns / 2];
             assert_eq!(f64::from(found), (mean + 0.5).floor(), "{} radius {radius}", device.describe());
         }
@@ -120,7 +120,7 @@ fn an_image_is_resampled_to_any_size_and_to_its_own_it_stays() {
             bicubic::resize(&image, kernel, &mut out).unwrap();
             for (at, &found) in out.to_vec().unwrap().iter().enumerate() {
                 let want =
-                    bicubic::reference::pixel(&pixels, [rows, columns], to, kernel, (at / to[1], at % to[1]));
+                    bicubic::reference::pixel(&pixels, [rows, columns], to, kernel, [at / to[1], at % to[1]]);
                 assert!((f64::from(found) - want.clamp(0.0, 255.0)).abs() < 0.501, "{}", device.describe());
             }
         }

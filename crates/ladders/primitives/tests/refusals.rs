@@ -18,7 +18,8 @@ use rayspin_tune::Algorithm;
 fn refused<A: Algorithm>(
     device: &Device,
     algorithm: A,
-    (problem, data): (&A::Problem, &A::Problem),
+    problem: &A::Problem,
+    data: &A::Problem,
     name: &str,
     changes: &[(&str, i64)],
 ) {
@@ -50,17 +51,17 @@ fn access_patterns_run_on_data_of_their_topic() {
         ("gpu-image", Texture, [Order, Banks]),
     ] {
         for other in others {
-            refused(&device, access::Access, (&of(topic), &of(other)), row, &[]);
+            refused(&device, access::Access, &of(topic), &of(other), row, &[]);
         }
     }
     let order = of(Order);
-    refused(&device, access::Access, (&order, &order), "gpu-stride", &[("stride", 0)]);
+    refused(&device, access::Access, &order, &order, "gpu-stride", &[("stride", 0)]);
     for segment in [0, 3, 96] {
-        refused(&device, access::Access, (&order, &order), "gpu-permuted", &[("segment", segment)]);
+        refused(&device, access::Access, &order, &order, "gpu-permuted", &[("segment", segment)]);
     }
     let texture = of(Texture);
     for x in [0, 512] {
-        refused(&device, access::Access, (&texture, &texture), "gpu-image", &[("x", x)]);
+        refused(&device, access::Access, &texture, &texture, "gpu-image", &[("x", x)]);
     }
 }
 
@@ -70,10 +71,10 @@ fn filters_refuse_what_their_strips_and_tiles_do_not_hold() {
     // A line has one tap along y, whatever the radius says.
     let line = convolution::Problem { rows: 1, columns: 70, rx: 2, ry: 3, line: true };
     for row in ["gpu-naive", "gpu-shared", "gpu-sliding", "gpu-constant"] {
-        refused(&device, convolution::Convolution, (&line, &line), row, &[]);
+        refused(&device, convolution::Convolution, &line, &line, row, &[]);
     }
     let far = box_filter::Problem { rows: 9, columns: 300, radius: 100, bytes: true };
-    refused(&device, box_filter::BoxFilter, (&far, &far), "gpu-fused", &[("v", 8)]);
+    refused(&device, box_filter::BoxFilter, &far, &far, "gpu-fused", &[("v", 8)]);
     let near = box_filter::Problem { radius: 2, ..far };
     let wrong: [(&str, &[(&str, i64)]); 4] = [
         ("gpu-fused", &[("v", 16)]),
@@ -82,7 +83,7 @@ fn filters_refuse_what_their_strips_and_tiles_do_not_hold() {
         ("gpu-scanned", &[("threads", 48)]),
     ];
     for (row, changes) in wrong {
-        refused(&device, box_filter::BoxFilter, (&near, &near), row, changes);
+        refused(&device, box_filter::BoxFilter, &near, &near, row, changes);
     }
     let odd = sobel::Problem { rows: 20, columns: 33, scale: 1.0 };
     let wrong: [(&str, &[(&str, i64)]); 5] = [
@@ -94,13 +95,13 @@ fn filters_refuse_what_their_strips_and_tiles_do_not_hold() {
         ("gpu-shared", &[("rows", 0)]),
     ];
     for (row, changes) in wrong {
-        refused(&device, sobel::Sobel, (&odd, &odd), row, changes);
+        refused(&device, sobel::Sobel, &odd, &odd, row, changes);
     }
     let frames = sad::Problem { height: 9, width: 37, radius: 5 };
     for changes in
         [[("blocks", 0), ("threads", 64)], [("blocks", 65), ("threads", 64)], [("blocks", 4), ("threads", 0)]]
     {
-        refused(&device, sad::Sad, (&frames, &frames), "gpu-packed", &changes);
+        refused(&device, sad::Sad, &frames, &frames, "gpu-packed", &changes);
     }
 }
 
@@ -115,15 +116,19 @@ fn counts_and_sums_refuse_blocks_without_room() {
         input: Input::Uniform,
     };
     // Beyond the shared memory that the row may count in there are no rows of blocks.
-    refused(&device, histogram::Histogram, (&counted(20), &counted(20_000)), "o10", &[]);
+    refused(&device, histogram::Histogram, &counted(20), &counted(20_000), "o10", &[]);
     for changes in [("copies", 3), ("copies", 0), ("unroll", 3), ("unroll", 0), ("threads", 48)] {
-        refused(&device, histogram::Histogram, (&counted(20), &counted(20)), "gpu-copies", &[changes]);
+        refused(&device, histogram::Histogram, &counted(20), &counted(20), "gpu-copies", &[changes]);
     }
-    let sum =
-        reduction::Problem { kind: reduction::Kind::Sum, of: reduction::Type::I32, len: 5000, nan: false };
+    let sum = reduction::Problem {
+        kind: reduction::Kind::Sum,
+        element: reduction::Type::I32,
+        len: 5000,
+        nan: false,
+    };
     for threads in [32, 48, 96, 2048] {
         for row in ["gpu-k1", "gpu-k5", "gpu-k6", "gpu-two-level"] {
-            refused(&device, reduction::Reduction, (&sum, &sum), row, &[("threads", threads)]);
+            refused(&device, reduction::Reduction, &sum, &sum, row, &[("threads", threads)]);
         }
     }
     // More elements a thread than there are blocks, and more blocks than there is room for.
@@ -133,7 +138,7 @@ fn counts_and_sums_refuse_blocks_without_room() {
         ("gpu-one-pass", [("threads", 48), ("blocks", 1), ("unroll", 1)]),
         ("gpu-wide", [("threads", 256), ("blocks", 1), ("unroll", 0)]),
     ] {
-        refused(&device, reduction::Reduction, (&long, &long), row, &changes);
+        refused(&device, reduction::Reduction, &long, &long, row, &changes);
     }
     let mut data = reduction::Reduction.data(&sum, &device, 1).unwrap();
     let row = reduction::Reduction.variants(&sum).into_iter().find(|row| row.name == "gpu-k1").unwrap();
@@ -142,7 +147,7 @@ fn counts_and_sums_refuse_blocks_without_room() {
     assert!(data.by_levels("k6_unrolled", 2, &config.clone().with("threads", 64)).is_err());
     assert!(data.by_levels("k6_unrolled", 2, &config.with("threads", 256)).is_ok());
     let points = pi::Problem { points: 1000 };
-    refused(&device, pi::Pi, (&points, &points), "gpu-shuffles", &[("threads", 48)]);
+    refused(&device, pi::Pi, &points, &points, "gpu-shuffles", &[("threads", 48)]);
 }
 
 #[test]
@@ -160,9 +165,9 @@ fn matrices_refuse_tiles_that_threads_do_not_fill() {
         ("gpu-registers", &[("tm", 0)]),
     ];
     for (row, changes) in wrong {
-        refused(&device, matrix_product::MatrixProduct, (&product, &product), row, changes);
+        refused(&device, matrix_product::MatrixProduct, &product, &product, row, changes);
     }
-    let turned = transpose::Problem { rows: 33, columns: 66, of: transpose::Type::F32 };
+    let turned = transpose::Problem { rows: 33, columns: 66, element: transpose::Type::F32 };
     let wrong: [(&str, &[(&str, i64)]); 8] = [
         ("gpu-wide", &[("v", 2)]),
         ("gpu-wide", &[("v", 0)]),
@@ -174,7 +179,7 @@ fn matrices_refuse_tiles_that_threads_do_not_fill() {
         ("gpu-naive", &[("tall", 0)]),
     ];
     for (row, changes) in wrong {
-        refused(&device, transpose::Transpose, (&turned, &turned), row, changes);
+        refused(&device, transpose::Transpose, &turned, &turned, row, changes);
     }
 }
 
@@ -187,10 +192,10 @@ fn points_and_copies_refuse_what_32_bits_and_other_places_do_not_hold() {
         [("threads", 64), ("points", 0)],
         [("threads", 0), ("points", 4)],
     ] {
-        refused(&device, coulomb::Coulomb, (&grid, &grid), "gpu-points", &changes);
+        refused(&device, coulomb::Coulomb, &grid, &grid, "gpu-points", &changes);
     }
     // Data of an upload have no place on the host to come back to.
     let of = |topic| transfers::Problem { topic, n: 1000, rounds: 3 };
     let (overlap, upload) = (of(transfers::Topic::Overlap), of(transfers::Topic::Upload));
-    refused(&device, transfers::Transfers, (&overlap, &upload), "gpu-mapped", &[]);
+    refused(&device, transfers::Transfers, &overlap, &upload, "gpu-mapped", &[]);
 }

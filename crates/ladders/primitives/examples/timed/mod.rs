@@ -8,12 +8,12 @@ use rayspin_lab::{Protocol, measure};
 
 /// Milliseconds of processor time that this process's threads had; 0 where the system does not tell.
 fn processor_ms() -> f64 {
-    let of = |thread: std::io::Result<std::fs::DirEntry>| -> Option<f64> {
+    let seconds = |thread: std::io::Result<std::fs::DirEntry>| -> Option<f64> {
         let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<f64>().ok()
     };
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    threads.filter_map(of).sum::<f64>() * 1e-6
+    threads.filter_map(seconds).sum::<f64>() * 1e-6
 }
 
 /// Measures `run` and prints its time. `run` gets 0, 1, 2 … in turn.

@@ -142,10 +142,10 @@ impl Algorithm for Access {
             }
             Topic::Records => {
                 let value = |i: usize, f: usize| if f < FIELDS { reference::field(i, f) } else { u32::MAX };
-                inputs.push(words(n * FIELDS, &|at| value(at / FIELDS, at % FIELDS))?);
-                inputs.push(words(n * FIELDS, &|at| value(at % n, at / n))?);
+                inputs.push(words(n * FIELDS, &|index| value(index / FIELDS, index % FIELDS))?);
+                inputs.push(words(n * FIELDS, &|index| value(index % n, index / n))?);
                 let padded = FIELDS + 2;
-                inputs.push(words(n * padded, &|at| value(at / padded, at % padded))?);
+                inputs.push(words(n * padded, &|index| value(index / padded, index % padded))?);
             }
             Topic::Banks => {}
             Topic::Constant => {
@@ -202,6 +202,6 @@ impl Algorithm for Access {
 }
 
 /// A texel: whole numbers, which f32 has exactly.
-fn texel(at: usize) -> f32 {
-    (input::bits(77, at as u64) >> 40) as f32
+fn texel(index: usize) -> f32 {
+    (input::bits(77, index as u64) >> 40) as f32
 }

@@ -56,21 +56,21 @@ pub fn field(i: usize, field: usize) -> u32 {
 }
 
 /// The table.
-pub fn word(at: usize) -> u32 {
-    ((at % WORDS) as u32).wrapping_mul(2_654_435_761) >> 8
+pub fn word(index: usize) -> u32 {
+    ((index % WORDS) as u32).wrapping_mul(2_654_435_761) >> 8
 }
 
 /// The sum of all reads of thread `thread` of a block.
 pub fn reads(thread: usize, width: usize, stride: usize) -> u32 {
     let length = WORDS * 4 / width;
-    let element = |at: usize| match width {
-        1 => word(at / 4) >> (8 * (at % 4)) & 255,
-        _ => (0..width / 4).fold(0u32, |sum, w| sum.wrapping_add(word(at * width / 4 + w))),
+    let element = |index: usize| match width {
+        1 => word(index / 4) >> (8 * (index % 4)) & 255,
+        _ => (0..width / 4).fold(0u32, |sum, w| sum.wrapping_add(word(index * width / 4 + w))),
     };
     let mut sum = 0u32;
     for o in 0..READS {
-        let at = (thread * stride + o * READS) % length;
-        sum = (at..at + READS).fold(sum, |sum, at| sum.wrapping_add(element(at)));
+        let start = (thread * stride + o * READS) % length;
+        sum = (start..start + READS).fold(sum, |sum, index| sum.wrapping_add(element(index)));
     }
     sum
 }

@@ -28,7 +28,7 @@ impl<T: Pixel> Job<'_, T> {
     pub(super) fn scalar(&self, kernel: Kernel, out: &mut [T]) {
         for (y, out) in out.chunks_exact_mut(self.to[1]).enumerate() {
             for (x, out) in out.iter_mut().enumerate() {
-                *out = T::of(reference::pixel(self.image, self.from, self.to, kernel, (y, x)) as f32);
+                *out = T::of(reference::pixel(self.image, self.from, self.to, kernel, [y, x]) as f32);
             }
         }
     }

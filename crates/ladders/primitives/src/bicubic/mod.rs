@@ -175,8 +175,8 @@ impl Tables {
         let (mut places, mut weights) =
             (try_with_capacity("places of pixels", len)?, try_with_capacity("weights of pixels", len)?);
         for axis in [0, 1] {
-            for at in 0..to[axis] {
-                let (before, part) = reference::place(at, from[axis], to[axis]);
+            for pixel in 0..to[axis] {
+                let (before, part) = reference::place(pixel, from[axis], to[axis]);
                 places.push(before as i32);
                 weights.push([1.0, 0.0, -1.0, -2.0].map(|i| reference::weight(kernel, part + i) as f32));
             }
@@ -365,7 +365,7 @@ impl Algorithm for Bicubic {
             Images::Bytes(Set::new(problem, device, plane::bytes(cpu, seed, n)?)?)
         } else {
             // Not around zero, where relative errors would say little.
-            let values = input::filled(cpu, "image", n, |at| input::signed_unit(seed, at) + 2.0)?;
+            let values = input::filled(cpu, "image", n, |index| input::signed_unit(seed, index) + 2.0)?;
             Images::Floats(Set::new(problem, device, values)?)
         }))
     }
@@ -397,15 +397,15 @@ fn error<T: Pixel>(problem: &Problem, set: &Set<T>) -> Result<f64> {
     let some = n.min(500_000);
     let (mut off, mut norm, mut most) = (0.0, f64::MIN_POSITIVE, 0.0f64);
     for i in 0..some {
-        let at = if some == n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
-        let want = reference::pixel(&image, from, to, kernel, (at / to[1], at % to[1]));
-        let found: f64 = out[at].into();
-        if !found.is_finite() {
+        let index = if some == n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
+        let want = reference::pixel(&image, from, to, kernel, [index / to[1], index % to[1]]);
+        let output: f64 = out[index].into();
+        if !output.is_finite() {
             return Ok(f64::INFINITY);
         }
-        off += (found - want).powi(2);
+        off += (output - want).powi(2);
         norm += want * want;
-        most = most.max(((found - want.clamp(0.0, 255.0)).abs() - 0.5) / 255.0);
+        most = most.max(((output - want.clamp(0.0, 255.0)).abs() - 0.5) / 255.0);
     }
     Ok(if bytes { most } else { (off / norm).sqrt() })
 }

@@ -22,9 +22,9 @@ pub fn weight(kernel: Kernel, t: f64) -> f64 {
     }
 }
 
-/// Where pixel `at` of `to` lies among `from`: the pixel before it and the distance from that.
-pub fn place(at: usize, from: usize, to: usize) -> (isize, f64) {
-    let x = (at as f64 + 0.5) * from as f64 / to as f64 - 0.5;
+/// Where pixel `pixel` of `to` lies among `from`: the pixel before it and the distance from that.
+pub fn place(pixel: usize, from: usize, to: usize) -> (isize, f64) {
+    let x = (pixel as f64 + 0.5) * from as f64 / to as f64 - 0.5;
     (x.floor() as isize, x - x.floor())
 }
 
@@ -34,7 +34,7 @@ pub fn pixel<T: Copy + Into<f64>>(
     from: [usize; 2],
     to: [usize; 2],
     kernel: Kernel,
-    (y, x): (usize, usize),
+    [y, x]: [usize; 2],
 ) -> f64 {
     let ((y0, v), (x0, u)) = (place(y, from[0], to[0]), place(x, from[1], to[1]));
     let mut sum = 0.0;

@@ -202,11 +202,11 @@ fn sums<S: Simd>(simd: S, near: [&[f32]; 4], weights: &[f32x16<S>; 4], x: usize)
     let [a, b, c, d] = near;
     let mut sums = [f32x16::splat(simd, 0.0); 4];
     for (i, sum) in sums.iter_mut().enumerate() {
-        let at = x + 16 * i..x + 16 * i + 16;
-        let left = f32x16::from_slice(simd, &a[at.clone()]) * weights[0];
-        let left = f32x16::from_slice(simd, &b[at.clone()]).mul_add(weights[1], left);
-        let right = f32x16::from_slice(simd, &c[at.clone()]) * weights[2];
-        *sum = left + f32x16::from_slice(simd, &d[at]).mul_add(weights[3], right);
+        let part = x + 16 * i..x + 16 * i + 16;
+        let left = f32x16::from_slice(simd, &a[part.clone()]) * weights[0];
+        let left = f32x16::from_slice(simd, &b[part.clone()]).mul_add(weights[1], left);
+        let right = f32x16::from_slice(simd, &c[part.clone()]) * weights[2];
+        *sum = left + f32x16::from_slice(simd, &d[part]).mul_add(weights[3], right);
     }
     sums
 }

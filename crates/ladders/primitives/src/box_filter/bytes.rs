@@ -74,8 +74,8 @@ impl Job<'_, u8> {
         }
         let none = zeroed::<u8>(SUMS, n)?;
         let mut leaving: &[u8] = &none;
-        for (at, out) in out.chunks_exact_mut(n).enumerate() {
-            let y = (first + at) as isize;
+        for (row, out) in out.chunks_exact_mut(n).enumerate() {
+            let y = (first + row) as isize;
             slide(simd, self.row(y + r as isize), leaving, &mut sums[r + 1..r + 1 + n]);
             leaving = self.row(y - r as isize);
             let (left, right) = (sums[r + 1], sums[r + n]);
@@ -123,8 +123,8 @@ fn added<S: Simd>(simd: S, sums: &[u16], width: usize, out: &mut [u8]) {
     for x in (0..n).step_by(STEP) {
         let mut means = [u16x32::splat(simd, 0); 2];
         for (half, mean) in means.iter_mut().enumerate() {
-            let at = x + STEP / 2 * half;
-            let near = &sums[at..at + width + STEP / 2 - 1];
+            let start = x + STEP / 2 * half;
+            let near = &sums[start..start + width + STEP / 2 - 1];
             let mut total = u16x32::splat(simd, (area / 2) as u16);
             for i in 0..width {
                 total += u16x32::from_slice(simd, &near[i..i + STEP / 2]);
@@ -163,9 +163,9 @@ fn scanned<S: Simd, const WIDE: bool>(simd: S, sums: &[u16], width: usize, out: 
     for x in (0..n).step_by(STEP) {
         let mut steps = [before; 4];
         for half in 0..2 {
-            let at = x + STEP / 2 * half;
-            let leave = u16x32::from_slice(simd, &sums[at..at + STEP / 2]);
-            let enter = u16x32::from_slice(simd, &sums[at + width..at + width + STEP / 2]);
+            let start = x + STEP / 2 * half;
+            let leave = u16x32::from_slice(simd, &sums[start..start + STEP / 2]);
+            let enter = u16x32::from_slice(simd, &sums[start + width..start + width + STEP / 2]);
             let (a, b) = if WIDE {
                 let ((e0, e1), (l0, l1)) = (enter.widen(), leave.widen());
                 ((e0 - l0).bitcast(), (e1 - l1).bitcast())

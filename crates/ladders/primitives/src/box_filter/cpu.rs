@@ -106,8 +106,8 @@ impl<T: Pixel> Job<'_, T> {
         // Window sums of 1, 2, 4 … columns from each on, and the sum over the windows that make up 2r + 1.
         let mut powers = zeroed::<W>(SUMS, n + 2 * self.radius)?;
         let mut totals = zeroed::<W>(SUMS, n)?;
-        for (at, out) in out.chunks_exact_mut(n).enumerate() {
-            let y = (first + at) as isize;
+        for (row, out) in out.chunks_exact_mut(n).enumerate() {
+            let y = (first + row) as isize;
             enter(self.row(y + r), &mut sums);
             let (left, rest) = powers.split_at_mut(self.radius);
             let (middle, right) = rest.split_at_mut(n);
@@ -212,29 +212,29 @@ trait Window: Copy + Default + Zeroable {
     #[inline(always)]
     fn doubled(values: &mut [Self], by: usize, len: usize) {
         const PIECE: usize = 16;
-        let mut at = 0;
+        let mut start = 0;
         // Through a piece that is read before it is written, or the compiler fears overlap and adds one by
         // one.
-        while at + PIECE <= len {
+        while start + PIECE <= len {
             let mut piece = [Self::default(); PIECE];
-            piece.copy_from_slice(&values[at + by..at + by + PIECE]);
-            for (value, other) in values[at..at + PIECE].iter_mut().zip(&piece) {
+            piece.copy_from_slice(&values[start + by..start + by + PIECE]);
+            for (value, other) in values[start..start + PIECE].iter_mut().zip(&piece) {
                 *value = value.plus(*other);
             }
-            at += PIECE;
+            start += PIECE;
         }
-        for i in at..len {
+        for i in start..len {
             values[i] = values[i].plus(values[i + by]);
         }
     }
 }
 
 macro_rules! window {
-    ($($type:ty, $of:ident, $plus:expr;)*) => {$(
+    ($($type:ty, $sum:ident, $plus:expr;)*) => {$(
         impl Window for $type {
             #[inline(always)]
             fn of<T: Pixel>(sum: T::Sum) -> Self {
-                T::$of(sum)
+                T::$sum(sum)
             }
             #[inline(always)]
             fn plus(self, other: Self) -> Self {

@@ -335,7 +335,7 @@ impl Algorithm for BoxFilter {
             Images::Bytes(set) => {
                 let image = set.image.read()?;
                 let cpu = set.image.device().cpu_side();
-                set.out.set(&input::filled(cpu, "wrong pixels", image.len(), |at| image[at] ^ 0x80)?)
+                set.out.set(&input::filled(cpu, "wrong pixels", image.len(), |index| image[index] ^ 0x80)?)
             }
             Images::Floats(set) => set.out.fill(f32::NAN),
         }
@@ -344,8 +344,10 @@ impl Algorithm for BoxFilter {
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
         match &data.0 {
             // Bytes are the rounded mean or wrong.
-            Images::Bytes(set) => error(problem, set, |found, want| f64::from(found) != (want + 0.5).floor()),
-            Images::Floats(set) => error(problem, set, |found, _| !found.is_finite()),
+            Images::Bytes(set) => {
+                error(problem, set, |output, want| f64::from(output) != (want + 0.5).floor())
+            }
+            Images::Floats(set) => error(problem, set, |output, _| !output.is_finite()),
         }
     }
 }
@@ -360,13 +362,13 @@ fn error<T: Pixel>(problem: &Problem, set: &Set<T>, wrong: impl Fn(T, f64) -> bo
     let some = (30_000_000 / (2 * radius + 1).pow(2)).clamp(16, n.max(16));
     let (mut off, mut norm) = (0.0, f64::MIN_POSITIVE);
     for i in 0..some.min(n) {
-        let at = if some >= n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
-        let want = reference::pixel(&image, (rows, columns), radius, (at / columns, at % columns));
-        if wrong(out[at], want) {
+        let index = if some >= n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
+        let want = reference::pixel(&image, [rows, columns], radius, [index / columns, index % columns]);
+        if wrong(out[index], want) {
             return Ok(f64::INFINITY);
         }
         if !bytes {
-            off += (out[at].into() - want).powi(2);
+            off += (out[index].into() - want).powi(2);
             norm += want * want;
         }
     }

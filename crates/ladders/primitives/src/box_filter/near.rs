@@ -63,8 +63,8 @@ impl Job<'_, f32> {
         let (r, n) = (WIDTH / 2, self.columns);
         let inverse = (1.0 / (WIDTH * WIDTH) as f64) as f32;
         let mut sums = zeroed::<f32>(SUMS, n + STEP + WIDTH)?;
-        for (at, out) in out.chunks_exact_mut(n).enumerate() {
-            let top = (first + at) as isize - r as isize;
+        for (line, out) in out.chunks_exact_mut(n).enumerate() {
+            let top = (first + line) as isize - r as isize;
             let mut rows = [self.row(top); WIDTH];
             for (j, row) in rows.iter_mut().enumerate() {
                 *row = self.row(top + j as isize);

@@ -10,9 +10,9 @@ fn at<T: Copy>(image: &[T], rows: usize, columns: usize, y: isize, x: isize) -> 
 /// The mean around (y, x), for bytes before it is rounded.
 pub fn pixel<T: Copy + Into<f64>>(
     image: &[T],
-    (rows, columns): (usize, usize),
+    [rows, columns]: [usize; 2],
     radius: usize,
-    (y, x): (usize, usize),
+    [y, x]: [usize; 2],
 ) -> f64 {
     let r = radius as isize;
     let mut sum = 0.0;

@@ -47,14 +47,14 @@ impl Job<'_> {
         for (y, to) in between.chunks_exact_mut(n).enumerate() {
             let row = self.row(y as isize);
             for (x, to) in to.iter_mut().enumerate() {
-                let at = |i: usize| row[held(x as isize + rx - i as isize, n)];
-                *to = self.across.iter().enumerate().map(|(i, a)| a * at(i)).sum();
+                let source = |i: usize| row[held(x as isize + rx - i as isize, n)];
+                *to = self.across.iter().enumerate().map(|(i, a)| a * source(i)).sum();
             }
         }
         for (y, out) in out.chunks_exact_mut(n).enumerate() {
             for (x, out) in out.iter_mut().enumerate() {
-                let at = |j: usize| between[held(y as isize + ry - j as isize, self.rows) * n + x];
-                *out = self.down.iter().enumerate().map(|(j, d)| d * at(j)).sum();
+                let source = |j: usize| between[held(y as isize + ry - j as isize, self.rows) * n + x];
+                *out = self.down.iter().enumerate().map(|(j, d)| d * source(j)).sum();
             }
         }
     }
@@ -81,8 +81,8 @@ impl Job<'_> {
         for y in begin..begin + 2 * ry as isize {
             filter(y, &mut ring[slot(y) * n..][..n]);
         }
-        for (at, out) in out.chunks_exact_mut(n).enumerate() {
-            let y = (first + at) as isize;
+        for (row, out) in out.chunks_exact_mut(n).enumerate() {
+            let y = (first + row) as isize;
             if self.down == [1.0] {
                 filter(y, out);
                 continue;
@@ -141,7 +141,7 @@ fn weighted<S: Simd>(simd: S, taps: &[f32], sources: &[&[f32]], out: &mut [f32])
         sum.store_slice(&mut out[x..x + lanes]);
         x += lanes;
     }
-    for (at, out) in out.iter_mut().enumerate().skip(x) {
-        *out = taps.iter().zip(sources).map(|(tap, source)| tap * source[at]).sum();
+    for (column, out) in out.iter_mut().enumerate().skip(x) {
+        *out = taps.iter().zip(sources).map(|(tap, source)| tap * source[column]).sum();
     }
 }

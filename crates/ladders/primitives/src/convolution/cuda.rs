@@ -40,11 +40,11 @@ pub(super) fn shared_forms() -> Vec<Build> {
 }
 
 pub(super) fn sliding_forms() -> Vec<Build> {
-    let form = |radii| Build { source: &SLIDING, defines: radius_defines(radii), spill_bytes: 0 };
+    let form = |(rx, ry)| Build { source: &SLIDING, defines: radius_defines(rx, ry), spill_bytes: 0 };
     [(0, 0), (1, 1), (4, 4), (8, 8), (8, 0), (12, 12)].map(form).into()
 }
 
-fn radius_defines((rx, ry): (usize, usize)) -> Vec<Define> {
+fn radius_defines(rx: usize, ry: usize) -> Vec<Define> {
     vec![("RX", rx.to_string()), ("RY", ry.to_string())]
 }
 
@@ -147,7 +147,8 @@ impl Job<'_> {
     /// The same with the taps `values` in constant memory.
     pub(super) fn constant(
         &mut self,
-        (x, y): (u32, u32),
+        x: u32,
+        y: u32,
         unrolled: bool,
         values: &[f32],
         between: &mut Array<f32>,
@@ -156,11 +157,11 @@ impl Job<'_> {
         expect_len("values of taps", &[self.taps()], values.len())?;
         let launch = self.grid(x, y);
         let mut text = String::new();
-        for (at, value) in values.iter().enumerate() {
+        for (index, value) in values.iter().enumerate() {
             // Nine digits name every f32.
-            let _ = write!(text, "{}{value:.9e}f", if at > 0 { "," } else { "" });
+            let _ = write!(text, "{}{value:.9e}f", if index > 0 { "," } else { "" });
         }
-        let mut defines = radius_defines((self.rx, self.ry));
+        let mut defines = radius_defines(self.rx, self.ry);
         defines.push(("TAPS", text));
         let names =
             if unrolled { ["rows_unrolled", "columns_unrolled"] } else { ["rows_looped", "columns_looped"] };
@@ -211,7 +212,7 @@ impl Job<'_> {
         let blocks = blocks.ok_or_else(|| {
             Error::value("convolution", "at most 2147483647 blocks", format!("{} rows", self.rows))
         })?;
-        let kernel = self.cuda.kernel(&SLIDING, &radius_defines((self.rx, self.ry)), "sliding")?;
+        let kernel = self.cuda.kernel(&SLIDING, &radius_defines(self.rx, self.ry), "sliding")?;
         let shape = Launch::linear(blocks as u32, threads);
         let arguments = &mut [
             self.image.cuda().into(),

@@ -26,7 +26,7 @@ pub const MOST: usize = 16_383;
 pub fn separable(image: &Array<f32>, across: &[f32], down: &[f32], out: &mut Array<f32>) -> Result<()> {
     let (rows, columns) = plane::same("convolution", image, out)?;
     plane::asked("convolution", &[rows, columns])?;
-    run(image, (rows, columns), across, down, out)
+    run(image, rows, columns, across, down, out)
 }
 
 /// out\[x\] = Σ_i taps\[i\] signal\[x − i\] of a signal `[n]`, else as [`separable`].
@@ -38,7 +38,7 @@ pub fn line(signal: &Array<f32>, taps: &[f32], out: &mut Array<f32>) -> Result<(
     expect_shape("output of a convolution", signal.shape(), out.shape())?;
     plane::together("convolution", signal, out)?;
     plane::asked("convolution", &[1, n])?;
-    run(signal, (1, n), taps, &[1.0], out)
+    run(signal, 1, n, taps, &[1.0], out)
 }
 
 /// [`separable`] with the taps of [`gaussian_taps`] along both axes. Errors: as there and as
@@ -70,7 +70,8 @@ fn check_taps(taps: &[f32]) -> Result<()> {
 
 fn run(
     image: &Array<f32>,
-    (rows, columns): (usize, usize),
+    rows: usize,
+    columns: usize,
     across: &[f32],
     down: &[f32],
     out: &mut Array<f32>,
@@ -228,7 +229,8 @@ impl Algorithm for Convolution {
         let Problem { rows, columns, rx, ry, line } = *problem;
         // None is below a half, so that sums of equal pixels do not cancel.
         let cpu = device.cpu_side();
-        let random = |seed, len| input::filled(cpu, "taps", len, |at| input::signed_unit(seed, at) + 1.5);
+        let random =
+            |seed, len| input::filled(cpu, "taps", len, |index| input::signed_unit(seed, index) + 1.5);
         let across = random(seed ^ 1, 2 * rx + 1)?;
         let down = if line { vec![1.0] } else { random(seed ^ 2, 2 * ry + 1)? };
         check_taps(&across)?;
@@ -258,14 +260,14 @@ impl Algorithm for Convolution {
         let some = (30_000_000 / ((2 * rx + 1) * (2 * ry + 1))).max(16);
         let (mut off, mut norm) = (0.0, f64::MIN_POSITIVE);
         for i in 0..some.min(n) {
-            let at = if some >= n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
-            let place = (at / columns, at % columns);
-            let want = reference::pixel(&image, (rows, columns), &data.across, &data.down, place);
-            let found = f64::from(out[at]);
-            if !found.is_finite() {
+            let index = if some >= n { i } else { rayspin_tune::input::bits(9, i as u64) as usize % n };
+            let place = [index / columns, index % columns];
+            let want = reference::pixel(&image, [rows, columns], &data.across, &data.down, place);
+            let output = f64::from(out[index]);
+            if !output.is_finite() {
                 return Ok(f64::INFINITY);
             }
-            off += (found - want).powi(2);
+            off += (output - want).powi(2);
             norm += want * want;
         }
         Ok((off / norm).sqrt())

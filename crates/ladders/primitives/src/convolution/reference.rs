@@ -3,10 +3,10 @@
 /// The convolution at (y, x): Σ down\[j\] across\[i\] image\[y − j, x − i\], taps from −radius on.
 pub fn pixel(
     image: &[f32],
-    (rows, columns): (usize, usize),
+    [rows, columns]: [usize; 2],
     across: &[f32],
     down: &[f32],
-    (y, x): (usize, usize),
+    [y, x]: [usize; 2],
 ) -> f64 {
     let (rx, ry) = (across.len() as isize / 2, down.len() as isize / 2);
     let mut sum = 0.0;

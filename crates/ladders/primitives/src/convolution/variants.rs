@@ -114,7 +114,7 @@ fn job(data: &mut Data) -> Result<(cuda::Job<'_>, &mut Array<f32>)> {
 fn constant(config: &Config, data: &mut Data, unrolled: bool) -> Result<()> {
     let values = [&data.across[..], &data.down].concat();
     let (mut job, between) = job(data)?;
-    job.constant((config.get("x")?, config.get("y")?), unrolled, &values, between)
+    job.constant(config.get("x")?, config.get("y")?, unrolled, &values, between)
 }
 
 /// Blocks of a thread a pixel.

@@ -53,7 +53,7 @@ pub(super) fn threads(cpu: &Cpu, atoms: &[[f32; 4]], grid: &Grid, v: &mut [f32])
     cpu.run(|| {
         v.par_chunks_exact_mut(nx).enumerate().for_each(|(row, v)| {
             let chunks = v.par_chunks_mut(CHUNK).enumerate();
-            chunks.for_each(|(at, v)| part(level, atoms, grid, row, at * CHUNK, v));
+            chunks.for_each(|(chunk, v)| part(level, atoms, grid, row, chunk * CHUNK, v));
         });
     });
 }
@@ -68,11 +68,11 @@ fn part_of<S: Simd>(simd: S, atoms: &[[f32; 4]], grid: &Grid, row: usize, first:
     let lanes = S::f32s::LEN;
     let ny = grid.shape[1];
     let (y, z) = (grid.place(1, row % ny), grid.place(2, row / ny));
-    let mut at = first;
+    let mut point = first;
     for v in v.chunks_mut(VECTORS * lanes) {
         let mut places = [0.0; VECTORS * 16];
         for (i, x) in places[..VECTORS * lanes].iter_mut().enumerate() {
-            *x = grid.place(0, at + i);
+            *x = grid.place(0, point + i);
         }
         let zero = S::f32s::splat(simd, 0.0);
         let (mut x, mut sums) = ([zero; VECTORS], [zero; VECTORS]);
@@ -92,6 +92,6 @@ fn part_of<S: Simd>(simd: S, atoms: &[[f32; 4]], grid: &Grid, row: usize, first:
             sum.store_slice(places);
         }
         v.copy_from_slice(&places[..v.len()]);
-        at += v.len();
+        point += v.len();
     }
 }

@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result, expect_len};
-use rayspin_device::cuda::{Argument, Define, Launch, Source};
+use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
@@ -73,14 +73,12 @@ pub(super) fn atom_count(atoms: &Array<[f32; 4]>) -> Result<i32> {
 
 /// A kernel of all atoms at once.
 fn all_atoms(
-    cuda: &Cuda,
-    (name, defines): (&str, &[Define]),
+    kernel: &Kernel,
     shape: Launch,
     atoms: &Array<[f32; 4]>,
     grid: &Grid,
     v: &mut Array<f32>,
 ) -> Result<()> {
-    let kernel = cuda.kernel(&SOURCE, defines, name)?;
     let place = place(grid, v)?;
     let mut arguments = vec![atoms.cuda().into(), atom_count(atoms)?.into(), v.cuda_mut().into()];
     arguments.extend(place);
@@ -97,13 +95,13 @@ pub(super) fn scatter(config: &Config, data: &mut Data) -> Result<()> {
     // SAFETY: the potential has this number of points.
     unsafe { zero.launch(Launch::covering(points, 256), arguments) }?;
     let shape = Launch::covering(data.atoms.len(), threads);
-    all_atoms(cuda, ("scatter", &[]), shape, &data.atoms, &data.grid, &mut data.v)
+    all_atoms(&cuda.kernel(&SOURCE, &[], "scatter")?, shape, &data.atoms, &data.grid, &mut data.v)
 }
 
 pub(super) fn gather(config: &Config, data: &mut Data) -> Result<()> {
     let device = data.v.device().clone();
     let shape = Launch::covering(data.v.len(), config.get("threads")?);
-    all_atoms(gpu(&device)?, ("gather", &[]), shape, &data.atoms, &data.grid, &mut data.v)
+    all_atoms(&gpu(&device)?.kernel(&SOURCE, &[], "gather")?, shape, &data.atoms, &data.grid, &mut data.v)
 }
 
 /// The kernels that read atoms from constant memory: as many as it holds are copied there, and launches add a
@@ -155,5 +153,6 @@ pub(super) fn points(
     let blocks = u32::try_from(blocks)
         .map_err(|_| Error::value("blocks of a grid of points", "at most 2147483647", blocks))?;
     let shape = Launch { blocks: [blocks, 1, 1], threads: [threads, 1, 1], shared: 0 };
-    all_atoms(cuda, ("points", &defines([threads, points, unroll, soft])), shape, atoms, grid, v)
+    let kernel = cuda.kernel(&SOURCE, &defines([threads, points, unroll, soft]), "points")?;
+    all_atoms(&kernel, shape, atoms, grid, v)
 }

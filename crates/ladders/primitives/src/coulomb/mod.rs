@@ -24,9 +24,9 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Coordinate of point `at` along an axis: 0 for x, 1 for y, 2 for z.
-    fn place(&self, axis: usize, at: usize) -> f32 {
-        (at as f32).mul_add(self.spacing, self.origin[axis])
+    /// Coordinate of point `index` along an axis: 0 for x, 1 for y, 2 for z.
+    fn place(&self, axis: usize, index: usize) -> f32 {
+        (index as f32).mul_add(self.spacing, self.origin[axis])
     }
 }
 
@@ -120,7 +120,7 @@ impl Algorithm for Coulomb {
 
     fn trials(&self) -> Vec<Problem> {
         // 4100 atoms are more than constant memory holds.
-        let all = [
+        let sizes = [
             (1, [1, 1, 1]),
             (2, [1, 3, 7]),
             (33, [5, 1, 65]),
@@ -128,7 +128,7 @@ impl Algorithm for Coulomb {
             (4100, [1, 2, 3]),
             (300, [2, 5, 131]),
         ];
-        all.map(|(atoms, shape)| Problem { atoms, shape }).to_vec()
+        sizes.map(|(atoms, shape)| Problem { atoms, shape }).to_vec()
     }
 
     fn sized(&self, _: &Problem, size: &[usize]) -> Result<Problem> {
@@ -176,7 +176,7 @@ extern \"C\" __global__ void coulomb(const float4* atoms, int count, float* v, i
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let grid = Grid { shape: problem.shape, origin: [-3.0, 0.25, 0.0], spacing: 0.5 };
         let [nz, ny, nx] = problem.shape;
-        let unit = |at: usize| (input::bits(seed, at as u64) >> 40) as f32 / (1 << 24) as f32;
+        let unit = |index: usize| (input::bits(seed, index as u64) >> 40) as f32 / (1 << 24) as f32;
         let atom = |i: usize| {
             let along = |axis: usize, n: usize| unit(4 * i + axis) * n as f32 * grid.spacing;
             // Atoms of a slice are in front of it and behind, too.
@@ -207,21 +207,21 @@ extern \"C\" __global__ void coulomb(const float4* atoms, int count, float* v, i
         let whole = points.saturating_mul(problem.atoms) <= WHOLE;
         let count = if whole { points } else { (WHOLE * 4 / problem.atoms).clamp(64, points) };
         let error = |turn: usize| {
-            let at = match turn {
+            let point = match turn {
                 _ if whole => turn,
                 // Where the atom is, and the last.
                 0 => (nz / 2 * ny + ny / 2) * nx + nx / 2,
                 1 => points - 1,
                 _ => (input::bits(data.seed ^ 0xa70, turn as u64) % points as u64) as usize,
             };
-            let place = [at / nx / ny, at / nx % ny, at % nx];
+            let place = [point / nx / ny, point / nx % ny, point % nx];
             let (want, size) = reference::potential(&data.host, &data.grid, place);
-            let found = f64::from(v[at]);
-            match (want.is_finite(), found.is_nan()) {
+            let output = f64::from(v[point]);
+            match (want.is_finite(), output.is_nan()) {
                 (_, true) => f64::INFINITY,
-                (false, _) if found == want => 0.0,
+                (false, _) if output == want => 0.0,
                 (false, _) => f64::INFINITY,
-                _ => (found - want).abs() / size.max(f64::MIN_POSITIVE),
+                _ => (output - want).abs() / size.max(f64::MIN_POSITIVE),
             }
         };
         let cpu = data.v.device().cpu_side();

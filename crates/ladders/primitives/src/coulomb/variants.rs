@@ -96,7 +96,7 @@ fn points(problem: &Problem) -> Space {
     let row = problem.shape[2];
     // Points beyond the end of a row are work for nothing; small problems need no large space.
     let most = row.next_multiple_of(32).max(64) as i64;
-    let within = |all: &[i64]| all.iter().copied().filter(|&n| n <= most).collect::<Vec<_>>();
+    let within = |values: &[i64]| values.iter().copied().filter(|&n| n <= most).collect::<Vec<_>>();
     let (threads, points) = match row {
         512.. => (64, 8),
         256..512 => (64, 4),

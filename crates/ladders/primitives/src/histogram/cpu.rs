@@ -62,9 +62,9 @@ fn interleaved<T: Sample, const TABLES: usize>(samples: &[T], memory: &mut [u32]
     let (tables, _) = memory.as_chunks_mut::<TABLES>();
     let (groups, rest) = samples.as_chunks::<TABLES>();
     for group in groups {
-        for (at, &v) in group.iter().enumerate() {
+        for (lane, &v) in group.iter().enumerate() {
             if let Some(bin) = tables.get_mut(bin(v)) {
-                bin[at] += 1;
+                bin[lane] += 1;
             }
         }
     }
@@ -141,8 +141,8 @@ fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: 
     for part in samples.chunks(most(TABLES)) {
         tables.as_flattened_mut().fill(0);
         let clamped = |samples: &[T], tables: &mut [[u16; TABLES]]| {
-            for (at, &v) in samples.iter().enumerate() {
-                tables[bin(v).min(bins)][at % TABLES] += one;
+            for (index, &v) in samples.iter().enumerate() {
+                tables[bin(v).min(bins)][index % TABLES] += one;
             }
         };
         let (blocks, rest) = part.as_chunks::<BLOCK>();
@@ -154,11 +154,11 @@ fn counted<T: Sample, const TABLES: usize>(level: Level, samples: &[T], memory: 
             } else if T::below(level, block, bins as u32) {
                 for group in block.as_chunks::<16>().0 {
                     prefetch(group);
-                    for (at, &v) in group.iter().enumerate() {
+                    for (lane, &v) in group.iter().enumerate() {
                         // SAFETY: there are more than `bins` elements, and every sample of the block is less
                         // than that.
                         let counts = unsafe { tables.get_unchecked_mut(bin(v)) };
-                        counts[at % TABLES] += one;
+                        counts[lane % TABLES] += one;
                     }
                 }
             } else {

@@ -63,9 +63,9 @@ pub(super) fn private(config: &Config, data: &mut Data) -> Result<()> {
     let a = data.arrays();
     a.check(limit)?;
     if a.samples.width() != Width::U8 || a.bins > 256 || !PRIVATE_THREADS.contains(&threads.into()) {
-        let found = format!("{}, {} bins, {threads} threads", a.samples.width().name(), a.bins);
+        let given = format!("{}, {} bins, {threads} threads", a.samples.width().name(), a.bins);
         let expected = format!("samples of 8 bits, at most 256 bins, one of {PRIVATE_THREADS:?} threads");
-        return Err(Error::value("histogram in private tables", expected, found));
+        return Err(Error::value("histogram in private tables", expected, given));
     }
     let kernel = cuda.kernel(&PRIVATE, &private_defines(threads), "private_tables")?;
     let useful = (a.samples.count() / 16).div_ceil(threads as usize).max(1);
@@ -114,8 +114,8 @@ impl Arrays<'_> {
         {
             return Ok(());
         }
-        let found = format!("{room}, and {} to count in", self.wide.len());
-        Err(Error::value("counts of a histogram", format!("{}, and one more to count in", self.bins), found))
+        let given = format!("{room}, and {} to count in", self.wide.len());
+        Err(Error::value("counts of a histogram", format!("{}, and one more to count in", self.bins), given))
     }
 
     fn n(&self) -> Argument<'static> {
@@ -291,8 +291,8 @@ pub(super) fn one_pass(
     a.check(if name == "tested_one_pass" { 255 } else { limit })?;
     whole_warps(pass.threads)?;
     if !pass.copies.is_power_of_two() || !UNROLL.contains(&pass.unroll.into()) {
-        let found = format!("{} and {}", pass.copies, pass.unroll);
-        return Err(Error::value("copies and loads", format!("a power of two and one of {UNROLL:?}"), found));
+        let given = format!("{} and {}", pass.copies, pass.unroll);
+        return Err(Error::value("copies and loads", format!("a power of two and one of {UNROLL:?}"), given));
     }
     let width = a.samples.width();
     let kernel = cuda.kernel(&MODERN, &defines(width, pass.unroll), name)?;

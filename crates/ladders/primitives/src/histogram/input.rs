@@ -46,7 +46,7 @@ fn scaled(bits: u32, below: usize) -> u32 {
 /// `n` samples for `bins` bins. Errors: memory.
 pub(super) fn samples(cpu: &Cpu, kind: Input, n: usize, bins: usize, seed: u64) -> Result<Vec<u32>> {
     let each = |value: &(dyn Fn(usize, u64) -> u32 + Sync)| {
-        filled(cpu, SAMPLES, n, |at| value(at, bits(seed, at as u64)))
+        filled(cpu, SAMPLES, n, |index| value(index, bits(seed, index as u64)))
     };
     match kind {
         Input::Walk => walk(n, bins, seed),
@@ -55,8 +55,8 @@ pub(super) fn samples(cpu: &Cpu, kind: Input, n: usize, bins: usize, seed: u64) 
         Input::Constant => each(&|_, _| (bins / 2) as u32),
         Input::Tomogram => {
             let side = (n as f64).sqrt().max(1.0);
-            each(&|at, bits| {
-                let (x, y) = ((at as f64 % side) / side - 0.5, (at as f64 / side).floor() / side - 0.5);
+            each(&|index, bits| {
+                let (x, y) = ((index as f64 % side) / side - 0.5, (index as f64 / side).floor() / side - 0.5);
                 // Shares of the bins: air, tissue, bone as −1000, 40 and 700 on a scale from −1024 to 3071.
                 let tissue = match (x / 0.42).powi(2) + (y / 0.32).powi(2) {
                     r if r > 1.0 => 0.006,
@@ -73,19 +73,19 @@ pub(super) fn samples(cpu: &Cpu, kind: Input, n: usize, bins: usize, seed: u64) 
 }
 
 fn walk(n: usize, bins: usize, seed: u64) -> Result<Vec<u32>> {
-    let (mut at, last) = ((bins / 2) as i64, bins as i64 - 1);
+    let (mut position, last) = ((bins / 2) as i64, bins as i64 - 1);
     let mut samples = try_with_capacity(SAMPLES, n)?;
     samples.extend((0..n as u64).map(|i| {
-        let here = at as u32;
+        let here = position as u32;
         let bits = bits(seed, i);
         let uniform = |bits: u64| (bits & 0xffff_ffff) as f64 / 4_294_967_296.0 - 0.5;
-        at += (16.0 * uniform(bits) * uniform(bits >> 32)).trunc() as i64;
-        at = if at < 0 {
-            -at
-        } else if at > last {
-            2 * last - at
+        position += (16.0 * uniform(bits) * uniform(bits >> 32)).trunc() as i64;
+        position = if position < 0 {
+            -position
+        } else if position > last {
+            2 * last - position
         } else {
-            at
+            position
         }
         .clamp(0, last);
         here

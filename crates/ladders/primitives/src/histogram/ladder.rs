@@ -129,7 +129,7 @@ impl Algorithm for Histogram {
             summary,
             problem: problem(IMAGE, bins, form, input),
         };
-        let of = |width, case: Case<Problem>| Case { problem: narrow(width, case.problem), ..case };
+        let narrowed = |width, case: Case<Problem>| Case { problem: narrow(width, case.problem), ..case };
         vec![
             case(
                 "walk",
@@ -154,16 +154,19 @@ impl Algorithm for Histogram {
             ),
             case("uniform-256", "plain counts in 256 bins", 256, Counts, Input::Uniform),
             case("uniform-4096", "plain counts in 4096 bins", 4096, Counts, Input::Uniform),
-            of(Width::U16, case("walk-u16", "plain counts of 16-bit samples", 1024, Counts, Input::Walk)),
-            of(
+            narrowed(
+                Width::U16,
+                case("walk-u16", "plain counts of 16-bit samples", 1024, Counts, Input::Walk),
+            ),
+            narrowed(
                 Width::U16,
                 case("uniform-u16", "plain counts of 16-bit samples", 1024, Counts, Input::Uniform),
             ),
-            of(
+            narrowed(
                 Width::U16,
                 case("constant-u16", "plain counts of 16-bit samples", 1024, Counts, Input::Constant),
             ),
-            of(Width::U8, case("tomogram-u8", "plain counts of bytes", 256, Counts, Input::Tomogram)),
+            narrowed(Width::U8, case("tomogram-u8", "plain counts of bytes", 256, Counts, Input::Tomogram)),
         ]
     }
 
@@ -269,12 +272,12 @@ extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long
         let want = data.samples.reference(problem.bins)?;
         let wrong = match problem.form {
             Form::Saturating => {
-                let found = data.bytes.read()?;
-                found.iter().zip(&want).filter(|&(&h, &want)| u64::from(h) != want.min(255)).count()
+                let counts = data.bytes.read()?;
+                counts.iter().zip(&want).filter(|&(&h, &want)| u64::from(h) != want.min(255)).count()
             }
             Form::Counts => {
-                let found = data.words.read()?;
-                found.iter().zip(&want).filter(|&(&h, &want)| u64::from(h) != want).count()
+                let counts = data.words.read()?;
+                counts.iter().zip(&want).filter(|&(&h, &want)| u64::from(h) != want).count()
             }
         };
         Ok(wrong as f64 / problem.bins as f64)

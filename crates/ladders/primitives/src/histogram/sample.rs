@@ -153,7 +153,7 @@ impl<T: Sample> Samples for Array<T> {
 pub(super) fn array(device: &Device, width: Width, values: Vec<u32>) -> Result<Box<dyn Samples>> {
     fn narrow<T: Sample>(device: &Device, values: &[u32], cut: fn(u32) -> T) -> Result<Box<dyn Samples>> {
         let cpu = device.cpu_side();
-        let cut = input::filled(cpu, "samples of a histogram", values.len(), |at| cut(values[at]))?;
+        let cut = input::filled(cpu, "samples of a histogram", values.len(), |index| cut(values[index]))?;
         Ok(Box::new(Array::from_vec(device, &[values.len()], cut)?))
     }
     match width {

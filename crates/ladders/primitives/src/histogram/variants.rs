@@ -127,7 +127,8 @@ fn row(
 
 /// A row of the lab journal.
 fn journal(
-    (name, reproduces): (&'static str, &'static str),
+    name: &'static str,
+    reproduces: &'static str,
     summary: &'static str,
     implementation: impl Fn(&Config, &mut Data) -> Result<()> + Send + Sync + 'static,
 ) -> Row<Histogram> {
@@ -136,15 +137,16 @@ fn journal(
 }
 
 pub(super) fn rows() -> Vec<Row<Histogram>> {
-    let single = |names, summary, kernel, shared| {
-        journal(names, summary, move |c, d| cuda::single(kernel, c.get("threads")?, shared, d))
+    let single = |name, reproduces, summary, kernel, shared| {
+        journal(name, reproduces, summary, move |c, d| cuda::single(kernel, c.get("threads")?, shared, d))
             .space(one_block)
     };
-    let added = |names, summary, kernel, limited, clamp| {
-        journal(names, summary, move |c, d| cuda::added(kernel, limited, clamp, c, d)).space(many_blocks)
+    let added = |name, reproduces, summary, kernel, limited, clamp| {
+        journal(name, reproduces, summary, move |c, d| cuda::added(kernel, limited, clamp, c, d))
+            .space(many_blocks)
     };
-    let stored = |names, summary, kernel| {
-        journal(names, summary, move |c, d| cuda::second_pass(kernel, c, d)).space(many_blocks)
+    let stored = |name, reproduces, summary, kernel| {
+        journal(name, reproduces, summary, move |c, d| cuda::second_pass(kernel, c, d)).space(many_blocks)
     };
     vec![
         on_cpu("cpu-scalar", "one thread, one table", |_, d| {
@@ -166,27 +168,20 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
         })
         .space(|_| tables(8)),
         cpu_threads(),
-        journal(("o1", "O1"), "one thread", |_, d| cuda::single("one_thread", 1, false, d))
+        journal("o1", "O1", "one thread", |_, d| cuda::single("one_thread", 1, false, d)).refuses(words_only),
+        single("o2", "O2", "one block, a piece of the samples for each thread", "one_block", false)
             .refuses(words_only),
-        single(("o2", "O2"), "one block, a piece of the samples for each thread", "one_block", false)
+        single("o3", "O3", "one block, neighbours by neighbouring threads", "interleaved", false)
             .refuses(words_only),
-        single(("o3", "O3"), "one block, neighbours by neighbouring threads", "interleaved", false)
-            .refuses(words_only),
-        single(("o4", "O4"), "one block, counts in shared memory", "in_shared", true),
-        added(
-            ("o5", "O5"),
-            "many blocks, then a kernel that clamps",
-            "many_blocks",
-            false,
-            "clamp_by_branch",
-        ),
-        added(("o6", "O6"), "clamped by min", "many_blocks", false, "clamp_by_min").refuses(saturating_only),
-        added(("o7", "O7"), "a full bin is not added to", "tested", true, "clamp_by_min")
+        single("o4", "O4", "one block, counts in shared memory", "in_shared", true),
+        added("o5", "O5", "many blocks, then a kernel that clamps", "many_blocks", false, "clamp_by_branch"),
+        added("o6", "O6", "clamped by min", "many_blocks", false, "clamp_by_min").refuses(saturating_only),
+        added("o7", "O7", "a full bin is not added to", "tested", true, "clamp_by_min")
             .refuses(saturating_only),
-        added(("o8", "O8"), "4 samples of a thread at once", "unrolled_4", true, "clamp_by_min"),
-        added(("o9", "O9"), "12 samples of a thread at once", "unrolled_12", true, "clamp_by_min"),
-        stored(("o10", "O10"), "plain stores, added by a second kernel", "stored"),
-        stored(("o11", "O11"), "16-byte loads", "stored_wide"),
+        added("o8", "O8", "4 samples of a thread at once", "unrolled_4", true, "clamp_by_min"),
+        added("o9", "O9", "12 samples of a thread at once", "unrolled_12", true, "clamp_by_min"),
+        stored("o10", "O10", "plain stores, added by a second kernel", "stored"),
+        stored("o11", "O11", "16-byte loads", "stored_wide"),
         row(
             "gpu-private",
             BackendKind::Cuda,

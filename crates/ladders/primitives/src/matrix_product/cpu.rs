@@ -36,8 +36,8 @@ pub(super) fn tiled(a: &[f32], b: &[f32], c: &mut [f32], p: Problem) {
     c.fill(0.0);
     for from in (0..p.k).step_by(TILE) {
         let inner = from..(from + TILE).min(p.k);
-        for at in (0..p.n).step_by(TILE) {
-            let columns = at..(at + TILE).min(p.n);
+        for first in (0..p.n).step_by(TILE) {
+            let columns = first..(first + TILE).min(p.n);
             for (a, c) in a.chunks_exact(p.k).zip(c.chunks_exact_mut(p.n)) {
                 for k in inner.clone() {
                     add_scaled(a[k], &b[k * p.n..][columns.clone()], &mut c[columns.clone()]);
@@ -135,8 +135,8 @@ pub(super) fn packed(workers: Workers<'_>, cut: Cut, room: &mut Packed, matrices
         let inner = slab.min(p.k - from);
         let a_panels = &mut room.a[..p.m.next_multiple_of(height) * inner];
         let b_panels = &mut room.b[..p.n.next_multiple_of(width) * inner];
-        let left = |(at, panel): (usize, &mut [f32])| pack_left(a, p, at * height, from, height, panel);
-        let right = |(at, panel): (usize, &mut [f32])| pack_right(b, p, at * width, from, width, panel);
+        let left = |(index, panel): (usize, &mut [f32])| pack_left(a, p, index * height, from, height, panel);
+        let right = |(index, panel): (usize, &mut [f32])| pack_right(b, p, index * width, from, width, panel);
         match cpu {
             None => {
                 a_panels.chunks_exact_mut(height * inner).enumerate().for_each(left);
@@ -148,8 +148,8 @@ pub(super) fn packed(workers: Workers<'_>, cut: Cut, room: &mut Packed, matrices
             }),
         }
         let (a_panels, b_panels) = (&*a_panels, &*b_panels);
-        let task = |(at, c): (usize, &mut [f32])| {
-            let slab = Panels { a: &a_panels[at * rows * inner..], b: b_panels, inner, first: from == 0 };
+        let task = |(index, c): (usize, &mut [f32])| {
+            let slab = Panels { a: &a_panels[index * rows * inner..], b: b_panels, inner, first: from == 0 };
             dispatch!(level, simd => rows_of(simd, slab, c, p.n));
         };
         match cpu {
@@ -213,8 +213,8 @@ fn panels<S: Simd, const MR: usize>(simd: S, slab: Panels<'_>, c: &mut [f32], n:
     let Panels { a, b, inner, first } = slab;
     let lanes = S::f32s::LEN;
     let width = 2 * lanes;
-    for (at, b) in b.chunks_exact(width * inner).enumerate() {
-        let column = at * width;
+    for (index, b) in b.chunks_exact(width * inner).enumerate() {
+        let column = index * width;
         let there = width.min(n - column);
         for (c, a) in c.chunks_mut(MR * n).zip(a.chunks_exact(MR * inner)) {
             let sums = micro::<S, MR>(simd, a, b);

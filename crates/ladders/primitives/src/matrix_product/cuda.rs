@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result, expect_len};
-use rayspin_device::cuda::{Define, Launch, Source};
+use rayspin_device::cuda::{Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
@@ -119,10 +119,9 @@ fn warp_defines(tile: &Tile, blocks: u32, [wide_a, wide_b]: [bool; 2]) -> Vec<De
     defines
 }
 
-/// The kernel's arguments: three matrices and their sizes.
+/// Launches a kernel of this ladder, whose arguments are three matrices and their sizes.
 fn launch(
-    cuda: &Cuda,
-    (source, defines, name): (&'static Source, &[Define], &str),
+    kernel: &Kernel,
     launch: Launch,
     [a, b]: [&Array<f32>; 2],
     c: &mut Array<f32>,
@@ -137,7 +136,6 @@ fn launch(
     expect_len("first factor of a matrix product", &[problem.m, problem.k], a.len())?;
     expect_len("second factor of a matrix product", &[problem.k, problem.n], b.len())?;
     expect_len("matrix product", &[problem.m, problem.n], c.len())?;
-    let kernel = cuda.kernel(source, defines, name)?;
     let mut arguments = [
         a.cuda().into(),
         b.cuda().into(),
@@ -151,29 +149,35 @@ fn launch(
     unsafe { kernel.launch(launch, &mut arguments) }
 }
 
-fn run(data: &mut Data, program: (&'static Source, &[Define], &str), shape: Launch) -> Result<()> {
-    let device = data.a.device().clone();
-    launch(gpu(&device)?, program, shape, [&data.a, &data.b], &mut data.c, &data.problem)
+fn run(
+    data: &mut Data,
+    source: &'static Source,
+    defines: &[Define],
+    name: &str,
+    shape: Launch,
+) -> Result<()> {
+    let kernel = gpu(data.a.device())?.kernel(source, defines, name)?;
+    launch(&kernel, shape, [&data.a, &data.b], &mut data.c, &data.problem)
 }
 
 pub(super) fn naive(config: &Config, data: &mut Data) -> Result<()> {
     let (x, y) = (config.get("x")?, config.get("y")?);
     let blocks = data.problem.n.div_ceil(x as usize) * data.problem.m.div_ceil(y as usize);
     let shape = Launch { blocks: [count(blocks)?, 1, 1], threads: [x, y, 1], shared: 0 };
-    run(data, (&NAIVE, &[], "naive"), shape)
+    run(data, &NAIVE, &[], "naive", shape)
 }
 
 pub(super) fn tiled(config: &Config, data: &mut Data) -> Result<()> {
     let tile = config.get("tile")?;
     let blocks = data.problem.n.div_ceil(tile as usize) * data.problem.m.div_ceil(tile as usize);
     let shape = Launch { blocks: [count(blocks)?, 1, 1], threads: [tile, tile, 1], shared: 0 };
-    run(data, (&TILED, &[("TILE", tile.to_string())], "tiled"), shape)
+    run(data, &TILED, &[("TILE", tile.to_string())], "tiled", shape)
 }
 
 pub(super) fn registers(config: &Config, data: &mut Data) -> Result<()> {
     let tile = Tile::of(config)?;
     let shape = tile.launch(&data.problem)?;
-    run(data, (&REGISTERS, &tile.defines(), "registers"), shape)
+    run(data, &REGISTERS, &tile.defines(), "registers", shape)
 }
 
 pub(super) fn wide(
@@ -187,7 +191,7 @@ pub(super) fn wide(
     expect("buffers", 1..=2, buffers)?;
     let mut defines = warp_defines(&tile, config.get("blocks")?, problem.wide());
     defines.push(("BUFFERS", buffers.to_string()));
-    launch(cuda, (&WIDE, &defines, "wide"), tile.launch(problem)?, [a, b], c, problem)
+    launch(&cuda.kernel(&WIDE, &defines, "wide")?, tile.launch(problem)?, [a, b], c, problem)
 }
 
 pub(super) fn stages(
@@ -203,5 +207,5 @@ pub(super) fn stages(
     defines.push(("STAGES", stages.to_string()));
     let stage = tile.bm * (tile.bk + 4) + tile.bk * tile.bn;
     let shape = tile.launch(problem)?.with_shared(4 * stages as usize * stage as usize);
-    launch(cuda, (&STAGES, &defines, "stages"), shape, [a, b], c, problem)
+    launch(&cuda.kernel(&STAGES, &defines, "stages")?, shape, [a, b], c, problem)
 }

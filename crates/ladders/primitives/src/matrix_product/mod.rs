@@ -205,16 +205,16 @@ extern \"C\" __global__ void matrix_product(const float* a, const float* b, floa
         let Problem { m, n, k } = *problem;
         let whole = m.saturating_mul(n).saturating_mul(k) <= WHOLE;
         let count = if whole { (m * n) as u64 } else { CHECKED };
-        let at = |turn: u64| match whole {
+        let element = |turn: u64| match whole {
             true => turn as usize,
             // The last output too: where tiles are cut off.
             false if turn == 0 => m * n - 1,
             false => (input::bits(data.seed ^ 0xc4ec, turn) % (m * n) as u64) as usize,
         };
         let error = |turn: u64| {
-            let at = at(turn);
-            let (want, scale) = reference::product(&a, &b, [n, k], [at / n, at % n]);
-            let error = (f64::from(c[at]) - want).abs();
+            let element = element(turn);
+            let (want, scale) = reference::product(&a, &b, [n, k], [element / n, element % n]);
+            let error = (f64::from(c[element]) - want).abs();
             if error.is_nan() { f64::INFINITY } else { error / scale.max(f64::MIN_POSITIVE) }
         };
         let cpu = data.c.device().cpu_side();

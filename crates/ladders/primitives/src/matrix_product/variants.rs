@@ -131,8 +131,8 @@ fn fits(
     ahead: impl Fn(i64, i64, i64, i64) -> i64,
     shared: impl Fn(i64, i64, i64) -> i64,
 ) -> bool {
-    let at = |name| config.find(name).unwrap_or(0);
-    let [bm, bn, bk, tm, tn] = ["bm", "bn", "bk", "tm", "tn"].map(at);
+    let value = |name| config.find(name).unwrap_or(0);
+    let [bm, bn, bk, tm, tn] = ["bm", "bn", "bk", "tm", "tn"].map(value);
     if tm * tn < 16 || tm * tn > 128 || bm % (4 * tm) != 0 || bn % (8 * tn) != 0 {
         return false;
     }
@@ -143,8 +143,8 @@ fn fits(
     let registers = tm * tn + 2 * (tm + tn) + addresses + 4 * ahead(bm, bn, bk, threads);
     // A thread has 255; from 240 estimated ones on some were kept in memory.
     registers <= 232
-        && registers * threads * at("blocks") <= 65_536
-        && 4 * shared(bm, bn, bk) * at("blocks") <= 224 * 1024
+        && registers * threads * value("blocks") <= 65_536
+        && 4 * shared(bm, bn, bk) * value("blocks") <= 224 * 1024
 }
 
 fn registers(problem: &Problem) -> Space {
@@ -157,9 +157,9 @@ fn registers(problem: &Problem) -> Space {
         .axis("tm", if large { &[2, 4, 8] } else { &[4] }, if large { 8 } else { 4 })
         .axis("tn", if large { &[2, 4, 8] } else { &[4] }, if large { 8 } else { 4 })
         .where_(|c| {
-            let at = |name| c.find(name).unwrap_or(1);
-            let threads = at("bm") / at("tm") * (at("bn") / at("tn"));
-            (64..=512).contains(&threads) && 4 * at("bk") * (at("bm") + 1 + at("bn")) <= 48 * 1024
+            let value = |name| c.find(name).unwrap_or(1);
+            let threads = value("bm") / value("tm") * (value("bn") / value("tn"));
+            (64..=512).contains(&threads) && 4 * value("bk") * (value("bm") + 1 + value("bn")) <= 48 * 1024
         })
 }
 

@@ -30,8 +30,8 @@ fn of_blocks<const W: usize>(stream: Stream, first: u64, count: u64) -> u64 {
             *sum += inside(x0[l], y0[l]) + inside(x1[l], y1[l]);
         }
     }
-    let rest = (steps * W as u64..count).map(|at| {
-        let [[x0], [y0], [x1], [y1]] = blocks::<1>(first + at, stream.number, stream.seed);
+    let rest = (steps * W as u64..count).map(|index| {
+        let [[x0], [y0], [x1], [y1]] = blocks::<1>(first + index, stream.number, stream.seed);
         inside(x0, y0) + inside(x1, y1)
     });
     sums.iter().copied().chain(rest).map(u64::from).sum()

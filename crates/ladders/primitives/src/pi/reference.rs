@@ -9,8 +9,8 @@ pub fn hits(stream: Stream, points: u64) -> u64 {
     (0..points)
         .filter(|i| {
             let w = words(i / 2, stream.number, stream.seed);
-            let at = 2 * (i % 2) as usize;
-            coordinate(w[at]).powi(2) + coordinate(w[at + 1]).powi(2) < 1.0
+            let start = 2 * (i % 2) as usize;
+            coordinate(w[start]).powi(2) + coordinate(w[start + 1]).powi(2) < 1.0
         })
         .count() as u64
 }

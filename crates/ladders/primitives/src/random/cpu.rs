@@ -42,8 +42,8 @@ pub(super) fn simd<D: Draw>(level: Level, draw: &D, stream: Stream, block: u64, 
 pub(super) fn threads<D: Draw>(cpu: &Cpu, draw: &D, stream: Stream, out: &mut [D::Out]) {
     let level = cpu.level();
     cpu.run(|| {
-        out.par_chunks_mut(CHUNK).enumerate().for_each(|(at, out)| {
-            simd(level, draw, stream, (at * (CHUNK / D::EACH)) as u64, out);
+        out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+            simd(level, draw, stream, (chunk * (CHUNK / D::EACH)) as u64, out);
         });
     });
 }

@@ -189,8 +189,8 @@ fn grid<T: rayspin_device::Element>(
         let mut launch = Launch::covering(whole.max(1), most.threads[0]);
         launch.blocks[0] = launch.blocks[0].min(most.blocks[0]);
         let numbers = each * whole + rest;
-        let mut all = out.cuda_mut();
-        let part = all.part(each * from, numbers).ok_or_else(|| {
+        let mut output = out.cuda_mut();
+        let part = output.part(each * from, numbers).ok_or_else(|| {
             Error::value("random numbers of a launch", format!("{n} from {}", each * from), numbers)
         })?;
         let mut arguments: Vec<Argument<'_>> = keys.map(Argument::from).to_vec();

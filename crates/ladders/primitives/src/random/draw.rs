@@ -40,8 +40,8 @@ pub(crate) fn blocks<const W: usize>(block: u64, stream: u64, seed: u64) -> Word
     // All rounds of a block in one turn of the loop: the compiler makes vectors of its turns. The other way
     // round it would keep the words of all blocks in registers, which there are too few of.
     for l in 0..W {
-        let at = block.wrapping_add(l as u64);
-        let block = philox([at as u32, (at >> 32) as u32, stream[0], stream[1]], key);
+        let counter = block.wrapping_add(l as u64);
+        let block = philox([counter as u32, (counter >> 32) as u32, stream[0], stream[1]], key);
         for i in 0..4 {
             made[i][l] = block[i];
         }
@@ -265,7 +265,7 @@ impl Singles {
 
     /// 2^(location + scale · z) where the product of two is scale · z.
     #[inline(always)]
-    fn power(&self, (r, q): (f32, f32)) -> f32 {
+    fn power(&self, r: f32, q: f32) -> f32 {
         let m = r.mul_add(q, self.shift);
         let f = r.mul_add(q, self.shift - m);
         let [p0, p1, p2, p3, p4, p5] = self.power;
@@ -298,8 +298,8 @@ impl Draw for Singles {
         let values = match (law.shape, law.narrow) {
             (Shape::Uniform, _) => words.map(|row| row.map(|w| (w >> 8) as f32 / (1 << 24) as f32)),
             (Shape::Normal(..), _) => law.pairs(words, value),
-            (Shape::LogNormal(..), false) => law.pairs(words, |of| power_of_two(value(of))),
-            (Shape::LogNormal(..), true) => law.pairs(words, |of| law.power(of)),
+            (Shape::LogNormal(..), false) => law.pairs(words, |pair| power_of_two(value(pair))),
+            (Shape::LogNormal(..), true) => law.pairs(words, |(r, q)| law.power(r, q)),
         };
         interleave(&values, out);
     }
@@ -310,15 +310,15 @@ impl Draw for Singles {
 fn normals_f64<const W: usize>(from: From, words: &[[u64; W]; 2]) -> [[f64; W]; 2] {
     let layers = ziggurat::layers();
     let mut values = [[0.0; W]; 2];
-    let mut all = true;
+    let mut all_decided = true;
     for (values, words) in values.iter_mut().zip(words) {
         for (value, &word) in values.iter_mut().zip(words) {
             let (point, decided) = layers.point(word);
             *value = point;
-            all &= decided;
+            all_decided &= decided;
         }
     }
-    if !all {
+    if !all_decided {
         for (slot, (values, words)) in values.iter_mut().zip(words).enumerate() {
             for (after, (value, &word)) in values.iter_mut().zip(words).enumerate() {
                 if !layers.point(word).1 {
@@ -396,8 +396,8 @@ pub(crate) trait Exact: Sized {
 
 /// 2^(location + scale · z) = e^(…) of location/ln 2 and scale/ln 2: what log-normal numbers are made with.
 pub(crate) fn base_two<T: Real>(location: T, scale: T) -> (f64, f64) {
-    let of = |v: T| (v.to_f64() * std::f64::consts::LOG2_E).clamp(f64::MIN, f64::MAX);
-    (of(location), of(scale))
+    let log2 = |v: T| (v.to_f64() * std::f64::consts::LOG2_E).clamp(f64::MIN, f64::MAX);
+    (log2(location), log2(scale))
 }
 
 /// The nearest finite number.

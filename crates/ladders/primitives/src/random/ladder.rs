@@ -195,22 +195,28 @@ impl Algorithm for RandomNumbers {
         let n = problem.numbers;
         // All blocks of small problems; else some, and always the last.
         let step = (n / 100_000).max(1);
-        let at = (0..n).step_by(step).chain([n - 1]);
+        let indices = (0..n).step_by(step).chain([n - 1]);
         let normal = |i: usize| {
-            let at = ((i / 2) as u64, i % 2);
-            reference::normal_f64(&ziggurat::layers().edges, at, data.stream.number, data.stream.seed)
+            let (block, slot) = ((i / 2) as u64, i % 2);
+            reference::normal_f64(
+                &ziggurat::layers().edges,
+                block,
+                slot,
+                data.stream.number,
+                data.stream.seed,
+            )
         };
         let words = |block: u64| reference::words(block, data.stream.number, data.stream.seed);
         let pair = |w: [u32; 4], k: usize| u64::from(w[2 * k + 1]) << 32 | u64::from(w[2 * k]);
         let (mut worst, mut wrong) = (0f64, 0usize);
-        let mut close = |found: f64, want: f64| {
-            let error = (found - want).abs() / (1.0 + want.abs());
+        let mut close = |output: f64, want: f64| {
+            let error = (output - want).abs() / (1.0 + want.abs());
             worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
         };
         match &data.out {
             Output::Words(out, _) => {
                 let out = out.read()?;
-                wrong = at.filter(|&i| out[i] != words((i / 4) as u64)[i % 4]).count();
+                wrong = indices.filter(|&i| out[i] != words((i / 4) as u64)[i % 4]).count();
             }
             Output::Events(out, table, _) => {
                 let out = out.read()?;
@@ -218,28 +224,28 @@ impl Algorithm for RandomNumbers {
                     let [upper, lower] = [0, LOWER].map(|b| words((i / 4) as u64 | b)[i % 4]);
                     table.number_of(u64::from(upper) << 32 | u64::from(lower))
                 };
-                wrong = at.filter(|&i| out[i] != number(i)).count();
+                wrong = indices.filter(|&i| out[i] != number(i)).count();
             }
             Output::Single(out, shape) => {
                 let out = out.read()?;
-                for i in at {
+                for i in indices {
                     let w = words((i / 4) as u64);
                     let z = || reference::normals_f32(w[(i % 4) & 2], w[(i % 4) | 1])[i % 2];
-                    let found = f64::from(out[i]);
+                    let output = f64::from(out[i]);
                     match *shape {
                         Shape::Uniform => {
-                            wrong += usize::from(found != f64::from(w[i % 4] >> 8) / 2f64.powi(24));
+                            wrong += usize::from(output != f64::from(w[i % 4] >> 8) / 2f64.powi(24));
                         }
-                        Shape::Normal(mean, scale) => close(found, f64::from(mean) + f64::from(scale) * z()),
+                        Shape::Normal(mean, scale) => close(output, f64::from(mean) + f64::from(scale) * z()),
                         Shape::LogNormal(mean, scale) => {
-                            close(found, (f64::from(mean) + f64::from(scale) * z()).exp());
+                            close(output, (f64::from(mean) + f64::from(scale) * z()).exp());
                         }
                     }
                 }
             }
             Output::Double(out, shape) => {
                 let out = out.read()?;
-                for i in at {
+                for i in indices {
                     let w = words((i / 2) as u64);
                     let z = || normal(i);
                     match *shape {

@@ -46,7 +46,7 @@ pub fn normals_f32(w0: u32, w1: u32) -> [f64; 2] {
 ///
 /// The number of a word w is x_(w mod N) · w / 2⁶³, w as a signed integer. Attempt a at slot s of block b
 /// takes its spare words from block b + (2a + s + 1) · 2⁴⁸. One of them replaces a word that is refused.
-pub fn normal_f64(edges: &[f64], (block, slot): (u64, usize), stream: u64, seed: u64) -> f64 {
+pub fn normal_f64(edges: &[f64], block: u64, slot: usize, stream: u64, seed: u64) -> f64 {
     let wide = |w: [u32; 4], half: usize| u64::from(w[2 * half + 1]) << 32 | u64::from(w[2 * half]);
     let density = |x: f64| (-0.5 * x * x).exp();
     let area = edges[0] * density(edges[1]);

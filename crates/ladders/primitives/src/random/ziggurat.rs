@@ -130,7 +130,7 @@ mod tests {
 
     /// Every device's number of a block's word that is left open, against the formulas.
     fn all_devices_decide(stream: Stream, block: u64, slot: usize) {
-        let want = reference::normal_f64(&layers().edges, (block, slot), stream.number, stream.seed);
+        let want = reference::normal_f64(&layers().edges, block, slot, stream.number, stream.seed);
         let n = 2 * (block as usize + 1);
         let mut devices = rayspin_emu::devices().unwrap();
         devices.push(Device::cpu_with_threads(1).unwrap());
@@ -157,7 +157,7 @@ mod tests {
             if x.abs() < edges[layer + 1] {
                 continue;
             }
-            let want = reference::normal_f64(edges, (block, slot), stream.number, stream.seed);
+            let want = reference::normal_f64(edges, block, slot, stream.number, stream.seed);
             let kind = if layer == 0 { 2 } else { usize::from(want != x) };
             if std::mem::take(&mut missing[kind]) {
                 all_devices_decide(stream, block, slot);

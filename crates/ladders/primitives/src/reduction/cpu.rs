@@ -17,8 +17,8 @@ pub(super) const SMALLEST_PIECE: usize = 1 << 13;
 const WIDE: usize = 8;
 
 pub(super) fn scalar<T: Plain, O: Operation<T>>(a: &[T], b: &[T]) -> O::Acc {
-    let all = a.iter().zip(b).fold(O::identity(), |x, (&a, &b)| O::join(x, O::share(a, b)));
-    O::finish(all, a.len())
+    let joined = a.iter().zip(b).fold(O::identity(), |x, (&a, &b)| O::join(x, O::share(a, b)));
+    O::finish(joined, a.len())
 }
 
 pub(super) fn simd<T: Plain, O: Operation<T>>(level: Level, a: &[T], b: &[T]) -> O::Acc {
@@ -57,14 +57,14 @@ macro_rules! float_sum {
                 let n = [$($array.len()),+].into_iter().min().unwrap_or(0);
                 let whole = n / (WIDE * lanes) * (WIDE * lanes);
                 let mut sums = [(S::f64s::splat($simd, 0.0), S::f64s::splat($simd, 0.0)); WIDE];
-                let mut at = 0;
-                while at < whole {
+                let mut start = 0;
+                while start < whole {
                     for sum in &mut sums {
-                        let $from = |x: &[$t]| S::$vector::from_slice($simd, &x[at..at + lanes]);
+                        let $from = |x: &[$t]| S::$vector::from_slice($simd, &x[start..start + lanes]);
                         let (low, high) = $load;
                         sum.0 += low;
                         sum.1 += high;
-                        at += lanes;
+                        start += lanes;
                     }
                 }
                 let mut total = 0.0;
@@ -129,11 +129,11 @@ macro_rules! float_extreme {
                         *best = (x.$beats(*best) | x.is_nan()).select(x, *best);
                     }
                 }
-                let mut all = T::$worst();
+                let mut winner = T::$worst();
                 let beats: fn(T, T) -> bool = $reduce;
                 let mut meet = |x: T| {
-                    if beats(x, all) || x.is_nan() {
-                        all = x;
+                    if beats(x, winner) || x.is_nan() {
+                        winner = x;
                     }
                 };
                 for vector in &best {
@@ -144,7 +144,7 @@ macro_rules! float_extreme {
                 for &x in pieces.remainder() {
                     meet(x);
                 }
-                all
+                winner
             }
             dispatch!(level, simd => body(simd, a))
         }

@@ -114,8 +114,15 @@ pub(super) struct Arrays<'a, T: Plain, A: Plain> {
     pub(super) out: &'a mut Array<A>,
 }
 
+/// Blocks that fill the processor, and the threads of each.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    pub(super) threads: u32,
+    pub(super) blocks: usize,
+}
+
 /// That the second array and the result are there, and room for what `blocks` blocks leave.
-fn check(a: usize, b: usize, (blocks, room): (usize, usize), out: usize) -> Result<()> {
+fn check(a: usize, b: usize, blocks: usize, room: usize, out: usize) -> Result<()> {
     if b < a {
         return Err(Error::value("elements of the second array", format!("at least {a}"), b));
     }
@@ -143,8 +150,10 @@ fn tree(threads: u32, made: Option<u32>) -> Result<()> {
 /// `each` elements.
 pub(super) fn by_levels<T: Plain, O: Operation<T>>(
     cuda: &Cuda,
-    (name, form): (&str, Form),
-    (threads, each): (u32, usize),
+    name: &str,
+    form: Form,
+    threads: u32,
+    each: usize,
     arrays: &mut Arrays<'_, T, O::Acc>,
 ) -> Result<()> {
     let made = match form {
@@ -164,7 +173,7 @@ pub(super) fn by_levels<T: Plain, O: Operation<T>>(
         let kernel = cuda.kernel(&STEPS, &defines, name)?;
         let room = if level % 2 == 0 { arrays.parts.len() } else { arrays.more.len() };
         let b = if level == 0 { arrays.b.len() } else { n };
-        check(n, b, (blocks, if last { blocks } else { room }), arrays.out.len())?;
+        check(n, b, blocks, if last { blocks } else { room }, arrays.out.len())?;
         let (parts, more, out) = (&mut *arrays.parts, &mut *arrays.more, &mut *arrays.out);
         let (from, to): ([Argument<'_>; 2], Argument<'_>) = match (level, last) {
             (0, true) => ([arrays.a.cuda().into(), arrays.b.cuda().into()], out.cuda_mut().into()),
@@ -190,8 +199,10 @@ pub(super) fn by_levels<T: Plain, O: Operation<T>>(
 /// A kernel of a grid that fills the processor, then `second` of one block on what its blocks have left.
 pub(super) fn in_two<T: Plain, O: Operation<T>>(
     cuda: &Cuda,
-    (name, second, form): (&str, &str, Form),
-    (threads, blocks): (u32, usize),
+    name: &str,
+    second: &str,
+    form: Form,
+    Grid { threads, blocks }: Grid,
     arrays: &mut Arrays<'_, T, O::Acc>,
 ) -> Result<()> {
     let source = if matches!(form, Form::Threads(_)) { &STEPS } else { &SHUFFLE };
@@ -204,7 +215,7 @@ pub(super) fn in_two<T: Plain, O: Operation<T>>(
         Form::Threads(made) => tree(threads, Some(made))?,
         Form::Unroll(_) => whole_warps(threads)?,
     }
-    check(arrays.a.len(), arrays.b.len(), (blocks, arrays.parts.len()), arrays.out.len())?;
+    check(arrays.a.len(), arrays.b.len(), blocks, arrays.parts.len(), arrays.out.len())?;
     let n = arrays.a.len() as u64;
     let shape = Launch::linear(blocks as u32, threads).with_shared(shared);
     let arguments = &mut [
@@ -230,12 +241,12 @@ pub(super) fn in_two<T: Plain, O: Operation<T>>(
 /// One kernel sets the sum to 0, every block of another adds its own: in whichever order they end.
 pub(super) fn atomic<T: Plain, O: Operation<T>>(
     cuda: &Cuda,
-    (threads, blocks): (u32, usize),
+    Grid { threads, blocks }: Grid,
     arrays: &mut Arrays<'_, T, O::Acc>,
 ) -> Result<()> {
     let defines = first::<T, O>(Form::shuffles(O::PAIRS));
     whole_warps(threads)?;
-    check(arrays.a.len(), arrays.b.len(), (0, 0), arrays.out.len())?;
+    check(arrays.a.len(), arrays.b.len(), 0, 0, arrays.out.len())?;
     let kernel = cuda.kernel(&SHUFFLE, &defines, "atomic_start")?;
     // SAFETY: there is a result.
     unsafe { kernel.launch(Launch::linear(1, 1), &mut [arrays.out.cuda_mut().into()]) }?;
@@ -289,7 +300,7 @@ pub(super) fn one_pass<T: Plain, O: Operation<T>>(
     let n = a.len();
     let blocks = shape.blocks::<T>(cuda, n);
     whole_warps(shape.threads)?;
-    check(n, b.len(), (blocks, parts.len()), out.len().min(ticket.len()))?;
+    check(n, b.len(), blocks, parts.len(), out.len().min(ticket.len()))?;
     let kernel = cuda.kernel(&SHUFFLE, &first::<T, O>(Form::Unroll(shape.unroll)), "one_pass")?;
     let mut arguments = [
         a.cuda().into(),
@@ -321,7 +332,7 @@ pub(super) fn flagged<T: Plain, O: Operation<T>>(
     let n = a.len();
     let blocks = shape.blocks::<T>(cuda, n);
     whole_warps(shape.threads)?;
-    check(n, b.len(), (blocks, words.len() / WORDS), out.len())?;
+    check(n, b.len(), blocks, words.len() / WORDS, out.len())?;
     let kernel = cuda.kernel(&SHUFFLE, &first::<T, O>(Form::Unroll(shape.unroll)), "flags")?;
     let mut arguments =
         [a.cuda().into(), b.cuda().into(), (n as u64).into(), words.into(), out.into(), O::scale(n).into()];

@@ -10,7 +10,7 @@ use rayspin_tune::{
     documents, gpu, input,
 };
 
-use super::cuda::{self, Arrays, Form, Shape};
+use super::cuda::{self, Arrays, Form, Grid, Shape};
 use super::number::{Max, Min, Operation, Plain, SquareError, Sum};
 use super::{Number, cpu, variants};
 
@@ -44,7 +44,7 @@ pub struct Problem {
     /// What is computed.
     pub kind: Kind,
     /// The type of the elements.
-    pub of: Type,
+    pub element: Type,
     /// Elements.
     pub len: usize,
     /// Whether one element of the second half is NaN.
@@ -59,12 +59,12 @@ impl Problem {
             2 => Kind::Max,
             _ => Kind::MeanSquareError,
         };
-        let of = match T::C {
+        let element = match T::C {
             "int" => Type::I32,
             "float" => Type::F32,
             _ => Type::F64,
         };
-        Self { kind, of, len, nan: false }
+        Self { kind, element, len, nan: false }
     }
 }
 
@@ -76,12 +76,12 @@ impl fmt::Display for Problem {
             Kind::Max => "maximum",
             Kind::MeanSquareError => "mean square error",
         };
-        let of = match self.of {
+        let name = match self.element {
             Type::I32 => "i32",
             Type::F32 => "f32",
             Type::F64 => "f64",
         };
-        write!(f, "{kind} of {} {of}{}", self.len, if self.nan { ", one of them NaN" } else { "" })
+        write!(f, "{kind} of {} {name}{}", self.len, if self.nan { ", one of them NaN" } else { "" })
     }
 }
 
@@ -191,10 +191,10 @@ impl<T: Plain, O: Operation<T>> Of<T, O> {
     }
 
     /// Threads a block and number of blocks of a configuration.
-    fn grid(&self, config: &Config) -> Result<(u32, usize)> {
+    fn grid(&self, config: &Config) -> Result<Grid> {
         let threads = config.get("threads")?;
         let blocks = cuda::resident(gpu(self.a.device())?, config.get("blocks")?);
-        Ok((threads, blocks.min(self.a.len().div_ceil(threads as usize)).max(1)))
+        Ok(Grid { threads, blocks: blocks.min(self.a.len().div_ceil(threads as usize)).max(1) })
     }
 }
 
@@ -223,28 +223,28 @@ impl<T: Plain, O: Operation<T>> Ways for Of<T, O> {
         let device = self.a.device().clone();
         let threads = config.get("threads")?;
         // One program for any number of threads, which these kernels learn at run time.
-        cuda::by_levels::<T, O>(gpu(&device)?, (kernel, Form::TREES), (threads, each), &mut self.arrays())
+        cuda::by_levels::<T, O>(gpu(&device)?, kernel, Form::TREES, threads, each, &mut self.arrays())
     }
 
     fn unrolled(&mut self, kernel: &str, config: &Config) -> Result<()> {
         let device = self.a.device().clone();
         let threads = config.get("threads")?;
         let form = Form::Threads(threads);
-        cuda::by_levels::<T, O>(gpu(&device)?, (kernel, form), (threads, 2), &mut self.arrays())
+        cuda::by_levels::<T, O>(gpu(&device)?, kernel, form, threads, 2, &mut self.arrays())
     }
 
     fn trees(&mut self, kernel: &str, config: &Config) -> Result<()> {
         let device = self.a.device().clone();
         let grid = self.grid(config)?;
-        let form = Form::Threads(grid.0);
-        cuda::in_two::<T, O>(gpu(&device)?, (kernel, kernel, form), grid, &mut self.arrays())
+        let form = Form::Threads(grid.threads);
+        cuda::in_two::<T, O>(gpu(&device)?, kernel, kernel, form, grid, &mut self.arrays())
     }
 
     fn shuffle(&mut self, config: &Config) -> Result<()> {
         let device = self.a.device().clone();
         let grid = self.grid(config)?;
-        let kernels = ("shuffle", "shuffle", Form::shuffles(O::PAIRS));
-        cuda::in_two::<T, O>(gpu(&device)?, kernels, grid, &mut self.arrays())
+        let form = Form::shuffles(O::PAIRS);
+        cuda::in_two::<T, O>(gpu(&device)?, "shuffle", "shuffle", form, grid, &mut self.arrays())
     }
 
     fn atomic(&mut self, config: &Config) -> Result<()> {
@@ -256,9 +256,9 @@ impl<T: Plain, O: Operation<T>> Ways for Of<T, O> {
     fn wide(&mut self, config: &Config) -> Result<()> {
         let device = self.a.device().clone();
         let (cuda, shape) = (gpu(&device)?, Shape::of(config)?);
-        let grid = (shape.threads, shape.blocks::<T>(cuda, self.a.len()));
-        let kernels = ("wide", "shuffle", Form::Unroll(shape.unroll));
-        cuda::in_two::<T, O>(cuda, kernels, grid, &mut self.arrays())
+        let grid = Grid { threads: shape.threads, blocks: shape.blocks::<T>(cuda, self.a.len()) };
+        let form = Form::Unroll(shape.unroll);
+        cuda::in_two::<T, O>(cuda, "wide", "shuffle", form, grid, &mut self.arrays())
     }
 
     fn one_pass(&mut self, config: &Config) -> Result<()> {
@@ -285,8 +285,8 @@ impl<T: Plain, O: Operation<T>> Ways for Of<T, O> {
     }
 
     fn error(&self) -> Result<f64> {
-        let found = self.out.read()?.first().copied().unwrap_or_else(O::identity);
-        Ok(O::error(found, &self.a.read()?, &self.second().read()?))
+        let output = self.out.read()?.first().copied().unwrap_or_else(O::identity);
+        Ok(O::error(output, &self.a.read()?, &self.second().read()?))
     }
 }
 
@@ -308,10 +308,10 @@ impl Algorithm for Reduction {
     }
 
     fn cases(&self) -> Vec<Case<Problem>> {
-        let case = |name, summary, kind, of, len| Case {
+        let case = |name, summary, kind, element, len| Case {
             name,
             summary,
-            problem: Problem { kind, of, len, nan: false },
+            problem: Problem { kind, element, len, nan: false },
         };
         vec![
             case("2^22-i32", "the table of the published steps", Kind::Sum, Type::I32, 1 << 22),
@@ -325,8 +325,8 @@ impl Algorithm for Reduction {
     }
 
     fn trials(&self) -> Vec<Problem> {
-        let trial = |kind, of, len, nan| Problem { kind, of, len, nan };
-        let mut all = vec![
+        let trial = |kind, element, len, nan| Problem { kind, element, len, nan };
+        let mut trials = vec![
             trial(Kind::Min, Type::F32, 1, false),
             trial(Kind::Min, Type::F32, 5003, false),
             trial(Kind::Min, Type::F32, 5003, true),
@@ -337,8 +337,8 @@ impl Algorithm for Reduction {
             trial(Kind::MeanSquareError, Type::F32, 1, false),
             trial(Kind::MeanSquareError, Type::F32, 8191, false),
         ];
-        all.extend([1, 2, 31, 64, 127, 1025, 20011].map(|len| trial(Kind::Sum, Type::I32, len, false)));
-        all
+        trials.extend([1, 2, 31, 64, 127, 1025, 20011].map(|len| trial(Kind::Sum, Type::I32, len, false)));
+        trials
     }
 
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
@@ -354,8 +354,8 @@ impl Algorithm for Reduction {
 
     fn counts(&self, problem: &Problem) -> Counts {
         let peak = match problem {
-            Problem { kind: Kind::MeanSquareError, .. } | Problem { of: Type::F64, .. } => Peak::F64,
-            Problem { of: Type::I32, .. } => Peak::I32,
+            Problem { kind: Kind::MeanSquareError, .. } | Problem { element: Type::F64, .. } => Peak::F64,
+            Problem { element: Type::I32, .. } => Peak::I32,
             Problem { kind: Kind::Sum, .. } => Peak::F64,
             _ => Peak::F32,
         };
@@ -381,7 +381,7 @@ impl Algorithm for Reduction {
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Ways>> {
-        match problem.of {
+        match problem.element {
             Type::I32 => data(problem, device, seed, |bits| (bits >> 32) as i32, None),
             Type::F32 => data(problem, device, seed, |bits| unit(bits) as f32, Some(f32::NAN)),
             Type::F64 => data(problem, device, seed, unit, Some(f64::NAN)),

@@ -54,8 +54,8 @@ pub fn mean_square_error<T: Number>(a: &Array<T>, b: &Array<T>) -> Result<f64> {
     T::mean_square_error(a, b)
 }
 
-fn at_least_one(what: &str, found: usize) -> Result<()> {
-    if found == 0 { Err(Error::value(what, "at least one element", 0)) } else { Ok(()) }
+fn at_least_one(what: &str, len: usize) -> Result<()> {
+    if len == 0 { Err(Error::value(what, "at least one element", 0)) } else { Ok(()) }
 }
 
 /// The best variant. On a GPU it takes memory at the first call; each call is one launch that writes its

@@ -73,7 +73,7 @@ pub(super) trait Operation<T: Plain>: Send + Sync + 'static {
         1.0
     }
     /// How far a result is from the oracle's.
-    fn error(found: Self::Acc, a: &[T], b: &[T]) -> f64;
+    fn error(result: Self::Acc, a: &[T], b: &[T]) -> f64;
 }
 
 pub(super) struct Sum;
@@ -123,9 +123,9 @@ macro_rules! number {
             fn vectors(level: Level, a: &[$t], _: &[$t]) -> $sum {
                 $sum_of(level, a)
             }
-            fn error(found: $sum, a: &[$t], _: &[$t]) -> f64 {
+            fn error(result: $sum, a: &[$t], _: &[$t]) -> f64 {
                 let wrong: fn($sum, &[$t]) -> f64 = $wrong;
-                wrong(found, a)
+                wrong(result, a)
             }
         }
 
@@ -147,9 +147,9 @@ macro_rules! number {
                 $least(level, a)
             }
             #[allow(clippy::eq_op, reason = "NaN")]
-            fn error(found: $t, a: &[$t], _: &[$t]) -> f64 {
+            fn error(result: $t, a: &[$t], _: &[$t]) -> f64 {
                 let want = reference::min(a).unwrap_or($high);
-                unequal(found == want || (found != found && want != want))
+                unequal(result == want || (result != result && want != want))
             }
         }
 
@@ -171,9 +171,9 @@ macro_rules! number {
                 $greatest(level, a)
             }
             #[allow(clippy::eq_op, reason = "NaN")]
-            fn error(found: $t, a: &[$t], _: &[$t]) -> f64 {
+            fn error(result: $t, a: &[$t], _: &[$t]) -> f64 {
                 let want = reference::max(a).unwrap_or($low);
-                unequal(found == want || (found != found && want != want))
+                unequal(result == want || (result != result && want != want))
             }
         }
 
@@ -200,9 +200,9 @@ macro_rules! number {
             fn scale(n: usize) -> f64 {
                 1.0 / n as f64
             }
-            fn error(found: f64, a: &[$t], b: &[$t]) -> f64 {
+            fn error(result: f64, a: &[$t], b: &[$t]) -> f64 {
                 let want = reference::mean_square_error(a, b);
-                reference::relative(found, want, want)
+                reference::relative(result, want, want)
             }
         }
     };
@@ -212,9 +212,9 @@ macro_rules! number {
 /// terms are.
 macro_rules! of_magnitudes {
     () => {
-        |found, a| {
+        |result, a| {
             let (want, magnitude) = reference::sum(a);
-            reference::relative(found, want, magnitude)
+            reference::relative(result, want, magnitude)
         }
     };
 }
@@ -222,7 +222,7 @@ macro_rules! of_magnitudes {
 number!(
     i32,
     i64,
-    |found, a| unequal(i128::from(found) == reference::sum_i32(a)),
+    |result, a| unequal(i128::from(result) == reference::sum_i32(a)),
     cpu::sum_i32,
     cpu::min_i32,
     cpu::max_i32,

@@ -27,11 +27,11 @@ pub fn max<T: Copy + PartialOrd>(a: &[T]) -> Option<T> {
 }
 
 /// |found − want| / scale, infinite where only one of both is a number; infinities of one sign are equal.
-pub fn relative(found: f64, want: f64, scale: f64) -> f64 {
-    match (found.is_nan(), want.is_nan()) {
+pub fn relative(result: f64, want: f64, scale: f64) -> f64 {
+    match (result.is_nan(), want.is_nan()) {
         (true, true) => 0.0,
-        (false, false) if found == want => 0.0,
-        (false, false) => (found - want).abs() / scale,
+        (false, false) if result == want => 0.0,
+        (false, false) => (result - want).abs() / scale,
         _ => f64::INFINITY,
     }
 }

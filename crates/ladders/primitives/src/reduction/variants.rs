@@ -9,7 +9,7 @@ use super::{cpu, cuda};
 
 /// Every element once; an addition or a comparison, or a difference, a square and an addition.
 fn work(problem: &Problem) -> Work {
-    let bytes = if problem.of == Type::F64 { 8.0 } else { 4.0 };
+    let bytes = if problem.element == Type::F64 { 8.0 } else { 4.0 };
     let (arrays, flops) = if problem.kind == Kind::MeanSquareError { (2.0, 3.0) } else { (1.0, 1.0) };
     let n = problem.len as f64;
     Work { bytes: arrays * bytes * n, flops: flops * n }
@@ -78,7 +78,8 @@ pub(super) fn rows(problem: &Problem) -> Vec<Row<Reduction>> {
     use BackendKind::{Cpu, Cuda};
     // The least and the greatest, and sums of integers, are exact. One accumulator in f64 of the 2²⁸ numbers
     // of a case loses about 1e-12, of the 20 thousand of a trial 1e-14; sums in parts lose less.
-    let exact = matches!((problem.kind, problem.of), (Kind::Min | Kind::Max, _) | (Kind::Sum, Type::I32));
+    let exact =
+        matches!((problem.kind, problem.element), (Kind::Min | Kind::Max, _) | (Kind::Sum, Type::I32));
     let tolerance = if exact { 0.0 } else { 1e-12 };
     let step = |name, reproduces, summary, kernel, each| {
         row(name, Cuda, summary, move |c, d| d.by_levels(kernel, each, c))
@@ -86,7 +87,7 @@ pub(super) fn rows(problem: &Problem) -> Vec<Row<Reduction>> {
             .space(any_threads)
             .forms(|| cuda::trees(&[256]))
     };
-    let all = vec![
+    let rows = vec![
         row("scalar", Cpu, "one thread, one sum", |_, d| d.scalar()),
         row("simd", Cpu, "one thread, the widest vectors, eight under way", |_, d| d.simd()),
         cpu_threads(),
@@ -123,7 +124,7 @@ pub(super) fn rows(problem: &Problem) -> Vec<Row<Reduction>> {
             .forms(cuda::loads),
         gpu_flags(),
     ];
-    all.into_iter().map(|row| row.tolerance(tolerance)).collect()
+    rows.into_iter().map(|row| row.tolerance(tolerance)).collect()
 }
 
 /// What the public functions run on a CPU.

@@ -13,8 +13,8 @@ pub(super) fn scalar(current: &[u8], reference_frame: &[u8], sums: &mut [u16], p
     let (side, across) = (p.side(), p.across());
     for (block, sums) in sums.chunks_exact_mut(side * side).enumerate() {
         for (i, sum) in sums.iter_mut().enumerate() {
-            let at = [block / across, block % across, i / side, i % side];
-            *sum = reference::sum(current, reference_frame, p, at);
+            let place = [block / across, block % across, i / side, i % side];
+            *sum = reference::sum(current, reference_frame, p, place);
         }
     }
 }
@@ -59,9 +59,9 @@ fn pad(frame: &[u8], to: &mut [u8], row: usize, margin: usize, p: &Problem) {
 
 /// On one thread, or on the threads of `cpu`.
 pub(super) fn simd(
-    (level, cpu): (Level, Option<&Cpu>),
-    current: &[u8],
-    reference: &[u8],
+    level: Level,
+    cpu: Option<&Cpu>,
+    [current, reference]: [&[u8]; 2],
     padded: &mut Padded,
     sums: &mut [u16],
     p: &Problem,
@@ -93,10 +93,10 @@ fn row_of<S: rayspin_device::cpu::simd::Simd>(
             pixels.copy_from_slice(&padded.current[(4 * by + r) * wide + 4 * bx..][..4]);
         }
         for (dy, sums) in sums.chunks_exact_mut(side).enumerate() {
-            for (at, sums) in sums.chunks_mut(WIDTH).enumerate() {
+            for (group, sums) in sums.chunks_mut(WIDTH).enumerate() {
                 let mut made = [0u16; WIDTH];
                 for (r, pixels) in pixels.iter().enumerate() {
-                    let line = &padded.reference[(4 * by + r + dy) * row + 4 * bx + at * WIDTH..];
+                    let line = &padded.reference[(4 * by + r + dy) * row + 4 * bx + group * WIDTH..];
                     for (c, &pixel) in pixels.iter().enumerate() {
                         let Some(others) = line[c..].first_chunk::<WIDTH>() else { continue };
                         for (sum, other) in made.iter_mut().zip(others) {

@@ -48,13 +48,13 @@ pub(super) fn textures(cuda: &Cuda, frames: [&Array<u8>; 2]) -> Result<[Texture;
 /// The sizes that frames and sums have, for kernels that add them up in 32 bits.
 fn sizes(problem: &Problem, frames: [&Array<u8>; 2], sums: &Array<u16>) -> Result<[Argument<'static>; 3]> {
     let Problem { height, width, radius } = *problem;
-    for (what, most, found) in [
+    for (what, most, value) in [
         ("height of a frame", 1 << 30, height),
         ("width of a frame", 1 << 30, width),
         ("radius of displacements", 1 << 29, radius),
     ] {
-        if found > most {
-            return Err(Error::value(what, format!("at most {most}"), found));
+        if value > most {
+            return Err(Error::value(what, format!("at most {most}"), value));
         }
     }
     for frame in frames {
@@ -119,30 +119,45 @@ pub(super) fn textured(config: &Config, data: &mut Data) -> Result<()> {
     unsafe { kernel.launch(launch, &mut arguments) }
 }
 
-/// The kernels with a window of the reference in shared memory.
-pub(super) fn window(
-    cuda: &Cuda,
-    (name, group, threads): (&str, u32, u32),
-    [current, reference]: [&Array<u8>; 2],
-    sums: &mut Array<u16>,
-    problem: &Problem,
-) -> Result<()> {
-    expect("blocks of pixels of a block", 1..=64, group)?;
-    expect("threads of a block", 1..=1024, threads)?;
-    let sizes = sizes(problem, [current, reference], sums)?;
-    let kernel = cuda.kernel(&SOURCE, &defines(group, threads), name)?;
-    let count = problem.across().div_ceil(group as usize) * problem.down();
-    let launch = Launch::linear(blocks(count)?, threads).with_shared(shared(problem, group as usize));
-    let mut arguments = vec![current.cuda().into(), reference.cuda().into(), sums.cuda_mut().into()];
-    arguments.extend(sizes);
-    // SAFETY: frames and sums have these sizes, to which the kernel holds places; shared memory has room for
-    // the window and the sums.
-    unsafe { kernel.launch(launch, &mut arguments) }
+/// A kernel with a window of the reference in shared memory.
+pub(super) struct Window<'a> {
+    name: &'a str,
+    /// Blocks of pixels of a block of threads.
+    group: u32,
+    /// Threads of a block.
+    threads: u32,
 }
 
-/// [`window`] on a ladder's data.
+impl<'a> Window<'a> {
+    pub(super) fn new(name: &'a str, config: &Config) -> Result<Self> {
+        Ok(Self { name, group: config.get("blocks")?, threads: config.get("threads")? })
+    }
+
+    pub(super) fn launch(
+        &self,
+        cuda: &Cuda,
+        [current, reference]: [&Array<u8>; 2],
+        sums: &mut Array<u16>,
+        problem: &Problem,
+    ) -> Result<()> {
+        let Self { name, group, threads } = *self;
+        expect("blocks of pixels of a block", 1..=64, group)?;
+        expect("threads of a block", 1..=1024, threads)?;
+        let sizes = sizes(problem, [current, reference], sums)?;
+        let kernel = cuda.kernel(&SOURCE, &defines(group, threads), name)?;
+        let count = problem.across().div_ceil(group as usize) * problem.down();
+        let launch = Launch::linear(blocks(count)?, threads).with_shared(shared(problem, group as usize));
+        let mut arguments = vec![current.cuda().into(), reference.cuda().into(), sums.cuda_mut().into()];
+        arguments.extend(sizes);
+        // SAFETY: frames and sums have these sizes, to which the kernel holds places; shared memory has room
+        // for the window and the sums.
+        unsafe { kernel.launch(launch, &mut arguments) }
+    }
+}
+
+/// [`Window`] on a ladder's data.
 pub(super) fn window_of(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     let device = data.sums.device().clone();
-    let form = (name, config.get("blocks")?, config.get("threads")?);
-    window(gpu(&device)?, form, [&data.current, &data.reference], &mut data.sums, &data.problem)
+    let window = Window::new(name, config)?;
+    window.launch(gpu(&device)?, [&data.current, &data.reference], &mut data.sums, &data.problem)
 }

@@ -48,8 +48,8 @@ pub fn block_match(
     match current.device().backend() {
         Backend::Cpu(cpu) => {
             let mut padded = cpu::Padded::new(&problem)?;
-            let on = (cpu.level(), Some(cpu));
-            cpu::simd(on, current.cpu(), reference.cpu(), &mut padded, sums.cpu_mut(), &problem);
+            let frames = [current.cpu(), reference.cpu()];
+            cpu::simd(cpu.level(), Some(cpu), frames, &mut padded, sums.cpu_mut(), &problem);
             Ok(())
         }
         Backend::Cuda(cuda) => {
@@ -57,8 +57,8 @@ pub fn block_match(
                 return Err(Error::value("radius of displacements", "one whose window fits", why));
             }
             let config = tuned(&Sad, &problem, &variants::gpu_packed(), current.device());
-            let form = ("packed", config.get("blocks")?, config.get("threads")?);
-            cuda::window(cuda, form, [current, reference], sums, &problem)
+            let window = cuda::Window::new("packed", &config)?;
+            window.launch(cuda, [current, reference], sums, &problem)
         }
     }
 }
@@ -205,7 +205,7 @@ extern \"C\" __global__ void sad(const unsigned char* current, const unsigned ch
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let shape = [problem.height, problem.width];
         let frame = |seed: u64| -> Result<Array<u8>> {
-            let byte = |at: usize| (input::bits(seed, at as u64) >> 56) as u8;
+            let byte = |index: usize| (input::bits(seed, index as u64) >> 56) as u8;
             let bytes = input::filled(device.cpu_side(), "frame", voxels(&shape)?, byte)?;
             Array::from_vec(device, &shape, bytes)
         };
@@ -230,14 +230,14 @@ extern \"C\" __global__ void sad(const unsigned char* current, const unsigned ch
         let whole = sums.len() <= WHOLE;
         let count = if whole { sums.len() } else { WHOLE };
         let wrong = |turn: &usize| {
-            let at = match *turn {
+            let index = match *turn {
                 turn if whole => turn,
                 0 => sums.len() - 1,
                 turn => (input::bits(data.seed ^ 0x5ad, turn as u64) % sums.len() as u64) as usize,
             };
-            let block = at / side / side;
-            let place = [block / across, block % across, at / side % side, at % side];
-            reference::sum(&current, &reference, problem, place) != sums[at]
+            let block = index / side / side;
+            let place = [block / across, block % across, index / side % side, index % side];
+            reference::sum(&current, &reference, problem, place) != sums[index]
         };
         let cpu = data.sums.device().cpu_side();
         let wrong = cpu.run(|| (0..count).into_par_iter().filter(wrong).count());

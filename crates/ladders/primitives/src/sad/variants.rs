@@ -65,14 +65,14 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
     Some(HostTransfer { inputs: vec![&mut data.current, &mut data.reference], outputs: vec![&mut data.sums] })
 }
 
-fn on_simd(data: &mut Data, all: bool) -> Result<()> {
+fn on_simd(data: &mut Data, all_cores: bool) -> Result<()> {
     let Data { problem, current, reference, sums, padded, .. } = data;
     let padded = padded
         .as_mut()
         .ok_or_else(|| Error::value("device of block matching", "a CPU", current.device().describe()))?;
     let cpu = current.device().cpu_side();
-    let on = (cpu.level(), all.then_some(cpu));
-    cpu::simd(on, current.cpu(), reference.cpu(), padded, sums.cpu_mut(), problem);
+    let frames = [current.cpu(), reference.cpu()];
+    cpu::simd(cpu.level(), all_cores.then_some(cpu), frames, padded, sums.cpu_mut(), problem);
     Ok(())
 }
 

@@ -31,8 +31,8 @@ pub(super) fn scalar(image: &[u8], problem: Problem, out: &mut [u8]) {
 /// Rows `first..` of the output, as many as `out` has.
 pub(super) fn simd(level: Level, image: &[u8], problem: Problem, first: usize, out: &mut [u8]) {
     let Problem { rows, columns, scale } = problem;
-    for (at, out) in out.chunks_exact_mut(columns).enumerate() {
-        let y = first + at;
+    for (line, out) in out.chunks_exact_mut(columns).enumerate() {
+        let y = first + line;
         let row = |y: usize| &image[y * columns..][..columns];
         let near = [row(y.saturating_sub(1)), row(y), row((y + 1).min(rows - 1))];
         if scale == 1.0 {

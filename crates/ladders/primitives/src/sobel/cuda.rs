@@ -108,10 +108,10 @@ pub(super) fn shared_tile(config: &Config, data: &mut Data) -> Result<()> {
     let device = data.image.device().clone();
     let kernel = gpu(&device)?.kernel(&PUBLISHED, &[], "shared_tile")?;
     let [rows, columns] = sizes_of(data)?;
-    for (what, most, found) in
+    for (what, most, value) in
         [("columns of threads", 1024, x), ("rows of threads", 1024, y), ("rows of a thread", 4096, each)]
     {
-        expect(what, 1..=most, found)?;
+        expect(what, 1..=most, value)?;
     }
     let blocks = [(columns as u32).div_ceil(4 * x), (rows as u32).div_ceil(y * each), 1];
     let bytes = (4 * x as usize + 4) * ((y * each) as usize + 2);
@@ -166,7 +166,7 @@ pub(super) fn sliding(
     cuda: &Cuda,
     form: Form,
     image: &Array<u8>,
-    (rows, columns): (usize, usize),
+    [rows, columns]: [usize; 2],
     scale: f32,
     out: &mut Array<u8>,
 ) -> Result<()> {

@@ -41,7 +41,7 @@ pub fn sobel(image: &Array<u8>, scale: f32, out: &mut Array<u8>) -> Result<()> {
         Backend::Cuda(cuda) => {
             let config = tuned(&Sobel, &problem, &variants::gpu_halves(), image.device());
             let form = cuda::Form::from_config(&config, scale, true)?;
-            cuda::sliding(cuda, form, image, (rows, columns), scale, out)
+            cuda::sliding(cuda, form, image, [rows, columns], scale, out)
         }
     }
 }
@@ -194,7 +194,7 @@ extern \"C\" __global__ void sobel(const unsigned char* image, unsigned char* ou
         let Problem { rows, columns, scale } = data.problem;
         let image = data.image.read()?;
         let inverted =
-            |at: usize| !reference::pixel(&image, rows, columns, scale, at / columns, at % columns);
+            |index: usize| !reference::pixel(&image, rows, columns, scale, index / columns, index % columns);
         let cpu = data.image.device().cpu_side();
         data.out.set(&input::filled(cpu, "wrong pixels", image.len(), inverted)?)
     }
@@ -202,8 +202,8 @@ extern \"C\" __global__ void sobel(const unsigned char* image, unsigned char* ou
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
         let Problem { rows, columns, scale } = *problem;
         let (image, out) = (data.image.read()?, data.out.read()?);
-        let wrong = |&at: &usize| {
-            out[at] != reference::pixel(&image, rows, columns, scale, at / columns, at % columns)
+        let wrong = |&index: &usize| {
+            out[index] != reference::pixel(&image, rows, columns, scale, index / columns, index % columns)
         };
         let cpu = data.out.device().cpu_side();
         let count = cpu.run(|| (0..out.len()).into_par_iter().filter(wrong).count());

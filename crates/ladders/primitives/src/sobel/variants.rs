@@ -113,7 +113,7 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
 fn sliding(config: &Config, d: &mut Data, halves: bool) -> Result<()> {
     let Problem { rows, columns, scale } = d.problem;
     let form = cuda::Form::from_config(config, scale, halves)?;
-    cuda::sliding(gpu(d.image.device())?, form, &d.image, (rows, columns), scale, &mut d.out)
+    cuda::sliding(gpu(d.image.device())?, form, &d.image, [rows, columns], scale, &mut d.out)
 }
 
 fn per_pixel(_: &Problem) -> Space {

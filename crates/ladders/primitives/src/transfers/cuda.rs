@@ -24,7 +24,7 @@ pub(super) fn forms() -> Vec<Build> {
 /// The pieces that a configuration copies `n` values in.
 fn pieces(config: &Config, n: usize) -> Result<impl Iterator<Item = Range<usize>> + Clone> {
     let piece = piece(config)?;
-    Ok((0..n).step_by(piece).map(move |at| at..n.min(at + piece)))
+    Ok((0..n).step_by(piece).map(move |start| start..n.min(start + piece)))
 }
 
 /// Values of a copy.
@@ -64,29 +64,29 @@ pub(super) fn upload_mapped(config: &Config, data: &mut Data) -> Result<()> {
 }
 
 pub(super) fn download_pageable(way: HostCopy, config: &Config, data: &mut Data) -> Result<()> {
-    for range in pieces(config, data.of.len())? {
-        data.of.get(range.start, &mut data.into[range], way)?;
+    for range in pieces(config, data.source.len())? {
+        data.source.get(range.start, &mut data.into[range], way)?;
     }
     data.ended = Some(Ended::Pageable);
     Ok(())
 }
 
 pub(super) fn download_pinned(config: &Config, data: &mut Data) -> Result<()> {
-    for range in pieces(config, data.of.len())? {
-        data.of.send_part(range.start, &mut data.pinned_into, range)?;
+    for range in pieces(config, data.source.len())? {
+        data.source.send_part(range.start, &mut data.pinned_into, range)?;
     }
     arrived(data)
 }
 
 pub(super) fn download_mapped(config: &Config, data: &mut Data) -> Result<()> {
-    let (device, pieces) = (data.of.device().clone(), pieces(config, data.of.len())?);
+    let (device, pieces) = (data.source.device().clone(), pieces(config, data.source.len())?);
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], "copy")?;
-    let of = data.of.cuda();
+    let source = data.source.cuda();
     data.pinned_into.lend(|mut into| {
         for range in pieces {
             let n = range.len();
             let arguments =
-                &mut [part(&of, &range)?.into(), part_mut(&mut into, &range)?.into(), (n as u64).into()];
+                &mut [part(&source, &range)?.into(), part_mut(&mut into, &range)?.into(), (n as u64).into()];
             // SAFETY: both parts have n values.
             unsafe { kernel.launch(covering(n), arguments) }?;
         }
@@ -106,9 +106,9 @@ pub(super) fn both_pinned(config: &Config, data: &mut Data) -> Result<()> {
 }
 
 pub(super) fn both_mapped(config: &Config, data: &mut Data) -> Result<()> {
-    let (device, pieces) = (data.of.device().clone(), pieces(config, data.of.len())?);
+    let (device, pieces) = (data.source.device().clone(), pieces(config, data.source.len())?);
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], "copy_both")?;
-    let (of, mut to) = (data.of.cuda(), data.to.cuda_mut());
+    let (source, mut to) = (data.source.cuda(), data.to.cuda_mut());
     let into = &mut data.pinned_into;
     data.pinned_from.lend(|from| {
         let from = from.view();
@@ -118,7 +118,7 @@ pub(super) fn both_mapped(config: &Config, data: &mut Data) -> Result<()> {
                 let arguments = &mut [
                     part(&from, &range)?.into(),
                     part_mut(&mut to, &range)?.into(),
-                    part(&of, &range)?.into(),
+                    part(&source, &range)?.into(),
                     part_mut(&mut into, &range)?.into(),
                     (n as u64).into(),
                 ];
@@ -132,9 +132,9 @@ pub(super) fn both_mapped(config: &Config, data: &mut Data) -> Result<()> {
 }
 
 pub(super) fn both_beside(config: &Config, data: &mut Data) -> Result<()> {
-    let device = data.of.device().clone();
+    let device = data.source.device().clone();
     let (from, into) = (&mut data.pinned_from, &mut data.pinned_into);
-    gpu(&device)?.exchange(&mut data.to, from, &data.of, into, piece(config)?)?;
+    gpu(&device)?.exchange(&mut data.to, from, &data.source, into, piece(config)?)?;
     arrived(data)
 }
 

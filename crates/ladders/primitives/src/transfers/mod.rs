@@ -58,7 +58,7 @@ pub struct Data {
     /// Where it arrives.
     to: Array<f32>,
     /// What goes to the host.
-    of: Array<f32>,
+    source: Array<f32>,
     /// Where that arrives.
     into: Vec<f32>,
     pinned_into: Pinned<f32>,
@@ -117,9 +117,9 @@ impl Algorithm for Transfers {
         let trial =
             |n| move |topic| Problem { topic, n, rounds: if topic == Topic::Overlap { 33 } else { 0 } };
         // The last is the one whose configurations are tried.
-        let mut all: Vec<_> = sizes.into_iter().flat_map(|n| topics.map(trial(n))).collect();
-        all.push(Problem { topic: Topic::Both, n: 4099, rounds: 0 });
-        all
+        let mut trials: Vec<_> = sizes.into_iter().flat_map(|n| topics.map(trial(n))).collect();
+        trials.push(Problem { topic: Topic::Both, n: 4099, rounds: 0 });
+        trials
     }
 
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
@@ -153,20 +153,20 @@ impl Algorithm for Transfers {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let n = |wanted: bool| if wanted { problem.n } else { 0 };
         let (goes, comes) = (problem.topic != Topic::Download, problem.topic != Topic::Upload);
-        let values = |len: usize, of: fn(u64, usize) -> f32| {
-            input::filled(device.cpu_side(), "numbers to copy", len, |i| of(seed, i))
+        let values = |len: usize, value: fn(u64, usize) -> f32| {
+            input::filled(device.cpu_side(), "numbers to copy", len, |i| value(seed, i))
         };
         let from = values(n(goes), reference::from)?;
         let mut pinned_from = Pinned::new(device, from.len())?;
         pinned_from.values()?.copy_from_slice(&from);
-        let of = values(n(comes && problem.topic != Topic::Overlap), reference::of)?;
+        let source = values(n(comes && problem.topic != Topic::Overlap), reference::of)?;
         Ok(Data {
             problem: *problem,
             seed,
             from,
             pinned_from,
             to: Array::zeros(device, &[n(goes)])?,
-            of: Array::from_vec(device, &[of.len()], of)?,
+            source: Array::from_vec(device, &[source.len()], source)?,
             into: zeroed("copied numbers", n(comes))?,
             pinned_into: Pinned::new(device, n(comes))?,
             ended: None,
@@ -204,7 +204,7 @@ impl Algorithm for Transfers {
                 _ => wrong(into, &|i| reference::of(seed, i)),
             };
         }
-        let all = if problem.topic == Topic::Both { 2 * problem.n } else { problem.n };
-        Ok(count as f64 / all as f64)
+        let elements = if problem.topic == Topic::Both { 2 * problem.n } else { problem.n };
+        Ok(count as f64 / elements as f64)
     }
 }

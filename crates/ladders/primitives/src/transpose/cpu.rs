@@ -116,7 +116,7 @@ pub(super) fn simd<T: Pod>(level: Level, rows: usize, columns: usize, a: &[T], b
     }
     as_words!(a, b, {
         for (band, b) in b.chunks_mut(TILE * rows).enumerate() {
-            of_band(level, a, columns, (band * TILE, 0), &mut b.chunks_mut(rows).collect::<Vec<_>>());
+            of_band(level, a, columns, band * TILE, 0, &mut b.chunks_mut(rows).collect::<Vec<_>>());
         }
     });
     tiled(rows, columns, a, b);
@@ -135,7 +135,7 @@ pub(super) fn threads<T: Pod + Send + Sync>(cpu: &Cpu, rows: usize, columns: usi
                 // A cache line of f32 at least.
                 let high = columns.div_ceil(tasks).next_multiple_of(16).min(TILE);
                 b.par_chunks_mut(high * rows).enumerate().for_each(|(band, b)| {
-                    of_band(level, a, columns, (band * high, 0), &mut b.chunks_mut(rows).collect::<Vec<_>>());
+                    of_band(level, a, columns, band * high, 0, &mut b.chunks_mut(rows).collect::<Vec<_>>());
                 });
             } else {
                 let long = rows.div_ceil(tasks).next_multiple_of(TILE);
@@ -147,7 +147,7 @@ pub(super) fn threads<T: Pod + Send + Sync>(cpu: &Cpu, rows: usize, columns: usi
                 }
                 parts.into_par_iter().enumerate().for_each(|(part, mut b)| {
                     for (band, b) in b.chunks_mut(TILE).enumerate() {
-                        of_band(level, a, columns, (band * TILE, part * long), b);
+                        of_band(level, a, columns, band * TILE, part * long, b);
                     }
                 });
             }
@@ -157,9 +157,9 @@ pub(super) fn threads<T: Pod + Send + Sync>(cpu: &Cpu, rows: usize, columns: usi
 }
 
 /// Rows of B: columns of A from `x` on, its rows from `y` on.
-fn of_band<W: Block>(level: Level, a: &[W], columns: usize, at: (usize, usize), b: &mut [&mut [W]]) {
+fn of_band<W: Block>(level: Level, a: &[W], columns: usize, x: usize, y: usize, b: &mut [&mut [W]]) {
     #[inline(always)]
-    fn body<S: Simd, W: Block>(simd: S, a: &[W], columns: usize, (x, y): (usize, usize), b: &mut [&mut [W]]) {
+    fn body<S: Simd, W: Block>(simd: S, a: &[W], columns: usize, x: usize, y: usize, b: &mut [&mut [W]]) {
         // Rows of A whose pitch is a power of two fall on the same lines of a cache, and so do rows of B. So
         // a tile is transposed into a piece of memory of its own, from which whole lines go out.
         let mut tile = [W::zeroed(); TILE * TILE];
@@ -186,5 +186,5 @@ fn of_band<W: Block>(level: Level, a: &[W], columns: usize, at: (usize, usize), 
             }
         }
     }
-    dispatch!(level, simd => body(simd, a, columns, at, b));
+    dispatch!(level, simd => body(simd, a, columns, x, y, b));
 }

@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{C32, C64, Error, Result, expect_len};
-use rayspin_device::cuda::{Define, Launch, Source};
+use rayspin_device::cuda::{Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, distinct};
 
@@ -65,6 +65,10 @@ impl Form {
     /// What is not tuned: one element a load, the lectures' tile.
     pub(super) const PLAIN: Self = Self { v: 1, tile: SIDE, tall: 8, stream: 0 };
 
+    fn kernel<T: Entry>(self, cuda: &Cuda, name: &str) -> Result<Kernel> {
+        cuda.kernel(&SOURCE, &self.defines::<T>(), name)
+    }
+
     /// 16 bytes a load where the sides allow it, and as many threads as give each one block of a tile.
     pub(super) fn usual<T: Entry>(rows: usize, columns: usize) -> Self {
         let v = widest::<T>(rows, columns);
@@ -94,11 +98,11 @@ impl Form {
             && word <= 16
             && [rows, columns].iter().all(|n| n.is_multiple_of(v as usize));
         if !loads {
-            let found = format!("{v} of {rows} x {columns}");
+            let given = format!("{v} of {rows} x {columns}");
             return Err(Error::value(
                 "elements of a load",
                 "as many as divide both sides, 16 bytes at most",
-                found,
+                given,
             ));
         }
         let steps = tall > 0
@@ -106,8 +110,8 @@ impl Form {
             && tile.is_multiple_of(v)
             && (tile / v).is_multiple_of(tall);
         if !(steps && tile.is_power_of_two() && tile <= 1024) {
-            let found = format!("{tile}, {tall} at a time by loads of {v}");
-            return Err(Error::value("rows of a tile", "a power of two in whole steps, 1024 at most", found));
+            let given = format!("{tile}, {tall} at a time by loads of {v}");
+            return Err(Error::value("rows of a tile", "a power of two in whole steps, 1024 at most", given));
         }
         Ok(())
     }
@@ -136,8 +140,7 @@ fn tiles(rows: usize, columns: usize, side: u32) -> u32 {
 }
 
 fn launch<T: Entry>(
-    cuda: &Cuda,
-    (kernel, form): (&str, Form),
+    kernel: &Kernel,
     launch: Launch,
     [rows, columns]: [usize; 2],
     a: &Array<T>,
@@ -146,9 +149,8 @@ fn launch<T: Entry>(
     expect_len("matrix to transpose", &[rows, columns], a.len())?;
     expect_len("transpose of the matrix", &[columns, rows], b.len())?;
     let mut arguments = [a.cuda().into(), b.cuda_mut().into(), (rows as u64).into(), (columns as u64).into()];
-    let kernel = cuda.kernel(&SOURCE, &form.defines::<T>(), kernel)?;
-    // SAFETY: both matrices have rows x columns elements, beyond which no kernel goes; the form has passed
-    // `Form::check`, and the block is the one that it is made for.
+    // SAFETY: both matrices have rows x columns elements, beyond which no kernel goes; the kernel's form has
+    // passed `Form::check`, and the block is the one that it is made for.
     unsafe { kernel.launch(launch, &mut arguments) }
 }
 
@@ -164,7 +166,7 @@ pub(super) fn of_tiles<T: Entry>(
     let form = Form { tall, ..Form::PLAIN };
     form.check::<T>(size)?;
     let grid = Launch { blocks: [tiles(size[0], size[1], SIDE), 1, 1], threads: [SIDE, tall, 1], shared: 0 };
-    launch(cuda, (kernel, form), grid, size, a, b)
+    launch(&form.kernel::<T>(cuda, kernel)?, grid, size, a, b)
 }
 
 /// Blocks of v×v elements, `x` by `y` of them a block of threads.
@@ -181,7 +183,8 @@ pub(super) fn registers<T: Entry>(
     let v = form.v as usize;
     let blocks = (rows / v).div_ceil(y as usize) as u64 * (columns / v).div_ceil(x as usize) as u64;
     let blocks = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
-    launch(cuda, ("registers", form), Launch { blocks, threads: [x, y, 1], shared: 0 }, size, a, b)
+    let shape = Launch { blocks, threads: [x, y, 1], shared: 0 };
+    launch(&form.kernel::<T>(cuda, "registers")?, shape, size, a, b)
 }
 
 /// Tiles through shared memory, `form.v` elements an access.
@@ -195,5 +198,6 @@ pub(super) fn wide<T: Entry>(
     form.check::<T>(size)?;
     let blocks = [tiles(size[0], size[1], form.tile), 1, 1];
     let threads = [form.tile / form.v, form.tall, 1];
-    launch(cuda, ("wide", form), Launch { blocks, threads, shared: 0 }, size, a, b)
+    let shape = Launch { blocks, threads, shared: 0 };
+    launch(&form.kernel::<T>(cuda, "wide")?, shape, size, a, b)
 }

@@ -32,17 +32,17 @@ pub struct Problem {
     /// Columns of A.
     pub columns: usize,
     /// The type of the elements.
-    pub of: Type,
+    pub element: Type,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = match self.of {
+        let name = match self.element {
             Type::U8 => "u8",
             Type::F32 => "f32",
             Type::F64 => "f64",
         };
-        write!(f, "{} x {} {of}", self.rows, self.columns)
+        write!(f, "{} x {} {name}", self.rows, self.columns)
     }
 }
 
@@ -161,9 +161,9 @@ impl<T: Entry> Ways for Of<T> {
         let bytes = size_of::<T>();
         let count = n.min(COMPARED);
         let wrong = |i: usize| {
-            let at = if n > COMPARED { (input::bits(29, i as u64) % n as u64) as usize } else { i };
-            let to = if self.copied { at } else { at % columns * rows + at / columns };
-            a[at * bytes..(at + 1) * bytes] != b[to * bytes..(to + 1) * bytes]
+            let index = if n > COMPARED { (input::bits(29, i as u64) % n as u64) as usize } else { i };
+            let to = if self.copied { index } else { index % columns * rows + index / columns };
+            a[index * bytes..(index + 1) * bytes] != b[to * bytes..(to + 1) * bytes]
         };
         Ok((0..count).filter(|&i| wrong(i)).count() as f64 / count.max(1) as f64)
     }
@@ -191,8 +191,11 @@ impl Algorithm for Transpose {
     }
 
     fn cases(&self) -> Vec<Case<Problem>> {
-        let case =
-            |name, summary, rows, columns, of| Case { name, summary, problem: Problem { rows, columns, of } };
+        let case = |name, summary, rows, columns, element| Case {
+            name,
+            summary,
+            problem: Problem { rows, columns, element },
+        };
         vec![
             case("8192x8192", "the table of the published steps", 8192, 8192, Type::F32),
             case("4096x16384", "as many elements, not square", 4096, 16384, Type::F32),
@@ -203,7 +206,7 @@ impl Algorithm for Transpose {
     }
 
     fn trials(&self) -> Vec<Problem> {
-        let trial = |rows, columns, of| Problem { rows, columns, of };
+        let trial = |rows, columns, element| Problem { rows, columns, element };
         vec![
             trial(1, 1, Type::F32),
             trial(1, 7, Type::F32),
@@ -250,7 +253,7 @@ impl Algorithm for Transpose {
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Ways>> {
-        match problem.of {
+        match problem.element {
             Type::U8 => Of::<u8>::make(problem, device, seed, |bits| (bits >> 32) as u8),
             Type::F32 => Of::<f32>::make(problem, device, seed, |bits| (bits >> 40) as f32),
             Type::F64 => Of::<f64>::make(problem, device, seed, |bits| (bits >> 11) as f64),

@@ -61,15 +61,15 @@ pub fn transpose<T: Entry>(a: &Array<T>, b: &mut Array<T>) -> Result<()> {
         }
         Backend::Cuda(cuda) => {
             // What moves is bytes: of each size one type is tuned.
-            let of = match size_of::<T>() {
+            let element = match size_of::<T>() {
                 1 => Some(Type::U8),
                 4 => Some(Type::F32),
                 8 => Some(Type::F64),
                 _ => None,
             };
-            let form = match of {
-                Some(of) => {
-                    let problem = Problem { rows, columns, of };
+            let form = match element {
+                Some(element) => {
+                    let problem = Problem { rows, columns, element };
                     cuda::Form::of(&tuned(&Transpose, &problem, &variants::gpu_wide(), a.device()))?
                 }
                 None => cuda::Form::usual::<T>(rows, columns),

@@ -14,7 +14,7 @@ fn devices() -> Vec<Device> {
     all
 }
 
-fn check<T: Entry>(device: &Device, (rows, columns): (usize, usize), random: fn(u64) -> T) {
+fn check<T: Entry>(device: &Device, rows: usize, columns: usize, random: fn(u64) -> T) {
     let values: Vec<T> = (0..rows * columns).map(|i| random(bits(3, i as u64))).collect();
     let mut want = Vec::new();
     for x in 0..columns {
@@ -39,17 +39,18 @@ fn check<T: Entry>(device: &Device, (rows, columns): (usize, usize), random: fn(
 #[test]
 fn every_element_of_every_type_goes_to_its_place() {
     for device in devices() {
-        for size in [(1, 1), (1, 9), (1000, 1), (63, 65), (64, 128), (129, 40), (3, 700), (700, 6), (200, 68)]
+        for (rows, columns) in
+            [(1, 1), (1, 9), (1000, 1), (63, 65), (64, 128), (129, 40), (3, 700), (700, 6), (200, 68)]
         {
-            check::<f32>(&device, size, |bits| (bits >> 40) as f32);
-            check::<f64>(&device, size, |bits| (bits >> 40) as f64);
-            check::<u8>(&device, size, |bits| (bits >> 57) as u8);
+            check::<f32>(&device, rows, columns, |bits| (bits >> 40) as f32);
+            check::<f64>(&device, rows, columns, |bits| (bits >> 40) as f64);
+            check::<u8>(&device, rows, columns, |bits| (bits >> 57) as u8);
         }
-        for size in [(33, 70), (36, 68)] {
-            check::<u16>(&device, size, |bits| (bits >> 49) as u16);
-            check::<i32>(&device, size, |bits| (bits >> 33) as i32);
-            check::<C32>(&device, size, |bits| C32::new((bits >> 40) as f32, (bits & 0xff) as f32));
-            check::<C64>(&device, size, |bits| C64::new((bits >> 40) as f64, (bits & 0xff) as f64));
+        for (rows, columns) in [(33, 70), (36, 68)] {
+            check::<u16>(&device, rows, columns, |bits| (bits >> 49) as u16);
+            check::<i32>(&device, rows, columns, |bits| (bits >> 33) as i32);
+            check::<C32>(&device, rows, columns, |bits| C32::new((bits >> 40) as f32, (bits & 0xff) as f32));
+            check::<C64>(&device, rows, columns, |bits| C64::new((bits >> 40) as f64, (bits & 0xff) as f64));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::ladder::{Problem, Transpose, Type, Ways};
 
 /// Every element read and written once.
 fn work(problem: &Problem) -> Work {
-    let bytes = match problem.of {
+    let bytes = match problem.element {
         Type::U8 => 1.0,
         Type::F32 => 4.0,
         Type::F64 => 8.0,
@@ -21,8 +21,8 @@ fn lectures(_: &Problem) -> Space {
     Space::none().axis("tall", &[4, 8, 16], 8)
 }
 
-fn usual(&Problem { rows, columns, of }: &Problem) -> Form {
-    match of {
+fn usual(&Problem { rows, columns, element }: &Problem) -> Form {
+    match element {
         Type::U8 => Form::usual::<u8>(rows, columns),
         Type::F32 => Form::usual::<f32>(rows, columns),
         Type::F64 => Form::usual::<f64>(rows, columns),
@@ -47,7 +47,7 @@ fn registers(problem: &Problem) -> Space {
 fn wide(problem: &Problem) -> Space {
     let usual = usual(problem);
     // The shared memory of a tile of 128: 16 KB of bytes, more than a block may declare of others.
-    let tiles: &[i64] = if problem.of == Type::U8 { &[32, 64, 128] } else { &[32, 64] };
+    let tiles: &[i64] = if problem.element == Type::U8 { &[32, 64, 128] } else { &[32, 64] };
     loads(usual)
         .axis("tile", tiles, usual.tile.into())
         .axis("tall", &[2, 4, 8, 16], usual.tall.into())
