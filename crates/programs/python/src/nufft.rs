@@ -3,7 +3,6 @@
 use std::f64::consts::TAU;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ndarray::{Array1, Array2};
 use num_complex::Complex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -417,12 +416,7 @@ impl Plan {
 
     /// Type 3: Σ c_j e^{±i s·x}; Rayspin's exponent is −i2πs·x.
     fn set_free(&self, sources: &[Line], targets: &[Line], kept: Arc<[Kept]>) -> PyResult<()> {
-        let points = |axes: &'_ [Line], unit: f64| {
-            let components: rayspin::core::Result<Vec<_>> =
-                axes.iter().map(|axis| axis.component(unit)).collect();
-            components.and_then(|components| Coordinates::new(&components)).map_err(raised)
-        };
-        let (positions, frequencies) = (points(sources, 1.0)?, points(targets, -self.sign / TAU)?);
+        let (positions, frequencies) = (coordinates(sources, 1.0)?, coordinates(targets, -self.sign / TAU)?);
         let (device, options) = (&self.processor.device, Options::tolerance(self.eps));
         let made = match self.double {
             false => Type3::new(device, positions, frequencies, &options)
@@ -535,6 +529,12 @@ fn apply<R: Real>(
         (Transform::Free(plan), Direction::Forward) => plan.forward(input, out),
         (Transform::Free(plan), Direction::Adjoint) => plan.adjoint(input, out),
     }
+}
+
+/// Points of these components, all in one unit.
+fn coordinates(axes: &[Line], unit: f64) -> PyResult<Coordinates<'_>> {
+    let components: rayspin::core::Result<Vec<_>> = axes.iter().map(|axis| axis.component(unit)).collect();
+    components.and_then(|components| Coordinates::new(&components)).map_err(raised)
 }
 
 /// Takes the fingerprints of components.

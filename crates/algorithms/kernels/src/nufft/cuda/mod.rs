@@ -84,7 +84,7 @@ fn program<R: Real>(tiles: &Tiles, window: &Window) -> Vec<Define> {
 pub(crate) fn builds() -> Vec<Build> {
     fn of<R: Real>(builds: &mut Vec<Build>) {
         let row = |source, defines| Build { source, defines, spill_bytes: 0 };
-        all.extend(super::type3::builds::<R>());
+        builds.extend(super::type3::builds::<R>());
         for dims in 1..=3 {
             builds.push(row(&points::SOURCE, points::defines::<R>(dims)));
             for (width, coils) in [(3, 1), (6, 4), (16, 1)] {

@@ -69,7 +69,7 @@ struct Problem {
 fn check<R: Real>(device: &Device, problem: &Problem, options: Options, case: &str) -> f64 {
     let Problem { x, s, values, data, forward: exact_forward, adjoint: exact_adjoint } = problem;
     let case = format!("{case}, {}, {options:?}", R::NAME);
-    let plan = match Type3::<R>::new(device, rows(&x), rows(&s), &options) {
+    let plan = match Type3::<R>::new(device, rows(x), rows(s), &options) {
         Ok(plan) => plan,
         Err(error) => {
             assert!(size_of::<R>() == 4 && options.tolerance < 1e-5 && x.ncols() > 1, "{case}: {error}");
@@ -261,7 +261,7 @@ fn points_are_read_where_they_lie() {
                         held(owner, &numbers.column(d).to_vec(), first, stride, d == turn)
                     })
                     .collect();
-                (numbers * &ndarray::aview1(&UNITS[..dims]), held)
+                (numbers * ndarray::aview1(&UNITS[..dims]), held)
             };
             let ((x, x_held), (s, s_held)) = (set(500, 0), set(300, 1));
             let options = few::<f64>();
