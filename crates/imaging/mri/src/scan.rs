@@ -2,9 +2,9 @@
 //! [`rayspin_scan::mri`].
 
 pub use rayspin_scan::mri::{
-    Acquisition, CalibrationLines, Counters, EncodedSpace, Encoding, Facts, Flags, Frame, FrameIndex,
-    FrameOptions, Label, Limits, MAPS_SAMPLES, MAX_MATRIX, MIN_WIDTH, NoiseLevel, NoiseSource, Parts,
-    Pattern, Place, Samples, Scan, ScanBuilder, ScanHeader, Series, SeriesFrames, SlicePlace, SlicePlaces,
+    Acquisition, AcquisitionHead, CalibrationLines, Counters, EncodedSpace, Encoding, Facts, Flags, Frame,
+    FrameIndex, FrameOptions, Label, Limits, MAPS_SAMPLES, MAX_MATRIX, MIN_WIDTH, NoiseLevel, NoiseSource,
+    Parts, Pattern, Samples, Scan, ScanBuilder, ScanHeader, Series, SeriesFrames, SlicePlace, SlicePlaces,
     Summary, TrajectoryFov, TrajectoryKind, TrajectoryOptions, Window, assemble, centre_of, detect_units,
     fullest, maps_of_first_readouts, may_count_voxels, reach, readouts, sampled_centre, samples_of,
     settle_units,

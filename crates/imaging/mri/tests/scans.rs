@@ -15,8 +15,8 @@ use rayspin_mri::maps::{EspiritOptions, Sensitivities};
 use rayspin_mri::methods::{Cartesian, CgSense, Combine, Grappa};
 use rayspin_mri::recon::{ReconOptions, ScanImage, Selection, reconstruct_scan};
 use rayspin_mri::scan::{
-    Acquisition, Counters, EncodedSpace, Encoding, Flags, Frame, FrameOptions, Label, Limits, Place, Samples,
-    Scan, ScanHeader, Series, TrajectoryFov, TrajectoryKind, TrajectoryOptions,
+    Acquisition, AcquisitionHead, Counters, EncodedSpace, Encoding, Flags, Frame, FrameOptions, Label,
+    Limits, Samples, Scan, ScanHeader, Series, TrajectoryFov, TrajectoryKind, TrajectoryOptions,
 };
 use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
@@ -113,7 +113,7 @@ fn sampled_lines(frame: &Frame) -> Vec<usize> {
 
 /// What a stream would read of the scan's first image, and of its calibration.
 fn of_series(scan: &Scan, frame: usize) -> (Vec<usize>, Vec<usize>) {
-    let place = |a: &Acquisition| Place {
+    let place = |a: &Acquisition| AcquisitionHead {
         flags: a.flags,
         counters: a.counters,
         encoding: a.encoding,

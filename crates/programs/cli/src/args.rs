@@ -178,7 +178,7 @@ impl Numbers {
 
 /// What every reconstruction takes: limits, checks and the record.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunOptions {
     /// State the memory and work of each stage; compute nothing
     #[arg(long, conflicts_with_all = ["record", "no_record"])]
     pub(crate) dry_run: bool,
@@ -202,7 +202,7 @@ pub(crate) struct Run {
     no_record: bool,
 }
 
-impl Run {
+impl RunOptions {
     /// Whether there is a record beside the first image.
     pub(crate) fn has_default_record(&self) -> bool {
         !self.no_record && !self.dry_run && self.record.is_none()

@@ -9,7 +9,7 @@ use rayspin::device::{Array, Backend};
 
 use crate::error::raised;
 use crate::exchange::{Given, Item, empty, expect_unmasked, to_numpy};
-use crate::processor::{Place, Processor};
+use crate::processor::{DeviceName, Processor};
 use crate::signals::{Detached as _, Signals, is_closing};
 
 thread_local! {
@@ -69,7 +69,7 @@ pub(crate) fn shown<'py, S: Item>(py: Python<'py>, x: &Array<S>) -> PyResult<Bou
         let like = LIKE.with_borrow(|like| like.as_ref().map(|like| like.bind(py).clone()));
         if let Some(like) = like
             && let given = Given::new("x", &like)?
-            && let Place::Cuda(_) = given.place
+            && let DeviceName::Cuda(_) = given.place
         {
             let copy = empty(&like, x.shape(), S::DTYPE)?;
             let processor = Processor::at(given.place)?;

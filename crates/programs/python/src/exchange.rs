@@ -26,7 +26,7 @@ use rayspin::core::format_shape;
 use rayspin::device::{Array, Device, Element, ForeignStream, HostCopy, Lent};
 
 use crate::error::{raised, wrong_type};
-use crate::processor::{Place, Processor};
+use crate::processor::{DeviceName, Processor};
 use crate::signals::Detached;
 
 pub(crate) use fingerprint::fingerprint;
@@ -138,7 +138,7 @@ pub(crate) struct Given<'py> {
     object: Bound<'py, PyAny>,
     pub(crate) shape: Vec<usize>,
     pub(crate) dtype: Dtype,
-    pub(crate) place: Place,
+    pub(crate) place: DeviceName,
     /// Why nothing may write to it, where that is so.
     locked: Option<&'static str>,
     lent: Lent,
@@ -198,7 +198,7 @@ impl<'py> Given<'py> {
             object: array.clone().into_any(),
             shape: array.shape().to_vec(),
             dtype,
-            place: Place::Cpu,
+            place: DeviceName::Cpu,
             locked: (flags & numpy::npyffi::flags::NPY_ARRAY_WRITEABLE == 0).then_some("a read-only one"),
             lent: Lent::new(address as u64, owner),
             address,
@@ -262,7 +262,7 @@ impl<'py> Given<'py> {
             object: object.clone(),
             shape,
             dtype,
-            place: Place::Cuda(gpu),
+            place: DeviceName::Cuda(gpu),
             locked: read_only.then_some("a read-only one"),
             lent: Lent::new(address as u64, owner).on(stream),
             address,
@@ -276,8 +276,8 @@ impl<'py> Given<'py> {
         let device = request.device()?;
         let on_gpu = matches!(device.device_type, DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED);
         let place = match device.device_type {
-            DLDeviceType::CPU | DLDeviceType::CUDAHOST => Place::Cpu,
-            _ if on_gpu => Place::Cuda(device.device_id.max(0) as usize),
+            DLDeviceType::CPU | DLDeviceType::CUDAHOST => DeviceName::Cpu,
+            _ if on_gpu => DeviceName::Cuda(device.device_id.max(0) as usize),
             _ => return Err(wrong_type(what, "an array on the CPU or an NVIDIA GPU", "another device")),
         };
         let stream = CallersStream::default();
@@ -346,7 +346,7 @@ impl<'py> Given<'py> {
     /// Errors: a `TypeError` for an array of a GPU where `processor` is another device. Arrays of the host
     /// are copied to a GPU.
     pub(crate) fn expect_within_reach(&self, processor: &Processor) -> PyResult<()> {
-        if self.place == processor.place || self.place == Place::Cpu {
+        if self.place == processor.place || self.place == DeviceName::Cpu {
             return Ok(());
         }
         Err(elsewhere(self.what, self.place, processor.place))
@@ -398,7 +398,7 @@ pub(crate) fn give<'py, T: Item>(
     processor: &Processor,
 ) -> PyResult<Bound<'py, PyAny>> {
     let given = Given::new("array", like)?;
-    if given.place == Place::Cpu && like.cast::<PyUntypedArray>().is_ok() {
+    if given.place == DeviceName::Cpu && like.cast::<PyUntypedArray>().is_ok() {
         return Ok(to_numpy(like.py(), array.into_host().map_err(raised)?));
     }
     let shape = array.shape().to_vec();

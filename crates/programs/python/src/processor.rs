@@ -15,14 +15,14 @@ use crate::whole::whole;
 
 /// Where memory lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum DeviceName {
     /// The memory of this process.
     Cpu,
     /// The GPU of this number.
     Cuda(usize),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for DeviceName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Cpu => f.write_str("cpu"),
@@ -35,13 +35,13 @@ impl std::fmt::Display for Place {
 #[derive(Debug, Clone)]
 pub(crate) struct Processor {
     pub(crate) device: Device,
-    pub(crate) place: Place,
+    pub(crate) place: DeviceName,
     process: u32,
 }
 
 /// A device that lives as long as the process. Opening one takes longer than a small transform, and arrays of
 /// two handles of one GPU could not meet.
-static OPEN: Mutex<Option<HashMap<(u32, Place), Device>>> = Mutex::new(None);
+static OPEN: Mutex<Option<HashMap<(u32, DeviceName), Device>>> = Mutex::new(None);
 
 impl Processor {
     /// The processor of this name: `cpu`, `cuda`, `cuda:1`, or `auto`, the first GPU if one works, else the
@@ -50,30 +50,32 @@ impl Processor {
         let wrong = || raised(Error::value("device", "auto, cpu, cuda, or cuda:1 and so on", name));
         match name {
             "auto" if rayspin::device::cuda::count().is_ok() => {
-                Self::at(Place::Cuda(0)).or_else(|_| Self::at(Place::Cpu))
+                Self::at(DeviceName::Cuda(0)).or_else(|_| Self::at(DeviceName::Cpu))
             }
-            "auto" | "cpu" => Self::at(Place::Cpu),
-            "cuda" => Self::at(Place::Cuda(0)),
+            "auto" | "cpu" => Self::at(DeviceName::Cpu),
+            "cuda" => Self::at(DeviceName::Cuda(0)),
             _ => {
                 let number = name.strip_prefix("cuda:").and_then(|number| number.parse().ok());
-                Self::at(Place::Cuda(number.ok_or_else(wrong)?))
+                Self::at(DeviceName::Cuda(number.ok_or_else(wrong)?))
             }
         }
     }
 
-    pub(crate) fn at(place: Place) -> PyResult<Self> {
+    pub(crate) fn at(place: DeviceName) -> PyResult<Self> {
         let process = std::process::id();
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         let open = open.get_or_insert_default();
-        if matches!(place, Place::Cuda(_)) && open.keys().any(|key| key.0 != process && key.1 != Place::Cpu) {
+        if matches!(place, DeviceName::Cuda(_))
+            && open.keys().any(|key| key.0 != process && key.1 != DeviceName::Cpu)
+        {
             return Err(forked());
         }
         if let Some(device) = open.get(&(process, place)) {
             return Ok(Self { device: device.clone(), place, process });
         }
         let device = match place {
-            Place::Cpu => host(),
-            Place::Cuda(ordinal) => host().and_then(|host| Device::cuda(ordinal, host)),
+            DeviceName::Cpu => host(),
+            DeviceName::Cuda(ordinal) => host().and_then(|host| Device::cuda(ordinal, host)),
         };
         let device = device.map_err(raised)?;
         open.insert((process, place), device.clone());

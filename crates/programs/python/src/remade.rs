@@ -151,7 +151,7 @@ impl<'py> Parts<'py> {
 
     /// The stacks of slices of an image of this shape. Errors: of another number of slices.
     pub(crate) fn stacks(&self, shape: &[usize]) -> PyResult<Vec<Stack>> {
-        let stacks: Vec<(usize, Place)> = self.get("stacks")?;
+        let stacks: Vec<(usize, Position)> = self.get("stacks")?;
         let stacks: Vec<Stack> = stacks
             .into_iter()
             .map(|(slices, place)| Stack { slices, geometry: geometry_of(place) })
@@ -167,19 +167,19 @@ impl<'py> Parts<'py> {
 }
 
 /// The place of an image as parts have it: spacing, position, and directions along x, y and z.
-pub(crate) type Place = ([f64; 3], [f64; 3], [[f64; 3]; 3]);
+pub(crate) type Position = ([f64; 3], [f64; 3], [[f64; 3]; 3]);
 
-pub(crate) fn place_of(geometry: &Geometry) -> Place {
+pub(crate) fn place_of(geometry: &Geometry) -> Position {
     let Geometry { spacing_mm, position_mm, read_dir, phase_dir, slice_dir } = *geometry;
     (spacing_mm, position_mm, [read_dir, phase_dir, slice_dir])
 }
 
-pub(crate) fn geometry_of((spacing_mm, position_mm, [read_dir, phase_dir, slice_dir]): Place) -> Geometry {
+pub(crate) fn geometry_of((spacing_mm, position_mm, [read_dir, phase_dir, slice_dir]): Position) -> Geometry {
     Geometry { spacing_mm, position_mm, read_dir, phase_dir, slice_dir }
 }
 
 /// Stacks of slices as parts have them.
-pub(crate) fn stacks_of(stacks: &[Stack]) -> Vec<(usize, Place)> {
+pub(crate) fn stacks_of(stacks: &[Stack]) -> Vec<(usize, Position)> {
     stacks.iter().map(|stack| (stack.slices, place_of(&stack.geometry))).collect()
 }
 

@@ -96,7 +96,7 @@ struct Course {
 }
 
 /// The arguments that every solver has.
-struct Run<'a, 'py> {
+struct Call<'a, 'py> {
     processor: &'a Processor,
     /// The data, and what errors call them.
     data: (&'static str, &'a Bound<'py, PyAny>),
@@ -107,7 +107,7 @@ struct Run<'a, 'py> {
     callback: Option<Py<PyAny>>,
 }
 
-impl Run<'_, '_> {
+impl Call<'_, '_> {
     /// Runs a solver on the data and the start, which it gets on the processor.
     fn solve<S: Number>(
         self,
@@ -190,7 +190,7 @@ pub(crate) fn cg(
 ) -> PyResult<Solution> {
     let (a, iterations) = (a.get(), count("iterations", iterations)?);
     let name = "conjugate gradients";
-    let run = Run { processor: &a.processor, data: ("b", b), start, name, iterations, progress, callback };
+    let run = Call { processor: &a.processor, data: ("b", b), start, name, iterations, progress, callback };
     let options = CgOptions { max_iterations: iterations, tolerance };
     each!(&a.op, op => run.solve(|b, start, watch| {
         let found = rayspin::solve::cg(op, b, start, &options, watch)?;
@@ -247,7 +247,7 @@ pub(crate) fn least_squares(
 ) -> PyResult<Solution> {
     let (a, iterations) = (a.get(), count("iterations", iterations)?);
     let name = "least squares";
-    let run = Run { processor: &a.processor, data: ("y", y), start, name, iterations, progress, callback };
+    let run = Call { processor: &a.processor, data: ("y", y), start, name, iterations, progress, callback };
     let cg = CgOptions { max_iterations: iterations, tolerance };
     each!(&a.op, op => {
         let (normal, squares) = (normal_of(a, op, normal)?, squared(a, op, &regularisers)?);
@@ -344,7 +344,7 @@ pub(crate) fn fista(
     let processor = &a.processor;
     let iterations = count("iterations", iterations)?;
     let average = count("average", average)?;
-    let run = Run { processor, data: ("y", y), start, name: "FISTA", iterations, progress, callback };
+    let run = Call { processor, data: ("y", y), start, name: "FISTA", iterations, progress, callback };
     let options = FistaOptions { max_iterations: iterations, tolerance, average, ..FistaOptions::default() };
     each!(&a.op, op => {
         let (normal, penalty) = (normal_of(a, op, normal)?, Asked::new("penalty", penalty, processor)?);
@@ -422,7 +422,7 @@ pub(crate) fn pdhg(
     let a = a.get();
     let processor = &a.processor;
     let iterations = count("iterations", iterations)?;
-    let run = Run { processor, data: ("y", y), start, name: "PDHG", iterations, progress, callback };
+    let run = Call { processor, data: ("y", y), start, name: "PDHG", iterations, progress, callback };
     let options = PdhgOptions { max_iterations: iterations, tolerance, balance };
     each!(&a.op, op => {
         let mut all = Vec::with_capacity(terms.len());

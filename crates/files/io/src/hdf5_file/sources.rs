@@ -28,14 +28,14 @@ const UNLIMITED: u64 = u64::MAX;
 
 /// Places along an axis: `count` blocks of `block` places, each `step` after the one before.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Run {
+pub(super) struct Hyperslab {
     pub(super) start: u64,
     pub(super) step: u64,
     pub(super) count: u64,
     pub(super) block: u64,
 }
 
-impl Run {
+impl Hyperslab {
     fn of(start: u64, block: u64) -> Self {
         Self { start, step: block, count: 1, block }
     }
@@ -80,7 +80,7 @@ pub(super) enum Selection {
     All,
     None,
     /// Blocks, each with a run along each axis.
-    Blocks(Vec<Vec<Run>>),
+    Blocks(Vec<Vec<Hyperslab>>),
 }
 
 impl Selection {
@@ -121,7 +121,7 @@ impl Selection {
             };
             let run = |_| {
                 let [start, step] = [number(bytes)?, number(bytes).filter(|step| *step > 0)?];
-                Some(Run { start, step, count: count(bytes)?, block: count(bytes)? })
+                Some(Hyperslab { start, step, count: count(bytes)?, block: count(bytes)? })
             };
             return Some(Self::Blocks(vec![(0..axes).map(run).collect::<Option<_>>()?]));
         }
@@ -129,9 +129,10 @@ impl Selection {
         let mut block = || {
             let mut corner = || (0..axes).map(|_| number(bytes)).collect::<Option<Vec<u64>>>();
             let [starts, lasts] = [corner()?, corner()?];
-            let run =
-                |(start, last): (u64, u64)| Some(Run::of(start, last.checked_sub(start)?.checked_add(1)?));
-            starts.into_iter().zip(lasts).map(run).collect::<Option<Vec<Run>>>()
+            let run = |(start, last): (u64, u64)| {
+                Some(Hyperslab::of(start, last.checked_sub(start)?.checked_add(1)?))
+            };
+            starts.into_iter().zip(lasts).map(run).collect::<Option<Vec<Hyperslab>>>()
         };
         (0..blocks).map(|_| block()).collect::<Option<Vec<_>>>().map(Self::Blocks)
     }
@@ -149,7 +150,7 @@ impl Selection {
     }
 
     /// The axis without an end.
-    pub(super) fn unlimited(&self) -> Option<(usize, Run)> {
+    pub(super) fn unlimited(&self) -> Option<(usize, Hyperslab)> {
         match self {
             Self::Blocks(blocks) => blocks
                 .iter()
@@ -192,7 +193,7 @@ impl Source {
             let mut to = self.to.clone();
             if let Selection::Blocks(blocks) = &mut to {
                 let start = run.start.saturating_add(block.saturating_mul(run.step));
-                blocks.iter_mut().for_each(|runs| runs[axis] = Run::of(start, run.block));
+                blocks.iter_mut().for_each(|runs| runs[axis] = Hyperslab::of(start, run.block));
             }
             Self { file, dataset, from: self.from.clone(), to }
         };
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn runs_without_an_end_reach_as_far_as_there_are_places() {
-        let run = |count, block| Run { start: 2, step: 3, count, block };
+        let run = |count, block| Hyperslab { start: 2, step: 3, count, block };
         assert_eq!(run(UNLIMITED, 2).within(9).count, 3);
         assert_eq!((run(1, UNLIMITED).within(9).end(), run(1, UNLIMITED).within(1).places()), (9, 0));
         assert_eq!((run(4, 2).within(9), run(4, 2).end(), run(4, 2).places()), (run(4, 2), 13, 8));

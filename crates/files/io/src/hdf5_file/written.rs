@@ -12,7 +12,7 @@ use rayspin_device::cpu::try_reserve;
 
 use super::data::expect_readable;
 use super::elsewhere::source_file;
-use super::sources::{Run, Selection, Source, sources};
+use super::sources::{Hyperslab, Selection, Source, sources};
 use super::{check, reading, same_file};
 use crate::error::{Error, Result, one_line};
 
@@ -164,8 +164,9 @@ fn what(inner: &str, file: impl AsRef<Path>, name: &str) -> String {
 fn expect_large(path: &Path, name: &str, source: &Source, found: &[usize], shape: &[usize]) -> Result<()> {
     let expected = match &*source.from {
         Selection::Blocks(blocks) => {
-            let is_within = |runs: &Vec<Run>| {
-                let fits = |(run, &size): (&Run, &usize)| run.is_unlimited() || run.end() <= size as u64;
+            let is_within = |runs: &Vec<Hyperslab>| {
+                let fits =
+                    |(run, &size): (&Hyperslab, &usize)| run.is_unlimited() || run.end() <= size as u64;
                 runs.len() == found.len() && runs.iter().zip(found).all(fits)
             };
             let outside = blocks.iter().find(|runs| !is_within(runs));
@@ -215,7 +216,7 @@ fn covered<'a>(
             let Some((&first, others)) = runs.split_first() else { continue };
             let others = others.iter().zip(image).map(|(run, &size)| run.within(size as u64).places());
             let others = others.fold(1, u64::saturating_mul);
-            let Run { start, step, count, block } = first.within(length as u64);
+            let Hyperslab { start, step, count, block } = first.within(length as u64);
             let places = (0..count).map_while(|at| at.checked_mul(step)?.checked_add(start));
             for at in places.take_while(|at| *at < length as u64) {
                 let end = at.saturating_add(block).min(length as u64);
@@ -232,7 +233,7 @@ fn covered<'a>(
 }
 
 /// Where a selection has an axis without an end, as many places of it as the source has.
-fn ended(runs: &[Run], from: &Selection, found: &[usize]) -> Vec<Run> {
+fn ended(runs: &[Hyperslab], from: &Selection, found: &[usize]) -> Vec<Hyperslab> {
     let mut runs = runs.to_vec();
     if let Some(run) = runs.iter_mut().find(|run| run.is_unlimited())
         && let Some((axis, source)) = from.unlimited()

@@ -5,7 +5,7 @@ use std::path::Path;
 use ndarray::{ArcArray1, ArcArray2, s};
 use rayspin_core::{C32, all_finite};
 use rayspin_scan::mri::corrections::Sources;
-use rayspin_scan::mri::{Acquisition, Counters, Flags, Label, Place, ScanHeader, SlicePlace};
+use rayspin_scan::mri::{Acquisition, AcquisitionHead, Counters, Flags, Label, ScanHeader, SlicePlace};
 
 use super::layout::{Head, Index};
 use crate::error::{Error, Result};
@@ -131,8 +131,8 @@ impl Checked {
     }
 
     /// Where the acquisition stands.
-    pub(super) fn place(&self, head: &Head, bytes: u64) -> Place {
-        Place {
+    pub(super) fn place(&self, head: &Head, bytes: u64) -> AcquisitionHead {
+        AcquisitionHead {
             flags: Flags(head.flags),
             counters: self.counters,
             encoding: self.encoding,

@@ -7,7 +7,7 @@ use ndarray::ArcArray1;
 use rayon::prelude::*;
 use rayspin_core::{C32, Monitor};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
-use rayspin_scan::mri::{Acquisition, Flags, Label, Place, Scan, ScanHeader, SlicePlaces};
+use rayspin_scan::mri::{Acquisition, AcquisitionHead, Flags, Label, Scan, ScanHeader, SlicePlaces};
 
 use super::arrays::Acquisitions;
 use super::check::{Checked, Repairs, Settled, Stored};
@@ -381,7 +381,7 @@ pub fn header(path: impl AsRef<Path>, group: Option<&str>) -> Result<ScanHeader>
 /// let file = folder.path().join("raw.h5");
 /// write(&file, &simulate(&options, &monitor)?.scan, Identity::LeaveOut)?;
 /// let mut reader = Reader::open(&file, None)?;
-/// assert_eq!(reader.places().len(), 16);
+/// assert_eq!(reader.heads().len(), 16);
 /// let mut read = Vec::new();
 /// reader.read([2, 7].into_iter(), &monitor, &mut |number, readout| read.push((number, readout.data.dim())))?;
 /// assert_eq!(read, [(2, (2, 16)), (7, (2, 16))]); // [coil, sample]
@@ -469,7 +469,7 @@ impl Reader {
 
     /// The place of every acquisition, in file order. A calibration readout whose head states a trajectory is
     /// read, since the file may hold none.
-    pub fn places(&self) -> Vec<Place> {
+    pub fn heads(&self) -> Vec<AcquisitionHead> {
         let places = self.raw.heads.iter().zip(&self.checked).enumerate();
         let place = |(index, (head, checked)): (usize, (&Head, &Checked))| {
             let place = checked.place(head, Raw::resident(head));
@@ -477,7 +477,7 @@ impl Reader {
             // As the acquisition will have it.
             let centre_sample =
                 checked.centre(&self.raw.header, head, place.trajectory, &mut Repairs::default());
-            Place {
+            AcquisitionHead {
                 centre_sample,
                 trajectory: place.trajectory && (!unsure || self.raw.acquisitions.has_trajectory(index)),
                 ..place

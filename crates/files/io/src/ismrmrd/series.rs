@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 ///
 /// let reader = Reader::open(&file, None)?;
 /// let labels: Vec<Label> = scan.frames()?.labels().collect();
-/// let series = Series::of_repetitions(reader.places(), &labels, None)?;
+/// let series = Series::of_repetitions(reader.heads(), &labels, None)?;
 /// let mut source = SeriesSource::new(reader, series, FrameOptions::default());
 /// let (mut repetitions, mut notes) = (Vec::new(), Vec::new());
 /// while let Some(StreamItem::Image(label, _frame)) = source.next(&mut notes, &monitor)? {
@@ -58,7 +58,7 @@ impl SeriesSource {
     pub fn new(reader: Reader, series: Series, options: FrameOptions) -> Self {
         let maps = series.slices();
         let mut heads = ReadoutHeads::default();
-        for place in series.places() {
+        for place in series.heads() {
             heads.add(place.encoding, place.flags, place.samples, place.centre_sample);
         }
         Self { reader, series, options, held: BTreeMap::new(), maps, first_maps: None, next: 0, heads }
@@ -97,7 +97,7 @@ impl SeriesSource {
     /// the next adds.
     pub fn held_bytes(&self) -> u64 {
         let of = |all: &BTreeSet<usize>| -> u64 {
-            all.iter().map(|&index| self.series.places()[index].bytes).sum()
+            all.iter().map(|&index| self.series.heads()[index].bytes).sum()
         };
         let first = self.series.needed(0);
         let images = match self.series.repetitions() {
@@ -119,7 +119,7 @@ impl SeriesSource {
     }
 
     fn bytes(&self, readouts: &[usize]) -> u64 {
-        readouts.iter().map(|&index| self.series.places()[index].bytes).sum()
+        readouts.iter().map(|&index| self.series.heads()[index].bytes).sum()
     }
 
     fn readouts_of_maps(&self, slice: usize) -> Option<BTreeSet<usize>> {
@@ -138,9 +138,9 @@ impl SeriesSource {
     ///
     /// Errors: as [`SeriesSource::next`].
     pub fn noise(&mut self, monitor: &Monitor) -> Result<Scan> {
-        let (places, kinds) = (self.series.places().iter().enumerate(), Sources::all().of_scan);
+        let (places, kinds) = (self.series.heads().iter().enumerate(), Sources::all().of_scan);
         let noise = places.filter(|(_, place)| place.flags.contains(kinds)).map(|(index, _)| index);
-        let image = |index: &usize| self.series.places()[*index].flags.is_image();
+        let image = |index: &usize| self.series.heads()[*index].flags.is_image();
         let image = self.series.readouts(0).iter().copied().find(image);
         let wanted: BTreeSet<usize> = noise.chain(image).collect();
         let mut acquisitions = Vec::with_capacity(wanted.len());

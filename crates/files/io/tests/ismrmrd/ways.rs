@@ -12,7 +12,8 @@ use rayspin_io::ismrmrd::{ReadOptions, Reader, SeriesSource, open_by_library, re
 use rayspin_mri::corrections::{ReadoutHeads, Sources};
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{
-    Acquisition, Flags, Frame, FrameOptions, Label, Parts, Place, Scan, ScanHeader, Series, Window, assemble,
+    Acquisition, AcquisitionHead, Flags, Frame, FrameOptions, Label, Parts, Scan, ScanHeader, Series, Window,
+    assemble,
 };
 
 /// Voxels of all coils that a frame may have here.
@@ -47,7 +48,7 @@ fn text(what: &impl Debug) -> String {
 /// Compares what a whole file gives with what its acquisitions give one by one, and these with images.
 fn compare_pieces(path: &Path, reader: Reader, whole: &Result<Scan, Error>) {
     let monitor = Monitor::silent();
-    let places = reader.places();
+    let places = reader.heads();
     let header = reader.header().clone();
     let count = places.len();
     // Neither the order nor the blocks may matter, nor that one is read again.
@@ -72,7 +73,7 @@ fn compare_pieces(path: &Path, reader: Reader, whole: &Result<Scan, Error>) {
         assert_eq!(text(&alone), text(&by_library));
     }
     drop(reader);
-    let labels: BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
+    let labels: BTreeSet<Label> = places.iter().filter_map(AcquisitionHead::label).collect();
     for label in labels.iter().take(2) {
         compare_one_image(path, *label, &places, &alone, &monitor);
     }
@@ -121,14 +122,20 @@ fn good(
     wanted.into_iter().map(|index| Ok((index, alone[index].as_ref().map_err(String::clone)?))).collect()
 }
 
-fn compare_one_image(path: &Path, label: Label, places: &[Place], alone: &[Alone], monitor: &Monitor<'_>) {
+fn compare_one_image(
+    path: &Path,
+    label: Label,
+    places: &[AcquisitionHead],
+    alone: &[Alone],
+    monitor: &Monitor<'_>,
+) {
     let options = ReadOptions { only: Some(label), ..ReadOptions::default() };
     let Sources { of_image, of_scan } = Sources::all();
-    let common = |place: &Place| {
+    let common = |place: &AcquisitionHead| {
         let same = (place.encoding, place.counters.slice) == (label.encoding, label.slice);
         place.flags.contains(of_scan.with(Flags::CALIBRATION)) || same && place.flags.contains(of_image)
     };
-    let wanted = |place: &Place| place.label() == Some(label) || common(place);
+    let wanted = |place: &AcquisitionHead| place.label() == Some(label) || common(place);
     let wanted = places.iter().enumerate().filter(|(_, place)| wanted(place)).map(|(index, _)| index);
     let expected =
         good(alone, wanted).map(|all| all.into_iter().map(|(_, one)| one.clone()).collect::<Vec<_>>());
@@ -153,7 +160,7 @@ impl Compare<'_> {
         let reader = Reader::open(self.path, None).expect("it opened before");
         let mut source = SeriesSource::new(reader, series.clone(), options.clone());
         let noise = source.noise(&monitor).map(|scan| text(&scan.acquisitions)).map_err(|e| text(&e));
-        let purposes = series.places().iter().enumerate();
+        let purposes = series.heads().iter().enumerate();
         let noisy = purposes.filter(|(_, place)| place.flags.contains(Flags::NOISE)).map(|(index, _)| index);
         let wanted: BTreeSet<usize> = noisy.chain(series.readouts(0).first().copied()).collect();
         let expected = good(self.alone, wanted);

@@ -5,7 +5,7 @@ use super::frame::{check_finite, check_matrix};
 use super::images::{Head, Images};
 use super::times::Timing;
 use super::{
-    Acquisition, Encoding, Frame, Label, Limits, Place, Scan, ScanHeader, Series, SlicePlaces,
+    Acquisition, AcquisitionHead, Encoding, Frame, Label, Limits, Scan, ScanHeader, Series, SlicePlaces,
     TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, fullest, geometry, noncartesian,
 };
 use crate::mri::corrections::{Corrections, Readout, ReadoutHeads, Readouts, grid_size};
@@ -198,7 +198,7 @@ impl<'a> FrameIndex<'a> {
         window: Option<&Window>,
         chosen: Option<&Ranges>,
     ) -> Result<SeriesFrames<'a>> {
-        let places = self.scan.acquisitions.iter().map(Place::from).collect();
+        let places = self.scan.acquisitions.iter().map(AcquisitionHead::from).collect();
         let series = match window {
             Some(window) => Series::of_windows(places, labels, window, chosen)?,
             None => Series::of_repetitions(places, labels, chosen)?,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Acquisition, Counters, Flags, Label, Place};
+use super::{Acquisition, AcquisitionHead, Counters, Flags, Label};
 use crate::mri::corrections::Sources;
 
 /// What the head of a readout tells of the images that it serves.
@@ -14,9 +14,9 @@ pub(super) struct Head {
     trajectory: bool,
 }
 
-impl From<&Place> for Head {
-    fn from(place: &Place) -> Self {
-        let Place { flags, counters, encoding, trajectory, .. } = *place;
+impl From<&AcquisitionHead> for Head {
+    fn from(place: &AcquisitionHead) -> Self {
+        let AcquisitionHead { flags, counters, encoding, trajectory, .. } = *place;
         Self { flags, counters, encoding, trajectory }
     }
 }

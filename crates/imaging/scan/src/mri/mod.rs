@@ -39,7 +39,7 @@ pub use lattice::Lattice;
 pub use raw::{
     Acquisition, Counters, EncodedSpace, Encoding, Flags, Label, Limits, Scan, ScanHeader, TrajectoryKind,
 };
-pub use series::{MAPS_SAMPLES, Place, Series, Window, fullest};
+pub use series::{AcquisitionHead, MAPS_SAMPLES, Series, Window, fullest};
 pub use stream::StreamItem;
 pub use summary::Summary;
 pub use units::{detect_units, may_count_voxels, settle_units};

@@ -15,7 +15,7 @@ pub const MAPS_SAMPLES: f64 = 1.5;
 
 /// What the head of a readout says of its place in the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct AcquisitionHead {
     /// What the readout is for.
     pub flags: Flags,
     /// Its counters.
@@ -34,7 +34,7 @@ pub struct Place {
     pub bytes: u64,
 }
 
-impl From<&Acquisition> for Place {
+impl From<&Acquisition> for AcquisitionHead {
     fn from(readout: &Acquisition) -> Self {
         let points = readout.trajectory.as_ref().map_or(0, |points| points.len() * size_of::<f32>());
         Self {
@@ -50,7 +50,7 @@ impl From<&Acquisition> for Place {
     }
 }
 
-impl Place {
+impl AcquisitionHead {
     /// The label of the readout's image, if its flags say that it belongs to one.
     pub fn label(&self) -> Option<Label> {
         self.flags.is_image().then(|| Label::of(self.encoding, &self.counters))
@@ -108,9 +108,9 @@ impl Window {
 /// repetition counts the images then.
 ///
 /// ```
-/// use rayspin_scan::mri::{Counters, Flags, Place, Series, Window};
+/// use rayspin_scan::mri::{Counters, Flags, AcquisitionHead, Series, Window};
 ///
-/// let place = |shot| Place {
+/// let place = |shot| AcquisitionHead {
 ///     flags: Flags(0),
 ///     counters: Counters { step_1: shot, ..Counters::default() },
 ///     encoding: 0,
@@ -120,17 +120,17 @@ impl Window {
 ///     centre_sample: 32,
 ///     bytes: 512,
 /// };
-/// let places: Vec<Place> = (0..30).map(place).collect(); // 30 spokes
-/// let Some(label) = places[0].label() else { panic!("a readout of an image") };
+/// let heads: Vec<AcquisitionHead> = (0..30).map(place).collect(); // 30 spokes
+/// let Some(label) = heads[0].label() else { panic!("a readout of an image") };
 /// let window = Window { readouts: 10, stride: 5, frames: None };
-/// let series = Series::of_windows(places, &[label], &window, None)?;
+/// let series = Series::of_windows(heads, &[label], &window, None)?;
 /// assert_eq!(series.repetitions(), 5); // spokes 0–9, 5–14, … 20–29
 /// assert_eq!(series.readouts(1), (5..15).collect::<Vec<_>>());
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Series {
-    places: Vec<Place>,
+    heads: Vec<AcquisitionHead>,
     /// Readouts in acquisition order: one sequence for each image, or with a window for each slice.
     sequences: Vec<Vec<usize>>,
     frames: Vec<(Label, usize, Range<usize>)>,
@@ -155,12 +155,16 @@ impl Series {
     /// The images of `labels`, as the counters sort them; of each image the chosen readouts, counted from 0.
     ///
     /// Errors: no label; repetitions with different slices; a readout that an image lacks.
-    pub fn of_repetitions(places: Vec<Place>, labels: &[Label], chosen: Option<&Ranges>) -> Result<Self> {
-        let images = Images::new(places.iter().map(Head::from));
+    pub fn of_repetitions(
+        heads: Vec<AcquisitionHead>,
+        labels: &[Label],
+        chosen: Option<&Ranges>,
+    ) -> Result<Self> {
+        let images = Images::new(heads.iter().map(Head::from));
         let sequences = sequences(&images, labels, |label| label, chosen)?;
         let frames = labels.iter().zip(&sequences).enumerate();
         let frames = frames.map(|(at, (&label, all))| (label, at, 0..all.len())).collect();
-        Self::new(places, images, sequences, frames, false)
+        Self::new(heads, images, sequences, frames, false)
     }
 
     /// Windows over the readouts of all of `labels`, whose repetitions are joined; over the chosen ones of
@@ -168,13 +172,13 @@ impl Series {
     ///
     /// Errors: a readout that a slice lacks; as [`Window::images`].
     pub fn of_windows(
-        places: Vec<Place>,
+        heads: Vec<AcquisitionHead>,
         labels: &[Label],
         window: &Window,
         chosen: Option<&Ranges>,
     ) -> Result<Self> {
         let of_slice = |label: Label| Label { repetition: 0, ..label };
-        let images = Images::new(places.iter().map(Head::from));
+        let images = Images::new(heads.iter().map(Head::from));
         let sequences = sequences(&images, labels, of_slice, chosen)?;
         let count = window.images(sequences.iter().map(Vec::len).min().unwrap_or(0))?;
         let slices = distinct(labels, of_slice);
@@ -185,11 +189,11 @@ impl Series {
             })
         });
         let frames = frames.collect();
-        Self::new(places, images, sequences, frames, true)
+        Self::new(heads, images, sequences, frames, true)
     }
 
     fn new(
-        places: Vec<Place>,
+        heads: Vec<AcquisitionHead>,
         images: Images,
         sequences: Vec<Vec<usize>>,
         frames: Vec<(Label, usize, Range<usize>)>,
@@ -208,7 +212,7 @@ impl Series {
             let expected = "the same slices in each (choose with `--slice` or `--repetition`)";
             return Err(Error::value("repetitions", expected, "different slices"));
         }
-        Ok(Self { places, sequences, frames, images, windows, slices })
+        Ok(Self { heads, sequences, frames, images, windows, slices })
     }
 
     /// The images, one for each slice and point in time.
@@ -226,9 +230,9 @@ impl Series {
         self.slices
     }
 
-    /// The places of all readouts of the scan.
-    pub fn places(&self) -> &[Place] {
-        &self.places
+    /// The heads of all readouts of the scan.
+    pub fn heads(&self) -> &[AcquisitionHead] {
+        &self.heads
     }
 
     /// The number of the image that has the most samples ([`fullest`]).
@@ -242,7 +246,7 @@ impl Series {
     pub fn uneven(&self) -> Option<String> {
         let labels: Vec<Label> = self.labels().collect();
         // Windows have one number of readouts.
-        let head = |index: usize| Head::from(&self.places[index]);
+        let head = |index: usize| Head::from(&self.heads[index]);
         if self.windows { None } else { self.images.uneven(&labels, head) }
     }
 
@@ -271,7 +275,7 @@ impl Series {
                     return taken;
                 }
                 if taken.insert(index) {
-                    sum += self.places[index].samples;
+                    sum += self.heads[index].samples;
                 }
             }
         }
@@ -280,7 +284,7 @@ impl Series {
 
     /// Samples of one coil of image `frame`.
     pub fn samples(&self, frame: usize) -> usize {
-        self.readouts(frame).iter().map(|&index| self.places[index].samples).sum()
+        self.readouts(frame).iter().map(|&index| self.heads[index].samples).sum()
     }
 
     /// Calibration lines that go with the image, as [`FrameIndex`](super::FrameIndex) takes them.
@@ -297,7 +301,7 @@ impl Series {
 
     /// The readouts that corrections of these readouts of an image learn from.
     pub fn references(&self, readouts: &[usize]) -> Vec<usize> {
-        self.images.references(readouts.iter().map(|&index| Head::from(&self.places[index])))
+        self.images.references(readouts.iter().map(|&index| Head::from(&self.heads[index])))
     }
 
     /// Every readout that the images of one point in time need, with calibration and what corrections learn
@@ -314,7 +318,7 @@ impl Series {
     /// Mean distance in time of two images, in the ticks of the time stamps; none where these do not rise.
     pub fn ticks(&self) -> Option<f64> {
         let steps = self.repetitions().checked_sub(1).filter(|&steps| steps > 0)?;
-        let stamp = |frame: usize| self.readouts(frame).first().map(|&index| self.places[index].time_stamp);
+        let stamp = |frame: usize| self.readouts(frame).first().map(|&index| self.heads[index].time_stamp);
         let (first, last) = (stamp(0)?, stamp(steps * self.slices)?);
         (last > first).then(|| f64::from(last - first) / steps as f64)
     }
@@ -351,8 +355,8 @@ mod tests {
     use super::*;
 
     /// Readouts `[repetition, shot, slice]` with the slice fastest, a noise readout first.
-    fn places(repetitions: u16, shots: u16, slices: u16) -> Vec<Place> {
-        let place = |flags, counters, time_stamp| Place {
+    fn heads(repetitions: u16, shots: u16, slices: u16) -> Vec<AcquisitionHead> {
+        let place = |flags, counters, time_stamp| AcquisitionHead {
             flags,
             counters,
             encoding: 0,
@@ -374,17 +378,17 @@ mod tests {
         all
     }
 
-    fn labels(places: &[Place]) -> Vec<Label> {
-        let all: BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
+    fn labels(heads: &[AcquisitionHead]) -> Vec<Label> {
+        let all: BTreeSet<Label> = heads.iter().filter_map(AcquisitionHead::label).collect();
         all.into_iter().collect()
     }
 
     #[test]
     fn windows_run_over_repetitions_slice_by_slice() {
         for (slices, window, stride) in [(1, 5, 3), (2, 4, 1), (3, 7, 7), (2, 21, 1), (1, 1, 2)] {
-            let places = places(3, 7, slices);
+            let heads = heads(3, 7, slices);
             let window = Window { readouts: window, stride, frames: None };
-            let series = Series::of_windows(places.clone(), &labels(&places), &window, None).unwrap();
+            let series = Series::of_windows(heads.clone(), &labels(&heads), &window, None).unwrap();
             let frames = (21 - window.readouts) / stride + 1;
             assert_eq!((series.repetitions(), series.slices()), (frames, slices.into()));
             for (at, label) in series.labels().enumerate() {
@@ -394,7 +398,7 @@ mod tests {
                     .map(|i| 1 + (frame * stride + i) * usize::from(slices) + slice)
                     .collect();
                 assert_eq!(series.readouts(at), expected);
-                assert!(series.readouts(at).iter().all(|&i| places[i].counters.slice == label.slice));
+                assert!(series.readouts(at).iter().all(|&i| heads[i].counters.slice == label.slice));
             }
             let per_readout = 4.0 * f64::from(slices);
             let expected = (frames > 1).then_some(stride as f64 * per_readout);
@@ -404,23 +408,23 @@ mod tests {
 
     #[test]
     fn repetitions_are_taken_as_they_are_counted() {
-        let places = places(4, 3, 2);
-        let series = Series::of_repetitions(places.clone(), &labels(&places), None).unwrap();
+        let heads = heads(4, 3, 2);
+        let series = Series::of_repetitions(heads.clone(), &labels(&heads), None).unwrap();
         assert_eq!((series.repetitions(), series.slices()), (4, 2));
         assert_eq!(series.readouts(3), [8, 10, 12]);
         assert_eq!(series.needed(1), (7..13).collect());
         assert_eq!(series.first_readouts(1, 45), BTreeSet::from([2, 4, 6, 8, 10]));
         assert_eq!(series.first_readouts(0, 1000).len(), 12);
-        let uneven: Vec<Label> = labels(&places).into_iter().skip(1).collect();
-        assert!(Series::of_repetitions(places.clone(), &uneven, None).is_err());
+        let uneven: Vec<Label> = labels(&heads).into_iter().skip(1).collect();
+        assert!(Series::of_repetitions(heads.clone(), &uneven, None).is_err());
         let chosen: Ranges = "0,2".parse().unwrap();
-        let some = Series::of_repetitions(places.clone(), &labels(&places), Some(&chosen)).unwrap();
+        let some = Series::of_repetitions(heads.clone(), &labels(&heads), Some(&chosen)).unwrap();
         assert_eq!((some.readouts(3), some.readouts(0)), (&[8, 12][..], &[1, 5][..]));
-        assert!(Series::of_repetitions(places.clone(), &labels(&places), Some(&3.into())).is_err());
+        assert!(Series::of_repetitions(heads.clone(), &labels(&heads), Some(&3.into())).is_err());
         // A slice has 12 readouts in 4 repetitions: 2 windows of the second to the seventh.
         let window = Window { readouts: 3, stride: 3, frames: None };
         let some =
-            Series::of_windows(places.clone(), &labels(&places), &window, Some(&(1..=6).into())).unwrap();
+            Series::of_windows(heads.clone(), &labels(&heads), &window, Some(&(1..=6).into())).unwrap();
         assert_eq!(
             (some.repetitions(), some.readouts(0), some.readouts(3)),
             (2, &[3, 5, 7][..], &[10, 12, 14][..])
@@ -429,9 +433,9 @@ mod tests {
 
     #[test]
     fn windows_that_cannot_be_are_refused() {
-        let places = places(1, 9, 1);
+        let heads = heads(1, 9, 1);
         let of = |readouts, stride, frames| {
-            Series::of_windows(places.clone(), &labels(&places), &Window { readouts, stride, frames }, None)
+            Series::of_windows(heads.clone(), &labels(&heads), &Window { readouts, stride, frames }, None)
         };
         for (readouts, stride, frames) in [(0, 1, None), (3, 0, None), (10, 1, None), (3, 2, Some(5))] {
             assert!(of(readouts, stride, frames).is_err(), "{readouts} {stride} {frames:?}");

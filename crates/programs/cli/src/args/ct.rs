@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use rayspin::run::Remedy;
 
 use super::simulate::ContrastArg;
-use super::{Run, ScanRecord};
+use super::{RunOptions, ScanRecord};
 use crate::methods::{CorrectionArgs, Ct, MethodArgs};
 use crate::options::OptionArgs;
 
@@ -204,7 +204,7 @@ pub(crate) struct ReconCt {
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) run: Run,
+    pub(crate) run: RunOptions,
     #[command(flatten)]
     pub(crate) method: MethodArgs<Ct>,
     #[command(flatten)]

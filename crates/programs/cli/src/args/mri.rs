@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{Numbers, Run};
+use super::{Numbers, RunOptions};
 use crate::methods::{MethodArgs, Mri};
 use crate::options::OptionArgs;
 
@@ -64,7 +64,7 @@ pub(crate) struct ReconMri {
     #[command(flatten)]
     pub(crate) numbers: Numbers,
     #[command(flatten)]
-    pub(crate) run: Run,
+    pub(crate) run: RunOptions,
     #[command(flatten)]
     pub(crate) options: OptionArgs<Mri>,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::args::arrays::array_options;
 use crate::args::{Convert, grey};
 
 /// What an option may need.
-enum Needs {
+enum Requirement {
     /// A picture to write.
     Picture,
     /// A raw scan, with a header.
@@ -21,16 +21,16 @@ enum Needs {
 }
 
 /// The options of `rayspin convert`.
-const TABLE: &[Row<Needs>] = &[
+const TABLE: &[Row<Requirement>] = &[
     ("from", &[]),
     ("to", &[]),
-    ("complex", &[Needs::Numbers]),
-    ("phase", &[Needs::Numbers]),
-    ("slice", &[Needs::Numbers]),
-    ("repetition", &[Needs::Numbers]),
-    ("montage", &[Needs::Picture]),
-    ("grey", &[Needs::Picture]),
-    ("keep_identity", &[Needs::Scan]),
+    ("complex", &[Requirement::Numbers]),
+    ("phase", &[Requirement::Numbers]),
+    ("slice", &[Requirement::Numbers]),
+    ("repetition", &[Requirement::Numbers]),
+    ("montage", &[Requirement::Picture]),
+    ("grey", &[Requirement::Picture]),
+    ("keep_identity", &[Requirement::Scan]),
     ("raw", &[]),
     ("traj", &[]),
     ("traj_units", &[]),
@@ -41,7 +41,7 @@ const TABLE: &[Row<Needs>] = &[
 ];
 
 /// What is known of a conversion.
-struct Run {
+struct Conversion {
     /// The format that is written.
     to: Option<&'static Format>,
     /// Whether a raw scan is read.
@@ -50,10 +50,10 @@ struct Run {
     made: bool,
 }
 
-impl Need for Needs {
-    type Facts<'a> = Run;
+impl Need for Requirement {
+    type Facts<'a> = Conversion;
 
-    fn met(&self, run: &Run) -> Option<bool> {
+    fn met(&self, run: &Conversion) -> Option<bool> {
         Some(match self {
             Self::Picture => run.to.is_some_and(Format::is_picture),
             Self::Scan => run.raw && !run.made,
@@ -69,7 +69,7 @@ impl Need for Needs {
         }
     }
 
-    fn found(&self, run: &Run) -> String {
+    fn found(&self, run: &Conversion) -> String {
         match self {
             _ if run.made => "--raw".into(),
             Self::Picture => run.to.map_or_else(|| "another".into(), |format| format.to_string()),
@@ -86,7 +86,7 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     let to = Format::of_name(&args.to);
     let raw = io::holds_scan(&args.from)?;
     let made = args.raw.raw;
-    refuse_idle(TABLE, &context.given, &Run { to, raw, made })?;
+    refuse_idle(TABLE, &context.given, &Conversion { to, raw, made })?;
     if made {
         return make_scan(args, &monitor);
     }

@@ -20,7 +20,7 @@ use crate::args::simulate::{
 use rayspin_shell::args::numbers;
 
 /// What an option may need.
-enum Needs {
+enum Requirement {
     /// One of some trajectories.
     Trajectory(&'static [TrajectoryArg]),
     /// Lines that are left out.
@@ -34,7 +34,7 @@ enum Needs {
     SheppLogan,
 }
 
-const ALWAYS: &[Needs] = &[];
+const ALWAYS: &[Requirement] = &[];
 const LINES: &[TrajectoryArg] = &[TrajectoryArg::Cartesian, TrajectoryArg::Poisson];
 const SPOKES: &[TrajectoryArg] =
     &[TrajectoryArg::Radial, TrajectoryArg::Kooshball, TrajectoryArg::StackOfStars];
@@ -51,11 +51,11 @@ const SHOTS: &[TrajectoryArg] = &[
     TrajectoryArg::Random,
 ];
 /// Those that the gradients' limits shape.
-const SHAPED: &[Needs] =
-    &[Needs::Trajectory(&[TrajectoryArg::Spiral, TrajectoryArg::StackOfSpirals, TrajectoryArg::Epi])];
+const SHAPED: &[Requirement] =
+    &[Requirement::Trajectory(&[TrajectoryArg::Spiral, TrajectoryArg::StackOfSpirals, TrajectoryArg::Epi])];
 
 /// The options of `rayspin simulate mri`.
-const TABLE: &[Row<Needs>] = &[
+const TABLE: &[Row<Requirement>] = &[
     ("output", ALWAYS),
     ("truth", ALWAYS),
     ("maps", ALWAYS),
@@ -63,40 +63,45 @@ const TABLE: &[Row<Needs>] = &[
     ("matrix", ALWAYS),
     ("fov", ALWAYS),
     ("trajectory", ALWAYS),
-    ("shots", &[Needs::Trajectory(SHOTS)]),
-    ("samples", &[Needs::Trajectory(&[TrajectoryArg::Random])]),
-    ("angles", &[Needs::Trajectory(SPOKES)]),
+    ("shots", &[Requirement::Trajectory(SHOTS)]),
+    ("samples", &[Requirement::Trajectory(&[TrajectoryArg::Random])]),
+    ("angles", &[Requirement::Trajectory(SPOKES)]),
     (
         "acceleration",
-        &[Needs::Trajectory(&[LINES[0], LINES[1], TrajectoryArg::Spiral, TrajectoryArg::StackOfSpirals])],
+        &[Requirement::Trajectory(&[
+            LINES[0],
+            LINES[1],
+            TrajectoryArg::Spiral,
+            TrajectoryArg::StackOfSpirals,
+        ])],
     ),
-    ("calibration", &[Needs::Trajectory(LINES), Needs::Gaps]),
-    ("density_slope", &[Needs::Trajectory(&[TrajectoryArg::Poisson])]),
+    ("calibration", &[Requirement::Trajectory(LINES), Requirement::Gaps]),
+    ("density_slope", &[Requirement::Trajectory(&[TrajectoryArg::Poisson])]),
     ("coils", ALWAYS),
     ("snr", ALWAYS),
-    ("noise_correlation", &[Needs::Coils]),
+    ("noise_correlation", &[Requirement::Coils]),
     ("field_map_hz", ALWAYS),
     ("field_shape", ALWAYS),
     ("save_field_map", ALWAYS),
-    ("noise_readouts", &[Needs::Noise]),
+    ("noise_readouts", &[Requirement::Noise]),
     ("repetitions", ALWAYS),
     ("dynamics", ALWAYS),
     ("period", ALWAYS),
     ("tr", ALWAYS),
     ("window", ALWAYS),
     ("stride", ALWAYS),
-    ("oversampling", &[Needs::Trajectory(LINES_AND_SPOKES)]),
+    ("oversampling", &[Requirement::Trajectory(LINES_AND_SPOKES)]),
     ("phantom", ALWAYS),
-    ("contrast", &[Needs::SheppLogan]),
+    ("contrast", &[Requirement::SheppLogan]),
     ("gradient", SHAPED),
     ("slew", SHAPED),
     ("dwell", ALWAYS),
-    ("seed", &[Needs::Chance]),
+    ("seed", &[Requirement::Chance]),
     ("record", ALWAYS),
     ("no_record", ALWAYS),
 ];
 
-impl Need for Needs {
+impl Need for Requirement {
     type Facts<'a> = &'a Mri;
 
     fn met(&self, run: &&Mri) -> Option<bool> {

@@ -11,7 +11,7 @@ use super::copied::doubles;
 use super::fingerprint::fingerprint;
 use super::{Dtype, Given, expect_plain, expect_unmasked, to_numpy};
 use crate::error::raised;
-use crate::processor::{Place, Processor};
+use crate::processor::{DeviceName, Processor};
 
 /// Real numbers along one axis: `array[first + i * stride]`.
 pub(crate) struct Line {
@@ -107,7 +107,7 @@ impl<'py> Given<'py> {
         let (&[count], false) = (&given.shape[..], given.expect_within_reach(processor).is_err()) else {
             return Ok(None);
         };
-        let on_gpu = given.place != Place::Cpu;
+        let on_gpu = given.place != DeviceName::Cpu;
         let device = if on_gpu { processor.device.clone() } else { processor.device.host() };
         let (item, stride) = (given.dtype.bytes(), given.stride.unwrap_or(1));
         let reach = count.checked_sub(1).and_then(|steps| steps.checked_mul(stride.unsigned_abs()));

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::wrong_type;
-use crate::processor::Place;
+use crate::processor::DeviceName;
 
 /// Errors: a `ValueError` for an array of numpy.ma with masked values, which have no numbers; a `TypeError`
 /// for an array of NumPy with a unit, which the numbers alone have not.
@@ -65,7 +65,7 @@ pub(super) fn strided(what: &str) -> PyErr {
     PyValueError::new_err(text)
 }
 
-pub(super) fn elsewhere(what: &str, found: Place, expected: Place) -> PyErr {
+pub(super) fn elsewhere(what: &str, found: DeviceName, expected: DeviceName) -> PyErr {
     let text = format!(
         "{what}: expected an array on {expected}, found one on {found}; make the plan or operator with device='{found}', or move the array"
     );

@@ -9,7 +9,7 @@ use rayspin_io::ismrmrd::{Reader, SeriesSource};
 use rayspin_io::{self as io, Input as File};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan as core;
-use rayspin_mri::scan::{Frame, FrameOptions, Label, Place, Scan, Series, fullest};
+use rayspin_mri::scan::{AcquisitionHead, Frame, FrameOptions, Label, Scan, Series, fullest};
 
 use super::request::{Input, Request};
 use super::source::{Shape, Source};
@@ -109,7 +109,7 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
 
 /// Bytes of the readouts of an image.
 fn bytes_of(scan: &Scan, label: Label) -> u64 {
-    let places = scan.acquisitions.iter().map(Place::from);
+    let places = scan.acquisitions.iter().map(AcquisitionHead::from);
     places.filter(|place| place.label() == Some(label)).map(|place| place.bytes).sum()
 }
 
@@ -186,7 +186,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     request.short().refuse(memory, process + read)?;
     cpu::expect_memory(path.display(), read)?;
     let uneven =
-        Series::of_repetitions(reader.places(), &labels, None).ok().and_then(|series| series.uneven());
+        Series::of_repetitions(reader.heads(), &labels, None).ok().and_then(|series| series.uneven());
     let mut source = source_of(reader, largest, frames)?;
     let mut assumed = Vec::new();
     let frame = Box::new(source.image(0, &mut assumed, monitor)?);
@@ -233,7 +233,7 @@ pub(super) fn read_part(
 }
 
 fn source_of(reader: Reader, label: Label, options: &FrameOptions) -> Result<SeriesSource> {
-    let series = Series::of_repetitions(reader.places(), &[label], options.readouts.as_ref());
+    let series = Series::of_repetitions(reader.heads(), &[label], options.readouts.as_ref());
     let series = series.map_err(|error| io::Error::core(reader.path(), error))?;
     Ok(SeriesSource::new(reader, series, options.clone()))
 }

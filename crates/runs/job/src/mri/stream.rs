@@ -11,7 +11,7 @@ use rayspin_io::{ArraySource, ArrayWindows, Input as File, SeriesWriter};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};
 use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, reconstruct_stream};
-use rayspin_mri::scan::{Facts, Frame, Label, Place, Series};
+use rayspin_mri::scan::{AcquisitionHead, Facts, Frame, Label, Series};
 use rayspin_run::{Budget, Endpoints, Plan};
 
 use super::frame_source::{FrameSource, another};
@@ -54,8 +54,8 @@ pub(super) fn open(
     let of_file = |error| input.error(error);
     let file = File::of(path);
     let reader = Reader::open(&file.file, file.name.as_deref())?;
-    let places = reader.places();
-    let present: BTreeSet<Label> = places.iter().filter_map(Place::label).collect();
+    let places = reader.heads();
+    let present: BTreeSet<Label> = places.iter().filter_map(AcquisitionHead::label).collect();
     if present.is_empty() {
         return Ok(Err(reader));
     }

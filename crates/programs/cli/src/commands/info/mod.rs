@@ -27,7 +27,7 @@ fn row(rows: &mut Rows, name: &str, value: impl ToString) {
 }
 
 /// What an option may need.
-enum Needs {
+enum Requirement {
     /// One file.
     File,
     /// One array.
@@ -35,17 +35,17 @@ enum Needs {
 }
 
 /// The options of `rayspin info`.
-const TABLE: &[Row<Needs>] = &[
+const TABLE: &[Row<Requirement>] = &[
     ("files", &[]),
-    ("traj", &[Needs::Array]),
+    ("traj", &[Requirement::Array]),
     ("traj_units", &[]),
     ("matrix", &[]),
     ("fov", &[]),
-    ("output", &[Needs::File]),
+    ("output", &[Requirement::File]),
     ("json", &[]),
 ];
 
-impl Need for Needs {
+impl Need for Requirement {
     /// The files.
     type Facts<'a> = &'a [PathBuf];
 
